@@ -1,0 +1,4 @@
+//! Algorithms: one file each, with a verifier that is a different algorithm.
+
+pub mod connected_components;
+pub mod pagerank;

@@ -1,0 +1,32 @@
+//! What can go wrong in a run.
+
+use brimful_store::ErrorKind;
+
+/// A result of the engine.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Anything that can end a run early.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The graph below failed.
+    #[error(transparent)]
+    Graph(#[from] brimful_graph::Error),
+    /// The bytes below failed.
+    #[error(transparent)]
+    Store(#[from] brimful_store::Error),
+    /// A program or parameter that makes no sense.
+    #[error("{0}")]
+    Usage(String),
+}
+
+impl Error {
+    /// The kind of this error.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Graph(error) => error.kind(),
+            Self::Store(error) => error.kind(),
+            Self::Usage(_) => ErrorKind::Usage,
+        }
+    }
+}

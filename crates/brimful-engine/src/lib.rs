@@ -1,0 +1,19 @@
+//! Time: supersteps over the shards of a graph.
+//!
+//! - [`program`]: what an algorithm provides.
+//! - [`run`]: the superstep loop; [`sweep`]: one pass over the shards; [`residency`]: which segments
+//!   stay in memory and how the others stream.
+//! - [`plan`]: what a run needs before it begins; [`stats`]: what it did.
+
+pub mod error;
+pub mod plan;
+pub mod program;
+pub mod residency;
+pub mod run;
+pub mod stats;
+mod sweep;
+
+pub use error::{Error, Result};
+pub use program::{Aggregate, Globals, Mode, Program, Vertex};
+pub use run::{Output, RunOptions, run};
+pub use stats::{Reason, Stats};

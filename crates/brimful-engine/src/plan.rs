@@ -1,0 +1,108 @@
+//! What a run needs, worked out before it begins.
+//!
+//! Resident always: the signals that sources send, and the buffers of every worker. With room to
+//! spare, in this order: more reads in flight, states, next signals, degrees, and then as many
+//! packed segments as fit. Invariant: the sum of all parts is within the budget.
+
+use brimful_graph::Graph;
+use brimful_graph::shards::ShardFile;
+use brimful_store::Budget;
+
+use crate::error::Result;
+use crate::program::Program;
+
+/// Fewest and most reads in flight per worker.
+const READS: (u64, u64) = (1, 4);
+/// Buffers of sums per worker: its own, and the totals of intervals under way.
+pub const SUMS_PER_WORKER: u64 = 3;
+
+/// Where everything lives during a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Plan {
+    /// Reads in flight per worker.
+    pub reads: usize,
+    /// States stay in memory.
+    pub states_resident: bool,
+    /// The signals of the next superstep stay in memory while they are made.
+    pub next_resident: bool,
+    /// Degrees stay in memory.
+    pub degrees_resident: bool,
+    /// Bytes of packed segments that stay in memory.
+    pub pinned_bytes: u64,
+    /// Bytes reserved in all.
+    pub total_bytes: u64,
+}
+
+impl Plan {
+    /// Plans a run of `P` over `shards`.
+    ///
+    /// # Errors
+    /// [`brimful_store::Error::Budget`] naming the smallest budget that works.
+    pub fn new<P: Program>(
+        graph: &Graph,
+        shards: &[&ShardFile],
+        weighted: bool,
+        workers: usize,
+        budget: &Budget,
+    ) -> Result<Self> {
+        let (vertices, workers) = (graph.vertices(), workers as u64);
+        let window = vertices.min(1 << graph.description().interval_bits);
+        let (state, signal) = (size_of::<P::State>() as u64, size_of::<P::Signal>() as u64);
+        let segments = || shards.iter().flat_map(|s| s.file().entries());
+        let largest = segments()
+            .map(|e| e.len)
+            .max()
+            .unwrap_or(0)
+            .next_multiple_of(8);
+        let weights = if weighted {
+            shards
+                .iter()
+                .flat_map(|s| s.segments())
+                .map(|s| s.edges)
+                .max()
+                .unwrap_or(0)
+        } else {
+            0
+        };
+        let degree_window = if P::NEEDS_DEGREES {
+            window * (8 + 4 + 8)
+        } else {
+            0
+        };
+        let per_worker = SUMS_PER_WORKER * window * size_of::<P::Sum>() as u64
+            + window * (state + signal)
+            + degree_window
+            + u64::from(weights) * 8
+            + (READS.0 + 1) * largest;
+        let minimum = vertices * signal + workers * per_worker;
+        budget.require(minimum, "to run this program on this graph")?;
+
+        let mut plan = Self {
+            reads: READS.0 as usize,
+            states_resident: false,
+            next_resident: false,
+            degrees_resident: false,
+            pinned_bytes: 0,
+            total_bytes: minimum,
+        };
+        let mut spare = budget.limit() - minimum;
+        let mut afford = |bytes: u64| {
+            let fits = bytes <= spare;
+            spare -= if fits { bytes } else { 0 };
+            fits
+        };
+        plan.reads += usize::from(afford(workers * largest));
+        plan.states_resident = afford(vertices * state);
+        plan.next_resident = afford(vertices * signal);
+        plan.degrees_resident = P::NEEDS_DEGREES && afford(vertices * if weighted { 8 } else { 4 });
+        while plan.reads > READS.0 as usize
+            && (plan.reads as u64) < READS.1
+            && afford(workers * largest)
+        {
+            plan.reads += 1;
+        }
+        plan.pinned_bytes = spare.min(segments().map(|e| e.len.next_multiple_of(8)).sum());
+        plan.total_bytes = budget.limit() - spare + plan.pinned_bytes;
+        Ok(plan)
+    }
+}

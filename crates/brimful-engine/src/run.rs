@@ -1,0 +1,578 @@
+//! The superstep loop.
+//!
+//! A superstep: every source's signal, made at the end of the superstep before, is combined into the
+//! sums of its targets in ascending order of (window, source); then every vertex collects, and makes
+//! its next signal, interval by interval. Aggregates are summed within an interval in id order, then
+//! over intervals in order. Invariant: states and aggregates are the same bits at any budget and number
+//! of threads.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use brimful_graph::shards::ShardFile;
+use brimful_graph::{Graph, import};
+use brimful_store::read_ahead::ReadPool;
+use brimful_store::scratch::{ScratchArray, Windows};
+use brimful_store::{DiskFolder, Reservation, Resources};
+
+use crate::error::{Error, Result};
+use crate::plan::Plan;
+use crate::program::{Aggregate, Globals, Mode, Program, Vertex};
+use crate::residency::Resident;
+use crate::stats::{Reason, Stats};
+use crate::sweep::{ACTIVITY_BITS, Schedule, Sweep};
+
+/// What the user chose for a run.
+#[derive(Debug, Clone)]
+pub struct RunOptions {
+    /// At most so many supersteps.
+    pub max_supersteps: u64,
+    /// Edge weights count.
+    pub weighted: bool,
+    /// Where arrays that exceed the budget go; `None`: beside the graph if that can be written to,
+    /// else the system's folder for temporary files.
+    pub scratch: Option<PathBuf>,
+}
+
+/// The states at the end of a run, and what the run did.
+#[derive(Debug)]
+pub struct Output<S> {
+    /// One state per vertex, in internal order.
+    pub states: ScratchArray<S>,
+    /// Figures.
+    pub stats: Stats,
+    _memory: Option<Reservation>,
+}
+
+/// Runs `program` on `graph` until it converges or `max_supersteps` are done.
+///
+/// A missing index is built first. `graph` is opened again after that.
+///
+/// # Errors
+/// [`brimful_store::Error::Budget`] before any work if the budget is too small; corruption and I/O as
+/// they are met; [`brimful_store::Error::Interrupted`] after a cancellation.
+pub fn run<P: Program>(
+    program: &P,
+    graph: &Graph,
+    options: &RunOptions,
+    resources: &Resources,
+) -> Result<Output<P::State>> {
+    if options.weighted && !graph.description().weighted {
+        let what = format!(
+            "{} has no edge weights; import it with a weight column or run without --weighted",
+            graph.path().display()
+        );
+        return Err(Error::Usage(what));
+    }
+    let reopened;
+    let mut index_seconds = 0.0;
+    let graph = if program
+        .indexes()
+        .iter()
+        .all(|index| graph.shards(*index).is_some())
+    {
+        graph
+    } else {
+        // `in` always exists, so it is the reverse that is missing.
+        index_seconds = import::build_reverse(graph, resources)?;
+        reopened = Graph::open(graph.path(), resources.job.traffic())?;
+        &reopened
+    };
+    let begin = Instant::now();
+    let mut run = Run::new(program, graph, options, resources)?;
+    let prepared = begin.elapsed().as_secs_f64();
+    run.initialize()?;
+    let initialized = begin.elapsed().as_secs_f64();
+    let reason = run.supersteps(options.max_supersteps)?;
+    let seconds = begin.elapsed().as_secs_f64();
+    let traffic = resources.job.traffic();
+    let stats = Stats {
+        supersteps: run.globals.superstep,
+        reason,
+        superstep_seconds: run.seconds,
+        seconds,
+        index_seconds,
+        signals: run.combined,
+        bytes_read: traffic.bytes_read(),
+        bytes_written: traffic.bytes_written(),
+        phases: vec![
+            ("prepare", prepared),
+            ("initialize", initialized - prepared),
+            ("supersteps", seconds - initialized),
+        ],
+        threads: resources.workers(),
+    };
+    let states = run.states;
+    drop(run.memory);
+    let bytes = if states.is_resident() {
+        (states.len() * size_of::<P::State>()) as u64
+    } else {
+        0
+    };
+    let memory = Some(resources.budget.reserve(bytes, "to keep the result")?);
+    Ok(Output {
+        states,
+        stats,
+        _memory: memory,
+    })
+}
+
+/// Everything a superstep hands to the next.
+struct Run<'a, P: Program> {
+    program: &'a P,
+    graph: &'a Graph,
+    options: &'a RunOptions,
+    resources: &'a Resources,
+    plan: Plan,
+    memory: Reservation,
+    files: Vec<Resident>,
+    schedule: Schedule,
+    read_pool: ReadPool,
+    degrees: Degrees,
+    states: ScratchArray<P::State>,
+    next: ScratchArray<P::Signal>,
+    signals: Vec<P::Signal>,
+    activity: Option<Vec<AtomicBool>>,
+    globals: Globals,
+    changed: u64,
+    combined: u64,
+    seconds: Vec<f64>,
+}
+
+/// Out-degrees, or sums of outgoing weights, by vertex.
+enum Degrees {
+    Unused,
+    Resident(Vec<u32>),
+    ResidentStrengths(Vec<f64>),
+    OnDisk,
+}
+
+/// One worker's windows, for arrays that are on disk.
+struct Room<P: Program> {
+    states: Vec<P::State>,
+    signals: Vec<P::Signal>,
+    degrees: Vec<u64>,
+    narrow: Vec<u32>,
+    strengths: Vec<f64>,
+}
+
+impl<P: Program> Default for Room<P> {
+    fn default() -> Self {
+        Self {
+            states: vec![],
+            signals: vec![],
+            degrees: vec![],
+            narrow: vec![],
+            strengths: vec![],
+        }
+    }
+}
+
+/// What collecting an interval adds up.
+#[derive(Debug, Clone, Copy, Default)]
+struct Partial {
+    aggregate: Aggregate,
+    changed: u64,
+}
+
+impl<'a, P: Program> Run<'a, P> {
+    fn new(
+        program: &'a P,
+        graph: &'a Graph,
+        options: &'a RunOptions,
+        resources: &'a Resources,
+    ) -> Result<Self> {
+        let mut shards: Vec<Arc<ShardFile>> = program
+            .indexes()
+            .iter()
+            .filter_map(|index| graph.shards(*index))
+            .map(Arc::clone)
+            .collect();
+        // An undirected graph is its own reverse: once is enough.
+        shards.dedup_by(|a, b| Arc::ptr_eq(a, b));
+        let borrowed: Vec<&ShardFile> = shards.iter().map(|s| &**s).collect();
+        let workers = resources.workers();
+        let plan = Plan::new::<P>(
+            graph,
+            &borrowed,
+            options.weighted,
+            workers,
+            &resources.budget,
+        )?;
+        let memory = resources
+            .budget
+            .reserve(plan.total_bytes, "to run this program on this graph")?;
+        let files = Resident::spread(shards, plan.pinned_bytes);
+        let schedule = Schedule::new(&files, graph.intervals() as usize);
+        let (vertices, window) = (
+            graph.vertices() as usize,
+            1 << graph.description().interval_bits,
+        );
+        let activity = (P::MODE == Mode::Idempotent).then(|| {
+            (0..vertices.div_ceil(1 << ACTIVITY_BITS))
+                .map(|_| AtomicBool::new(true))
+                .collect()
+        });
+        Ok(Self {
+            program,
+            graph,
+            options,
+            resources,
+            plan,
+            memory,
+            files,
+            schedule,
+            read_pool: ReadPool::new(2 * workers.clamp(1, 4))?,
+            degrees: Degrees::Unused,
+            states: scratch(
+                vertices,
+                window,
+                plan.states_resident,
+                graph,
+                options,
+                resources,
+            )?,
+            next: scratch(
+                vertices,
+                window,
+                plan.next_resident,
+                graph,
+                options,
+                resources,
+            )?,
+            signals: bytemuck::zeroed_vec(vertices),
+            activity,
+            globals: Globals {
+                vertices: graph.vertices(),
+                superstep: 0,
+                aggregate: Aggregate::default(),
+            },
+            changed: 0,
+            combined: 0,
+            seconds: Vec::new(),
+        })
+    }
+
+    /// Loads degrees, sets every state and makes the first signals.
+    fn initialize(&mut self) -> Result<()> {
+        self.resources
+            .job
+            .begin("initialize", self.graph.intervals());
+        if P::NEEDS_DEGREES {
+            self.degrees = self.load_degrees()?;
+        }
+        let partials = self.partials();
+        let next_interval = std::sync::atomic::AtomicUsize::new(0);
+        let intervals = self.graph.intervals() as usize;
+        let collector = Collector {
+            program: self.program,
+            graph: self.graph,
+            weighted: self.options.weighted,
+            degrees: &self.degrees,
+            states: self.states.windows(),
+            next: self.next.windows(),
+            activity: self.activity.as_deref(),
+            globals: self.globals,
+            window: 1 << self.graph.description().interval_bits,
+        };
+        let results = self.resources.pool.broadcast(|_| {
+            let mut room = Room::default();
+            loop {
+                let interval = next_interval.fetch_add(1, Ordering::Relaxed);
+                if interval >= intervals {
+                    return Ok(());
+                }
+                self.resources.job.check()?;
+                let partial = collector.interval(interval, None, &mut room)?;
+                *partials[interval]
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner) = partial;
+                self.resources.job.advance(1);
+            }
+        });
+        results.into_iter().collect::<Result<()>>()?;
+        drop(collector);
+        self.end_superstep(partials)
+    }
+
+    fn load_degrees(&self) -> Result<Degrees> {
+        if !self.plan.degrees_resident {
+            return Ok(Degrees::OnDisk);
+        }
+        let vertices = self.graph.vertices() as usize;
+        if self.options.weighted {
+            let mut strengths = vec![0.0; vertices];
+            self.graph.strengths(0, &mut strengths)?;
+            return Ok(Degrees::ResidentStrengths(strengths));
+        }
+        let mut degrees = vec![0_u32; vertices];
+        Ok(if self.graph.narrow_degrees(0, &mut degrees)? {
+            Degrees::Resident(degrees)
+        } else {
+            Degrees::OnDisk
+        })
+    }
+
+    fn supersteps(&mut self, max: u64) -> Result<Reason> {
+        let edges: u64 = self.files.iter().map(|file| file.shards().edges()).sum();
+        while self.globals.superstep < max {
+            let begin = Instant::now();
+            self.resources
+                .job
+                .begin(format!("superstep {}", self.globals.superstep + 1), edges);
+            self.superstep()?;
+            self.seconds.push(begin.elapsed().as_secs_f64());
+            if P::MODE == Mode::Idempotent && self.changed == 0 {
+                return Ok(Reason::NoChange);
+            }
+            if self.program.converged(&self.globals) {
+                return Ok(Reason::Converged);
+            }
+        }
+        Ok(Reason::MaxSupersteps)
+    }
+
+    fn superstep(&mut self) -> Result<()> {
+        let partials = self.partials();
+        let rooms: Vec<Mutex<Room<P>>> = (0..self.resources.workers())
+            .map(|_| Mutex::default())
+            .collect();
+        let next_activity: Option<Vec<AtomicBool>> = self
+            .activity
+            .as_ref()
+            .map(|map| map.iter().map(|_| AtomicBool::new(false)).collect());
+        let sweep = Sweep {
+            program: self.program,
+            files: &self.files,
+            schedule: &self.schedule,
+            signals: &self.signals,
+            activity: self.activity.as_deref(),
+            weighted: self.options.weighted,
+            interval_bits: self.graph.description().interval_bits,
+            reads: self.plan.reads,
+        };
+        let collector = Collector {
+            program: self.program,
+            graph: self.graph,
+            weighted: self.options.weighted,
+            degrees: &self.degrees,
+            states: self.states.windows(),
+            next: self.next.windows(),
+            activity: next_activity.as_deref(),
+            globals: self.globals,
+            window: 1 << self.graph.description().interval_bits,
+        };
+        self.combined += sweep.run(self.resources, &self.read_pool, |worker, interval, sums| {
+            let mut room = rooms[worker].lock().unwrap_or_else(PoisonError::into_inner);
+            let partial = collector.interval(interval, Some(sums), &mut room)?;
+            *partials[interval]
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner) = partial;
+            Ok(())
+        })?;
+        drop(collector);
+        self.activity = next_activity;
+        self.globals.superstep += 1;
+        self.end_superstep(partials)
+    }
+
+    fn partials(&self) -> Vec<Mutex<Partial>> {
+        (0..self.graph.intervals())
+            .map(|_| Mutex::default())
+            .collect()
+    }
+
+    /// Adds up the intervals in order and makes the new signals current.
+    fn end_superstep(&mut self, partials: Vec<Mutex<Partial>>) -> Result<()> {
+        self.globals.aggregate = Aggregate::default();
+        self.changed = 0;
+        for partial in partials {
+            let partial = partial.into_inner().unwrap_or_else(PoisonError::into_inner);
+            self.globals
+                .aggregate
+                .iter_mut()
+                .zip(partial.aggregate)
+                .for_each(|(sum, part)| *sum += part);
+            self.changed += partial.changed;
+        }
+        Ok(self.next.publish_into(&mut self.signals)?)
+    }
+}
+
+fn scratch<T: bytemuck::Pod + Send>(
+    len: usize,
+    window: usize,
+    resident: bool,
+    graph: &Graph,
+    options: &RunOptions,
+    resources: &Resources,
+) -> Result<ScratchArray<T>> {
+    if resident {
+        return Ok(ScratchArray::resident(len, window));
+    }
+    let job = &resources.job;
+    let beside = options.scratch.as_deref().unwrap_or(graph.path());
+    match ScratchArray::paged(len, window, &DiskFolder::new(beside), job) {
+        // A read-only graph is legitimate; a folder that the user named is not replaced.
+        Err(_) if options.scratch.is_none() => Ok(ScratchArray::paged(
+            len,
+            window,
+            &DiskFolder::new(std::env::temp_dir()),
+            job,
+        )?),
+        array => Ok(array?),
+    }
+}
+
+/// Collects vertices, interval by interval, from many threads.
+struct Collector<'c, P: Program> {
+    program: &'c P,
+    graph: &'c Graph,
+    weighted: bool,
+    degrees: &'c Degrees,
+    states: Windows<'c, P::State>,
+    next: Windows<'c, P::Signal>,
+    activity: Option<&'c [AtomicBool]>,
+    globals: Globals,
+    window: usize,
+}
+
+impl<P: Program> Collector<'_, P> {
+    /// Collects one interval; without sums, sets its initial states.
+    fn interval(
+        &self,
+        interval: usize,
+        sums: Option<&mut [P::Sum]>,
+        room: &mut Room<P>,
+    ) -> Result<Partial> {
+        let start = interval * self.window;
+        let length = self.window.min(self.globals.vertices as usize - start);
+        let Room {
+            states: state_room,
+            signals: signal_room,
+            degrees,
+            narrow,
+            strengths,
+        } = room;
+        self.read_degrees(start, length, degrees, narrow, strengths)?;
+        let (wide, sums) = (&*degrees, sums.map(|sums| &sums[..length]));
+        let strengths = &*strengths;
+        let vertex = |at: usize| self.vertex(start + at, at, wide, strengths);
+        let step = |states: &mut [P::State], signals: &mut [P::Signal]| match sums {
+            None => self.initial(start, states, signals, vertex),
+            Some(sums) => self.collect(start, states, signals, sums, vertex),
+        };
+        let fill = |states: &mut [P::State]| {
+            self.next
+                .overwrite(interval, signal_room, |signals| step(states, signals))
+        };
+        let result = match sums {
+            None => self.states.overwrite(interval, state_room, fill),
+            Some(_) => self.states.update(interval, state_room, fill),
+        };
+        Ok(result??)
+    }
+
+    fn initial(
+        &self,
+        start: usize,
+        states: &mut [P::State],
+        signals: &mut [P::Signal],
+        vertex: impl Fn(usize) -> Vertex,
+    ) -> Partial {
+        let mut partial = Partial::default();
+        for (at, (state, signal)) in states.iter_mut().zip(signals).enumerate() {
+            let vertex = vertex(at);
+            *state = self.program.initial(vertex, &self.globals);
+            *signal = self.program.signal(vertex, *state);
+            partial.add(self.program.aggregate(vertex, *state, *state), true);
+        }
+        self.activate(start..start + states.len());
+        partial
+    }
+
+    fn collect(
+        &self,
+        start: usize,
+        states: &mut [P::State],
+        signals: &mut [P::Signal],
+        sums: &[P::Sum],
+        vertex: impl Fn(usize) -> Vertex,
+    ) -> Partial {
+        let mut partial = Partial::default();
+        for (at, ((state, signal), sum)) in states.iter_mut().zip(signals).zip(sums).enumerate() {
+            let vertex = vertex(at);
+            let new = self.program.collect(vertex, *state, *sum, &self.globals);
+            let changed = P::MODE == Mode::Full || self.program.changed(*state, new);
+            *signal = if changed {
+                self.program.signal(vertex, new)
+            } else {
+                self.program.silence()
+            };
+            if changed && P::MODE == Mode::Idempotent {
+                self.activate(start + at..start + at + 1);
+            }
+            partial.add(self.program.aggregate(vertex, *state, new), changed);
+            *state = new;
+        }
+        partial
+    }
+
+    fn activate(&self, vertices: std::ops::Range<usize>) {
+        let Some(map) = self.activity else { return };
+        let last = vertices.end.saturating_sub(1) >> ACTIVITY_BITS;
+        for block in vertices.start >> ACTIVITY_BITS..=last {
+            map[block].store(true, Ordering::Relaxed);
+        }
+    }
+
+    #[inline]
+    fn vertex(&self, id: usize, at: usize, degrees: &[u64], strengths: &[f64]) -> Vertex {
+        let (degree, strength) = match self.degrees {
+            Degrees::Unused => (0, 0.0),
+            Degrees::Resident(all) => (u64::from(all[id]), f64::from(all[id])),
+            Degrees::ResidentStrengths(all) => (0, all[id]),
+            Degrees::OnDisk if self.weighted => (0, strengths[at]),
+            Degrees::OnDisk => (degrees[at], degrees[at] as f64),
+        };
+        Vertex {
+            id: id as u64,
+            degree,
+            strength,
+        }
+    }
+
+    fn read_degrees(
+        &self,
+        start: usize,
+        length: usize,
+        degrees: &mut Vec<u64>,
+        narrow: &mut Vec<u32>,
+        strengths: &mut Vec<f64>,
+    ) -> Result<()> {
+        if !matches!(self.degrees, Degrees::OnDisk) {
+            return Ok(());
+        }
+        if self.weighted {
+            strengths.resize(length, 0.0);
+            self.graph.strengths(start as u64, strengths)?;
+        } else {
+            degrees.resize(length, 0);
+            self.graph.degrees(start as u64, degrees, narrow)?;
+        }
+        Ok(())
+    }
+}
+
+impl Partial {
+    #[inline]
+    fn add(&mut self, aggregate: Aggregate, changed: bool) {
+        self.aggregate
+            .iter_mut()
+            .zip(aggregate)
+            .for_each(|(sum, part)| *sum += part);
+        self.changed += u64::from(changed);
+    }
+}

@@ -1,0 +1,78 @@
+//! gzip, xz and zstd, recognised by their first bytes, within a memory limit.
+
+use std::io::{self, Chain, Cursor, Read};
+use std::path::Path;
+
+use brimful_store::Error as StoreError;
+use flate2::read::MultiGzDecoder;
+use liblzma::read::XzDecoder;
+use liblzma::stream::{CONCATENATED, Stream};
+
+use crate::error::{Error, Result};
+
+const LONGEST_MAGIC: usize = 6;
+
+/// True if these first bytes are those of an archive that [`open`] decodes.
+pub fn is_compressed(start: &[u8]) -> bool {
+    [&[0x1F, 0x8B][..], &XZ, &ZSTD]
+        .iter()
+        .any(|magic| start.starts_with(magic))
+}
+
+const XZ: [u8; 6] = [0xFD, b'7', b'z', b'X', b'Z', 0];
+const ZSTD: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
+
+/// Wraps `reader` in the decoder that its first bytes ask for.
+pub fn open(
+    mut reader: Box<dyn Read + Send>,
+    path: &Path,
+    memory_bytes: u64,
+) -> Result<Box<dyn Read + Send>> {
+    let mut start = Vec::new();
+    reader
+        .by_ref()
+        .take(LONGEST_MAGIC as u64)
+        .read_to_end(&mut start)
+        .map_err(|e| read_error(path, e))?;
+    let magic = start.clone();
+    let whole: Chain<_, _> = Cursor::new(start).chain(reader);
+    let fail = |e| StoreError::io(path, "decompress", e);
+    Ok(match magic.as_slice() {
+        [0x1F, 0x8B, ..] => Box::new(MultiGzDecoder::new(io::BufReader::with_capacity(
+            256 << 10,
+            whole,
+        ))),
+        magic if magic.starts_with(&XZ) => {
+            let stream = Stream::new_stream_decoder(memory_bytes, CONCATENATED)
+                .map_err(|e| fail(e.into()))?;
+            Box::new(XzDecoder::new_stream(whole, stream))
+        }
+        magic if magic.starts_with(&ZSTD) => {
+            let mut decoder = zstd::Decoder::new(whole).map_err(fail)?;
+            let window_log = memory_bytes.max(1 << 20).ilog2().min(27);
+            decoder.window_log_max(window_log).map_err(fail)?;
+            Box::new(decoder)
+        }
+        _ => Box::new(whole),
+    })
+}
+
+/// What a failed read of an input means: a cut or broken archive is the input's fault, the rest the
+/// machine's.
+pub fn read_error(path: &Path, error: io::Error) -> Error {
+    if matches!(
+        error.get_ref().and_then(|e| e.downcast_ref()),
+        Some(StoreError::Interrupted)
+    ) {
+        return StoreError::Interrupted.into();
+    }
+    let what = match error.kind() {
+        io::ErrorKind::UnexpectedEof => "the compressed file ends too early; it was cut".to_owned(),
+        io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => {
+            format!("the compressed file is broken: {error}")
+        }
+        _ if error.raw_os_error().is_none() => format!("it cannot be decompressed: {error}"),
+        _ => return StoreError::io(path, "read", error).into(),
+    };
+    Error::input(path, what)
+}

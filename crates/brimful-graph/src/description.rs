@@ -1,0 +1,98 @@
+//! What a graph's manifest says, as JSON.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::IdType;
+
+/// The graph format this program writes.
+pub const FORMAT: u32 = 1;
+
+/// The payload of a manifest.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Description {
+    /// Format version.
+    pub format: u32,
+    /// The program that wrote it.
+    pub created_by: String,
+    /// Number of vertices.
+    pub vertices: u64,
+    /// Input edges.
+    pub edges: u64,
+    /// Stored arcs.
+    pub arcs: u64,
+    /// False if every edge is stored in both directions.
+    pub directed: bool,
+    /// True if edges have weights.
+    pub weighted: bool,
+    /// How internal ids follow from external ones.
+    pub order: Order,
+    /// The external ids.
+    pub ids: Ids,
+    /// Bits of a target within its interval.
+    pub interval_bits: u32,
+    /// Bytes per out-degree: 4 or 8.
+    pub degree_bytes: u32,
+    /// What the import counted.
+    pub counts: Counts,
+    /// Forward shards: edges by target.
+    #[serde(rename = "in")]
+    pub forward: Option<Shards>,
+    /// Reverse shards: edges by source.
+    pub reverse: Option<Shards>,
+    /// Whatever the caller of the import wants to find again.
+    pub origin: Option<String>,
+}
+
+/// An order of vertices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Order {
+    /// Ascending external ids.
+    External,
+}
+
+/// The external ids of a graph.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ids {
+    /// How the bits are read.
+    #[serde(rename = "type")]
+    pub id_type: IdType,
+    /// Bits of the first id where ids are consecutive; `None`: they are in the file `ids`.
+    pub first: Option<u64>,
+}
+
+/// What an import saw.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Counts {
+    /// Lines of text, or records, read.
+    pub lines: u64,
+    /// Edges from a vertex to itself.
+    pub self_loops: u64,
+    /// Edges equal to an earlier one, weights ignored.
+    pub duplicates: u64,
+    /// Lines or records not taken.
+    pub rejected: u64,
+}
+
+/// The shards of one direction: layers over one another, the base first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Shards {
+    /// Version 1 has exactly one.
+    pub layers: Vec<Layer>,
+}
+
+/// One file of shards.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Layer {
+    /// File name.
+    pub file: String,
+    /// Arcs in it.
+    pub arcs: u64,
+    /// Its length in bytes.
+    pub bytes: u64,
+}

@@ -1,0 +1,210 @@
+//! Edges on their way into a graph: batches, sources that can be walked in parts, and the spool that
+//! makes a source of a stream.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use brimful_store::{Folder, Job, StoreFile};
+
+use crate::error::Result;
+
+/// Edges in columns. Ids are the 64 bits of external ids, or internal ids.
+#[derive(Debug, Default, Clone)]
+pub struct EdgeBatch {
+    /// Source of each edge.
+    pub sources: Vec<u64>,
+    /// Target of each edge.
+    pub targets: Vec<u64>,
+    /// Weight of each edge; empty if the edges have none.
+    pub weights: Vec<f64>,
+}
+
+/// Edges per batch: small enough for the cache, large enough to be written at once.
+pub const BATCH_EDGES: usize = 1 << 16;
+
+impl EdgeBatch {
+    /// Number of edges.
+    pub fn len(&self) -> usize {
+        self.sources.len()
+    }
+
+    /// True if there is no edge.
+    pub fn is_empty(&self) -> bool {
+        self.sources.is_empty()
+    }
+
+    /// Removes all edges and keeps the memory.
+    pub fn clear(&mut self) {
+        self.sources.clear();
+        self.targets.clear();
+        self.weights.clear();
+    }
+
+    /// Weight of edge `index`; 1 where edges have none.
+    #[inline]
+    pub fn weight(&self, index: usize) -> f64 {
+        self.weights.get(index).copied().unwrap_or(1.0)
+    }
+}
+
+/// A source of edges that many workers can walk, part by part, more than once.
+pub trait EdgeSource: Sync {
+    /// Number of parts.
+    fn parts(&self) -> usize;
+    /// Replaces `batch` by the edges of part `part`.
+    fn read_part(&self, part: usize, batch: &mut EdgeBatch) -> Result<()>;
+}
+
+/// Where one spooled batch lies, and how.
+#[derive(Debug, Clone, Copy)]
+struct SpoolPart {
+    offset: u64,
+    edges: u32,
+    /// Bytes per id: 4 where every id of the batch is below 2^32, else 8.
+    id_bytes: u8,
+    weighted: bool,
+}
+
+/// Edges written to a scratch file in whatever order they came, to be read again.
+pub struct Spool {
+    file: StoreFile,
+    end: AtomicU64,
+    parts: Mutex<Vec<SpoolPart>>,
+}
+
+impl Spool {
+    /// An empty spool in `folder`.
+    pub fn new(folder: &dyn Folder, job: &Job) -> Result<Self> {
+        let file = StoreFile::scratch(folder, job.traffic())?;
+        Ok(Self {
+            file,
+            end: AtomicU64::new(0),
+            parts: Mutex::new(Vec::new()),
+        })
+    }
+
+    /// Appends a batch; `room` is reused between calls.
+    pub fn append(&self, batch: &EdgeBatch, room: &mut Vec<u8>) -> Result<()> {
+        let narrow = batch
+            .sources
+            .iter()
+            .chain(&batch.targets)
+            .fold(0, |all, &id| all | id)
+            >> 32
+            == 0;
+        room.clear();
+        for ids in [&batch.sources, &batch.targets] {
+            if narrow {
+                room.extend(ids.iter().flat_map(|&id| (id as u32).to_le_bytes()));
+            } else {
+                room.extend_from_slice(bytemuck::cast_slice(ids));
+            }
+        }
+        room.extend_from_slice(bytemuck::cast_slice(&batch.weights));
+        let offset = self.end.fetch_add(room.len() as u64, Ordering::Relaxed);
+        self.file.write_all_at(room, offset)?;
+        let part = SpoolPart {
+            offset,
+            edges: batch.len() as u32,
+            id_bytes: if narrow { 4 } else { 8 },
+            weighted: !batch.weights.is_empty(),
+        };
+        self.parts
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(part);
+        Ok(())
+    }
+
+    /// Ends writing.
+    pub fn into_source(self) -> SpooledEdges {
+        SpooledEdges {
+            file: self.file,
+            parts: self
+                .parts
+                .into_inner()
+                .unwrap_or_else(PoisonError::into_inner),
+        }
+    }
+}
+
+/// The edges of a [`Spool`].
+pub struct SpooledEdges {
+    file: StoreFile,
+    parts: Vec<SpoolPart>,
+}
+
+impl EdgeSource for SpooledEdges {
+    fn parts(&self) -> usize {
+        self.parts.len()
+    }
+
+    fn read_part(&self, part: usize, batch: &mut EdgeBatch) -> Result<()> {
+        let part = self.parts[part];
+        let edges = part.edges as usize;
+        let mut offset = part.offset;
+        batch.clear();
+        for ids in [&mut batch.sources, &mut batch.targets] {
+            ids.resize(edges, 0);
+            if part.id_bytes == 4 {
+                read_narrow(&self.file, offset, ids)?;
+            } else {
+                self.file
+                    .read_exact_at(bytemuck::cast_slice_mut(ids), offset)?;
+            }
+            offset += (edges * usize::from(part.id_bytes)) as u64;
+        }
+        if part.weighted {
+            batch.weights.resize(edges, 0.0);
+            self.file
+                .read_exact_at(bytemuck::cast_slice_mut(&mut batch.weights), offset)?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads 32-bit ids into the first half of `ids`' own memory, then widens them from the end.
+fn read_narrow(file: &StoreFile, offset: u64, ids: &mut [u64]) -> Result<()> {
+    let count = ids.len();
+    let halves: &mut [u32] = bytemuck::cast_slice_mut(ids);
+    file.read_exact_at(bytemuck::cast_slice_mut(&mut halves[..count]), offset)?;
+    for index in (0..count).rev() {
+        let id = halves[index];
+        halves[2 * index] = id;
+        halves[2 * index + 1] = 0;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brimful_store::DiskFolder;
+
+    #[test]
+    fn what_is_spooled_comes_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let spool = Spool::new(&DiskFolder::new(folder.path()), &Job::new()).unwrap();
+        let narrow = EdgeBatch {
+            sources: vec![1, 2, u64::from(u32::MAX)],
+            targets: vec![4, 5, 6],
+            weights: vec![],
+        };
+        let wide = EdgeBatch {
+            sources: vec![1 << 40],
+            targets: vec![u64::MAX],
+            weights: vec![0.5],
+        };
+        let mut room = Vec::new();
+        spool.append(&narrow, &mut room).unwrap();
+        spool.append(&wide, &mut room).unwrap();
+        let source = spool.into_source();
+        let mut batch = EdgeBatch::default();
+        for (part, expected) in [narrow, wide].iter().enumerate() {
+            source.read_part(part, &mut batch).unwrap();
+            assert_eq!(batch.sources, expected.sources);
+            assert_eq!(batch.targets, expected.targets);
+            assert_eq!(batch.weights, expected.weights);
+        }
+    }
+}

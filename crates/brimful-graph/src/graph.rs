@@ -1,0 +1,384 @@
+//! A graph directory open for reading.
+//!
+//! Invariant: every file that the manifest names was found whole when the graph was opened (header,
+//! table and exact cover); blocks are verified when read.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use brimful_store::array::ArrayFile;
+use brimful_store::file::Traffic;
+use brimful_store::sealed::{Buffer, Kind};
+use brimful_store::{DiskFolder, Error as StoreError, Folder, manifest};
+
+use crate::description::{Description, FORMAT, Shards};
+use crate::edges::{EdgeBatch, EdgeSource};
+use crate::error::{Error, Result};
+use crate::ids::IdType;
+use crate::shards::ShardFile;
+
+/// File of external ids.
+pub(crate) const IDS: &str = "ids";
+/// File of out-degrees.
+pub(crate) const DEGREES: &str = "degrees";
+/// File of outgoing weight sums.
+pub(crate) const STRENGTHS: &str = "strengths";
+
+/// Which shards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Index {
+    /// Edges by target interval.
+    In,
+    /// Edges by source interval: the shards of the graph turned round.
+    Reverse,
+}
+
+impl Index {
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::In => "in",
+            Self::Reverse => "reverse",
+        }
+    }
+
+    /// The index of this name.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] naming the ones there are.
+    pub fn from_name(name: &str) -> Result<Self> {
+        match name {
+            "in" => Ok(Self::In),
+            "reverse" => Ok(Self::Reverse),
+            _ => Err(Error::Usage(format!(
+                "there is no index {name:?}; choose from: in, reverse"
+            ))),
+        }
+    }
+}
+
+/// A graph, open.
+#[derive(Debug)]
+pub struct Graph {
+    path: PathBuf,
+    description: Description,
+    manifest_number: u64,
+    ids: Option<ArrayFile<u64>>,
+    degrees: Degrees,
+    strengths: Option<ArrayFile<f64>>,
+    forward: Option<Arc<ShardFile>>,
+    reverse: Option<Arc<ShardFile>>,
+}
+
+#[derive(Debug)]
+enum Degrees {
+    Narrow(ArrayFile<u32>),
+    Wide(ArrayFile<u64>),
+}
+
+impl Graph {
+    /// Opens the graph directory at `path`; reads are counted in `traffic`.
+    ///
+    /// # Errors
+    /// [`Error::NotAGraph`] if the path is missing or something else; corruption and newer versions by
+    /// file.
+    pub fn open(path: &Path, traffic: &Arc<Traffic>) -> Result<Self> {
+        let folder = DiskFolder::new(path);
+        let names = folder.list().map_err(|e| Error::NotAGraph {
+            path: path.into(),
+            what: match e.kind() {
+                std::io::ErrorKind::NotFound => "there is nothing of that name".into(),
+                std::io::ErrorKind::NotADirectory => "it is a file; import it first".into(),
+                _ => e.to_string(),
+            },
+        })?;
+        if !names.iter().any(|name| name == "current") {
+            let what = "the folder has no `current` file; it was not made by `brimful import`, or its file was removed";
+            return Err(Error::NotAGraph {
+                path: path.into(),
+                what: what.into(),
+            });
+        }
+        Self::open_folder(&folder, traffic)
+    }
+
+    /// Opens the graph in `folder`, which may be any implementation.
+    pub fn open_folder(folder: &dyn Folder, traffic: &Arc<Traffic>) -> Result<Self> {
+        let (manifest_number, payload) = manifest::read(folder, traffic)?;
+        let path = folder.path().to_path_buf();
+        let description = parse_description(&path, manifest_number, &payload)?;
+        let vertices = description.vertices;
+        let array = |name, kind| ArrayFile::open(folder, name, kind, vertices, traffic);
+        let ids = match description.ids.first {
+            Some(_) => None,
+            None => Some(array(IDS, Kind::Ids)?),
+        };
+        let degrees = match description.degree_bytes {
+            4 => Degrees::Narrow(ArrayFile::open(
+                folder,
+                DEGREES,
+                Kind::Degrees,
+                vertices,
+                traffic,
+            )?),
+            _ => Degrees::Wide(array(DEGREES, Kind::Degrees)?),
+        };
+        let strengths = match description.weighted {
+            true => Some(ArrayFile::open(
+                folder,
+                STRENGTHS,
+                Kind::Strengths,
+                vertices,
+                traffic,
+            )?),
+            false => None,
+        };
+        let open = |shards: &Option<Shards>| -> Result<Option<Arc<ShardFile>>> {
+            let Some(layer) = shards.as_ref().and_then(|shards| shards.layers.first()) else {
+                return Ok(None);
+            };
+            let file = ShardFile::open(
+                folder,
+                &layer.file,
+                vertices,
+                description.interval_bits,
+                traffic,
+            )?;
+            if file.edges() != layer.arcs || file.file().len()? != layer.bytes {
+                let what = format!(
+                    "expected {} arcs in {} bytes, found {}",
+                    layer.arcs,
+                    layer.bytes,
+                    file.edges()
+                );
+                return Err(StoreError::corrupt(path.join(&layer.file), 0, what).into());
+            }
+            Ok(Some(Arc::new(file)))
+        };
+        let (forward, reverse) = (open(&description.forward)?, open(&description.reverse)?);
+        Ok(Self {
+            path,
+            description,
+            manifest_number,
+            ids,
+            degrees,
+            strengths,
+            forward,
+            reverse,
+        })
+    }
+
+    /// Where the graph is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What the manifest says.
+    pub fn description(&self) -> &Description {
+        &self.description
+    }
+
+    pub(crate) fn manifest_number(&self) -> u64 {
+        self.manifest_number
+    }
+
+    /// Number of vertices.
+    pub fn vertices(&self) -> u64 {
+        self.description.vertices
+    }
+
+    /// Number of intervals.
+    pub fn intervals(&self) -> u64 {
+        self.vertices()
+            .div_ceil(1 << self.description.interval_bits)
+    }
+
+    /// The shards of `index`, if they were built. An undirected graph is its own reverse.
+    pub fn shards(&self, index: Index) -> Option<&Arc<ShardFile>> {
+        match index {
+            Index::In => self.forward.as_ref(),
+            Index::Reverse if !self.description.directed => self.forward.as_ref(),
+            Index::Reverse => self.reverse.as_ref(),
+        }
+    }
+
+    /// How external ids are read.
+    pub fn id_type(&self) -> IdType {
+        self.description.ids.id_type
+    }
+
+    /// Fills `out` with the bits of the external ids of the vertices from `start` on.
+    pub fn external_ids(&self, start: u64, out: &mut [u64]) -> Result<()> {
+        match (&self.ids, self.description.ids.first) {
+            (Some(file), _) => Ok(file.read(start, out)?),
+            (None, first) => {
+                let first = first.unwrap_or_default().wrapping_add(start);
+                (0_u64..)
+                    .zip(out)
+                    .for_each(|(index, id)| *id = first.wrapping_add(index));
+                Ok(())
+            }
+        }
+    }
+
+    /// The internal id of the vertex with external id `number`.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchVertex`].
+    pub fn find(&self, number: i128) -> Result<u64> {
+        let missing = || Error::NoSuchVertex { vertex: number };
+        let bits = self.id_type().bits(number).ok_or_else(missing)?;
+        let Some(file) = &self.ids else {
+            let rank = bits.wrapping_sub(self.description.ids.first.unwrap_or_default());
+            return if rank < self.vertices() {
+                Ok(rank)
+            } else {
+                Err(missing())
+            };
+        };
+        let key = self.id_type().order_key(bits);
+        let (mut low, mut high) = (0, self.vertices());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.id_type().order_key(file.get(middle)?) < key {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        if low < self.vertices() && file.get(low)? == bits {
+            Ok(low)
+        } else {
+            Err(missing())
+        }
+    }
+
+    /// Fills `out` with the out-degrees of the vertices from `start` on; `room` is reused.
+    pub fn degrees(&self, start: u64, out: &mut [u64], room: &mut Vec<u32>) -> Result<()> {
+        match &self.degrees {
+            Degrees::Wide(file) => file.read(start, out)?,
+            Degrees::Narrow(file) => {
+                room.resize(out.len(), 0);
+                file.read(start, room)?;
+                out.iter_mut()
+                    .zip(room)
+                    .for_each(|(wide, narrow)| *wide = u64::from(*narrow));
+            }
+        }
+        Ok(())
+    }
+
+    /// Fills `out` with the out-degrees of the vertices from `start` on if they are stored as 32 bits;
+    /// else returns false.
+    pub fn narrow_degrees(&self, start: u64, out: &mut [u32]) -> Result<bool> {
+        let Degrees::Narrow(file) = &self.degrees else {
+            return Ok(false);
+        };
+        file.read(start, out)?;
+        Ok(true)
+    }
+
+    /// Fills `out` with the sums of outgoing weights of the vertices from `start` on.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if edges have no weights.
+    pub fn strengths(&self, start: u64, out: &mut [f64]) -> Result<()> {
+        let Some(file) = &self.strengths else {
+            return Err(Error::Usage(format!(
+                "{} has no edge weights",
+                self.path.display()
+            )));
+        };
+        Ok(file.read(start, out)?)
+    }
+
+    /// The sealed files of the graph, by name, for verification and sizes.
+    pub(crate) fn sealed_files(&self) -> Vec<&brimful_store::sealed::SealedFile> {
+        let mut files = Vec::new();
+        files.extend(self.ids.as_ref().map(ArrayFile::sealed));
+        files.push(match &self.degrees {
+            Degrees::Narrow(file) => file.sealed(),
+            Degrees::Wide(file) => file.sealed(),
+        });
+        files.extend(self.strengths.as_ref().map(ArrayFile::sealed));
+        files.extend(
+            [&self.forward, &self.reverse]
+                .into_iter()
+                .flatten()
+                .map(|shards| &**shards.file()),
+        );
+        files
+    }
+
+    /// Bytes of all files on disk.
+    pub fn bytes_on_disk(&self) -> Result<u64> {
+        let mut sum = 0;
+        for file in self.sealed_files() {
+            sum += file.len()?;
+        }
+        Ok(sum)
+    }
+}
+
+fn parse_description(path: &Path, number: u64, payload: &[u8]) -> Result<Description> {
+    #[derive(serde::Deserialize)]
+    struct Version {
+        format: u32,
+    }
+    let file = path.join(format!("manifest-{number}"));
+    let broken = |what: String| StoreError::corrupt(&file, 64, what);
+    // Only then can the rest be expected to have the fields we know.
+    let version: Version = serde_json::from_slice(payload).map_err(|e| broken(e.to_string()))?;
+    if version.format > FORMAT {
+        return Err(StoreError::Version {
+            path: file,
+            found: version.format,
+            supported: FORMAT,
+        }
+        .into());
+    }
+    let description: Description =
+        serde_json::from_slice(payload).map_err(|e| broken(e.to_string()))?;
+    let layers = |shards: &Option<Shards>| shards.as_ref().is_none_or(|s| s.layers.len() == 1);
+    let sane = (1..=24).contains(&description.interval_bits)
+        && matches!(description.degree_bytes, 4 | 8)
+        && layers(&description.forward)
+        && layers(&description.reverse)
+        && description.forward.is_some();
+    if !sane {
+        return Err(broken("the manifest has impossible values".into()).into());
+    }
+    Ok(description)
+}
+
+/// The edges of a shard file by internal id, a segment a part.
+pub(crate) struct ShardEdges<'g> {
+    shards: &'g ShardFile,
+}
+
+impl<'g> ShardEdges<'g> {
+    pub(crate) fn new(shards: &'g ShardFile) -> Self {
+        Self { shards }
+    }
+}
+
+impl EdgeSource for ShardEdges<'_> {
+    fn parts(&self) -> usize {
+        self.shards.segments().len()
+    }
+
+    fn read_part(&self, part: usize, batch: &mut EdgeBatch) -> Result<()> {
+        batch.clear();
+        let mut block = Buffer::new();
+        self.shards.file().read_block(part, &mut block)?;
+        self.shards
+            .packed(part, block.bytes())?
+            .decode_weights(&mut batch.weights);
+        self.shards
+            .for_each_edge(part, block.bytes(), |source, target, _| {
+                batch.sources.push(source);
+                batch.targets.push(target);
+            })?;
+        Ok(())
+    }
+}

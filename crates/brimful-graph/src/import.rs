@@ -1,0 +1,793 @@
+//! Import: from any input to a graph directory, streaming, within the budget.
+//!
+//! One pass learns which ids there are (the *census*), keeping the edges in a spool where the input
+//! cannot be read twice. A second maps ids to ranks and sorts edges into shards. Invariant: the graph
+//! appears under its name complete, or not at all; its bytes depend on the input alone.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use brimful_store::array::ArrayWriter;
+use brimful_store::external::{PartialFolder, input_len, open_input};
+use brimful_store::sealed::Kind;
+use brimful_store::{DiskFolder, Folder, Resources, manifest, sorter};
+
+use crate::build::{Built, ShardSortWriter, ShardSorter, encoding_bytes, write_degrees};
+use crate::description::{Counts, Description, FORMAT, Ids, Layer, Order, Shards};
+use crate::edges::{BATCH_EDGES, EdgeBatch, EdgeSource, Spool};
+use crate::error::{Error, Result};
+use crate::graph::{Graph, IDS, Index};
+use crate::ids::{IdBitmap, IdRanks, IdType};
+use crate::joins;
+use crate::pairs::{self, PairFiles};
+use crate::pump::{chunks_in_flight, pump};
+use crate::records::{EdgeRecord, KeyLayout, Pair, WeightedKey, WeightedPair};
+use crate::shards::{INTERVAL_BITS, ShardFile};
+use crate::text::{CHUNK_BYTES, ChunkReader, EdgeListParser, Signs, check_signs};
+use crate::{decompress, graph};
+
+/// A stream of edges that is pulled batch by batch, once.
+pub trait EdgeStream: Send {
+    /// Replaces `batch` by the next edges (any number, also none); false at the end.
+    fn next(&mut self, batch: &mut EdgeBatch) -> Result<bool>;
+    /// True if edges have weights.
+    fn weighted(&self) -> bool;
+    /// How ids are read, known at the latest when the stream has ended.
+    fn id_type(&self) -> Result<IdType>;
+}
+
+/// Where edges come from.
+pub enum Input<'a> {
+    /// Text edge lists, perhaps compressed; `-` is standard input.
+    EdgeList(Vec<PathBuf>),
+    /// Little-endian pairs of 32-bit ids.
+    Pairs(Vec<PathBuf>),
+    /// Anything else that yields batches.
+    Stream(&'a mut dyn EdgeStream),
+    /// Edges among the vertices 0 to n - 1, all of them declared.
+    Numbered(&'a dyn EdgeSource, u64),
+}
+
+/// What the user chose.
+#[derive(Debug, Clone, Default)]
+pub struct ImportOptions {
+    /// Store every edge in both directions.
+    pub undirected: bool,
+    /// Declares the vertices 0 to n - 1.
+    pub vertices: Option<u64>,
+    /// Build the reverse shards too.
+    pub reverse: bool,
+    /// Kept in the manifest.
+    pub origin: Option<String>,
+}
+
+/// What an import did.
+#[derive(Debug, Clone)]
+pub struct ImportReport {
+    /// The manifest written.
+    pub description: Description,
+    /// Seconds in all.
+    pub seconds: f64,
+    /// Seconds by phase, in order.
+    pub phases: Vec<(&'static str, f64)>,
+    /// Bytes of the graph's files.
+    pub bytes_on_disk: u64,
+}
+
+/// Smallest budget, in bytes beside the process's own, in which an import works.
+pub fn minimum_bytes(workers: usize, weighted: bool) -> u64 {
+    // Sparse ids need two sorters at once.
+    let sorters = 2 * sorter::minimum_bytes(workers, size_of::<WeightedPair>());
+    reading_bytes(workers) + encoding_bytes(weighted) + IdBitmap::BASE_BYTES * 4 + sorters
+}
+
+/// Bytes of chunks, batches and spool buffers.
+fn reading_bytes(workers: usize) -> u64 {
+    let batch = BATCH_EDGES * (8 + 8 + 8);
+    ((chunks_in_flight(workers) + 1) * CHUNK_BYTES + workers * 2 * batch) as u64
+}
+
+/// Imports `input` as the new graph directory `out`.
+pub fn import(
+    mut input: Input<'_>,
+    out: &Path,
+    options: &ImportOptions,
+    resources: &Resources,
+) -> Result<ImportReport> {
+    let begin = Instant::now();
+    // Text may turn out to have weights.
+    let may_have_weights = !matches!(input, Input::Pairs(_) | Input::Numbered(..));
+    let minimum = minimum_bytes(resources.workers(), may_have_weights);
+    resources.budget.require(minimum, "to build a graph")?;
+    let partial = PartialFolder::create(out)?;
+    let mut import = Import {
+        folder: partial.folder(),
+        options,
+        resources,
+        spare: resources.budget.limit() - minimum,
+        phases: Vec::new(),
+        since: Instant::now(),
+    };
+    let description = import.run(&mut input)?;
+    let phases = import.phases;
+    let payload =
+        serde_json::to_vec_pretty(&description).map_err(|e| Error::Usage(e.to_string()))?;
+    manifest::publish(partial.folder(), 1, &payload, resources.job.traffic())?;
+    let bytes_on_disk =
+        Graph::open_folder(partial.folder(), resources.job.traffic())?.bytes_on_disk()?;
+    resources.job.check()?;
+    partial.publish()?;
+    Ok(ImportReport {
+        description,
+        seconds: begin.elapsed().as_secs_f64(),
+        phases,
+        bytes_on_disk,
+    })
+}
+
+struct Import<'a> {
+    folder: &'a DiskFolder,
+    options: &'a ImportOptions,
+    resources: &'a Resources,
+    /// Budget beyond the minimum, to be shared out.
+    spare: u64,
+    phases: Vec<(&'static str, f64)>,
+    since: Instant,
+}
+
+/// What the first pass learned.
+struct Seen {
+    id_type: IdType,
+    weighted: bool,
+    lines: u64,
+    edges: u64,
+    self_loops: u64,
+    bitmap: Option<IdBitmap>,
+}
+
+/// How external ids become ranks while edges are read again.
+pub(crate) enum IdMap {
+    /// Rank = id - first.
+    Consecutive {
+        first: u64,
+    },
+    Ranks(IdRanks),
+}
+
+impl IdMap {
+    #[inline]
+    fn rank(&self, id: u64) -> Option<u64> {
+        match self {
+            Self::Consecutive { first } => Some(id.wrapping_sub(*first)),
+            Self::Ranks(ranks) => ranks.rank(id),
+        }
+    }
+}
+
+impl Import<'_> {
+    fn run(&mut self, input: &mut Input<'_>) -> Result<Description> {
+        if let Input::Numbered(source, vertices) = input {
+            let (source, vertices) = (*source, *vertices);
+            let census = Census::new(None);
+            let ids = Ids {
+                id_type: IdType::Int64,
+                first: Some(0),
+            };
+            let (built, layout) = self.sort_mapped(
+                source,
+                &IdMap::Consecutive { first: 0 },
+                vertices,
+                false,
+                Some(&census),
+            )?;
+            let mut seen = census.into_seen(IdType::Int64, false, 0);
+            seen.lines = seen.edges;
+            return self.finish(&seen, ids, vertices, built, layout);
+        }
+        let (source, mut seen) = self.census(input)?;
+        self.end_phase("read");
+        if seen.edges == 0 && self.options.vertices.unwrap_or(0) == 0 {
+            return Err(no_edges(input));
+        }
+        let (ids, vertices, built, layout) =
+            match seen.bitmap.take().filter(|bitmap| !bitmap.gave_up()) {
+                Some(bitmap) => {
+                    let ranks = bitmap.into_ranks();
+                    let vertices = ranks.len();
+                    let (ids, map) = match ranks.consecutive_from() {
+                        Some(first) => (
+                            Ids {
+                                id_type: seen.id_type,
+                                first: Some(first),
+                            },
+                            IdMap::Consecutive { first },
+                        ),
+                        None => {
+                            self.write_ids(&ranks)?;
+                            (
+                                Ids {
+                                    id_type: seen.id_type,
+                                    first: None,
+                                },
+                                IdMap::Ranks(ranks),
+                            )
+                        }
+                    };
+                    let (built, layout) =
+                        self.sort_mapped(&*source, &map, vertices, seen.weighted, None)?;
+                    (ids, vertices, built, layout)
+                }
+                None => self.sort_joined(&*source, &seen)?,
+            };
+        self.finish(&seen, ids, vertices, built, layout)
+    }
+
+    fn end_phase(&mut self, name: &'static str) {
+        self.phases.push((name, self.since.elapsed().as_secs_f64()));
+        self.since = Instant::now();
+    }
+
+    /// Reads the input once: counts, ids, and a source to read the edges from again.
+    fn census(&self, input: &mut Input<'_>) -> Result<(Box<dyn EdgeSource>, Seen)> {
+        let bitmap = IdBitmap::new(IdBitmap::BASE_BYTES * 4 + self.spare / 4);
+        if let Some(count) = self.options.vertices {
+            bitmap.insert_range(count);
+        }
+        let census = Census::new(Some(bitmap));
+        match input {
+            Input::EdgeList(files) => self.read_text(files, census),
+            Input::Pairs(files) => self.read_pairs(files, census),
+            Input::Stream(stream) => self.read_stream(&mut **stream, census),
+            Input::Numbered(..) => unreachable!("numbered sources need no census"),
+        }
+    }
+
+    fn read_text(&self, files: &[PathBuf], census: Census) -> Result<(Box<dyn EdgeSource>, Seen)> {
+        let resources = self.resources;
+        let lengths: Option<u64> = files.iter().map(|path| input_len(path)).sum();
+        resources.job.begin("read", lengths.unwrap_or(0));
+        let mut reader = ChunkReader::new(files, self.spare / 4 + (16 << 20), &resources.job);
+        let parser = EdgeListParser::new(files);
+        let spool = Spool::new(self.folder, &resources.job)?;
+        let signs = Mutex::new(Signs::default());
+        pump(
+            resources,
+            |chunk| {
+                let more = reader.next(chunk)?;
+                if more {
+                    parser.look(chunk);
+                }
+                Ok(more)
+            },
+            || Ok((EdgeBatch::default(), Vec::new(), Signs::default())),
+            |(batch, room, signs), number, chunk| {
+                parser.parse(number, chunk, batch, signs, BATCH_EDGES, |batch| {
+                    census.add(batch);
+                    spool.append(batch, room)?;
+                    batch.clear();
+                    Ok(())
+                })
+            },
+            |(batch, mut room, seen)| {
+                signs
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .merge(seen);
+                census.add(&batch);
+                if batch.is_empty() {
+                    Ok(())
+                } else {
+                    spool.append(&batch, &mut room)
+                }
+            },
+        )
+        .map_err(|error| parser.settle(error))?;
+        let signs = signs.into_inner().unwrap_or_else(PoisonError::into_inner);
+        check_signs(
+            signs,
+            files.first().map_or(Path::new("-"), PathBuf::as_path),
+        )?;
+        let id_type = if signs.huge {
+            IdType::UInt64
+        } else {
+            IdType::Int64
+        };
+        Ok((
+            Box::new(spool.into_source()),
+            census.into_seen(id_type, parser.weighted(), parser.lines()),
+        ))
+    }
+
+    fn read_pairs(&self, files: &[PathBuf], census: Census) -> Result<(Box<dyn EdgeSource>, Seen)> {
+        if !files
+            .iter()
+            .all(|path| is_plain(path, self.resources).unwrap_or(false))
+        {
+            let mut stream = PairStream::new(files, self.spare / 4 + (16 << 20), self.resources);
+            return self.read_stream(&mut stream, census);
+        }
+        let source = PairFiles::open(files, &self.resources.job)?;
+        self.resources.job.begin("read", source.pairs());
+        each_part(
+            &source,
+            self.resources,
+            || Ok(()),
+            |(), batch| {
+                census.add(batch);
+                self.resources.job.advance(batch.len() as u64);
+                Ok(())
+            },
+            Ok,
+        )?;
+        let pairs = source.pairs();
+        Ok((
+            Box::new(source),
+            census.into_seen(IdType::UInt32, false, pairs),
+        ))
+    }
+
+    fn read_stream(
+        &self,
+        stream: &mut dyn EdgeStream,
+        census: Census,
+    ) -> Result<(Box<dyn EdgeSource>, Seen)> {
+        let resources = self.resources;
+        resources.job.begin("read", 0);
+        let spool = Spool::new(self.folder, &resources.job)?;
+        pump(
+            resources,
+            |batch| stream.next(batch),
+            || Ok(Vec::new()),
+            |room, _, batch: &mut EdgeBatch| {
+                census.add(batch);
+                resources.job.advance(batch.len() as u64);
+                if batch.is_empty() {
+                    Ok(())
+                } else {
+                    spool.append(batch, room)
+                }
+            },
+            |_| Ok(()),
+        )?;
+        let edges = census.edges.load(Ordering::Relaxed);
+        Ok((
+            Box::new(spool.into_source()),
+            census.into_seen(stream.id_type()?, stream.weighted(), edges),
+        ))
+    }
+
+    fn write_ids(&self, ranks: &IdRanks) -> Result<()> {
+        let mut file =
+            ArrayWriter::create(self.folder, IDS, Kind::Ids, self.resources.job.traffic())?;
+        for id in ranks.iter() {
+            file.push(id)?;
+        }
+        file.finish()?;
+        Ok(())
+    }
+
+    /// Second pass: edges by rank, into the shards asked for.
+    fn sort_mapped(
+        &mut self,
+        source: &dyn EdgeSource,
+        map: &IdMap,
+        vertices: u64,
+        weighted: bool,
+        census: Option<&Census>,
+    ) -> Result<(Vec<Built>, KeyLayout)> {
+        let layout = KeyLayout::new(vertices, INTERVAL_BITS);
+        let mut built = vec![self.sort_index(Index::In, source, map, layout, weighted, census)?];
+        if self.options.reverse && !self.options.undirected {
+            built.push(self.sort_index(Index::Reverse, source, map, layout, weighted, None)?);
+        }
+        Ok((built, layout))
+    }
+
+    fn sort_index(
+        &mut self,
+        index: Index,
+        source: &dyn EdgeSource,
+        map: &IdMap,
+        layout: KeyLayout,
+        weighted: bool,
+        census: Option<&Census>,
+    ) -> Result<Built> {
+        match (layout.is_narrow(), weighted) {
+            (true, false) => self.sort_as::<u64>(index, source, map, layout, census),
+            (true, true) => self.sort_as::<WeightedKey>(index, source, map, layout, census),
+            (false, false) => self.sort_as::<Pair>(index, source, map, layout, census),
+            (false, true) => self.sort_as::<WeightedPair>(index, source, map, layout, census),
+        }
+    }
+
+    /// What sorting may use: its share of the minimum and most of the rest.
+    fn sorter_bytes(&self) -> u64 {
+        2 * sorter::minimum_bytes(self.resources.workers(), size_of::<WeightedPair>())
+            + self.spare / 4 * 3
+    }
+
+    fn sort_as<R: EdgeRecord>(
+        &mut self,
+        index: Index,
+        source: &dyn EdgeSource,
+        map: &IdMap,
+        layout: KeyLayout,
+        census: Option<&Census>,
+    ) -> Result<Built> {
+        let job = &self.resources.job;
+        job.begin("sort", source.parts() as u64);
+        let bytes = self.sorter_bytes();
+        let workers = self.resources.workers();
+        let sorter = ShardSorter::<R>::new(
+            self.folder,
+            layout,
+            self.options.undirected,
+            bytes,
+            workers,
+            job,
+        )?;
+        let push_all = |writer: &mut ShardSortWriter<'_, '_, R>, batch: &EdgeBatch| {
+            if let Some(census) = census {
+                census.add(batch);
+            }
+            for at in 0..batch.len() {
+                let (Some(s), Some(t)) = (map.rank(batch.sources[at]), map.rank(batch.targets[at]))
+                else {
+                    // Every id was ranked in the first pass.
+                    return Err(Error::input(
+                        "(input)",
+                        "it changed while it was read; import it again",
+                    ));
+                };
+                let (s, t) = if index == Index::In { (s, t) } else { (t, s) };
+                writer.push(s, t, batch.weight(at))?;
+            }
+            job.advance(1);
+            Ok(())
+        };
+        each_part(
+            source,
+            self.resources,
+            || Ok(sorter.writer()),
+            push_all,
+            ShardSortWriter::finish,
+        )?;
+        self.end_phase("sort");
+        let built = sorter.write(self.folder, shard_file(index), self.resources)?;
+        self.end_phase("write shards");
+        Ok(built)
+    }
+
+    /// Second pass for ids that no bitmap holds.
+    fn sort_joined(
+        &mut self,
+        source: &dyn EdgeSource,
+        seen: &Seen,
+    ) -> Result<(Ids, u64, Vec<Built>, KeyLayout)> {
+        let half = self.sorter_bytes() / 2;
+        let spec = joins::Spec {
+            folder: self.folder,
+            id_type: seen.id_type,
+            declared: self.options.vertices.unwrap_or(0),
+            bytes: half,
+            resources: self.resources,
+        };
+        let joined = match seen.weighted {
+            true => joins::rank_edges::<WeightedPair>(&spec, source)?,
+            false => joins::rank_edges::<Pair>(&spec, source)?,
+        };
+        self.end_phase("rank ids");
+        let ids = Ids {
+            id_type: seen.id_type,
+            first: None,
+        };
+        let map = IdMap::Consecutive { first: 0 };
+        let (built, layout) =
+            self.sort_mapped(&joined.edges, &map, joined.vertices, seen.weighted, None)?;
+        Ok((ids, joined.vertices, built, layout))
+    }
+
+    fn finish(
+        &mut self,
+        seen: &Seen,
+        ids: Ids,
+        vertices: u64,
+        built: Vec<Built>,
+        layout: KeyLayout,
+    ) -> Result<Description> {
+        let forward = built.first().copied().unwrap_or_default();
+        let traffic = self.resources.job.traffic();
+        let shards = ShardFile::open(
+            self.folder,
+            shard_file(Index::In),
+            vertices,
+            layout.interval_bits,
+            traffic,
+        )?;
+        let degree_bytes = if forward.arcs < 1 << 32 { 4 } else { 8 };
+        let bytes = self.sorter_bytes();
+        write_degrees(
+            self.folder,
+            &shards,
+            vertices,
+            degree_bytes,
+            seen.weighted,
+            bytes,
+            self.resources,
+        )?;
+        self.end_phase("count degrees");
+        let layers = |index: Index, built: &Built| Shards {
+            layers: vec![Layer {
+                file: shard_file(index).into(),
+                arcs: built.arcs,
+                bytes: built.bytes,
+            }],
+        };
+        Ok(Description {
+            format: FORMAT,
+            created_by: concat!("brimful ", env!("CARGO_PKG_VERSION")).into(),
+            vertices,
+            edges: seen.edges,
+            arcs: forward.arcs,
+            directed: !self.options.undirected,
+            weighted: seen.weighted,
+            order: Order::External,
+            ids,
+            interval_bits: layout.interval_bits,
+            degree_bytes,
+            counts: Counts {
+                lines: seen.lines,
+                self_loops: seen.self_loops,
+                duplicates: forward.duplicates,
+                rejected: 0,
+            },
+            forward: Some(layers(Index::In, &forward)),
+            reverse: built.get(1).map(|reverse| layers(Index::Reverse, reverse)),
+            origin: self.options.origin.clone(),
+        })
+    }
+}
+
+/// Name of the file that holds an index.
+pub(crate) fn shard_file(index: Index) -> &'static str {
+    match index {
+        Index::In => "in.shards",
+        Index::Reverse => "reverse.shards",
+    }
+}
+
+fn no_edges(input: &Input<'_>) -> Error {
+    let path = match input {
+        Input::EdgeList(files) | Input::Pairs(files) => files.first().cloned().unwrap_or_default(),
+        Input::Stream(_) | Input::Numbered(..) => "(input)".into(),
+    };
+    Error::input(
+        path,
+        "there is no edge in it; `--vertices N` makes a graph without edges",
+    )
+}
+
+/// Counters and ids of everything read, filled by many threads.
+struct Census {
+    bitmap: Option<IdBitmap>,
+    edges: AtomicU64,
+    self_loops: AtomicU64,
+}
+
+impl Census {
+    fn new(bitmap: Option<IdBitmap>) -> Self {
+        Self {
+            bitmap,
+            edges: AtomicU64::new(0),
+            self_loops: AtomicU64::new(0),
+        }
+    }
+
+    fn add(&self, batch: &EdgeBatch) {
+        if let Some(bitmap) = &self.bitmap {
+            bitmap.insert_all(&batch.sources);
+            bitmap.insert_all(&batch.targets);
+        }
+        let loops = batch
+            .sources
+            .iter()
+            .zip(&batch.targets)
+            .filter(|(s, t)| s == t)
+            .count();
+        self.edges.fetch_add(batch.len() as u64, Ordering::Relaxed);
+        self.self_loops.fetch_add(loops as u64, Ordering::Relaxed);
+    }
+
+    fn into_seen(self, id_type: IdType, weighted: bool, lines: u64) -> Seen {
+        Seen {
+            id_type,
+            weighted,
+            lines,
+            edges: self.edges.into_inner(),
+            self_loops: self.self_loops.into_inner(),
+            bitmap: self.bitmap,
+        }
+    }
+}
+
+/// Walks a source with all workers, each with a state of its own.
+pub(crate) fn each_part<S>(
+    source: &dyn EdgeSource,
+    resources: &Resources,
+    begin: impl Fn() -> Result<S> + Sync,
+    work: impl Fn(&mut S, &EdgeBatch) -> Result<()> + Sync,
+    end: impl Fn(S) -> Result<()> + Sync,
+) -> Result<()> {
+    let next = AtomicUsize::new(0);
+    let parts = source.parts();
+    let results = resources.pool.broadcast(|_| {
+        let (mut state, mut batch) = (begin()?, EdgeBatch::default());
+        loop {
+            let part = next.fetch_add(1, Ordering::Relaxed);
+            if part >= parts {
+                return end(state);
+            }
+            let done = resources.job.check().map_err(Error::from);
+            let done = done
+                .and_then(|()| source.read_part(part, &mut batch))
+                .and_then(|()| work(&mut state, &batch));
+            if done.is_err() {
+                // Nobody takes another part after a failure.
+                next.store(parts, Ordering::Relaxed);
+                return done;
+            }
+        }
+    });
+    results.into_iter().collect()
+}
+
+/// True for an uncompressed regular file, which can be read twice.
+fn is_plain(path: &Path, resources: &Resources) -> Result<bool> {
+    if input_len(path).is_none() {
+        return Ok(false);
+    }
+    let mut start = Vec::new();
+    let read = open_input(path, &resources.job)?
+        .take(8)
+        .read_to_end(&mut start);
+    read.map_err(|e| decompress::read_error(path, e))?;
+    Ok(!decompress::is_compressed(&start))
+}
+
+/// Pairs from standard input or a compressed file.
+struct PairStream<'a> {
+    files: &'a [PathBuf],
+    next: usize,
+    reader: Option<Box<dyn Read + Send>>,
+    memory_bytes: u64,
+    resources: &'a Resources,
+    bytes: Vec<u8>,
+}
+
+impl<'a> PairStream<'a> {
+    fn new(files: &'a [PathBuf], memory_bytes: u64, resources: &'a Resources) -> Self {
+        Self {
+            files,
+            next: 0,
+            reader: None,
+            memory_bytes,
+            resources,
+            bytes: Vec::new(),
+        }
+    }
+}
+
+impl EdgeStream for PairStream<'_> {
+    fn next(&mut self, batch: &mut EdgeBatch) -> Result<bool> {
+        batch.clear();
+        loop {
+            if self.reader.is_none() {
+                let Some(path) = self.files.get(self.next) else {
+                    return Ok(false);
+                };
+                let input = open_input(path, &self.resources.job)?;
+                self.reader = Some(decompress::open(input, path, self.memory_bytes)?);
+                self.next += 1;
+            }
+            let Some(reader) = &mut self.reader else {
+                return Ok(false);
+            };
+            let path = &self.files[self.next - 1];
+            self.bytes.clear();
+            let limit = BATCH_EDGES as u64 * pairs::PAIR_BYTES;
+            reader
+                .take(limit)
+                .read_to_end(&mut self.bytes)
+                .map_err(|e| decompress::read_error(path, e))?;
+            if self.bytes.is_empty() {
+                self.reader = None;
+                continue;
+            }
+            pairs::check_length(path, self.bytes.len() as u64)?;
+            pairs::decode(&self.bytes, batch);
+            return Ok(true);
+        }
+    }
+
+    fn weighted(&self) -> bool {
+        false
+    }
+
+    fn id_type(&self) -> Result<IdType> {
+        Ok(IdType::UInt32)
+    }
+}
+
+/// Builds the reverse shards of an existing graph and publishes them. Returns the seconds it took;
+/// nothing happens if they are there.
+///
+/// # Errors
+/// [`Error::MissingIndex`] if the graph cannot be written to.
+pub fn build_reverse(graph: &Graph, resources: &Resources) -> Result<f64> {
+    let begin = Instant::now();
+    let Some(forward) = graph.shards(Index::In) else {
+        return Ok(0.0);
+    };
+    if graph.shards(Index::Reverse).is_some() {
+        return Ok(0.0);
+    }
+    let weighted = graph.description().weighted;
+    let minimum = minimum_bytes(resources.workers(), weighted);
+    resources.budget.require(minimum, "to build an index")?;
+    let folder = DiskFolder::new(graph.path());
+    let lock = brimful_store::external::FolderLock::take(graph.path());
+    let _lock = lock.map_err(|_| Error::MissingIndex {
+        path: graph.path().into(),
+        index: "reverse",
+    })?;
+    let source = graph::ShardEdges::new(forward);
+    let options = ImportOptions {
+        undirected: false,
+        reverse: false,
+        ..Default::default()
+    };
+    let mut import = Import {
+        folder: &folder,
+        options: &options,
+        resources,
+        spare: resources.budget.limit() - minimum,
+        phases: Vec::new(),
+        since: Instant::now(),
+    };
+    remove_unfinished(graph, Index::Reverse)?;
+    let layout = KeyLayout::new(graph.vertices(), graph.description().interval_bits);
+    let map = IdMap::Consecutive { first: 0 };
+    let built = import.sort_index(Index::Reverse, &source, &map, layout, weighted, None)?;
+    let mut description = graph.description().clone();
+    let layer = Layer {
+        file: shard_file(Index::Reverse).into(),
+        arcs: built.arcs,
+        bytes: built.bytes,
+    };
+    description.reverse = Some(Shards {
+        layers: vec![layer],
+    });
+    let payload =
+        serde_json::to_vec_pretty(&description).map_err(|e| Error::Usage(e.to_string()))?;
+    let number = graph.manifest_number() + 1;
+    manifest::publish(&folder, number, &payload, resources.job.traffic())?;
+    manifest::sweep(&folder, number)?;
+    Ok(begin.elapsed().as_secs_f64())
+}
+
+/// Removes the file of an index that a killed build left: the manifest does not name it.
+fn remove_unfinished(graph: &Graph, index: Index) -> Result<()> {
+    let folder = DiskFolder::new(graph.path());
+    match folder.remove(shard_file(index)) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(brimful_store::Error::io(
+            graph.path().join(shard_file(index)),
+            "remove the unfinished",
+            e,
+        )
+        .into()),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,31 @@
+//! Vertices and edges: from the user's file to shards on disk, and back.
+//!
+//! - [`edges`]: edges on their way in; [`text`], [`pairs`], [`decompress`]: where they come from;
+//!   [`pump`]: how streams are parsed on all cores.
+//! - [`generate`]: graphs made from a seed.
+//! - [`import`]: census of ids, ranks, shards. [`ids`]: the census; `joins`: ranks for sparse ids.
+//! - [`build`]: external sort of [`records`] into shards. [`codec`], [`shards`]: how edges are packed and cut.
+//! - [`graph`]: the graph directory; [`description`]: its manifest; [`verify`]: every byte and structure
+//!   of it; [`export`]: the way out.
+
+pub mod build;
+pub mod codec;
+pub mod decompress;
+pub mod description;
+pub mod edges;
+pub mod error;
+pub mod export;
+pub mod generate;
+pub mod graph;
+pub mod ids;
+pub mod import;
+mod joins;
+pub mod pairs;
+pub mod pump;
+pub mod records;
+pub mod shards;
+pub mod text;
+pub mod verify;
+
+pub use error::{Error, Result};
+pub use graph::{Graph, Index};

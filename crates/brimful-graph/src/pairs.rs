@@ -1,0 +1,92 @@
+//! `u32pairs`: little-endian pairs of 32-bit source and target, and nothing else.
+
+use std::path::{Path, PathBuf};
+
+use brimful_store::file::StoreFile;
+use brimful_store::{DiskFolder, Job};
+
+use crate::edges::{BATCH_EDGES, EdgeBatch, EdgeSource};
+use crate::error::{Error, Result};
+
+/// Bytes of a pair.
+pub const PAIR_BYTES: u64 = 8;
+
+/// Plain files of pairs, readable in parts and more than once.
+pub struct PairFiles {
+    files: Vec<(StoreFile, u64)>,
+    parts: usize,
+}
+
+impl PairFiles {
+    /// Opens the files; an error names a file whose length is no whole number of pairs.
+    pub fn open(paths: &[PathBuf], job: &Job) -> Result<Self> {
+        let mut files = Vec::with_capacity(paths.len());
+        for path in paths {
+            let folder = path
+                .parent()
+                .filter(|p| *p != Path::new(""))
+                .unwrap_or(Path::new("."));
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let file = StoreFile::open(&DiskFolder::new(folder), &name, job.traffic())?;
+            let length = file.len()?;
+            check_length(path, length)?;
+            files.push((file, length / PAIR_BYTES));
+        }
+        let parts = files
+            .iter()
+            .map(|(_, pairs)| pairs.div_ceil(BATCH_EDGES as u64) as usize)
+            .sum();
+        Ok(Self { files, parts })
+    }
+
+    /// Pairs in all files.
+    pub fn pairs(&self) -> u64 {
+        self.files.iter().map(|(_, pairs)| pairs).sum()
+    }
+}
+
+/// Fails unless `length` is a whole number of pairs.
+pub fn check_length(path: &Path, length: u64) -> Result<()> {
+    if length.is_multiple_of(PAIR_BYTES) {
+        return Ok(());
+    }
+    let what = format!(
+        "{length} bytes are no whole number of 8-byte pairs; the file was cut or is of another format"
+    );
+    Err(Error::input(path, what))
+}
+
+/// Appends the pairs in `bytes` to `batch`.
+pub fn decode(bytes: &[u8], batch: &mut EdgeBatch) {
+    for [a, b, c, d, e, f, g, h] in bytes.as_chunks().0 {
+        batch
+            .sources
+            .push(u64::from(u32::from_le_bytes([*a, *b, *c, *d])));
+        batch
+            .targets
+            .push(u64::from(u32::from_le_bytes([*e, *f, *g, *h])));
+    }
+}
+
+impl EdgeSource for PairFiles {
+    fn parts(&self) -> usize {
+        self.parts
+    }
+
+    fn read_part(&self, mut part: usize, batch: &mut EdgeBatch) -> Result<()> {
+        batch.clear();
+        for (file, pairs) in &self.files {
+            let parts = pairs.div_ceil(BATCH_EDGES as u64) as usize;
+            if part < parts {
+                let start = (part * BATCH_EDGES) as u64;
+                let count = (pairs - start).min(BATCH_EDGES as u64) as usize;
+                let mut bytes = vec![0; count * PAIR_BYTES as usize];
+                file.read_exact_at(&mut bytes, start * PAIR_BYTES)?;
+                decode(&bytes, batch);
+                return Ok(());
+            }
+            part -= parts;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,246 @@
+//! Edges as fixed-size records for the external sorter.
+
+use brimful_store::sorter::Record;
+use bytemuck::{Pod, Zeroable};
+
+/// How an edge becomes a sort key: interval of the target, source, target within the interval.
+#[derive(Debug, Clone, Copy)]
+pub struct KeyLayout {
+    /// Bits of a vertex id.
+    pub vertex_bits: u32,
+    /// Bits of a target within its interval.
+    pub interval_bits: u32,
+}
+
+impl KeyLayout {
+    /// The layout for `vertices` vertices.
+    pub fn new(vertices: u64, interval_bits: u32) -> Self {
+        let vertex_bits =
+            (u64::BITS - vertices.saturating_sub(1).leading_zeros()).max(interval_bits);
+        Self {
+            vertex_bits,
+            interval_bits,
+        }
+    }
+
+    /// True if a key fits 64 bits.
+    pub fn is_narrow(self) -> bool {
+        2 * self.vertex_bits <= u64::BITS
+    }
+
+    #[inline]
+    fn key(self, source: u64, target: u64) -> u64 {
+        let (interval, within) = (
+            target >> self.interval_bits,
+            target & ((1 << self.interval_bits) - 1),
+        );
+        (interval << self.vertex_bits | source) << self.interval_bits | within
+    }
+
+    #[inline]
+    fn edge(self, key: u64) -> (u64, u64) {
+        let within = key & ((1 << self.interval_bits) - 1);
+        let rest = key >> self.interval_bits;
+        let interval = rest >> self.vertex_bits;
+        (
+            rest & ((1 << self.vertex_bits) - 1),
+            interval << self.interval_bits | within,
+        )
+    }
+
+    /// A key of up to 128 bits, left-aligned, so that its high half tells most keys apart.
+    fn wide_key(self, source: u64, target: u64) -> (u64, u64) {
+        let within = target & ((1 << self.interval_bits) - 1);
+        let interval = u128::from(target >> self.interval_bits);
+        let key = (interval << self.vertex_bits | u128::from(source)) << self.interval_bits
+            | u128::from(within);
+        let key = key << (u128::BITS - 2 * self.vertex_bits);
+        ((key >> 64) as u64, key as u64)
+    }
+
+    fn wide_edge(self, high: u64, low: u64) -> (u64, u64) {
+        let key = (u128::from(high) << 64 | u128::from(low)) >> (u128::BITS - 2 * self.vertex_bits);
+        let within = key as u64 & ((1 << self.interval_bits) - 1);
+        let rest = key >> self.interval_bits;
+        let source = rest as u64 & (u64::MAX >> (u64::BITS - self.vertex_bits));
+        let interval = (rest >> self.vertex_bits) as u64;
+        (source, interval << self.interval_bits | within)
+    }
+}
+
+/// An edge as a sortable record.
+pub trait EdgeRecord: Record {
+    /// Packs an edge.
+    fn pack(layout: KeyLayout, source: u64, target: u64, weight: f64) -> Self;
+    /// Source, target and, where the record has one, weight.
+    fn unpack(&self, layout: KeyLayout) -> (u64, u64, Option<f64>);
+}
+
+impl EdgeRecord for u64 {
+    #[inline]
+    fn pack(layout: KeyLayout, source: u64, target: u64, _weight: f64) -> Self {
+        layout.key(source, target)
+    }
+
+    #[inline]
+    fn unpack(&self, layout: KeyLayout) -> (u64, u64, Option<f64>) {
+        let (source, target) = layout.edge(*self);
+        (source, target, None)
+    }
+}
+
+macro_rules! record {
+    ($(#[$doc:meta])* $name:ident { $first:ident, $($rest:ident),* }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+        #[repr(C)]
+        pub struct $name { pub(crate) $first: u64, $(pub(crate) $rest: u64),* }
+
+        impl Record for $name {
+            const RADIX_IS_WHOLE: bool = false;
+            fn radix(&self) -> u64 { self.$first }
+        }
+    };
+}
+
+record! {
+    /// A 64-bit key and the bits of a weight.
+    WeightedKey { key, weight_bits }
+}
+record! {
+    /// Two numbers: a key of up to 128 bits, or the two ends of an edge.
+    Pair { first, second }
+}
+record! {
+    /// Two numbers and the bits of a weight.
+    WeightedPair { first, second, weight_bits }
+}
+
+impl EdgeRecord for WeightedKey {
+    #[inline]
+    fn pack(layout: KeyLayout, source: u64, target: u64, weight: f64) -> Self {
+        Self {
+            key: layout.key(source, target),
+            weight_bits: weight.to_bits(),
+        }
+    }
+
+    #[inline]
+    fn unpack(&self, layout: KeyLayout) -> (u64, u64, Option<f64>) {
+        let (source, target) = layout.edge(self.key);
+        (source, target, Some(f64::from_bits(self.weight_bits)))
+    }
+}
+
+impl EdgeRecord for Pair {
+    fn pack(layout: KeyLayout, source: u64, target: u64, _weight: f64) -> Self {
+        let (first, second) = layout.wide_key(source, target);
+        Self { first, second }
+    }
+
+    fn unpack(&self, layout: KeyLayout) -> (u64, u64, Option<f64>) {
+        let (source, target) = layout.wide_edge(self.first, self.second);
+        (source, target, None)
+    }
+}
+
+impl EdgeRecord for WeightedPair {
+    fn pack(layout: KeyLayout, source: u64, target: u64, weight: f64) -> Self {
+        let (first, second) = layout.wide_key(source, target);
+        Self {
+            first,
+            second,
+            weight_bits: weight.to_bits(),
+        }
+    }
+
+    fn unpack(&self, layout: KeyLayout) -> (u64, u64, Option<f64>) {
+        let (source, target) = layout.wide_edge(self.first, self.second);
+        (source, target, Some(f64::from_bits(self.weight_bits)))
+    }
+}
+
+/// The two ends of an edge, sorted by the first.
+pub(crate) trait EndsRecord: Record {
+    fn new(first: u64, second: u64, weight: f64) -> Self;
+    fn ends(&self) -> (u64, u64);
+    fn weight(&self) -> Option<f64>;
+}
+
+impl EndsRecord for Pair {
+    fn new(first: u64, second: u64, _weight: f64) -> Self {
+        Self { first, second }
+    }
+
+    fn ends(&self) -> (u64, u64) {
+        (self.first, self.second)
+    }
+
+    fn weight(&self) -> Option<f64> {
+        None
+    }
+}
+
+impl EndsRecord for WeightedPair {
+    fn new(first: u64, second: u64, weight: f64) -> Self {
+        Self {
+            first,
+            second,
+            weight_bits: weight.to_bits(),
+        }
+    }
+
+    fn ends(&self) -> (u64, u64) {
+        (self.first, self.second)
+    }
+
+    fn weight(&self) -> Option<f64> {
+        Some(f64::from_bits(self.weight_bits))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_round_trip_and_sort_by_interval_source_target() {
+        for vertices in [
+            1,
+            2,
+            1 << 18,
+            (1 << 18) + 1,
+            1 << 32,
+            (1 << 33) + 5,
+            u64::MAX,
+        ] {
+            let layout = KeyLayout::new(vertices, 18);
+            let last = vertices - 1;
+            let edges = [
+                (0, 0),
+                (last, 0),
+                (0, last),
+                (last, last),
+                (last / 2, last / 3),
+            ];
+            for (source, target) in edges {
+                let weighted = WeightedPair::pack(layout, source, target, -0.5);
+                assert_eq!(weighted.unpack(layout), (source, target, Some(-0.5)));
+                assert_eq!(
+                    Pair::pack(layout, source, target, 0.0).unpack(layout),
+                    (source, target, None)
+                );
+                if layout.is_narrow() {
+                    assert_eq!(
+                        u64::pack(layout, source, target, 0.0).unpack(layout),
+                        (source, target, None)
+                    );
+                }
+            }
+            let order = |&(source, target): &(u64, u64)| (target >> 18, source, target);
+            let mut by_key = edges;
+            by_key.sort_by_key(|&(s, t)| Pair::pack(layout, s, t, 0.0));
+            assert!(by_key.is_sorted_by_key(order), "{vertices}");
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! `verify`: every byte against its checksum, every structure against what the manifest says.
+
+use brimful_store::sealed::Buffer;
+use brimful_store::{Error as StoreError, Job};
+
+use crate::build::DegreeCounter;
+use crate::error::Result;
+use crate::graph::{DEGREES, Graph, IDS, Index, STRENGTHS};
+use crate::shards::ShardFile;
+
+/// What was verified.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Verified {
+    /// Files.
+    pub files: u64,
+    /// Bytes in them.
+    pub bytes: u64,
+    /// Arcs decoded, over all indexes.
+    pub arcs: u64,
+}
+
+/// Vertices whose degrees are counted at once.
+const WINDOW: u64 = 1 << 20;
+
+/// Verifies an open graph (its manifest and headers were verified when it was opened).
+///
+/// # Errors
+/// Corruption naming file and offset.
+pub fn verify(graph: &Graph, job: &Job) -> Result<Verified> {
+    let mut found = Verified::default();
+    job.begin("verify", graph.bytes_on_disk()?);
+    for file in graph.sealed_files() {
+        file.verify(job)?;
+        found.files += 1;
+        found.bytes += file.len()?;
+    }
+    verify_ids(graph)?;
+    for shards in [
+        graph.shards(Index::In),
+        graph
+            .shards(Index::Reverse)
+            .filter(|_| graph.description().directed),
+    ] {
+        let Some(shards) = shards else { continue };
+        let arcs = count_arcs(shards, graph.vertices(), job)?;
+        found.arcs += arcs;
+        if arcs != graph.description().arcs {
+            let what = format!("expected {} arcs, found {arcs}", graph.description().arcs);
+            return Err(StoreError::corrupt(shards.file().path(), 0, what).into());
+        }
+    }
+    verify_degrees(graph, job)?;
+    Ok(found)
+}
+
+fn verify_ids(graph: &Graph) -> Result<()> {
+    if graph.description().ids.first.is_some() {
+        return Ok(());
+    }
+    let (mut ids, mut last) = (Vec::new(), None);
+    for start in (0..graph.vertices()).step_by(WINDOW as usize) {
+        ids.resize((graph.vertices() - start).min(WINDOW) as usize, 0);
+        graph.external_ids(start, &mut ids)?;
+        for &bits in &ids {
+            let key = graph.id_type().order_key(bits);
+            if last.is_some_and(|last| last >= key) {
+                let what = "the ids are not in ascending order";
+                return Err(StoreError::corrupt(graph.path().join(IDS), 0, what).into());
+            }
+            last = Some(key);
+        }
+    }
+    Ok(())
+}
+
+fn count_arcs(shards: &ShardFile, vertices: u64, job: &Job) -> Result<u64> {
+    let (mut block, mut arcs) = (Buffer::new(), 0);
+    for index in 0..shards.segments().len() {
+        job.check()?;
+        shards.file().read_block(index, &mut block)?;
+        let mut beyond = false;
+        shards.for_each_edge(index, block.bytes(), |_, target, _| {
+            beyond |= target >= vertices;
+            arcs += 1;
+        })?;
+        if beyond {
+            return Err(shards
+                .file()
+                .corrupt(index, "a target is no vertex of the graph")
+                .into());
+        }
+    }
+    Ok(arcs)
+}
+
+fn verify_degrees(graph: &Graph, job: &Job) -> Result<()> {
+    let Some(shards) = graph.shards(Index::In) else {
+        return Ok(());
+    };
+    let weighted = graph.description().weighted;
+    let mut counter = DegreeCounter::default();
+    let (mut degrees, mut strengths, mut room) = (Vec::new(), Vec::new(), Vec::new());
+    for start in (0..graph.vertices()).step_by(WINDOW as usize) {
+        let range = start..graph.vertices().min(start + WINDOW);
+        let length = (range.end - range.start) as usize;
+        counter.count(shards, range, weighted, job)?;
+        degrees.resize(length, 0);
+        graph.degrees(start, &mut degrees, &mut room)?;
+        let differ = |file: &str| {
+            StoreError::corrupt(graph.path().join(file), 0, "it contradicts the edges")
+        };
+        if degrees != counter.degrees {
+            return Err(differ(DEGREES).into());
+        }
+        if weighted {
+            strengths.resize(length, 0.0);
+            graph.strengths(start, &mut strengths)?;
+            if !strengths
+                .iter()
+                .zip(&counter.strengths)
+                .all(|(a, b)| a.to_bits() == b.to_bits())
+            {
+                return Err(differ(STRENGTHS).into());
+            }
+        }
+    }
+    Ok(())
+}

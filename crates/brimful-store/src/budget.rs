@@ -1,0 +1,141 @@
+//! The accountant: one number of bytes that everything which grows is taken from.
+//!
+//! Invariant: the sum of live reservations never exceeds the limit. Planning happens before work
+//! ([`Budget::require`]); a reservation that fails later is our own planning error and says so.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::error::{Error, Result};
+
+/// A memory limit in bytes, shared by all parts of a job.
+#[derive(Debug)]
+pub struct Budget {
+    total: u64,
+    overhead: u64,
+    limit: u64,
+    used: AtomicU64,
+    peak: AtomicU64,
+}
+
+impl Budget {
+    /// A budget of `total` bytes of which `overhead` are spoken for (the process, a reader, a writer).
+    pub fn new(total: u64, overhead: u64) -> Arc<Self> {
+        Arc::new(Self {
+            total,
+            overhead,
+            limit: total.saturating_sub(overhead),
+            used: AtomicU64::new(0),
+            peak: AtomicU64::new(0),
+        })
+    }
+
+    /// Bytes that may be reserved in all.
+    pub fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// Bytes still free.
+    pub fn free(&self) -> u64 {
+        self.limit - self.used.load(Ordering::Relaxed)
+    }
+
+    /// The most that was ever reserved at once, in bytes.
+    pub fn peak(&self) -> u64 {
+        self.peak.load(Ordering::Relaxed)
+    }
+
+    /// Refuses work that needs more than `bytes` beside the overhead, before it begins.
+    ///
+    /// # Errors
+    /// [`Error::Budget`] naming the smallest total budget that works.
+    pub fn require(&self, bytes: u64, purpose: &str) -> Result<()> {
+        if bytes <= self.limit {
+            return Ok(());
+        }
+        Err(self.too_small(bytes, purpose))
+    }
+
+    /// Takes `bytes` until the reservation is dropped.
+    pub fn reserve(self: &Arc<Self>, bytes: u64, purpose: &str) -> Result<Reservation> {
+        let taken = self
+            .used
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
+                used.checked_add(bytes).filter(|&sum| sum <= self.limit)
+            });
+        match taken {
+            Ok(before) => {
+                self.peak.fetch_max(before + bytes, Ordering::Relaxed);
+                Ok(Reservation {
+                    budget: Arc::clone(self),
+                    bytes,
+                })
+            }
+            Err(used) => Err(self.too_small(used.saturating_add(bytes), purpose)),
+        }
+    }
+
+    fn too_small(&self, bytes: u64, purpose: &str) -> Error {
+        Error::Budget {
+            budget: self.total,
+            needed: bytes.saturating_add(self.overhead),
+            purpose: purpose.to_owned(),
+        }
+    }
+}
+
+/// Bytes taken from a [`Budget`]; given back on drop.
+#[derive(Debug)]
+pub struct Reservation {
+    budget: Arc<Budget>,
+    bytes: u64,
+}
+
+impl Reservation {
+    /// Bytes held.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.budget.used.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reservations_are_given_back_and_never_exceed_the_limit() {
+        let budget = Budget::new(100, 40);
+        assert_eq!(budget.limit(), 60);
+        let a = budget.reserve(50, "here").unwrap();
+        assert!(matches!(
+            budget.reserve(11, "here"),
+            Err(Error::Budget {
+                needed: 101,
+                budget: 100,
+                ..
+            })
+        ));
+        drop(a);
+        assert_eq!(budget.free(), 60);
+        assert_eq!(budget.peak(), 50);
+    }
+
+    #[test]
+    fn a_budget_below_its_overhead_names_what_works() {
+        let budget = Budget::new(1, 40);
+        assert!(matches!(
+            budget.require(10, "to rank"),
+            Err(Error::Budget {
+                budget: 1,
+                needed: 50,
+                ..
+            })
+        ));
+    }
+}

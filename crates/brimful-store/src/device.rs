@@ -1,0 +1,187 @@
+//! Raw bytes behind two small traits: what an implementor writes.
+//!
+//! Invariant: a device moves bytes and reports what the operating system says; it neither retries,
+//! nor interprets, nor caches. Everybody above uses [`crate::StoreFile`], which does.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A file of bytes with positioned reads and writes.
+///
+/// `read_at` and `write_at` may move fewer bytes than asked, as the system calls do.
+pub trait Device: Send + Sync {
+    /// Length in bytes.
+    fn len(&self) -> io::Result<u64>;
+    /// True if there are no bytes.
+    fn is_empty(&self) -> io::Result<bool> {
+        Ok(self.len()? == 0)
+    }
+    /// Reads up to `buffer.len()` bytes at `offset`; 0 means the end.
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
+    /// Writes up to `bytes.len()` bytes at `offset`, extending the file where needed.
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
+    /// Makes everything written so far durable.
+    fn sync(&self) -> io::Result<()>;
+    /// Starts writing `len` bytes at `offset` to the disk without waiting, and drops them from the
+    /// page cache where `forget` is set. A hint: doing nothing is correct.
+    fn advise_written(&self, offset: u64, len: u64, forget: bool) {
+        let _ = (offset, len, forget);
+    }
+}
+
+/// A folder of devices, by name.
+pub trait Folder: Send + Sync {
+    /// Where this folder is, for messages.
+    fn path(&self) -> &Path;
+    /// Makes a new, empty file open for reading and writing; fails if the name is taken.
+    fn create(&self, name: &str) -> io::Result<Box<dyn Device>>;
+    /// Opens an existing file for reading.
+    fn open(&self, name: &str) -> io::Result<Box<dyn Device>>;
+    /// Renames a file, replacing the target atomically.
+    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+    /// Removes a file.
+    fn remove(&self, name: &str) -> io::Result<()>;
+    /// Names of the files here, in no particular order.
+    fn list(&self) -> io::Result<Vec<String>>;
+    /// Makes creations, renames and removals durable.
+    fn sync(&self) -> io::Result<()>;
+    /// A nameless file that disappears when dropped or when the process dies.
+    fn scratch(&self) -> io::Result<Box<dyn Device>>;
+}
+
+/// Most files that brimful holds open at once.
+pub const MAX_OPEN_FILES: usize = 32;
+
+static OPEN_FILES: AtomicUsize = AtomicUsize::new(0);
+
+/// Files that this process holds open through [`DiskFolder`].
+pub fn open_files() -> usize {
+    OPEN_FILES.load(Ordering::Relaxed)
+}
+
+/// A folder of the file system.
+#[derive(Debug, Clone)]
+pub struct DiskFolder {
+    path: PathBuf,
+}
+
+impl DiskFolder {
+    /// The folder at `path`, which must exist by the time it is used.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into() }
+    }
+}
+
+impl Folder for DiskFolder {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn create(&self, name: &str) -> io::Result<Box<dyn Device>> {
+        FileDevice::open(
+            &self.path.join(name),
+            OpenOptions::new().read(true).write(true).create_new(true),
+        )
+    }
+
+    fn open(&self, name: &str) -> io::Result<Box<dyn Device>> {
+        FileDevice::open(&self.path.join(name), OpenOptions::new().read(true))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        fs::rename(self.path.join(from), self.path.join(to))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        fs::remove_file(self.path.join(name))
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        fs::read_dir(&self.path)?
+            .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+            .collect()
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        File::open(&self.path)?.sync_all()
+    }
+
+    fn scratch(&self) -> io::Result<Box<dyn Device>> {
+        // Unlinked at once: the kernel frees the space however the process ends.
+        static NUMBER: AtomicUsize = AtomicUsize::new(0);
+        loop {
+            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+            let name = format!(".brimful-scratch-{}-{number}", std::process::id());
+            match self.create(&name) {
+                // A process of the same id, killed between the two calls, left it: ids start again
+                // with every container.
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(e) => return Err(e),
+                Ok(device) => return self.remove(&name).map(|()| device),
+            }
+        }
+    }
+}
+
+/// A file of the file system.
+struct FileDevice {
+    file: File,
+}
+
+impl FileDevice {
+    fn open(path: &Path, options: &OpenOptions) -> io::Result<Box<dyn Device>> {
+        if OPEN_FILES.fetch_add(1, Ordering::Relaxed) >= MAX_OPEN_FILES {
+            OPEN_FILES.fetch_sub(1, Ordering::Relaxed);
+            return Err(io::Error::other(format!(
+                "more than {MAX_OPEN_FILES} files open at once"
+            )));
+        }
+        match options.open(path) {
+            Ok(file) => Ok(Box::new(Self { file })),
+            Err(error) => {
+                OPEN_FILES.fetch_sub(1, Ordering::Relaxed);
+                Err(error)
+            }
+        }
+    }
+}
+
+impl Drop for FileDevice {
+    fn drop(&mut self) {
+        OPEN_FILES.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Device for FileDevice {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        std::os::unix::fs::FileExt::read_at(&self.file, buffer, offset)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        std::os::unix::fs::FileExt::write_at(&self.file, bytes, offset)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.file.sync_all()
+    }
+
+    #[cfg(target_os = "linux")]
+    fn advise_written(&self, offset: u64, len: u64, forget: bool) {
+        // Hints: the data is correct whether or not the kernel follows them.
+        // To the kernel a length of zero means all that follows.
+        if let Some(length) = std::num::NonZeroU64::new(len).filter(|_| forget) {
+            let _ = rustix::fs::fadvise(
+                &self.file,
+                offset,
+                Some(length),
+                rustix::fs::Advice::DontNeed,
+            );
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! The store's errors, and the one classification that every crate above maps to an exit code.
+
+use std::io;
+use std::path::PathBuf;
+
+/// What kind of failure an error is; the command line's exit code follows from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The call itself is wrong (exit 2).
+    Usage,
+    /// The input or the graph is not what it should be (exit 3).
+    Input,
+    /// The memory budget is too small (exit 4).
+    Budget,
+    /// A file fails its checksum or structure (exit 5).
+    Corrupt,
+    /// The operating system refused a read, write or open (exit 6).
+    Io,
+    /// The user's program failed (exit 7).
+    Program,
+    /// The user asked to stop (exit 130).
+    Interrupted,
+}
+
+/// A result of the store.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Anything that can go wrong between a caller and its bytes.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The operating system failed an operation on a path.
+    #[error("cannot {operation} {}: {}", path.display(), describe(source))]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// The operation, as a verb: "read", "write", "open".
+        operation: &'static str,
+        /// The operating system's error.
+        source: io::Error,
+    },
+    /// Bytes that fail their checksum or contradict their own structure.
+    #[error("{} is corrupt at byte {offset}: {what}; restore it from a copy or import the graph again", path.display())]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// Offset in bytes of the part that failed.
+        offset: u64,
+        /// Expected against found.
+        what: String,
+    },
+    /// A file of a version or kind that this program does not read.
+    #[error("{} has format version {found}, this program reads up to {supported}; use a newer brimful", path.display())]
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// The version found.
+        found: u32,
+        /// The newest version understood.
+        supported: u32,
+    },
+    /// The file or folder to be made is there already.
+    #[error("{} already exists; remove it or choose another name", path.display())]
+    Exists {
+        /// What exists.
+        path: PathBuf,
+    },
+    /// The memory budget cannot hold what the work needs.
+    #[error("a memory budget of {} is too small {purpose}; the smallest that works is {}", human(*budget), human(*needed))]
+    Budget {
+        /// The budget given, in bytes.
+        budget: u64,
+        /// The smallest budget that works, in bytes.
+        needed: u64,
+        /// What it is for: "to rank this graph".
+        purpose: String,
+    },
+    /// A sync failed earlier: what is durable is unknown, so nothing more is written.
+    #[error("{} is refused after a failed sync; reopen it to see what survived", path.display())]
+    Poisoned {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The work was cancelled.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl Error {
+    /// Wraps an operating-system error with its path and operation.
+    pub fn io(path: impl Into<PathBuf>, operation: &'static str, source: io::Error) -> Self {
+        Self::Io {
+            path: path.into(),
+            operation,
+            source,
+        }
+    }
+
+    /// A corruption at `offset` of `path`.
+    pub fn corrupt(path: impl Into<PathBuf>, offset: u64, what: impl Into<String>) -> Self {
+        Self::Corrupt {
+            path: path.into(),
+            offset,
+            what: what.into(),
+        }
+    }
+
+    /// The kind of this error.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Io { .. } | Self::Poisoned { .. } => ErrorKind::Io,
+            Self::Corrupt { .. } => ErrorKind::Corrupt,
+            Self::Version { .. } => ErrorKind::Input,
+            Self::Exists { .. } => ErrorKind::Usage,
+            Self::Budget { .. } => ErrorKind::Budget,
+            Self::Interrupted => ErrorKind::Interrupted,
+        }
+    }
+}
+
+fn describe(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::StorageFull => "the disk is full; free some space and start again".into(),
+        io::ErrorKind::NotFound => "there is no such file".into(),
+        io::ErrorKind::PermissionDenied => "permission denied".into(),
+        _ => error.to_string(),
+    }
+}
+
+/// Bytes as a person writes them, rounded up so that the figure is never too small: `300M`, `1536M`.
+pub fn human(bytes: u64) -> String {
+    const MIB: u64 = 1 << 20;
+    if bytes < MIB {
+        format!("{bytes} bytes")
+    } else {
+        format!("{}M", bytes.div_ceil(MIB))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn human_figures_never_understate() {
+        assert_eq!(human(1), "1 bytes");
+        assert_eq!(human((1 << 20) + 1), "2M");
+        assert_eq!(human(300 << 20), "300M");
+    }
+}

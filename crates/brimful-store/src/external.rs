@@ -1,0 +1,292 @@
+//! Files that are not ours: the user's inputs, read once from front to back, and outputs, which
+//! appear under their name only when complete.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, BufWriter, Read, Write};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+use crate::device::{DiskFolder, Folder};
+use crate::error::{Error, Result};
+use crate::job::Job;
+
+/// Opens an input for one pass from front to back; `-` is standard input.
+///
+/// Progress of `job` advances by the bytes read.
+///
+/// # Errors
+/// [`Error::Io`] if the path is missing, not readable or a folder.
+pub fn open_input(path: &Path, job: &Arc<Job>) -> Result<Box<dyn Read + Send>> {
+    let job = Arc::clone(job);
+    if path == Path::new("-") {
+        let file = io::stdin()
+            .as_fd()
+            .try_clone_to_owned()
+            .map_err(|e| Error::io(path, "open", e))?;
+        return Ok(Box::new(Input {
+            file: file.into(),
+            may_wait: true,
+            job,
+        }));
+    }
+    let file = File::open(path).map_err(|e| Error::io(path, "open", e))?;
+    let meta = file.metadata().map_err(|e| Error::io(path, "look at", e))?;
+    if meta.is_dir() {
+        let error = io::Error::new(
+            io::ErrorKind::IsADirectory,
+            "it is a folder; name a file in it",
+        );
+        return Err(Error::io(path, "read", error));
+    }
+    Ok(Box::new(Input {
+        file,
+        may_wait: !meta.is_file(),
+        job,
+    }))
+}
+
+/// Length of an input in bytes; `None` for standard input and other streams.
+pub fn input_len(path: &Path) -> Option<u64> {
+    let meta = fs::metadata(path).ok()?;
+    meta.is_file().then_some(meta.len())
+}
+
+struct Input {
+    file: File,
+    /// A pipe or terminal, where a read may wait for ever.
+    may_wait: bool,
+    job: Arc<Job>,
+}
+
+impl Read for Input {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.may_wait {
+            self.wait()?;
+        }
+        let n = self.file.read(buffer)?;
+        self.job.advance(n as u64);
+        Ok(n)
+    }
+}
+
+impl Input {
+    /// Waits until a read returns at once, looking up ten times a second whether to stop.
+    fn wait(&self) -> io::Result<()> {
+        loop {
+            self.job.check().map_err(io::Error::other)?;
+            let tenth = Timespec {
+                tv_sec: 0,
+                tv_nsec: 100_000_000,
+            };
+            let mut wanted = [PollFd::new(&self.file, PollFlags::IN)];
+            match poll(&mut wanted, Some(&tenth)) {
+                Ok(0) | Err(Errno::INTR) => {}
+                Ok(_) => return Ok(()),
+                Err(e) => return Err(e.into()),
+            }
+        }
+    }
+}
+
+/// The folder of `path` and its name within.
+fn split(path: &Path) -> Result<(PathBuf, String)> {
+    let name = path
+        .file_name()
+        .map(|name| name.to_string_lossy().into_owned());
+    let Some(name) = name else {
+        return Err(Error::io(
+            path,
+            "write",
+            io::Error::new(io::ErrorKind::InvalidInput, "it names no file"),
+        ));
+    };
+    let folder = match path.parent() {
+        Some(parent) if parent != Path::new("") => parent.to_path_buf(),
+        _ => PathBuf::from("."),
+    };
+    Ok((folder, name))
+}
+
+/// An output file, written under a hidden name and renamed when complete.
+#[derive(Debug)]
+pub struct OutputFile {
+    writer: Option<BufWriter<File>>,
+    partial: PathBuf,
+    path: PathBuf,
+}
+
+impl OutputFile {
+    /// Begins the output `path`; [`Error::Exists`] if it is there and `overwrite` is not set.
+    pub fn create(path: &Path, overwrite: bool) -> Result<Self> {
+        if !overwrite && path.exists() {
+            return Err(Error::Exists { path: path.into() });
+        }
+        let (folder, name) = split(path)?;
+        let partial = folder.join(format!(".{name}.partial-{}", std::process::id()));
+        let file = File::create(&partial).map_err(|e| Error::io(path, "write", e))?;
+        Ok(Self {
+            writer: Some(BufWriter::with_capacity(256 << 10, file)),
+            partial,
+            path: path.into(),
+        })
+    }
+
+    /// Appends bytes.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        let Some(writer) = &mut self.writer else {
+            return Ok(());
+        };
+        writer
+            .write_all(bytes)
+            .map_err(|e| Error::io(&self.path, "write", e))
+    }
+
+    /// Makes the output durable and gives it its name.
+    pub fn finish(mut self) -> Result<()> {
+        let Some(writer) = self.writer.take() else {
+            return Ok(());
+        };
+        let fail = |e| Error::io(&self.path, "write", e);
+        let file = writer.into_inner().map_err(|e| fail(e.into_error()))?;
+        file.sync_all().map_err(fail)?;
+        fs::rename(&self.partial, &self.path).map_err(fail)?;
+        let (folder, _) = split(&self.path)?;
+        DiskFolder::new(folder).sync().map_err(fail)
+    }
+}
+
+impl Drop for OutputFile {
+    fn drop(&mut self) {
+        // After `finish` the hidden name is gone; before it, nothing of the output may stay.
+        let _ = fs::remove_file(&self.partial);
+    }
+}
+
+/// A folder under construction: hidden and locked until [`PartialFolder::publish`] gives it its name.
+///
+/// Dropping it removes it. One that a killed process left behind is removed when the same output is
+/// begun again; its lock tells it from one in use.
+#[derive(Debug)]
+pub struct PartialFolder {
+    folder: DiskFolder,
+    path: PathBuf,
+    _lock: File,
+    published: bool,
+}
+
+const LOCK: &str = "lock";
+
+impl PartialFolder {
+    /// Begins the folder `path`, which must not exist.
+    pub fn create(path: &Path) -> Result<Self> {
+        if path.symlink_metadata().is_ok() {
+            return Err(Error::Exists { path: path.into() });
+        }
+        let (parent, name) = split(path)?;
+        let prefix = format!(".{name}.partial-");
+        sweep(&parent, &prefix).map_err(|e| Error::io(path, "create", e))?;
+        let partial = parent.join(format!("{prefix}{}", std::process::id()));
+        fs::create_dir(&partial).map_err(|e| Error::io(path, "create", e))?;
+        let lock = lock(&partial).map_err(|e| Error::io(path, "lock", e))?;
+        Ok(Self {
+            folder: DiskFolder::new(partial),
+            path: path.into(),
+            _lock: lock,
+            published: false,
+        })
+    }
+
+    /// The folder to write into.
+    pub fn folder(&self) -> &DiskFolder {
+        &self.folder
+    }
+
+    /// Makes the folder durable under its name.
+    pub fn publish(mut self) -> Result<()> {
+        let fail = |e| Error::io(&self.path, "create", e);
+        if self.path.symlink_metadata().is_ok() {
+            return Err(Error::Exists {
+                path: self.path.clone(),
+            });
+        }
+        self.folder.sync().map_err(fail)?;
+        fs::rename(self.folder.path(), &self.path).map_err(fail)?;
+        let (parent, _) = split(&self.path)?;
+        File::open(parent)
+            .and_then(|folder| folder.sync_all())
+            .map_err(fail)?;
+        self.published = true;
+        // Not before: without its lock the hidden folder looks abandoned, and another process that
+        // begins the same output would sweep it. If it stays, the next lock uses the same file.
+        let _ = fs::remove_file(self.path.join(LOCK));
+        Ok(())
+    }
+}
+
+impl Drop for PartialFolder {
+    fn drop(&mut self) {
+        if !self.published {
+            // What cannot be removed now is swept when this output is begun again.
+            let _ = fs::remove_dir_all(self.folder.path());
+        }
+    }
+}
+
+fn lock(folder: &Path) -> io::Result<File> {
+    let file = OpenOptions::new()
+        .create(true)
+        .write(true)
+        .truncate(false)
+        .open(folder.join(LOCK))?;
+    file.try_lock()?;
+    Ok(file)
+}
+
+/// Removes the folders that killed processes left.
+fn sweep(parent: &Path, prefix: &str) -> io::Result<()> {
+    for entry in fs::read_dir(parent)? {
+        let entry = entry?;
+        if !entry.file_name().to_string_lossy().starts_with(prefix) {
+            continue;
+        }
+        let free = match OpenOptions::new().write(true).open(entry.path().join(LOCK)) {
+            Ok(file) => !matches!(file.try_lock(), Err(TryLockError::WouldBlock)),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => true,
+            // A file under such a name is an unfinished output, not ours.
+            Err(e) if e.kind() == io::ErrorKind::NotADirectory => continue,
+            Err(e) => return Err(e),
+        };
+        if free {
+            fs::remove_dir_all(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// Holds a folder's exclusive lock until dropped: one writer at a time.
+#[derive(Debug)]
+pub struct FolderLock(#[expect(dead_code, reason = "held for its lock")] File);
+
+impl FolderLock {
+    /// Takes the lock of `folder`.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if another process holds it or the folder is read-only.
+    pub fn take(folder: &Path) -> Result<Self> {
+        lock(folder).map(Self).map_err(|e| {
+            let e = if e.kind() == io::ErrorKind::WouldBlock {
+                io::Error::new(
+                    e.kind(),
+                    "another process is changing it; wait until that ends",
+                )
+            } else {
+                e
+            };
+            Error::io(folder, "change", e)
+        })
+    }
+}

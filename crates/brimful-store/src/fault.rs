@@ -1,0 +1,458 @@
+//! A file system in memory that fails on purpose: the second implementation of [`Device`] and
+//! [`Folder`], for crash and failure tests.
+//!
+//! Every file and the list of names have a *live* image, which callers see, and a *durable* one,
+//! which a crash leaves. [`Device::sync`] makes a file's bytes durable, [`Folder::sync`] makes
+//! creations, renames and removals durable; neither does the other's work, as POSIX allows. A
+//! [`FaultPlan`] says what goes wrong. A test runs once to count the syncs, then once for each of
+//! them with durability frozen there, and reopens what [`FaultFolder::crash`] returns.
+//!
+//! Invariant: without a plan it behaves as [`crate::DiskFolder`] does. It must not be lenient where
+//! a disk is not: what was not synced is gone, or torn, after a crash.
+
+mod plan;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustix::io::Errno;
+
+use crate::device::{Device, Folder};
+
+use plan::OPERATIONS;
+pub use plan::{Fault, FaultPlan, Operation};
+
+/// Bytes that a disk writes as one.
+const SECTOR_BYTES: usize = 512;
+
+/// A file's two images. Names point at it, and it outlives them.
+#[derive(Debug, Default)]
+struct Inode {
+    live: Vec<u8>,
+    durable: Vec<u8>,
+    /// Sectors whose live bytes are not durable.
+    dirty: BTreeSet<usize>,
+    open: usize,
+}
+
+impl Inode {
+    fn write(&mut self, bytes: &[u8], offset: usize) {
+        if bytes.is_empty() {
+            return;
+        }
+        let end = offset + bytes.len();
+        // A write beyond the end also makes the zeros of the gap.
+        let first = offset.min(self.live.len()) / SECTOR_BYTES;
+        if self.live.len() < end {
+            self.live.resize(end, 0);
+        }
+        self.live[offset..end].copy_from_slice(bytes);
+        self.dirty.extend(first..end.div_ceil(SECTOR_BYTES));
+    }
+
+    /// Only dirty sectors: what a failed sync lost stays lost.
+    fn sync(&mut self) {
+        self.durable = self.survivor(|| true);
+        self.dirty.clear();
+    }
+
+    /// The durable bytes and those dirty sectors that `keep` picks.
+    fn survivor(&self, mut keep: impl FnMut() -> bool) -> Vec<u8> {
+        let mut bytes = self.durable.clone();
+        for sector in &self.dirty {
+            let from = sector * SECTOR_BYTES;
+            let to = self.live.len().min(from + SECTOR_BYTES);
+            if keep() {
+                bytes.resize(bytes.len().max(to), 0);
+                bytes[from..to].copy_from_slice(&self.live[from..to]);
+            }
+        }
+        // A file system may have grown the file before it wrote the bytes.
+        if keep() {
+            bytes.resize(bytes.len().max(self.live.len()), 0);
+        }
+        bytes
+    }
+}
+
+type Names = BTreeMap<String, u64>;
+
+#[derive(Debug)]
+enum NameChange {
+    Create(String, u64),
+    Rename(String, String),
+    Remove(String),
+}
+
+impl NameChange {
+    fn apply(&self, names: &mut Names) {
+        match self {
+            Self::Create(name, inode) => {
+                names.insert(name.clone(), *inode);
+            }
+            Self::Rename(from, to) => {
+                if let Some(inode) = names.remove(from) {
+                    names.insert(to.clone(), inode);
+                }
+            }
+            Self::Remove(name) => {
+                names.remove(name);
+            }
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct State {
+    plan: FaultPlan,
+    counts: [u64; OPERATIONS],
+    random: u64,
+    inodes: BTreeMap<u64, Inode>,
+    next_inode: u64,
+    live: Names,
+    durable: Names,
+    /// Changes of `live` that are not in `durable`, in order.
+    changes: Vec<NameChange>,
+    /// What a crash leaves, once durability is frozen.
+    frozen: Option<BTreeMap<String, Vec<u8>>>,
+}
+
+impl State {
+    /// Counts an operation and fails it if the plan says so.
+    fn begin(&mut self, operation: Operation) -> io::Result<()> {
+        self.counts[operation as usize] += 1;
+        let now = (operation, self.counts[operation as usize]);
+        let failure = self
+            .plan
+            .failures
+            .iter()
+            .find(|(class, number, _)| (*class, *number) == now);
+        failure.map_or(Ok(()), |(_, _, fault)| Err(fault.error()))
+    }
+
+    /// True from the sync at which durability freezes; keeps what a crash at that moment leaves.
+    fn frozen(&mut self) -> bool {
+        let reached = self
+            .plan
+            .freeze_from_sync
+            .is_some_and(|n| self.counts[Operation::Sync as usize] >= n);
+        if reached && self.frozen.is_none() {
+            self.frozen = Some(self.survivors());
+        }
+        self.frozen.is_some()
+    }
+
+    fn survivors(&mut self) -> BTreeMap<String, Vec<u8>> {
+        let mut random = self.random;
+        let mut names = self.durable.clone();
+        if self.plan.torn {
+            let kept = mix(&mut random) as usize % (self.changes.len() + 1);
+            self.changes
+                .iter()
+                .take(kept)
+                .for_each(|change| change.apply(&mut names));
+        }
+        let mut survivors = BTreeMap::new();
+        for (name, inode) in names {
+            let torn = self.plan.torn;
+            let bytes = self
+                .inode(inode)
+                .survivor(|| torn && mix(&mut random).is_multiple_of(2));
+            survivors.insert(name, bytes);
+        }
+        self.random = random;
+        survivors
+    }
+
+    fn inode(&mut self, inode: u64) -> &mut Inode {
+        self.inodes.entry(inode).or_default()
+    }
+
+    fn new_inode(&mut self) -> u64 {
+        self.next_inode += 1;
+        self.next_inode
+    }
+
+    fn named(&self, name: &str) -> io::Result<u64> {
+        self.live
+            .get(name)
+            .copied()
+            .ok_or_else(|| Errno::NOENT.into())
+    }
+
+    fn change(&mut self, change: NameChange) {
+        change.apply(&mut self.live);
+        self.changes.push(change);
+    }
+
+    fn transfer(&mut self, wanted: usize) -> usize {
+        match self.plan.most_bytes {
+            Some(most) if self.plan.varying => {
+                wanted.min(1 + mix(&mut self.random) as usize % most)
+            }
+            Some(most) => wanted.min(most),
+            None => wanted,
+        }
+    }
+
+    /// A removed file holds its space until it is closed.
+    fn used_bytes(&self) -> u64 {
+        let held =
+            |number: u64, inode: &Inode| inode.open > 0 || self.live.values().any(|n| *n == number);
+        self.inodes
+            .iter()
+            .filter(|(number, inode)| held(**number, inode))
+            .map(|(_, inode)| inode.live.len() as u64)
+            .sum()
+    }
+
+    /// How many of `wanted` bytes at `offset` of `inode` fit under the capacity.
+    fn fitting(&mut self, inode: u64, offset: usize, wanted: usize) -> io::Result<usize> {
+        let Some(capacity) = self.plan.capacity_bytes else {
+            return Ok(wanted);
+        };
+        let largest =
+            self.inode(inode).live.len() as u64 + capacity.saturating_sub(self.used_bytes());
+        let fits = usize::try_from(largest)
+            .unwrap_or(usize::MAX)
+            .saturating_sub(offset)
+            .min(wanted);
+        if fits == 0 && wanted > 0 {
+            Err(Fault::Full.error())
+        } else {
+            Ok(fits)
+        }
+    }
+}
+
+/// SplitMix64: the next number of the sequence at `state`.
+fn mix(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let z = (*state ^ (*state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+/// A folder in memory whose failures a [`FaultPlan`] decides. Clones are the same folder.
+///
+/// ```
+/// use brimful_store::fault::{FaultFolder, FaultPlan, Operation};
+/// use brimful_store::Folder;
+///
+/// let folder = FaultFolder::new();
+/// let file = folder.create("a")?;
+/// file.write_at(b"hello", 0)?;
+/// file.sync()?;
+/// // The bytes are durable, the name is not.
+/// assert!(folder.crash().list()?.is_empty());
+/// folder.sync()?;
+/// assert_eq!(folder.crash().open("a")?.len()?, 5);
+/// assert_eq!(folder.count(Operation::Sync), 2);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct FaultFolder {
+    state: Arc<Mutex<State>>,
+}
+
+impl FaultFolder {
+    /// An empty folder where nothing goes wrong.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Replaces the plan and begins all counts at zero.
+    pub fn set_plan(&self, plan: FaultPlan) {
+        let mut state = self.state();
+        state.random = plan.seed;
+        state.plan = plan;
+        state.counts = [0; OPERATIONS];
+        state.frozen = None;
+    }
+
+    /// Operations of a class under the present plan, failed ones included.
+    pub fn count(&self, operation: Operation) -> u64 {
+        self.state().counts[operation as usize]
+    }
+
+    /// Bytes that the files hold which have a name or are open.
+    pub fn used_bytes(&self) -> u64 {
+        self.state().used_bytes()
+    }
+
+    /// Files open now.
+    pub fn open_files(&self) -> usize {
+        self.state().inodes.values().map(|inode| inode.open).sum()
+    }
+
+    /// What is left after a power failure now, or at the sync that froze durability: a new folder
+    /// where nothing goes wrong. This one stays as it is.
+    pub fn crash(&self) -> Self {
+        let mut state = self.state();
+        let survivors = state.frozen.clone().unwrap_or_else(|| state.survivors());
+        let mut after = State::default();
+        for (name, bytes) in survivors {
+            let number = after.new_inode();
+            let inode = Inode {
+                durable: bytes.clone(),
+                live: bytes,
+                ..Inode::default()
+            };
+            after.inodes.insert(number, inode);
+            after.live.insert(name, number);
+        }
+        after.durable.clone_from(&after.live);
+        Self {
+            state: Arc::new(Mutex::new(after)),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn device(&self, state: &mut State, inode: u64, access: Access) -> Box<dyn Device> {
+        state.inode(inode).open += 1;
+        Box::new(FaultDevice {
+            folder: self.clone(),
+            inode,
+            access,
+        })
+    }
+}
+
+impl Folder for FaultFolder {
+    fn path(&self) -> &Path {
+        Path::new("(memory)")
+    }
+
+    fn create(&self, name: &str) -> io::Result<Box<dyn Device>> {
+        let mut state = self.state();
+        state.begin(Operation::Create)?;
+        if state.live.contains_key(name) {
+            return Err(Errno::EXIST.into());
+        }
+        let inode = state.new_inode();
+        let device = self.device(&mut state, inode, Access::Write);
+        state.change(NameChange::Create(name.to_owned(), inode));
+        Ok(device)
+    }
+
+    fn open(&self, name: &str) -> io::Result<Box<dyn Device>> {
+        let mut state = self.state();
+        state.begin(Operation::Open)?;
+        let inode = state.named(name)?;
+        Ok(self.device(&mut state, inode, Access::Read))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        let mut state = self.state();
+        state.begin(Operation::Rename)?;
+        state.named(from)?;
+        state.change(NameChange::Rename(from.to_owned(), to.to_owned()));
+        Ok(())
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        let mut state = self.state();
+        state.begin(Operation::Remove)?;
+        state.named(name)?;
+        state.change(NameChange::Remove(name.to_owned()));
+        Ok(())
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        let mut state = self.state();
+        state.begin(Operation::List)?;
+        Ok(state.live.keys().cloned().collect())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        let mut state = self.state();
+        state.begin(Operation::Sync)?;
+        if !state.frozen() {
+            state.durable = state.live.clone();
+            state.changes.clear();
+        }
+        Ok(())
+    }
+
+    fn scratch(&self) -> io::Result<Box<dyn Device>> {
+        let mut state = self.state();
+        state.begin(Operation::Create)?;
+        let inode = state.new_inode();
+        Ok(self.device(&mut state, inode, Access::Scratch))
+    }
+}
+
+#[derive(PartialEq, Eq)]
+enum Access {
+    Read,
+    Write,
+    /// Reads and writes; the file goes when it is closed.
+    Scratch,
+}
+
+/// An open file of a [`FaultFolder`].
+struct FaultDevice {
+    folder: FaultFolder,
+    inode: u64,
+    access: Access,
+}
+
+impl Drop for FaultDevice {
+    fn drop(&mut self) {
+        let mut state = self.folder.state();
+        state.inode(self.inode).open -= 1;
+        // One that has a name, or had one, may come back at a crash.
+        if self.access == Access::Scratch {
+            state.inodes.remove(&self.inode);
+        }
+    }
+}
+
+impl Device for FaultDevice {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.folder.state().inode(self.inode).live.len() as u64)
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let mut state = self.folder.state();
+        state.begin(Operation::Read)?;
+        let most = state.transfer(buffer.len());
+        let live = &state.inode(self.inode).live;
+        let from = usize::try_from(offset)
+            .unwrap_or(usize::MAX)
+            .min(live.len());
+        let count = most.min(live.len() - from);
+        buffer[..count].copy_from_slice(&live[from..from + count]);
+        Ok(count)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        let mut state = self.folder.state();
+        state.begin(Operation::Write)?;
+        if self.access == Access::Read {
+            return Err(Errno::BADF.into());
+        }
+        let offset = usize::try_from(offset).map_err(|_| io::Error::from(Errno::FBIG))?;
+        let most = state.transfer(bytes.len());
+        let count = state.fitting(self.inode, offset, most)?;
+        state.inode(self.inode).write(&bytes[..count], offset);
+        Ok(count)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        let mut state = self.folder.state();
+        if let Err(error) = state.begin(Operation::Sync) {
+            state.inode(self.inode).dirty.clear();
+            return Err(error);
+        }
+        if !state.frozen() {
+            state.inode(self.inode).sync();
+        }
+        Ok(())
+    }
+}

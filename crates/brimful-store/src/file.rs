@@ -1,0 +1,167 @@
+//! A file as everybody in brimful uses it: exact transfers, typed errors, byte counters.
+//!
+//! Invariant: after a failed sync the file refuses further use, because nobody knows which of its
+//! bytes are durable.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::device::{Device, Folder};
+use crate::error::{Error, Result};
+
+/// Bytes moved, summed over the files of one job.
+#[derive(Debug, Default)]
+pub struct Traffic {
+    read: AtomicU64,
+    written: AtomicU64,
+}
+
+impl Traffic {
+    /// Bytes read so far.
+    pub fn bytes_read(&self) -> u64 {
+        self.read.load(Ordering::Relaxed)
+    }
+
+    /// Bytes written so far.
+    pub fn bytes_written(&self) -> u64 {
+        self.written.load(Ordering::Relaxed)
+    }
+}
+
+/// An open file; shareable between threads.
+pub struct StoreFile {
+    device: Box<dyn Device>,
+    path: PathBuf,
+    traffic: Arc<Traffic>,
+    poisoned: AtomicBool,
+}
+
+impl std::fmt::Debug for StoreFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StoreFile")
+            .field("path", &self.path)
+            .finish_non_exhaustive()
+    }
+}
+
+impl StoreFile {
+    /// Makes a new file; [`Error::Exists`] if the name is taken.
+    pub fn create(folder: &dyn Folder, name: &str, traffic: &Arc<Traffic>) -> Result<Self> {
+        let path = folder.path().join(name);
+        match folder.create(name) {
+            Ok(device) => Ok(Self::new(device, path, traffic)),
+            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => Err(Error::Exists { path }),
+            Err(e) => Err(Error::io(path, "create", e)),
+        }
+    }
+
+    /// Opens an existing file for reading.
+    pub fn open(folder: &dyn Folder, name: &str, traffic: &Arc<Traffic>) -> Result<Self> {
+        let path = folder.path().join(name);
+        let device = folder.open(name).map_err(|e| Error::io(&path, "open", e))?;
+        Ok(Self::new(device, path, traffic))
+    }
+
+    /// A nameless working file in `folder`, gone when dropped.
+    pub fn scratch(folder: &dyn Folder, traffic: &Arc<Traffic>) -> Result<Self> {
+        let path = folder.path().join("(scratch)");
+        let device = folder
+            .scratch()
+            .map_err(|e| Error::io(folder.path(), "create a scratch file in", e))?;
+        Ok(Self::new(device, path, traffic))
+    }
+
+    fn new(device: Box<dyn Device>, path: PathBuf, traffic: &Arc<Traffic>) -> Self {
+        Self {
+            device,
+            path,
+            traffic: Arc::clone(traffic),
+            poisoned: AtomicBool::new(false),
+        }
+    }
+
+    /// Where the file is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Length in bytes.
+    pub fn len(&self) -> Result<u64> {
+        self.device
+            .len()
+            .map_err(|e| Error::io(&self.path, "read the length of", e))
+    }
+
+    /// True if there are no bytes.
+    pub fn is_empty(&self) -> Result<bool> {
+        Ok(self.len()? == 0)
+    }
+
+    /// Fills `buffer` from `offset`; [`Error::Corrupt`] if the file ends before it is full.
+    pub fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> Result<()> {
+        self.usable()?;
+        let mut done = 0;
+        while done < buffer.len() {
+            match self
+                .device
+                .read_at(&mut buffer[done..], offset + done as u64)
+            {
+                Ok(0) => {
+                    let what = format!("the file ends {} bytes too early", buffer.len() - done);
+                    return Err(Error::corrupt(&self.path, offset + done as u64, what));
+                }
+                Ok(n) => done += n,
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(Error::io(&self.path, "read", e)),
+            }
+        }
+        self.traffic.read.fetch_add(done as u64, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Writes all of `bytes` at `offset`.
+    pub fn write_all_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
+        self.usable()?;
+        let mut done = 0;
+        while done < bytes.len() {
+            match self.device.write_at(&bytes[done..], offset + done as u64) {
+                Ok(0) => {
+                    let error = std::io::Error::from(std::io::ErrorKind::WriteZero);
+                    return Err(Error::io(&self.path, "write", error));
+                }
+                Ok(n) => done += n,
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(Error::io(&self.path, "write", e)),
+            }
+        }
+        self.traffic
+            .written
+            .fetch_add(done as u64, Ordering::Relaxed);
+        self.device.advise_written(offset, done as u64, false);
+        Ok(())
+    }
+
+    /// Makes all writes durable. After a failure the file is refused until reopened.
+    pub fn sync(&self) -> Result<()> {
+        self.usable()?;
+        self.device.sync().map_err(|e| {
+            self.poisoned.store(true, Ordering::SeqCst);
+            Error::io(&self.path, "sync", e)
+        })
+    }
+
+    /// Tells the operating system that these bytes are not needed again soon.
+    pub fn forget(&self, offset: u64, len: u64) {
+        self.device.advise_written(offset, len, true);
+    }
+
+    fn usable(&self) -> Result<()> {
+        if self.poisoned.load(Ordering::SeqCst) {
+            return Err(Error::Poisoned {
+                path: self.path.clone(),
+            });
+        }
+        Ok(())
+    }
+}

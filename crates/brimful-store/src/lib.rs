@@ -1,0 +1,43 @@
+//! Bytes on disk within a memory budget. This crate knows no graph.
+//!
+//! - [`device`]: raw files and folders behind two small traits; [`fault`] is their second
+//!   implementation, for crash and failure tests.
+//! - [`external`]: files that are not ours: inputs and outputs.
+//! - [`file`]: what everybody else uses: exact reads and writes with typed errors and byte counters.
+//! - [`sealed`]: immutable, checksummed files made of blocks; [`array`]: fixed-size records in one.
+//! - [`scratch`]: windowed working memory that may live on disk; no crash promise.
+//! - [`read_ahead`]: batched, prefetched block reads.
+//! - [`sorter`]: the external sorter.
+//! - [`manifest`]: numbered manifests and the one checksummed `current` pointer.
+//! - [`budget`]: the accountant, in bytes; [`job`]: cancellation and progress; [`memory`]: what the
+//!   operating system says about memory; [`resources`]: all that a long call is given.
+//! - [`in_order`]: parallel work whose effects keep one order.
+
+pub mod array;
+pub mod budget;
+pub mod device;
+pub mod error;
+pub mod external;
+pub mod fault;
+pub mod file;
+pub mod in_order;
+pub mod job;
+pub mod manifest;
+pub mod memory;
+pub mod read_ahead;
+pub mod resources;
+pub mod scratch;
+pub mod sealed;
+pub mod sorter;
+
+pub use budget::{Budget, Reservation};
+pub use device::{Device, DiskFolder, Folder};
+pub use error::{Error, ErrorKind, Result};
+pub use file::StoreFile;
+pub use job::Job;
+pub use resources::Resources;
+
+/// XXH3 (64 bits): the checksum of every block, header and pointer.
+pub fn checksum(bytes: &[u8]) -> u64 {
+    xxhash_rust::xxh3::xxh3_64(bytes)
+}

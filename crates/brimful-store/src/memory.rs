@@ -1,0 +1,136 @@
+//! What the operating system says about memory: limits, what is free, what this process uses.
+
+use std::fs;
+use std::path::Path;
+
+/// Bytes that `--budget auto` gives: three quarters of the cgroup limit (version 1 or 2), else of
+/// the memory that is available now.
+pub fn auto_budget_bytes() -> u64 {
+    cgroup_limit_bytes().map_or_else(available_bytes, |limit| limit.min(available_bytes())) / 4 * 3
+}
+
+/// The hard memory limit of this process's cgroup, if there is one below the machine's memory.
+///
+/// Every ancestor counts: the smallest limit on the way to the root is the one that kills.
+pub fn cgroup_limit_bytes() -> Option<u64> {
+    let membership = fs::read_to_string("/proc/self/cgroup").ok()?;
+    smallest_limit(&membership, Path::new("/sys/fs/cgroup"))
+        .filter(|&limit| limit < physical_bytes())
+}
+
+fn smallest_limit(membership: &str, root: &Path) -> Option<u64> {
+    let mut smallest: Option<u64> = None;
+    for line in membership.lines() {
+        let mut parts = line.splitn(3, ':');
+        let (Some(_), Some(controllers), Some(path)) = (parts.next(), parts.next(), parts.next())
+        else {
+            continue;
+        };
+        let (base, file) = if controllers.is_empty() {
+            (root.to_path_buf(), "memory.max")
+        } else if controllers.split(',').any(|name| name == "memory") {
+            (root.join("memory"), "memory.limit_in_bytes")
+        } else {
+            continue;
+        };
+        // Inside a container the path may name a folder that is not mounted; the root still holds.
+        let mut relative = Some(Path::new(path.trim_start_matches('/')));
+        while let Some(folder) = relative {
+            let limit = fs::read_to_string(base.join(folder).join(file)).ok();
+            if let Some(bytes) = limit.and_then(|text| text.trim().parse::<u64>().ok()) {
+                smallest = Some(smallest.map_or(bytes, |known| known.min(bytes)));
+            }
+            relative = folder.parent();
+        }
+    }
+    smallest
+}
+
+/// Memory of the machine in bytes.
+pub fn physical_bytes() -> u64 {
+    meminfo("MemTotal:").unwrap_or_else(physical_without_proc)
+}
+
+/// Memory that can be used without swapping, in bytes.
+pub fn available_bytes() -> u64 {
+    meminfo("MemAvailable:").unwrap_or_else(|| physical_without_proc() / 2)
+}
+
+fn meminfo(key: &str) -> Option<u64> {
+    kib_line(&fs::read_to_string("/proc/meminfo").ok()?, key)
+}
+
+fn kib_line(text: &str, key: &str) -> Option<u64> {
+    let line = text.lines().find(|line| line.starts_with(key))?;
+    let kib: u64 = line[key.len()..]
+        .trim()
+        .trim_end_matches("kB")
+        .trim()
+        .parse()
+        .ok()?;
+    kib.checked_mul(1024)
+}
+
+#[cfg(target_os = "linux")]
+fn physical_without_proc() -> u64 {
+    let info = rustix::system::sysinfo();
+    info.totalram as u64 * u64::from(info.mem_unit)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn physical_without_proc() -> u64 {
+    // `sysctl` is the documented way on macOS and the BSDs; a small constant where it is missing.
+    std::process::Command::new("sysctl")
+        .args(["-n", "hw.memsize"])
+        .output()
+        .ok()
+        .and_then(|out| String::from_utf8(out.stdout).ok()?.trim().parse().ok())
+        .unwrap_or(1 << 30)
+}
+
+/// The most memory this process ever had resident, in bytes, as the kernel counts it; `None` where
+/// the kernel does not say.
+pub fn peak_resident_bytes() -> Option<u64> {
+    kib_line(&fs::read_to_string("/proc/self/status").ok()?, "VmHWM:")
+}
+
+/// The memory this process has resident now, in bytes; `None` where the kernel does not say.
+pub fn resident_bytes() -> Option<u64> {
+    kib_line(&fs::read_to_string("/proc/self/status").ok()?, "VmRSS:")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_smallest_limit_on_the_way_to_the_root_counts() {
+        let root = tempfile::tempdir().unwrap();
+        let v1 = root.path().join("memory/a/b");
+        fs::create_dir_all(&v1).unwrap();
+        fs::write(
+            root.path().join("memory/memory.limit_in_bytes"),
+            "9223372036854771712\n",
+        )
+        .unwrap();
+        fs::write(root.path().join("memory/a/memory.limit_in_bytes"), "1000\n").unwrap();
+        fs::write(v1.join("memory.limit_in_bytes"), "5000\n").unwrap();
+        assert_eq!(
+            smallest_limit("4:memory:/a/b\n3:cpu,cpuacct:/a\n", root.path()),
+            Some(1000)
+        );
+
+        let v2 = root.path().join("slice");
+        fs::create_dir_all(&v2).unwrap();
+        fs::write(v2.join("memory.max"), "max\n").unwrap();
+        assert_eq!(smallest_limit("0::/slice\n", root.path()), None);
+        fs::write(v2.join("memory.max"), "2000\n").unwrap();
+        assert_eq!(smallest_limit("0::/slice\n", root.path()), Some(2000));
+    }
+
+    #[test]
+    fn auto_is_a_share_of_what_is_there() {
+        let auto = auto_budget_bytes();
+        assert!(auto > 0 && auto < physical_bytes());
+    }
+}

@@ -1,0 +1,164 @@
+//! Prefetched reads of sealed blocks: several in flight, delivered in the order asked for.
+//!
+//! A [`ReadPool`] owns a few threads; each consumer has a [`ReadAhead`] over it. Invariant: a block
+//! is delivered verified and in order; buffers are the consumer's, so memory is what it hands in.
+
+use std::collections::VecDeque;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use crate::error::{Error, Result};
+use crate::sealed::{Buffer, SealedFile};
+
+struct Task {
+    file: Arc<SealedFile>,
+    block: usize,
+    buffer: Buffer,
+    reply: SyncSender<(Buffer, Result<()>)>,
+}
+
+#[derive(Default)]
+struct Queue {
+    tasks: VecDeque<Task>,
+    closed: bool,
+}
+
+#[derive(Default)]
+struct Shared {
+    queue: Mutex<Queue>,
+    wake: Condvar,
+}
+
+/// Threads that read.
+pub struct ReadPool {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl ReadPool {
+    /// A pool that keeps up to `threads` reads (at least one) in flight.
+    pub fn new(threads: usize) -> Result<Self> {
+        let threads = threads.max(1);
+        let shared = Arc::new(Shared::default());
+        let mut pool = Self {
+            shared,
+            threads: Vec::with_capacity(threads),
+        };
+        for _ in 0..threads {
+            let shared = Arc::clone(&pool.shared);
+            let thread = std::thread::Builder::new()
+                .name("brimful-read".into())
+                .stack_size(256 << 10)
+                .spawn(move || serve(&shared))
+                .map_err(|e| Error::io("(threads)", "start a reader among the", e))?;
+            pool.threads.push(thread);
+        }
+        Ok(pool)
+    }
+}
+
+fn serve(shared: &Shared) {
+    loop {
+        let mut queue = shared.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let Task {
+            file,
+            block,
+            mut buffer,
+            reply,
+        } = loop {
+            if let Some(task) = queue.tasks.pop_front() {
+                break task;
+            }
+            if queue.closed {
+                return;
+            }
+            queue = shared
+                .wake
+                .wait(queue)
+                .unwrap_or_else(PoisonError::into_inner);
+        };
+        drop(queue);
+        let result = file.read_block(block, &mut buffer);
+        // A consumer that stopped early has dropped its end; nobody is left to tell.
+        let _ = reply.send((buffer, result));
+    }
+}
+
+impl Drop for ReadPool {
+    fn drop(&mut self) {
+        self.shared
+            .queue
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .closed = true;
+        self.shared.wake.notify_all();
+        for thread in self.threads.drain(..) {
+            // A reader cannot panic but by a bug of ours, and then its consumer has failed already.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// One consumer's reads, first in, first out.
+pub struct ReadAhead<'p> {
+    pool: &'p ReadPool,
+    pending: VecDeque<Receiver<(Buffer, Result<()>)>>,
+}
+
+impl<'p> ReadAhead<'p> {
+    /// A consumer with nothing in flight.
+    pub fn new(pool: &'p ReadPool) -> Self {
+        Self {
+            pool,
+            pending: VecDeque::new(),
+        }
+    }
+
+    /// Reads asked for and not yet taken.
+    pub fn in_flight(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// Asks for a block, to be read into `buffer`.
+    ///
+    /// # Panics
+    /// If the file has no such block.
+    pub fn push(&mut self, file: &Arc<SealedFile>, block: usize, buffer: Buffer) {
+        // Here and not on the reading thread, whose end would let later reads wait for ever.
+        assert!(block < file.entries().len(), "the file has the block");
+        let (reply, receiver) = sync_channel(1);
+        let task = Task {
+            file: Arc::clone(file),
+            block,
+            buffer,
+            reply,
+        };
+        self.pool
+            .shared
+            .queue
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .tasks
+            .push_back(task);
+        self.pool.shared.wake.notify_one();
+        self.pending.push_back(receiver);
+    }
+
+    /// Waits for the oldest block asked for.
+    ///
+    /// # Panics
+    /// If nothing is in flight.
+    pub fn take(&mut self) -> Result<Buffer> {
+        assert!(!self.pending.is_empty(), "a read was asked for");
+        let answer = self
+            .pending
+            .pop_front()
+            .and_then(|receiver| receiver.recv().ok());
+        let Some((buffer, result)) = answer else {
+            let error = std::io::Error::other("the reading thread ended");
+            return Err(Error::io("(threads)", "wait for a reader among the", error));
+        };
+        result.map(|()| buffer)
+    }
+}

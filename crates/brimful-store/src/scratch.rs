@@ -1,0 +1,181 @@
+//! Scratch arrays: working memory in windows, resident or on disk, with no crash promise.
+//!
+//! Invariant: a window is a plain slice while it is in use, and belongs to one user at a time. The
+//! caller cannot tell, but by the clock, whether the array is in memory or on disk.
+
+use std::sync::{Mutex, PoisonError};
+
+use bytemuck::Pod;
+
+use crate::device::Folder;
+use crate::error::Result;
+use crate::file::StoreFile;
+use crate::job::Job;
+
+/// An array of `len` records in windows of `window` records.
+#[derive(Debug)]
+pub struct ScratchArray<T> {
+    home: Home<T>,
+    len: usize,
+    window: usize,
+}
+
+#[derive(Debug)]
+enum Home<T> {
+    Resident(Vec<T>),
+    Paged(StoreFile),
+}
+
+impl<T: Pod + Send> ScratchArray<T> {
+    /// A zeroed array in memory.
+    pub fn resident(len: usize, window: usize) -> Self {
+        Self {
+            home: Home::Resident(bytemuck::zeroed_vec(len)),
+            len,
+            window,
+        }
+    }
+
+    /// An array in a nameless file of `folder`. Every window must be written before it is read.
+    pub fn paged(len: usize, window: usize, folder: &dyn Folder, job: &Job) -> Result<Self> {
+        let file = StoreFile::scratch(folder, job.traffic())?;
+        Ok(Self {
+            home: Home::Paged(file),
+            len,
+            window,
+        })
+    }
+
+    /// Records in the array.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// True if there is no record.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// True if the array is in memory.
+    pub fn is_resident(&self) -> bool {
+        matches!(self.home, Home::Resident(_))
+    }
+
+    /// All windows, to be used by many threads, each window by one at a time.
+    pub fn windows(&mut self) -> Windows<'_, T> {
+        let kind = match &mut self.home {
+            Home::Resident(data) => {
+                WindowsKind::Resident(data.chunks_mut(self.window).map(Mutex::new).collect())
+            }
+            Home::Paged(file) => WindowsKind::Paged(file),
+        };
+        Windows {
+            kind,
+            len: self.len,
+            window: self.window,
+        }
+    }
+
+    /// Copies the records from `start` on into `out`.
+    ///
+    /// # Panics
+    /// If the range exceeds the array.
+    pub fn read(&self, start: usize, out: &mut [T]) -> Result<()> {
+        match &self.home {
+            Home::Resident(data) => {
+                out.copy_from_slice(&data[start..start + out.len()]);
+                Ok(())
+            }
+            Home::Paged(file) => {
+                assert!(start + out.len() <= self.len, "range within the array");
+                file.read_exact_at(
+                    bytemuck::cast_slice_mut(out),
+                    (start * size_of::<T>()) as u64,
+                )
+            }
+        }
+    }
+
+    /// Makes `current` hold this array's records. A resident array is swapped, so it then holds
+    /// what `current` held; a paged one is read.
+    pub fn publish_into(&mut self, current: &mut Vec<T>) -> Result<()> {
+        // Otherwise a shorter `current` would get a part where paged, and shorten a resident array.
+        current.resize(self.len, T::zeroed());
+        match &mut self.home {
+            Home::Resident(data) => {
+                std::mem::swap(data, current);
+                Ok(())
+            }
+            Home::Paged(_) => self.read(0, current),
+        }
+    }
+}
+
+/// The windows of a [`ScratchArray`] in use.
+#[derive(Debug)]
+pub struct Windows<'a, T> {
+    kind: WindowsKind<'a, T>,
+    len: usize,
+    window: usize,
+}
+
+#[derive(Debug)]
+enum WindowsKind<'a, T> {
+    Resident(Vec<Mutex<&'a mut [T]>>),
+    Paged(&'a StoreFile),
+}
+
+impl<T: Pod + Send> Windows<'_, T> {
+    fn range(&self, index: usize) -> std::ops::Range<usize> {
+        let start = index * self.window;
+        start..self.len.min(start + self.window)
+    }
+
+    /// Lets `f` change window `index`; `buffer` serves where the window is on disk.
+    pub fn update<R>(
+        &self,
+        index: usize,
+        buffer: &mut Vec<T>,
+        f: impl FnOnce(&mut [T]) -> R,
+    ) -> Result<R> {
+        self.with(index, buffer, true, f)
+    }
+
+    /// Like [`Windows::update`], but what the window held before is not read.
+    pub fn overwrite<R>(
+        &self,
+        index: usize,
+        buffer: &mut Vec<T>,
+        f: impl FnOnce(&mut [T]) -> R,
+    ) -> Result<R> {
+        self.with(index, buffer, false, f)
+    }
+
+    fn with<R>(
+        &self,
+        index: usize,
+        buffer: &mut Vec<T>,
+        read: bool,
+        f: impl FnOnce(&mut [T]) -> R,
+    ) -> Result<R> {
+        match &self.kind {
+            WindowsKind::Resident(windows) => {
+                let mut window = windows[index]
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner);
+                Ok(f(&mut window))
+            }
+            WindowsKind::Paged(file) => {
+                let range = self.range(index);
+                let offset = (range.start * size_of::<T>()) as u64;
+                buffer.resize(range.len(), T::zeroed());
+                if read {
+                    file.read_exact_at(bytemuck::cast_slice_mut(buffer), offset)?;
+                }
+                let result = f(buffer);
+                file.write_all_at(bytemuck::cast_slice(buffer), offset)?;
+                Ok(result)
+            }
+        }
+    }
+}

@@ -1,0 +1,451 @@
+//! Sealed files: written once in bulk, immutable, every byte under a checksum.
+//!
+//! A sealed file is a 64-byte header, blocks of any size (each padded to 8 bytes), and a table that
+//! names every block's offset, length, checksum and a few bytes of the owner's metadata. `docs/format.md`
+//! draws it. Invariant: header, blocks and table cover the file exactly, and nothing of a block is
+//! handed out before its checksum was verified.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::device::Folder;
+use crate::error::{Error, Result};
+use crate::file::{StoreFile, Traffic};
+
+/// Newest format version this program writes and reads.
+pub const VERSION: u32 = 1;
+
+const MAGIC: [u8; 8] = *b"BRIMFUL\n";
+const HEADER_BYTES: usize = 64;
+const ENTRY_BYTES: usize = 24;
+/// Largest block, so that a hostile table cannot ask for more memory than any writer would produce.
+const MAX_BLOCK_BYTES: u64 = 1 << 30;
+
+#[cfg(target_endian = "big")]
+compile_error!(
+    "brimful's files are little-endian and read in place; big-endian machines are not supported"
+);
+
+/// What a sealed file holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Kind {
+    /// A manifest: one block of JSON.
+    Manifest = 1,
+    /// The pointer to the current manifest.
+    Current = 2,
+    /// External ids in internal order.
+    Ids = 3,
+    /// Out-degrees in internal order.
+    Degrees = 4,
+    /// Sums of outgoing weights in internal order.
+    Strengths = 5,
+    /// Edge segments by target interval.
+    Shards = 6,
+}
+
+/// Bytes aligned for in-place reading of any record of up to 8 bytes.
+#[derive(Debug, Default, Clone)]
+pub struct Buffer {
+    words: Vec<u64>,
+    len: usize,
+}
+
+impl Buffer {
+    /// An empty buffer.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A buffer of `len` zero bytes.
+    pub fn zeroed(len: usize) -> Self {
+        let mut buffer = Self::new();
+        buffer.resize(len);
+        buffer
+    }
+
+    /// Changes the length; bytes beyond the old length are zero or left from earlier use.
+    pub fn resize(&mut self, len: usize) {
+        let words = len.div_ceil(8);
+        // Exactly: growth by doubling could hold twice the largest block.
+        self.words
+            .reserve_exact(words.saturating_sub(self.words.len()));
+        self.words.resize(words, 0);
+        self.len = len;
+    }
+
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &bytemuck::cast_slice(&self.words)[..self.len]
+    }
+
+    /// The bytes, to be written.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut bytemuck::cast_slice_mut(&mut self.words)[..self.len]
+    }
+
+    /// Bytes of memory held.
+    pub fn capacity(&self) -> usize {
+        self.words.capacity() * 8
+    }
+}
+
+/// A header as read, believed in nothing.
+struct RawHeader([u8; HEADER_BYTES]);
+
+/// A header whose checksum, magic, version and kind were verified.
+struct Header {
+    table_offset: u64,
+    table_checksum: u64,
+    blocks: u64,
+    meta_bytes: u32,
+}
+
+impl Header {
+    fn encode(&self, kind: Kind) -> [u8; HEADER_BYTES] {
+        let mut out = [0; HEADER_BYTES];
+        out[0..8].copy_from_slice(&MAGIC);
+        out[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        out[12..16].copy_from_slice(&(kind as u32).to_le_bytes());
+        out[16..24].copy_from_slice(&self.table_offset.to_le_bytes());
+        out[24..32].copy_from_slice(&self.table_checksum.to_le_bytes());
+        out[32..40].copy_from_slice(&self.blocks.to_le_bytes());
+        out[40..44].copy_from_slice(&self.meta_bytes.to_le_bytes());
+        let sum = crate::checksum(&out[..56]);
+        out[56..].copy_from_slice(&sum.to_le_bytes());
+        out
+    }
+}
+
+impl RawHeader {
+    fn u32(&self, at: usize) -> u32 {
+        self.0
+            .get(at..at + 4)
+            .and_then(|b| b.try_into().ok())
+            .map_or(0, u32::from_le_bytes)
+    }
+
+    fn u64(&self, at: usize) -> u64 {
+        self.0
+            .get(at..at + 8)
+            .and_then(|b| b.try_into().ok())
+            .map_or(0, u64::from_le_bytes)
+    }
+
+    fn validate(&self, path: &Path, kind: Kind) -> Result<Header> {
+        if self.0[0..8] != MAGIC {
+            return Err(Error::corrupt(
+                path,
+                0,
+                "this is not a brimful file: its first 8 bytes are wrong",
+            ));
+        }
+        // The version comes before the checksum: a newer version may lay out its header differently.
+        if self.u32(8) > VERSION {
+            return Err(Error::Version {
+                path: path.into(),
+                found: self.u32(8),
+                supported: VERSION,
+            });
+        }
+        if self.u64(56) != crate::checksum(&self.0[..56]) {
+            return Err(Error::corrupt(path, 0, "the header fails its checksum"));
+        }
+        if self.u32(8) != VERSION {
+            return Err(Error::corrupt(
+                path,
+                8,
+                format!("there is no format version {}", self.u32(8)),
+            ));
+        }
+        if self.u32(12) != kind as u32 {
+            let what = format!(
+                "expected a file of kind {} ({kind:?}), found kind {}",
+                kind as u32,
+                self.u32(12)
+            );
+            return Err(Error::corrupt(path, 12, what));
+        }
+        Ok(Header {
+            table_offset: self.u64(16),
+            table_checksum: self.u64(24),
+            blocks: self.u64(32),
+            meta_bytes: self.u32(40),
+        })
+    }
+}
+
+/// Where a block is and what it must hash to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlockEntry {
+    /// Offset in bytes.
+    pub offset: u64,
+    /// Length in bytes, without padding.
+    pub len: u64,
+    /// XXH3 of the bytes.
+    pub checksum: u64,
+}
+
+/// Writes a sealed file block by block, in order.
+#[derive(Debug)]
+pub struct SealedWriter {
+    file: StoreFile,
+    kind: Kind,
+    meta_bytes: usize,
+    table: Vec<u8>,
+    blocks: u64,
+    end: u64,
+}
+
+impl SealedWriter {
+    /// Begins the file `name` with `meta_bytes` bytes of metadata per block.
+    pub fn create(
+        folder: &dyn Folder,
+        name: &str,
+        kind: Kind,
+        meta_bytes: usize,
+        traffic: &Arc<Traffic>,
+    ) -> Result<Self> {
+        let file = StoreFile::create(folder, name, traffic)?;
+        Ok(Self {
+            file,
+            kind,
+            meta_bytes,
+            table: Vec::new(),
+            blocks: 0,
+            end: HEADER_BYTES as u64,
+        })
+    }
+
+    /// Appends a block.
+    ///
+    /// # Panics
+    /// If `meta` does not have the length given to [`SealedWriter::create`], or the block is larger
+    /// than 1 GiB, which no reader accepts.
+    pub fn append(&mut self, block: &[u8], meta: &[u8]) -> Result<()> {
+        assert_eq!(
+            meta.len(),
+            self.meta_bytes,
+            "block metadata has one fixed size"
+        );
+        assert!(
+            block.len() as u64 <= MAX_BLOCK_BYTES,
+            "a block is within the format's limit"
+        );
+        self.file.write_all_at(block, self.end)?;
+        let len = block.len() as u64;
+        self.table.extend_from_slice(&self.end.to_le_bytes());
+        self.table.extend_from_slice(&len.to_le_bytes());
+        self.table
+            .extend_from_slice(&crate::checksum(block).to_le_bytes());
+        self.table.extend_from_slice(meta);
+        self.blocks += 1;
+        self.end += len;
+        self.pad()
+    }
+
+    fn pad(&mut self) -> Result<()> {
+        let padding = self.end.next_multiple_of(8) - self.end;
+        self.file
+            .write_all_at(&[0; 8][..padding as usize], self.end)?;
+        self.end += padding;
+        Ok(())
+    }
+
+    /// Writes table and header and makes the bytes durable; the name is so after [`Folder::sync`].
+    /// Returns the file's length in bytes.
+    pub fn finish(self) -> Result<u64> {
+        self.file.write_all_at(&self.table, self.end)?;
+        let header = Header {
+            table_offset: self.end,
+            table_checksum: crate::checksum(&self.table),
+            blocks: self.blocks,
+            meta_bytes: self.meta_bytes as u32,
+        };
+        self.file.write_all_at(&header.encode(self.kind), 0)?;
+        self.file.sync()?;
+        Ok(self.end + self.table.len() as u64)
+    }
+}
+
+/// A sealed file open for reading; shareable between threads.
+#[derive(Debug)]
+pub struct SealedFile {
+    file: StoreFile,
+    entries: Vec<BlockEntry>,
+    meta: Vec<u8>,
+    meta_bytes: usize,
+}
+
+impl SealedFile {
+    /// Opens `name`, verifying header, table and exact cover; blocks are verified when read.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] naming file and offset, [`Error::Version`] for a newer format.
+    pub fn open(
+        folder: &dyn Folder,
+        name: &str,
+        kind: Kind,
+        meta_bytes: usize,
+        traffic: &Arc<Traffic>,
+    ) -> Result<Self> {
+        let file = StoreFile::open(folder, name, traffic)?;
+        let mut raw = RawHeader([0; HEADER_BYTES]);
+        let length = file.len()?;
+        if length < HEADER_BYTES as u64 {
+            return Err(Error::corrupt(
+                file.path(),
+                length,
+                "the file is shorter than its header",
+            ));
+        }
+        file.read_exact_at(&mut raw.0, 0)?;
+        let header = raw.validate(file.path(), kind)?;
+        let table = Self::read_table(&file, &header, length, meta_bytes)?;
+        let (entries, meta) = Self::parse_table(&file, &header, &table, meta_bytes)?;
+        Ok(Self {
+            file,
+            entries,
+            meta,
+            meta_bytes,
+        })
+    }
+
+    fn read_table(
+        file: &StoreFile,
+        header: &Header,
+        length: u64,
+        meta_bytes: usize,
+    ) -> Result<Vec<u8>> {
+        if header.meta_bytes as usize != meta_bytes {
+            let what = format!(
+                "expected {meta_bytes} bytes of metadata per block, found {}",
+                header.meta_bytes
+            );
+            return Err(Error::corrupt(file.path(), 40, what));
+        }
+        let table_bytes = header.blocks.checked_mul((ENTRY_BYTES + meta_bytes) as u64);
+        let end = table_bytes.and_then(|bytes| header.table_offset.checked_add(bytes));
+        if end != Some(length) {
+            let what = format!(
+                "the file is {length} bytes long, which is not where its table ends; it was cut or extended"
+            );
+            return Err(Error::corrupt(file.path(), header.table_offset, what));
+        }
+        let mut table = vec![0; (length - header.table_offset) as usize];
+        file.read_exact_at(&mut table, header.table_offset)?;
+        if crate::checksum(&table) != header.table_checksum {
+            return Err(Error::corrupt(
+                file.path(),
+                header.table_offset,
+                "the block table fails its checksum",
+            ));
+        }
+        Ok(table)
+    }
+
+    fn parse_table(
+        file: &StoreFile,
+        header: &Header,
+        table: &[u8],
+        meta_bytes: usize,
+    ) -> Result<(Vec<BlockEntry>, Vec<u8>)> {
+        let mut entries = Vec::with_capacity(header.blocks as usize);
+        let mut meta = Vec::with_capacity(header.blocks as usize * meta_bytes);
+        let mut expected = HEADER_BYTES as u64;
+        for row in table.chunks_exact(ENTRY_BYTES + meta_bytes) {
+            let field = |at: usize| {
+                row[at..at + 8]
+                    .iter()
+                    .rev()
+                    .fold(0, |sum, &b| sum << 8 | u64::from(b))
+            };
+            let entry = BlockEntry {
+                offset: field(0),
+                len: field(8),
+                checksum: field(16),
+            };
+            // The second bound also keeps the sum below from overflowing.
+            if entry.offset != expected
+                || expected > header.table_offset
+                || entry.len > MAX_BLOCK_BYTES
+            {
+                return Err(Error::corrupt(
+                    file.path(),
+                    entry.offset,
+                    "the blocks do not cover the file",
+                ));
+            }
+            expected += entry.len.next_multiple_of(8);
+            entries.push(entry);
+            meta.extend_from_slice(&row[ENTRY_BYTES..]);
+        }
+        if expected != header.table_offset {
+            return Err(Error::corrupt(
+                file.path(),
+                expected,
+                "the blocks do not cover the file",
+            ));
+        }
+        Ok((entries, meta))
+    }
+
+    /// The blocks, in order.
+    pub fn entries(&self) -> &[BlockEntry] {
+        &self.entries
+    }
+
+    /// Metadata of block `index`.
+    pub fn meta(&self, index: usize) -> &[u8] {
+        &self.meta[index * self.meta_bytes..][..self.meta_bytes]
+    }
+
+    /// Where the file is.
+    pub fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    /// Length of the file in bytes.
+    pub fn len(&self) -> Result<u64> {
+        self.file.len()
+    }
+
+    /// True if the file has no block.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Reads block `index` into `buffer` and verifies its checksum.
+    pub fn read_block(&self, index: usize, buffer: &mut Buffer) -> Result<()> {
+        let entry = self.entries[index];
+        buffer.resize(entry.len as usize);
+        self.file.read_exact_at(buffer.bytes_mut(), entry.offset)?;
+        if crate::checksum(buffer.bytes()) != entry.checksum {
+            return Err(self.corrupt(index, "the block fails its checksum"));
+        }
+        Ok(())
+    }
+
+    /// An error that names block `index` of this file.
+    pub fn corrupt(&self, index: usize, what: impl Into<String>) -> Error {
+        Error::corrupt(self.file.path(), self.entries[index].offset, what)
+    }
+
+    /// Verifies every byte: blocks by checksum, padding by value.
+    pub fn verify(&self, job: &crate::Job) -> Result<()> {
+        let mut buffer = Buffer::new();
+        for (index, entry) in self.entries.iter().enumerate() {
+            job.check()?;
+            self.read_block(index, &mut buffer)?;
+            let end = entry.offset + entry.len;
+            let mut padding = [0; 8];
+            let used = (end.next_multiple_of(8) - end) as usize;
+            self.file.read_exact_at(&mut padding[..used], end)?;
+            if padding != [0; 8] {
+                return Err(Error::corrupt(self.file.path(), end, "padding is not zero"));
+            }
+            job.advance(entry.len);
+        }
+        Ok(())
+    }
+}
