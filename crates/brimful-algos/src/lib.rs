@@ -2,3 +2,4 @@
 
 pub mod connected_components;
 pub mod pagerank;
+pub mod registry;

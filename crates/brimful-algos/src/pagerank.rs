@@ -82,12 +82,7 @@ impl<S: Precision> PageRank<S> {
         if tolerance.is_nan() || tolerance < 0.0 {
             return Err(format!("tolerance must be at least 0, not {tolerance}"));
         }
-        Ok(Self {
-            variant,
-            damping,
-            tolerance,
-            precision: std::marker::PhantomData,
-        })
+        Ok(Self { variant, damping, tolerance, precision: std::marker::PhantomData })
     }
 }
 
@@ -117,11 +112,7 @@ impl<S: Precision> Program for PageRank<S> {
     #[inline]
     fn signal(&self, vertex: Vertex, score: f64) -> S {
         // A sink has nobody to signal; its score is in the aggregate.
-        S::from_f64(if vertex.strength == 0.0 {
-            0.0
-        } else {
-            score / vertex.strength
-        })
+        S::from_f64(if vertex.strength == 0.0 { 0.0 } else { score / vertex.strength })
     }
 
     fn silence(&self) -> S {

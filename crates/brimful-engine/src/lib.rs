@@ -3,7 +3,8 @@
 //! - [`program`]: what an algorithm provides.
 //! - [`run`]: the superstep loop; [`sweep`]: one pass over the shards; [`residency`]: which segments
 //!   stay in memory and how the others stream.
-//! - [`plan`]: what a run needs before it begins; [`stats`]: what it did.
+//! - [`plan`]: what a run needs before it begins; [`stats`]: what it did;
+//!   [`table`]: its result in the user's ids.
 
 pub mod error;
 pub mod plan;
@@ -12,8 +13,10 @@ pub mod residency;
 pub mod run;
 pub mod stats;
 mod sweep;
+pub mod table;
 
 pub use error::{Error, Result};
 pub use program::{Aggregate, Globals, Mode, Program, Vertex};
 pub use run::{Output, RunOptions, run};
 pub use stats::{Reason, Stats};
+pub use table::{ResultTable, Values};

@@ -49,26 +49,13 @@ impl Plan {
         let window = vertices.min(1 << graph.description().interval_bits);
         let (state, signal) = (size_of::<P::State>() as u64, size_of::<P::Signal>() as u64);
         let segments = || shards.iter().flat_map(|s| s.file().entries());
-        let largest = segments()
-            .map(|e| e.len)
-            .max()
-            .unwrap_or(0)
-            .next_multiple_of(8);
+        let largest = segments().map(|e| e.len).max().unwrap_or(0).next_multiple_of(8);
         let weights = if weighted {
-            shards
-                .iter()
-                .flat_map(|s| s.segments())
-                .map(|s| s.edges)
-                .max()
-                .unwrap_or(0)
+            shards.iter().flat_map(|s| s.segments()).map(|s| s.edges).max().unwrap_or(0)
         } else {
             0
         };
-        let degree_window = if P::NEEDS_DEGREES {
-            window * (8 + 4 + 8)
-        } else {
-            0
-        };
+        let degree_window = if P::NEEDS_DEGREES { window * (8 + 4 + 8) } else { 0 };
         let per_worker = SUMS_PER_WORKER * window * size_of::<P::Sum>() as u64
             + window * (state + signal)
             + degree_window
@@ -95,10 +82,7 @@ impl Plan {
         plan.states_resident = afford(vertices * state);
         plan.next_resident = afford(vertices * signal);
         plan.degrees_resident = P::NEEDS_DEGREES && afford(vertices * if weighted { 8 } else { 4 });
-        while plan.reads > READS.0 as usize
-            && (plan.reads as u64) < READS.1
-            && afford(workers * largest)
-        {
+        while plan.reads > READS.0 as usize && (plan.reads as u64) < READS.1 && afford(workers * largest) {
             plan.reads += 1;
         }
         plan.pinned_bytes = spare.min(segments().map(|e| e.len.next_multiple_of(8)).sum());

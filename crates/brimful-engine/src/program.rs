@@ -73,13 +73,7 @@ pub trait Program: Sync {
     /// Adds two sums, the one of earlier sources first.
     fn merge(&self, earlier: Self::Sum, later: Self::Sum) -> Self::Sum;
     /// The new state.
-    fn collect(
-        &self,
-        vertex: Vertex,
-        state: Self::State,
-        sum: Self::Sum,
-        globals: &Globals,
-    ) -> Self::State;
+    fn collect(&self, vertex: Vertex, state: Self::State, sum: Self::Sum, globals: &Globals) -> Self::State;
     /// True if a vertex whose state went from `old` to `new` signals next ([`Mode::Idempotent`]).
     fn changed(&self, old: Self::State, new: Self::State) -> bool;
     /// What the vertex adds to the aggregate. At the start `old` is `new`.

@@ -21,13 +21,8 @@ pub struct Resident {
 impl Resident {
     /// Splits `bytes` of pinned memory over files, and within a file evenly.
     pub fn spread(files: Vec<Arc<ShardFile>>, bytes: u64) -> Vec<Self> {
-        let length = |file: &ShardFile| {
-            file.file()
-                .entries()
-                .iter()
-                .map(|e| e.len.next_multiple_of(8))
-                .sum::<u64>()
-        };
+        let length =
+            |file: &ShardFile| file.file().entries().iter().map(|e| e.len.next_multiple_of(8)).sum::<u64>();
         let total: u64 = files.iter().map(|file| length(file)).sum();
         let mut credit = 0_u128;
         let mut pin = |len: u64| {
@@ -41,9 +36,7 @@ impl Resident {
         let mut out = Vec::new();
         for shards in files {
             let entries = shards.file().entries().iter();
-            let pinned = entries
-                .map(|e| pin(e.len.next_multiple_of(8)).then(OnceLock::new))
-                .collect();
+            let pinned = entries.map(|e| pin(e.len.next_multiple_of(8)).then(OnceLock::new)).collect();
             out.push(Self { shards, pinned });
         }
         out
@@ -69,11 +62,7 @@ pub struct Feed<'r> {
 impl<'r> Feed<'r> {
     /// A feed with nothing announced.
     pub fn new(residents: &'r [Resident], pool: &'r ReadPool) -> Self {
-        Self {
-            residents,
-            reads: ReadAhead::new(pool),
-            spare: Vec::new(),
-        }
+        Self { residents, reads: ReadAhead::new(pool), spare: Vec::new() }
     }
 
     /// Reads in flight.
@@ -87,13 +76,8 @@ impl<'r> Feed<'r> {
         if resident.in_memory(segment).is_some() {
             return false;
         }
-        let buffer = if resident.pinned[segment].is_some() {
-            None
-        } else {
-            self.spare.pop()
-        };
-        self.reads
-            .push(resident.shards.file(), segment, buffer.unwrap_or_default());
+        let buffer = if resident.pinned[segment].is_some() { None } else { self.spare.pop() };
+        self.reads.push(resident.shards.file(), segment, buffer.unwrap_or_default());
         true
     }
 

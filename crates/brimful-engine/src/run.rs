@@ -43,7 +43,6 @@ pub struct Output<S> {
     pub states: ScratchArray<S>,
     /// Figures.
     pub stats: Stats,
-    _memory: Option<Reservation>,
 }
 
 /// Runs `program` on `graph` until it converges or `max_supersteps` are done.
@@ -68,11 +67,7 @@ pub fn run<P: Program>(
     }
     let reopened;
     let mut index_seconds = 0.0;
-    let graph = if program
-        .indexes()
-        .iter()
-        .all(|index| graph.shards(*index).is_some())
-    {
+    let graph = if program.indexes().iter().all(|index| graph.shards(*index).is_some()) {
         graph
     } else {
         // `in` always exists, so it is the reverse that is missing.
@@ -81,13 +76,14 @@ pub fn run<P: Program>(
         &reopened
     };
     let begin = Instant::now();
+    let moved_before = moved(graph, resources);
     let mut run = Run::new(program, graph, options, resources)?;
     let prepared = begin.elapsed().as_secs_f64();
     run.initialize()?;
     let initialized = begin.elapsed().as_secs_f64();
     let reason = run.supersteps(options.max_supersteps)?;
     let seconds = begin.elapsed().as_secs_f64();
-    let traffic = resources.job.traffic();
+    let moved_after = moved(graph, resources);
     let stats = Stats {
         supersteps: run.globals.superstep,
         reason,
@@ -95,8 +91,8 @@ pub fn run<P: Program>(
         seconds,
         index_seconds,
         signals: run.combined,
-        bytes_read: traffic.bytes_read(),
-        bytes_written: traffic.bytes_written(),
+        bytes_read: moved_after.0 - moved_before.0,
+        bytes_written: moved_after.1 - moved_before.1,
         phases: vec![
             ("prepare", prepared),
             ("initialize", initialized - prepared),
@@ -104,19 +100,15 @@ pub fn run<P: Program>(
         ],
         threads: resources.workers(),
     };
-    let states = run.states;
-    drop(run.memory);
-    let bytes = if states.is_resident() {
-        (states.len() * size_of::<P::State>()) as u64
-    } else {
-        0
-    };
-    let memory = Some(resources.budget.reserve(bytes, "to keep the result")?);
-    Ok(Output {
-        states,
-        stats,
-        _memory: memory,
-    })
+    Ok(Output { states: run.states, stats })
+}
+
+/// Bytes read and written so far: by the job's scratch files and by the graph's own, which may count
+/// apart.
+fn moved(graph: &Graph, resources: &Resources) -> (u64, u64) {
+    let (job, own) = (resources.job.traffic(), graph.traffic());
+    let read = if Arc::ptr_eq(job, own) { 0 } else { own.bytes_read() };
+    (job.bytes_read() + read, job.bytes_written())
 }
 
 /// Everything a superstep hands to the next.
@@ -126,6 +118,7 @@ struct Run<'a, P: Program> {
     options: &'a RunOptions,
     resources: &'a Resources,
     plan: Plan,
+    #[expect(dead_code, reason = "holds the memory of the whole run")]
     memory: Reservation,
     files: Vec<Resident>,
     schedule: Schedule,
@@ -160,13 +153,7 @@ struct Room<P: Program> {
 
 impl<P: Program> Default for Room<P> {
     fn default() -> Self {
-        Self {
-            states: vec![],
-            signals: vec![],
-            degrees: vec![],
-            narrow: vec![],
-            strengths: vec![],
-        }
+        Self { states: vec![], signals: vec![], degrees: vec![], narrow: vec![], strengths: vec![] }
     }
 }
 
@@ -184,37 +171,19 @@ impl<'a, P: Program> Run<'a, P> {
         options: &'a RunOptions,
         resources: &'a Resources,
     ) -> Result<Self> {
-        let mut shards: Vec<Arc<ShardFile>> = program
-            .indexes()
-            .iter()
-            .filter_map(|index| graph.shards(*index))
-            .map(Arc::clone)
-            .collect();
+        let mut shards: Vec<Arc<ShardFile>> =
+            program.indexes().iter().filter_map(|index| graph.shards(*index)).map(Arc::clone).collect();
         // An undirected graph is its own reverse: once is enough.
         shards.dedup_by(|a, b| Arc::ptr_eq(a, b));
         let borrowed: Vec<&ShardFile> = shards.iter().map(|s| &**s).collect();
         let workers = resources.workers();
-        let plan = Plan::new::<P>(
-            graph,
-            &borrowed,
-            options.weighted,
-            workers,
-            &resources.budget,
-        )?;
-        let memory = resources
-            .budget
-            .reserve(plan.total_bytes, "to run this program on this graph")?;
+        let plan = Plan::new::<P>(graph, &borrowed, options.weighted, workers, &resources.budget)?;
+        let memory = resources.budget.reserve(plan.total_bytes, "to run this program on this graph")?;
         let files = Resident::spread(shards, plan.pinned_bytes);
         let schedule = Schedule::new(&files, graph.intervals() as usize);
-        let (vertices, window) = (
-            graph.vertices() as usize,
-            1 << graph.description().interval_bits,
-        );
-        let activity = (P::MODE == Mode::Idempotent).then(|| {
-            (0..vertices.div_ceil(1 << ACTIVITY_BITS))
-                .map(|_| AtomicBool::new(true))
-                .collect()
-        });
+        let (vertices, window) = (graph.vertices() as usize, 1 << graph.description().interval_bits);
+        let activity = (P::MODE == Mode::Idempotent)
+            .then(|| (0..vertices.div_ceil(1 << ACTIVITY_BITS)).map(|_| AtomicBool::new(true)).collect());
         Ok(Self {
             program,
             graph,
@@ -226,29 +195,11 @@ impl<'a, P: Program> Run<'a, P> {
             schedule,
             read_pool: ReadPool::new(2 * workers.clamp(1, 4))?,
             degrees: Degrees::Unused,
-            states: scratch(
-                vertices,
-                window,
-                plan.states_resident,
-                graph,
-                options,
-                resources,
-            )?,
-            next: scratch(
-                vertices,
-                window,
-                plan.next_resident,
-                graph,
-                options,
-                resources,
-            )?,
+            states: scratch(vertices, window, plan.states_resident, graph, options, resources)?,
+            next: scratch(vertices, window, plan.next_resident, graph, options, resources)?,
             signals: bytemuck::zeroed_vec(vertices),
             activity,
-            globals: Globals {
-                vertices: graph.vertices(),
-                superstep: 0,
-                aggregate: Aggregate::default(),
-            },
+            globals: Globals { vertices: graph.vertices(), superstep: 0, aggregate: Aggregate::default() },
             changed: 0,
             combined: 0,
             seconds: Vec::new(),
@@ -257,9 +208,7 @@ impl<'a, P: Program> Run<'a, P> {
 
     /// Loads degrees, sets every state and makes the first signals.
     fn initialize(&mut self) -> Result<()> {
-        self.resources
-            .job
-            .begin("initialize", self.graph.intervals());
+        self.resources.job.begin("initialize", self.graph.intervals());
         if P::NEEDS_DEGREES {
             self.degrees = self.load_degrees()?;
         }
@@ -286,9 +235,7 @@ impl<'a, P: Program> Run<'a, P> {
                 }
                 self.resources.job.check()?;
                 let partial = collector.interval(interval, None, &mut room)?;
-                *partials[interval]
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner) = partial;
+                *partials[interval].lock().unwrap_or_else(PoisonError::into_inner) = partial;
                 self.resources.job.advance(1);
             }
         });
@@ -319,9 +266,7 @@ impl<'a, P: Program> Run<'a, P> {
         let edges: u64 = self.files.iter().map(|file| file.shards().edges()).sum();
         while self.globals.superstep < max {
             let begin = Instant::now();
-            self.resources
-                .job
-                .begin(format!("superstep {}", self.globals.superstep + 1), edges);
+            self.resources.job.begin(format!("superstep {}", self.globals.superstep + 1), edges);
             self.superstep()?;
             self.seconds.push(begin.elapsed().as_secs_f64());
             if P::MODE == Mode::Idempotent && self.changed == 0 {
@@ -336,13 +281,9 @@ impl<'a, P: Program> Run<'a, P> {
 
     fn superstep(&mut self) -> Result<()> {
         let partials = self.partials();
-        let rooms: Vec<Mutex<Room<P>>> = (0..self.resources.workers())
-            .map(|_| Mutex::default())
-            .collect();
-        let next_activity: Option<Vec<AtomicBool>> = self
-            .activity
-            .as_ref()
-            .map(|map| map.iter().map(|_| AtomicBool::new(false)).collect());
+        let rooms: Vec<Mutex<Room<P>>> = (0..self.resources.workers()).map(|_| Mutex::default()).collect();
+        let next_activity: Option<Vec<AtomicBool>> =
+            self.activity.as_ref().map(|map| map.iter().map(|_| AtomicBool::new(false)).collect());
         let sweep = Sweep {
             program: self.program,
             files: &self.files,
@@ -367,9 +308,7 @@ impl<'a, P: Program> Run<'a, P> {
         self.combined += sweep.run(self.resources, &self.read_pool, |worker, interval, sums| {
             let mut room = rooms[worker].lock().unwrap_or_else(PoisonError::into_inner);
             let partial = collector.interval(interval, Some(sums), &mut room)?;
-            *partials[interval]
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner) = partial;
+            *partials[interval].lock().unwrap_or_else(PoisonError::into_inner) = partial;
             Ok(())
         })?;
         drop(collector);
@@ -379,9 +318,7 @@ impl<'a, P: Program> Run<'a, P> {
     }
 
     fn partials(&self) -> Vec<Mutex<Partial>> {
-        (0..self.graph.intervals())
-            .map(|_| Mutex::default())
-            .collect()
+        (0..self.graph.intervals()).map(|_| Mutex::default()).collect()
     }
 
     /// Adds up the intervals in order and makes the new signals current.
@@ -390,11 +327,7 @@ impl<'a, P: Program> Run<'a, P> {
         self.changed = 0;
         for partial in partials {
             let partial = partial.into_inner().unwrap_or_else(PoisonError::into_inner);
-            self.globals
-                .aggregate
-                .iter_mut()
-                .zip(partial.aggregate)
-                .for_each(|(sum, part)| *sum += part);
+            self.globals.aggregate.iter_mut().zip(partial.aggregate).for_each(|(sum, part)| *sum += part);
             self.changed += partial.changed;
         }
         Ok(self.next.publish_into(&mut self.signals)?)
@@ -416,12 +349,9 @@ fn scratch<T: bytemuck::Pod + Send>(
     let beside = options.scratch.as_deref().unwrap_or(graph.path());
     match ScratchArray::paged(len, window, &DiskFolder::new(beside), job) {
         // A read-only graph is legitimate; a folder that the user named is not replaced.
-        Err(_) if options.scratch.is_none() => Ok(ScratchArray::paged(
-            len,
-            window,
-            &DiskFolder::new(std::env::temp_dir()),
-            job,
-        )?),
+        Err(_) if options.scratch.is_none() => {
+            Ok(ScratchArray::paged(len, window, &DiskFolder::new(std::env::temp_dir()), job)?)
+        }
         array => Ok(array?),
     }
 }
@@ -441,21 +371,10 @@ struct Collector<'c, P: Program> {
 
 impl<P: Program> Collector<'_, P> {
     /// Collects one interval; without sums, sets its initial states.
-    fn interval(
-        &self,
-        interval: usize,
-        sums: Option<&mut [P::Sum]>,
-        room: &mut Room<P>,
-    ) -> Result<Partial> {
+    fn interval(&self, interval: usize, sums: Option<&mut [P::Sum]>, room: &mut Room<P>) -> Result<Partial> {
         let start = interval * self.window;
         let length = self.window.min(self.globals.vertices as usize - start);
-        let Room {
-            states: state_room,
-            signals: signal_room,
-            degrees,
-            narrow,
-            strengths,
-        } = room;
+        let Room { states: state_room, signals: signal_room, degrees, narrow, strengths } = room;
         self.read_degrees(start, length, degrees, narrow, strengths)?;
         let (wide, sums) = (&*degrees, sums.map(|sums| &sums[..length]));
         let strengths = &*strengths;
@@ -465,8 +384,7 @@ impl<P: Program> Collector<'_, P> {
             Some(sums) => self.collect(start, states, signals, sums, vertex),
         };
         let fill = |states: &mut [P::State]| {
-            self.next
-                .overwrite(interval, signal_room, |signals| step(states, signals))
+            self.next.overwrite(interval, signal_room, |signals| step(states, signals))
         };
         let result = match sums {
             None => self.states.overwrite(interval, state_room, fill),
@@ -506,11 +424,7 @@ impl<P: Program> Collector<'_, P> {
             let vertex = vertex(at);
             let new = self.program.collect(vertex, *state, *sum, &self.globals);
             let changed = P::MODE == Mode::Full || self.program.changed(*state, new);
-            *signal = if changed {
-                self.program.signal(vertex, new)
-            } else {
-                self.program.silence()
-            };
+            *signal = if changed { self.program.signal(vertex, new) } else { self.program.silence() };
             if changed && P::MODE == Mode::Idempotent {
                 self.activate(start + at..start + at + 1);
             }
@@ -537,11 +451,7 @@ impl<P: Program> Collector<'_, P> {
             Degrees::OnDisk if self.weighted => (0, strengths[at]),
             Degrees::OnDisk => (degrees[at], degrees[at] as f64),
         };
-        Vertex {
-            id: id as u64,
-            degree,
-            strength,
-        }
+        Vertex { id: id as u64, degree, strength }
     }
 
     fn read_degrees(
@@ -569,10 +479,7 @@ impl<P: Program> Collector<'_, P> {
 impl Partial {
     #[inline]
     fn add(&mut self, aggregate: Aggregate, changed: bool) {
-        self.aggregate
-            .iter_mut()
-            .zip(aggregate)
-            .for_each(|(sum, part)| *sum += part);
+        self.aggregate.iter_mut().zip(aggregate).for_each(|(sum, part)| *sum += part);
         self.changed += u64::from(changed);
     }
 }

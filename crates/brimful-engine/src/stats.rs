@@ -46,3 +46,10 @@ pub struct Stats {
     /// Compute threads.
     pub threads: usize,
 }
+
+impl Stats {
+    /// True if the run ended by itself.
+    pub fn converged(&self) -> bool {
+        self.reason != Reason::MaxSupersteps
+    }
+}

@@ -45,42 +45,24 @@ impl Schedule {
         for (file, resident) in files.iter().enumerate() {
             let segments = resident.shards().segments();
             let mut start = 0;
-            for window in segments.chunk_by(|a, b| (a.interval, a.window) == (b.interval, b.window))
-            {
+            for window in segments.chunk_by(|a, b| (a.interval, a.window) == (b.interval, b.window)) {
                 let interval = window[0].interval as usize;
                 let range = start..start + window.len();
                 start = range.end;
-                by_interval[interval].push(Item {
-                    interval,
-                    file,
-                    segments: range,
-                    turn: 0,
-                    turns: 1,
-                });
+                by_interval[interval].push(Item { interval, file, segments: range, turn: 0, turns: 1 });
             }
         }
         let mut items = Vec::new();
         for (interval, mut of_interval) in by_interval.into_iter().enumerate() {
             if of_interval.is_empty() {
-                of_interval.push(Item {
-                    interval,
-                    file: 0,
-                    segments: 0..0,
-                    turn: 0,
-                    turns: 1,
-                });
+                of_interval.push(Item { interval, file: 0, segments: 0..0, turn: 0, turns: 1 });
             }
             let turns = of_interval.len();
-            items.extend(
-                of_interval
-                    .into_iter()
-                    .enumerate()
-                    .map(|(turn, item)| Item {
-                        turn,
-                        turns,
-                        ..item
-                    }),
-            );
+            items.extend(of_interval.into_iter().enumerate().map(|(turn, item)| Item {
+                turn,
+                turns,
+                ..item
+            }));
         }
         Self { items, intervals }
     }
@@ -129,12 +111,7 @@ impl<P: Program> Sweep<'_, P> {
             next: AtomicUsize::new(0),
             signals: AtomicU64::new(0),
             totals: (0..self.schedule.intervals)
-                .map(|_| {
-                    Mutex::new(Total {
-                        turn: 0,
-                        sums: Vec::new(),
-                    })
-                })
+                .map(|_| Mutex::new(Total { turn: 0, sums: Vec::new() }))
                 .collect(),
             passed: Condvar::new(),
             turns: Mutex::new(()),
@@ -142,14 +119,8 @@ impl<P: Program> Sweep<'_, P> {
             failed: AtomicBool::new(false),
         };
         let results = resources.pool.broadcast(|context| {
-            let worker = Worker {
-                sweep: self,
-                shared: &shared,
-                resources,
-            };
-            let result = worker.run(read_pool, |interval, sums| {
-                collect(context.index(), interval, sums)
-            });
+            let worker = Worker { sweep: self, shared: &shared, resources };
+            let result = worker.run(read_pool, |interval, sums| collect(context.index(), interval, sums));
             if result.is_err() {
                 shared.failed.store(true, Ordering::SeqCst);
                 let _guard = shared.turns.lock().unwrap_or_else(PoisonError::into_inner);
@@ -166,9 +137,7 @@ impl<P: Program> Sweep<'_, P> {
         let block = |source: u64| (source >> ACTIVITY_BITS) as usize;
         self.activity.is_some_and(|map| {
             let range = block(segment.first_source)..=block(segment.last_source);
-            !map[range]
-                .iter()
-                .any(|active| active.load(Ordering::Relaxed))
+            !map[range].iter().any(|active| active.load(Ordering::Relaxed))
         })
     }
 
@@ -183,26 +152,17 @@ impl<P: Program> Sweep<'_, P> {
         weights: &[f64],
         sums: &mut [P::Sum],
     ) -> Option<u64> {
-        let (program, signals, base) = (
-            self.program,
-            self.signals,
-            file.segments()[segment].first_source,
-        );
+        let (program, signals, base) = (self.program, self.signals, file.segments()[segment].first_source);
         let silence = program.silence();
         let mut silent = 0;
         let mut weights = weights.iter();
         let mut edges = 0;
         let whole = decode_words(words, base, self.interval_bits, |source, target| {
-            let (Some(&signal), Some(sum)) =
-                (signals.get(source as usize), sums.get_mut(target as usize))
+            let (Some(&signal), Some(sum)) = (signals.get(source as usize), sums.get_mut(target as usize))
             else {
                 return false;
             };
-            let weight = if self.weighted {
-                weights.next().copied().unwrap_or_default()
-            } else {
-                1.0
-            };
+            let weight = if self.weighted { weights.next().copied().unwrap_or_default() } else { 1.0 };
             *sum = program.combine(*sum, signal, weight);
             if P::MODE == Mode::Idempotent {
                 silent += u64::from(signal == silence);
@@ -210,11 +170,7 @@ impl<P: Program> Sweep<'_, P> {
             }
             true
         });
-        let all = if P::MODE == Mode::Idempotent {
-            edges
-        } else {
-            u64::from(file.segments()[segment].edges)
-        };
+        let all = if P::MODE == Mode::Idempotent { edges } else { u64::from(file.segments()[segment].edges) };
         whole.then_some(all - silent)
     }
 }
@@ -233,11 +189,7 @@ struct Claimed {
 }
 
 impl<P: Program> Worker<'_, P> {
-    fn run(
-        &self,
-        pool: &ReadPool,
-        collect: impl Fn(usize, &mut [P::Sum]) -> Result<()>,
-    ) -> Result<()> {
+    fn run(&self, pool: &ReadPool, collect: impl Fn(usize, &mut [P::Sum]) -> Result<()>) -> Result<()> {
         let mut feed = Feed::new(self.sweep.files, pool);
         let mut claimed = VecDeque::new();
         let mut weights = Vec::new();
@@ -253,9 +205,7 @@ impl<P: Program> Worker<'_, P> {
             let mut sums = self.fresh_sums();
             loop {
                 self.look_ahead(&mut claimed, &mut feed);
-                let Some((segment, read)) = claimed
-                    .front_mut()
-                    .and_then(|front| front.segments.pop_front())
+                let Some((segment, read)) = claimed.front_mut().and_then(|front| front.segments.pop_front())
                 else {
                     break;
                 };
@@ -273,10 +223,7 @@ impl<P: Program> Worker<'_, P> {
     /// claimed one is announced to its end.
     fn look_ahead(&self, claimed: &mut VecDeque<Claimed>, feed: &mut Feed<'_>) {
         loop {
-            if let Some(last) = claimed
-                .back_mut()
-                .filter(|last| !last.unannounced.is_empty())
-            {
+            if let Some(last) = claimed.back_mut().filter(|last| !last.unannounced.is_empty()) {
                 if feed.in_flight() >= self.sweep.reads {
                     return;
                 }
@@ -311,12 +258,7 @@ impl<P: Program> Worker<'_, P> {
     }
 
     fn fresh_sums(&self) -> Vec<P::Sum> {
-        let free = self
-            .shared
-            .free
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .pop();
+        let free = self.shared.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut sums = free.unwrap_or_default();
         sums.clear();
         sums.resize(1 << self.sweep.interval_bits, self.sweep.program.identity());
@@ -338,19 +280,12 @@ impl<P: Program> Worker<'_, P> {
             if self.sweep.weighted {
                 packed.decode_weights(weights);
             }
-            self.sweep
-                .accumulate(file, segment, packed.words, weights, sums)
-                .ok_or_else(|| {
-                    file.file().corrupt(
-                        segment,
-                        "the segment names a vertex that the graph does not have",
-                    )
-                })
+            self.sweep.accumulate(file, segment, packed.words, weights, sums).ok_or_else(|| {
+                file.file().corrupt(segment, "the segment names a vertex that the graph does not have")
+            })
         })??;
         self.shared.signals.fetch_add(combined, Ordering::Relaxed);
-        self.resources
-            .job
-            .advance(u64::from(file.segments()[segment].edges));
+        self.resources.job.advance(u64::from(file.segments()[segment].edges));
         Ok(())
     }
 
@@ -366,9 +301,7 @@ impl<P: Program> Worker<'_, P> {
             if !self.wait_for_turn(item) {
                 return Ok(false);
             }
-            let mut total = self.shared.totals[item.interval]
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
+            let mut total = self.shared.totals[item.interval].lock().unwrap_or_else(PoisonError::into_inner);
             if item.turn == 0 {
                 total.sums = std::mem::take(&mut sums);
             } else {
@@ -381,11 +314,7 @@ impl<P: Program> Worker<'_, P> {
                 total.turn += 1;
                 drop(total);
                 self.give_back(sums);
-                let _guard = self
-                    .shared
-                    .turns
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner);
+                let _guard = self.shared.turns.lock().unwrap_or_else(PoisonError::into_inner);
                 self.shared.passed.notify_all();
                 return Ok(true);
             }
@@ -399,37 +328,23 @@ impl<P: Program> Worker<'_, P> {
 
     fn give_back(&self, sums: Vec<P::Sum>) {
         if sums.capacity() > 0 {
-            self.shared
-                .free
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .push(sums);
+            self.shared.free.lock().unwrap_or_else(PoisonError::into_inner).push(sums);
         }
     }
 
     /// The lowest unfinished item never waits, so somebody always goes on.
     fn wait_for_turn(&self, item: &Item) -> bool {
-        let mut guard = self
-            .shared
-            .turns
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut guard = self.shared.turns.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             if self.shared.failed.load(Ordering::SeqCst) {
                 return false;
             }
-            let total = self.shared.totals[item.interval]
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
+            let total = self.shared.totals[item.interval].lock().unwrap_or_else(PoisonError::into_inner);
             if total.turn == item.turn {
                 return true;
             }
             drop(total);
-            guard = self
-                .shared
-                .passed
-                .wait(guard)
-                .unwrap_or_else(PoisonError::into_inner);
+            guard = self.shared.passed.wait(guard).unwrap_or_else(PoisonError::into_inner);
         }
     }
 }

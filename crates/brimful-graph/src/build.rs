@@ -13,12 +13,13 @@ use brimful_store::{Folder, Resources};
 use crate::error::Result;
 use crate::graph::{DEGREES, STRENGTHS};
 use crate::records::{EdgeRecord, KeyLayout};
-use crate::shards::{SEGMENT_EDGES, ShardFile, ShardWriter};
+use crate::shards::{Geometry, ShardFile, ShardWriter};
 
 /// Edges with internal ids, going into shards.
 pub struct ShardSorter<'j, R: EdgeRecord> {
     sorter: Sorter<'j, R>,
     layout: KeyLayout,
+    geometry: Geometry,
     undirected: bool,
 }
 
@@ -38,25 +39,18 @@ impl<'j, R: EdgeRecord> ShardSorter<'j, R> {
     pub fn new(
         folder: &dyn Folder,
         layout: KeyLayout,
+        geometry: Geometry,
         undirected: bool,
         bytes: u64,
         workers: usize,
         job: &'j brimful_store::Job,
     ) -> Result<Self> {
-        Ok(Self {
-            sorter: Sorter::new(folder, bytes, workers, job)?,
-            layout,
-            undirected,
-        })
+        Ok(Self { sorter: Sorter::new(folder, bytes, workers, job)?, layout, geometry, undirected })
     }
 
     /// A writer for one worker.
     pub fn writer(&self) -> ShardSortWriter<'_, 'j, R> {
-        ShardSortWriter {
-            writer: self.sorter.writer(),
-            layout: self.layout,
-            undirected: self.undirected,
-        }
+        ShardSortWriter { writer: self.sorter.writer(), layout: self.layout, undirected: self.undirected }
     }
 
     /// Writes all edges as the shard file `name`.
@@ -64,8 +58,7 @@ impl<'j, R: EdgeRecord> ShardSorter<'j, R> {
         let total = self.sorter.len();
         resources.job.begin("write shards", total);
         let (layout, undirected) = (self.layout, self.undirected);
-        let mut shards =
-            ShardWriter::create(folder, name, layout.interval_bits, resources.job.traffic())?;
+        let mut shards = ShardWriter::create(folder, name, self.geometry, resources.job.traffic())?;
         let mut last = None;
         let mut duplicates = 0;
         self.sorter.merge(&resources.pool, |batch| {
@@ -81,11 +74,7 @@ impl<'j, R: EdgeRecord> ShardSorter<'j, R> {
             Ok::<(), crate::Error>(())
         })?;
         let (arcs, bytes) = shards.finish()?;
-        Ok(Built {
-            arcs,
-            duplicates,
-            bytes,
-        })
+        Ok(Built { arcs, duplicates, bytes })
     }
 }
 
@@ -100,11 +89,9 @@ impl<R: EdgeRecord> ShardSortWriter<'_, '_, R> {
     /// Adds an edge.
     #[inline]
     pub fn push(&mut self, source: u64, target: u64, weight: f64) -> Result<()> {
-        self.writer
-            .push(R::pack(self.layout, source, target, weight))?;
+        self.writer.push(R::pack(self.layout, source, target, weight))?;
         if self.undirected && source != target {
-            self.writer
-                .push(R::pack(self.layout, target, source, weight))?;
+            self.writer.push(R::pack(self.layout, target, source, weight))?;
         }
         Ok(())
     }
@@ -117,7 +104,7 @@ impl<R: EdgeRecord> ShardSortWriter<'_, '_, R> {
 
 /// Bytes needed beside the sorter while shards are encoded: one segment, twice, with weights.
 pub fn encoding_bytes(weighted: bool) -> u64 {
-    u64::from(SEGMENT_EDGES) * if weighted { 3 * 8 + 2 * 4 } else { 2 * 4 }
+    u64::from(Geometry::default().segment_edges) * if weighted { 3 * 8 + 2 * 4 } else { 2 * 4 }
 }
 
 /// Counts arcs, and sums weights, by source: one pass over the shards for every window of sources
@@ -134,13 +121,7 @@ pub fn write_degrees(
     let job = &resources.job;
     let workers = resources.workers();
     let per_vertex = if weighted { 16 } else { 8 };
-    let largest = shards
-        .file()
-        .entries()
-        .iter()
-        .map(|e| e.len)
-        .max()
-        .unwrap_or(0);
+    let largest = shards.file().entries().iter().map(|e| e.len).max().unwrap_or(0);
     let each = (bytes / workers as u64).saturating_sub(largest) / per_vertex;
     let window = each.min(vertices.div_ceil(workers as u64)).max(1 << 12);
     let windows = vertices.div_ceil(window) as usize;
@@ -148,6 +129,7 @@ pub fn write_degrees(
     let out = InOrder::new(DegreeFiles::create(folder, degree_bytes, weighted, job)?);
     let next = AtomicUsize::new(0);
     let results = resources.pool.broadcast(|_| {
+        let _wake = out.wake_on_panic();
         let mut counter = DegreeCounter::default();
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
@@ -156,9 +138,7 @@ pub fn write_degrees(
             }
             let start = number as u64 * window;
             let counted = counter.count(shards, start..vertices.min(start + window), weighted, job);
-            if !out.pass(number, |files| {
-                counted.and_then(|()| files.append(&counter))
-            })? {
+            if !out.pass(number, |files| counted.and_then(|()| files.append(&counter)))? {
                 return Ok(());
             }
             job.advance(1);
@@ -189,8 +169,7 @@ impl DegreeCounter {
         self.degrees.clear();
         self.degrees.resize(length, 0);
         self.strengths.clear();
-        self.strengths
-            .resize(if weighted { length } else { 0 }, 0.0);
+        self.strengths.resize(if weighted { length } else { 0 }, 0.0);
         for (index, segment) in shards.segments().iter().enumerate() {
             if segment.last_source < sources.start || segment.first_source >= sources.end {
                 continue;
@@ -198,12 +177,9 @@ impl DegreeCounter {
             job.check()?;
             shards.file().read_block(index, &mut self.block)?;
             if weighted {
-                shards
-                    .packed(index, self.block.bytes())?
-                    .decode_weights(&mut self.weights);
+                shards.packed(index, self.block.bytes())?.decode_weights(&mut self.weights);
             }
-            let (degrees, strengths, weights) =
-                (&mut self.degrees, &mut self.strengths, &self.weights);
+            let (degrees, strengths, weights) = (&mut self.degrees, &mut self.strengths, &self.weights);
             shards.for_each_edge(index, self.block.bytes(), |source, _, position| {
                 // Below the range the difference wraps round to beyond its end.
                 let at = source.wrapping_sub(sources.start) as usize;
@@ -238,27 +214,12 @@ impl DegreeFiles {
     ) -> Result<Self> {
         let traffic = job.traffic();
         let degrees = if degree_bytes == 4 {
-            DegreeArray::Narrow(ArrayWriter::create(
-                folder,
-                DEGREES,
-                Kind::Degrees,
-                traffic,
-            )?)
+            DegreeArray::Narrow(ArrayWriter::create(folder, DEGREES, Kind::Degrees, traffic)?)
         } else {
-            DegreeArray::Wide(ArrayWriter::create(
-                folder,
-                DEGREES,
-                Kind::Degrees,
-                traffic,
-            )?)
+            DegreeArray::Wide(ArrayWriter::create(folder, DEGREES, Kind::Degrees, traffic)?)
         };
         let strengths = match weighted {
-            true => Some(ArrayWriter::create(
-                folder,
-                STRENGTHS,
-                Kind::Strengths,
-                traffic,
-            )?),
+            true => Some(ArrayWriter::create(folder, STRENGTHS, Kind::Strengths, traffic)?),
             false => None,
         };
         Ok(Self { degrees, strengths })

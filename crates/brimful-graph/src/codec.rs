@@ -46,14 +46,7 @@ pub enum WeightType {
 }
 
 impl WeightType {
-    const ALL: [Self; 6] = [
-        Self::None,
-        Self::U8,
-        Self::U16,
-        Self::U32,
-        Self::F32,
-        Self::F64,
-    ];
+    const ALL: [Self; 6] = [Self::None, Self::U8, Self::U16, Self::U32, Self::F32, Self::F64];
 
     /// The type with this byte, if there is one.
     pub fn from_byte(byte: u8) -> Option<Self> {
@@ -77,16 +70,9 @@ impl WeightType {
             return Self::None;
         }
         // -0.0 is not a whole number here: an integer would lose its sign.
-        let whole = |limit: f64| {
-            weights
-                .iter()
-                .all(|w| w.fract() == 0.0 && w.is_sign_positive() && *w < limit)
-        };
-        let exact_f32 = || {
-            weights
-                .iter()
-                .all(|w| f64::from(*w as f32).to_bits() == w.to_bits())
-        };
+        let whole =
+            |limit: f64| weights.iter().all(|w| w.fract() == 0.0 && w.is_sign_positive() && *w < limit);
+        let exact_f32 = || weights.iter().all(|w| f64::from(*w as f32).to_bits() == w.to_bits());
         match () {
             () if whole(256.0) => Self::U8,
             () if whole(65_536.0) => Self::U16,
@@ -109,11 +95,7 @@ impl WeightType {
 
     /// Replaces `out` by the weights in `bytes`.
     fn decode(self, bytes: &[u8], out: &mut Vec<f64>) {
-        fn fixed<const N: usize>(
-            bytes: &[u8],
-            out: &mut Vec<f64>,
-            number: impl Fn([u8; N]) -> f64,
-        ) {
+        fn fixed<const N: usize>(bytes: &[u8], out: &mut Vec<f64>, number: impl Fn([u8; N]) -> f64) {
             out.extend(bytes.as_chunks().0.iter().map(|chunk| number(*chunk)));
         }
         out.clear();
@@ -141,13 +123,7 @@ pub struct WordsEncoder {
 impl WordsEncoder {
     /// An encoder for targets of `target_bits` bits (at most 24, so that a delta has room).
     pub fn new(target_bits: u32) -> Self {
-        Self {
-            target_bits,
-            words: Vec::new(),
-            weights: Vec::new(),
-            source: 0,
-            edges: 0,
-        }
+        Self { target_bits, words: Vec::new(), weights: Vec::new(), source: 0, edges: 0 }
     }
 
     /// Edges since the last [`WordsEncoder::finish`].
@@ -165,8 +141,7 @@ impl WordsEncoder {
         if delta < u64::from(escape(self.target_bits)) {
             self.words.push((delta as u32) << self.target_bits | target);
         } else {
-            self.words
-                .push(escape(self.target_bits) << self.target_bits | target);
+            self.words.push(escape(self.target_bits) << self.target_bits | target);
             self.words.push(source as u32);
             self.words.push((source >> 32) as u32);
         }
@@ -240,11 +215,7 @@ impl<'b> Packed<'b> {
         let (packed, weights) = block.split_at_checked(words as usize * 4)?;
         let exact = weights.len() == edges as usize * weight_type.bytes();
         let words = bytemuck::try_cast_slice(packed).ok()?;
-        exact.then_some(Self {
-            words,
-            weights,
-            weight_type,
-        })
+        exact.then_some(Self { words, weights, weight_type })
     }
 
     /// Replaces `out` by the weights of all edges, in edge order.
@@ -270,18 +241,12 @@ mod tests {
         let (words, weight_type) = encoder.finish(&mut block);
         let mut aligned = brimful_store::sealed::Buffer::zeroed(block.len());
         aligned.bytes_mut().copy_from_slice(&block);
-        let packed =
-            Packed::split(aligned.bytes(), words, edges.len() as u32, weight_type).unwrap();
+        let packed = Packed::split(aligned.bytes(), words, edges.len() as u32, weight_type).unwrap();
         let (mut out, mut decoded) = (Vec::new(), Vec::new());
-        assert!(decode_words(
-            packed.words,
-            edges[0].0,
-            target_bits,
-            |source, target| {
-                out.push((source, target));
-                true
-            }
-        ));
+        assert!(decode_words(packed.words, edges[0].0, target_bits, |source, target| {
+            out.push((source, target));
+            true
+        }));
         packed.decode_weights(&mut decoded);
         (out, decoded, weight_type)
     }
@@ -289,22 +254,11 @@ mod tests {
     #[test]
     fn edges_come_back_across_escapes_and_beyond_32_bits() {
         let limit = u64::from(escape(18));
-        let sources = [
-            5,
-            5,
-            5 + limit - 1,
-            5 + 2 * limit - 1,
-            5 + 3 * limit,
-            1 << 33,
-            (1 << 33) + 1,
-            u64::MAX,
-        ];
+        let sources =
+            [5, 5, 5 + limit - 1, 5 + 2 * limit - 1, 5 + 3 * limit, 1 << 33, (1 << 33) + 1, u64::MAX];
         let edges: Vec<(u64, u32)> = sources.iter().map(|&s| (s, (s % 1000) as u32)).collect();
         assert_eq!(round_trip(18, &edges, &[]).0, edges);
-        assert_eq!(
-            round_trip(4, &[(0, 15), (1 << 28, 0)], &[]).0,
-            [(0, 15), (1 << 28, 0)]
-        );
+        assert_eq!(round_trip(4, &[(0, 15), (1 << 28, 0)], &[]).0, [(0, 15), (1 << 28, 0)]);
     }
 
     #[test]
@@ -322,12 +276,7 @@ mod tests {
         for (weights, expected) in cases {
             let (_, decoded, weight_type) = round_trip(18, &edges, &weights);
             assert_eq!(weight_type, expected);
-            assert!(
-                decoded
-                    .iter()
-                    .zip(weights)
-                    .all(|(a, b)| a.to_bits() == b.to_bits())
-            );
+            assert!(decoded.iter().zip(weights).all(|(a, b)| a.to_bits() == b.to_bits()));
         }
     }
 

@@ -14,9 +14,7 @@ const LONGEST_MAGIC: usize = 6;
 
 /// True if these first bytes are those of an archive that [`open`] decodes.
 pub fn is_compressed(start: &[u8]) -> bool {
-    [&[0x1F, 0x8B][..], &XZ, &ZSTD]
-        .iter()
-        .any(|magic| start.starts_with(magic))
+    [&[0x1F, 0x8B][..], &XZ, &ZSTD].iter().any(|magic| start.starts_with(magic))
 }
 
 const XZ: [u8; 6] = [0xFD, b'7', b'z', b'X', b'Z', 0];
@@ -29,22 +27,15 @@ pub fn open(
     memory_bytes: u64,
 ) -> Result<Box<dyn Read + Send>> {
     let mut start = Vec::new();
-    reader
-        .by_ref()
-        .take(LONGEST_MAGIC as u64)
-        .read_to_end(&mut start)
-        .map_err(|e| read_error(path, e))?;
+    reader.by_ref().take(LONGEST_MAGIC as u64).read_to_end(&mut start).map_err(|e| read_error(path, e))?;
     let magic = start.clone();
     let whole: Chain<_, _> = Cursor::new(start).chain(reader);
     let fail = |e| StoreError::io(path, "decompress", e);
     Ok(match magic.as_slice() {
-        [0x1F, 0x8B, ..] => Box::new(MultiGzDecoder::new(io::BufReader::with_capacity(
-            256 << 10,
-            whole,
-        ))),
+        [0x1F, 0x8B, ..] => Box::new(MultiGzDecoder::new(io::BufReader::with_capacity(256 << 10, whole))),
         magic if magic.starts_with(&XZ) => {
-            let stream = Stream::new_stream_decoder(memory_bytes, CONCATENATED)
-                .map_err(|e| fail(e.into()))?;
+            let stream =
+                Stream::new_stream_decoder(memory_bytes, CONCATENATED).map_err(|e| fail(e.into()))?;
             Box::new(XzDecoder::new_stream(whole, stream))
         }
         magic if magic.starts_with(&ZSTD) => {
@@ -60,10 +51,7 @@ pub fn open(
 /// What a failed read of an input means: a cut or broken archive is the input's fault, the rest the
 /// machine's.
 pub fn read_error(path: &Path, error: io::Error) -> Error {
-    if matches!(
-        error.get_ref().and_then(|e| e.downcast_ref()),
-        Some(StoreError::Interrupted)
-    ) {
+    if matches!(error.get_ref().and_then(|e| e.downcast_ref()), Some(StoreError::Interrupted)) {
         return StoreError::Interrupted.into();
     }
     let what = match error.kind() {

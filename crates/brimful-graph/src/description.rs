@@ -52,6 +52,15 @@ pub enum Order {
     External,
 }
 
+impl Order {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::External => "external",
+        }
+    }
+}
+
 /// The external ids of a graph.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

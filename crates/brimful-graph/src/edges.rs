@@ -76,22 +76,12 @@ impl Spool {
     /// An empty spool in `folder`.
     pub fn new(folder: &dyn Folder, job: &Job) -> Result<Self> {
         let file = StoreFile::scratch(folder, job.traffic())?;
-        Ok(Self {
-            file,
-            end: AtomicU64::new(0),
-            parts: Mutex::new(Vec::new()),
-        })
+        Ok(Self { file, end: AtomicU64::new(0), parts: Mutex::new(Vec::new()) })
     }
 
     /// Appends a batch; `room` is reused between calls.
     pub fn append(&self, batch: &EdgeBatch, room: &mut Vec<u8>) -> Result<()> {
-        let narrow = batch
-            .sources
-            .iter()
-            .chain(&batch.targets)
-            .fold(0, |all, &id| all | id)
-            >> 32
-            == 0;
+        let narrow = batch.sources.iter().chain(&batch.targets).fold(0, |all, &id| all | id) >> 32 == 0;
         room.clear();
         for ids in [&batch.sources, &batch.targets] {
             if narrow {
@@ -109,10 +99,7 @@ impl Spool {
             id_bytes: if narrow { 4 } else { 8 },
             weighted: !batch.weights.is_empty(),
         };
-        self.parts
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(part);
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner).push(part);
         Ok(())
     }
 
@@ -120,10 +107,7 @@ impl Spool {
     pub fn into_source(self) -> SpooledEdges {
         SpooledEdges {
             file: self.file,
-            parts: self
-                .parts
-                .into_inner()
-                .unwrap_or_else(PoisonError::into_inner),
+            parts: self.parts.into_inner().unwrap_or_else(PoisonError::into_inner),
         }
     }
 }
@@ -149,15 +133,13 @@ impl EdgeSource for SpooledEdges {
             if part.id_bytes == 4 {
                 read_narrow(&self.file, offset, ids)?;
             } else {
-                self.file
-                    .read_exact_at(bytemuck::cast_slice_mut(ids), offset)?;
+                self.file.read_exact_at(bytemuck::cast_slice_mut(ids), offset)?;
             }
             offset += (edges * usize::from(part.id_bytes)) as u64;
         }
         if part.weighted {
             batch.weights.resize(edges, 0.0);
-            self.file
-                .read_exact_at(bytemuck::cast_slice_mut(&mut batch.weights), offset)?;
+            self.file.read_exact_at(bytemuck::cast_slice_mut(&mut batch.weights), offset)?;
         }
         Ok(())
     }
@@ -185,16 +167,9 @@ mod tests {
     fn what_is_spooled_comes_back() {
         let folder = tempfile::tempdir().unwrap();
         let spool = Spool::new(&DiskFolder::new(folder.path()), &Job::new()).unwrap();
-        let narrow = EdgeBatch {
-            sources: vec![1, 2, u64::from(u32::MAX)],
-            targets: vec![4, 5, 6],
-            weights: vec![],
-        };
-        let wide = EdgeBatch {
-            sources: vec![1 << 40],
-            targets: vec![u64::MAX],
-            weights: vec![0.5],
-        };
+        let narrow =
+            EdgeBatch { sources: vec![1, 2, u64::from(u32::MAX)], targets: vec![4, 5, 6], weights: vec![] };
+        let wide = EdgeBatch { sources: vec![1 << 40], targets: vec![u64::MAX], weights: vec![0.5] };
         let mut room = Vec::new();
         spool.append(&narrow, &mut room).unwrap();
         spool.append(&wide, &mut room).unwrap();

@@ -66,10 +66,7 @@ pub enum Error {
 impl Error {
     /// An input error without a line.
     pub fn input(path: impl Into<PathBuf>, what: impl Into<String>) -> Self {
-        Self::Input {
-            path: path.into(),
-            what: what.into(),
-        }
+        Self::Input { path: path.into(), what: what.into() }
     }
 
     /// The kind of this error.

@@ -33,9 +33,7 @@ impl Format {
             "edgelist" => Ok(Self::EdgeList),
             "csv" => Ok(Self::Csv),
             "u32pairs" => Ok(Self::U32Pairs),
-            _ => Err(Error::Usage(format!(
-                "cannot write {name:?}; choose from: edgelist, csv, u32pairs"
-            ))),
+            _ => Err(Error::Usage(format!("cannot write {name:?}; choose from: edgelist, csv, u32pairs"))),
         }
     }
 }
@@ -84,9 +82,7 @@ impl EdgeReader {
         };
         shards.file().read_block(self.segment, &mut self.block)?;
         let mut weights = Vec::new();
-        shards
-            .packed(self.segment, self.block.bytes())?
-            .decode_weights(&mut weights);
+        shards.packed(self.segment, self.block.bytes())?.decode_weights(&mut weights);
         let both = graph.description().directed;
         shards.for_each_edge(self.segment, self.block.bytes(), |source, target, at| {
             if both || source <= target {
@@ -105,15 +101,11 @@ impl EdgeReader {
         let bits = self.graph.description().interval_bits;
         let start = interval << bits;
         if self.interval != Some(interval) {
-            self.targets
-                .resize((self.graph.vertices() - start).min(1 << bits) as usize, 0);
+            self.targets.resize((self.graph.vertices() - start).min(1 << bits) as usize, 0);
             self.graph.external_ids(start, &mut self.targets)?;
             self.interval = Some(interval);
         }
-        batch
-            .targets
-            .iter_mut()
-            .for_each(|target| *target = self.targets[(*target - start) as usize]);
+        batch.targets.iter_mut().for_each(|target| *target = self.targets[(*target - start) as usize]);
         Ok(())
     }
 
@@ -123,12 +115,8 @@ impl EdgeReader {
             let at = source.wrapping_sub(self.sources_start) as usize;
             if at >= self.sources.len() {
                 self.sources_start = *source;
-                self.sources.resize(
-                    (self.graph.vertices() - *source).min(WINDOW as u64) as usize,
-                    0,
-                );
-                self.graph
-                    .external_ids(self.sources_start, &mut self.sources)?;
+                self.sources.resize((self.graph.vertices() - *source).min(WINDOW as u64) as usize, 0);
+                self.graph.external_ids(self.sources_start, &mut self.sources)?;
             }
             *source = self.sources[(*source - self.sources_start) as usize];
         }
@@ -140,37 +128,18 @@ impl EdgeReader {
 ///
 /// # Errors
 /// [`Error::Usage`] if the format cannot hold the graph's ids or weights.
-pub fn write(
-    graph: &Arc<Graph>,
-    path: &Path,
-    format: Format,
-    overwrite: bool,
-    job: &Job,
-) -> Result<u64> {
+pub fn write(graph: &Arc<Graph>, path: &Path, format: Format, overwrite: bool, job: &Job) -> Result<u64> {
     if format == Format::U32Pairs && graph.description().weighted {
-        return Err(Error::Usage(
-            "u32pairs have no weights; export as edgelist or csv".into(),
-        ));
+        return Err(Error::Usage("u32pairs have no weights; export as edgelist or csv".into()));
     }
     let mut out = OutputFile::create(path, overwrite)?;
     job.begin("export", graph.description().arcs);
     if format == Format::Csv {
-        out.write(if graph.description().weighted {
-            b"source,target,weight\n"
-        } else {
-            b"source,target\n"
-        })?;
+        out.write(if graph.description().weighted { b"source,target,weight\n" } else { b"source,target\n" })?;
     } else if format == Format::EdgeList {
-        let kind = if graph.description().directed {
-            "directed"
-        } else {
-            "undirected"
-        };
-        let heading = format!(
-            "# {kind}, {} vertices, {} edges\n",
-            graph.vertices(),
-            graph.description().edges
-        );
+        let kind = if graph.description().directed { "directed" } else { "undirected" };
+        let heading =
+            format!("# {kind}, {} vertices, {} edges\n", graph.vertices(), graph.description().edges);
         out.write(heading.as_bytes())?;
     }
     let mut reader = EdgeReader::new(Arc::clone(graph));
@@ -192,11 +161,7 @@ pub fn write(
     Ok(edges)
 }
 
-fn write_pairs(
-    out: &mut OutputFile,
-    batch: &EdgeBatch,
-    range: std::ops::Range<usize>,
-) -> Result<()> {
+fn write_pairs(out: &mut OutputFile, batch: &EdgeBatch, range: std::ops::Range<usize>) -> Result<()> {
     let mut bytes = Vec::with_capacity(range.len() * 8);
     for at in range {
         for id in [batch.sources[at], batch.targets[at]] {
@@ -222,10 +187,7 @@ fn write_text(
     text.clear();
     let id_type = graph.id_type();
     for at in range {
-        let (source, target) = (
-            id_type.number(batch.sources[at]),
-            id_type.number(batch.targets[at]),
-        );
+        let (source, target) = (id_type.number(batch.sources[at]), id_type.number(batch.targets[at]));
         // Writing to a string cannot fail.
         let _ = write!(text, "{source}{separator}{target}");
         if let Some(weight) = batch.weights.get(at) {

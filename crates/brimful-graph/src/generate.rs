@@ -71,19 +71,13 @@ impl Generator {
     pub fn new(kind: Kind, seed: u64) -> Result<Self> {
         let usage = |what: &str| Err(Error::Usage(what.to_owned()));
         match kind {
-            Kind::Rmat { scale, .. } if !(1..=40).contains(&scale) => {
-                usage("scale must be between 1 and 40")
-            }
+            Kind::Rmat { scale, .. } if !(1..=40).contains(&scale) => usage("scale must be between 1 and 40"),
             Kind::Rmat { scale, edge_factor }
-                if edge_factor
-                    .checked_mul(1 << scale)
-                    .is_none_or(|e| e >> 48 != 0) =>
+                if edge_factor.checked_mul(1 << scale).is_none_or(|e| e >> 48 != 0) =>
             {
                 usage("an R-MAT graph has at most 2^48 edges")
             }
-            Kind::LogNormal { mu, sigma, .. }
-                if !(mu.is_finite() && sigma.is_finite() && sigma >= 0.0) =>
-            {
+            Kind::LogNormal { mu, sigma, .. } if !(mu.is_finite() && sigma.is_finite() && sigma >= 0.0) => {
                 usage("mu and sigma must be finite and sigma not negative")
             }
             Kind::LogNormal { vertices, .. }
@@ -95,9 +89,7 @@ impl Generator {
                 usage("the number of vertices must be between 1 and 2^40")
             }
             Kind::Grid { rows, columns, .. }
-                if !rows
-                    .checked_mul(columns)
-                    .is_some_and(|n| (1..=1 << 40).contains(&n)) =>
+                if !rows.checked_mul(columns).is_some_and(|n| (1..=1 << 40).contains(&n)) =>
             {
                 usage("rows times columns must be between 1 and 2^40")
             }
@@ -149,14 +141,7 @@ impl Generator {
         (permute(source, scale), permute(target, scale))
     }
 
-    fn log_normal_targets(
-        &self,
-        vertex: u64,
-        vertices: u64,
-        mu: f64,
-        sigma: f64,
-        targets: &mut Vec<u64>,
-    ) {
+    fn log_normal_targets(&self, vertex: u64, vertices: u64, mu: f64, sigma: f64, targets: &mut Vec<u64>) {
         targets.clear();
         let mut random = self.random(vertex);
         let others = vertices - 1;
@@ -175,9 +160,7 @@ impl Generator {
             targets.extend((0..others).filter(|t| left_out.next_if_eq(t).is_none()));
         }
         // Drawn among the others, numbered without the vertex itself.
-        targets
-            .iter_mut()
-            .for_each(|t| *t += u64::from(*t >= vertex));
+        targets.iter_mut().for_each(|t| *t += u64::from(*t >= vertex));
     }
 }
 
@@ -201,27 +184,17 @@ impl EdgeSource for Generator {
                 let (source, target) = self.rmat_edge(edge, scale);
                 push(source, target);
             }),
-            Kind::LogNormal {
-                vertices,
-                mu,
-                sigma,
-            } => {
+            Kind::LogNormal { vertices, mu, sigma } => {
                 let mut targets = Vec::new();
                 for vertex in range {
                     self.log_normal_targets(vertex, vertices, mu, sigma, &mut targets);
                     targets.iter().for_each(|&target| push(vertex, target));
                 }
             }
-            Kind::Chain { vertices } => range
-                .filter(|v| v + 1 < vertices)
-                .for_each(|v| push(v, v + 1)),
+            Kind::Chain { vertices } => range.filter(|v| v + 1 < vertices).for_each(|v| push(v, v + 1)),
             Kind::Ring { vertices } => range.for_each(|v| push(v, (v + 1) % vertices)),
             Kind::Star { .. } => range.filter(|v| *v > 0).for_each(|v| push(v, 0)),
-            Kind::Grid {
-                rows,
-                columns,
-                torus,
-            } => {
+            Kind::Grid { rows, columns, torus } => {
                 for v in range {
                     let (row, column) = (v / columns, v % columns);
                     // A torus of one or two would only repeat an edge or make a loop.
@@ -294,13 +267,7 @@ mod tests {
         let mut out = Vec::new();
         for part in 0..generator.parts() {
             generator.read_part(part, &mut batch).unwrap();
-            out.extend(
-                batch
-                    .sources
-                    .iter()
-                    .copied()
-                    .zip(batch.targets.iter().copied()),
-            );
+            out.extend(batch.sources.iter().copied().zip(batch.targets.iter().copied()));
         }
         out
     }
@@ -311,86 +278,40 @@ mod tests {
         assert_eq!(edges(Kind::Chain { vertices: 1 }), []);
         assert_eq!(edges(Kind::Ring { vertices: 3 }), [(0, 1), (1, 2), (2, 0)]);
         assert_eq!(edges(Kind::Star { vertices: 3 }), [(1, 0), (2, 0)]);
-        assert_eq!(
-            edges(Kind::Grid {
-                rows: 2,
-                columns: 2,
-                torus: true
-            }),
-            [(0, 1), (0, 2), (1, 3), (2, 3)]
-        );
-        assert_eq!(
-            edges(Kind::Grid {
-                rows: 5,
-                columns: 5,
-                torus: true
-            })
-            .len(),
-            50
-        );
+        assert_eq!(edges(Kind::Grid { rows: 2, columns: 2, torus: true }), [(0, 1), (0, 2), (1, 3), (2, 3)]);
+        assert_eq!(edges(Kind::Grid { rows: 5, columns: 5, torus: true }).len(), 50);
     }
 
     #[test]
     fn rmat_is_pinned_and_shaped() {
-        let all = edges(Kind::Rmat {
-            scale: 10,
-            edge_factor: 16,
-        });
+        let all = edges(Kind::Rmat { scale: 10, edge_factor: 16 });
         assert_eq!(all.len(), 16 << 10);
         assert!(all.iter().all(|&(s, t)| s < 1024 && t < 1024));
         // Pinned: a change here changes every graph that anybody generated.
-        let sum = all
-            .iter()
-            .fold(0_u64, |sum, &(s, t)| mix(sum ^ s << 32 ^ t));
+        let sum = all.iter().fold(0_u64, |sum, &(s, t)| mix(sum ^ s << 32 ^ t));
         assert_eq!(sum, RMAT_10_16, "{sum:#x}");
-        let hub = (0..1024)
-            .map(|v| all.iter().filter(|e| e.0 == v).count())
-            .max()
-            .unwrap();
-        assert!(
-            hub > 150,
-            "R-MAT is skewed; the largest out-degree here is {hub}"
-        );
+        let hub = (0..1024).map(|v| all.iter().filter(|e| e.0 == v).count()).max().unwrap();
+        assert!(hub > 150, "R-MAT is skewed; the largest out-degree here is {hub}");
     }
     const RMAT_10_16: u64 = 0x7E7C_5A04_EC53_55F9;
 
     #[test]
     fn log_normal_has_the_thesis_mean_and_distinct_targets() {
-        let all = edges(Kind::LogNormal {
-            vertices: 20_000,
-            mu: 4.0,
-            sigma: 1.3,
-        });
+        let all = edges(Kind::LogNormal { vertices: 20_000, mu: 4.0, sigma: 1.3 });
         let mean = all.len() as f64 / 20_000.0;
-        assert!(
-            (115.0..140.0).contains(&mean),
-            "mean degree {mean}, expected about 127.1"
-        );
+        assert!((115.0..140.0).contains(&mean), "mean degree {mean}, expected about 127.1");
         assert!(all.iter().all(|(s, t)| s != t));
         assert!(all.windows(2).all(|w| w[0] < w[1]), "targets are distinct");
-        let sum = all
-            .iter()
-            .fold(0_u64, |sum, &(s, t)| mix(sum ^ s << 32 ^ t));
+        let sum = all.iter().fold(0_u64, |sum, &(s, t)| mix(sum ^ s << 32 ^ t));
         assert_eq!(sum, LOG_NORMAL_20000, "{sum:#x}");
     }
     const LOG_NORMAL_20000: u64 = 0x29C0_8889_8734_558B;
 
     #[test]
     fn log_normal_degrees_are_capped() {
-        let all = edges(Kind::LogNormal {
-            vertices: 4,
-            mu: 50.0,
-            sigma: 1.0,
-        });
+        let all = edges(Kind::LogNormal { vertices: 4, mu: 50.0, sigma: 1.0 });
         assert_eq!(all.len(), 12);
-        assert_eq!(
-            edges(Kind::LogNormal {
-                vertices: 1,
-                mu: 4.0,
-                sigma: 1.3
-            }),
-            []
-        );
+        assert_eq!(edges(Kind::LogNormal { vertices: 1, mu: 4.0, sigma: 1.3 }), []);
     }
 
     #[test]

@@ -50,9 +50,7 @@ impl Index {
         match name {
             "in" => Ok(Self::In),
             "reverse" => Ok(Self::Reverse),
-            _ => Err(Error::Usage(format!(
-                "there is no index {name:?}; choose from: in, reverse"
-            ))),
+            _ => Err(Error::Usage(format!("there is no index {name:?}; choose from: in, reverse"))),
         }
     }
 }
@@ -68,6 +66,7 @@ pub struct Graph {
     strengths: Option<ArrayFile<f64>>,
     forward: Option<Arc<ShardFile>>,
     reverse: Option<Arc<ShardFile>>,
+    traffic: Arc<Traffic>,
 }
 
 #[derive(Debug)]
@@ -94,12 +93,17 @@ impl Graph {
         })?;
         if !names.iter().any(|name| name == "current") {
             let what = "the folder has no `current` file; it was not made by `brimful import`, or its file was removed";
-            return Err(Error::NotAGraph {
-                path: path.into(),
-                what: what.into(),
-            });
+            return Err(Error::NotAGraph { path: path.into(), what: what.into() });
         }
-        Self::open_folder(&folder, traffic)
+        Self::open_folder(&folder, traffic).map_err(|error| match error {
+            // `current` is there, so whatever it leads to should be too.
+            Error::Store(StoreError::Io { path, source, .. })
+                if source.kind() == std::io::ErrorKind::NotFound =>
+            {
+                StoreError::corrupt(path, 0, "the file is missing").into()
+            }
+            error => error,
+        })
     }
 
     /// Opens the graph in `folder`, which may be any implementation.
@@ -114,63 +118,38 @@ impl Graph {
             None => Some(array(IDS, Kind::Ids)?),
         };
         let degrees = match description.degree_bytes {
-            4 => Degrees::Narrow(ArrayFile::open(
-                folder,
-                DEGREES,
-                Kind::Degrees,
-                vertices,
-                traffic,
-            )?),
+            4 => Degrees::Narrow(ArrayFile::open(folder, DEGREES, Kind::Degrees, vertices, traffic)?),
             _ => Degrees::Wide(array(DEGREES, Kind::Degrees)?),
         };
         let strengths = match description.weighted {
-            true => Some(ArrayFile::open(
-                folder,
-                STRENGTHS,
-                Kind::Strengths,
-                vertices,
-                traffic,
-            )?),
+            true => Some(ArrayFile::open(folder, STRENGTHS, Kind::Strengths, vertices, traffic)?),
             false => None,
         };
         let open = |shards: &Option<Shards>| -> Result<Option<Arc<ShardFile>>> {
             let Some(layer) = shards.as_ref().and_then(|shards| shards.layers.first()) else {
                 return Ok(None);
             };
-            let file = ShardFile::open(
-                folder,
-                &layer.file,
-                vertices,
-                description.interval_bits,
-                traffic,
-            )?;
+            let file = ShardFile::open(folder, &layer.file, vertices, description.interval_bits, traffic)?;
             if file.edges() != layer.arcs || file.file().len()? != layer.bytes {
-                let what = format!(
-                    "expected {} arcs in {} bytes, found {}",
-                    layer.arcs,
-                    layer.bytes,
-                    file.edges()
-                );
+                let what =
+                    format!("expected {} arcs in {} bytes, found {}", layer.arcs, layer.bytes, file.edges());
                 return Err(StoreError::corrupt(path.join(&layer.file), 0, what).into());
             }
             Ok(Some(Arc::new(file)))
         };
         let (forward, reverse) = (open(&description.forward)?, open(&description.reverse)?);
-        Ok(Self {
-            path,
-            description,
-            manifest_number,
-            ids,
-            degrees,
-            strengths,
-            forward,
-            reverse,
-        })
+        let traffic = Arc::clone(traffic);
+        Ok(Self { path, description, manifest_number, ids, degrees, strengths, forward, reverse, traffic })
     }
 
     /// Where the graph is.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Bytes read from this graph's files since it was opened.
+    pub fn traffic(&self) -> &Arc<Traffic> {
+        &self.traffic
     }
 
     /// What the manifest says.
@@ -189,8 +168,7 @@ impl Graph {
 
     /// Number of intervals.
     pub fn intervals(&self) -> u64 {
-        self.vertices()
-            .div_ceil(1 << self.description.interval_bits)
+        self.vertices().div_ceil(1 << self.description.interval_bits)
     }
 
     /// The shards of `index`, if they were built. An undirected graph is its own reverse.
@@ -213,9 +191,7 @@ impl Graph {
             (Some(file), _) => Ok(file.read(start, out)?),
             (None, first) => {
                 let first = first.unwrap_or_default().wrapping_add(start);
-                (0_u64..)
-                    .zip(out)
-                    .for_each(|(index, id)| *id = first.wrapping_add(index));
+                (0_u64..).zip(out).for_each(|(index, id)| *id = first.wrapping_add(index));
                 Ok(())
             }
         }
@@ -230,11 +206,7 @@ impl Graph {
         let bits = self.id_type().bits(number).ok_or_else(missing)?;
         let Some(file) = &self.ids else {
             let rank = bits.wrapping_sub(self.description.ids.first.unwrap_or_default());
-            return if rank < self.vertices() {
-                Ok(rank)
-            } else {
-                Err(missing())
-            };
+            return if rank < self.vertices() { Ok(rank) } else { Err(missing()) };
         };
         let key = self.id_type().order_key(bits);
         let (mut low, mut high) = (0, self.vertices());
@@ -246,11 +218,7 @@ impl Graph {
                 high = middle;
             }
         }
-        if low < self.vertices() && file.get(low)? == bits {
-            Ok(low)
-        } else {
-            Err(missing())
-        }
+        if low < self.vertices() && file.get(low)? == bits { Ok(low) } else { Err(missing()) }
     }
 
     /// Fills `out` with the out-degrees of the vertices from `start` on; `room` is reused.
@@ -260,9 +228,7 @@ impl Graph {
             Degrees::Narrow(file) => {
                 room.resize(out.len(), 0);
                 file.read(start, room)?;
-                out.iter_mut()
-                    .zip(room)
-                    .for_each(|(wide, narrow)| *wide = u64::from(*narrow));
+                out.iter_mut().zip(room).for_each(|(wide, narrow)| *wide = u64::from(*narrow));
             }
         }
         Ok(())
@@ -284,12 +250,39 @@ impl Graph {
     /// [`Error::Usage`] if edges have no weights.
     pub fn strengths(&self, start: u64, out: &mut [f64]) -> Result<()> {
         let Some(file) = &self.strengths else {
-            return Err(Error::Usage(format!(
-                "{} has no edge weights",
-                self.path.display()
-            )));
+            return Err(Error::Usage(format!("{} has no edge weights", self.path.display())));
         };
         Ok(file.read(start, out)?)
+    }
+
+    /// External ids of the out-neighbours of a vertex, with multiplicity, ascending.
+    ///
+    /// Reads the segments that may hold the vertex: one per shard, not one per graph.
+    pub fn neighbors(&self, number: i128) -> Result<Vec<i128>> {
+        let vertex = self.find(number)?;
+        let (mut block, mut targets) = (Buffer::new(), Vec::new());
+        let Some(shards) = self.shards(Index::In) else {
+            return Ok(targets);
+        };
+        for (index, segment) in shards.segments().iter().enumerate() {
+            if !(segment.first_source..=segment.last_source).contains(&vertex) {
+                continue;
+            }
+            shards.file().read_block(index, &mut block)?;
+            let mut found = Vec::new();
+            shards.for_each_edge(index, block.bytes(), |source, target, _| {
+                if source == vertex {
+                    found.push(target);
+                }
+            })?;
+            for target in found {
+                let mut id = [0];
+                self.external_ids(target, &mut id)?;
+                targets.push(self.id_type().number(id[0]));
+            }
+        }
+        targets.sort_unstable();
+        Ok(targets)
     }
 
     /// The sealed files of the graph, by name, for verification and sizes.
@@ -301,12 +294,7 @@ impl Graph {
             Degrees::Wide(file) => file.sealed(),
         });
         files.extend(self.strengths.as_ref().map(ArrayFile::sealed));
-        files.extend(
-            [&self.forward, &self.reverse]
-                .into_iter()
-                .flatten()
-                .map(|shards| &**shards.file()),
-        );
+        files.extend([&self.forward, &self.reverse].into_iter().flatten().map(|shards| &**shards.file()));
         files
     }
 
@@ -330,15 +318,9 @@ fn parse_description(path: &Path, number: u64, payload: &[u8]) -> Result<Descrip
     // Only then can the rest be expected to have the fields we know.
     let version: Version = serde_json::from_slice(payload).map_err(|e| broken(e.to_string()))?;
     if version.format > FORMAT {
-        return Err(StoreError::Version {
-            path: file,
-            found: version.format,
-            supported: FORMAT,
-        }
-        .into());
+        return Err(StoreError::Version { path: file, found: version.format, supported: FORMAT }.into());
     }
-    let description: Description =
-        serde_json::from_slice(payload).map_err(|e| broken(e.to_string()))?;
+    let description: Description = serde_json::from_slice(payload).map_err(|e| broken(e.to_string()))?;
     let layers = |shards: &Option<Shards>| shards.as_ref().is_none_or(|s| s.layers.len() == 1);
     let sane = (1..=24).contains(&description.interval_bits)
         && matches!(description.degree_bytes, 4 | 8)
@@ -371,14 +353,11 @@ impl EdgeSource for ShardEdges<'_> {
         batch.clear();
         let mut block = Buffer::new();
         self.shards.file().read_block(part, &mut block)?;
-        self.shards
-            .packed(part, block.bytes())?
-            .decode_weights(&mut batch.weights);
-        self.shards
-            .for_each_edge(part, block.bytes(), |source, target, _| {
-                batch.sources.push(source);
-                batch.targets.push(target);
-            })?;
+        self.shards.packed(part, block.bytes())?.decode_weights(&mut batch.weights);
+        self.shards.for_each_edge(part, block.bytes(), |source, target, _| {
+            batch.sources.push(source);
+            batch.targets.push(target);
+        })?;
         Ok(())
     }
 }

@@ -23,6 +23,16 @@ pub enum IdType {
 }
 
 impl IdType {
+    /// Its name, as Arrow spells it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Int64 => "int64",
+            Self::UInt64 => "uint64",
+            Self::Int32 => "int32",
+            Self::UInt32 => "uint32",
+        }
+    }
+
     /// True if ids are read as two's complement.
     pub fn is_signed(self) -> bool {
         matches!(self, Self::Int64 | Self::Int32)
@@ -40,11 +50,7 @@ impl IdType {
 
     /// The number that the bits stand for.
     pub fn number(self, bits: u64) -> i128 {
-        if self.is_signed() {
-            i128::from(bits.cast_signed())
-        } else {
-            i128::from(bits)
-        }
+        if self.is_signed() { i128::from(bits.cast_signed()) } else { i128::from(bits) }
     }
 
     /// The bits of a number, if this type can hold it.
@@ -148,11 +154,8 @@ impl IdBitmap {
         let mut count = 0;
         let pages = self.pages.into_iter().map(|slot| {
             slot.into_inner().map(|page| {
-                let mut ranks = Box::new(RankPage {
-                    base: count,
-                    words: [0; PAGE_WORDS],
-                    before: [0; PAGE_WORDS],
-                });
+                let mut ranks =
+                    Box::new(RankPage { base: count, words: [0; PAGE_WORDS], before: [0; PAGE_WORDS] });
                 for (index, word) in page.iter().enumerate() {
                     ranks.words[index] = word.load(Ordering::Relaxed);
                     ranks.before[index] = (count - ranks.base) as u16;
@@ -161,10 +164,7 @@ impl IdBitmap {
                 ranks
             })
         });
-        IdRanks {
-            pages: pages.collect(),
-            count,
-        }
+        IdRanks { pages: pages.collect(), count }
     }
 }
 
@@ -195,10 +195,7 @@ impl IdRanks {
     /// The rank of an id of the set; `None` for any other.
     #[inline]
     pub fn rank(&self, id: u64) -> Option<u64> {
-        let page = self
-            .pages
-            .get(usize::try_from(id / PAGE_IDS).ok()?)?
-            .as_ref()?;
+        let page = self.pages.get(usize::try_from(id / PAGE_IDS).ok()?)?.as_ref()?;
         let word = (id % PAGE_IDS / 64) as usize;
         let bit = 1_u64 << (id % 64);
         let bits = page.words[word];
@@ -213,15 +210,10 @@ impl IdRanks {
             .enumerate()
             .filter_map(|(number, page)| page.as_ref().map(|page| (number, page)))
             .flat_map(|(number, page)| {
-                page.words
-                    .iter()
-                    .enumerate()
-                    .flat_map(move |(index, &word)| {
-                        let start = number as u64 * PAGE_IDS + index as u64 * 64;
-                        (0..64)
-                            .filter(move |bit| word >> bit & 1 == 1)
-                            .map(move |bit| start + bit)
-                    })
+                page.words.iter().enumerate().flat_map(move |(index, &word)| {
+                    let start = number as u64 * PAGE_IDS + index as u64 * 64;
+                    (0..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| start + bit)
+                })
             })
     }
 
@@ -240,9 +232,7 @@ mod tests {
     #[test]
     fn ranks_are_positions_in_ascending_order() {
         let bitmap = IdBitmap::new(1 << 30);
-        let mut ids: Vec<u64> = (0..5000_u64)
-            .map(|i| i * i * 37 % 4_000_000_007 % (1 << 32))
-            .collect();
+        let mut ids: Vec<u64> = (0..5000_u64).map(|i| i * i * 37 % 4_000_000_007 % (1 << 32)).collect();
         ids.extend([0, 63, 64, 65_535, 65_536, (1 << 32) - 1]);
         bitmap.insert_all(&ids);
         assert!(!bitmap.gave_up());
@@ -282,16 +272,9 @@ mod tests {
     #[test]
     fn order_keys_follow_the_numbers() {
         let ids = [i64::MIN, -1, 0, 1, i64::MAX];
-        let keys: Vec<u64> = ids
-            .iter()
-            .map(|id| IdType::Int64.order_key(id.cast_unsigned()))
-            .collect();
+        let keys: Vec<u64> = ids.iter().map(|id| IdType::Int64.order_key(id.cast_unsigned())).collect();
         assert!(keys.is_sorted());
-        assert!(
-            keys.iter()
-                .zip(ids)
-                .all(|(&k, id)| IdType::Int64.from_order_key(k) == id.cast_unsigned())
-        );
+        assert!(keys.iter().zip(ids).all(|(&k, id)| IdType::Int64.from_order_key(k) == id.cast_unsigned()));
         assert_eq!(IdType::UInt64.bits(-1), None);
         assert_eq!(IdType::UInt64.number(u64::MAX), 18_446_744_073_709_551_615);
     }

@@ -4,52 +4,25 @@
 //! cannot be read twice. A second maps ids to ranks and sorts edges into shards. Invariant: the graph
 //! appears under its name complete, or not at all; its bytes depend on the input alone.
 
-use std::io::Read;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::path::Path;
 use std::time::Instant;
 
 use brimful_store::array::ArrayWriter;
-use brimful_store::external::{PartialFolder, input_len, open_input};
+use brimful_store::external::PartialFolder;
 use brimful_store::sealed::Kind;
 use brimful_store::{DiskFolder, Folder, Resources, manifest, sorter};
 
 use crate::build::{Built, ShardSortWriter, ShardSorter, encoding_bytes, write_degrees};
+use crate::census::{Census, Reader, Seen, each_part, reading_bytes};
+pub use crate::census::{EdgeStream, Input};
 use crate::description::{Counts, Description, FORMAT, Ids, Layer, Order, Shards};
-use crate::edges::{BATCH_EDGES, EdgeBatch, EdgeSource, Spool};
+use crate::edges::{EdgeBatch, EdgeSource};
 use crate::error::{Error, Result};
-use crate::graph::{Graph, IDS, Index};
+use crate::graph::{self, Graph, IDS, Index};
 use crate::ids::{IdBitmap, IdRanks, IdType};
 use crate::joins;
-use crate::pairs::{self, PairFiles};
-use crate::pump::{chunks_in_flight, pump};
 use crate::records::{EdgeRecord, KeyLayout, Pair, WeightedKey, WeightedPair};
-use crate::shards::{INTERVAL_BITS, ShardFile};
-use crate::text::{CHUNK_BYTES, ChunkReader, EdgeListParser, Signs, check_signs};
-use crate::{decompress, graph};
-
-/// A stream of edges that is pulled batch by batch, once.
-pub trait EdgeStream: Send {
-    /// Replaces `batch` by the next edges (any number, also none); false at the end.
-    fn next(&mut self, batch: &mut EdgeBatch) -> Result<bool>;
-    /// True if edges have weights.
-    fn weighted(&self) -> bool;
-    /// How ids are read, known at the latest when the stream has ended.
-    fn id_type(&self) -> Result<IdType>;
-}
-
-/// Where edges come from.
-pub enum Input<'a> {
-    /// Text edge lists, perhaps compressed; `-` is standard input.
-    EdgeList(Vec<PathBuf>),
-    /// Little-endian pairs of 32-bit ids.
-    Pairs(Vec<PathBuf>),
-    /// Anything else that yields batches.
-    Stream(&'a mut dyn EdgeStream),
-    /// Edges among the vertices 0 to n - 1, all of them declared.
-    Numbered(&'a dyn EdgeSource, u64),
-}
+use crate::shards::{Geometry, ShardFile};
 
 /// What the user chose.
 #[derive(Debug, Clone, Default)]
@@ -62,6 +35,8 @@ pub struct ImportOptions {
     pub reverse: bool,
     /// Kept in the manifest.
     pub origin: Option<String>,
+    /// How shards are cut.
+    pub geometry: Geometry,
 }
 
 /// What an import did.
@@ -84,12 +59,6 @@ pub fn minimum_bytes(workers: usize, weighted: bool) -> u64 {
     reading_bytes(workers) + encoding_bytes(weighted) + IdBitmap::BASE_BYTES * 4 + sorters
 }
 
-/// Bytes of chunks, batches and spool buffers.
-fn reading_bytes(workers: usize) -> u64 {
-    let batch = BATCH_EDGES * (8 + 8 + 8);
-    ((chunks_in_flight(workers) + 1) * CHUNK_BYTES + workers * 2 * batch) as u64
-}
-
 /// Imports `input` as the new graph directory `out`.
 pub fn import(
     mut input: Input<'_>,
@@ -102,30 +71,24 @@ pub fn import(
     let may_have_weights = !matches!(input, Input::Pairs(_) | Input::Numbered(..));
     let minimum = minimum_bytes(resources.workers(), may_have_weights);
     resources.budget.require(minimum, "to build a graph")?;
+    let memory = resources.budget.reserve(resources.budget.limit(), "to build a graph")?;
     let partial = PartialFolder::create(out)?;
     let mut import = Import {
         folder: partial.folder(),
         options,
         resources,
-        spare: resources.budget.limit() - minimum,
+        spare: memory.bytes() - minimum,
         phases: Vec::new(),
         since: Instant::now(),
     };
     let description = import.run(&mut input)?;
     let phases = import.phases;
-    let payload =
-        serde_json::to_vec_pretty(&description).map_err(|e| Error::Usage(e.to_string()))?;
+    let payload = serde_json::to_vec_pretty(&description).map_err(|e| Error::Usage(e.to_string()))?;
     manifest::publish(partial.folder(), 1, &payload, resources.job.traffic())?;
-    let bytes_on_disk =
-        Graph::open_folder(partial.folder(), resources.job.traffic())?.bytes_on_disk()?;
+    let bytes_on_disk = Graph::open_folder(partial.folder(), resources.job.traffic())?.bytes_on_disk()?;
     resources.job.check()?;
     partial.publish()?;
-    Ok(ImportReport {
-        description,
-        seconds: begin.elapsed().as_secs_f64(),
-        phases,
-        bytes_on_disk,
-    })
+    Ok(ImportReport { description, seconds: begin.elapsed().as_secs_f64(), phases, bytes_on_disk })
 }
 
 struct Import<'a> {
@@ -136,16 +99,6 @@ struct Import<'a> {
     spare: u64,
     phases: Vec<(&'static str, f64)>,
     since: Instant,
-}
-
-/// What the first pass learned.
-struct Seen {
-    id_type: IdType,
-    weighted: bool,
-    lines: u64,
-    edges: u64,
-    self_loops: u64,
-    bitmap: Option<IdBitmap>,
 }
 
 /// How external ids become ranks while edges are read again.
@@ -172,56 +125,44 @@ impl Import<'_> {
         if let Input::Numbered(source, vertices) = input {
             let (source, vertices) = (*source, *vertices);
             let census = Census::new(None);
-            let ids = Ids {
-                id_type: IdType::Int64,
-                first: Some(0),
-            };
-            let (built, layout) = self.sort_mapped(
-                source,
-                &IdMap::Consecutive { first: 0 },
-                vertices,
-                false,
-                Some(&census),
-            )?;
+            let ids = Ids { id_type: IdType::Int64, first: Some(0) };
+            let (built, layout) =
+                self.sort_mapped(source, &IdMap::Consecutive { first: 0 }, vertices, false, Some(&census))?;
             let mut seen = census.into_seen(IdType::Int64, false, 0);
             seen.lines = seen.edges;
             return self.finish(&seen, ids, vertices, built, layout);
         }
-        let (source, mut seen) = self.census(input)?;
+        let reader = Reader {
+            folder: self.folder,
+            resources: self.resources,
+            declared: self.options.vertices,
+            bitmap_bytes: IdBitmap::BASE_BYTES * 4 + self.spare / 4,
+            // The sorters' share, which is not in use yet.
+            decoder_bytes: self.sorter_bytes(),
+        };
+        let (source, mut seen) = reader.read(input)?;
         self.end_phase("read");
         if seen.edges == 0 && self.options.vertices.unwrap_or(0) == 0 {
             return Err(no_edges(input));
         }
-        let (ids, vertices, built, layout) =
-            match seen.bitmap.take().filter(|bitmap| !bitmap.gave_up()) {
-                Some(bitmap) => {
-                    let ranks = bitmap.into_ranks();
-                    let vertices = ranks.len();
-                    let (ids, map) = match ranks.consecutive_from() {
-                        Some(first) => (
-                            Ids {
-                                id_type: seen.id_type,
-                                first: Some(first),
-                            },
-                            IdMap::Consecutive { first },
-                        ),
-                        None => {
-                            self.write_ids(&ranks)?;
-                            (
-                                Ids {
-                                    id_type: seen.id_type,
-                                    first: None,
-                                },
-                                IdMap::Ranks(ranks),
-                            )
-                        }
-                    };
-                    let (built, layout) =
-                        self.sort_mapped(&*source, &map, vertices, seen.weighted, None)?;
-                    (ids, vertices, built, layout)
-                }
-                None => self.sort_joined(&*source, &seen)?,
-            };
+        let (ids, vertices, built, layout) = match seen.bitmap.take().filter(|bitmap| !bitmap.gave_up()) {
+            Some(bitmap) => {
+                let ranks = bitmap.into_ranks();
+                let vertices = ranks.len();
+                let (ids, map) = match ranks.consecutive_from() {
+                    Some(first) => {
+                        (Ids { id_type: seen.id_type, first: Some(first) }, IdMap::Consecutive { first })
+                    }
+                    None => {
+                        self.write_ids(&ranks)?;
+                        (Ids { id_type: seen.id_type, first: None }, IdMap::Ranks(ranks))
+                    }
+                };
+                let (built, layout) = self.sort_mapped(&*source, &map, vertices, seen.weighted, None)?;
+                (ids, vertices, built, layout)
+            }
+            None => self.sort_joined(&*source, &seen)?,
+        };
         self.finish(&seen, ids, vertices, built, layout)
     }
 
@@ -230,138 +171,8 @@ impl Import<'_> {
         self.since = Instant::now();
     }
 
-    /// Reads the input once: counts, ids, and a source to read the edges from again.
-    fn census(&self, input: &mut Input<'_>) -> Result<(Box<dyn EdgeSource>, Seen)> {
-        let bitmap = IdBitmap::new(IdBitmap::BASE_BYTES * 4 + self.spare / 4);
-        if let Some(count) = self.options.vertices {
-            bitmap.insert_range(count);
-        }
-        let census = Census::new(Some(bitmap));
-        match input {
-            Input::EdgeList(files) => self.read_text(files, census),
-            Input::Pairs(files) => self.read_pairs(files, census),
-            Input::Stream(stream) => self.read_stream(&mut **stream, census),
-            Input::Numbered(..) => unreachable!("numbered sources need no census"),
-        }
-    }
-
-    fn read_text(&self, files: &[PathBuf], census: Census) -> Result<(Box<dyn EdgeSource>, Seen)> {
-        let resources = self.resources;
-        let lengths: Option<u64> = files.iter().map(|path| input_len(path)).sum();
-        resources.job.begin("read", lengths.unwrap_or(0));
-        let mut reader = ChunkReader::new(files, self.spare / 4 + (16 << 20), &resources.job);
-        let parser = EdgeListParser::new(files);
-        let spool = Spool::new(self.folder, &resources.job)?;
-        let signs = Mutex::new(Signs::default());
-        pump(
-            resources,
-            |chunk| {
-                let more = reader.next(chunk)?;
-                if more {
-                    parser.look(chunk);
-                }
-                Ok(more)
-            },
-            || Ok((EdgeBatch::default(), Vec::new(), Signs::default())),
-            |(batch, room, signs), number, chunk| {
-                parser.parse(number, chunk, batch, signs, BATCH_EDGES, |batch| {
-                    census.add(batch);
-                    spool.append(batch, room)?;
-                    batch.clear();
-                    Ok(())
-                })
-            },
-            |(batch, mut room, seen)| {
-                signs
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .merge(seen);
-                census.add(&batch);
-                if batch.is_empty() {
-                    Ok(())
-                } else {
-                    spool.append(&batch, &mut room)
-                }
-            },
-        )
-        .map_err(|error| parser.settle(error))?;
-        let signs = signs.into_inner().unwrap_or_else(PoisonError::into_inner);
-        check_signs(
-            signs,
-            files.first().map_or(Path::new("-"), PathBuf::as_path),
-        )?;
-        let id_type = if signs.huge {
-            IdType::UInt64
-        } else {
-            IdType::Int64
-        };
-        Ok((
-            Box::new(spool.into_source()),
-            census.into_seen(id_type, parser.weighted(), parser.lines()),
-        ))
-    }
-
-    fn read_pairs(&self, files: &[PathBuf], census: Census) -> Result<(Box<dyn EdgeSource>, Seen)> {
-        if !files
-            .iter()
-            .all(|path| is_plain(path, self.resources).unwrap_or(false))
-        {
-            let mut stream = PairStream::new(files, self.spare / 4 + (16 << 20), self.resources);
-            return self.read_stream(&mut stream, census);
-        }
-        let source = PairFiles::open(files, &self.resources.job)?;
-        self.resources.job.begin("read", source.pairs());
-        each_part(
-            &source,
-            self.resources,
-            || Ok(()),
-            |(), batch| {
-                census.add(batch);
-                self.resources.job.advance(batch.len() as u64);
-                Ok(())
-            },
-            Ok,
-        )?;
-        let pairs = source.pairs();
-        Ok((
-            Box::new(source),
-            census.into_seen(IdType::UInt32, false, pairs),
-        ))
-    }
-
-    fn read_stream(
-        &self,
-        stream: &mut dyn EdgeStream,
-        census: Census,
-    ) -> Result<(Box<dyn EdgeSource>, Seen)> {
-        let resources = self.resources;
-        resources.job.begin("read", 0);
-        let spool = Spool::new(self.folder, &resources.job)?;
-        pump(
-            resources,
-            |batch| stream.next(batch),
-            || Ok(Vec::new()),
-            |room, _, batch: &mut EdgeBatch| {
-                census.add(batch);
-                resources.job.advance(batch.len() as u64);
-                if batch.is_empty() {
-                    Ok(())
-                } else {
-                    spool.append(batch, room)
-                }
-            },
-            |_| Ok(()),
-        )?;
-        let edges = census.edges.load(Ordering::Relaxed);
-        Ok((
-            Box::new(spool.into_source()),
-            census.into_seen(stream.id_type()?, stream.weighted(), edges),
-        ))
-    }
-
     fn write_ids(&self, ranks: &IdRanks) -> Result<()> {
-        let mut file =
-            ArrayWriter::create(self.folder, IDS, Kind::Ids, self.resources.job.traffic())?;
+        let mut file = ArrayWriter::create(self.folder, IDS, Kind::Ids, self.resources.job.traffic())?;
         for id in ranks.iter() {
             file.push(id)?;
         }
@@ -378,7 +189,7 @@ impl Import<'_> {
         weighted: bool,
         census: Option<&Census>,
     ) -> Result<(Vec<Built>, KeyLayout)> {
-        let layout = KeyLayout::new(vertices, INTERVAL_BITS);
+        let layout = KeyLayout::new(vertices, self.options.geometry.interval_bits);
         let mut built = vec![self.sort_index(Index::In, source, map, layout, weighted, census)?];
         if self.options.reverse && !self.options.undirected {
             built.push(self.sort_index(Index::Reverse, source, map, layout, weighted, None)?);
@@ -405,8 +216,7 @@ impl Import<'_> {
 
     /// What sorting may use: its share of the minimum and most of the rest.
     fn sorter_bytes(&self) -> u64 {
-        2 * sorter::minimum_bytes(self.resources.workers(), size_of::<WeightedPair>())
-            + self.spare / 4 * 3
+        2 * sorter::minimum_bytes(self.resources.workers(), size_of::<WeightedPair>()) + self.spare / 4 * 3
     }
 
     fn sort_as<R: EdgeRecord>(
@@ -424,6 +234,7 @@ impl Import<'_> {
         let sorter = ShardSorter::<R>::new(
             self.folder,
             layout,
+            self.options.geometry,
             self.options.undirected,
             bytes,
             workers,
@@ -434,13 +245,9 @@ impl Import<'_> {
                 census.add(batch);
             }
             for at in 0..batch.len() {
-                let (Some(s), Some(t)) = (map.rank(batch.sources[at]), map.rank(batch.targets[at]))
-                else {
+                let (Some(s), Some(t)) = (map.rank(batch.sources[at]), map.rank(batch.targets[at])) else {
                     // Every id was ranked in the first pass.
-                    return Err(Error::input(
-                        "(input)",
-                        "it changed while it was read; import it again",
-                    ));
+                    return Err(Error::input("(input)", "it changed while it was read; import it again"));
                 };
                 let (s, t) = if index == Index::In { (s, t) } else { (t, s) };
                 writer.push(s, t, batch.weight(at))?;
@@ -448,13 +255,7 @@ impl Import<'_> {
             job.advance(1);
             Ok(())
         };
-        each_part(
-            source,
-            self.resources,
-            || Ok(sorter.writer()),
-            push_all,
-            ShardSortWriter::finish,
-        )?;
+        each_part(source, self.resources, || Ok(sorter.writer()), push_all, ShardSortWriter::finish)?;
         self.end_phase("sort");
         let built = sorter.write(self.folder, shard_file(index), self.resources)?;
         self.end_phase("write shards");
@@ -480,13 +281,9 @@ impl Import<'_> {
             false => joins::rank_edges::<Pair>(&spec, source)?,
         };
         self.end_phase("rank ids");
-        let ids = Ids {
-            id_type: seen.id_type,
-            first: None,
-        };
+        let ids = Ids { id_type: seen.id_type, first: None };
         let map = IdMap::Consecutive { first: 0 };
-        let (built, layout) =
-            self.sort_mapped(&joined.edges, &map, joined.vertices, seen.weighted, None)?;
+        let (built, layout) = self.sort_mapped(&joined.edges, &map, joined.vertices, seen.weighted, None)?;
         Ok((ids, joined.vertices, built, layout))
     }
 
@@ -500,31 +297,14 @@ impl Import<'_> {
     ) -> Result<Description> {
         let forward = built.first().copied().unwrap_or_default();
         let traffic = self.resources.job.traffic();
-        let shards = ShardFile::open(
-            self.folder,
-            shard_file(Index::In),
-            vertices,
-            layout.interval_bits,
-            traffic,
-        )?;
+        let shards =
+            ShardFile::open(self.folder, shard_file(Index::In), vertices, layout.interval_bits, traffic)?;
         let degree_bytes = if forward.arcs < 1 << 32 { 4 } else { 8 };
         let bytes = self.sorter_bytes();
-        write_degrees(
-            self.folder,
-            &shards,
-            vertices,
-            degree_bytes,
-            seen.weighted,
-            bytes,
-            self.resources,
-        )?;
+        write_degrees(self.folder, &shards, vertices, degree_bytes, seen.weighted, bytes, self.resources)?;
         self.end_phase("count degrees");
         let layers = |index: Index, built: &Built| Shards {
-            layers: vec![Layer {
-                file: shard_file(index).into(),
-                arcs: built.arcs,
-                bytes: built.bytes,
-            }],
+            layers: vec![Layer { file: shard_file(index).into(), arcs: built.arcs, bytes: built.bytes }],
         };
         Ok(Description {
             format: FORMAT,
@@ -564,161 +344,7 @@ fn no_edges(input: &Input<'_>) -> Error {
         Input::EdgeList(files) | Input::Pairs(files) => files.first().cloned().unwrap_or_default(),
         Input::Stream(_) | Input::Numbered(..) => "(input)".into(),
     };
-    Error::input(
-        path,
-        "there is no edge in it; `--vertices N` makes a graph without edges",
-    )
-}
-
-/// Counters and ids of everything read, filled by many threads.
-struct Census {
-    bitmap: Option<IdBitmap>,
-    edges: AtomicU64,
-    self_loops: AtomicU64,
-}
-
-impl Census {
-    fn new(bitmap: Option<IdBitmap>) -> Self {
-        Self {
-            bitmap,
-            edges: AtomicU64::new(0),
-            self_loops: AtomicU64::new(0),
-        }
-    }
-
-    fn add(&self, batch: &EdgeBatch) {
-        if let Some(bitmap) = &self.bitmap {
-            bitmap.insert_all(&batch.sources);
-            bitmap.insert_all(&batch.targets);
-        }
-        let loops = batch
-            .sources
-            .iter()
-            .zip(&batch.targets)
-            .filter(|(s, t)| s == t)
-            .count();
-        self.edges.fetch_add(batch.len() as u64, Ordering::Relaxed);
-        self.self_loops.fetch_add(loops as u64, Ordering::Relaxed);
-    }
-
-    fn into_seen(self, id_type: IdType, weighted: bool, lines: u64) -> Seen {
-        Seen {
-            id_type,
-            weighted,
-            lines,
-            edges: self.edges.into_inner(),
-            self_loops: self.self_loops.into_inner(),
-            bitmap: self.bitmap,
-        }
-    }
-}
-
-/// Walks a source with all workers, each with a state of its own.
-pub(crate) fn each_part<S>(
-    source: &dyn EdgeSource,
-    resources: &Resources,
-    begin: impl Fn() -> Result<S> + Sync,
-    work: impl Fn(&mut S, &EdgeBatch) -> Result<()> + Sync,
-    end: impl Fn(S) -> Result<()> + Sync,
-) -> Result<()> {
-    let next = AtomicUsize::new(0);
-    let parts = source.parts();
-    let results = resources.pool.broadcast(|_| {
-        let (mut state, mut batch) = (begin()?, EdgeBatch::default());
-        loop {
-            let part = next.fetch_add(1, Ordering::Relaxed);
-            if part >= parts {
-                return end(state);
-            }
-            let done = resources.job.check().map_err(Error::from);
-            let done = done
-                .and_then(|()| source.read_part(part, &mut batch))
-                .and_then(|()| work(&mut state, &batch));
-            if done.is_err() {
-                // Nobody takes another part after a failure.
-                next.store(parts, Ordering::Relaxed);
-                return done;
-            }
-        }
-    });
-    results.into_iter().collect()
-}
-
-/// True for an uncompressed regular file, which can be read twice.
-fn is_plain(path: &Path, resources: &Resources) -> Result<bool> {
-    if input_len(path).is_none() {
-        return Ok(false);
-    }
-    let mut start = Vec::new();
-    let read = open_input(path, &resources.job)?
-        .take(8)
-        .read_to_end(&mut start);
-    read.map_err(|e| decompress::read_error(path, e))?;
-    Ok(!decompress::is_compressed(&start))
-}
-
-/// Pairs from standard input or a compressed file.
-struct PairStream<'a> {
-    files: &'a [PathBuf],
-    next: usize,
-    reader: Option<Box<dyn Read + Send>>,
-    memory_bytes: u64,
-    resources: &'a Resources,
-    bytes: Vec<u8>,
-}
-
-impl<'a> PairStream<'a> {
-    fn new(files: &'a [PathBuf], memory_bytes: u64, resources: &'a Resources) -> Self {
-        Self {
-            files,
-            next: 0,
-            reader: None,
-            memory_bytes,
-            resources,
-            bytes: Vec::new(),
-        }
-    }
-}
-
-impl EdgeStream for PairStream<'_> {
-    fn next(&mut self, batch: &mut EdgeBatch) -> Result<bool> {
-        batch.clear();
-        loop {
-            if self.reader.is_none() {
-                let Some(path) = self.files.get(self.next) else {
-                    return Ok(false);
-                };
-                let input = open_input(path, &self.resources.job)?;
-                self.reader = Some(decompress::open(input, path, self.memory_bytes)?);
-                self.next += 1;
-            }
-            let Some(reader) = &mut self.reader else {
-                return Ok(false);
-            };
-            let path = &self.files[self.next - 1];
-            self.bytes.clear();
-            let limit = BATCH_EDGES as u64 * pairs::PAIR_BYTES;
-            reader
-                .take(limit)
-                .read_to_end(&mut self.bytes)
-                .map_err(|e| decompress::read_error(path, e))?;
-            if self.bytes.is_empty() {
-                self.reader = None;
-                continue;
-            }
-            pairs::check_length(path, self.bytes.len() as u64)?;
-            pairs::decode(&self.bytes, batch);
-            return Ok(true);
-        }
-    }
-
-    fn weighted(&self) -> bool {
-        false
-    }
-
-    fn id_type(&self) -> Result<IdType> {
-        Ok(IdType::UInt32)
-    }
+    Error::input(path, "there is no edge in it; `--vertices N` makes a graph without edges")
 }
 
 /// Builds the reverse shards of an existing graph and publishes them. Returns the seconds it took;
@@ -737,23 +363,18 @@ pub fn build_reverse(graph: &Graph, resources: &Resources) -> Result<f64> {
     let weighted = graph.description().weighted;
     let minimum = minimum_bytes(resources.workers(), weighted);
     resources.budget.require(minimum, "to build an index")?;
+    let memory = resources.budget.reserve(resources.budget.limit(), "to build an index")?;
     let folder = DiskFolder::new(graph.path());
     let lock = brimful_store::external::FolderLock::take(graph.path());
-    let _lock = lock.map_err(|_| Error::MissingIndex {
-        path: graph.path().into(),
-        index: "reverse",
-    })?;
+    let _lock = lock.map_err(|_| Error::MissingIndex { path: graph.path().into(), index: "reverse" })?;
     let source = graph::ShardEdges::new(forward);
-    let options = ImportOptions {
-        undirected: false,
-        reverse: false,
-        ..Default::default()
-    };
+    let geometry = Geometry { interval_bits: graph.description().interval_bits, ..Geometry::default() };
+    let options = ImportOptions { geometry, ..ImportOptions::default() };
     let mut import = Import {
         folder: &folder,
         options: &options,
         resources,
-        spare: resources.budget.limit() - minimum,
+        spare: memory.bytes() - minimum,
         phases: Vec::new(),
         since: Instant::now(),
     };
@@ -762,16 +383,9 @@ pub fn build_reverse(graph: &Graph, resources: &Resources) -> Result<f64> {
     let map = IdMap::Consecutive { first: 0 };
     let built = import.sort_index(Index::Reverse, &source, &map, layout, weighted, None)?;
     let mut description = graph.description().clone();
-    let layer = Layer {
-        file: shard_file(Index::Reverse).into(),
-        arcs: built.arcs,
-        bytes: built.bytes,
-    };
-    description.reverse = Some(Shards {
-        layers: vec![layer],
-    });
-    let payload =
-        serde_json::to_vec_pretty(&description).map_err(|e| Error::Usage(e.to_string()))?;
+    let layer = Layer { file: shard_file(Index::Reverse).into(), arcs: built.arcs, bytes: built.bytes };
+    description.reverse = Some(Shards { layers: vec![layer] });
+    let payload = serde_json::to_vec_pretty(&description).map_err(|e| Error::Usage(e.to_string()))?;
     let number = graph.manifest_number() + 1;
     manifest::publish(&folder, number, &payload, resources.job.traffic())?;
     manifest::sweep(&folder, number)?;
@@ -782,12 +396,10 @@ pub fn build_reverse(graph: &Graph, resources: &Resources) -> Result<f64> {
 fn remove_unfinished(graph: &Graph, index: Index) -> Result<()> {
     let folder = DiskFolder::new(graph.path());
     match folder.remove(shard_file(index)) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(brimful_store::Error::io(
-            graph.path().join(shard_file(index)),
-            "remove the unfinished",
-            e,
-        )
-        .into()),
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+            Err(brimful_store::Error::io(graph.path().join(shard_file(index)), "remove the unfinished", e)
+                .into())
+        }
         _ => Ok(()),
     }
 }

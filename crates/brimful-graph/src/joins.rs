@@ -8,11 +8,11 @@ use brimful_store::sealed::Kind;
 use brimful_store::sorter::{SortWriter, Sorter};
 use brimful_store::{DiskFolder, Resources};
 
+use crate::census::each_part;
 use crate::edges::{BATCH_EDGES, EdgeBatch, EdgeSource, Spool, SpooledEdges};
 use crate::error::{Error, Result};
 use crate::graph::IDS;
 use crate::ids::IdType;
-use crate::import::each_part;
 use crate::records::EndsRecord;
 
 /// What ranking needs to know.
@@ -33,10 +33,7 @@ pub(crate) struct Joined {
 }
 
 /// Writes the file of ids and returns the edges by rank.
-pub(crate) fn rank_edges<R: EndsRecord>(
-    spec: &Spec<'_>,
-    source: &dyn EdgeSource,
-) -> Result<Joined> {
+pub(crate) fn rank_edges<R: EndsRecord>(spec: &Spec<'_>, source: &dyn EdgeSource) -> Result<Joined> {
     let (workers, job) = (spec.resources.workers(), &*spec.resources.job);
     let key = |bits| spec.id_type.order_key(bits);
     let ids = Sorter::<u64>::new(spec.folder, spec.bytes, workers, job)?;
@@ -100,10 +97,7 @@ pub(crate) fn rank_edges<R: EndsRecord>(
     if !out.is_empty() {
         spool.append(&out, &mut room)?;
     }
-    Ok(Joined {
-        edges: spool.into_source(),
-        vertices,
-    })
+    Ok(Joined { edges: spool.into_source(), vertices })
 }
 
 /// Writes every distinct id once, ascending; returns how many there are.
@@ -139,20 +133,8 @@ const CURSOR_IDS: u64 = 8 << 10;
 
 impl RankCursor {
     fn open(spec: &Spec<'_>, vertices: u64) -> Result<Self> {
-        let file = ArrayFile::open(
-            spec.folder,
-            IDS,
-            Kind::Ids,
-            vertices,
-            spec.resources.job.traffic(),
-        )?;
-        Ok(Self {
-            file,
-            id_type: spec.id_type,
-            window: Vec::new(),
-            start: 0,
-            at: 0,
-        })
+        let file = ArrayFile::open(spec.folder, IDS, Kind::Ids, vertices, spec.resources.job.traffic())?;
+        Ok(Self { file, id_type: spec.id_type, window: Vec::new(), start: 0, at: 0 })
     }
 
     fn rank(&mut self, key: u64) -> Result<u64> {
@@ -166,10 +148,7 @@ impl RankCursor {
             self.start += self.window.len() as u64;
             let count = CURSOR_IDS.min(self.file.len() - self.start);
             if count == 0 {
-                return Err(Error::input(
-                    "(input)",
-                    "it changed while it was read; import it again",
-                ));
+                return Err(Error::input("(input)", "it changed while it was read; import it again"));
             }
             self.window.resize(count as usize, 0);
             self.file.read(self.start, &mut self.window)?;

@@ -3,12 +3,14 @@
 //! - [`edges`]: edges on their way in; [`text`], [`pairs`], [`decompress`]: where they come from;
 //!   [`pump`]: how streams are parsed on all cores.
 //! - [`generate`]: graphs made from a seed.
-//! - [`import`]: census of ids, ranks, shards. [`ids`]: the census; `joins`: ranks for sparse ids.
+//! - [`import`]: from input to graph: `census`, the first pass; [`ids`], the set of ids and their ranks;
+//!   `joins`, ranks for sparse ids.
 //! - [`build`]: external sort of [`records`] into shards. [`codec`], [`shards`]: how edges are packed and cut.
 //! - [`graph`]: the graph directory; [`description`]: its manifest; [`verify`]: every byte and structure
 //!   of it; [`export`]: the way out.
 
 pub mod build;
+mod census;
 pub mod codec;
 pub mod decompress;
 pub mod description;

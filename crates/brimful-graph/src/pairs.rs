@@ -22,20 +22,14 @@ impl PairFiles {
     pub fn open(paths: &[PathBuf], job: &Job) -> Result<Self> {
         let mut files = Vec::with_capacity(paths.len());
         for path in paths {
-            let folder = path
-                .parent()
-                .filter(|p| *p != Path::new(""))
-                .unwrap_or(Path::new("."));
+            let folder = path.parent().filter(|p| *p != Path::new("")).unwrap_or(Path::new("."));
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             let file = StoreFile::open(&DiskFolder::new(folder), &name, job.traffic())?;
             let length = file.len()?;
             check_length(path, length)?;
             files.push((file, length / PAIR_BYTES));
         }
-        let parts = files
-            .iter()
-            .map(|(_, pairs)| pairs.div_ceil(BATCH_EDGES as u64) as usize)
-            .sum();
+        let parts = files.iter().map(|(_, pairs)| pairs.div_ceil(BATCH_EDGES as u64) as usize).sum();
         Ok(Self { files, parts })
     }
 
@@ -59,12 +53,8 @@ pub fn check_length(path: &Path, length: u64) -> Result<()> {
 /// Appends the pairs in `bytes` to `batch`.
 pub fn decode(bytes: &[u8], batch: &mut EdgeBatch) {
     for [a, b, c, d, e, f, g, h] in bytes.as_chunks().0 {
-        batch
-            .sources
-            .push(u64::from(u32::from_le_bytes([*a, *b, *c, *d])));
-        batch
-            .targets
-            .push(u64::from(u32::from_le_bytes([*e, *f, *g, *h])));
+        batch.sources.push(u64::from(u32::from_le_bytes([*a, *b, *c, *d])));
+        batch.targets.push(u64::from(u32::from_le_bytes([*e, *f, *g, *h])));
     }
 }
 

@@ -39,12 +39,7 @@ pub fn pump<C: Default + Send, S>(
         scope.spawn(move || {
             for number in 0.. {
                 let Ok(mut chunk) = empty.recv() else { return };
-                match resources
-                    .job
-                    .check()
-                    .map_err(Error::from)
-                    .and_then(|()| produce(&mut chunk))
-                {
+                match resources.job.check().map_err(Error::from).and_then(|()| produce(&mut chunk)) {
                     Ok(true) if failure.allows(number) => {}
                     Ok(_) => return,
                     Err(error) => return failure.note(number, error),
@@ -73,11 +68,7 @@ pub fn pump<C: Default + Send, S>(
 }
 
 fn next<T>(receiver: &Mutex<Receiver<T>>) -> Option<T> {
-    receiver
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .recv()
-        .ok()
+    receiver.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
 }
 
 struct EarliestFailure {
@@ -87,10 +78,7 @@ struct EarliestFailure {
 
 impl Default for EarliestFailure {
     fn default() -> Self {
-        Self {
-            number: AtomicU64::new(u64::MAX),
-            error: Mutex::new(None),
-        }
+        Self { number: AtomicU64::new(u64::MAX), error: Mutex::new(None) }
     }
 }
 
@@ -109,9 +97,6 @@ impl EarliestFailure {
     }
 
     fn into_result(self) -> Result<()> {
-        self.error
-            .into_inner()
-            .unwrap_or_else(PoisonError::into_inner)
-            .map_or(Ok(()), Err)
+        self.error.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
     }
 }

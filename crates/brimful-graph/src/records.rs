@@ -15,12 +15,8 @@ pub struct KeyLayout {
 impl KeyLayout {
     /// The layout for `vertices` vertices.
     pub fn new(vertices: u64, interval_bits: u32) -> Self {
-        let vertex_bits =
-            (u64::BITS - vertices.saturating_sub(1).leading_zeros()).max(interval_bits);
-        Self {
-            vertex_bits,
-            interval_bits,
-        }
+        let vertex_bits = (u64::BITS - vertices.saturating_sub(1).leading_zeros()).max(interval_bits);
+        Self { vertex_bits, interval_bits }
     }
 
     /// True if a key fits 64 bits.
@@ -30,10 +26,7 @@ impl KeyLayout {
 
     #[inline]
     fn key(self, source: u64, target: u64) -> u64 {
-        let (interval, within) = (
-            target >> self.interval_bits,
-            target & ((1 << self.interval_bits) - 1),
-        );
+        let (interval, within) = (target >> self.interval_bits, target & ((1 << self.interval_bits) - 1));
         (interval << self.vertex_bits | source) << self.interval_bits | within
     }
 
@@ -42,18 +35,15 @@ impl KeyLayout {
         let within = key & ((1 << self.interval_bits) - 1);
         let rest = key >> self.interval_bits;
         let interval = rest >> self.vertex_bits;
-        (
-            rest & ((1 << self.vertex_bits) - 1),
-            interval << self.interval_bits | within,
-        )
+        (rest & ((1 << self.vertex_bits) - 1), interval << self.interval_bits | within)
     }
 
     /// A key of up to 128 bits, left-aligned, so that its high half tells most keys apart.
     fn wide_key(self, source: u64, target: u64) -> (u64, u64) {
         let within = target & ((1 << self.interval_bits) - 1);
         let interval = u128::from(target >> self.interval_bits);
-        let key = (interval << self.vertex_bits | u128::from(source)) << self.interval_bits
-            | u128::from(within);
+        let key =
+            (interval << self.vertex_bits | u128::from(source)) << self.interval_bits | u128::from(within);
         let key = key << (u128::BITS - 2 * self.vertex_bits);
         ((key >> 64) as u64, key as u64)
     }
@@ -119,10 +109,7 @@ record! {
 impl EdgeRecord for WeightedKey {
     #[inline]
     fn pack(layout: KeyLayout, source: u64, target: u64, weight: f64) -> Self {
-        Self {
-            key: layout.key(source, target),
-            weight_bits: weight.to_bits(),
-        }
+        Self { key: layout.key(source, target), weight_bits: weight.to_bits() }
     }
 
     #[inline]
@@ -147,11 +134,7 @@ impl EdgeRecord for Pair {
 impl EdgeRecord for WeightedPair {
     fn pack(layout: KeyLayout, source: u64, target: u64, weight: f64) -> Self {
         let (first, second) = layout.wide_key(source, target);
-        Self {
-            first,
-            second,
-            weight_bits: weight.to_bits(),
-        }
+        Self { first, second, weight_bits: weight.to_bits() }
     }
 
     fn unpack(&self, layout: KeyLayout) -> (u64, u64, Option<f64>) {
@@ -183,11 +166,7 @@ impl EndsRecord for Pair {
 
 impl EndsRecord for WeightedPair {
     fn new(first: u64, second: u64, weight: f64) -> Self {
-        Self {
-            first,
-            second,
-            weight_bits: weight.to_bits(),
-        }
+        Self { first, second, weight_bits: weight.to_bits() }
     }
 
     fn ends(&self) -> (u64, u64) {
@@ -205,36 +184,16 @@ mod tests {
 
     #[test]
     fn keys_round_trip_and_sort_by_interval_source_target() {
-        for vertices in [
-            1,
-            2,
-            1 << 18,
-            (1 << 18) + 1,
-            1 << 32,
-            (1 << 33) + 5,
-            u64::MAX,
-        ] {
+        for vertices in [1, 2, 1 << 18, (1 << 18) + 1, 1 << 32, (1 << 33) + 5, u64::MAX] {
             let layout = KeyLayout::new(vertices, 18);
             let last = vertices - 1;
-            let edges = [
-                (0, 0),
-                (last, 0),
-                (0, last),
-                (last, last),
-                (last / 2, last / 3),
-            ];
+            let edges = [(0, 0), (last, 0), (0, last), (last, last), (last / 2, last / 3)];
             for (source, target) in edges {
                 let weighted = WeightedPair::pack(layout, source, target, -0.5);
                 assert_eq!(weighted.unpack(layout), (source, target, Some(-0.5)));
-                assert_eq!(
-                    Pair::pack(layout, source, target, 0.0).unpack(layout),
-                    (source, target, None)
-                );
+                assert_eq!(Pair::pack(layout, source, target, 0.0).unpack(layout), (source, target, None));
                 if layout.is_narrow() {
-                    assert_eq!(
-                        u64::pack(layout, source, target, 0.0).unpack(layout),
-                        (source, target, None)
-                    );
+                    assert_eq!(u64::pack(layout, source, target, 0.0).unpack(layout), (source, target, None));
                 }
             }
             let order = |&(source, target): &(u64, u64)| (target >> 18, source, target);

@@ -14,12 +14,23 @@ use brimful_store::{Error as StoreError, Folder};
 use crate::codec::{Codec, Packed, WeightType, WordsEncoder, decode_words};
 use crate::error::Result;
 
-/// Bits of a target within its interval: 2^18 accumulators of 8 bytes fit a second-level cache.
-pub const INTERVAL_BITS: u32 = 18;
-/// Edges after which a window ends at the next source.
-pub const WINDOW_EDGES: u64 = 1 << 23;
-/// Most edges of a segment: 4 MiB of words.
-pub const SEGMENT_EDGES: u32 = 1 << 20;
+/// How shards are cut. Tests use small numbers; graphs on disk have the default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Geometry {
+    /// Bits of a target within its interval.
+    pub interval_bits: u32,
+    /// Edges after which a window ends at the next source.
+    pub window_edges: u64,
+    /// Most edges of a segment.
+    pub segment_edges: u32,
+}
+
+impl Default for Geometry {
+    /// 2^18 accumulators of 8 bytes fit a second-level cache; 2^20 words are 4 MiB.
+    fn default() -> Self {
+        Self { interval_bits: 18, window_edges: 1 << 23, segment_edges: 1 << 20 }
+    }
+}
 
 /// What the block table says of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,29 +70,12 @@ impl Segment {
     }
 
     fn decode(raw: &[u8]) -> Result<Self, String> {
-        let word = |at: usize| {
-            raw[at..at + 4]
-                .iter()
-                .rev()
-                .fold(0, |sum, &b| sum << 8 | u32::from(b))
-        };
-        let long = |at: usize| {
-            raw[at..at + 8]
-                .iter()
-                .rev()
-                .fold(0, |sum, &b| sum << 8 | u64::from(b))
-        };
-        let codec = Codec::from_byte(raw[36]).ok_or_else(|| {
-            format!(
-                "the segment uses codec {}, which this brimful does not know",
-                raw[36]
-            )
-        })?;
+        let word = |at: usize| raw[at..at + 4].iter().rev().fold(0, |sum, &b| sum << 8 | u32::from(b));
+        let long = |at: usize| raw[at..at + 8].iter().rev().fold(0, |sum, &b| sum << 8 | u64::from(b));
+        let codec = Codec::from_byte(raw[36])
+            .ok_or_else(|| format!("the segment uses codec {}, which this brimful does not know", raw[36]))?;
         let weight_type = WeightType::from_byte(raw[37]).ok_or_else(|| {
-            format!(
-                "the segment has weights of type {}, which this brimful does not know",
-                raw[37]
-            )
+            format!("the segment has weights of type {}, which this brimful does not know", raw[37])
         })?;
         Ok(Self {
             interval: long(0),
@@ -101,7 +95,7 @@ pub struct ShardWriter {
     file: SealedWriter,
     encoder: WordsEncoder,
     block: Vec<u8>,
-    interval_bits: u32,
+    geometry: Geometry,
     interval: u64,
     window: u32,
     window_edges: u64,
@@ -115,14 +109,14 @@ impl ShardWriter {
     pub fn create(
         folder: &dyn Folder,
         name: &str,
-        interval_bits: u32,
+        geometry: Geometry,
         traffic: &Arc<Traffic>,
     ) -> Result<Self> {
         Ok(Self {
             file: SealedWriter::create(folder, name, Kind::Shards, META_BYTES, traffic)?,
-            encoder: WordsEncoder::new(interval_bits),
+            encoder: WordsEncoder::new(geometry.interval_bits),
             block: Vec::new(),
-            interval_bits,
+            geometry,
             interval: 0,
             window: 0,
             window_edges: 0,
@@ -135,16 +129,16 @@ impl ShardWriter {
     /// Adds an edge. Edges come in order of (target's interval, source, target).
     #[inline]
     pub fn push(&mut self, source: u64, target: u64, weight: Option<f64>) -> Result<()> {
-        let interval = target >> self.interval_bits;
+        let interval = target >> self.geometry.interval_bits;
         let new_interval = interval != self.interval;
-        let new_window = self.window_edges >= WINDOW_EDGES && source != self.last_source;
-        if new_interval || new_window || self.encoder.edges() == SEGMENT_EDGES {
+        let new_window = self.window_edges >= self.geometry.window_edges && source != self.last_source;
+        if new_interval || new_window || self.encoder.edges() == self.geometry.segment_edges {
             self.cut(interval, new_interval, new_window)?;
         }
         if self.encoder.edges() == 0 {
             self.first_source = source;
         }
-        let within = target & ((1 << self.interval_bits) - 1);
+        let within = target & ((1 << self.geometry.interval_bits) - 1);
         self.encoder.push(source, within as u32, weight);
         self.last_source = source;
         self.window_edges += 1;
@@ -213,32 +207,24 @@ impl ShardFile {
         let file = SealedFile::open(folder, name, Kind::Shards, META_BYTES, traffic)?;
         let mut segments = Vec::with_capacity(file.entries().len());
         for index in 0..file.entries().len() {
-            let segment =
-                Segment::decode(file.meta(index)).map_err(|what| file.corrupt(index, what))?;
+            let segment = Segment::decode(file.meta(index)).map_err(|what| file.corrupt(index, what))?;
             let key = |s: &Segment| (s.interval, s.window, s.first_source);
             let ordered = segments.last().is_none_or(|last: &Segment| {
                 key(last) <= key(&segment)
-                    && (last.interval != segment.interval
-                        || last.last_source <= segment.first_source)
+                    && (last.interval != segment.interval || last.last_source <= segment.first_source)
             });
             let within = segment.first_source <= segment.last_source
                 && segment.last_source < vertices
                 && segment.interval < vertices.div_ceil(1 << interval_bits);
             let length = file.entries()[index].len;
-            let exact = u64::from(segment.words) * 4
-                + (segment.edges as usize * segment.weight_type.bytes()) as u64;
+            let exact =
+                u64::from(segment.words) * 4 + (segment.edges as usize * segment.weight_type.bytes()) as u64;
             if !ordered || !within || length != exact || segment.edges == 0 {
-                return Err(file
-                    .corrupt(index, "the segment contradicts its graph")
-                    .into());
+                return Err(file.corrupt(index, "the segment contradicts its graph").into());
             }
             segments.push(segment);
         }
-        Ok(Self {
-            file: Arc::new(file),
-            segments,
-            interval_bits,
-        })
+        Ok(Self { file: Arc::new(file), segments, interval_bits })
     }
 
     /// The segments in order of (interval, window, source).
@@ -256,13 +242,22 @@ impl ShardFile {
         self.segments.iter().map(|s| u64::from(s.edges)).sum()
     }
 
+    /// Segments of each codec in use.
+    pub fn codecs(&self) -> Vec<(Codec, usize)> {
+        vec![(Codec::Words32, self.segments.len())]
+    }
+
+    /// Arcs of the shard that has most.
+    pub fn largest_shard(&self) -> u64 {
+        let shards = self.segments.chunk_by(|a, b| a.interval == b.interval);
+        shards.map(|shard| shard.iter().map(|s| u64::from(s.edges)).sum()).max().unwrap_or(0)
+    }
+
     /// Splits the block of segment `index` into words and weights.
     pub fn packed<'b>(&self, index: usize, block: &'b [u8]) -> Result<Packed<'b>, StoreError> {
         let segment = &self.segments[index];
-        Packed::split(block, segment.words, segment.edges, segment.weight_type).ok_or_else(|| {
-            self.file
-                .corrupt(index, "the segment's length is not what its edges need")
-        })
+        Packed::split(block, segment.words, segment.edges, segment.weight_type)
+            .ok_or_else(|| self.file.corrupt(index, "the segment's length is not what its edges need"))
     }
 
     /// Calls `edge(source, target, position)` for every edge of segment `index`, checking structure:
@@ -278,25 +273,17 @@ impl ShardFile {
         let packed = self.packed(index, block)?;
         let mut last = (segment.first_source, 0);
         let mut count = 0;
-        let whole = decode_words(
-            packed.words,
-            segment.first_source,
-            self.interval_bits,
-            |source, target| {
-                let ordered = last <= (source, target) && source <= segment.last_source;
-                last = (source, target);
-                if ordered {
-                    edge(source, base + u64::from(target), count);
-                    count += 1;
-                }
-                ordered
-            },
-        );
+        let whole = decode_words(packed.words, segment.first_source, self.interval_bits, |source, target| {
+            let ordered = last <= (source, target) && source <= segment.last_source;
+            last = (source, target);
+            if ordered {
+                edge(source, base + u64::from(target), count);
+                count += 1;
+            }
+            ordered
+        });
         if !whole || last.0 != segment.last_source || count != segment.edges as usize {
-            return Err(self.file.corrupt(
-                index,
-                "the segment's edges contradict its entry in the table",
-            ));
+            return Err(self.file.corrupt(index, "the segment's edges contradict its entry in the table"));
         }
         Ok(())
     }

@@ -38,14 +38,7 @@ pub struct ChunkReader<'a> {
 impl<'a> ChunkReader<'a> {
     /// A reader of `files`; decompression may use `memory_bytes`.
     pub fn new(files: &'a [PathBuf], memory_bytes: u64, job: &Arc<Job>) -> Self {
-        Self {
-            files,
-            next: 0,
-            reader: None,
-            rest: Vec::new(),
-            memory_bytes,
-            job: Arc::clone(job),
-        }
+        Self { files, next: 0, reader: None, rest: Vec::new(), memory_bytes, job: Arc::clone(job) }
     }
 
     /// Fills `chunk` with the next whole lines; false at the end.
@@ -55,11 +48,7 @@ impl<'a> ChunkReader<'a> {
                 let Some(path) = self.files.get(self.next) else {
                     return Ok(false);
                 };
-                self.reader = Some(decompress::open(
-                    open_input(path, &self.job)?,
-                    path,
-                    self.memory_bytes,
-                )?);
+                self.reader = Some(decompress::open(open_input(path, &self.job)?, path, self.memory_bytes)?);
                 self.next += 1;
             }
             chunk.file = self.next - 1;
@@ -138,11 +127,7 @@ pub struct EdgeListParser<'a> {
 impl<'a> EdgeListParser<'a> {
     /// A parser for chunks of `files`.
     pub fn new(files: &'a [PathBuf]) -> Self {
-        Self {
-            files,
-            columns: Mutex::new(None),
-            lines: Mutex::new(Vec::new()),
-        }
+        Self { files, columns: Mutex::new(None), lines: Mutex::new(Vec::new()) }
     }
 
     /// Looks at the first data line, if that has not been found yet. Called in file order, before
@@ -152,13 +137,7 @@ impl<'a> EdgeListParser<'a> {
         if columns.is_none() {
             let mut lines = chunk.bytes.split(|&b| b == b'\n');
             let data = lines.find(|line| matches!(parse_line(line, None), Ok(Some(_)) | Err(_)));
-            *columns = data.map(|line| {
-                if fields(line) > 2 {
-                    Columns::Three
-                } else {
-                    Columns::Two
-                }
-            });
+            *columns = data.map(|line| if fields(line) > 2 { Columns::Three } else { Columns::Two });
         }
     }
 
@@ -169,12 +148,7 @@ impl<'a> EdgeListParser<'a> {
 
     /// Lines in all files together.
     pub fn lines(&self) -> u64 {
-        self.lines
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .iter()
-            .map(|(_, lines)| lines)
-            .sum()
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner).iter().map(|(_, lines)| lines).sum()
     }
 
     /// Appends the edges of chunk `number` to `batch`, calling `full` whenever it has `limit` edges.
@@ -237,35 +211,16 @@ impl<'a> EdgeListParser<'a> {
 
     /// Turns the line number of an error, counted within its chunk, into that of its file.
     pub fn settle(&self, error: Error) -> Error {
-        let Error::Parse {
-            path,
-            line,
-            column,
-            expected,
-            found,
-        } = error
-        else {
+        let Error::Parse { path, line, column, expected, found } = error else {
             return error;
         };
         let all = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         let file = self.files.iter().position(|known| *known == path);
         // The failed chunk was recorded with no lines, and the chunks after it do not count.
-        let failed = all
-            .iter()
-            .position(|&(f, lines)| Some(f) == file && lines == 0)
-            .unwrap_or(all.len());
-        let before: u64 = all[..failed]
-            .iter()
-            .filter(|(f, _)| Some(*f) == file)
-            .map(|(_, lines)| lines)
-            .sum();
-        Error::Parse {
-            path,
-            line: before + line,
-            column,
-            expected,
-            found,
-        }
+        let failed = all.iter().position(|&(f, lines)| Some(f) == file && lines == 0).unwrap_or(all.len());
+        let before: u64 =
+            all[..failed].iter().filter(|(f, _)| Some(*f) == file).map(|(_, lines)| lines).sum();
+        Error::Parse { path, line: before + line, column, expected, found }
     }
 }
 
@@ -284,9 +239,9 @@ impl Signs {
 
 /// An integer as read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Id {
-    pub(crate) bits: u64,
-    pub(crate) negative: bool,
+struct Id {
+    bits: u64,
+    negative: bool,
 }
 
 #[derive(Debug, PartialEq)]
@@ -308,17 +263,12 @@ fn is_separator(byte: u8) -> bool {
 }
 
 fn fields(line: &[u8]) -> usize {
-    line.split(|&b| is_separator(b))
-        .filter(|field| !field.is_empty())
-        .count()
+    line.split(|&b| is_separator(b)).filter(|field| !field.is_empty()).count()
 }
 
 /// The text at `at`, up to the next separator, shortened for a message.
 fn shown(line: &[u8], at: usize) -> String {
-    let field = line[at..]
-        .split(|&b| is_separator(b))
-        .next()
-        .unwrap_or_default();
+    let field = line[at..].split(|&b| is_separator(b)).next().unwrap_or_default();
     let text = String::from_utf8_lossy(&field[..field.len().min(40)]);
     if field.is_empty() {
         "the end of the line".into()
@@ -350,17 +300,9 @@ fn parse_line(line: &[u8], columns: Option<Columns>) -> Result<Option<Edge>, Lin
             Some(Columns::Three) => "the end of the line after source, target and weight",
             _ => "the end of the line after source and target, as in the lines before",
         };
-        return Err(LineError {
-            column: at,
-            expected: expected.into(),
-            found: shown(line, at),
-        });
+        return Err(LineError { column: at, expected: expected.into(), found: shown(line, at) });
     }
-    Ok(Some(Edge {
-        source,
-        target,
-        weight,
-    }))
+    Ok(Some(Edge { source, target, weight }))
 }
 
 fn skip(line: &[u8], mut at: usize) -> usize {
@@ -384,10 +326,7 @@ fn parse_field(line: &[u8], at: &mut usize) -> Result<Id, LineError> {
 
 #[cold]
 fn id_error(line: &[u8], at: usize) -> LineError {
-    let field = line[at..]
-        .split(|&b| is_separator(b))
-        .next()
-        .unwrap_or_default();
+    let field = line[at..].split(|&b| is_separator(b)).next().unwrap_or_default();
     let digits = field.strip_prefix(b"-").unwrap_or(field);
     let expected = if field.is_empty() {
         "two vertex ids on a line"
@@ -396,25 +335,17 @@ fn id_error(line: &[u8], at: usize) -> LineError {
     } else {
         "an integer vertex id (a table with a heading is read with --format csv)"
     };
-    LineError {
-        column: at,
-        expected: expected.into(),
-        found: shown(line, at),
-    }
+    LineError { column: at, expected: expected.into(), found: shown(line, at) }
 }
 
 /// Parses an integer between -2^63 and 2^64 - 1 at the start of `text`. Returns it and its length.
 #[inline]
-pub(crate) fn parse_id(text: &[u8]) -> Option<(Id, usize)> {
+fn parse_id(text: &[u8]) -> Option<(Id, usize)> {
     let negative = text.first() == Some(&b'-');
     let start = usize::from(negative);
     let mut value = 0_u64;
     let mut at = start;
-    while let Some(digit) = text
-        .get(at)
-        .map(|b| b.wrapping_sub(b'0'))
-        .filter(|d| *d < 10)
-    {
+    while let Some(digit) = text.get(at).map(|b| b.wrapping_sub(b'0')).filter(|d| *d < 10) {
         // Nineteen digits always fit; from the twentieth on it must be checked.
         value = if at - start < 19 {
             value * 10 + u64::from(digit)
@@ -427,22 +358,22 @@ pub(crate) fn parse_id(text: &[u8]) -> Option<(Id, usize)> {
         return None;
     }
     let negative = negative && value != 0;
-    let bits = if negative {
-        value.wrapping_neg()
-    } else {
-        value
-    };
+    let bits = if negative { value.wrapping_neg() } else { value };
     Some((Id { bits, negative }, at))
 }
 
+/// Parses a whole text as an id, noting its sign; `None` if it is no integer of 64 bits.
+pub fn parse_number(text: &str, signs: &mut Signs) -> Option<u64> {
+    let (id, length) = parse_id(text.as_bytes())?;
+    (length == text.len()).then(|| {
+        signs.note(id);
+        id.bits
+    })
+}
+
 fn parse_weight(line: &[u8], at: &mut usize) -> Result<f64, LineError> {
-    let field = line[*at..]
-        .split(|&b| is_separator(b))
-        .next()
-        .unwrap_or_default();
-    let number = std::str::from_utf8(field)
-        .ok()
-        .and_then(|text| text.parse::<f64>().ok());
+    let field = line[*at..].split(|&b| is_separator(b)).next().unwrap_or_default();
+    let number = std::str::from_utf8(field).ok().and_then(|text| text.parse::<f64>().ok());
     match number.filter(|weight| weight.is_finite()) {
         Some(weight) => {
             *at += field.len();
@@ -450,11 +381,7 @@ fn parse_weight(line: &[u8], at: &mut usize) -> Result<f64, LineError> {
         }
         None => {
             let expected = "a finite number as weight, as in the first line".into();
-            Err(LineError {
-                column: *at,
-                expected,
-                found: shown(line, *at),
-            })
+            Err(LineError { column: *at, expected, found: shown(line, *at) })
         }
     }
 }
@@ -475,11 +402,7 @@ mod tests {
     fn edge(line: &str, columns: Columns) -> (i128, i128, f64) {
         let edge = parse_line(line.as_bytes(), Some(columns)).unwrap().unwrap();
         let number = |id: Id| {
-            if id.negative {
-                i128::from(id.bits.cast_signed())
-            } else {
-                i128::from(id.bits)
-            }
+            if id.negative { i128::from(id.bits.cast_signed()) } else { i128::from(id.bits) }
         };
         (number(edge.source), number(edge.target), edge.weight)
     }
@@ -488,14 +411,8 @@ mod tests {
     fn lines_in_every_legal_shape() {
         assert_eq!(edge("1\t2", Columns::Two), (1, 2, 1.0));
         assert_eq!(edge("  1 , 2 \r", Columns::Two), (1, 2, 1.0));
-        assert_eq!(
-            edge("-9223372036854775808 -1", Columns::Two),
-            (i128::from(i64::MIN), -1, 1.0)
-        );
-        assert_eq!(
-            edge("18446744073709551615 007", Columns::Two),
-            (i128::from(u64::MAX), 7, 1.0)
-        );
+        assert_eq!(edge("-9223372036854775808 -1", Columns::Two), (i128::from(i64::MIN), -1, 1.0));
+        assert_eq!(edge("18446744073709551615 007", Columns::Two), (i128::from(u64::MAX), 7, 1.0));
         assert_eq!(edge("-0 1 -2.5e3", Columns::Three), (0, 1, -2500.0));
         for nothing in ["", "   ", "# 1 2", "% x", "\t\r"] {
             assert_eq!(parse_line(nothing.as_bytes(), Some(Columns::Two)), Ok(None));
@@ -509,18 +426,8 @@ mod tests {
             ("a 2", Columns::Two, 0, "\"a\""),
             ("1 2x", Columns::Two, 2, "\"2x\""),
             ("1 2 3", Columns::Two, 4, "\"3\""),
-            (
-                "1 18446744073709551616",
-                Columns::Two,
-                2,
-                "\"18446744073709551616\"",
-            ),
-            (
-                "-9223372036854775809 1",
-                Columns::Two,
-                0,
-                "\"-9223372036854775809\"",
-            ),
+            ("1 18446744073709551616", Columns::Two, 2, "\"18446744073709551616\""),
+            ("-9223372036854775809 1", Columns::Two, 0, "\"-9223372036854775809\""),
             ("1 2", Columns::Three, 3, "the end of the line"),
             ("1 2 nan", Columns::Three, 4, "\"nan\""),
             ("1 2 3 4", Columns::Three, 6, "\"4\""),
@@ -528,11 +435,7 @@ mod tests {
         ];
         for (line, columns, column, found) in cases {
             let error = parse_line(line.as_bytes(), Some(columns)).unwrap_err();
-            assert_eq!(
-                (error.column, error.found.as_str()),
-                (column, found),
-                "{line}"
-            );
+            assert_eq!((error.column, error.found.as_str()), (column, found), "{line}");
         }
     }
 }

@@ -35,12 +35,9 @@ pub fn verify(graph: &Graph, job: &Job) -> Result<Verified> {
         found.bytes += file.len()?;
     }
     verify_ids(graph)?;
-    for shards in [
-        graph.shards(Index::In),
-        graph
-            .shards(Index::Reverse)
-            .filter(|_| graph.description().directed),
-    ] {
+    for shards in
+        [graph.shards(Index::In), graph.shards(Index::Reverse).filter(|_| graph.description().directed)]
+    {
         let Some(shards) = shards else { continue };
         let arcs = count_arcs(shards, graph.vertices(), job)?;
         found.arcs += arcs;
@@ -84,10 +81,7 @@ fn count_arcs(shards: &ShardFile, vertices: u64, job: &Job) -> Result<u64> {
             arcs += 1;
         })?;
         if beyond {
-            return Err(shards
-                .file()
-                .corrupt(index, "a target is no vertex of the graph")
-                .into());
+            return Err(shards.file().corrupt(index, "a target is no vertex of the graph").into());
         }
     }
     Ok(arcs)
@@ -106,20 +100,14 @@ fn verify_degrees(graph: &Graph, job: &Job) -> Result<()> {
         counter.count(shards, range, weighted, job)?;
         degrees.resize(length, 0);
         graph.degrees(start, &mut degrees, &mut room)?;
-        let differ = |file: &str| {
-            StoreError::corrupt(graph.path().join(file), 0, "it contradicts the edges")
-        };
+        let differ = |file: &str| StoreError::corrupt(graph.path().join(file), 0, "it contradicts the edges");
         if degrees != counter.degrees {
             return Err(differ(DEGREES).into());
         }
         if weighted {
             strengths.resize(length, 0.0);
             graph.strengths(start, &mut strengths)?;
-            if !strengths
-                .iter()
-                .zip(&counter.strengths)
-                .all(|(a, b)| a.to_bits() == b.to_bits())
-            {
+            if !strengths.iter().zip(&counter.strengths).all(|(a, b)| a.to_bits() == b.to_bits()) {
                 return Err(differ(STRENGTHS).into());
             }
         }

@@ -1,1 +1,37 @@
-//! x
+//! `brimful._native`: the Rust core for Python. One file per noun, no logic.
+
+mod arrow_in;
+mod arrow_out;
+mod call;
+mod errors;
+mod graph;
+mod imports;
+mod run;
+
+use pyo3::prelude::*;
+
+/// The budget that `auto` gives, in bytes.
+#[pyfunction]
+fn auto_budget_bytes() -> u64 {
+    brimful::store::memory::auto_budget_bytes()
+}
+
+/// The most memory this process ever had resident, in bytes; None where the system does not say.
+#[pyfunction]
+fn peak_rss_bytes() -> Option<u64> {
+    brimful::store::memory::peak_resident_bytes()
+}
+
+#[pymodule]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(auto_budget_bytes, module)?)?;
+    module.add_function(wrap_pyfunction!(peak_rss_bytes, module)?)?;
+    module.add_function(wrap_pyfunction!(run::algorithms, module)?)?;
+    module.add_function(wrap_pyfunction!(run::run, module)?)?;
+    module.add_function(wrap_pyfunction!(imports::import_files, module)?)?;
+    module.add_function(wrap_pyfunction!(imports::import_stream, module)?)?;
+    module.add_function(wrap_pyfunction!(imports::generate, module)?)?;
+    module.add_class::<graph::Graph>()?;
+    module.add_class::<run::Result>()?;
+    Ok(())
+}

@@ -58,18 +58,13 @@ impl Budget {
 
     /// Takes `bytes` until the reservation is dropped.
     pub fn reserve(self: &Arc<Self>, bytes: u64, purpose: &str) -> Result<Reservation> {
-        let taken = self
-            .used
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
-                used.checked_add(bytes).filter(|&sum| sum <= self.limit)
-            });
+        let taken = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
+            used.checked_add(bytes).filter(|&sum| sum <= self.limit)
+        });
         match taken {
             Ok(before) => {
                 self.peak.fetch_max(before + bytes, Ordering::Relaxed);
-                Ok(Reservation {
-                    budget: Arc::clone(self),
-                    bytes,
-                })
+                Ok(Reservation { budget: Arc::clone(self), bytes })
             }
             Err(used) => Err(self.too_small(used.saturating_add(bytes), purpose)),
         }
@@ -113,14 +108,7 @@ mod tests {
         let budget = Budget::new(100, 40);
         assert_eq!(budget.limit(), 60);
         let a = budget.reserve(50, "here").unwrap();
-        assert!(matches!(
-            budget.reserve(11, "here"),
-            Err(Error::Budget {
-                needed: 101,
-                budget: 100,
-                ..
-            })
-        ));
+        assert!(matches!(budget.reserve(11, "here"), Err(Error::Budget { needed: 101, budget: 100, .. })));
         drop(a);
         assert_eq!(budget.free(), 60);
         assert_eq!(budget.peak(), 50);
@@ -129,13 +117,6 @@ mod tests {
     #[test]
     fn a_budget_below_its_overhead_names_what_works() {
         let budget = Budget::new(1, 40);
-        assert!(matches!(
-            budget.require(10, "to rank"),
-            Err(Error::Budget {
-                budget: 1,
-                needed: 50,
-                ..
-            })
-        ));
+        assert!(matches!(budget.require(10, "to rank"), Err(Error::Budget { budget: 1, needed: 50, .. })));
     }
 }

@@ -80,10 +80,7 @@ impl Folder for DiskFolder {
     }
 
     fn create(&self, name: &str) -> io::Result<Box<dyn Device>> {
-        FileDevice::open(
-            &self.path.join(name),
-            OpenOptions::new().read(true).write(true).create_new(true),
-        )
+        FileDevice::open(&self.path.join(name), OpenOptions::new().read(true).write(true).create_new(true))
     }
 
     fn open(&self, name: &str) -> io::Result<Box<dyn Device>> {
@@ -99,9 +96,7 @@ impl Folder for DiskFolder {
     }
 
     fn list(&self) -> io::Result<Vec<String>> {
-        fs::read_dir(&self.path)?
-            .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
-            .collect()
+        fs::read_dir(&self.path)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
     }
 
     fn sync(&self) -> io::Result<()> {
@@ -134,9 +129,7 @@ impl FileDevice {
     fn open(path: &Path, options: &OpenOptions) -> io::Result<Box<dyn Device>> {
         if OPEN_FILES.fetch_add(1, Ordering::Relaxed) >= MAX_OPEN_FILES {
             OPEN_FILES.fetch_sub(1, Ordering::Relaxed);
-            return Err(io::Error::other(format!(
-                "more than {MAX_OPEN_FILES} files open at once"
-            )));
+            return Err(io::Error::other(format!("more than {MAX_OPEN_FILES} files open at once")));
         }
         match options.open(path) {
             Ok(file) => Ok(Box::new(Self { file })),
@@ -176,12 +169,7 @@ impl Device for FileDevice {
         // Hints: the data is correct whether or not the kernel follows them.
         // To the kernel a length of zero means all that follows.
         if let Some(length) = std::num::NonZeroU64::new(len).filter(|_| forget) {
-            let _ = rustix::fs::fadvise(
-                &self.file,
-                offset,
-                Some(length),
-                rustix::fs::Advice::DontNeed,
-            );
+            let _ = rustix::fs::fadvise(&self.file, offset, Some(length), rustix::fs::Advice::DontNeed);
         }
     }
 }

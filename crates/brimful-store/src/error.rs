@@ -90,20 +90,12 @@ pub enum Error {
 impl Error {
     /// Wraps an operating-system error with its path and operation.
     pub fn io(path: impl Into<PathBuf>, operation: &'static str, source: io::Error) -> Self {
-        Self::Io {
-            path: path.into(),
-            operation,
-            source,
-        }
+        Self::Io { path: path.into(), operation, source }
     }
 
     /// A corruption at `offset` of `path`.
     pub fn corrupt(path: impl Into<PathBuf>, offset: u64, what: impl Into<String>) -> Self {
-        Self::Corrupt {
-            path: path.into(),
-            offset,
-            what: what.into(),
-        }
+        Self::Corrupt { path: path.into(), offset, what: what.into() }
     }
 
     /// The kind of this error.
@@ -131,11 +123,7 @@ fn describe(error: &io::Error) -> String {
 /// Bytes as a person writes them, rounded up so that the figure is never too small: `300M`, `1536M`.
 pub fn human(bytes: u64) -> String {
     const MIB: u64 = 1 << 20;
-    if bytes < MIB {
-        format!("{bytes} bytes")
-    } else {
-        format!("{}M", bytes.div_ceil(MIB))
-    }
+    if bytes < MIB { format!("{bytes} bytes") } else { format!("{}M", bytes.div_ceil(MIB)) }
 }
 
 #[cfg(test)]

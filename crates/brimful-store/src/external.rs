@@ -23,30 +23,16 @@ use crate::job::Job;
 pub fn open_input(path: &Path, job: &Arc<Job>) -> Result<Box<dyn Read + Send>> {
     let job = Arc::clone(job);
     if path == Path::new("-") {
-        let file = io::stdin()
-            .as_fd()
-            .try_clone_to_owned()
-            .map_err(|e| Error::io(path, "open", e))?;
-        return Ok(Box::new(Input {
-            file: file.into(),
-            may_wait: true,
-            job,
-        }));
+        let file = io::stdin().as_fd().try_clone_to_owned().map_err(|e| Error::io(path, "open", e))?;
+        return Ok(Box::new(Input { file: file.into(), may_wait: true, job }));
     }
     let file = File::open(path).map_err(|e| Error::io(path, "open", e))?;
     let meta = file.metadata().map_err(|e| Error::io(path, "look at", e))?;
     if meta.is_dir() {
-        let error = io::Error::new(
-            io::ErrorKind::IsADirectory,
-            "it is a folder; name a file in it",
-        );
+        let error = io::Error::new(io::ErrorKind::IsADirectory, "it is a folder; name a file in it");
         return Err(Error::io(path, "read", error));
     }
-    Ok(Box::new(Input {
-        file,
-        may_wait: !meta.is_file(),
-        job,
-    }))
+    Ok(Box::new(Input { file, may_wait: !meta.is_file(), job }))
 }
 
 /// Length of an input in bytes; `None` for standard input and other streams.
@@ -78,10 +64,7 @@ impl Input {
     fn wait(&self) -> io::Result<()> {
         loop {
             self.job.check().map_err(io::Error::other)?;
-            let tenth = Timespec {
-                tv_sec: 0,
-                tv_nsec: 100_000_000,
-            };
+            let tenth = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
             let mut wanted = [PollFd::new(&self.file, PollFlags::IN)];
             match poll(&mut wanted, Some(&tenth)) {
                 Ok(0) | Err(Errno::INTR) => {}
@@ -94,9 +77,7 @@ impl Input {
 
 /// The folder of `path` and its name within.
 fn split(path: &Path) -> Result<(PathBuf, String)> {
-    let name = path
-        .file_name()
-        .map(|name| name.to_string_lossy().into_owned());
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
     let Some(name) = name else {
         return Err(Error::io(
             path,
@@ -128,11 +109,7 @@ impl OutputFile {
         let (folder, name) = split(path)?;
         let partial = folder.join(format!(".{name}.partial-{}", std::process::id()));
         let file = File::create(&partial).map_err(|e| Error::io(path, "write", e))?;
-        Ok(Self {
-            writer: Some(BufWriter::with_capacity(256 << 10, file)),
-            partial,
-            path: path.into(),
-        })
+        Ok(Self { writer: Some(BufWriter::with_capacity(256 << 10, file)), partial, path: path.into() })
     }
 
     /// Appends bytes.
@@ -140,9 +117,7 @@ impl OutputFile {
         let Some(writer) = &mut self.writer else {
             return Ok(());
         };
-        writer
-            .write_all(bytes)
-            .map_err(|e| Error::io(&self.path, "write", e))
+        writer.write_all(bytes).map_err(|e| Error::io(&self.path, "write", e))
     }
 
     /// Makes the output durable and gives it its name.
@@ -192,12 +167,7 @@ impl PartialFolder {
         let partial = parent.join(format!("{prefix}{}", std::process::id()));
         fs::create_dir(&partial).map_err(|e| Error::io(path, "create", e))?;
         let lock = lock(&partial).map_err(|e| Error::io(path, "lock", e))?;
-        Ok(Self {
-            folder: DiskFolder::new(partial),
-            path: path.into(),
-            _lock: lock,
-            published: false,
-        })
+        Ok(Self { folder: DiskFolder::new(partial), path: path.into(), _lock: lock, published: false })
     }
 
     /// The folder to write into.
@@ -209,16 +179,12 @@ impl PartialFolder {
     pub fn publish(mut self) -> Result<()> {
         let fail = |e| Error::io(&self.path, "create", e);
         if self.path.symlink_metadata().is_ok() {
-            return Err(Error::Exists {
-                path: self.path.clone(),
-            });
+            return Err(Error::Exists { path: self.path.clone() });
         }
         self.folder.sync().map_err(fail)?;
         fs::rename(self.folder.path(), &self.path).map_err(fail)?;
         let (parent, _) = split(&self.path)?;
-        File::open(parent)
-            .and_then(|folder| folder.sync_all())
-            .map_err(fail)?;
+        File::open(parent).and_then(|folder| folder.sync_all()).map_err(fail)?;
         self.published = true;
         // Not before: without its lock the hidden folder looks abandoned, and another process that
         // begins the same output would sweep it. If it stays, the next lock uses the same file.
@@ -237,11 +203,7 @@ impl Drop for PartialFolder {
 }
 
 fn lock(folder: &Path) -> io::Result<File> {
-    let file = OpenOptions::new()
-        .create(true)
-        .write(true)
-        .truncate(false)
-        .open(folder.join(LOCK))?;
+    let file = OpenOptions::new().create(true).write(true).truncate(false).open(folder.join(LOCK))?;
     file.try_lock()?;
     Ok(file)
 }
@@ -279,10 +241,7 @@ impl FolderLock {
     pub fn take(folder: &Path) -> Result<Self> {
         lock(folder).map(Self).map_err(|e| {
             let e = if e.kind() == io::ErrorKind::WouldBlock {
-                io::Error::new(
-                    e.kind(),
-                    "another process is changing it; wait until that ends",
-                )
+                io::Error::new(e.kind(), "another process is changing it; wait until that ends")
             } else {
                 e
             };

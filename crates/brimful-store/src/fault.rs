@@ -10,9 +10,10 @@
 //! Invariant: without a plan it behaves as [`crate::DiskFolder`] does. It must not be lenient where
 //! a disk is not: what was not synced is gone, or torn, after a crash.
 
+mod image;
 mod plan;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,88 +22,9 @@ use rustix::io::Errno;
 
 use crate::device::{Device, Folder};
 
+use image::{Inode, NameChange, Names};
 use plan::OPERATIONS;
 pub use plan::{Fault, FaultPlan, Operation};
-
-/// Bytes that a disk writes as one.
-const SECTOR_BYTES: usize = 512;
-
-/// A file's two images. Names point at it, and it outlives them.
-#[derive(Debug, Default)]
-struct Inode {
-    live: Vec<u8>,
-    durable: Vec<u8>,
-    /// Sectors whose live bytes are not durable.
-    dirty: BTreeSet<usize>,
-    open: usize,
-}
-
-impl Inode {
-    fn write(&mut self, bytes: &[u8], offset: usize) {
-        if bytes.is_empty() {
-            return;
-        }
-        let end = offset + bytes.len();
-        // A write beyond the end also makes the zeros of the gap.
-        let first = offset.min(self.live.len()) / SECTOR_BYTES;
-        if self.live.len() < end {
-            self.live.resize(end, 0);
-        }
-        self.live[offset..end].copy_from_slice(bytes);
-        self.dirty.extend(first..end.div_ceil(SECTOR_BYTES));
-    }
-
-    /// Only dirty sectors: what a failed sync lost stays lost.
-    fn sync(&mut self) {
-        self.durable = self.survivor(|| true);
-        self.dirty.clear();
-    }
-
-    /// The durable bytes and those dirty sectors that `keep` picks.
-    fn survivor(&self, mut keep: impl FnMut() -> bool) -> Vec<u8> {
-        let mut bytes = self.durable.clone();
-        for sector in &self.dirty {
-            let from = sector * SECTOR_BYTES;
-            let to = self.live.len().min(from + SECTOR_BYTES);
-            if keep() {
-                bytes.resize(bytes.len().max(to), 0);
-                bytes[from..to].copy_from_slice(&self.live[from..to]);
-            }
-        }
-        // A file system may have grown the file before it wrote the bytes.
-        if keep() {
-            bytes.resize(bytes.len().max(self.live.len()), 0);
-        }
-        bytes
-    }
-}
-
-type Names = BTreeMap<String, u64>;
-
-#[derive(Debug)]
-enum NameChange {
-    Create(String, u64),
-    Rename(String, String),
-    Remove(String),
-}
-
-impl NameChange {
-    fn apply(&self, names: &mut Names) {
-        match self {
-            Self::Create(name, inode) => {
-                names.insert(name.clone(), *inode);
-            }
-            Self::Rename(from, to) => {
-                if let Some(inode) = names.remove(from) {
-                    names.insert(to.clone(), inode);
-                }
-            }
-            Self::Remove(name) => {
-                names.remove(name);
-            }
-        }
-    }
-}
 
 #[derive(Debug, Default)]
 struct State {
@@ -124,20 +46,13 @@ impl State {
     fn begin(&mut self, operation: Operation) -> io::Result<()> {
         self.counts[operation as usize] += 1;
         let now = (operation, self.counts[operation as usize]);
-        let failure = self
-            .plan
-            .failures
-            .iter()
-            .find(|(class, number, _)| (*class, *number) == now);
+        let failure = self.plan.failures.iter().find(|(class, number, _)| (*class, *number) == now);
         failure.map_or(Ok(()), |(_, _, fault)| Err(fault.error()))
     }
 
     /// True from the sync at which durability freezes; keeps what a crash at that moment leaves.
     fn frozen(&mut self) -> bool {
-        let reached = self
-            .plan
-            .freeze_from_sync
-            .is_some_and(|n| self.counts[Operation::Sync as usize] >= n);
+        let reached = self.plan.freeze_from_sync.is_some_and(|n| self.counts[Operation::Sync as usize] >= n);
         if reached && self.frozen.is_none() {
             self.frozen = Some(self.survivors());
         }
@@ -149,17 +64,12 @@ impl State {
         let mut names = self.durable.clone();
         if self.plan.torn {
             let kept = mix(&mut random) as usize % (self.changes.len() + 1);
-            self.changes
-                .iter()
-                .take(kept)
-                .for_each(|change| change.apply(&mut names));
+            self.changes.iter().take(kept).for_each(|change| change.apply(&mut names));
         }
         let mut survivors = BTreeMap::new();
         for (name, inode) in names {
             let torn = self.plan.torn;
-            let bytes = self
-                .inode(inode)
-                .survivor(|| torn && mix(&mut random).is_multiple_of(2));
+            let bytes = self.inode(inode).survivor(|| torn && mix(&mut random).is_multiple_of(2));
             survivors.insert(name, bytes);
         }
         self.random = random;
@@ -176,10 +86,7 @@ impl State {
     }
 
     fn named(&self, name: &str) -> io::Result<u64> {
-        self.live
-            .get(name)
-            .copied()
-            .ok_or_else(|| Errno::NOENT.into())
+        self.live.get(name).copied().ok_or_else(|| Errno::NOENT.into())
     }
 
     fn change(&mut self, change: NameChange) {
@@ -189,9 +96,7 @@ impl State {
 
     fn transfer(&mut self, wanted: usize) -> usize {
         match self.plan.most_bytes {
-            Some(most) if self.plan.varying => {
-                wanted.min(1 + mix(&mut self.random) as usize % most)
-            }
+            Some(most) if self.plan.varying => wanted.min(1 + mix(&mut self.random) as usize % most),
             Some(most) => wanted.min(most),
             None => wanted,
         }
@@ -199,8 +104,7 @@ impl State {
 
     /// A removed file holds its space until it is closed.
     fn used_bytes(&self) -> u64 {
-        let held =
-            |number: u64, inode: &Inode| inode.open > 0 || self.live.values().any(|n| *n == number);
+        let held = |number: u64, inode: &Inode| inode.open > 0 || self.live.values().any(|n| *n == number);
         self.inodes
             .iter()
             .filter(|(number, inode)| held(**number, inode))
@@ -213,17 +117,9 @@ impl State {
         let Some(capacity) = self.plan.capacity_bytes else {
             return Ok(wanted);
         };
-        let largest =
-            self.inode(inode).live.len() as u64 + capacity.saturating_sub(self.used_bytes());
-        let fits = usize::try_from(largest)
-            .unwrap_or(usize::MAX)
-            .saturating_sub(offset)
-            .min(wanted);
-        if fits == 0 && wanted > 0 {
-            Err(Fault::Full.error())
-        } else {
-            Ok(fits)
-        }
+        let largest = self.inode(inode).live.len() as u64 + capacity.saturating_sub(self.used_bytes());
+        let fits = usize::try_from(largest).unwrap_or(usize::MAX).saturating_sub(offset).min(wanted);
+        if fits == 0 && wanted > 0 { Err(Fault::Full.error()) } else { Ok(fits) }
     }
 }
 
@@ -295,18 +191,12 @@ impl FaultFolder {
         let mut after = State::default();
         for (name, bytes) in survivors {
             let number = after.new_inode();
-            let inode = Inode {
-                durable: bytes.clone(),
-                live: bytes,
-                ..Inode::default()
-            };
+            let inode = Inode { durable: bytes.clone(), live: bytes, ..Inode::default() };
             after.inodes.insert(number, inode);
             after.live.insert(name, number);
         }
         after.durable.clone_from(&after.live);
-        Self {
-            state: Arc::new(Mutex::new(after)),
-        }
+        Self { state: Arc::new(Mutex::new(after)) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -315,11 +205,7 @@ impl FaultFolder {
 
     fn device(&self, state: &mut State, inode: u64, access: Access) -> Box<dyn Device> {
         state.inode(inode).open += 1;
-        Box::new(FaultDevice {
-            folder: self.clone(),
-            inode,
-            access,
-        })
+        Box::new(FaultDevice { folder: self.clone(), inode, access })
     }
 }
 
@@ -423,9 +309,7 @@ impl Device for FaultDevice {
         state.begin(Operation::Read)?;
         let most = state.transfer(buffer.len());
         let live = &state.inode(self.inode).live;
-        let from = usize::try_from(offset)
-            .unwrap_or(usize::MAX)
-            .min(live.len());
+        let from = usize::try_from(offset).unwrap_or(usize::MAX).min(live.len());
         let count = most.min(live.len() - from);
         buffer[..count].copy_from_slice(&live[from..from + count]);
         Ok(count)

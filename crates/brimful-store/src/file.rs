@@ -39,9 +39,7 @@ pub struct StoreFile {
 
 impl std::fmt::Debug for StoreFile {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("StoreFile")
-            .field("path", &self.path)
-            .finish_non_exhaustive()
+        f.debug_struct("StoreFile").field("path", &self.path).finish_non_exhaustive()
     }
 }
 
@@ -66,19 +64,12 @@ impl StoreFile {
     /// A nameless working file in `folder`, gone when dropped.
     pub fn scratch(folder: &dyn Folder, traffic: &Arc<Traffic>) -> Result<Self> {
         let path = folder.path().join("(scratch)");
-        let device = folder
-            .scratch()
-            .map_err(|e| Error::io(folder.path(), "create a scratch file in", e))?;
+        let device = folder.scratch().map_err(|e| Error::io(folder.path(), "create a scratch file in", e))?;
         Ok(Self::new(device, path, traffic))
     }
 
     fn new(device: Box<dyn Device>, path: PathBuf, traffic: &Arc<Traffic>) -> Self {
-        Self {
-            device,
-            path,
-            traffic: Arc::clone(traffic),
-            poisoned: AtomicBool::new(false),
-        }
+        Self { device, path, traffic: Arc::clone(traffic), poisoned: AtomicBool::new(false) }
     }
 
     /// Where the file is.
@@ -88,9 +79,7 @@ impl StoreFile {
 
     /// Length in bytes.
     pub fn len(&self) -> Result<u64> {
-        self.device
-            .len()
-            .map_err(|e| Error::io(&self.path, "read the length of", e))
+        self.device.len().map_err(|e| Error::io(&self.path, "read the length of", e))
     }
 
     /// True if there are no bytes.
@@ -103,10 +92,7 @@ impl StoreFile {
         self.usable()?;
         let mut done = 0;
         while done < buffer.len() {
-            match self
-                .device
-                .read_at(&mut buffer[done..], offset + done as u64)
-            {
+            match self.device.read_at(&mut buffer[done..], offset + done as u64) {
                 Ok(0) => {
                     let what = format!("the file ends {} bytes too early", buffer.len() - done);
                     return Err(Error::corrupt(&self.path, offset + done as u64, what));
@@ -135,9 +121,7 @@ impl StoreFile {
                 Err(e) => return Err(Error::io(&self.path, "write", e)),
             }
         }
-        self.traffic
-            .written
-            .fetch_add(done as u64, Ordering::Relaxed);
+        self.traffic.written.fetch_add(done as u64, Ordering::Relaxed);
         self.device.advise_written(offset, done as u64, false);
         Ok(())
     }
@@ -158,9 +142,7 @@ impl StoreFile {
 
     fn usable(&self) -> Result<()> {
         if self.poisoned.load(Ordering::SeqCst) {
-            return Err(Error::Poisoned {
-                path: self.path.clone(),
-            });
+            return Err(Error::Poisoned { path: self.path.clone() });
         }
         Ok(())
     }

@@ -13,18 +13,12 @@ const FAILED: usize = usize::MAX;
 impl<F> InOrder<F> {
     /// Turn 0 is next; `shared` is what whoever has the turn may use.
     pub fn new(shared: F) -> Self {
-        Self {
-            turn: Mutex::new((0, shared)),
-            passed: Condvar::new(),
-        }
+        Self { turn: Mutex::new((0, shared)), passed: Condvar::new() }
     }
 
     /// Gives back what was shared.
     pub fn into_inner(self) -> F {
-        self.turn
-            .into_inner()
-            .unwrap_or_else(PoisonError::into_inner)
-            .1
+        self.turn.into_inner().unwrap_or_else(PoisonError::into_inner).1
     }
 
     /// To be held by each worker: if it panics before its turn, the others would wait for ever.
@@ -35,17 +29,10 @@ impl<F> InOrder<F> {
 
     /// Waits for turn `index`, then acts. False if an earlier turn failed: nothing was done, and
     /// the worker whose turn that was returns the error.
-    pub fn pass<E>(
-        &self,
-        index: usize,
-        act: impl FnOnce(&mut F) -> Result<(), E>,
-    ) -> Result<bool, E> {
+    pub fn pass<E>(&self, index: usize, act: impl FnOnce(&mut F) -> Result<(), E>) -> Result<bool, E> {
         let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         while turn.0 != index && turn.0 != FAILED {
-            turn = self
-                .passed
-                .wait(turn)
-                .unwrap_or_else(PoisonError::into_inner);
+            turn = self.passed.wait(turn).unwrap_or_else(PoisonError::into_inner);
         }
         if turn.0 == FAILED {
             return Ok(false);
@@ -90,45 +77,25 @@ mod tests {
                 }
             };
             let workers: Vec<_> = (0..4).map(|_| scope.spawn(worker)).collect();
-            workers
-                .into_iter()
-                .map(|worker| worker.join().unwrap_or(Err(usize::MAX)))
-                .collect()
+            workers.into_iter().map(|worker| worker.join().unwrap_or(Err(usize::MAX))).collect()
         });
         (results, order.into_inner())
     }
 
     fn note(index: usize, seen: &mut Vec<usize>) -> Result<(), usize> {
         // Whoever is late must not be overtaken.
-        std::thread::sleep(std::time::Duration::from_micros(
-            (index * 37 % 5 * 50) as u64,
-        ));
+        std::thread::sleep(std::time::Duration::from_micros((index * 37 % 5 * 50) as u64));
         seen.push(index);
         Ok(())
     }
 
     #[test]
     fn turns_are_taken_in_order_until_one_fails() {
-        let (_, seen) = run(|index, seen| {
-            if index < 99 {
-                note(index, seen)
-            } else {
-                Err(index)
-            }
-        });
+        let (_, seen) = run(|index, seen| if index < 99 { note(index, seen) } else { Err(index) });
         assert!(seen.into_iter().eq(0..99));
-        let (results, seen) = run(|index, seen| {
-            if index == 30 {
-                Err(index)
-            } else {
-                note(index, seen)
-            }
-        });
+        let (results, seen) = run(|index, seen| if index == 30 { Err(index) } else { note(index, seen) });
         assert!(seen.into_iter().eq(0..30), "after a failure nobody acts");
-        assert_eq!(
-            results.iter().filter(|result| **result == Err(30)).count(),
-            1
-        );
+        assert_eq!(results.iter().filter(|result| **result == Err(30)).count(), 1);
         assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 3);
     }
 
@@ -139,12 +106,6 @@ mod tests {
             note(index, seen)
         });
         assert!(seen.into_iter().eq(0..30));
-        assert_eq!(
-            results
-                .iter()
-                .filter(|result| **result == Err(usize::MAX))
-                .count(),
-            1
-        );
+        assert_eq!(results.iter().filter(|result| **result == Err(usize::MAX)).count(), 1);
     }
 }

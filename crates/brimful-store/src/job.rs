@@ -58,11 +58,7 @@ impl Job {
 
     /// Fails once [`Job::cancel`] was called.
     pub fn check(&self) -> Result<()> {
-        if self.cancelled.load(Ordering::Relaxed) {
-            Err(Error::Interrupted)
-        } else {
-            Ok(())
-        }
+        if self.cancelled.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(()) }
     }
 
     /// Begins a phase of `total` units (0: unknown).

@@ -3,8 +3,8 @@
 //! - [`device`]: raw files and folders behind two small traits; [`fault`] is their second
 //!   implementation, for crash and failure tests.
 //! - [`external`]: files that are not ours: inputs and outputs.
-//! - [`file`]: what everybody else uses: exact reads and writes with typed errors and byte counters.
-//! - [`sealed`]: immutable, checksummed files made of blocks; [`array`]: fixed-size records in one.
+//! - [`mod@file`]: what everybody else uses: exact reads and writes with typed errors and byte counters.
+//! - [`sealed`]: immutable, checksummed files made of blocks; [`mod@array`]: fixed-size records in one.
 //! - [`scratch`]: windowed working memory that may live on disk; no crash promise.
 //! - [`read_ahead`]: batched, prefetched block reads.
 //! - [`sorter`]: the external sorter.
@@ -33,7 +33,7 @@ pub mod sorter;
 pub use budget::{Budget, Reservation};
 pub use device::{Device, DiskFolder, Folder};
 pub use error::{Error, ErrorKind, Result};
-pub use file::StoreFile;
+pub use file::{StoreFile, Traffic};
 pub use job::Job;
 pub use resources::Resources;
 

@@ -25,11 +25,7 @@ pub fn read(folder: &dyn Folder, traffic: &Arc<Traffic>) -> Result<(u64, Vec<u8>
     let payload = read_one(folder, &manifest_name(number), Kind::Manifest, traffic)?;
     if crate::checksum(payload.bytes()) != sum {
         let what = "the manifest is not the one that `current` names";
-        return Err(Error::corrupt(
-            folder.path().join(manifest_name(number)),
-            64,
-            what,
-        ));
+        return Err(Error::corrupt(folder.path().join(manifest_name(number)), 64, what));
     }
     Ok((number, payload.bytes().to_vec()))
 }
@@ -38,19 +34,10 @@ pub fn read(folder: &dyn Folder, traffic: &Arc<Traffic>) -> Result<(u64, Vec<u8>
 fn read_pointer(folder: &dyn Folder, traffic: &Arc<Traffic>) -> Result<(u64, u64)> {
     let pointer = read_one(folder, CURRENT, Kind::Current, traffic)?;
     let Ok(fields) = <[u8; 16]>::try_from(pointer.bytes()) else {
-        return Err(Error::corrupt(
-            folder.path().join(CURRENT),
-            64,
-            "the pointer is not 16 bytes long",
-        ));
+        return Err(Error::corrupt(folder.path().join(CURRENT), 64, "the pointer is not 16 bytes long"));
     };
     let (number, sum) = fields.split_at(8);
-    let field = |bytes: &[u8]| {
-        bytes
-            .iter()
-            .rev()
-            .fold(0, |value, &b| value << 8 | u64::from(b))
-    };
+    let field = |bytes: &[u8]| bytes.iter().rev().fold(0, |value, &b| value << 8 | u64::from(b));
     Ok((field(number), field(sum)))
 }
 
@@ -72,17 +59,10 @@ fn read_one(folder: &dyn Folder, name: &str, kind: Kind, traffic: &Arc<Traffic>)
 ///
 /// # Errors
 /// [`Error::Exists`] if `number` is current: replacing it would leave nothing valid for a while.
-pub fn publish(
-    folder: &dyn Folder,
-    number: u64,
-    payload: &[u8],
-    traffic: &Arc<Traffic>,
-) -> Result<()> {
+pub fn publish(folder: &dyn Folder, number: u64, payload: &[u8], traffic: &Arc<Traffic>) -> Result<()> {
     let name = manifest_name(number);
     if matches!(read_pointer(folder, traffic), Ok((current, _)) if current == number) {
-        return Err(Error::Exists {
-            path: folder.path().join(name),
-        });
+        return Err(Error::Exists { path: folder.path().join(name) });
     }
     write_one(folder, &name, Kind::Manifest, payload, traffic)?;
     let mut pointer = [0; 16];
@@ -91,9 +71,7 @@ pub fn publish(
     write_one(folder, CURRENT_NEW, Kind::Current, &pointer, traffic)?;
     // The manifest's own name must be durable before anything can point at it.
     sync(folder)?;
-    folder
-        .rename(CURRENT_NEW, CURRENT)
-        .map_err(|e| Error::io(folder.path().join(CURRENT), "replace", e))?;
+    folder.rename(CURRENT_NEW, CURRENT).map_err(|e| Error::io(folder.path().join(CURRENT), "replace", e))?;
     sync(folder)
 }
 
@@ -106,11 +84,7 @@ fn write_one(
 ) -> Result<()> {
     match folder.remove(name) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-            return Err(Error::io(
-                folder.path().join(name),
-                "remove the unfinished",
-                e,
-            ));
+            return Err(Error::io(folder.path().join(name), "remove the unfinished", e));
         }
         _ => {}
     }
@@ -120,25 +94,17 @@ fn write_one(
 }
 
 fn sync(folder: &dyn Folder) -> Result<()> {
-    folder
-        .sync()
-        .map_err(|e| Error::io(folder.path(), "sync", e))
+    folder.sync().map_err(|e| Error::io(folder.path(), "sync", e))
 }
 
 /// Removes the manifests older than `number`; called once `number` is durable.
 pub fn sweep(folder: &dyn Folder, number: u64) -> Result<()> {
-    let names = folder
-        .list()
-        .map_err(|e| Error::io(folder.path(), "list", e))?;
+    let names = folder.list().map_err(|e| Error::io(folder.path(), "list", e))?;
     for name in names {
-        let old = name
-            .strip_prefix("manifest-")
-            .and_then(|n| n.parse::<u64>().ok())
-            .is_some_and(|n| n < number);
+        let old =
+            name.strip_prefix("manifest-").and_then(|n| n.parse::<u64>().ok()).is_some_and(|n| n < number);
         if old {
-            folder
-                .remove(&name)
-                .map_err(|e| Error::io(folder.path().join(&name), "remove", e))?;
+            folder.remove(&name).map_err(|e| Error::io(folder.path().join(&name), "remove", e))?;
         }
     }
     Ok(())

@@ -14,16 +14,14 @@ pub fn auto_budget_bytes() -> u64 {
 /// Every ancestor counts: the smallest limit on the way to the root is the one that kills.
 pub fn cgroup_limit_bytes() -> Option<u64> {
     let membership = fs::read_to_string("/proc/self/cgroup").ok()?;
-    smallest_limit(&membership, Path::new("/sys/fs/cgroup"))
-        .filter(|&limit| limit < physical_bytes())
+    smallest_limit(&membership, Path::new("/sys/fs/cgroup")).filter(|&limit| limit < physical_bytes())
 }
 
 fn smallest_limit(membership: &str, root: &Path) -> Option<u64> {
     let mut smallest: Option<u64> = None;
     for line in membership.lines() {
         let mut parts = line.splitn(3, ':');
-        let (Some(_), Some(controllers), Some(path)) = (parts.next(), parts.next(), parts.next())
-        else {
+        let (Some(_), Some(controllers), Some(path)) = (parts.next(), parts.next(), parts.next()) else {
             continue;
         };
         let (base, file) = if controllers.is_empty() {
@@ -62,12 +60,7 @@ fn meminfo(key: &str) -> Option<u64> {
 
 fn kib_line(text: &str, key: &str) -> Option<u64> {
     let line = text.lines().find(|line| line.starts_with(key))?;
-    let kib: u64 = line[key.len()..]
-        .trim()
-        .trim_end_matches("kB")
-        .trim()
-        .parse()
-        .ok()?;
+    let kib: u64 = line[key.len()..].trim().trim_end_matches("kB").trim().parse().ok()?;
     kib.checked_mul(1024)
 }
 
@@ -108,17 +101,10 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let v1 = root.path().join("memory/a/b");
         fs::create_dir_all(&v1).unwrap();
-        fs::write(
-            root.path().join("memory/memory.limit_in_bytes"),
-            "9223372036854771712\n",
-        )
-        .unwrap();
+        fs::write(root.path().join("memory/memory.limit_in_bytes"), "9223372036854771712\n").unwrap();
         fs::write(root.path().join("memory/a/memory.limit_in_bytes"), "1000\n").unwrap();
         fs::write(v1.join("memory.limit_in_bytes"), "5000\n").unwrap();
-        assert_eq!(
-            smallest_limit("4:memory:/a/b\n3:cpu,cpuacct:/a\n", root.path()),
-            Some(1000)
-        );
+        assert_eq!(smallest_limit("4:memory:/a/b\n3:cpu,cpuacct:/a\n", root.path()), Some(1000));
 
         let v2 = root.path().join("slice");
         fs::create_dir_all(&v2).unwrap();

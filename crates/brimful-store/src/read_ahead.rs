@@ -41,10 +41,7 @@ impl ReadPool {
     pub fn new(threads: usize) -> Result<Self> {
         let threads = threads.max(1);
         let shared = Arc::new(Shared::default());
-        let mut pool = Self {
-            shared,
-            threads: Vec::with_capacity(threads),
-        };
+        let mut pool = Self { shared, threads: Vec::with_capacity(threads) };
         for _ in 0..threads {
             let shared = Arc::clone(&pool.shared);
             let thread = std::thread::Builder::new()
@@ -61,22 +58,14 @@ impl ReadPool {
 fn serve(shared: &Shared) {
     loop {
         let mut queue = shared.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        let Task {
-            file,
-            block,
-            mut buffer,
-            reply,
-        } = loop {
+        let Task { file, block, mut buffer, reply } = loop {
             if let Some(task) = queue.tasks.pop_front() {
                 break task;
             }
             if queue.closed {
                 return;
             }
-            queue = shared
-                .wake
-                .wait(queue)
-                .unwrap_or_else(PoisonError::into_inner);
+            queue = shared.wake.wait(queue).unwrap_or_else(PoisonError::into_inner);
         };
         drop(queue);
         let result = file.read_block(block, &mut buffer);
@@ -87,11 +76,7 @@ fn serve(shared: &Shared) {
 
 impl Drop for ReadPool {
     fn drop(&mut self) {
-        self.shared
-            .queue
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .closed = true;
+        self.shared.queue.lock().unwrap_or_else(PoisonError::into_inner).closed = true;
         self.shared.wake.notify_all();
         for thread in self.threads.drain(..) {
             // A reader cannot panic but by a bug of ours, and then its consumer has failed already.
@@ -109,10 +94,7 @@ pub struct ReadAhead<'p> {
 impl<'p> ReadAhead<'p> {
     /// A consumer with nothing in flight.
     pub fn new(pool: &'p ReadPool) -> Self {
-        Self {
-            pool,
-            pending: VecDeque::new(),
-        }
+        Self { pool, pending: VecDeque::new() }
     }
 
     /// Reads asked for and not yet taken.
@@ -128,19 +110,8 @@ impl<'p> ReadAhead<'p> {
         // Here and not on the reading thread, whose end would let later reads wait for ever.
         assert!(block < file.entries().len(), "the file has the block");
         let (reply, receiver) = sync_channel(1);
-        let task = Task {
-            file: Arc::clone(file),
-            block,
-            buffer,
-            reply,
-        };
-        self.pool
-            .shared
-            .queue
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .tasks
-            .push_back(task);
+        let task = Task { file: Arc::clone(file), block, buffer, reply };
+        self.pool.shared.queue.lock().unwrap_or_else(PoisonError::into_inner).tasks.push_back(task);
         self.pool.shared.wake.notify_one();
         self.pending.push_back(receiver);
     }
@@ -151,10 +122,7 @@ impl<'p> ReadAhead<'p> {
     /// If nothing is in flight.
     pub fn take(&mut self) -> Result<Buffer> {
         assert!(!self.pending.is_empty(), "a read was asked for");
-        let answer = self
-            .pending
-            .pop_front()
-            .and_then(|receiver| receiver.recv().ok());
+        let answer = self.pending.pop_front().and_then(|receiver| receiver.recv().ok());
         let Some((buffer, result)) = answer else {
             let error = std::io::Error::other("the reading thread ended");
             return Err(Error::io("(threads)", "wait for a reader among the", error));

@@ -22,8 +22,7 @@ pub struct Resources {
 impl Resources {
     /// Resources with `threads` compute threads; `None`: one per core.
     pub fn new(budget: Arc<Budget>, job: Arc<Job>, threads: Option<usize>) -> Result<Self> {
-        let threads =
-            threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+        let threads = threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
         let pool = ThreadPoolBuilder::new()
             .num_threads(threads.max(1))
             .thread_name(|index| format!("brimful-{index}"))

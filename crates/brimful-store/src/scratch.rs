@@ -29,21 +29,13 @@ enum Home<T> {
 impl<T: Pod + Send> ScratchArray<T> {
     /// A zeroed array in memory.
     pub fn resident(len: usize, window: usize) -> Self {
-        Self {
-            home: Home::Resident(bytemuck::zeroed_vec(len)),
-            len,
-            window,
-        }
+        Self { home: Home::Resident(bytemuck::zeroed_vec(len)), len, window }
     }
 
     /// An array in a nameless file of `folder`. Every window must be written before it is read.
     pub fn paged(len: usize, window: usize, folder: &dyn Folder, job: &Job) -> Result<Self> {
         let file = StoreFile::scratch(folder, job.traffic())?;
-        Ok(Self {
-            home: Home::Paged(file),
-            len,
-            window,
-        })
+        Ok(Self { home: Home::Paged(file), len, window })
     }
 
     /// Records in the array.
@@ -69,11 +61,7 @@ impl<T: Pod + Send> ScratchArray<T> {
             }
             Home::Paged(file) => WindowsKind::Paged(file),
         };
-        Windows {
-            kind,
-            len: self.len,
-            window: self.window,
-        }
+        Windows { kind, len: self.len, window: self.window }
     }
 
     /// Copies the records from `start` on into `out`.
@@ -88,10 +76,7 @@ impl<T: Pod + Send> ScratchArray<T> {
             }
             Home::Paged(file) => {
                 assert!(start + out.len() <= self.len, "range within the array");
-                file.read_exact_at(
-                    bytemuck::cast_slice_mut(out),
-                    (start * size_of::<T>()) as u64,
-                )
+                file.read_exact_at(bytemuck::cast_slice_mut(out), (start * size_of::<T>()) as u64)
             }
         }
     }
@@ -132,12 +117,7 @@ impl<T: Pod + Send> Windows<'_, T> {
     }
 
     /// Lets `f` change window `index`; `buffer` serves where the window is on disk.
-    pub fn update<R>(
-        &self,
-        index: usize,
-        buffer: &mut Vec<T>,
-        f: impl FnOnce(&mut [T]) -> R,
-    ) -> Result<R> {
+    pub fn update<R>(&self, index: usize, buffer: &mut Vec<T>, f: impl FnOnce(&mut [T]) -> R) -> Result<R> {
         self.with(index, buffer, true, f)
     }
 
@@ -160,9 +140,7 @@ impl<T: Pod + Send> Windows<'_, T> {
     ) -> Result<R> {
         match &self.kind {
             WindowsKind::Resident(windows) => {
-                let mut window = windows[index]
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner);
+                let mut window = windows[index].lock().unwrap_or_else(PoisonError::into_inner);
                 Ok(f(&mut window))
             }
             WindowsKind::Paged(file) => {

@@ -22,9 +22,7 @@ const ENTRY_BYTES: usize = 24;
 const MAX_BLOCK_BYTES: u64 = 1 << 30;
 
 #[cfg(target_endian = "big")]
-compile_error!(
-    "brimful's files are little-endian and read in place; big-endian machines are not supported"
-);
+compile_error!("brimful's files are little-endian and read in place; big-endian machines are not supported");
 
 /// What a sealed file holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,8 +66,7 @@ impl Buffer {
     pub fn resize(&mut self, len: usize) {
         let words = len.div_ceil(8);
         // Exactly: growth by doubling could hold twice the largest block.
-        self.words
-            .reserve_exact(words.saturating_sub(self.words.len()));
+        self.words.reserve_exact(words.saturating_sub(self.words.len()));
         self.words.resize(words, 0);
         self.len = len;
     }
@@ -119,51 +116,30 @@ impl Header {
 
 impl RawHeader {
     fn u32(&self, at: usize) -> u32 {
-        self.0
-            .get(at..at + 4)
-            .and_then(|b| b.try_into().ok())
-            .map_or(0, u32::from_le_bytes)
+        self.0.get(at..at + 4).and_then(|b| b.try_into().ok()).map_or(0, u32::from_le_bytes)
     }
 
     fn u64(&self, at: usize) -> u64 {
-        self.0
-            .get(at..at + 8)
-            .and_then(|b| b.try_into().ok())
-            .map_or(0, u64::from_le_bytes)
+        self.0.get(at..at + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes)
     }
 
     fn validate(&self, path: &Path, kind: Kind) -> Result<Header> {
         if self.0[0..8] != MAGIC {
-            return Err(Error::corrupt(
-                path,
-                0,
-                "this is not a brimful file: its first 8 bytes are wrong",
-            ));
+            return Err(Error::corrupt(path, 0, "this is not a brimful file: its first 8 bytes are wrong"));
         }
         // The version comes before the checksum: a newer version may lay out its header differently.
         if self.u32(8) > VERSION {
-            return Err(Error::Version {
-                path: path.into(),
-                found: self.u32(8),
-                supported: VERSION,
-            });
+            return Err(Error::Version { path: path.into(), found: self.u32(8), supported: VERSION });
         }
         if self.u64(56) != crate::checksum(&self.0[..56]) {
             return Err(Error::corrupt(path, 0, "the header fails its checksum"));
         }
         if self.u32(8) != VERSION {
-            return Err(Error::corrupt(
-                path,
-                8,
-                format!("there is no format version {}", self.u32(8)),
-            ));
+            return Err(Error::corrupt(path, 8, format!("there is no format version {}", self.u32(8))));
         }
         if self.u32(12) != kind as u32 {
-            let what = format!(
-                "expected a file of kind {} ({kind:?}), found kind {}",
-                kind as u32,
-                self.u32(12)
-            );
+            let what =
+                format!("expected a file of kind {} ({kind:?}), found kind {}", kind as u32, self.u32(12));
             return Err(Error::corrupt(path, 12, what));
         }
         Ok(Header {
@@ -207,14 +183,7 @@ impl SealedWriter {
         traffic: &Arc<Traffic>,
     ) -> Result<Self> {
         let file = StoreFile::create(folder, name, traffic)?;
-        Ok(Self {
-            file,
-            kind,
-            meta_bytes,
-            table: Vec::new(),
-            blocks: 0,
-            end: HEADER_BYTES as u64,
-        })
+        Ok(Self { file, kind, meta_bytes, table: Vec::new(), blocks: 0, end: HEADER_BYTES as u64 })
     }
 
     /// Appends a block.
@@ -223,21 +192,13 @@ impl SealedWriter {
     /// If `meta` does not have the length given to [`SealedWriter::create`], or the block is larger
     /// than 1 GiB, which no reader accepts.
     pub fn append(&mut self, block: &[u8], meta: &[u8]) -> Result<()> {
-        assert_eq!(
-            meta.len(),
-            self.meta_bytes,
-            "block metadata has one fixed size"
-        );
-        assert!(
-            block.len() as u64 <= MAX_BLOCK_BYTES,
-            "a block is within the format's limit"
-        );
+        assert_eq!(meta.len(), self.meta_bytes, "block metadata has one fixed size");
+        assert!(block.len() as u64 <= MAX_BLOCK_BYTES, "a block is within the format's limit");
         self.file.write_all_at(block, self.end)?;
         let len = block.len() as u64;
         self.table.extend_from_slice(&self.end.to_le_bytes());
         self.table.extend_from_slice(&len.to_le_bytes());
-        self.table
-            .extend_from_slice(&crate::checksum(block).to_le_bytes());
+        self.table.extend_from_slice(&crate::checksum(block).to_le_bytes());
         self.table.extend_from_slice(meta);
         self.blocks += 1;
         self.end += len;
@@ -246,8 +207,7 @@ impl SealedWriter {
 
     fn pad(&mut self) -> Result<()> {
         let padding = self.end.next_multiple_of(8) - self.end;
-        self.file
-            .write_all_at(&[0; 8][..padding as usize], self.end)?;
+        self.file.write_all_at(&[0; 8][..padding as usize], self.end)?;
         self.end += padding;
         Ok(())
     }
@@ -293,35 +253,19 @@ impl SealedFile {
         let mut raw = RawHeader([0; HEADER_BYTES]);
         let length = file.len()?;
         if length < HEADER_BYTES as u64 {
-            return Err(Error::corrupt(
-                file.path(),
-                length,
-                "the file is shorter than its header",
-            ));
+            return Err(Error::corrupt(file.path(), length, "the file is shorter than its header"));
         }
         file.read_exact_at(&mut raw.0, 0)?;
         let header = raw.validate(file.path(), kind)?;
         let table = Self::read_table(&file, &header, length, meta_bytes)?;
         let (entries, meta) = Self::parse_table(&file, &header, &table, meta_bytes)?;
-        Ok(Self {
-            file,
-            entries,
-            meta,
-            meta_bytes,
-        })
+        Ok(Self { file, entries, meta, meta_bytes })
     }
 
-    fn read_table(
-        file: &StoreFile,
-        header: &Header,
-        length: u64,
-        meta_bytes: usize,
-    ) -> Result<Vec<u8>> {
+    fn read_table(file: &StoreFile, header: &Header, length: u64, meta_bytes: usize) -> Result<Vec<u8>> {
         if header.meta_bytes as usize != meta_bytes {
-            let what = format!(
-                "expected {meta_bytes} bytes of metadata per block, found {}",
-                header.meta_bytes
-            );
+            let what =
+                format!("expected {meta_bytes} bytes of metadata per block, found {}", header.meta_bytes);
             return Err(Error::corrupt(file.path(), 40, what));
         }
         let table_bytes = header.blocks.checked_mul((ENTRY_BYTES + meta_bytes) as u64);
@@ -354,38 +298,18 @@ impl SealedFile {
         let mut meta = Vec::with_capacity(header.blocks as usize * meta_bytes);
         let mut expected = HEADER_BYTES as u64;
         for row in table.chunks_exact(ENTRY_BYTES + meta_bytes) {
-            let field = |at: usize| {
-                row[at..at + 8]
-                    .iter()
-                    .rev()
-                    .fold(0, |sum, &b| sum << 8 | u64::from(b))
-            };
-            let entry = BlockEntry {
-                offset: field(0),
-                len: field(8),
-                checksum: field(16),
-            };
+            let field = |at: usize| row[at..at + 8].iter().rev().fold(0, |sum, &b| sum << 8 | u64::from(b));
+            let entry = BlockEntry { offset: field(0), len: field(8), checksum: field(16) };
             // The second bound also keeps the sum below from overflowing.
-            if entry.offset != expected
-                || expected > header.table_offset
-                || entry.len > MAX_BLOCK_BYTES
-            {
-                return Err(Error::corrupt(
-                    file.path(),
-                    entry.offset,
-                    "the blocks do not cover the file",
-                ));
+            if entry.offset != expected || expected > header.table_offset || entry.len > MAX_BLOCK_BYTES {
+                return Err(Error::corrupt(file.path(), entry.offset, "the blocks do not cover the file"));
             }
             expected += entry.len.next_multiple_of(8);
             entries.push(entry);
             meta.extend_from_slice(&row[ENTRY_BYTES..]);
         }
         if expected != header.table_offset {
-            return Err(Error::corrupt(
-                file.path(),
-                expected,
-                "the blocks do not cover the file",
-            ));
+            return Err(Error::corrupt(file.path(), expected, "the blocks do not cover the file"));
         }
         Ok((entries, meta))
     }

@@ -76,10 +76,7 @@ impl<R: Record> Run<R> {
     /// A range of positions known to hold nothing but `value`: between its first and last sample.
     fn repeats(&self, value: R, stride: usize) -> (usize, usize) {
         let first = self.samples.partition_point(|s| *s < value);
-        let last = self
-            .samples
-            .partition_point(|s| *s <= value)
-            .saturating_sub(1);
+        let last = self.samples.partition_point(|s| *s <= value).saturating_sub(1);
         (first * stride, first.max(last) * stride)
     }
 }
@@ -120,11 +117,7 @@ impl<'j, R: Record> Sorter<'j, R> {
 
     /// A writer for one worker.
     pub fn writer(&self) -> SortWriter<'_, 'j, R> {
-        SortWriter {
-            sorter: self,
-            records: Vec::new(),
-            room: Vec::new(),
-        }
+        SortWriter { sorter: self, records: Vec::new(), room: Vec::new() }
     }
 
     fn runs(&self) -> MutexGuard<'_, Vec<Run<R>>> {
@@ -136,8 +129,7 @@ impl<'j, R: Record> Sorter<'j, R> {
         let offset = self.end.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         for (index, part) in bytes.chunks(4 << 20).enumerate() {
             self.job.check()?;
-            self.file
-                .write_all_at(part, offset + (index as u64) * (4 << 20))?;
+            self.file.write_all_at(part, offset + (index as u64) * (4 << 20))?;
         }
         Ok(offset)
     }
@@ -170,24 +162,17 @@ impl<'j, R: Record> Sorter<'j, R> {
     fn merge_some_runs(&mut self, pool: &ThreadPool) -> Result<()> {
         let group: Vec<Run<R>> = self.runs().drain(..MAX_RUNS).collect();
         let len: usize = group.iter().map(Run::len).sum();
-        let offset = self
-            .end
-            .fetch_add((len * size_of::<R>()) as u64, Ordering::Relaxed);
+        let offset = self.end.fetch_add((len * size_of::<R>()) as u64, Ordering::Relaxed);
         let (mut written, mut samples) = (0_usize, Vec::new());
         self.merge_runs(&group, pool, |batch| {
             let first = written.next_multiple_of(self.stride) - written;
             samples.extend(batch.iter().skip(first).step_by(self.stride));
-            self.file.write_all_at(
-                bytemuck::cast_slice(batch),
-                offset + (written * size_of::<R>()) as u64,
-            )?;
+            self.file
+                .write_all_at(bytemuck::cast_slice(batch), offset + (written * size_of::<R>()) as u64)?;
             written += batch.len();
             Ok::<(), Error>(())
         })?;
-        self.runs().push(Run {
-            home: Home::File { offset, len },
-            samples,
-        });
+        self.runs().push(Run { home: Home::File { offset, len }, samples });
         Ok(())
     }
 
@@ -228,10 +213,7 @@ impl<'j, R: Record> Sorter<'j, R> {
 
     /// Splitters between pieces: piece i holds the records in [cuts[i-1], cuts[i]).
     fn cut(&self, runs: &[Run<R>]) -> Vec<R> {
-        let mut samples: Vec<R> = runs
-            .iter()
-            .flat_map(|run| run.samples.iter().copied())
-            .collect();
+        let mut samples: Vec<R> = runs.iter().flat_map(|run| run.samples.iter().copied()).collect();
         samples.sort_unstable();
         // In flight: one piece a worker, and its room for sorting, within the writers' room.
         let target = (self.buffer_len / 2).min(MAX_PIECE);
@@ -276,11 +258,7 @@ impl<'j, R: Record> Sorter<'j, R> {
         let parts = runs.iter().map(|run| {
             let (from, to) = run.bracket(low, high, self.stride);
             let (skip, resume) = low.map_or((from, from), |low| run.repeats(low, self.stride));
-            if skip < resume {
-                (from..skip, resume..to)
-            } else {
-                (from..to, to..to)
-            }
+            if skip < resume { (from..skip, resume..to) } else { (from..to, to..to) }
         });
         let parts: Vec<_> = parts.collect();
         piece.reserve_exact(parts.iter().map(|(a, b)| a.len() + b.len()).sum());
@@ -294,8 +272,7 @@ impl<'j, R: Record> Sorter<'j, R> {
                         let at = piece.len();
                         piece.resize(at + part.len(), R::zeroed());
                         let bytes = bytemuck::cast_slice_mut(&mut piece[at..]);
-                        self.file
-                            .read_exact_at(bytes, offset + (part.start * size_of::<R>()) as u64)?;
+                        self.file.read_exact_at(bytes, offset + (part.start * size_of::<R>()) as u64)?;
                     }
                 }
             }
@@ -332,21 +309,14 @@ impl<R: Record> SortWriter<'_, '_, R> {
     fn make_room(&mut self) -> Result<()> {
         let full = self.sorter.buffer_len;
         if self.records.len() < full {
-            let more = self
-                .records
-                .len()
-                .max(MIN_BUFFER)
-                .min(full - self.records.len());
+            let more = self.records.len().max(MIN_BUFFER).min(full - self.records.len());
             self.records.reserve_exact(more);
             return Ok(());
         }
         self.sorter.job.check()?;
         sort(&mut self.records, &mut self.room);
         let offset = self.sorter.append(&self.records)?;
-        let home = Home::File {
-            offset,
-            len: self.records.len(),
-        };
+        let home = Home::File { offset, len: self.records.len() };
         let samples = samples_of(&self.records, self.sorter.stride);
         self.sorter.runs().push(Run { home, samples });
         self.records.clear();
@@ -361,10 +331,7 @@ impl<R: Record> SortWriter<'_, '_, R> {
         sort(&mut self.records, &mut self.room);
         let records = std::mem::take(&mut self.records);
         let samples = samples_of(&records, self.sorter.stride);
-        self.sorter.runs().push(Run {
-            home: Home::Memory(records),
-            samples,
-        });
+        self.sorter.runs().push(Run { home: Home::Memory(records), samples });
         Ok(())
     }
 }
@@ -421,11 +388,8 @@ fn sort_part<R: Record>(source: &mut [R], target: &mut [R], bits: u32) {
     while shift < bits {
         let width = LOW_BITS.min(bits - shift);
         if varying >> shift & ((1 << width) - 1) != 0 {
-            let (from, to) = if in_source {
-                (&mut *source, &mut *target)
-            } else {
-                (&mut *target, &mut *source)
-            };
+            let (from, to) =
+                if in_source { (&mut *source, &mut *target) } else { (&mut *target, &mut *source) };
             scatter(from, to, shift, width);
             in_source = !in_source;
         }
@@ -477,10 +441,7 @@ mod tests {
     fn sorted_through_disk(values: &[u64], workers: usize, bytes: u64) -> Vec<u64> {
         let folder = tempfile::tempdir().unwrap();
         let job = Job::new();
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(workers)
-            .build()
-            .unwrap();
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(workers).build().unwrap();
         let sorter = Sorter::new(&DiskFolder::new(folder.path()), bytes, workers, &job).unwrap();
         pool.broadcast(|worker| {
             let mut writer = sorter.writer();
@@ -502,13 +463,8 @@ mod tests {
     #[test]
     fn the_stream_is_sorted_at_any_worker_count_and_budget() {
         type Shape = fn(u64) -> u64;
-        let shapes: [Shape; 5] = [
-            mix,
-            |i| mix(i) >> 40,
-            |i| mix(i) % 3,
-            |_| 7,
-            |i| mix(i) & 0xFFFF_0000_0000_00FF,
-        ];
+        let shapes: [Shape; 5] =
+            [mix, |i| mix(i) >> 40, |i| mix(i) % 3, |_| 7, |i| mix(i) & 0xFFFF_0000_0000_00FF];
         for shape in shapes {
             // More than MAX_RUNS runs at the smallest buffer, so that runs are merged twice.
             let values: Vec<u64> = (0..700_000).map(shape).collect();
@@ -527,10 +483,7 @@ mod tests {
     fn an_error_in_the_consumer_stops_the_merge_and_comes_back() {
         let folder = tempfile::tempdir().unwrap();
         let job = Job::new();
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(3)
-            .build()
-            .unwrap();
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
         let sorter = Sorter::<u64>::new(&DiskFolder::new(folder.path()), 1, 1, &job).unwrap();
         let mut writer = sorter.writer();
         (0..100_000).for_each(|i| writer.push(mix(i)).unwrap());
@@ -538,11 +491,7 @@ mod tests {
         let mut calls = 0;
         let result = sorter.merge(&pool, |_| {
             calls += 1;
-            if calls == 3 {
-                Err(Error::corrupt("here", 0, "on purpose"))
-            } else {
-                Ok(())
-            }
+            if calls == 3 { Err(Error::corrupt("here", 0, "on purpose")) } else { Ok(()) }
         });
         assert!(matches!(result, Err(Error::Corrupt { .. })));
         assert_eq!(calls, 3);
@@ -552,18 +501,12 @@ mod tests {
     fn cancelling_ends_the_merge() {
         let folder = tempfile::tempdir().unwrap();
         let job = Job::new();
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(2)
-            .build()
-            .unwrap();
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
         let sorter = Sorter::<u64>::new(&DiskFolder::new(folder.path()), 1, 1, &job).unwrap();
         let mut writer = sorter.writer();
         writer.push(1).unwrap();
         writer.finish().unwrap();
         job.cancel();
-        assert!(matches!(
-            sorter.merge(&pool, |_| Ok(())),
-            Err(Error::Interrupted)
-        ));
+        assert!(matches!(sorter.merge(&pool, |_| Ok(())), Err(Error::Interrupted)));
     }
 }

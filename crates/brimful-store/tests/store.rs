@@ -68,16 +68,8 @@ fn replace(folder: &dyn Folder, name: &str, bytes: &[u8]) {
 #[track_caller]
 fn assert_io<T>(result: Result<T, Error>, name: &str, operation: &str, kind: ErrorKind) {
     match result {
-        Err(Error::Io {
-            path,
-            operation: found,
-            source,
-        }) => {
-            assert!(
-                path.ends_with(Path::new(name)),
-                "{} is not {name}",
-                path.display()
-            );
+        Err(Error::Io { path, operation: found, source }) => {
+            assert!(path.ends_with(Path::new(name)), "{} is not {name}", path.display());
             assert_eq!((found, source.kind()), (operation, kind));
         }
         Err(error) => panic!("expected an Io error, found {error:?}"),

@@ -12,9 +12,8 @@ use crate::{assert_io, noise};
 
 fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap();
-    let mut names: Vec<String> = entries
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
     names
 }
@@ -26,26 +25,14 @@ fn inputs_are_read_and_counted_or_refused_by_name() {
     let path = folder.path().join("a");
     let refused = |path: &Path| open_input(path, &job).map(drop);
     assert_io(refused(&path), "a", "open", ErrorKind::NotFound);
-    assert_io(
-        refused(folder.path()),
-        folder.path().to_str().unwrap(),
-        "read",
-        ErrorKind::IsADirectory,
-    );
+    assert_io(refused(folder.path()), folder.path().to_str().unwrap(), "read", ErrorKind::IsADirectory);
     fs::write(&path, noise(300_000, 1)).unwrap();
     let mut bytes = Vec::new();
-    open_input(&path, &job)
-        .unwrap()
-        .read_to_end(&mut bytes)
-        .unwrap();
+    open_input(&path, &job).unwrap().read_to_end(&mut bytes).unwrap();
     assert_eq!(bytes, noise(300_000, 1));
     assert_eq!(job.progress().done, 300_000);
     assert_eq!(
-        (
-            input_len(&path),
-            input_len(folder.path()),
-            input_len(Path::new("-"))
-        ),
+        (input_len(&path), input_len(folder.path()), input_len(Path::new("-"))),
         (Some(300_000), None, None)
     );
 }
@@ -58,32 +45,19 @@ fn an_output_appears_when_finished_and_never_half() {
     output.write(&noise(600_000, 1)).unwrap();
     assert!(!path.exists());
     drop(output);
-    assert_eq!(
-        names(folder.path()),
-        [""; 0],
-        "a dropped output leaves nothing"
-    );
+    assert_eq!(names(folder.path()), [""; 0], "a dropped output leaves nothing");
 
     let mut output = OutputFile::create(&path, false).unwrap();
     output.write(&noise(600_000, 2)).unwrap();
     output.write(b"end").unwrap();
     output.finish().unwrap();
     assert_eq!(names(folder.path()), ["out"]);
-    assert_eq!(
-        fs::read(&path).unwrap(),
-        [&noise(600_000, 2)[..], b"end"].concat()
-    );
+    assert_eq!(fs::read(&path).unwrap(), [&noise(600_000, 2)[..], b"end"].concat());
 
-    assert!(
-        matches!(OutputFile::create(&path, false), Err(Error::Exists { path: found }) if found == path)
-    );
+    assert!(matches!(OutputFile::create(&path, false), Err(Error::Exists { path: found }) if found == path));
     let mut output = OutputFile::create(&path, true).unwrap();
     output.write(b"new").unwrap();
-    assert_eq!(
-        fs::read(&path).unwrap().len(),
-        600_003,
-        "the old one stays until then"
-    );
+    assert_eq!(fs::read(&path).unwrap().len(), 600_003, "the old one stays until then");
     output.finish().unwrap();
     assert_eq!(fs::read(&path).unwrap(), b"new");
     let nowhere = OutputFile::create(&folder.path().join("no/out"), false);
@@ -105,10 +79,7 @@ fn a_folder_appears_when_published_and_never_half() {
     partial.publish().unwrap();
     assert_eq!(names(parent.path()), ["graph"]);
     assert_eq!(names(&path), ["part"]);
-    assert!(matches!(
-        PartialFolder::create(&path),
-        Err(Error::Exists { .. })
-    ));
+    assert!(matches!(PartialFolder::create(&path), Err(Error::Exists { .. })));
 }
 
 #[test]
@@ -123,23 +94,13 @@ fn what_a_killed_process_left_is_swept_and_what_is_in_use_is_not() {
     let in_use = parent.path().join(".graph.partial-000");
     fs::create_dir(&in_use).unwrap();
     let held = FolderLock::take(&in_use).unwrap();
-    assert_io(
-        FolderLock::take(&in_use),
-        ".graph.partial-000",
-        "change",
-        ErrorKind::WouldBlock,
-    );
+    assert_io(FolderLock::take(&in_use), ".graph.partial-000", "change", ErrorKind::WouldBlock);
     fs::create_dir(parent.path().join(".other.partial-0")).unwrap();
     fs::write(parent.path().join(".graph.partial-file"), b"an output").unwrap();
 
     let partial = PartialFolder::create(&parent.path().join("graph")).unwrap();
     let ours = format!(".graph.partial-{}", std::process::id());
-    let mut expected = [
-        ".graph.partial-000",
-        ".graph.partial-file",
-        ".other.partial-0",
-        &ours,
-    ];
+    let mut expected = [".graph.partial-000", ".graph.partial-file", ".other.partial-0", &ours];
     expected.sort_unstable();
     assert_eq!(names(parent.path()), expected);
     drop((partial, held));

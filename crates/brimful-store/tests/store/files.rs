@@ -13,10 +13,11 @@ fn short_and_interrupted_transfers_change_nothing() {
     let plans = [
         FaultPlan::new().at_most(1),
         FaultPlan::new().varying(97, 3),
-        FaultPlan::new()
-            .at_most(100)
-            .fail(Operation::Read, 3, Fault::Interrupted)
-            .fail(Operation::Write, 4, Fault::Interrupted),
+        FaultPlan::new().at_most(100).fail(Operation::Read, 3, Fault::Interrupted).fail(
+            Operation::Write,
+            4,
+            Fault::Interrupted,
+        ),
     ];
     for plan in plans {
         let (folder, traffic) = (FaultFolder::new(), traffic());
@@ -26,10 +27,7 @@ fn short_and_interrupted_transfers_change_nothing() {
         let mut read = vec![0; 1000];
         file.read_exact_at(&mut read, 10).unwrap();
         assert_eq!(read, data);
-        assert_eq!(
-            (traffic.bytes_written(), traffic.bytes_read()),
-            (1000, 1000)
-        );
+        assert_eq!((traffic.bytes_written(), traffic.bytes_read()), (1000, 1000));
         assert!(folder.count(Operation::Read) > 10 && folder.count(Operation::Write) > 10);
         assert_eq!(file.len().unwrap(), 1010);
     }
@@ -54,11 +52,7 @@ fn reading_beyond_the_end_says_where_the_file_ends() {
     let file = StoreFile::create(&folder, "a", &traffic).unwrap();
     file.write_all_at(&[1; 10], 0).unwrap();
     match file.read_exact_at(&mut [0; 8], 4) {
-        Err(Error::Corrupt {
-            path,
-            offset: 10,
-            what,
-        }) => {
+        Err(Error::Corrupt { path, offset: 10, what }) => {
             assert!(path.ends_with("a"));
             assert!(what.contains("2 bytes"), "{what}");
         }
@@ -69,29 +63,20 @@ fn reading_beyond_the_end_says_where_the_file_ends() {
 #[test]
 fn opening_and_creating_fail_by_name() {
     let (folder, traffic) = (FaultFolder::new(), traffic());
-    assert_io(
-        StoreFile::open(&folder, "a", &traffic),
-        "a",
-        "open",
-        ErrorKind::NotFound,
-    );
+    assert_io(StoreFile::open(&folder, "a", &traffic), "a", "open", ErrorKind::NotFound);
     StoreFile::create(&folder, "a", &traffic).unwrap();
     match StoreFile::create(&folder, "a", &traffic) {
         Err(Error::Exists { path }) => assert!(path.ends_with("a")),
         other => panic!("{other:?}"),
     }
     folder.set_plan(
-        FaultPlan::new()
-            .fail(Operation::Create, 1, Fault::Full)
-            .fail(Operation::Create, 2, Fault::Io)
-            .fail(Operation::Open, 1, Fault::Io),
+        FaultPlan::new().fail(Operation::Create, 1, Fault::Full).fail(Operation::Create, 2, Fault::Io).fail(
+            Operation::Open,
+            1,
+            Fault::Io,
+        ),
     );
-    assert_io(
-        StoreFile::create(&folder, "b", &traffic),
-        "b",
-        "create",
-        ErrorKind::StorageFull,
-    );
+    assert_io(StoreFile::create(&folder, "b", &traffic), "b", "create", ErrorKind::StorageFull);
     let in_folder = StoreFile::scratch(&folder, &traffic);
     assert_io(in_folder, "(memory)", "create a scratch file in", eio());
     assert_io(StoreFile::open(&folder, "a", &traffic), "a", "open", eio());
@@ -102,18 +87,9 @@ fn failed_transfers_name_path_and_operation() {
     let (folder, traffic) = (FaultFolder::new(), traffic());
     let file = StoreFile::create(&folder, "a", &traffic).unwrap();
     file.write_all_at(&[1; 10], 0).unwrap();
-    folder.set_plan(
-        FaultPlan::new()
-            .capacity(15)
-            .fail(Operation::Read, 1, Fault::Io),
-    );
+    folder.set_plan(FaultPlan::new().capacity(15).fail(Operation::Read, 1, Fault::Io));
     assert_io(file.read_exact_at(&mut [0; 4], 0), "a", "read", eio());
-    assert_io(
-        file.write_all_at(&[2; 10], 10),
-        "a",
-        "write",
-        ErrorKind::StorageFull,
-    );
+    assert_io(file.write_all_at(&[2; 10], 10), "a", "write", ErrorKind::StorageFull);
     assert_eq!(contents(&folder, "a").len(), 15, "as much as fitted");
     let message = file.write_all_at(&[2; 10], 15).unwrap_err().to_string();
     assert!(message.contains("disk is full"), "{message}");
@@ -130,22 +106,11 @@ fn a_failed_sync_refuses_the_file_until_it_is_reopened() {
     file.write_all_at(&[1; 10], 0).unwrap();
     folder.set_plan(FaultPlan::new().fail(Operation::Sync, 1, Fault::Io));
     assert_io(file.sync(), "a", "sync", eio());
-    let refusals = [
-        file.sync(),
-        file.write_all_at(b"x", 0),
-        file.read_exact_at(&mut [0], 0),
-    ];
+    let refusals = [file.sync(), file.write_all_at(b"x", 0), file.read_exact_at(&mut [0], 0)];
     for refusal in refusals {
-        assert!(
-            matches!(&refusal, Err(Error::Poisoned { path }) if path.ends_with("a")),
-            "{refusal:?}"
-        );
+        assert!(matches!(&refusal, Err(Error::Poisoned { path }) if path.ends_with("a")), "{refusal:?}");
     }
-    assert_eq!(
-        folder.count(Operation::Sync),
-        1,
-        "a second sync, which would succeed, is not tried"
-    );
+    assert_eq!(folder.count(Operation::Sync), 1, "a second sync, which would succeed, is not tried");
     assert_eq!(folder.count(Operation::Write), 0);
     let reopened = StoreFile::open(&folder, "a", &traffic).unwrap();
     reopened.read_exact_at(&mut [0; 10], 0).unwrap();

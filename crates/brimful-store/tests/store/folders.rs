@@ -44,10 +44,7 @@ fn conforms(folder: &dyn Folder) {
     a.advise_written(0, 5, true);
     a.sync().unwrap();
     assert_eq!(contents(folder, "a"), b"\0\0cde");
-    assert!(
-        folder.open("a").unwrap().write_at(b"x", 0).is_err(),
-        "opened for reading"
-    );
+    assert!(folder.open("a").unwrap().write_at(b"x", 0).is_err(), "opened for reading");
 
     replace(folder, "b", b"old");
     let old = folder.open("b").unwrap();
@@ -57,11 +54,7 @@ fn conforms(folder: &dyn Folder) {
     assert_eq!(contents(folder, "b"), b"\0\0cde");
     assert_eq!(old.len().unwrap(), 3, "an open file outlives its name");
     a.write_at(b"!", 5).unwrap();
-    assert_eq!(
-        contents(folder, "b"),
-        b"\0\0cde!",
-        "an open file follows its new name"
-    );
+    assert_eq!(contents(folder, "b"), b"\0\0cde!", "an open file follows its new name");
 
     let (one, two) = (folder.scratch().unwrap(), folder.scratch().unwrap());
     one.write_at(b"1", 0).unwrap();
@@ -87,9 +80,7 @@ fn the_limit_of_open_files_is_refused_and_recovers() {
     let _turn = REAL_FILES.lock().unwrap_or_else(PoisonError::into_inner);
     let disk = tempfile::tempdir().unwrap();
     let folder = DiskFolder::new(disk.path());
-    let mut open: Vec<Box<dyn Device>> = (0..MAX_OPEN_FILES)
-        .map(|_| folder.scratch().unwrap())
-        .collect();
+    let mut open: Vec<Box<dyn Device>> = (0..MAX_OPEN_FILES).map(|_| folder.scratch().unwrap()).collect();
     let refused = folder.create("one more").map(drop).unwrap_err();
     assert!(refused.to_string().contains("32"), "{refused}");
     assert!(names(&folder).is_empty(), "a refused file is not made");
@@ -123,11 +114,7 @@ fn only_what_was_synced_survives() {
     let file = folder.create("a").unwrap();
     file.write_at(&noise(2000, 1), 0).unwrap();
     file.sync().unwrap();
-    assert_eq!(
-        names(&folder.crash()),
-        [""; 0],
-        "a synced file, its name not"
-    );
+    assert_eq!(names(&folder.crash()), [""; 0], "a synced file, its name not");
     folder.sync().unwrap();
     file.write_at(&noise(2000, 2), 1000).unwrap();
     folder.rename("a", "b").unwrap();
@@ -135,18 +122,10 @@ fn only_what_was_synced_survives() {
     assert_eq!(names(&after), ["a"], "the rename was not synced");
     assert_eq!(contents(&after, "a"), noise(2000, 1));
     folder.sync().unwrap();
-    assert_eq!(
-        contents(&folder.crash(), "b"),
-        noise(2000, 1),
-        "syncing the folder does not sync the file"
-    );
+    assert_eq!(contents(&folder.crash(), "b"), noise(2000, 1), "syncing the folder does not sync the file");
     folder.remove("b").unwrap();
     drop(file);
-    assert_eq!(
-        contents(&folder.crash(), "b"),
-        noise(2000, 1),
-        "the removal was not synced"
-    );
+    assert_eq!(contents(&folder.crash(), "b"), noise(2000, 1), "the removal was not synced");
     folder.sync().unwrap();
     assert_eq!(names(&folder.crash()), [""; 0]);
 }
@@ -168,11 +147,7 @@ fn durability_freezes_at_the_sync_chosen() {
         let after = folder.crash();
         let survivor = names(&after).first().map(|name| contents(&after, name));
         let expected: [Option<&[u8]>; 3] = [None, Some(b""), Some(b"one")];
-        assert_eq!(
-            survivor.as_deref(),
-            expected[freeze as usize - 1],
-            "frozen at sync {freeze}"
-        );
+        assert_eq!(survivor.as_deref(), expected[freeze as usize - 1], "frozen at sync {freeze}");
     }
 }
 
@@ -205,10 +180,7 @@ fn torn_writes_survive_by_whole_sectors() {
         }
     }
     assert!(kept > 60 && lost > 60, "{kept} kept, {lost} lost of 200");
-    assert!(
-        (5..40).contains(&longer) && (5..35).contains(&renamed),
-        "{longer} longer, {renamed} renamed"
-    );
+    assert!((5..40).contains(&longer) && (5..35).contains(&renamed), "{longer} longer, {renamed} renamed");
 }
 
 #[test]
@@ -221,16 +193,9 @@ fn what_a_failed_sync_lost_stays_lost() {
     assert_eq!(kind(file.sync()), eio());
     file.write_at(&[2; 512], 512).unwrap();
     file.sync().unwrap();
-    assert_eq!(
-        contents(&folder, "a")[..512],
-        [1; 512],
-        "readers still see it"
-    );
+    assert_eq!(contents(&folder, "a")[..512], [1; 512], "readers still see it");
     let after = contents(&folder.crash(), "a");
-    assert_eq!(
-        (&after[..512], &after[512..]),
-        (&[0; 512][..], &[2; 512][..])
-    );
+    assert_eq!((&after[..512], &after[512..]), (&[0; 512][..], &[2; 512][..]));
 }
 
 #[test]
@@ -248,9 +213,7 @@ fn the_operation_chosen_fails_and_no_other() {
     for class in all {
         let folder = FaultFolder::new();
         let file = folder.create("0").unwrap();
-        ["1", "2", "3"]
-            .iter()
-            .for_each(|name| replace(&folder, name, b""));
+        ["1", "2", "3"].iter().for_each(|name| replace(&folder, name, b""));
         folder.set_plan(FaultPlan::new().fail(class, 2, Fault::Full));
         let mut failed = Vec::new();
         let mut note = |class, result: std::io::Result<()>| {
@@ -282,11 +245,7 @@ fn a_full_disk_cuts_the_write_and_refuses_the_next() {
     assert_eq!(a.write_at(&[1; 6], 0).unwrap(), 6);
     assert_eq!(b.write_at(&[2; 6], 0).unwrap(), 4);
     assert_eq!(kind(b.write_at(&[2; 6], 4)), ErrorKind::StorageFull);
-    assert_eq!(
-        a.write_at(&[3; 6], 0).unwrap(),
-        6,
-        "overwriting needs no space"
-    );
+    assert_eq!(a.write_at(&[3; 6], 0).unwrap(), 6, "overwriting needs no space");
     drop(b);
     assert_eq!(folder.used_bytes(), 6);
     folder.remove("a").unwrap();
@@ -304,18 +263,11 @@ fn transfers_are_cut_as_planned() {
     assert_eq!(file.write_at(&[1; 2], 3).unwrap(), 2);
     assert_eq!(file.read_at(&mut [0; 10], 0).unwrap(), 3);
     folder.set_plan(FaultPlan::new().varying(4, 9));
-    let lengths: Vec<usize> = (0..64)
-        .map(|_| file.write_at(&[1; 10], 0).unwrap())
-        .collect();
+    let lengths: Vec<usize> = (0..64).map(|_| file.write_at(&[1; 10], 0).unwrap()).collect();
     for length in 1..=4 {
         assert!(lengths.contains(&length), "never {length} of {lengths:?}");
     }
     assert!(lengths.iter().all(|n| (1..=4).contains(n)));
     folder.set_plan(FaultPlan::new().varying(4, 9));
-    assert!(
-        lengths
-            .iter()
-            .all(|n| file.write_at(&[1; 10], 0).unwrap() == *n),
-        "the seed decides"
-    );
+    assert!(lengths.iter().all(|n| file.write_at(&[1; 10], 0).unwrap() == *n), "the seed decides");
 }

@@ -20,10 +20,7 @@ fn put(folder: &FaultFolder, number: u64) -> Result<()> {
 /// The number of the manifest found, after making sure that its payload is that number's.
 fn found(folder: &FaultFolder) -> Result<u64> {
     read(folder, &traffic()).map(|(number, bytes)| {
-        assert!(
-            bytes == payload(number),
-            "manifest {number} has another's payload"
-        );
+        assert!(bytes == payload(number), "manifest {number} has another's payload");
         number
     })
 }
@@ -37,11 +34,7 @@ fn the_last_manifest_published_is_read() {
         for number in [1, 2, 9, 10] {
             put(&folder, number).unwrap();
             assert_eq!(found(&folder).unwrap(), number);
-            assert_eq!(
-                found(&folder.crash()).unwrap(),
-                number,
-                "durable once published"
-            );
+            assert_eq!(found(&folder.crash()).unwrap(), number, "durable once published");
         }
         replace(&folder, "manifest-x", b"somebody else's");
         sweep(&folder, 10).unwrap();
@@ -70,10 +63,7 @@ fn at_every_sync(last: u64, plan: &FaultPlan, mut f: impl FnMut(&FaultFolder, u6
     let (_, syncs) = run(None);
     assert_eq!(syncs.len() as u64, last);
     let total = *syncs.last().unwrap();
-    assert!(
-        total >= 4 * last,
-        "manifest, pointer, folder before and after the rename"
-    );
+    assert!(total >= 4 * last, "manifest, pointer, folder before and after the rename");
     for freeze in 1..=total {
         let (folder, _) = run(Some(freeze));
         let complete = syncs.iter().filter(|&&s| s < freeze).count() as u64;
@@ -98,22 +88,14 @@ fn a_crash_at_any_sync_leaves_the_old_manifest_or_the_new_one() {
 fn torn_writes_leave_the_old_manifest_or_the_new_one() {
     let (mut olds, mut news) = (0, 0);
     for seed in 0..200 {
-        at_every_sync(
-            3,
-            &FaultPlan::new().torn(seed),
-            |after, old, new| match found(after) {
-                Ok(number) if number == old => olds += 1,
-                Ok(number) if number == new => news += 1,
-                Err(Error::Io { source, .. })
-                    if old == 0 && source.kind() == ErrorKind::NotFound => {}
-                other => panic!("seed {seed}, between {old} and {new}: {other:?}"),
-            },
-        );
+        at_every_sync(3, &FaultPlan::new().torn(seed), |after, old, new| match found(after) {
+            Ok(number) if number == old => olds += 1,
+            Ok(number) if number == new => news += 1,
+            Err(Error::Io { source, .. }) if old == 0 && source.kind() == ErrorKind::NotFound => {}
+            other => panic!("seed {seed}, between {old} and {new}: {other:?}"),
+        });
     }
-    assert!(
-        olds > 100 && news > 100,
-        "{olds} old, {news} new: both outcomes occur"
-    );
+    assert!(olds > 100 && news > 100, "{olds} old, {news} new: both outcomes occur");
 }
 
 #[test]
@@ -135,12 +117,7 @@ fn a_failing_operation_comes_back_and_loses_nothing() {
     put(&counted, 1).unwrap();
     counted.set_plan(FaultPlan::new());
     put(&counted, 2).unwrap();
-    let classes = [
-        Operation::Write,
-        Operation::Sync,
-        Operation::Create,
-        Operation::Rename,
-    ];
+    let classes = [Operation::Write, Operation::Sync, Operation::Create, Operation::Rename];
     for class in classes {
         assert!(counted.count(class) > 0);
         for number in 1..=counted.count(class) {
@@ -198,12 +175,7 @@ fn damage_to_pointer_or_manifest_is_detected() {
     assert!(error.to_string().contains("current"), "{error}");
     assert!(matches!(&error, Error::Corrupt { path, .. } if path.ends_with("manifest-1")));
     folder.remove("manifest-1").unwrap();
-    assert_io(
-        read(&folder, &traffic()),
-        "manifest-1",
-        "open",
-        ErrorKind::NotFound,
-    );
+    assert_io(read(&folder, &traffic()), "manifest-1", "open", ErrorKind::NotFound);
 }
 
 #[test]

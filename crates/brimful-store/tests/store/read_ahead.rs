@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use brimful_store::fault::{Fault, FaultFolder, FaultPlan, Operation};
 use brimful_store::read_ahead::{ReadAhead, ReadPool};
-use brimful_store::sealed::{Kind, SealedFile, SealedWriter};
+use brimful_store::sealed::{Buffer, Kind, SealedFile, SealedWriter};
 use brimful_store::{Error, Folder};
 
 use crate::{assert_io, contents, eio, noise, replace, traffic};
@@ -42,15 +42,15 @@ fn blocks_come_in_the_order_asked_for() {
                 scope.spawn(move || {
                     let at = |i: usize| if backwards { BLOCKS - 1 - i } else { i };
                     let mut ahead = ReadAhead::new(pool);
-                    let mut asked = 0;
+                    let (mut asked, mut spare) = (0, Vec::new());
                     for taken in 0..BLOCKS {
                         while asked < BLOCKS && ahead.in_flight() < depth {
-                            ahead.push(file, at(asked));
+                            ahead.push(file, at(asked), spare.pop().unwrap_or_default());
                             asked += 1;
                         }
                         let buffer = ahead.take().unwrap();
                         assert_eq!(buffer.bytes(), block(at(taken)));
-                        ahead.recycle(buffer);
+                        spare.push(buffer);
                     }
                     assert_eq!(ahead.in_flight(), 0);
                 });
@@ -70,7 +70,7 @@ fn an_error_comes_at_its_place_and_the_rest_still_comes() {
     let file = open(&folder);
     let pool = ReadPool::new(2).unwrap();
     let mut ahead = ReadAhead::new(&pool);
-    (1..6).for_each(|index| ahead.push(&file, index));
+    (1..6).for_each(|index| ahead.push(&file, index, Buffer::new()));
     for index in 1..6 {
         match ahead.take() {
             Ok(buffer) => assert_eq!((index == 3, buffer.bytes()), (false, &block(index)[..])),
@@ -82,7 +82,7 @@ fn an_error_comes_at_its_place_and_the_rest_still_comes() {
     let pool = ReadPool::new(1).unwrap();
     let mut ahead = ReadAhead::new(&pool);
     folder.set_plan(FaultPlan::new().fail(Operation::Read, 2, Fault::Io));
-    [1, 2, 4].iter().for_each(|&index| ahead.push(&file, index));
+    [1, 2, 4].iter().for_each(|&index| ahead.push(&file, index, Buffer::new()));
     assert_eq!(ahead.take().unwrap().bytes(), block(1));
     assert_io(ahead.take(), "f", "read", eio());
     assert_eq!(ahead.take().unwrap().bytes(), block(4));
@@ -95,12 +95,12 @@ fn a_consumer_may_leave_early() {
     let pool = ReadPool::new(2).unwrap();
     for _ in 0..20 {
         let mut ahead = ReadAhead::new(&pool);
-        (0..BLOCKS).for_each(|index| ahead.push(&file, index));
+        (0..BLOCKS).for_each(|index| ahead.push(&file, index, Buffer::new()));
         assert_eq!(ahead.take().unwrap().bytes(), block(0));
     }
     // The readers survived that, and the pool ends although nobody takes this.
     let mut ahead = ReadAhead::new(&pool);
-    (10..20).for_each(|index| ahead.push(&file, index));
+    (10..20).for_each(|index| ahead.push(&file, index, Buffer::new()));
     assert_eq!(ahead.take().unwrap().bytes(), block(10));
     drop(ahead);
     drop(pool);
@@ -114,8 +114,8 @@ fn asking_for_a_block_that_is_not_there_harms_only_the_caller() {
     let file = open(&folder);
     let pool = ReadPool::new(1).unwrap();
     let mut ahead = ReadAhead::new(&pool);
-    let asked = catch_unwind(AssertUnwindSafe(|| ahead.push(&file, BLOCKS)));
+    let asked = catch_unwind(AssertUnwindSafe(|| ahead.push(&file, BLOCKS, Buffer::new())));
     assert!(asked.is_err());
-    ahead.push(&file, 1);
+    ahead.push(&file, 1, Buffer::new());
     assert_eq!(ahead.take().unwrap().bytes(), block(1));
 }

@@ -28,29 +28,18 @@ fn check(folder: &dyn Folder) -> Result<()> {
 
 /// Lengths around the padding, an empty block among them.
 fn blocks() -> Vec<Vec<u8>> {
-    [5, 0, 8, 13, 1]
-        .iter()
-        .map(|&len| noise(len, len as u64))
-        .collect()
+    [5, 0, 8, 13, 1].iter().map(|&len| noise(len, len as u64)).collect()
 }
 
 #[test]
 fn blocks_and_their_metadata_come_back() {
-    for blocks in [
-        blocks(),
-        vec![],
-        vec![vec![]],
-        vec![noise(100_000, 1), vec![], noise(7, 2)],
-    ] {
+    for blocks in [blocks(), vec![], vec![vec![]], vec![noise(100_000, 1), vec![], noise(7, 2)]] {
         for plan in [FaultPlan::new(), FaultPlan::new().varying(4000, 1)] {
             let folder = FaultFolder::new();
             folder.set_plan(plan);
             let length = write(&folder, &blocks).unwrap();
             let file = open(&folder).unwrap();
-            assert_eq!(
-                (file.len().unwrap(), file.is_empty()),
-                (length, blocks.is_empty())
-            );
+            assert_eq!((file.len().unwrap(), file.is_empty()), (length, blocks.is_empty()));
             assert_eq!(file.entries().len(), blocks.len());
             let mut buffer = Buffer::new();
             for (index, block) in blocks.iter().enumerate().rev() {
@@ -61,10 +50,7 @@ fn blocks_and_their_metadata_come_back() {
             }
             let job = Job::new();
             file.verify(&job).unwrap();
-            assert_eq!(
-                job.progress().done,
-                blocks.iter().map(|b| b.len() as u64).sum::<u64>()
-            );
+            assert_eq!(job.progress().done, blocks.iter().map(|b| b.len() as u64).sum::<u64>());
         }
     }
 }
@@ -100,11 +86,7 @@ fn every_truncation_and_extension_is_detected() {
             let mut bytes = whole.clone();
             bytes.resize(len, 0);
             replace(&folder, "f", &bytes);
-            assert!(
-                matches!(open(&folder), Err(Error::Corrupt { .. })),
-                "{len} of {} bytes",
-                whole.len()
-            );
+            assert!(matches!(open(&folder), Err(Error::Corrupt { .. })), "{len} of {} bytes", whole.len());
         }
     }
 }
@@ -119,9 +101,7 @@ fn a_block_is_not_handed_out_before_its_checksum_holds() {
     let file = open(&folder).unwrap();
     let mut buffer = Buffer::new();
     match file.read_block(0, &mut buffer) {
-        Err(Error::Corrupt {
-            offset: 64, path, ..
-        }) => assert!(path.ends_with("f")),
+        Err(Error::Corrupt { offset: 64, path, .. }) => assert!(path.ends_with("f")),
         other => panic!("{other:?}"),
     }
     file.read_block(3, &mut buffer).unwrap();
@@ -142,21 +122,14 @@ fn a_newer_version_is_told_from_damage() {
     write(&folder, &blocks()).unwrap();
     with_header(&folder, 8, &7_u32.to_le_bytes());
     match open(&folder) {
-        Err(Error::Version {
-            path,
-            found: 7,
-            supported: VERSION,
-        }) => assert!(path.ends_with("f")),
+        Err(Error::Version { path, found: 7, supported: VERSION }) => assert!(path.ends_with("f")),
         other => panic!("{other:?}"),
     }
     // Its header may be laid out otherwise, so its checksum does not matter.
     let mut bytes = contents(&folder, "f");
     bytes[60] ^= 1;
     replace(&folder, "f", &bytes);
-    assert!(matches!(
-        open(&folder),
-        Err(Error::Version { found: 7, .. })
-    ));
+    assert!(matches!(open(&folder), Err(Error::Version { found: 7, .. })));
     with_header(&folder, 8, &0_u32.to_le_bytes());
     assert!(matches!(open(&folder), Err(Error::Corrupt { .. })));
 }
@@ -166,16 +139,10 @@ fn another_kind_or_metadata_size_is_refused() {
     let folder = FaultFolder::new();
     write(&folder, &blocks()).unwrap();
     let error = SealedFile::open(&folder, "f", Kind::Ids, 3, &traffic()).unwrap_err();
-    assert!(
-        matches!(error, Error::Corrupt { offset: 12, .. }),
-        "{error}"
-    );
+    assert!(matches!(error, Error::Corrupt { offset: 12, .. }), "{error}");
     assert!(error.to_string().contains("Ids"), "{error}");
     let error = SealedFile::open(&folder, "f", Kind::Shards, 4, &traffic()).unwrap_err();
-    assert!(
-        matches!(error, Error::Corrupt { offset: 40, .. }),
-        "{error}"
-    );
+    assert!(matches!(error, Error::Corrupt { offset: 40, .. }), "{error}");
 }
 
 /// Rewrites the table and every checksum over it: only the structure can give the lie away.
@@ -196,23 +163,15 @@ fn hostile_lengths_are_refused_before_memory_is_asked_for() {
             let folder = FaultFolder::new();
             write(&folder, &blocks()).unwrap();
             with_header(&folder, at, &value.to_le_bytes());
-            assert!(
-                matches!(open(&folder), Err(Error::Corrupt { .. })),
-                "{value} at byte {at}"
-            );
+            assert!(matches!(open(&folder), Err(Error::Corrupt { .. })), "{value} at byte {at}");
         }
         // The second block's offset and length: `value` never is what they were, 72 and 0.
         for at in [27, 35] {
             let folder = FaultFolder::new();
             write(&folder, &blocks()).unwrap();
             let value = if value == 0 { 8 } else { value };
-            with_table(&folder, |table| {
-                table[at..at + 8].copy_from_slice(&value.to_le_bytes())
-            });
-            assert!(
-                matches!(open(&folder), Err(Error::Corrupt { .. })),
-                "{value} in the table at {at}"
-            );
+            with_table(&folder, |table| table[at..at + 8].copy_from_slice(&value.to_le_bytes()));
+            assert!(matches!(open(&folder), Err(Error::Corrupt { .. })), "{value} in the table at {at}");
         }
     }
     // Blocks that end before the table, and blocks that end behind it.
@@ -220,13 +179,8 @@ fn hostile_lengths_are_refused_before_memory_is_asked_for() {
         let folder = FaultFolder::new();
         let last = if len == 9 { noise(17, 1) } else { noise(9, 1) };
         write(&folder, &[last]).unwrap();
-        with_table(&folder, |table| {
-            table[8..16].copy_from_slice(&len.to_le_bytes())
-        });
-        assert!(
-            matches!(open(&folder), Err(Error::Corrupt { .. })),
-            "a block of {len} bytes"
-        );
+        with_table(&folder, |table| table[8..16].copy_from_slice(&len.to_le_bytes()));
+        assert!(matches!(open(&folder), Err(Error::Corrupt { .. })), "a block of {len} bytes");
     }
     // The same change of nothing leaves a good file: the helpers above do not damage it themselves.
     let folder = FaultFolder::new();
@@ -245,31 +199,16 @@ fn a_writer_that_fails_leaves_nothing_that_opens() {
         let folder = FaultFolder::new();
         folder.set_plan(FaultPlan::new().fail(Operation::Write, number, Fault::Io));
         assert_io(write(&folder, &blocks()), "f", "write", eio());
-        assert!(
-            matches!(open(&folder), Err(Error::Corrupt { .. })),
-            "write {number} failed"
-        );
+        assert!(matches!(open(&folder), Err(Error::Corrupt { .. })), "write {number} failed");
     }
     for capacity in 0..length {
         let folder = FaultFolder::new();
         folder.set_plan(FaultPlan::new().capacity(capacity));
-        assert_io(
-            write(&folder, &blocks()),
-            "f",
-            "write",
-            ErrorKind::StorageFull,
-        );
-        assert!(
-            matches!(open(&folder), Err(Error::Corrupt { .. })),
-            "{capacity} bytes of room"
-        );
+        assert_io(write(&folder, &blocks()), "f", "write", ErrorKind::StorageFull);
+        assert!(matches!(open(&folder), Err(Error::Corrupt { .. })), "{capacity} bytes of room");
     }
     let folder = FaultFolder::new();
-    folder.set_plan(
-        FaultPlan::new()
-            .capacity(length)
-            .fail(Operation::Sync, 1, Fault::Io),
-    );
+    folder.set_plan(FaultPlan::new().capacity(length).fail(Operation::Sync, 1, Fault::Io));
     assert_io(write(&folder, &blocks()), "f", "sync", eio());
 }
 
@@ -320,11 +259,7 @@ fn buffers_hold_no_more_than_the_largest_block() {
         buffer.resize(len);
         assert_eq!((buffer.bytes().len(), buffer.bytes_mut().len()), (len, len));
     }
-    assert!(
-        buffer.capacity() < 2500 + 8,
-        "{} bytes held",
-        buffer.capacity()
-    );
+    assert!(buffer.capacity() < 2500 + 8, "{} bytes held", buffer.capacity());
 }
 
 #[test]
@@ -353,12 +288,7 @@ fn any_range_of_an_array_comes_back() {
         let array = array(&folder, len);
         let expected: Vec<u32> = (0..len).map(|i| mix(i) as u32).collect();
         assert_eq!((array.len(), array.is_empty()), (len, len == 0));
-        for (start, end) in [
-            (0, len),
-            (len / 2, len),
-            (16_000.min(len), 16_400.min(len)),
-            (len, len),
-        ] {
+        for (start, end) in [(0, len), (len / 2, len), (16_000.min(len), 16_400.min(len)), (len, len)] {
             let mut out = vec![0; (end - start) as usize];
             array.read(start, &mut out).unwrap();
             assert_eq!(out, expected[start as usize..end as usize]);

@@ -40,10 +40,7 @@ impl Record for Pair {
 }
 
 fn pool(threads: usize) -> ThreadPool {
-    ThreadPoolBuilder::new()
-        .num_threads(threads)
-        .build()
-        .unwrap()
+    ThreadPoolBuilder::new().num_threads(threads).build().unwrap()
 }
 
 /// Pushes with one writer a thread; the first error.
@@ -66,12 +63,7 @@ fn fill<'j, R: Record>(
     Ok(sorter)
 }
 
-fn sort<R: Record>(
-    folder: &FaultFolder,
-    records: &[R],
-    bytes: u64,
-    workers: usize,
-) -> Result<Vec<R>> {
+fn sort<R: Record>(folder: &FaultFolder, records: &[R], bytes: u64, workers: usize) -> Result<Vec<R>> {
     let (job, pool) = (Job::new(), pool(workers));
     let mut out = Vec::new();
     fill(folder, records, bytes, &pool, &job)?.merge(&pool, |batch| {
@@ -94,18 +86,9 @@ fn values(count: u64) -> Vec<u64> {
 #[test]
 fn keys_longer_than_their_radix_are_sorted_whole() {
     let shapes: [fn(u64) -> Pair; 3] = [
-        |i| Pair {
-            major: mix(i) as u32,
-            minor: i as u32,
-        },
-        |i| Pair {
-            major: (mix(i) % 5) as u32,
-            minor: mix(i + 1) as u32,
-        },
-        |i| Pair {
-            major: 9,
-            minor: (mix(i) % 2) as u32,
-        },
+        |i| Pair { major: mix(i) as u32, minor: i as u32 },
+        |i| Pair { major: (mix(i) % 5) as u32, minor: mix(i + 1) as u32 },
+        |i| Pair { major: 9, minor: (mix(i) % 2) as u32 },
     ];
     for shape in shapes {
         let records: Vec<Pair> = (0..100_000).map(shape).collect();
@@ -119,10 +102,7 @@ fn keys_longer_than_their_radix_are_sorted_whole() {
 #[test]
 fn short_transfers_change_nothing() {
     let records = values(20_000);
-    for plan in [
-        FaultPlan::new().at_most(1000),
-        FaultPlan::new().varying(5000, 6),
-    ] {
+    for plan in [FaultPlan::new().at_most(1000), FaultPlan::new().varying(5000, 6)] {
         let folder = FaultFolder::new();
         folder.set_plan(plan);
         assert!(sort(&folder, &records, 1, 2).unwrap() == expected(&records));
@@ -148,12 +128,7 @@ fn every_failing_operation_comes_back_typed() {
     let folder = FaultFolder::new();
     folder.set_plan(FaultPlan::new().fail(Operation::Create, 1, Fault::Full));
     let refused = sort(&folder, &records, 1, 1);
-    assert_io(
-        refused,
-        "(memory)",
-        "create a scratch file in",
-        ErrorKind::StorageFull,
-    );
+    assert_io(refused, "(memory)", "create a scratch file in", ErrorKind::StorageFull);
 }
 
 #[test]
@@ -240,12 +215,6 @@ fn cancelling_stops_writers_and_merges() {
     });
     assert!(matches!(merged, Err(Error::Interrupted)));
     // Each worker may have had its piece ready.
-    assert!(
-        (1..=3).contains(&batches),
-        "{batches} batches after the stop"
-    );
-    assert!(matches!(
-        fill(&folder, &records, 1, &pool, &job).map(drop),
-        Err(Error::Interrupted)
-    ));
+    assert!((1..=3).contains(&batches), "{batches} batches after the stop");
+    assert!(matches!(fill(&folder, &records, 1, &pool, &job).map(drop), Err(Error::Interrupted)));
 }

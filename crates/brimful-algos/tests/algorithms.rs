@@ -1,0 +1,295 @@
+//! Algorithms against different algorithms: dense arithmetic for PageRank, union-find for components;
+//! and the same bits at any budget, thread count and geometry of memory.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use brimful_algos::connected_components::ConnectedComponents;
+use brimful_algos::pagerank::{PageRank, Variant};
+use brimful_algos::registry::{Parameter, Request, run_request};
+use brimful_engine::{Output, Program, Reason, RunOptions, run};
+use brimful_graph::edges::{EdgeBatch, EdgeSource};
+use brimful_graph::generate::{Generator, Kind};
+use brimful_graph::import::{ImportOptions, Input, import};
+use brimful_graph::shards::Geometry;
+use brimful_graph::{Error as GraphError, Graph};
+use brimful_store::{Budget, Error as StoreError, ErrorKind, Job, Resources};
+
+const SMALL: Geometry = Geometry { interval_bits: 4, window_edges: 50, segment_edges: 16 };
+
+fn resources(threads: usize, budget: u64) -> Resources {
+    Resources::new(Budget::new(budget, 0), Arc::new(Job::new()), Some(threads)).unwrap()
+}
+
+/// Edges of a generator, in memory.
+fn edges_of(source: &dyn EdgeSource) -> Vec<(usize, usize)> {
+    let (mut batch, mut out) = (EdgeBatch::default(), Vec::new());
+    for part in 0..source.parts() {
+        source.read_part(part, &mut batch).unwrap();
+        out.extend(batch.sources.iter().zip(&batch.targets).map(|(&s, &t)| (s as usize, t as usize)));
+    }
+    out
+}
+
+fn graph(folder: &Path, kind: Kind, undirected: bool) -> (Graph, Vec<(usize, usize)>) {
+    let generator = Generator::new(kind, 9).unwrap();
+    let options = ImportOptions { geometry: SMALL, undirected, ..Default::default() };
+    let out = folder.join("g.brimful");
+    let resources = resources(2, 1 << 28);
+    import(Input::Numbered(&generator, generator.vertices()), &out, &options, &resources).unwrap();
+    (Graph::open(&out, resources.job.traffic()).unwrap(), edges_of(&generator))
+}
+
+fn options(max_supersteps: u64) -> RunOptions {
+    RunOptions { max_supersteps, weighted: false, scratch: None }
+}
+
+fn states<P: Program>(output: &Output<P::State>) -> Vec<P::State> {
+    let mut out = bytemuck::zeroed_vec(output.states.len());
+    output.states.read(0, &mut out).unwrap();
+    out
+}
+
+/// PageRank straight from its definition.
+fn reference(
+    n: usize,
+    edges: &[(usize, usize)],
+    variant: Variant,
+    damping: f64,
+    supersteps: u64,
+) -> Vec<f64> {
+    let mut degree = vec![0.0; n];
+    edges.iter().for_each(|&(s, _)| degree[s] += 1.0);
+    let unit = if variant == Variant::Normalized { 1.0 / n as f64 } else { 1.0 };
+    let mut rank = vec![if variant == Variant::Normalized { unit } else { 1.0 - damping }; n];
+    for _ in 0..supersteps {
+        let sinks: f64 = (0..n).filter(|&v| degree[v] == 0.0).map(|v| rank[v]).sum();
+        let spread = if variant == Variant::Normalized { damping * sinks * unit } else { 0.0 };
+        let mut next = vec![(1.0 - damping) * unit + spread; n];
+        edges.iter().for_each(|&(s, t)| next[t] += damping * rank[s] / degree[s]);
+        rank = next;
+    }
+    rank
+}
+
+fn assert_close(found: &[f64], wanted: &[f64], tolerance: f64) {
+    for (vertex, (a, b)) in found.iter().zip(wanted).enumerate() {
+        assert!((a - b).abs() <= tolerance * b.abs(), "vertex {vertex}: found {a}, expected {b}");
+    }
+}
+
+#[test]
+fn pagerank_agrees_with_its_definition() {
+    for kind in
+        [Kind::Rmat { scale: 8, edge_factor: 5 }, Kind::Chain { vertices: 50 }, Kind::Star { vertices: 40 }]
+    {
+        for variant in [Variant::Normalized, Variant::Unnormalized] {
+            let folder = tempfile::tempdir().unwrap();
+            let (graph, edges) = graph(folder.path(), kind, false);
+            let n = graph.vertices() as usize;
+            let wanted = reference(n, &edges, variant, 0.85, 12);
+            let resources = resources(2, 1 << 28);
+            let program = PageRank::<f64>::new(variant, 0.85, 0.0).unwrap();
+            let output = run(&program, &graph, &options(12), &resources).unwrap();
+            assert_eq!((output.stats.supersteps, output.stats.reason), (12, Reason::MaxSupersteps));
+            assert_eq!(output.stats.signals, 12 * edges.len() as u64);
+            assert_close(&states::<PageRank<f64>>(&output), &wanted, 1e-12);
+            let program = PageRank::<f32>::new(variant, 0.85, 0.0).unwrap();
+            let output = run(&program, &graph, &options(12), &resources).unwrap();
+            assert_close(&states::<PageRank<f32>>(&output), &wanted, 1e-6);
+        }
+    }
+}
+
+#[test]
+fn pagerank_of_the_known_cases() {
+    let ranks = |kind, undirected| {
+        let folder = tempfile::tempdir().unwrap();
+        let (graph, _) = graph(folder.path(), kind, undirected);
+        let program = PageRank::<f64>::new(Variant::Unnormalized, 0.85, 1e-12).unwrap();
+        let output = run(&program, &graph, &options(1000), &resources(2, 1 << 28)).unwrap();
+        assert_eq!(output.stats.reason, Reason::Converged);
+        states::<PageRank<f64>>(&output)
+    };
+    assert_close(&ranks(Kind::Ring { vertices: 5 }, false), &[1.0; 5], 1e-9);
+    assert_close(&ranks(Kind::Star { vertices: 5 }, false), &[0.66, 0.15, 0.15, 0.15, 0.15], 1e-9);
+    assert_close(&ranks(Kind::Grid { rows: 2, columns: 2, torus: false }, true), &[1.0; 4], 1e-9);
+    assert_close(&ranks(Kind::Grid { rows: 5, columns: 5, torus: true }, true), &[1.0; 25], 1e-9);
+    assert_close(&ranks(Kind::Chain { vertices: 3 }, true), &[0.770_270_3, 1.459_459_5, 0.770_270_3], 1e-6);
+}
+
+/// Smallest vertex of each component, by union-find.
+fn components(n: usize, edges: &[(usize, usize)]) -> Vec<u32> {
+    fn root(parent: &mut [usize], mut v: usize) -> usize {
+        while parent[v] != v {
+            parent[v] = parent[parent[v]];
+            v = parent[v];
+        }
+        v
+    }
+    let mut parent: Vec<usize> = (0..n).collect();
+    for &(s, t) in edges {
+        let (a, b) = (root(&mut parent, s), root(&mut parent, t));
+        parent[a.max(b)] = a.min(b);
+    }
+    (0..n).map(|v| root(&mut parent, v) as u32).collect()
+}
+
+#[test]
+fn components_agree_with_union_find() {
+    let kinds = [
+        (Kind::Rmat { scale: 9, edge_factor: 1 }, false),
+        (Kind::Rmat { scale: 9, edge_factor: 1 }, true),
+        (Kind::Chain { vertices: 70 }, false),
+        (Kind::Star { vertices: 70 }, false),
+    ];
+    for (kind, undirected) in kinds {
+        let folder = tempfile::tempdir().unwrap();
+        let (graph, edges) = graph(folder.path(), kind, undirected);
+        let output =
+            run(&ConnectedComponents::<u32>::new(), &graph, &options(u64::MAX), &resources(2, 1 << 28))
+                .unwrap();
+        assert_eq!(
+            states::<ConnectedComponents<u32>>(&output),
+            components(graph.vertices() as usize, &edges)
+        );
+        assert_eq!(output.stats.reason, Reason::NoChange);
+        assert_eq!(output.stats.index_seconds > 0.0, !undirected);
+    }
+}
+
+/// The smallest budget with which `attempt` works, by its own word.
+fn smallest<T: std::fmt::Debug>(attempt: impl Fn(u64) -> brimful_engine::Result<T>) -> u64 {
+    let error = attempt(1).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Budget);
+    match error {
+        brimful_engine::Error::Store(StoreError::Budget { needed, .. })
+        | brimful_engine::Error::Graph(GraphError::Store(StoreError::Budget { needed, .. })) => needed,
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn results_are_the_same_bits_at_any_budget_and_thread_count() {
+    let folder = tempfile::tempdir().unwrap();
+    // Shards of many windows and segments, and intervals without edges.
+    let (graph, _) = graph(folder.path(), Kind::Rmat { scale: 8, edge_factor: 40 }, false);
+    let program = PageRank::<f64>::new(Variant::Normalized, 0.85, 1e-9).unwrap();
+    let narrow = PageRank::<f32>::new(Variant::Normalized, 0.85, 1e-9).unwrap();
+    let labels = ConnectedComponents::<u32>::new();
+    let all = |threads, budget: u64| {
+        let resources = resources(threads, budget);
+        let scores = run(&program, &graph, &options(30), &resources).unwrap();
+        let rough = run(&narrow, &graph, &options(30), &resources).unwrap();
+        let scores = states::<PageRank<f64>>(&scores).into_iter().map(f64::to_bits).collect::<Vec<_>>();
+        let rough = states::<PageRank<f32>>(&rough).into_iter().map(f64::to_bits).collect::<Vec<_>>();
+        (scores, rough)
+    };
+    let wanted = all(1, 1 << 28);
+    for threads in 1..=4 {
+        let needed = smallest(|budget| run(&program, &graph, &options(1), &resources(threads, budget)));
+        for budget in [needed, needed + 700, needed + 5000, needed + 20_000, 1 << 28] {
+            assert!(all(threads, budget) == wanted, "{threads} threads, {budget} bytes");
+        }
+    }
+    let resources = resources(2, 1 << 28);
+    let wanted = states::<ConnectedComponents<u32>>(&run(&labels, &graph, &options(99), &resources).unwrap());
+    let graph = Graph::open(graph.path(), resources.job.traffic()).unwrap();
+    for threads in 1..=4 {
+        let needed = smallest(|budget| run(&labels, &graph, &options(1), &self::resources(threads, budget)));
+        let output = run(&labels, &graph, &options(99), &self::resources(threads, needed)).unwrap();
+        assert_eq!(states::<ConnectedComponents<u32>>(&output), wanted);
+    }
+}
+
+#[test]
+fn weighted_pagerank_follows_the_weights() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = folder.path().join("e.txt");
+    std::fs::write(&input, "0 1 3\n0 2 1\n1 0 2.5\n2 0 0.1\n3 0 0\n").unwrap();
+    let out = folder.path().join("g.brimful");
+    let resources = resources(2, 1 << 28);
+    import(Input::EdgeList(vec![input]), &out, &ImportOptions::default(), &resources).unwrap();
+    let graph = Arc::new(Graph::open(&out, resources.job.traffic()).unwrap());
+    for budget in [1 << 28, 1 << 23] {
+        let request = Request {
+            algorithm: "pagerank".into(),
+            parameters: [("variant".to_owned(), Parameter::Word("unnormalized".into()))].into(),
+            weighted: true,
+            tolerance: Some(1e-14),
+            max_supersteps: Some(500),
+            ..Default::default()
+        };
+        let finished = run_request(&request, &graph, &self::resources(2, budget)).unwrap();
+        let (_, column) = finished.table.read(0, 4).unwrap();
+        let brimful_engine::table::Column::Float(rank) = column else { panic!("scores are numbers") };
+        // Vertex 3 has only an edge of weight 0: a sink.
+        assert!((rank[1] - (0.15 + 0.85 * rank[0] * 0.75)).abs() < 1e-9, "{rank:?}");
+        assert!((rank[2] - (0.15 + 0.85 * rank[0] * 0.25)).abs() < 1e-9);
+        assert!((rank[0] - (0.15 + 0.85 * (rank[1] + rank[2]))).abs() < 1e-9);
+        assert!((rank[3] - 0.15).abs() < 1e-9);
+    }
+}
+
+#[test]
+fn requests_that_make_no_sense_are_refused_before_work() {
+    let folder = tempfile::tempdir().unwrap();
+    let (graph, _) = graph(folder.path(), Kind::Ring { vertices: 9 }, false);
+    let graph = Arc::new(graph);
+    let word = |w: &str| Parameter::Word(w.into());
+    let cases = [
+        ("nothing", None, "there is no algorithm \"nothing\""),
+        ("pagerank", Some(("dampign", Parameter::Number(0.5))), "no parameter \"dampign\""),
+        ("pagerank", Some(("damping", Parameter::Number(1.5))), "damping must be between 0 and 1"),
+        ("pagerank", Some(("damping", word("x"))), "damping must be a number"),
+        ("pagerank", Some(("variant", word("best"))), "variant must be normalized or unnormalized"),
+    ];
+    for (algorithm, parameter, message) in cases {
+        let parameters = parameter.into_iter().map(|(k, v)| (k.to_owned(), v)).collect();
+        let request = Request { algorithm: algorithm.into(), parameters, ..Default::default() };
+        let error = run_request(&request, &graph, &resources(1, 1 << 28)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Usage);
+        assert!(error.to_string().contains(message), "{error}");
+    }
+    let request = Request { algorithm: "pagerank".into(), weighted: true, ..Default::default() };
+    let error = run_request(&request, &graph, &resources(1, 1 << 28)).unwrap_err();
+    assert!(error.to_string().contains("no edge weights"), "{error}");
+}
+
+#[test]
+fn a_flipped_bit_ends_a_run_with_corruption_and_never_with_a_result() {
+    let folder = tempfile::tempdir().unwrap();
+    let (graph, _) = graph(folder.path(), Kind::Rmat { scale: 7, edge_factor: 8 }, false);
+    let file = graph.path().join("in.shards");
+    let path = graph.path().to_path_buf();
+    let bytes = std::fs::read(&file).unwrap();
+    let program = PageRank::<f64>::new(Variant::Normalized, 0.85, 0.0).unwrap();
+    for at in (64..bytes.len()).step_by(97) {
+        let mut flipped = bytes.clone();
+        flipped[at] ^= 4;
+        std::fs::write(&file, flipped).unwrap();
+        let resources = resources(3, 1 << 28);
+        let result = Graph::open(&path, resources.job.traffic())
+            .map_err(brimful_engine::Error::from)
+            .and_then(|graph| run(&program, &graph, &options(2), &resources));
+        assert_eq!(result.unwrap_err().kind(), ErrorKind::Corrupt, "flip at byte {at}");
+    }
+}
+
+#[test]
+fn cancelling_stops_a_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let (graph, _) = graph(folder.path(), Kind::Rmat { scale: 8, edge_factor: 8 }, false);
+    let resources = resources(2, 1 << 28);
+    let program = PageRank::<f64>::new(Variant::Normalized, 0.85, 0.0).unwrap();
+    let job = Arc::clone(&resources.job);
+    let canceller = std::thread::spawn(move || {
+        while !job.progress().phase.starts_with("superstep") {
+            std::thread::yield_now();
+        }
+        job.cancel();
+    });
+    let result = run(&program, &graph, &options(u64::MAX), &resources);
+    canceller.join().unwrap();
+    assert_eq!(result.unwrap_err().kind(), ErrorKind::Interrupted);
+}

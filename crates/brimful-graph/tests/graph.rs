@@ -1,0 +1,315 @@
+//! Import, verify, export and generate, end to end on small graphs.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use brimful_graph::edges::{EdgeBatch, EdgeSource};
+use brimful_graph::export::{self, EdgeReader, Format};
+use brimful_graph::generate::{Generator, Kind};
+use brimful_graph::import::{ImportOptions, ImportReport, Input, build_reverse, import};
+use brimful_graph::shards::Geometry;
+use brimful_graph::{Error, Graph, Index, verify};
+use brimful_store::{Budget, Error as StoreError, ErrorKind, Job, Resources};
+
+const SMALL: Geometry = Geometry { interval_bits: 3, window_edges: 40, segment_edges: 16 };
+
+fn resources(threads: usize, budget: u64) -> Resources {
+    Resources::new(Budget::new(budget, 0), Arc::new(Job::new()), Some(threads)).unwrap()
+}
+
+fn write(folder: &Path, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
+    let path = folder.join(name);
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+fn import_text(folder: &Path, text: &str, options: &ImportOptions) -> (Graph, ImportReport) {
+    let input = write(folder, "edges.txt", text);
+    let out = folder.join("g.brimful");
+    let resources = resources(2, 1 << 30);
+    let report = import(Input::EdgeList(vec![input]), &out, options, &resources).unwrap();
+    let graph = Graph::open(&out, resources.job.traffic()).unwrap();
+    verify::verify(&graph, &Job::new()).unwrap();
+    (graph, report)
+}
+
+/// Every edge with its multiplicity and weight bits.
+fn edges(graph: Graph) -> BTreeMap<(i128, i128, u64), usize> {
+    let id_type = graph.id_type();
+    let mut reader = EdgeReader::new(Arc::new(graph));
+    let (mut batch, mut out) = (EdgeBatch::default(), BTreeMap::new());
+    while reader.next(&mut batch).unwrap() {
+        for at in 0..batch.len() {
+            let key = (
+                id_type.number(batch.sources[at]),
+                id_type.number(batch.targets[at]),
+                batch.weight(at).to_bits(),
+            );
+            *out.entry(key).or_default() += 1;
+        }
+    }
+    out
+}
+
+fn random_text(seed: u64, ids: &[i128], count: usize, weighted: bool) -> String {
+    let mut state = seed;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state >> 33
+    };
+    let mut text = String::from("# random\n");
+    for _ in 0..count {
+        let (s, t) = (ids[next() as usize % ids.len()], ids[next() as usize % ids.len()]);
+        match weighted {
+            true => text += &format!("{s} {t} {}\n", (next() % 7) as f64 / 4.0),
+            false => text += &format!("{s}\t{t}\n"),
+        }
+    }
+    text
+}
+
+fn expected(text: &str) -> BTreeMap<(i128, i128, u64), usize> {
+    let mut out = BTreeMap::new();
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let weight: f64 = fields.get(2).map_or(1.0, |w| w.parse().unwrap());
+        let key = (fields[0].parse().unwrap(), fields[1].parse().unwrap(), weight.to_bits());
+        *out.entry(key).or_default() += 1;
+    }
+    out
+}
+
+#[test]
+fn what_goes_in_comes_out_for_dense_and_sparse_ids() {
+    let dense: Vec<i128> = (0..50).collect();
+    let shifted: Vec<i128> = (0..50).map(|i| 1_000_000 + i * 977).collect();
+    let sparse: Vec<i128> = (0..50).map(|i| i * i * 88_172_645_463_325_252 % (1 << 63)).collect();
+    let negative: Vec<i128> = (0..50).map(|i| i * 12_345_678_901 - 300_000_000_000).collect();
+    let huge: Vec<i128> = (0..50).map(|i| (1 << 64) - 1 - i * 40_000_000_000_000).collect();
+    for (ids, sorted_path) in
+        [(dense, false), (shifted, false), (sparse, true), (negative, true), (huge, true)]
+    {
+        for weighted in [false, true] {
+            let folder = tempfile::tempdir().unwrap();
+            let text = random_text(7, &ids, 700, weighted);
+            let options = ImportOptions { geometry: SMALL, reverse: true, ..Default::default() };
+            let (graph, report) = import_text(folder.path(), &text, &options);
+            let wanted = expected(&text);
+            let pairs: BTreeMap<(i128, i128), usize> =
+                wanted.iter().fold(BTreeMap::new(), |mut sum, ((s, t, _), n)| {
+                    *sum.entry((*s, *t)).or_default() += n;
+                    sum
+                });
+            let loops: usize = pairs.iter().filter(|((s, t), _)| s == t).map(|(_, n)| n).sum();
+            let counts = report.description.counts;
+            assert_eq!(report.description.edges, 700);
+            assert_eq!(counts.lines, 701);
+            assert_eq!(counts.self_loops, loops as u64);
+            assert_eq!(counts.duplicates, 700 - pairs.len() as u64);
+            assert_eq!(report.phases.iter().any(|(name, _)| *name == "rank ids"), sorted_path);
+            for (&(s, _), _) in &pairs {
+                let degree: usize =
+                    pairs.iter().filter(|((source, _), _)| *source == s).map(|(_, n)| n).sum();
+                assert_eq!(graph.neighbors(s).unwrap().len(), degree);
+            }
+            let absent = (0..).find(|id| !ids.contains(id)).unwrap();
+            assert!(graph.find(absent).is_err_and(|e| matches!(e, Error::NoSuchVertex { .. })));
+            assert_eq!(edges(graph), wanted);
+        }
+    }
+}
+
+#[test]
+fn undirected_edges_are_stored_both_ways_and_counted_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "1 2\n2 1\n2 2\n2 2\n3 1\n";
+    let options = ImportOptions { undirected: true, geometry: SMALL, ..Default::default() };
+    let (graph, report) = import_text(folder.path(), text, &options);
+    let description = report.description;
+    assert_eq!((description.vertices, description.edges, description.arcs), (3, 5, 8));
+    assert_eq!((description.counts.self_loops, description.counts.duplicates), (2, 2));
+    assert_eq!(graph.neighbors(2).unwrap(), [1, 1, 2, 2]);
+    let exported = edges(graph);
+    assert_eq!(exported.values().sum::<usize>(), 5);
+    assert_eq!(exported[&(1, 2, 1.0_f64.to_bits())], 2);
+}
+
+#[test]
+fn declared_vertices_exist_without_edges() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = ImportOptions { vertices: Some(100_000), ..Default::default() };
+    let (graph, _) = import_text(folder.path(), "5 200000\n", &options);
+    assert_eq!(graph.vertices(), 100_001);
+    assert_eq!(graph.neighbors(99_999).unwrap(), []);
+    let sparse = tempfile::tempdir().unwrap();
+    let (graph, _) = import_text(sparse.path(), "-5 3\n", &options);
+    assert_eq!(graph.vertices(), 100_001);
+}
+
+/// Bytes of every file of a graph.
+fn bytes_of(path: &Path) -> BTreeMap<String, Vec<u8>> {
+    let entries = std::fs::read_dir(path).unwrap().map(Result::unwrap);
+    entries.map(|e| (e.file_name().into_string().unwrap(), std::fs::read(e.path()).unwrap())).collect()
+}
+
+#[test]
+fn the_same_input_gives_the_same_bytes_at_any_thread_count_and_budget() {
+    let minimum = brimful_graph::import::minimum_bytes(4, true);
+    for ids in [(0..3000).collect::<Vec<i128>>(), (0..3000).map(|i| i * 5_000_000_000 - 7).collect()] {
+        for weighted in [false, true] {
+            let folder = tempfile::tempdir().unwrap();
+            let input = write(folder.path(), "edges.txt", random_text(3, &ids, 200_000, weighted));
+            let options = ImportOptions { geometry: SMALL, reverse: true, ..Default::default() };
+            let mut first = None;
+            for (threads, budget) in [(1, minimum), (2, 1 << 28), (4, minimum), (3, 1 << 30)] {
+                let out = folder.path().join(format!("{threads}.brimful"));
+                let input = Input::EdgeList(vec![input.clone()]);
+                import(input, &out, &options, &resources(threads, budget)).unwrap();
+                let bytes = bytes_of(&out);
+                assert!(first.get_or_insert_with(|| bytes.clone()) == &bytes, "{threads} threads");
+                std::fs::remove_dir_all(out).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn generated_graphs_have_the_same_bytes_at_any_thread_count_and_budget() {
+    let kinds = [
+        Kind::Rmat { scale: 12, edge_factor: 30 },
+        Kind::LogNormal { vertices: 1500, mu: 4.0, sigma: 1.3 },
+        Kind::Grid { rows: 90, columns: 31, torus: true },
+    ];
+    for kind in kinds {
+        let folder = tempfile::tempdir().unwrap();
+        let generator = Generator::new(kind, 42).unwrap();
+        let mut first = None;
+        for (threads, budget) in [(1, 60 << 20), (4, 1 << 30)] {
+            let out = folder.path().join(format!("{threads}.brimful"));
+            let input = Input::Numbered(&generator, generator.vertices());
+            import(input, &out, &ImportOptions::default(), &resources(threads, budget)).unwrap();
+            let bytes = bytes_of(&out);
+            assert!(first.get_or_insert_with(|| bytes.clone()) == &bytes, "{kind:?}");
+        }
+    }
+}
+
+#[test]
+fn an_index_built_later_equals_one_built_at_import() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = write(folder.path(), "edges.txt", random_text(5, &(0..4000).collect::<Vec<_>>(), 9000, true));
+    let (early, late) = (folder.path().join("early.brimful"), folder.path().join("late.brimful"));
+    let resources = resources(2, 1 << 30);
+    for (out, reverse) in [(&early, true), (&late, false)] {
+        let options = ImportOptions { reverse, ..Default::default() };
+        import(Input::EdgeList(vec![input.clone()]), out, &options, &resources).unwrap();
+    }
+    let graph = Graph::open(&late, resources.job.traffic()).unwrap();
+    assert!(graph.shards(Index::Reverse).is_none());
+    build_reverse(&graph, &resources).unwrap();
+    assert_eq!(bytes_of(&late)["reverse.shards"], bytes_of(&early)["reverse.shards"]);
+    let graph = Graph::open(&late, resources.job.traffic()).unwrap();
+    assert!(graph.shards(Index::Reverse).is_some());
+    verify::verify(&graph, &Job::new()).unwrap();
+}
+
+#[test]
+fn text_and_binary_exports_import_again_as_the_same_graph() {
+    for (format, name) in [(Format::EdgeList, "out.txt"), (Format::U32Pairs, "out.u32")] {
+        let folder = tempfile::tempdir().unwrap();
+        let text = random_text(11, &(0..600).map(|i| i * 3).collect::<Vec<_>>(), 5000, false);
+        let (graph, _) = import_text(folder.path(), &text, &ImportOptions::default());
+        let wanted = expected(&text);
+        let out = folder.path().join(name);
+        assert_eq!(export::write(&Arc::new(graph), &out, format, false, &Job::new()).unwrap(), 5000);
+        let input = match format {
+            Format::U32Pairs => Input::Pairs(vec![out]),
+            _ => Input::EdgeList(vec![out]),
+        };
+        let again = folder.path().join("again.brimful");
+        let resources = resources(2, 1 << 30);
+        import(input, &again, &ImportOptions::default(), &resources).unwrap();
+        assert_eq!(edges(Graph::open(&again, resources.job.traffic()).unwrap()), wanted);
+    }
+}
+
+#[test]
+fn the_first_bad_line_is_named_whatever_the_timing() {
+    let folder = tempfile::tempdir().unwrap();
+    // Lines enough for several chunks, with two errors in different ones.
+    let mut text = "123456 234567\n".repeat(400_000);
+    text.insert_str(14 * 300_000, "1 x\n");
+    text.insert_str(14 * 150_000, "7 8 9\n");
+    let input = write(folder.path(), "edges.txt", text);
+    for threads in [1, 2, 4] {
+        let out = folder.path().join("g.brimful");
+        let input = Input::EdgeList(vec![input.clone()]);
+        let error = import(input, &out, &ImportOptions::default(), &resources(threads, 1 << 28)).unwrap_err();
+        let Error::Parse { line, column, found, .. } = error else { panic!("{error}") };
+        assert_eq!((line, column, found.as_str()), (150_001, 5, "\"9\""));
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left behind");
+    }
+}
+
+#[test]
+fn a_budget_too_small_is_refused_with_one_that_works() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = write(folder.path(), "edges.txt", "1 2\n");
+    let out = folder.path().join("g.brimful");
+    let run = |budget| {
+        import(Input::EdgeList(vec![input.clone()]), &out, &ImportOptions::default(), &resources(2, budget))
+    };
+    let error = run(1).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Budget);
+    let Error::Store(StoreError::Budget { needed, .. }) = error else { panic!("{error}") };
+    assert!(!out.exists());
+    run(needed - 1).unwrap_err();
+    run(needed).unwrap();
+}
+
+#[test]
+fn every_flipped_or_missing_byte_of_a_graph_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = ImportOptions { geometry: SMALL, reverse: true, ..Default::default() };
+    let (graph, _) = import_text(folder.path(), &random_text(1, &[1, 5, 7, 90], 60, true), &options);
+    let path = graph.path().to_path_buf();
+    let check = || {
+        let graph = Graph::open(&path, &Arc::default())?;
+        verify::verify(&graph, &Job::new())
+    };
+    check().unwrap();
+    for (name, bytes) in bytes_of(&path) {
+        let file = path.join(&name);
+        for at in 0..bytes.len() {
+            let mut flipped = bytes.clone();
+            flipped[at] ^= 1 << (at % 8);
+            std::fs::write(&file, &flipped).unwrap();
+            let error = check().expect_err(&format!("{name}: flip at byte {at} not found"));
+            assert!(matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Input), "{name} {at}: {error}");
+        }
+        for length in (0..bytes.len()).step_by(7) {
+            std::fs::write(&file, &bytes[..length]).unwrap();
+            check().expect_err(&format!("{name}: cut at {length} not found"));
+        }
+        std::fs::remove_file(&file).unwrap();
+        check().expect_err(&format!("{name}: missing not found"));
+        std::fs::write(&file, &bytes).unwrap();
+    }
+    check().unwrap();
+}
+
+#[test]
+fn parts_of_a_generator_can_be_read_in_any_order() {
+    let generator = Generator::new(Kind::Rmat { scale: 14, edge_factor: 9 }, 1).unwrap();
+    let read = |part| {
+        let mut batch = EdgeBatch::default();
+        generator.read_part(part, &mut batch).unwrap();
+        batch.sources
+    };
+    assert!(generator.parts() > 2);
+    let forward: Vec<_> = (0..generator.parts()).map(read).collect();
+    let mut backward: Vec<_> = (0..generator.parts()).rev().map(read).collect();
+    backward.reverse();
+    assert_eq!(forward, backward);
+}

@@ -1,0 +1,295 @@
+//! Edges from anything that speaks the Arrow C stream interface.
+
+use std::ffi::CStr;
+use std::path::{Path, PathBuf};
+
+use arrow_array::cast::AsArray;
+use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
+use arrow_array::types::{
+    ArrowPrimitiveType, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type,
+    UInt16Type, UInt32Type, UInt64Type,
+};
+use arrow_array::{Array, RecordBatch, RecordBatchReader};
+use arrow_schema::{DataType, Schema};
+use brimful::graph::edges::{BATCH_EDGES, EdgeBatch};
+use brimful::graph::ids::IdType;
+use brimful::graph::import::EdgeStream;
+use brimful::graph::text::{Signs, check_signs, parse_number};
+use brimful::graph::{Error, Result};
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+
+use crate::errors::Failure;
+
+const STREAM: &CStr = c"arrow_array_stream";
+
+/// A column to read and its place in the batches.
+struct Wanted {
+    name: String,
+    index: usize,
+    data_type: DataType,
+}
+
+/// The columns of a stream that make edges.
+pub(crate) struct ArrowEdges {
+    reader: RecordBatchStreamReader,
+    origin: PathBuf,
+    source: Wanted,
+    target: Wanted,
+    weight: Option<Wanted>,
+    batch: Option<RecordBatch>,
+    row: usize,
+    rows_before: u64,
+    signs: Signs,
+}
+
+impl ArrowEdges {
+    /// Takes the stream of `object` and looks for the columns.
+    pub(crate) fn open(
+        object: &Bound<'_, PyAny>,
+        origin: &Path,
+        source: &str,
+        target: &str,
+        weight: Option<&str>,
+    ) -> PyResult<Self> {
+        let capsule = object.call_method0("__arrow_c_stream__")?.cast_into::<PyCapsule>()?;
+        let reader = take_stream(&capsule)?;
+        let schema = reader.schema();
+        let find = |name: &str| -> Result<Wanted> {
+            let Ok(index) = schema.index_of(name) else {
+                return Err(Error::input(
+                    origin,
+                    format!("there is no column {name:?}; it has {}", columns(&schema)),
+                ));
+            };
+            Ok(Wanted { name: name.into(), index, data_type: schema.field(index).data_type().clone() })
+        };
+        let source = find(source).map_err(Failure::from)?;
+        let target = find(target).map_err(Failure::from)?;
+        let weight = weight.map(find).transpose().map_err(Failure::from)?;
+        for wanted in [&source, &target] {
+            if !is_text(&wanted.data_type) && !wanted.data_type.is_integer() {
+                let what = format!(
+                    "column {:?} has type {}, which holds no integer ids",
+                    wanted.name, wanted.data_type
+                );
+                return Err(Failure::from(Error::input(origin, what)).into());
+            }
+        }
+        if let Some(wanted) = weight.as_ref().filter(|w| !is_text(&w.data_type) && !w.data_type.is_numeric())
+        {
+            let what =
+                format!("column {:?} has type {}, which holds no weights", wanted.name, wanted.data_type);
+            return Err(Failure::from(Error::input(origin, what)).into());
+        }
+        let origin = origin.into();
+        Ok(Self {
+            reader,
+            origin,
+            source,
+            target,
+            weight,
+            batch: None,
+            row: 0,
+            rows_before: 0,
+            signs: Signs::default(),
+        })
+    }
+
+    fn more_rows(&mut self) -> Result<bool> {
+        while self.batch.as_ref().is_none_or(|batch| self.row == batch.num_rows()) {
+            self.rows_before += self.row as u64;
+            (self.row, self.batch) = (0, None);
+            match self.reader.next() {
+                None => return Ok(false),
+                Some(Ok(batch)) => self.batch = Some(batch),
+                Some(Err(error)) => return Err(Error::input(&self.origin, error.to_string())),
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl EdgeStream for ArrowEdges {
+    fn next(&mut self, edges: &mut EdgeBatch) -> Result<bool> {
+        edges.clear();
+        if !self.more_rows()? {
+            return Ok(false);
+        }
+        let Some(batch) = &self.batch else {
+            return Ok(false);
+        };
+        let length = (batch.num_rows() - self.row).min(BATCH_EDGES);
+        let slice = batch.slice(self.row, length);
+        let place = Place { origin: &self.origin, first_row: self.rows_before + self.row as u64 + 1 };
+        ids(&slice, &self.source, &place, &mut self.signs, &mut edges.sources)?;
+        ids(&slice, &self.target, &place, &mut self.signs, &mut edges.targets)?;
+        if let Some(wanted) = &self.weight {
+            weights(&slice, wanted, &place, &mut edges.weights)?;
+        }
+        self.row += length;
+        Ok(true)
+    }
+
+    fn weighted(&self) -> bool {
+        self.weight.is_some()
+    }
+
+    fn id_type(&self) -> Result<IdType> {
+        check_signs(self.signs, &self.origin)?;
+        let wide = if self.signs.huge { IdType::UInt64 } else { IdType::Int64 };
+        let own = |data_type: &DataType| match data_type {
+            DataType::Int8 | DataType::Int16 | DataType::Int32 => IdType::Int32,
+            DataType::UInt8 | DataType::UInt16 | DataType::UInt32 => IdType::UInt32,
+            DataType::UInt64 => IdType::UInt64,
+            DataType::Int64 => IdType::Int64,
+            _ => wide,
+        };
+        let (source, target) = (own(&self.source.data_type), own(&self.target.data_type));
+        Ok(if source == target { source } else { wide })
+    }
+}
+
+#[expect(unsafe_code, reason = "the Arrow C stream interface hands over a raw pointer")]
+fn take_stream(capsule: &Bound<'_, PyCapsule>) -> PyResult<RecordBatchStreamReader> {
+    let pointer = capsule.pointer_checked(Some(STREAM))?.cast::<FFI_ArrowArrayStream>();
+    // SAFETY: the capsule's name was checked, so by the Arrow PyCapsule interface it points to a live
+    // ArrowArrayStream; `from_raw` moves the stream out and leaves a released one behind, so that the
+    // capsule's destructor does nothing.
+    let stream = unsafe { FFI_ArrowArrayStream::from_raw(pointer.as_ptr()) };
+    RecordBatchStreamReader::try_new(stream)
+        .map_err(|e| Failure::from(Error::Usage(format!("the Arrow stream cannot be read: {e}"))).into())
+}
+
+fn columns(schema: &Schema) -> String {
+    let names: Vec<String> =
+        schema.fields().iter().take(20).map(|field| format!("{:?}", field.name())).collect();
+    if names.is_empty() { "no columns".into() } else { names.join(", ") }
+}
+
+fn is_text(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+}
+
+struct Place<'a> {
+    origin: &'a Path,
+    first_row: u64,
+}
+
+impl Place<'_> {
+    fn error(&self, wanted: &Wanted, at: usize, expected: &str, found: &str) -> Error {
+        let row = self.first_row + at as u64;
+        let shown: String = found.chars().take(40).collect();
+        Error::input(
+            self.origin,
+            format!("row {row}, column {:?}: expected {expected}, found {shown}", wanted.name),
+        )
+    }
+}
+
+fn ids(
+    batch: &RecordBatch,
+    wanted: &Wanted,
+    place: &Place<'_>,
+    signs: &mut Signs,
+    out: &mut Vec<u64>,
+) -> Result<()> {
+    let array = batch.column(wanted.index);
+    no_nulls(array, wanted, place)?;
+    fn signed<T: ArrowPrimitiveType<Native: Into<i64>>>(
+        array: &dyn Array,
+        signs: &mut Signs,
+        out: &mut Vec<u64>,
+    ) {
+        let values = array.as_primitive::<T>().values().iter().map(|&v| v.into());
+        out.extend(values.map(|v: i64| {
+            signs.negative |= v < 0;
+            v.cast_unsigned()
+        }));
+    }
+    fn unsigned<T: ArrowPrimitiveType<Native: Into<u64>>>(
+        array: &dyn Array,
+        signs: &mut Signs,
+        out: &mut Vec<u64>,
+    ) {
+        let values = array.as_primitive::<T>().values().iter().map(|&v| v.into());
+        out.extend(values.inspect(|v: &u64| signs.huge |= v >> 63 == 1));
+    }
+    match &wanted.data_type {
+        DataType::Int8 => signed::<Int8Type>(array, signs, out),
+        DataType::Int16 => signed::<Int16Type>(array, signs, out),
+        DataType::Int32 => signed::<Int32Type>(array, signs, out),
+        DataType::Int64 => signed::<Int64Type>(array, signs, out),
+        DataType::UInt8 => unsigned::<UInt8Type>(array, signs, out),
+        DataType::UInt16 => unsigned::<UInt16Type>(array, signs, out),
+        DataType::UInt32 => unsigned::<UInt32Type>(array, signs, out),
+        DataType::UInt64 => unsigned::<UInt64Type>(array, signs, out),
+        _ => {
+            return texts(array, |at, text| {
+                let Some(bits) = parse_number(text.trim(), signs) else {
+                    let expected = "an integer vertex id between -2^63 and 2^64-1";
+                    return Err(place.error(wanted, at, expected, &format!("{text:?}")));
+                };
+                out.push(bits);
+                Ok(())
+            });
+        }
+    }
+    Ok(())
+}
+
+fn weights(batch: &RecordBatch, wanted: &Wanted, place: &Place<'_>, out: &mut Vec<f64>) -> Result<()> {
+    let array = batch.column(wanted.index);
+    no_nulls(array, wanted, place)?;
+    fn numbers<T: ArrowPrimitiveType>(
+        array: &dyn Array,
+        out: &mut Vec<f64>,
+        widen: impl Fn(T::Native) -> f64,
+    ) {
+        out.extend(array.as_primitive::<T>().values().iter().map(|&v| widen(v)));
+    }
+    match &wanted.data_type {
+        DataType::Int8 => numbers::<Int8Type>(array, out, f64::from),
+        DataType::Int16 => numbers::<Int16Type>(array, out, f64::from),
+        DataType::Int32 => numbers::<Int32Type>(array, out, f64::from),
+        DataType::Int64 => numbers::<Int64Type>(array, out, |v| v as f64),
+        DataType::UInt8 => numbers::<UInt8Type>(array, out, f64::from),
+        DataType::UInt16 => numbers::<UInt16Type>(array, out, f64::from),
+        DataType::UInt32 => numbers::<UInt32Type>(array, out, f64::from),
+        DataType::UInt64 => numbers::<UInt64Type>(array, out, |v| v as f64),
+        DataType::Float32 => numbers::<Float32Type>(array, out, f64::from),
+        DataType::Float64 => numbers::<Float64Type>(array, out, |v| v),
+        data_type if is_text(data_type) => texts(array, |at, text| match text.trim().parse() {
+            Ok(weight) => {
+                out.push(weight);
+                Ok(())
+            }
+            Err(_) => Err(place.error(wanted, at, "a finite number as weight", &format!("{text:?}"))),
+        })?,
+        other => {
+            let what = format!("column {:?} has type {other}, which holds no weights", wanted.name);
+            return Err(Error::input(place.origin, what));
+        }
+    }
+    match out.iter().position(|weight| !weight.is_finite()) {
+        Some(at) => Err(place.error(wanted, at, "a finite number as weight", &out[at].to_string())),
+        None => Ok(()),
+    }
+}
+
+fn no_nulls(array: &dyn Array, wanted: &Wanted, place: &Place<'_>) -> Result<()> {
+    match (0..array.len()).find(|&at| array.is_null(at)) {
+        Some(at) => Err(place.error(wanted, at, "a value (drop or fill empty rows first)", "null")),
+        None => Ok(()),
+    }
+}
+
+fn texts(array: &dyn Array, mut each: impl FnMut(usize, &str) -> Result<()>) -> Result<()> {
+    match array.data_type() {
+        DataType::Utf8 => (0..array.len()).try_for_each(|at| each(at, array.as_string::<i32>().value(at))),
+        DataType::LargeUtf8 => {
+            (0..array.len()).try_for_each(|at| each(at, array.as_string::<i64>().value(at)))
+        }
+        _ => (0..array.len()).try_for_each(|at| each(at, array.as_string_view().value(at))),
+    }
+}

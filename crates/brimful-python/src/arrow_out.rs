@@ -1,0 +1,199 @@
+//! Results and edges as Arrow streams.
+
+use std::sync::Arc;
+
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::{
+    ArrayRef, Float64Array, Int32Array, Int64Array, RecordBatch, RecordBatchReader, UInt32Array, UInt64Array,
+};
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
+use brimful::engine::ResultTable;
+use brimful::engine::table::{BATCH_ROWS, Column};
+use brimful::graph::Graph;
+use brimful::graph::edges::EdgeBatch;
+use brimful::graph::export::EdgeReader;
+use brimful::graph::ids::IdType;
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+
+/// A stream as the capsule that the Arrow PyCapsule interface asks for.
+pub(crate) fn capsule<'py>(
+    py: Python<'py>,
+    reader: impl RecordBatchReader + Send + 'static,
+) -> PyResult<Bound<'py, PyCapsule>> {
+    PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(reader)), c"arrow_array_stream")
+}
+
+fn id_field(name: &str, id_type: IdType) -> Field {
+    let data_type = match id_type {
+        IdType::Int64 => DataType::Int64,
+        IdType::UInt64 => DataType::UInt64,
+        IdType::Int32 => DataType::Int32,
+        IdType::UInt32 => DataType::UInt32,
+    };
+    Field::new(name, data_type, false)
+}
+
+/// Ids in the type they came in; narrow types hold every id, which is how the type was chosen.
+fn id_array(ids: &[u64], id_type: IdType) -> ArrayRef {
+    let ids = ids.iter().copied();
+    match id_type {
+        IdType::Int64 => Arc::new(Int64Array::from_iter_values(ids.map(u64::cast_signed))),
+        IdType::UInt64 => Arc::new(UInt64Array::from_iter_values(ids)),
+        IdType::Int32 => Arc::new(Int32Array::from_iter_values(ids.map(|id| id as i32))),
+        IdType::UInt32 => Arc::new(UInt32Array::from_iter_values(ids.map(|id| id as u32))),
+    }
+}
+
+fn external(error: impl std::error::Error + Send + Sync + 'static) -> ArrowError {
+    ArrowError::ExternalError(Box::new(error))
+}
+
+/// The rows of a result.
+pub(crate) struct ResultReader {
+    table: Arc<ResultTable>,
+    schema: SchemaRef,
+    next: u64,
+}
+
+impl ResultReader {
+    pub(crate) fn new(table: Arc<ResultTable>) -> Self {
+        let id_type = table.graph().id_type();
+        let value = match table.holds_ids() {
+            true => id_field(table.name(), id_type),
+            false => Field::new(table.name(), DataType::Float64, false),
+        };
+        let schema = Arc::new(Schema::new(vec![id_field("vertex", id_type), value]));
+        Self { table, schema, next: 0 }
+    }
+
+    fn read(&self, rows: usize) -> Result<RecordBatch, ArrowError> {
+        let (vertices, column) = self.table.read(self.next, rows).map_err(external)?;
+        let id_type = self.table.graph().id_type();
+        let values: ArrayRef = match column {
+            Column::Float(values) => Arc::new(Float64Array::from(values)),
+            Column::Ids(ids) => id_array(&ids, id_type),
+        };
+        RecordBatch::try_new(Arc::clone(&self.schema), vec![id_array(&vertices, id_type), values])
+    }
+}
+
+impl Iterator for ResultReader {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let rows = (self.table.len() - self.next).min(BATCH_ROWS as u64) as usize;
+        (rows > 0).then(|| {
+            let batch = self.read(rows);
+            self.next += rows as u64;
+            batch
+        })
+    }
+}
+
+impl RecordBatchReader for ResultReader {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+}
+
+/// The vertices of a graph.
+pub(crate) struct VertexReader {
+    graph: Arc<Graph>,
+    schema: SchemaRef,
+    next: u64,
+}
+
+impl VertexReader {
+    pub(crate) fn new(graph: Arc<Graph>) -> Self {
+        let schema = Arc::new(Schema::new(vec![id_field("vertex", graph.id_type())]));
+        Self { graph, schema, next: 0 }
+    }
+
+    fn read(&self, rows: usize) -> Result<RecordBatch, ArrowError> {
+        let mut ids = vec![0; rows];
+        self.graph.external_ids(self.next, &mut ids).map_err(external)?;
+        RecordBatch::try_new(Arc::clone(&self.schema), vec![id_array(&ids, self.graph.id_type())])
+    }
+}
+
+impl Iterator for VertexReader {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let rows = (self.graph.vertices() - self.next).min(BATCH_ROWS as u64) as usize;
+        (rows > 0).then(|| {
+            let batch = self.read(rows);
+            self.next += rows as u64;
+            batch
+        })
+    }
+}
+
+impl RecordBatchReader for VertexReader {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+}
+
+/// The edges of a graph, each once.
+pub(crate) struct Edges {
+    reader: EdgeReader,
+    id_type: IdType,
+    schema: SchemaRef,
+    batch: EdgeBatch,
+    row: usize,
+}
+
+impl Edges {
+    pub(crate) fn new(graph: &Arc<Graph>) -> Self {
+        let id_type = graph.id_type();
+        let mut fields = vec![id_field("source", id_type), id_field("target", id_type)];
+        if graph.description().weighted {
+            fields.push(Field::new("weight", DataType::Float64, false));
+        }
+        let schema = Arc::new(Schema::new(fields));
+        Self {
+            reader: EdgeReader::new(Arc::clone(graph)),
+            id_type,
+            schema,
+            batch: EdgeBatch::default(),
+            row: 0,
+        }
+    }
+
+    fn slice(&mut self) -> Result<RecordBatch, ArrowError> {
+        let range = self.row..self.batch.len().min(self.row + BATCH_ROWS);
+        self.row = range.end;
+        let mut columns = vec![
+            id_array(&self.batch.sources[range.clone()], self.id_type),
+            id_array(&self.batch.targets[range.clone()], self.id_type),
+        ];
+        if self.schema.fields().len() == 3 {
+            columns.push(Arc::new(Float64Array::from(self.batch.weights[range].to_vec())));
+        }
+        RecordBatch::try_new(Arc::clone(&self.schema), columns)
+    }
+}
+
+impl Iterator for Edges {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while self.row == self.batch.len() {
+            self.row = 0;
+            match self.reader.next(&mut self.batch) {
+                Ok(true) => {}
+                Ok(false) => return None,
+                Err(error) => return Some(Err(external(error))),
+            }
+        }
+        Some(self.slice())
+    }
+}
+
+impl RecordBatchReader for Edges {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+}

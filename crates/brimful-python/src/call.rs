@@ -1,0 +1,115 @@
+//! Long calls: the GIL released, progress shown, Ctrl-C heard.
+
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use brimful::store::memory::{auto_budget_bytes, resident_bytes};
+use brimful::store::{Budget, Job, Resources};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+
+use crate::errors::Failure;
+
+/// How often progress is shown and signals are looked at.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Memory and threads as given from Python.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    pub(crate) threads: Option<usize>,
+    pub(crate) budget: Option<u64>,
+    pub(crate) process_budget: bool,
+    pub(crate) reserve_bytes: u64,
+}
+
+/// What the process itself needs at least: interpreter, this library, thread stacks.
+const PROCESS_BYTES: u64 = 40 << 20;
+/// What a process grows by beside what brimful accounts for.
+const SLACK_BYTES: u64 = 12 << 20;
+
+impl Limits {
+    /// Budget in bytes, as given or automatic.
+    pub(crate) fn budget_bytes(&self) -> u64 {
+        self.budget.unwrap_or_else(auto_budget_bytes)
+    }
+
+    fn overhead(&self) -> u64 {
+        if !self.process_budget {
+            return 0;
+        }
+        let resident = resident_bytes().unwrap_or(0) + SLACK_BYTES;
+        // Rounded, so that the smallest budget named by an error is the same from run to run.
+        resident.max(PROCESS_BYTES + self.reserve_bytes).next_multiple_of(8 << 20)
+    }
+
+    /// Refuses work that needs more than `bytes`.
+    pub(crate) fn require(&self, bytes: u64, purpose: &str) -> Result<(), Failure> {
+        Ok(Budget::new(self.budget_bytes(), self.overhead()).require(bytes, purpose)?)
+    }
+
+    fn resources(&self, job: &Arc<Job>) -> Result<Resources, Failure> {
+        let budget = Budget::new(self.budget_bytes(), self.overhead());
+        Ok(Resources::new(budget, Arc::clone(job), self.threads)?)
+    }
+}
+
+/// Runs `work` on a thread of its own without the GIL. Ctrl-C, and an exception raised by
+/// `progress`, cancel it and come back as they are.
+pub(crate) fn with_job<T: Send>(
+    py: Python<'_>,
+    progress: Option<&Bound<'_, PyAny>>,
+    work: impl FnOnce(&Arc<Job>) -> Result<T, Failure> + Send,
+) -> PyResult<T> {
+    let job = Arc::new(Job::new());
+    let (done_sender, done) = sync_channel(1);
+    let done = Mutex::new(done);
+    let wait = || done.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(TICK);
+    std::thread::scope(|scope| {
+        let worker_job = Arc::clone(&job);
+        let worker = scope.spawn(move || {
+            let result = work(&worker_job);
+            // The receiver lives until this thread was joined.
+            let _ = done_sender.send(());
+            result
+        });
+        let mut stopped = None;
+        // A worker that panicked has dropped its end: that ends the wait too.
+        while py.detach(wait) == Err(RecvTimeoutError::Timeout) {
+            if stopped.is_some() {
+                continue;
+            }
+            if let Err(error) = py.check_signals().and_then(|()| show(progress, &job)) {
+                job.cancel();
+                stopped = Some(error);
+            }
+        }
+        let result = py.detach(|| worker.join());
+        match (stopped, result) {
+            (Some(error), _) => Err(error),
+            (None, Ok(result)) => Ok(result?),
+            (None, Err(_)) => Err(PyRuntimeError::new_err("internal error in brimful; please report it")),
+        }
+    })
+}
+
+/// [`with_job`] for work that needs memory and threads.
+pub(crate) fn with_resources<T: Send>(
+    py: Python<'_>,
+    progress: Option<&Bound<'_, PyAny>>,
+    limits: Limits,
+    work: impl FnOnce(&Resources) -> Result<T, Failure> + Send,
+) -> PyResult<T> {
+    with_job(py, progress, |job| work(&limits.resources(job)?))
+}
+
+fn show(progress: Option<&Bound<'_, PyAny>>, job: &Job) -> PyResult<()> {
+    let Some(progress) = progress else {
+        return Ok(());
+    };
+    let now = job.progress();
+    if !now.phase.is_empty() {
+        progress.call1((now.phase, now.done, now.total, now.seconds))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,241 @@
+//! `Graph`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use brimful::graph::export::{self, Format};
+use brimful::graph::import::build_reverse;
+use brimful::graph::{Error as GraphError, Index, verify};
+use brimful::store::Traffic;
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyDict};
+
+use crate::arrow_out::{Edges, VertexReader, capsule};
+use crate::call::{Limits, with_job, with_resources};
+use crate::errors::Failure;
+
+/// A graph directory open for reading.
+#[pyclass(frozen, module = "brimful._native")]
+pub(crate) struct Graph {
+    pub(crate) inner: Arc<brimful::graph::Graph>,
+}
+
+fn open(path: PathBuf) -> Result<Graph, Failure> {
+    let traffic = Arc::new(Traffic::default());
+    Ok(Graph { inner: Arc::new(brimful::graph::Graph::open(&path, &traffic)?) })
+}
+
+#[pymethods]
+impl Graph {
+    #[staticmethod]
+    #[pyo3(name = "open")]
+    fn open_path(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        Ok(py.detach(|| open(path))?)
+    }
+
+    #[getter]
+    fn path(&self) -> String {
+        self.inner.path().to_string_lossy().into_owned()
+    }
+
+    #[getter]
+    fn vertices(&self) -> u64 {
+        self.inner.vertices()
+    }
+
+    #[getter]
+    fn edges(&self) -> u64 {
+        self.inner.description().edges
+    }
+
+    #[getter]
+    fn arcs(&self) -> u64 {
+        self.inner.description().arcs
+    }
+
+    #[getter]
+    fn directed(&self) -> bool {
+        self.inner.description().directed
+    }
+
+    #[getter]
+    fn weighted(&self) -> bool {
+        self.inner.description().weighted
+    }
+
+    #[getter]
+    fn origin(&self) -> Option<String> {
+        self.inner.description().origin.clone()
+    }
+
+    #[getter]
+    fn indexes(&self) -> Vec<&'static str> {
+        let built = |index: &Index| self.inner.shards(*index).is_some();
+        [Index::In, Index::Reverse].iter().filter(|index| built(index)).map(|index| index.name()).collect()
+    }
+
+    fn info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let (graph, out) = (self.inner.description(), PyDict::new(py));
+        let bytes = self.inner.bytes_on_disk().map_err(Failure::from)?;
+        out.set_item("path", self.path())?;
+        out.set_item("format", graph.format)?;
+        out.set_item("created_by", &graph.created_by)?;
+        out.set_item("vertices", graph.vertices)?;
+        out.set_item("edges", graph.edges)?;
+        out.set_item("arcs", graph.arcs)?;
+        out.set_item("directed", graph.directed)?;
+        out.set_item("weighted", graph.weighted)?;
+        out.set_item("lines", graph.counts.lines)?;
+        out.set_item("self_loops", graph.counts.self_loops)?;
+        out.set_item("duplicates", graph.counts.duplicates)?;
+        out.set_item("rejected", graph.counts.rejected)?;
+        out.set_item("order", graph.order.name())?;
+        out.set_item("id_type", graph.ids.id_type.name())?;
+        out.set_item("ids_consecutive", graph.ids.first.is_some())?;
+        out.set_item("intervals", self.inner.intervals())?;
+        out.set_item("interval_bits", graph.interval_bits)?;
+        out.set_item("bytes_on_disk", bytes)?;
+        out.set_item("bytes_per_edge", bytes as f64 / graph.edges.max(1) as f64)?;
+        out.set_item("indexes", self.index_info(py)?)?;
+        Ok(out)
+    }
+
+    #[pyo3(signature = (*, progress))]
+    fn verify<'py>(
+        &self,
+        py: Python<'py>,
+        progress: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let begin = Instant::now();
+        let found = with_job(py, progress, |job| Ok(verify::verify(&self.inner, job)?))?;
+        let out = PyDict::new(py);
+        out.set_item("files", found.files)?;
+        out.set_item("bytes", found.bytes)?;
+        out.set_item("arcs", found.arcs)?;
+        out.set_item("seconds", begin.elapsed().as_secs_f64())?;
+        Ok(out)
+    }
+
+    #[pyo3(signature = (names, *, threads, budget, process_budget, progress))]
+    fn build_index<'py>(
+        &self,
+        py: Python<'py>,
+        names: Vec<String>,
+        threads: Option<usize>,
+        budget: Option<u64>,
+        process_budget: bool,
+        progress: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let wanted = names.iter().map(|name| Index::from_name(name)).collect::<Result<Vec<_>, _>>();
+        let wanted = wanted.map_err(Failure::from)?;
+        let limits = Limits { threads, budget, process_budget, reserve_bytes: 0 };
+        // `in` is always there.
+        let seconds = match wanted.contains(&Index::Reverse) {
+            true => {
+                with_resources(py, progress, limits, |resources| Ok(build_reverse(&self.inner, resources)?))?
+            }
+            false => 0.0,
+        };
+        let out = PyDict::new(py);
+        out.set_item("seconds", seconds)?;
+        Ok(out)
+    }
+
+    fn degree(&self, vertex: i128) -> PyResult<u64> {
+        let degree = || -> Result<u64, Failure> {
+            let (mut out, mut room) = ([0], Vec::new());
+            self.inner.degrees(self.inner.find(vertex)?, &mut out, &mut room)?;
+            Ok(out[0])
+        };
+        Ok(degree()?)
+    }
+
+    fn neighbors(&self, py: Python<'_>, vertex: i128) -> PyResult<Vec<i128>> {
+        Ok(py.detach(|| self.inner.neighbors(vertex).map_err(Failure::from))?)
+    }
+
+    fn contains(&self, vertex: i128) -> PyResult<bool> {
+        match self.inner.find(vertex) {
+            Ok(_) => Ok(true),
+            Err(GraphError::NoSuchVertex { .. }) => Ok(false),
+            Err(error) => Err(Failure::from(error).into()),
+        }
+    }
+
+    fn vertex_stream(&self) -> Stream {
+        Stream { graph: Arc::clone(&self.inner), vertices: true }
+    }
+
+    #[pyo3(signature = (*, budget, process_budget, reserve_bytes))]
+    fn edge_stream(&self, budget: Option<u64>, process_budget: bool, reserve_bytes: u64) -> PyResult<Stream> {
+        let limits = Limits { threads: None, budget, process_budget, reserve_bytes };
+        limits.require(export::READING_BYTES, "to export edges")?;
+        Ok(Stream { graph: Arc::clone(&self.inner), vertices: false })
+    }
+
+    #[pyo3(signature = (out, *, format, overwrite, budget, process_budget, progress))]
+    #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
+    fn export_text(
+        &self,
+        py: Python<'_>,
+        out: PathBuf,
+        format: &str,
+        overwrite: bool,
+        budget: Option<u64>,
+        process_budget: bool,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<u64> {
+        let format = Format::from_name(format).map_err(Failure::from)?;
+        let limits = Limits { threads: None, budget, process_budget, reserve_bytes: 0 };
+        limits.require(export::READING_BYTES, "to export edges")?;
+        with_job(py, progress, |job| Ok(export::write(&self.inner, &out, format, overwrite, job)?))
+    }
+}
+
+impl Graph {
+    fn index_info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let out = PyDict::new(py);
+        for index in [Index::In, Index::Reverse] {
+            let Some(shards) = self.inner.shards(index) else {
+                continue;
+            };
+            let one = PyDict::new(py);
+            let codecs = PyDict::new(py);
+            for (codec, segments) in shards.codecs() {
+                codecs.set_item(codec.name(), segments)?;
+            }
+            one.set_item("arcs", shards.edges())?;
+            one.set_item("bytes", shards.file().len().map_err(Failure::from)?)?;
+            one.set_item("segments", shards.segments().len())?;
+            one.set_item("codecs", codecs)?;
+            one.set_item("largest_shard_arcs", shards.largest_shard())?;
+            out.set_item(index.name(), one)?;
+        }
+        Ok(out)
+    }
+}
+
+/// Vertices or edges of a graph as an Arrow stream; can be read many times.
+#[pyclass(frozen, module = "brimful._native")]
+pub(crate) struct Stream {
+    graph: Arc<brimful::graph::Graph>,
+    vertices: bool,
+}
+
+#[pymethods]
+impl Stream {
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        // The interface allows to ignore the request: the consumer casts.
+        let _ = requested_schema;
+        match self.vertices {
+            true => capsule(py, VertexReader::new(Arc::clone(&self.graph))),
+            false => capsule(py, Edges::new(&self.graph)),
+        }
+    }
+}

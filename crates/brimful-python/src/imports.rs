@@ -1,0 +1,183 @@
+//! `import_files`, `import_stream`, `generate`.
+
+use std::path::{Path, PathBuf};
+
+use brimful::graph::generate::{Generator, Kind};
+use brimful::graph::import::{ImportOptions, ImportReport, Input, import};
+use brimful::graph::{Error as GraphError, Index};
+use brimful::store::memory::peak_resident_bytes;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::arrow_in::ArrowEdges;
+use crate::call::{Limits, with_resources};
+use crate::errors::Failure;
+
+fn options(
+    undirected: bool,
+    vertices: Option<u64>,
+    index: &[String],
+    origin: Option<String>,
+) -> Result<ImportOptions, Failure> {
+    let indexes = index.iter().map(|name| Index::from_name(name)).collect::<Result<Vec<_>, _>>()?;
+    if !indexes.contains(&Index::In) {
+        return Err(GraphError::Usage("the index `in` is always built; add it to --index".into()).into());
+    }
+    Ok(ImportOptions {
+        undirected,
+        vertices,
+        reverse: indexes.contains(&Index::Reverse),
+        origin,
+        ..Default::default()
+    })
+}
+
+fn report<'py>(py: Python<'py>, report: &ImportReport, limits: Limits) -> PyResult<Bound<'py, PyDict>> {
+    let (graph, out) = (&report.description, PyDict::new(py));
+    out.set_item("vertices", graph.vertices)?;
+    out.set_item("edges", graph.edges)?;
+    out.set_item("arcs", graph.arcs)?;
+    out.set_item("directed", graph.directed)?;
+    out.set_item("weighted", graph.weighted)?;
+    out.set_item("lines", graph.counts.lines)?;
+    out.set_item("self_loops", graph.counts.self_loops)?;
+    out.set_item("duplicates", graph.counts.duplicates)?;
+    out.set_item("rejected", graph.counts.rejected)?;
+    out.set_item("seconds", report.seconds)?;
+    out.set_item("peak_rss_bytes", peak_resident_bytes())?;
+    out.set_item("bytes_on_disk", report.bytes_on_disk)?;
+    out.set_item("bytes_per_edge", report.bytes_on_disk as f64 / graph.edges.max(1) as f64)?;
+    out.set_item("budget_bytes", limits.budget_bytes())?;
+    out.set_item("phases", phases(py, &report.phases)?)?;
+    Ok(out)
+}
+
+/// Seconds by phase; a phase that happened twice is one sum.
+pub(crate) fn phases<'py>(py: Python<'py>, phases: &[(&'static str, f64)]) -> PyResult<Bound<'py, PyDict>> {
+    let out = PyDict::new(py);
+    for (name, seconds) in phases {
+        let before = out.get_item(name)?.map_or(Ok(0.0), |sum| sum.extract::<f64>())?;
+        out.set_item(name, before + seconds)?;
+    }
+    Ok(out)
+}
+
+/// Imports text edge lists or pairs of 32-bit ids as the new graph directory `out`.
+#[pyfunction]
+#[pyo3(signature = (paths, out, *, format, undirected, vertices, index, threads, budget, process_budget, origin, progress))]
+#[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
+pub(crate) fn import_files<'py>(
+    py: Python<'py>,
+    paths: Vec<PathBuf>,
+    out: PathBuf,
+    format: &str,
+    undirected: bool,
+    vertices: Option<u64>,
+    index: Vec<String>,
+    threads: Option<usize>,
+    budget: Option<u64>,
+    process_budget: bool,
+    origin: Option<String>,
+    progress: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let limits = Limits { threads, budget, process_budget, reserve_bytes: 0 };
+    let options = options(undirected, vertices, &index, origin)?;
+    let input = match format {
+        "edgelist" => Input::EdgeList(paths),
+        "u32pairs" => Input::Pairs(paths),
+        _ => {
+            return Err(Failure::from(GraphError::Usage(format!("there is no format {format:?}"))).into());
+        }
+    };
+    let done =
+        with_resources(py, progress, limits, |resources| Ok(import(input, &out, &options, resources)?))?;
+    report(py, &done, limits)
+}
+
+/// Imports anything with `__arrow_c_stream__` as the new graph directory `out`.
+#[pyfunction]
+#[pyo3(signature = (stream, out, *, name, source, target, weight, undirected, vertices, index, threads, budget, process_budget, reserve_bytes, origin, progress))]
+#[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
+pub(crate) fn import_stream<'py>(
+    py: Python<'py>,
+    stream: &Bound<'py, PyAny>,
+    out: PathBuf,
+    name: String,
+    source: &str,
+    target: &str,
+    weight: Option<&str>,
+    undirected: bool,
+    vertices: Option<u64>,
+    index: Vec<String>,
+    threads: Option<usize>,
+    budget: Option<u64>,
+    process_budget: bool,
+    reserve_bytes: u64,
+    origin: Option<String>,
+    progress: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let limits = Limits { threads, budget, process_budget, reserve_bytes };
+    let options = options(undirected, vertices, &index, origin)?;
+    let mut edges = ArrowEdges::open(stream, Path::new(&name), source, target, weight)?;
+    let done = with_resources(py, progress, limits, |resources| {
+        Ok(import(Input::Stream(&mut edges), &out, &options, resources)?)
+    })?;
+    report(py, &done, limits)
+}
+
+fn kind(name: &str, params: &Bound<'_, PyDict>) -> PyResult<Kind> {
+    let missing =
+        |key: &str| Failure::from(GraphError::Usage(format!("{name} needs --{}", key.replace('_', "-"))));
+    let get =
+        |key: &str| -> PyResult<Bound<'_, PyAny>> { Ok(params.get_item(key)?.ok_or_else(|| missing(key))?) };
+    Ok(match name {
+        "rmat" => Kind::Rmat { scale: get("scale")?.extract()?, edge_factor: get("edge_factor")?.extract()? },
+        "lognormal" => Kind::LogNormal {
+            vertices: get("vertices")?.extract()?,
+            mu: get("mu")?.extract()?,
+            sigma: get("sigma")?.extract()?,
+        },
+        "chain" => Kind::Chain { vertices: get("vertices")?.extract()? },
+        "ring" => Kind::Ring { vertices: get("vertices")?.extract()? },
+        "star" => Kind::Star { vertices: get("vertices")?.extract()? },
+        "grid" => Kind::Grid {
+            rows: get("rows")?.extract()?,
+            columns: get("columns")?.extract()?,
+            torus: get("torus")?.extract::<u64>()? != 0,
+        },
+        _ => {
+            let what = format!(
+                "there is no generator {name:?}; choose from: rmat, lognormal, chain, ring, star, grid"
+            );
+            return Err(Failure::from(GraphError::Usage(what)).into());
+        }
+    })
+}
+
+/// Generates a graph as the new graph directory `out`.
+#[pyfunction]
+#[pyo3(signature = (kind, out, params, *, seed, undirected, index, threads, budget, process_budget, progress))]
+#[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
+pub(crate) fn generate<'py>(
+    py: Python<'py>,
+    kind: &str,
+    out: PathBuf,
+    params: &Bound<'py, PyDict>,
+    seed: u64,
+    undirected: bool,
+    index: Vec<String>,
+    threads: Option<usize>,
+    budget: Option<u64>,
+    process_budget: bool,
+    progress: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let limits = Limits { threads, budget, process_budget, reserve_bytes: 0 };
+    let kind = self::kind(kind, params)?;
+    let undirected = undirected || matches!(kind, Kind::Grid { .. });
+    let options = options(undirected, None, &index, None)?;
+    let generator = Generator::new(kind, seed).map_err(Failure::from)?;
+    let done = with_resources(py, progress, limits, |resources| {
+        Ok(import(Input::Numbered(&generator, generator.vertices()), &out, &options, resources)?)
+    })?;
+    report(py, &done, limits)
+}

@@ -1,0 +1,86 @@
+//! What a disk holds: files of sectors, each written whole or not at all, and names for them.
+//!
+//! Invariant: the durable image changes by a sync only.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Bytes that a disk writes as one.
+const SECTOR_BYTES: usize = 512;
+
+/// A file's two images. Names point at it, and it outlives them.
+#[derive(Debug, Default)]
+pub(super) struct Inode {
+    pub(super) live: Vec<u8>,
+    pub(super) durable: Vec<u8>,
+    /// Sectors whose live bytes are not durable.
+    pub(super) dirty: BTreeSet<usize>,
+    pub(super) open: usize,
+}
+
+impl Inode {
+    pub(super) fn write(&mut self, bytes: &[u8], offset: usize) {
+        if bytes.is_empty() {
+            return;
+        }
+        let end = offset + bytes.len();
+        // A write beyond the end also makes the zeros of the gap.
+        let first = offset.min(self.live.len()) / SECTOR_BYTES;
+        if self.live.len() < end {
+            self.live.resize(end, 0);
+        }
+        self.live[offset..end].copy_from_slice(bytes);
+        self.dirty.extend(first..end.div_ceil(SECTOR_BYTES));
+    }
+
+    /// Makes the dirty sectors durable, and only them: what a failed sync lost stays lost.
+    pub(super) fn sync(&mut self) {
+        self.durable = self.survivor(|| true);
+        self.dirty.clear();
+    }
+
+    /// The durable bytes and those dirty sectors that `keep` picks.
+    pub(super) fn survivor(&self, mut keep: impl FnMut() -> bool) -> Vec<u8> {
+        let mut bytes = self.durable.clone();
+        for sector in &self.dirty {
+            let from = sector * SECTOR_BYTES;
+            let to = self.live.len().min(from + SECTOR_BYTES);
+            if keep() {
+                bytes.resize(bytes.len().max(to), 0);
+                bytes[from..to].copy_from_slice(&self.live[from..to]);
+            }
+        }
+        // A file system may have grown the file before it wrote the bytes.
+        if keep() {
+            bytes.resize(bytes.len().max(self.live.len()), 0);
+        }
+        bytes
+    }
+}
+
+pub(super) type Names = BTreeMap<String, u64>;
+
+/// A change of the names, to be done again at a crash.
+#[derive(Debug)]
+pub(super) enum NameChange {
+    Create(String, u64),
+    Rename(String, String),
+    Remove(String),
+}
+
+impl NameChange {
+    pub(super) fn apply(&self, names: &mut Names) {
+        match self {
+            Self::Create(name, inode) => {
+                names.insert(name.clone(), *inode);
+            }
+            Self::Rename(from, to) => {
+                if let Some(inode) = names.remove(from) {
+                    names.insert(to.clone(), inode);
+                }
+            }
+            Self::Remove(name) => {
+                names.remove(name);
+            }
+        }
+    }
+}
