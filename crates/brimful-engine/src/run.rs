@@ -13,6 +13,7 @@ use std::time::Instant;
 
 use brimful_graph::shards::ShardFile;
 use brimful_graph::{Graph, import};
+use brimful_store::huge::HugeArray;
 use brimful_store::read_ahead::ReadPool;
 use brimful_store::scratch::{ScratchArray, Windows};
 use brimful_store::{DiskFolder, Reservation, Resources};
@@ -126,7 +127,7 @@ struct Run<'a, P: Program> {
     degrees: Degrees,
     states: ScratchArray<P::State>,
     next: ScratchArray<P::Signal>,
-    signals: Vec<P::Signal>,
+    signals: HugeArray<P::Signal>,
     activity: Option<Vec<AtomicBool>>,
     globals: Globals,
     changed: u64,
@@ -197,7 +198,7 @@ impl<'a, P: Program> Run<'a, P> {
             degrees: Degrees::Unused,
             states: scratch(vertices, window, plan.states_resident, graph, options, resources)?,
             next: scratch(vertices, window, plan.next_resident, graph, options, resources)?,
-            signals: bytemuck::zeroed_vec(vertices),
+            signals: HugeArray::zeroed(vertices),
             activity,
             globals: Globals { vertices: graph.vertices(), superstep: 0, aggregate: Aggregate::default() },
             changed: 0,

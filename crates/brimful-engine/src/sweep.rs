@@ -13,6 +13,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use brimful_graph::codec::decode_words;
 use brimful_graph::shards::ShardFile;
 use brimful_store::Resources;
+use brimful_store::huge::HugeArray;
 use brimful_store::read_ahead::ReadPool;
 
 use crate::error::Result;
@@ -84,7 +85,7 @@ pub(crate) struct Sweep<'a, P: Program> {
 /// The sums of an interval of several items, so far.
 struct Total<S> {
     turn: usize,
-    sums: Vec<S>,
+    sums: HugeArray<S>,
 }
 
 struct Shared<S> {
@@ -94,7 +95,7 @@ struct Shared<S> {
     passed: Condvar,
     /// One lock for the condition variable: turns pass a few hundred times a second at most.
     turns: Mutex<()>,
-    free: Mutex<Vec<Vec<S>>>,
+    free: Mutex<Vec<HugeArray<S>>>,
     failed: AtomicBool,
 }
 
@@ -111,7 +112,7 @@ impl<P: Program> Sweep<'_, P> {
             next: AtomicUsize::new(0),
             signals: AtomicU64::new(0),
             totals: (0..self.schedule.intervals)
-                .map(|_| Mutex::new(Total { turn: 0, sums: Vec::new() }))
+                .map(|_| Mutex::new(Total { turn: 0, sums: HugeArray::default() }))
                 .collect(),
             passed: Condvar::new(),
             turns: Mutex::new(()),
@@ -257,11 +258,10 @@ impl<P: Program> Worker<'_, P> {
         (1..self.sweep.reads).contains(&feed.in_flight())
     }
 
-    fn fresh_sums(&self) -> Vec<P::Sum> {
+    fn fresh_sums(&self) -> HugeArray<P::Sum> {
         let free = self.shared.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut sums = free.unwrap_or_default();
-        sums.clear();
-        sums.resize(1 << self.sweep.interval_bits, self.sweep.program.identity());
+        let mut sums = free.unwrap_or_else(|| HugeArray::zeroed(1 << self.sweep.interval_bits));
+        sums.fill(self.sweep.program.identity());
         sums
     }
 
@@ -294,7 +294,7 @@ impl<P: Program> Worker<'_, P> {
     fn deliver(
         &self,
         item: &Item,
-        mut sums: Vec<P::Sum>,
+        mut sums: HugeArray<P::Sum>,
         collect: impl Fn(usize, &mut [P::Sum]) -> Result<()>,
     ) -> Result<bool> {
         if item.turns > 1 {
@@ -308,7 +308,7 @@ impl<P: Program> Worker<'_, P> {
                 let merge = |(earlier, later): (&mut P::Sum, &P::Sum)| {
                     *earlier = self.sweep.program.merge(*earlier, *later)
                 };
-                total.sums.iter_mut().zip(&sums).for_each(merge);
+                total.sums.iter_mut().zip(&*sums).for_each(merge);
             }
             if item.turn + 1 < item.turns {
                 total.turn += 1;
@@ -326,8 +326,8 @@ impl<P: Program> Worker<'_, P> {
         Ok(true)
     }
 
-    fn give_back(&self, sums: Vec<P::Sum>) {
-        if sums.capacity() > 0 {
+    fn give_back(&self, sums: HugeArray<P::Sum>) {
+        if !sums.is_empty() {
             self.shared.free.lock().unwrap_or_else(PoisonError::into_inner).push(sums);
         }
     }

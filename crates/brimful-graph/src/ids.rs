@@ -192,6 +192,12 @@ impl IdRanks {
         self.count == 0
     }
 
+    /// Bytes of memory held.
+    pub fn memory_bytes(&self) -> u64 {
+        let pages = self.pages.iter().flatten().count() * size_of::<RankPage>();
+        (pages + self.pages.len() * size_of::<Option<Box<RankPage>>>()) as u64
+    }
+
     /// The rank of an id of the set; `None` for any other.
     #[inline]
     pub fn rank(&self, id: u64) -> Option<u64> {

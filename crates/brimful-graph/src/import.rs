@@ -118,6 +118,13 @@ impl IdMap {
             Self::Ranks(ranks) => ranks.rank(id),
         }
     }
+
+    fn memory_bytes(&self) -> u64 {
+        match self {
+            Self::Consecutive { .. } => 0,
+            Self::Ranks(ranks) => ranks.memory_bytes(),
+        }
+    }
 }
 
 impl Import<'_> {
@@ -138,7 +145,7 @@ impl Import<'_> {
             declared: self.options.vertices,
             bitmap_bytes: IdBitmap::BASE_BYTES * 4 + self.spare / 4,
             // The sorters' share, which is not in use yet.
-            decoder_bytes: self.sorter_bytes(),
+            decoder_bytes: self.sorter_bytes(self.spare / 4),
         };
         let (source, mut seen) = reader.read(input)?;
         self.end_phase("read");
@@ -214,9 +221,10 @@ impl Import<'_> {
         }
     }
 
-    /// What sorting may use: its share of the minimum and most of the rest.
-    fn sorter_bytes(&self) -> u64 {
-        2 * sorter::minimum_bytes(self.resources.workers(), size_of::<WeightedPair>()) + self.spare / 4 * 3
+    /// What sorting may use beside ids that take `ids_bytes`: its share of the minimum and the rest.
+    fn sorter_bytes(&self, ids_bytes: u64) -> u64 {
+        let minimum = 2 * sorter::minimum_bytes(self.resources.workers(), size_of::<WeightedPair>());
+        (minimum + self.spare).saturating_sub(ids_bytes.saturating_sub(IdBitmap::BASE_BYTES * 4)).max(minimum)
     }
 
     fn sort_as<R: EdgeRecord>(
@@ -229,7 +237,7 @@ impl Import<'_> {
     ) -> Result<Built> {
         let job = &self.resources.job;
         job.begin("sort", source.parts() as u64);
-        let bytes = self.sorter_bytes();
+        let bytes = self.sorter_bytes(map.memory_bytes());
         let workers = self.resources.workers();
         let sorter = ShardSorter::<R>::new(
             self.folder,
@@ -268,7 +276,7 @@ impl Import<'_> {
         source: &dyn EdgeSource,
         seen: &Seen,
     ) -> Result<(Ids, u64, Vec<Built>, KeyLayout)> {
-        let half = self.sorter_bytes() / 2;
+        let half = self.sorter_bytes(0) / 2;
         let spec = joins::Spec {
             folder: self.folder,
             id_type: seen.id_type,
@@ -300,7 +308,7 @@ impl Import<'_> {
         let shards =
             ShardFile::open(self.folder, shard_file(Index::In), vertices, layout.interval_bits, traffic)?;
         let degree_bytes = if forward.arcs < 1 << 32 { 4 } else { 8 };
-        let bytes = self.sorter_bytes();
+        let bytes = self.sorter_bytes(0);
         write_degrees(self.folder, &shards, vertices, degree_bytes, seen.weighted, bytes, self.resources)?;
         self.end_phase("count degrees");
         let layers = |index: Index, built: &Built| Shards {

@@ -11,6 +11,7 @@
 //! - [`manifest`]: numbered manifests and the one checksummed `current` pointer.
 //! - [`budget`]: the accountant, in bytes; [`job`]: cancellation and progress; [`memory`]: what the
 //!   operating system says about memory; [`resources`]: all that a long call is given.
+//! - [`huge`]: large arrays on huge pages.
 //! - [`in_order`]: parallel work whose effects keep one order.
 
 pub mod array;
@@ -20,6 +21,7 @@ pub mod error;
 pub mod external;
 pub mod fault;
 pub mod file;
+pub mod huge;
 pub mod in_order;
 pub mod job;
 pub mod manifest;

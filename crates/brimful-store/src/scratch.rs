@@ -10,6 +10,7 @@ use bytemuck::Pod;
 use crate::device::Folder;
 use crate::error::Result;
 use crate::file::StoreFile;
+use crate::huge::HugeArray;
 use crate::job::Job;
 
 /// An array of `len` records in windows of `window` records.
@@ -22,14 +23,14 @@ pub struct ScratchArray<T> {
 
 #[derive(Debug)]
 enum Home<T> {
-    Resident(Vec<T>),
+    Resident(HugeArray<T>),
     Paged(StoreFile),
 }
 
 impl<T: Pod + Send> ScratchArray<T> {
     /// A zeroed array in memory.
     pub fn resident(len: usize, window: usize) -> Self {
-        Self { home: Home::Resident(bytemuck::zeroed_vec(len)), len, window }
+        Self { home: Home::Resident(HugeArray::zeroed(len)), len, window }
     }
 
     /// An array in a nameless file of `folder`. Every window must be written before it is read.
@@ -83,9 +84,11 @@ impl<T: Pod + Send> ScratchArray<T> {
 
     /// Makes `current` hold this array's records. A resident array is swapped, so it then holds
     /// what `current` held; a paged one is read.
-    pub fn publish_into(&mut self, current: &mut Vec<T>) -> Result<()> {
+    pub fn publish_into(&mut self, current: &mut HugeArray<T>) -> Result<()> {
         // Otherwise a shorter `current` would get a part where paged, and shorten a resident array.
-        current.resize(self.len, T::zeroed());
+        if current.len() != self.len {
+            *current = HugeArray::zeroed(self.len);
+        }
         match &mut self.home {
             Home::Resident(data) => {
                 std::mem::swap(data, current);

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use crate::device::Folder;
 use crate::error::{Error, Result};
 use crate::file::{StoreFile, Traffic};
+use crate::huge::HugeArray;
 
 /// Newest format version this program writes and reads.
 pub const VERSION: u32 = 1;
@@ -43,9 +44,9 @@ pub enum Kind {
 }
 
 /// Bytes aligned for in-place reading of any record of up to 8 bytes.
-#[derive(Debug, Default, Clone)]
+#[derive(Debug, Default)]
 pub struct Buffer {
-    words: Vec<u64>,
+    words: HugeArray<u64>,
     len: usize,
 }
 
@@ -62,12 +63,14 @@ impl Buffer {
         buffer
     }
 
-    /// Changes the length; bytes beyond the old length are zero or left from earlier use.
+    /// Changes the length. Growing beyond the memory held forgets the content.
     pub fn resize(&mut self, len: usize) {
         let words = len.div_ceil(8);
-        // Exactly: growth by doubling could hold twice the largest block.
-        self.words.reserve_exact(words.saturating_sub(self.words.len()));
-        self.words.resize(words, 0);
+        if words > self.words.len() {
+            // The old memory goes first: both at once could be twice the largest block.
+            self.words = HugeArray::default();
+            self.words = HugeArray::zeroed(words);
+        }
         self.len = len;
     }
 
@@ -83,7 +86,7 @@ impl Buffer {
 
     /// Bytes of memory held.
     pub fn capacity(&self) -> usize {
-        self.words.capacity() * 8
+        self.words.len() * 8
     }
 }
 

@@ -14,6 +14,7 @@ use rayon::ThreadPool;
 use crate::device::Folder;
 use crate::error::{Error, Result};
 use crate::file::StoreFile;
+use crate::huge::advise_spare;
 use crate::in_order::InOrder;
 use crate::job::Job;
 
@@ -262,6 +263,7 @@ impl<'j, R: Record> Sorter<'j, R> {
         });
         let parts: Vec<_> = parts.collect();
         piece.reserve_exact(parts.iter().map(|(a, b)| a.len() + b.len()).sum());
+        advise_spare(piece);
         for (run, (before, after)) in runs.iter().zip(parts) {
             let start = piece.len();
             repeats += after.start - before.end;
@@ -311,6 +313,7 @@ impl<R: Record> SortWriter<'_, '_, R> {
         if self.records.len() < full {
             let more = self.records.len().max(MIN_BUFFER).min(full - self.records.len());
             self.records.reserve_exact(more);
+            advise_spare(&mut self.records);
             return Ok(());
         }
         self.sorter.job.check()?;
@@ -350,6 +353,7 @@ pub fn sort<R: Record>(records: &mut [R], room: &mut Vec<R>) {
     }
     // Exactly: growth by doubling would go beyond the sorter's bound.
     room.reserve_exact(records.len().saturating_sub(room.len()));
+    advise_spare(room);
     room.resize(room.len().max(records.len()), R::zeroed());
     let room = &mut room[..records.len()];
     let varying = varying_bits(records);

@@ -1,0 +1,77 @@
+# brimful: `make demo` and `make test` are all a newcomer needs.
+# Present must be Python >= 3.11 (with venv), Rust and a C compiler; the rest goes into .venv.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(CURDIR)/$(VENV)/bin
+DEMO_BUDGET ?= 200M
+# With INPUT the demo imports that edge list instead of generating a graph.
+INPUT ?=
+
+export VIRTUAL_ENV := $(CURDIR)/$(VENV)
+# One interpreter for cargo and maturin, so that neither rebuilds what the other built.
+export PYO3_PYTHON := $(BIN)/python
+
+.PHONY: help demo test check build lint rust-test python-test layers clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo [INPUT=file]  build, then rank a graph larger than its memory budget"
+	@echo "make test               everything that continuous integration runs"
+	@echo "make check              the quick part of it, for the everyday loop"
+	@echo "make clean              remove what demo and test made, except .venv and target"
+
+$(VENV)/.build: requirements/build.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	    || { echo "Python 3.11 or newer is needed; set PYTHON=python3.x" >&2; exit 1; }
+	@cargo --version >/dev/null || { echo "Rust is needed: no cargo on the PATH" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/build.txt
+	@touch $@
+
+$(VENV)/.dev: requirements/build.txt requirements/dev.txt $(VENV)/.build
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/dev.txt
+	@touch $@
+
+build: $(VENV)/.build
+	$(BIN)/maturin develop --release --locked
+
+demo: build
+	@rm -rf demo && mkdir demo
+ifeq ($(strip $(INPUT)),)
+	@echo; echo "# a graph larger than the memory budget"
+	$(BIN)/brimful generate rmat demo/graph.brimful --scale 22 --edge-factor 16 --budget $(DEMO_BUDGET)
+else
+	@echo; echo "# your graph"
+	$(BIN)/brimful import "$(INPUT)" demo/graph.brimful --budget $(DEMO_BUDGET)
+endif
+	@echo; echo "# PageRank within $(DEMO_BUDGET)"
+	$(BIN)/brimful run pagerank demo/graph.brimful --budget $(DEMO_BUDGET) --top 10 -o demo/pagerank.parquet
+	@echo; ls -lh demo/pagerank.parquet
+
+lint: $(VENV)/.dev
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	$(BIN)/ruff format --check python tests
+	$(BIN)/ruff check python tests
+	$(BIN)/mypy
+
+layers: $(VENV)/.build
+	$(BIN)/python tests/check_layers.py
+
+rust-test: $(VENV)/.build
+	cargo test --workspace --locked
+
+python-test: $(VENV)/.dev build
+	$(BIN)/python -m mypy.stubtest brimful._native --mypy-config-file pyproject.toml
+	$(BIN)/python -m pytest
+
+test: lint layers rust-test python-test
+	@echo "make test: all passed"
+
+check: lint layers build
+	cargo test --workspace --locked --lib
+	$(BIN)/python -m pytest -x -m "not slow"
+
+clean:
+	rm -rf demo dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

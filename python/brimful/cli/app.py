@@ -1,0 +1,135 @@
+"""Entry of the command line: arguments, exit codes, signals.
+
+Importing this module and building the parser loads neither the native module nor pyarrow, so that
+`brimful --help` answers at once; each verb imports what it needs when it runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from types import FrameType, TracebackType
+from typing import NoReturn
+
+from brimful.cli import (
+    export_verb,
+    generate_verb,
+    import_verb,
+    index_verb,
+    info_verb,
+    run_verb,
+    verify_verb,
+)
+from brimful.errors import BrimfulError, UsageError
+
+_VERBS = (
+    import_verb,
+    generate_verb,
+    run_verb,
+    info_verb,
+    verify_verb,
+    index_verb,
+    export_verb,
+)
+_INTERRUPTED = 130
+
+#: Set to see the traceback of an internal error.
+DEBUG_VARIABLE = "BRIMFUL_DEBUG"
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one sentence, raised."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message}; see '{self.prog} --help'")
+
+
+class _Version(argparse.Action):
+    """Print the version, looked up only when asked for."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: object,
+        option_string: str | None = None,
+    ) -> NoReturn:
+        from brimful import __version__
+
+        print(f"brimful {__version__}")
+        raise SystemExit(0)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of all verbs; cheap."""
+    parser = _Parser(
+        prog="brimful",
+        description="Graphs larger than memory, in a memory budget that you set.",
+        epilog="Exit codes: 0 done, 2 usage, 3 bad input or graph, 4 budget too small, "
+        "5 corrupt data, 6 input/output, 7 the user's program failed, 130 interrupted.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
+    verbs = parser.add_subparsers(metavar="VERB", dest="verb", required=True)
+    for verb in _VERBS:
+        verb.add_to(verbs)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit code."""
+    sys.excepthook = _internal_error
+    # Arrow's own allocators keep freed memory; the system's gives it back, so the budget holds.
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        options = build_parser().parse_args(arguments)
+        options.action(options)
+        sys.stdout.flush()
+    except BrimfulError as error:
+        _complain(str(error))
+        return error.exit_code
+    except KeyboardInterrupt:
+        _complain("interrupted")
+        return _INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output has gone: nothing is left to say, and nobody to say it to.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        place = f" {error.filename}" if error.filename else ""
+        _complain(f"the system refused{place}: {error.strerror or error}; check the disk and paths")
+        return 6
+    except MemoryError:
+        _complain("out of memory although the budget was kept; give a smaller --budget")
+        return 4
+    return 0
+
+
+def _complain(sentence: str) -> None:
+    """Print one line on standard error, even when nobody reads it."""
+    line = " ".join(sentence.split())
+    try:
+        print(f"brimful: {line}", file=sys.stderr, flush=True)
+    except OSError:
+        return
+
+
+def _interrupt(signal_number: int, frame: FrameType | None) -> NoReturn:
+    """Treat SIGTERM as Ctrl-C: the work stops and cleans up."""
+    raise KeyboardInterrupt
+
+
+def _internal_error(
+    kind: type[BaseException], error: BaseException, traceback: TracebackType | None
+) -> None:
+    """Say in one sentence that brimful itself is at fault; the exit code is 1."""
+    _complain(
+        f"internal error ({kind.__name__}: {error}); please report it with the command and what "
+        f"{DEBUG_VARIABLE}=1 shows"
+    )
+    if os.environ.get(DEBUG_VARIABLE):
+        sys.__excepthook__(kind, error, traceback)

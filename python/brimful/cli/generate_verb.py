@@ -1,0 +1,104 @@
+"""`brimful generate KIND OUT.brimful`: graphs of known shape, the same for the same seed."""
+
+from __future__ import annotations
+
+import argparse
+
+from brimful.cli import options as shared
+from brimful.cli.import_verb import refuse_existing, report
+from brimful.cli.progress import ProgressLine
+from brimful.errors import UsageError
+from brimful.formats import require_graph_suffix
+from brimful.ingest import parse_indexes
+
+#: Parameters of each kind with their defaults; None: must be given.
+_KINDS: dict[str, dict[str, int | float | None]] = {
+    "rmat": {"scale": 20, "edge_factor": 16},
+    "lognormal": {"vertices": None, "mu": 4.0, "sigma": 1.3},
+    "chain": {"vertices": None},
+    "ring": {"vertices": None},
+    "star": {"vertices": None},
+    "grid": {"rows": None, "columns": None, "torus": 0},
+}
+_PARAMETERS = sorted({name for defaults in _KINDS.values() for name in defaults})
+
+
+def add_to(verbs: shared.Verbs) -> None:
+    """Add the verb."""
+    parser = shared.add_verb(verbs, "generate", "Make a graph of a known shape.", act)
+    parser.add_argument(
+        "kind",
+        metavar="KIND",
+        choices=sorted(_KINDS),
+        help="rmat (--scale --edge-factor), lognormal (--vertices --mu --sigma), chain, ring or "
+        "star (--vertices), grid (--rows --columns --torus)",
+    )
+    parser.add_argument("out", metavar="OUT.brimful", help="the graph directory to make")
+    count = shared.positive
+    parser.add_argument("--scale", metavar="N", type=count, help="rmat: 2^N ids (default 20)")
+    parser.add_argument(
+        "--edge-factor", metavar="N", type=count, help="rmat: edges per id (default 16)"
+    )
+    parser.add_argument("--vertices", metavar="N", type=count, help="number of vertices")
+    parser.add_argument("--mu", metavar="X", type=float, help="lognormal: default 4")
+    parser.add_argument("--sigma", metavar="X", type=float, help="lognormal: default 1.3")
+    parser.add_argument("--rows", metavar="N", type=count, help="grid: rows")
+    parser.add_argument("--columns", metavar="N", type=count, help="grid: columns")
+    parser.add_argument("--torus", action="store_const", const=1, help="grid: join the borders")
+    parser.add_argument(
+        "--seed", metavar="N", type=shared.not_negative, default=0, help="default 0"
+    )
+    parser.add_argument("--undirected", action="store_true", help="edges have no direction")
+    parser.add_argument(
+        "--index", metavar="NAMES", default="in", help="in or in,reverse (default: in)"
+    )
+    shared.add_threads(parser)
+    shared.add_budget(parser)
+    shared.add_reporting(parser)
+
+
+def act(options: argparse.Namespace) -> None:
+    """Generate, then print the counts."""
+    require_graph_suffix(options.out)
+    params = _params(options)
+    index = parse_indexes(options.index)
+    refuse_existing(options.out)
+    from brimful import _native
+
+    with ProgressLine(quiet=options.quiet) as progress:
+        given = shared.resources(options, progress)
+        figures = _native.generate(
+            options.kind,
+            options.out,
+            params,
+            seed=options.seed,
+            undirected=options.undirected or options.kind == "grid",
+            index=list(index),
+            threads=given.threads,
+            budget=given.budget,
+            process_budget=given.process_budget,
+            progress=given.progress,
+        )
+    report(options, figures)
+
+
+def _params(options: argparse.Namespace) -> dict[str, int | float]:
+    """Return the parameters of the kind.
+
+    Raises:
+        UsageError: one is missing, or belongs to another kind.
+    """
+    defaults = _KINDS[options.kind]
+    params: dict[str, int | float] = {}
+    for name in _PARAMETERS:
+        given: int | float | None = getattr(options, name)
+        flag = "--" + name.replace("_", "-")
+        if name not in defaults:
+            if given is not None:
+                raise UsageError(f"{flag} does not belong to {options.kind}; leave it out")
+            continue
+        value = defaults[name] if given is None else given
+        if value is None:
+            raise UsageError(f"{options.kind} needs {flag} N; give it")
+        params[name] = value
+    return params

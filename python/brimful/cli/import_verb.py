@@ -1,0 +1,128 @@
+"""`brimful import INPUT... OUT.brimful`: text, binary and tables into a graph directory."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from typing import get_args
+
+from brimful.cli import options as shared
+from brimful.cli.progress import ProgressLine, format_seconds
+from brimful.errors import UsageError
+from brimful.formats import InputFormat, require_graph_suffix
+from brimful.ingest import ImportOptions, check_input_file, import_paths, parse_indexes
+from brimful.sizes import format_bytes
+from brimful.source import fingerprint
+from brimful.tables import EdgeColumns
+
+
+def add_to(verbs: shared.Verbs) -> None:
+    """Add the verb."""
+    parser = shared.add_verb(
+        verbs, "import", "Make a graph from edge lists, pairs, CSV or Parquet.", act
+    )
+    parser.add_argument(
+        "inputs", metavar="INPUT", nargs="+", help="input files, .gz .xz .zst too; - is stdin"
+    )
+    parser.add_argument("out", metavar="OUT.brimful", help="the graph directory to make")
+    parser.add_argument(
+        "--format", choices=get_args(InputFormat), help="default: by the name of the input"
+    )
+    parser.add_argument("--source", metavar="COL", help="column of source ids (csv, parquet)")
+    parser.add_argument("--target", metavar="COL", help="column of target ids (csv, parquet)")
+    parser.add_argument("--weight", metavar="COL", help="column of weights (csv, parquet)")
+    direction = parser.add_mutually_exclusive_group()
+    direction.add_argument("--undirected", action="store_true", help="edges have no direction")
+    direction.add_argument("--directed", action="store_true", help="edges are arcs (the default)")
+    parser.add_argument(
+        "--vertices", metavar="N", type=shared.not_negative, help="declare the ids 0..N-1"
+    )
+    parser.add_argument(
+        "--index", metavar="NAMES", default="in", help="in or in,reverse (default: in)"
+    )
+    shared.add_threads(parser)
+    shared.add_budget(parser)
+    shared.add_reporting(parser)
+
+
+def act(options: argparse.Namespace) -> None:
+    """Import, then print the counts."""
+    require_graph_suffix(options.out)
+    import_options = ImportOptions(
+        format=options.format,
+        columns=EdgeColumns(options.source, options.target, options.weight),
+        undirected=options.undirected,
+        vertices=options.vertices,
+        index=parse_indexes(options.index),
+    )
+    inputs: list[str] = options.inputs
+    shared.refuse_terminal_input(inputs)
+    for path in inputs:
+        check_input_file(path)
+    refuse_existing(options.out)
+    origin = None
+    if len(inputs) == 1 and inputs[0] != "-" and os.path.isfile(inputs[0]):
+        origin = json.dumps(fingerprint(inputs[0], import_options) | {"automatic": False})
+    with ProgressLine(quiet=options.quiet) as progress:
+        figures = import_paths(
+            inputs, options.out, import_options, shared.resources(options, progress), origin=origin
+        )
+    report(options, figures)
+
+
+def refuse_existing(out: str) -> None:
+    """Refuse to make a graph over something that is there.
+
+    Raises:
+        UsageError: it is.
+    """
+    if os.path.lexists(out):
+        raise UsageError(f"{out} already exists; remove it or choose another name")
+
+
+def report(options: argparse.Namespace, figures: dict[str, object]) -> None:
+    """Print the counts of a new graph as a summary or as JSON."""
+    if options.json:
+        shared.print_json(figures)
+    elif not options.quiet:
+        shared.show(summary(options.out, figures))
+
+
+def summary(out: str, figures: dict[str, object]) -> str:
+    """Return the lines that describe a new graph."""
+
+    def count(key: str) -> int:
+        value = figures.get(key)
+        return value if isinstance(value, int) else 0
+
+    def real(key: str) -> float:
+        value = figures.get(key)
+        return float(value) if isinstance(value, (int, float)) else 0.0
+
+    direction = "directed" if figures.get("directed") else "undirected"
+    lines = [
+        f"{out}: {count('vertices'):,} vertices, {count('edges'):,} edges, {direction}",
+    ]
+    kept = [
+        f"{count(key):,} {name}"
+        for key, name in (
+            ("lines", "lines read"),
+            ("self_loops", "self-loops"),
+            ("duplicates", "duplicates"),
+            ("rejected", "rejected"),
+        )
+        if figures.get(key) is not None
+    ]
+    if kept:
+        lines.append("  " + ", ".join(kept))
+    peak = figures.get("peak_rss_bytes")
+    budget = figures.get("budget_bytes")
+    lines.append(
+        f"  {format_seconds(real('seconds'))}, {format_bytes(count('bytes_on_disk'))} on disk, "
+        f"{real('bytes_per_edge'):.2f} bytes per edge, "
+        + shared.peak_memory(
+            peak if isinstance(peak, int) else None, budget if isinstance(budget, int) else None
+        )
+    )
+    return "\n".join(lines)

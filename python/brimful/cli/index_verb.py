@@ -1,0 +1,38 @@
+"""`brimful index GRAPH in,reverse`: build indexes that a graph lacks."""
+
+from __future__ import annotations
+
+import argparse
+
+from brimful.cli import options as shared
+from brimful.cli.progress import ProgressLine
+from brimful.ingest import parse_indexes
+
+
+def add_to(verbs: shared.Verbs) -> None:
+    """Add the verb."""
+    parser = shared.add_verb(verbs, "index", "Build indexes of a graph.", act)
+    parser.add_argument("graph", metavar="GRAPH", help="a graph directory or an input file")
+    parser.add_argument("names", metavar="NAMES", help="in,reverse or one of them")
+    shared.add_threads(parser)
+    shared.add_budget(parser)
+    shared.add_reporting(parser)
+
+
+def act(options: argparse.Namespace) -> None:
+    """Build what is missing, then print which indexes there are."""
+    names = parse_indexes(options.names)
+    with ProgressLine(quiet=options.quiet) as progress:
+        given = shared.resources(options, progress)
+        graph = shared.open_named_graph(options, given, progress)
+        figures = graph.build_index(
+            list(names),
+            threads=given.threads,
+            budget=given.budget,
+            process_budget=given.process_budget,
+            progress=given.progress,
+        )
+    if options.json:
+        shared.print_json(figures)
+    elif not options.quiet:
+        shared.show(f"{options.graph} has indexes: {', '.join(graph.indexes)}")

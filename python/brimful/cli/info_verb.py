@@ -1,0 +1,58 @@
+"""`brimful info GRAPH`: what a graph directory holds."""
+
+from __future__ import annotations
+
+import argparse
+
+from brimful.cli import options as shared
+from brimful.cli.progress import ProgressLine
+from brimful.sizes import format_bytes
+
+
+def add_to(verbs: shared.Verbs) -> None:
+    """Add the verb."""
+    parser = shared.add_verb(verbs, "info", "Show counts, order, indexes and sizes.", act)
+    parser.add_argument("graph", metavar="GRAPH", help="a graph directory or an input file")
+    shared.add_reporting(parser)
+
+
+def act(options: argparse.Namespace) -> None:
+    """Print what the graph says of itself."""
+    with ProgressLine(quiet=options.quiet) as progress:
+        graph = shared.open_named_graph(options, shared.resources(options, progress), progress)
+        figures = graph.info()
+    if options.json:
+        shared.print_json(figures)
+    elif not options.quiet:
+        shared.show(options.graph)
+        for line in describe(figures, "  "):
+            shared.show(line)
+
+
+def describe(figures: dict[str, object], indent: str) -> list[str]:
+    """Return `key  value` lines, nested objects indented below their key."""
+    lines: list[str] = []
+    for key, value in figures.items():
+        name = key.replace("_", " ")
+        if isinstance(value, dict):
+            lines.append(f"{indent}{name}")
+            lines += describe(value, indent + "  ")
+        else:
+            lines.append(f"{indent}{name:<20} {_text(key, value)}")
+    return lines
+
+
+def _text(key: str, value: object) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        if "bytes" in key.split("_"):
+            return f"{value:,} ({format_bytes(value)})"
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, (list, tuple)):
+        return ", ".join(_text(key, item) for item in value) or "none"
+    return str(value)

@@ -1,0 +1,123 @@
+"""Options that several verbs share, and what they become."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from brimful.cli.progress import ProgressLine
+from brimful.errors import UsageError
+from brimful.ingest import ImportOptions, Resources
+from brimful.sizes import parse_budget
+from brimful.source import open_graph
+
+if TYPE_CHECKING:
+    from brimful import _native
+
+#: What `add_subparsers` returns.
+Verbs = Any
+
+
+def add_verb(
+    verbs: Verbs, name: str, summary: str, action: Callable[[argparse.Namespace], None]
+) -> argparse.ArgumentParser:
+    """Add a verb that calls `action` with the parsed options; return its parser."""
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        name, help=summary, description=summary, allow_abbrev=False
+    )
+    parser.set_defaults(action=action)
+    return parser
+
+
+def add_budget(parser: argparse.ArgumentParser) -> None:
+    """Add --budget."""
+    parser.add_argument(
+        "--budget",
+        metavar="SIZE",
+        default="auto",
+        help="memory of the whole process: 500M, 1G or auto (three quarters of the cgroup limit or "
+        "of available memory; the default)",
+    )
+
+
+def add_threads(parser: argparse.ArgumentParser) -> None:
+    """Add --threads."""
+    parser.add_argument(
+        "--threads", metavar="N", type=positive, help="compute threads (default: all cores)"
+    )
+
+
+def add_reporting(parser: argparse.ArgumentParser) -> None:
+    """Add --json and --quiet."""
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON object as the last line"
+    )
+    parser.add_argument("--quiet", action="store_true", help="no progress and no summary")
+
+
+def positive(text: str) -> int:
+    """Return a whole number of at least 1 (an argparse type)."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is less than 1")
+    return number
+
+
+def not_negative(text: str) -> int:
+    """Return a whole number of at least 0 (an argparse type)."""
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"{text} is negative")
+    return number
+
+
+def resources(options: argparse.Namespace, progress: ProgressLine) -> Resources:
+    """Return threads, budget and progress of a verb; on the command line the budget is whole."""
+    return Resources(
+        threads=getattr(options, "threads", None),
+        budget=parse_budget(getattr(options, "budget", None)),
+        process_budget=True,
+        progress=progress.update,
+    )
+
+
+def open_named_graph(
+    options: argparse.Namespace, given: Resources, progress: ProgressLine
+) -> _native.Graph:
+    """Open options.graph, importing it first if it is an input file."""
+    return open_graph(options.graph, ImportOptions(), given, progress.say)
+
+
+def print_json(figures: dict[str, Any]) -> None:
+    """Print one line of JSON."""
+    print(json.dumps(figures), flush=True)
+
+
+def refuse_terminal_input(paths: list[str]) -> None:
+    """Refuse `-` twice: standard input can be read once.
+
+    Raises:
+        UsageError: it is named more than once.
+    """
+    if paths.count("-") > 1:
+        raise UsageError("standard input (-) is named more than once; it can be read once")
+
+
+def peak_memory(peak_bytes: int | None, budget_bytes: int | None) -> str:
+    """Return `peak memory 158M of a budget of 200M`."""
+    from brimful.sizes import format_bytes
+
+    if peak_bytes is None:
+        return "peak memory unknown on this system"
+    text = f"peak memory {format_bytes(peak_bytes)}"
+    if budget_bytes:
+        text += f" of a budget of {format_bytes(budget_bytes)}"
+    return text
+
+
+def show(text: str) -> None:
+    """Print a line of a summary on standard output."""
+    print(text, file=sys.stdout, flush=True)

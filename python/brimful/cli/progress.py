@@ -1,0 +1,106 @@
+"""Progress on standard error: one rewritten line on a terminal, plain lines elsewhere.
+
+Plain lines come when the kind of phase changes and at most every two seconds within it.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+import time
+from types import TracebackType
+from typing import TextIO
+
+_PLAIN_SECONDS = 2.0
+_REDRAW_SECONDS = 0.1
+_ERASE_LINE = "\r\x1b[K"
+
+
+class ProgressLine:
+    """Shows how far the work is. A context manager: leaving it wipes the line."""
+
+    def __init__(self, *, quiet: bool, stream: TextIO | None = None) -> None:
+        """Show on `stream` (default: standard error), or nothing at all when `quiet`."""
+        self._stream = sys.stderr if stream is None else stream
+        self._quiet = quiet
+        self._terminal = not quiet and self._stream.isatty()
+        self._shown_at = -_PLAIN_SECONDS
+        self._shown_kind = ""
+        self._drawn = False
+
+    def update(self, phase: str, done: int, total: int, seconds: float) -> None:
+        """Take what the native side reports about ten times a second."""
+        if self._quiet or not phase:
+            return
+        now = time.monotonic()
+        text = describe(phase, done, total, seconds)
+        if self._terminal:
+            if now - self._shown_at >= _REDRAW_SECONDS:
+                width = shutil.get_terminal_size().columns - 1
+                self._write(_ERASE_LINE + text[:width])
+                self._shown_at, self._drawn = now, True
+            return
+        # "superstep 3" and "superstep 4" are one kind: fast supersteps must not flood a log.
+        kind = re.sub(r"[\d/,]+", "", phase)
+        if kind != self._shown_kind or now - self._shown_at >= _PLAIN_SECONDS:
+            self._write(f"brimful: {text}\n")
+            self._shown_at, self._shown_kind = now, kind
+
+    def say(self, sentence: str) -> None:
+        """Show one sentence that stays."""
+        if self._quiet:
+            return
+        self.clear()
+        self._write(f"brimful: {sentence}\n")
+
+    def clear(self) -> None:
+        """Wipe the line of a terminal."""
+        if self._drawn:
+            self._write(_ERASE_LINE)
+            self._drawn = False
+
+    def __enter__(self) -> ProgressLine:
+        """Return self."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Wipe the line."""
+        self.clear()
+
+    def _write(self, text: str) -> None:
+        try:
+            self._stream.write(text)
+            self._stream.flush()
+        except BrokenPipeError:
+            self._quiet = True
+
+
+def describe(phase: str, done: int, total: int, seconds: float) -> str:
+    """Return `superstep 3: 41 %, 12 s left`; without a total only what is known."""
+    if total > 0:
+        share = min(done / total, 1.0)
+        text = f"{phase}: {100 * share:.0f} %"
+        if share > 0 and seconds > 0.5:
+            text += f", {format_seconds(seconds * (1 - share) / share)} left"
+        return text
+    if done > 0:
+        return f"{phase}: {done:,}, {format_seconds(seconds)}"
+    return phase
+
+
+def format_seconds(seconds: float) -> str:
+    """Return `0.35 s`, `12 s`, `3 min 20 s` or `2 h 5 min`."""
+    if seconds < 10:
+        return f"{seconds:.2g} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"

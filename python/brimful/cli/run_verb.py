@@ -1,0 +1,137 @@
+"""`brimful run ALGORITHM GRAPH`: compute, then write, rank or report the result."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from brimful.cli import options as shared
+from brimful.cli.progress import ProgressLine, format_seconds
+from brimful.errors import UsageError
+from brimful.formats import result_format
+from brimful.output import check_output, write_result
+from brimful.tables import ARROW_RESERVE_BYTES, shrink_arrow_pools
+
+if TYPE_CHECKING:
+    from brimful import _native
+
+
+def add_to(verbs: shared.Verbs) -> None:
+    """Add the verb."""
+    parser = shared.add_verb(verbs, "run", "Run an algorithm on a graph.", act)
+    parser.add_argument("algorithm", metavar="ALGORITHM", help="pagerank or connected_components")
+    parser.add_argument("graph", metavar="GRAPH", help="a graph directory or an input file")
+    parser.add_argument(
+        "--param",
+        metavar="K=V",
+        action="append",
+        default=[],
+        help="pagerank: damping=0.85, variant=normalized|unnormalized",
+    )
+    parser.add_argument("--mode", choices=["sync"], default="sync", help="default: sync")
+    parser.add_argument("--layout", choices=["shards"], default="shards", help="default: shards")
+    parser.add_argument("--max-supersteps", metavar="N", type=shared.not_negative)
+    parser.add_argument("--tolerance", metavar="X", type=float, help="0: never stop early")
+    parser.add_argument("--weighted", action="store_true", help="use the weights of the edges")
+    parser.add_argument("--precision", choices=["f64", "f32"], default="f64")
+    parser.add_argument(
+        "-o", "--output", metavar="OUT", help="a .parquet, .csv or .arrow file for the result"
+    )
+    parser.add_argument("--overwrite", action="store_true", help="replace OUT if it exists")
+    parser.add_argument(
+        "--top", metavar="N", type=shared.positive, help="print the N largest values"
+    )
+    shared.add_threads(parser)
+    shared.add_budget(parser)
+    shared.add_reporting(parser)
+
+
+def act(options: argparse.Namespace) -> None:
+    """Check the output, run, write, report."""
+    from brimful import _native
+
+    params = dict(_parameter(text) for text in options.param)
+    known = [str(algorithm["name"]) for algorithm in _native.algorithms()]
+    if options.algorithm not in known:
+        raise UsageError(f"'{options.algorithm}' is not an algorithm; known: {', '.join(known)}")
+    reserve_bytes = 0
+    if options.output is not None:
+        if result_format(options.output) != "csv":
+            reserve_bytes = ARROW_RESERVE_BYTES
+        check_output(options.output, overwrite=options.overwrite)
+    with ProgressLine(quiet=options.quiet) as progress:
+        given = shared.resources(options, progress)
+        graph = shared.open_named_graph(options, given, progress)
+        result = _native.run(
+            graph,
+            options.algorithm,
+            params,
+            precision=options.precision,
+            tolerance=options.tolerance,
+            max_supersteps=options.max_supersteps,
+            weighted=options.weighted,
+            threads=given.threads,
+            budget=given.budget,
+            process_budget=given.process_budget,
+            reserve_bytes=reserve_bytes,
+            progress=given.progress,
+        )
+        if options.output is not None:
+            progress.update(f"write {options.output}", 0, 0, 0.0)
+            if reserve_bytes:
+                shrink_arrow_pools()
+            write_result(result, options.output, overwrite=options.overwrite)
+    stats = result.stats
+    stats["peak_rss_bytes"] = _native.peak_rss_bytes()
+    stats["output"] = options.output
+    if not options.json and not options.quiet:
+        shared.show(summary(options.graph, stats))
+    if options.top is not None:
+        show_top(result, options.top)
+    if options.json:
+        shared.print_json(stats)
+
+
+def _parameter(text: str) -> tuple[str, object]:
+    """Return name and value of `K=V`; a value is an integer, a real number or a word.
+
+    Raises:
+        UsageError: there is no `=`.
+    """
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip() or not value.strip():
+        raise UsageError(f"--param takes NAME=VALUE, for example damping=0.85, not '{text}'")
+    for kind in (int, float):
+        try:
+            return name.strip(), kind(value)
+        except ValueError:
+            continue
+    return name.strip(), value.strip()
+
+
+def show_top(result: _native.Result, n: int) -> None:
+    """Print the `n` largest values, one `vertex<TAB>value` per line."""
+    shared.show(f"vertex\t{result.column}")
+    for vertex, value in result.top(n):
+        shared.show(f"{vertex}\t{value}")
+
+
+def summary(graph: str, stats: dict[str, Any]) -> str:
+    """Return the lines that describe a run."""
+    supersteps = stats["supersteps"]
+    lines = [
+        f"{stats['algorithm']} of {graph}: {stats['vertices']:,} vertices, "
+        f"{stats['edges']:,} edges",
+        f"  {supersteps} superstep{'' if supersteps == 1 else 's'} in "
+        f"{format_seconds(stats['seconds'])}, "
+        f"{stats['reason']}",
+    ]
+    if supersteps:
+        lines.append(
+            f"  seconds per superstep: {stats['superstep_min']:.3g} min, "
+            f"{stats['superstep_median']:.3g} median, {stats['superstep_max']:.3g} max"
+        )
+    lines.append("  " + shared.peak_memory(stats["peak_rss_bytes"], stats["budget_bytes"]))
+    if stats["output"] is not None:
+        lines.append(f"  result: {stats['output']}")
+    return "\n".join(lines)

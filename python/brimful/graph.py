@@ -1,0 +1,355 @@
+"""The `Graph` of the Python API: a typed face on a graph directory."""
+
+from __future__ import annotations
+
+import html
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from brimful.errors import NotFoundError, UsageError
+from brimful.formats import GRAPH_SUFFIX, require_graph_suffix
+from brimful.ingest import (
+    ImportOptions,
+    Resources,
+    import_arrow,
+    import_paths,
+    parse_indexes,
+)
+from brimful.result import vertex_id
+from brimful.sizes import Budget, format_bytes, parse_budget
+from brimful.source import open_graph
+from brimful.tables import EdgeColumns
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from brimful import _native
+    from brimful.reporting import Progress
+
+
+class Graph:
+    """A graph in a `.brimful` directory; its edges stay on disk.
+
+    `vertices`, `edges` and `arcs` are counts. Made by `brimful.read`, `Graph.open` or
+    `Graph.from_arrow`. As a context manager it is closed on leaving, which removes the directory
+    if it was temporary.
+
+    >>> import brimful as bf, pyarrow as pa
+    >>> table = pa.table({"source": [0, 0, 2], "target": [1, 2, 0]})
+    >>> with bf.Graph.from_arrow(table) as graph:
+    ...     graph.vertices, graph.edges, graph.neighbors(0), graph.degree(1), 3 in graph
+    (3, 3, [1, 2], 0, False)
+    """
+
+    def __init__(
+        self, native: _native.Graph, *, budget: int | None = None, temporary: str | None = None
+    ) -> None:
+        """Wrap a native graph; use `open`, `from_arrow` or `brimful.read`.
+
+        `budget` (bytes, None: auto) is the default of algorithms run on it. `temporary` is a
+        directory that belongs to this object and is removed with it.
+        """
+        self._native: _native.Graph | None = native
+        self._path = native.path
+        self._budget = budget
+        self._remove = (
+            weakref.finalize(self, shutil.rmtree, temporary, True)
+            if temporary is not None
+            else None
+        )
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], *, budget: Budget = None) -> Graph:
+        """Open the graph directory at `path`.
+
+        Reads the manifest and headers; `verify` checks every byte.
+
+        Raises:
+            NotFoundError: there is none.
+            InputError: it was written by a newer version.
+            CorruptError: it is damaged.
+        """
+        from brimful import _native
+
+        return cls(_native.Graph.open(os.fspath(path)), budget=parse_budget(budget))
+
+    @classmethod
+    def from_arrow(
+        cls,
+        table: object,
+        *,
+        source: str | None = None,
+        target: str | None = None,
+        weight: str | None = None,
+        path: str | os.PathLike[str] | None = None,
+        undirected: bool = False,
+        vertices: int | None = None,
+        index: str | Sequence[str] = ("in",),
+        threads: int | None = None,
+        budget: Budget = None,
+        progress: Progress | None = None,
+    ) -> Graph:
+        """Import a table with one edge per row: anything with `__arrow_c_stream__`.
+
+        `source` and `target` name the id columns (integers of any width, or text of integers);
+        default: those called so, else the first two. `weight` names a numeric column; default: one
+        called `weight`, if any. The graph is kept at `path`, or in a temporary directory that is
+        removed on `close`. `vertices` declares the ids 0..vertices-1. Memory: within `budget`,
+        brimful's own; the table's is the caller's.
+
+        Raises:
+            InputError: missing columns, nulls, columns that are no integers, no edges.
+            UsageError: `table` has no `__arrow_c_stream__`, or `path` exists.
+            BudgetError, StoreIoError: as their names say.
+        """
+        options = ImportOptions(
+            columns=EdgeColumns(source, target, weight),
+            undirected=undirected,
+            vertices=vertices,
+            index=parse_indexes(index),
+        )
+        resources = Resources(threads, parse_budget(budget), progress=progress)
+        out, temporary = _new_place(path)
+        return _make(
+            lambda: import_arrow(table, out, options, resources), out, temporary, resources
+        )
+
+    @property
+    def path(self) -> str:
+        """Where the graph directory is."""
+        return self._path
+
+    @property
+    def budget(self) -> int | None:
+        """The default budget of algorithms on this graph, in bytes; None: auto."""
+        return self._budget
+
+    @property
+    def vertices(self) -> int:
+        """The number of vertices."""
+        return self.native.vertices
+
+    @property
+    def edges(self) -> int:
+        """The number of input edges; an undirected one counts once."""
+        return self.native.edges
+
+    @property
+    def arcs(self) -> int:
+        """The number of stored arcs; an undirected edge has two, a self-loop one."""
+        return self.native.arcs
+
+    @property
+    def directed(self) -> bool:
+        """Whether edges have a direction."""
+        return self.native.directed
+
+    @property
+    def weighted(self) -> bool:
+        """Whether edges carry weights."""
+        return self.native.weighted
+
+    @property
+    def native(self) -> _native.Graph:
+        """The native graph.
+
+        Raises:
+            UsageError: the graph is closed.
+        """
+        if self._native is None:
+            raise UsageError(f"the graph {self._path} is closed; open it again")
+        return self._native
+
+    def neighbors(self, vertex: int) -> list[int]:
+        """Return the targets of the out-edges of `vertex`, ascending, one entry per edge.
+
+        Raises:
+            NotFoundError: there is no such vertex.
+        """
+        return self.native.neighbors(vertex_id(vertex))
+
+    def degree(self, vertex: int) -> int:
+        """Return the number of out-edges of `vertex`, multi-edges counted.
+
+        Raises:
+            NotFoundError: there is no such vertex.
+        """
+        return self.native.degree(vertex_id(vertex))
+
+    def info(self) -> dict[str, Any]:
+        """Return what `brimful info` shows: format version, counts, order, indexes, bytes."""
+        return self.native.info()
+
+    def verify(self, *, progress: Progress | None = None) -> dict[str, Any]:
+        """Check every byte and structure; one pass over all files.
+
+        Returns `{"files", "bytes", "arcs", "seconds"}`.
+
+        Raises:
+            CorruptError: naming the file, the offset and the remedy.
+        """
+        return self.native.verify(progress=progress)
+
+    def close(self) -> None:
+        """Let go of the files, and remove the directory if it was temporary; may be repeated."""
+        self._native = None
+        if self._remove is not None:
+            self._remove()
+
+    def __enter__(self) -> Graph:
+        """Return self."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Close."""
+        self.close()
+
+    def __len__(self) -> int:
+        """Return the number of vertices."""
+        return self.vertices
+
+    def __bool__(self) -> bool:
+        """Return True: a graph without vertices is a graph."""
+        return True
+
+    def __contains__(self, vertex: object) -> bool:
+        """Return whether there is a vertex of this id."""
+        try:
+            number = vertex_id(vertex)
+        except NotFoundError:
+            return False
+        return self.native.contains(number)
+
+    def __repr__(self) -> str:
+        """Return one line: name, counts, direction."""
+        if self._native is None:
+            return f"<brimful.Graph {self._path} (closed)>"
+        direction = "directed" if self.directed else "undirected"
+        weighted = ", weighted" if self.weighted else ""
+        return (
+            f"<brimful.Graph {self._path}: {self.vertices:,} vertices, {self.edges:,} edges, "
+            f"{direction}{weighted}>"
+        )
+
+    def _repr_html_(self) -> str:
+        """Return the counts as an HTML table, for notebooks."""
+        if self._native is None:
+            return f"<p>{html.escape(repr(self))}</p>"
+        rows = {
+            "vertices": f"{self.vertices:,}",
+            "edges": f"{self.edges:,}",
+            "arcs": f"{self.arcs:,}",
+            "directed": "yes" if self.directed else "no",
+            "weighted": "yes" if self.weighted else "no",
+        }
+        bytes_on_disk = self.info().get("bytes_on_disk")
+        if isinstance(bytes_on_disk, int):
+            rows["on disk"] = format_bytes(bytes_on_disk)
+        cells = "".join(f"<tr><th>{name}</th><td>{value}</td></tr>" for name, value in rows.items())
+        return f"<table><caption>{html.escape(self._path)}</caption><tbody>{cells}</tbody></table>"
+
+
+def read(
+    source_data: object,
+    *,
+    budget: Budget = None,
+    undirected: bool = False,
+    format: str | None = None,
+    source: str | None = None,
+    target: str | None = None,
+    weight: str | None = None,
+    vertices: int | None = None,
+    index: str | Sequence[str] = ("in",),
+    path: str | os.PathLike[str] | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Graph:
+    """Open a graph, or make one from files or a table.
+
+    `source_data` is a graph directory (opened), an input file (imported beside itself as
+    `<file name>.brimful` and kept; imported again when it changed), a list of files of one graph,
+    or anything with `__arrow_c_stream__`. The last two go to a temporary directory that `close`
+    removes. `path` names the graph directory to make and keep instead. `format`: `edgelist`, `csv`,
+    `parquet` or `u32pairs`, default by name. `source`, `target`, `weight` name columns of tables.
+    `vertices` declares the ids 0..vertices-1. `budget` limits brimful's own memory, in bytes or as
+    "500M"; it is also the default of algorithms on the graph.
+
+    Raises:
+        NotFoundError: nothing is there.
+        InputError: the content is not what it should be.
+        CorruptError, BudgetError, StoreIoError, UsageError: as their names say.
+    """
+    options = ImportOptions(
+        format=format,
+        columns=EdgeColumns(source, target, weight),
+        undirected=undirected,
+        vertices=vertices,
+        index=parse_indexes(index),
+    )
+    resources = Resources(threads, parse_budget(budget), progress=progress)
+    if isinstance(source_data, (str, os.PathLike)) and path is None:
+        return Graph(
+            open_graph(os.fspath(source_data), options, resources, _warn), budget=resources.budget
+        )
+    if hasattr(source_data, "__arrow_c_stream__"):
+        out, temporary = _new_place(path)
+        return _make(
+            lambda: import_arrow(source_data, out, options, resources), out, temporary, resources
+        )
+    if isinstance(source_data, (str, os.PathLike)):
+        paths = [os.fspath(source_data)]
+    elif isinstance(source_data, (list, tuple)) and all(
+        isinstance(item, (str, os.PathLike)) for item in source_data
+    ):
+        paths = [os.fspath(item) for item in source_data]
+    else:
+        raise UsageError(
+            f"a graph is read from a path, a list of paths, or a table with __arrow_c_stream__, "
+            f"not from {type(source_data).__name__}"
+        )
+    if not paths:
+        raise UsageError("the list of files is empty; name at least one")
+    out, temporary = _new_place(path)
+    return _make(lambda: import_paths(paths, out, options, resources), out, temporary, resources)
+
+
+def _warn(sentence: str) -> None:
+    """Tell the user of the library, through logging, that an input is imported."""
+    import logging
+
+    logging.getLogger("brimful").warning(sentence)
+
+
+def _new_place(path: str | os.PathLike[str] | None) -> tuple[str, str | None]:
+    """Return where to make a graph, and the temporary directory around it if there is one."""
+    if path is not None:
+        require_graph_suffix(os.fspath(path))
+        return os.fspath(path), None
+    temporary = tempfile.mkdtemp(prefix="brimful-")
+    return os.path.join(temporary, "graph" + GRAPH_SUFFIX), temporary
+
+
+def _make(
+    work: Callable[[], object], out: str, temporary: str | None, resources: Resources
+) -> Graph:
+    """Run an import and open what it made; a failure leaves no temporary directory."""
+    from brimful import _native
+
+    done = False
+    try:
+        work()
+        graph = Graph(_native.Graph.open(out), budget=resources.budget, temporary=temporary)
+        done = True
+    finally:
+        if not done and temporary is not None:
+            shutil.rmtree(temporary, ignore_errors=True)
+    return graph

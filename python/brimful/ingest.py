@@ -1,0 +1,216 @@
+"""Reading an input into a graph directory: one function over every input format.
+
+The command line and the Python API call this with the same options, so that the two cannot
+differ. It prints nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from brimful.errors import InputError, UsageError
+from brimful.formats import InputFormat, input_format
+from brimful.tables import EdgeColumns, open_csv, open_parquet, open_stream, shrink_arrow_pools
+
+if TYPE_CHECKING:
+    from brimful.reporting import Progress
+
+#: Indexes that this release builds.
+INDEX_NAMES = ("in", "reverse")
+
+
+@dataclass(frozen=True)
+class ImportOptions:
+    """How an input becomes a graph: everything that changes the graph's bytes.
+
+    `vertices` declares the ids 0..vertices-1. `index` is a subset of `INDEX_NAMES`.
+    """
+
+    format: str | None = None
+    columns: EdgeColumns = field(default_factory=EdgeColumns)
+    undirected: bool = False
+    vertices: int | None = None
+    index: tuple[str, ...] = ("in",)
+
+    def describe(self) -> dict[str, object]:
+        """Return the options as JSON values, to compare with those of an earlier import."""
+        return {
+            "format": self.format,
+            "source": self.columns.source,
+            "target": self.columns.target,
+            "weight": self.columns.weight,
+            "undirected": self.undirected,
+            "vertices": self.vertices,
+            "index": list(self.index),
+        }
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What a call may use: threads (None: all), budget in bytes (None: auto), progress.
+
+    With `process_budget` the budget covers the whole process, as on the command line.
+    """
+
+    threads: int | None = None
+    budget: int | None = None
+    process_budget: bool = False
+    progress: Progress | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a thread count that is none.
+
+        Raises:
+            UsageError: `threads` is less than 1.
+        """
+        if self.threads is not None and self.threads < 1:
+            raise UsageError(f"threads must be at least 1, not {self.threads}; None takes all")
+
+
+def parse_indexes(names: str | Sequence[str]) -> tuple[str, ...]:
+    """Return the names of indexes from `in,reverse` or a sequence, in a fixed order.
+
+    Raises:
+        UsageError: an unknown name, or one of a later release.
+    """
+    listed = names.split(",") if isinstance(names, str) else list(names)
+    cleaned = [name.strip() for name in listed if name.strip()]
+    for name in cleaned:
+        if name == "out":
+            raise UsageError(
+                "index 'out' belongs to a later release of brimful; this one builds: "
+                + ", ".join(INDEX_NAMES)
+            )
+        if name not in INDEX_NAMES:
+            raise UsageError(f"'{name}' is not an index; known: {', '.join(INDEX_NAMES)}")
+    if not cleaned:
+        raise UsageError(f"name at least one index of: {', '.join(INDEX_NAMES)}")
+    return tuple(name for name in INDEX_NAMES if name in cleaned)
+
+
+def import_paths(
+    paths: Sequence[str],
+    out: str,
+    options: ImportOptions,
+    resources: Resources,
+    *,
+    origin: str | None = None,
+) -> dict[str, Any]:
+    """Import files (`-`: standard input) into the new graph directory `out`.
+
+    Returns the counts and figures of `import --json`. On any failure nothing is left at `out`.
+    `origin` is kept in the manifest as it is.
+
+    Raises:
+        UsageError: options that do not fit the format, or several tables.
+        InputError: a missing file, a directory, or content that is not what it should be.
+        BudgetError, StoreIoError: as their names say.
+    """
+    formats = {input_format(path, options.format) for path in paths}
+    if len(formats) != 1:
+        raise UsageError(
+            f"the inputs of one graph share one format, these have {', '.join(sorted(formats))}; "
+            "import them apart, or name one with --format"
+        )
+    (format_name,) = formats
+    for path in paths:
+        check_input_file(path)
+    if format_name in ("csv", "parquet"):
+        if len(paths) != 1:
+            raise UsageError(
+                f"{format_name} is imported from one file and {len(paths)} were given; join them "
+                "first, for example with DuckDB or polars"
+            )
+        return _import_table(paths[0], format_name, out, options, resources, origin)
+    if options.columns != EdgeColumns():
+        raise UsageError(
+            f"--source, --target and --weight name columns of csv and parquet, and the input is "
+            f"{format_name}; leave them out, or name the format with --format"
+        )
+    from brimful import _native
+
+    return _native.import_files(
+        list(paths),
+        out,
+        format=format_name,
+        undirected=options.undirected,
+        vertices=options.vertices,
+        index=list(options.index),
+        threads=resources.threads,
+        budget=resources.budget,
+        process_budget=resources.process_budget,
+        origin=origin,
+        progress=resources.progress,
+    )
+
+
+def import_arrow(
+    stream: object,
+    out: str,
+    options: ImportOptions,
+    resources: Resources,
+    *,
+    name: str = "the table",
+) -> dict[str, Any]:
+    """Import anything with `__arrow_c_stream__` into the new graph directory `out`.
+
+    Returns and raises as `import_paths`.
+    """
+    with open_stream(stream, options.columns, name=name) as table:
+        return _import_opened(table, out, options, resources, None)
+
+
+def _import_table(
+    path: str,
+    format_name: InputFormat,
+    out: str,
+    options: ImportOptions,
+    resources: Resources,
+    origin: str | None,
+) -> dict[str, Any]:
+    if resources.process_budget:
+        shrink_arrow_pools()
+    opened = (open_csv if format_name == "csv" else open_parquet)(path, options.columns)
+    with opened as table:
+        return _import_opened(table, out, options, resources, origin)
+
+
+def _import_opened(
+    table: Any, out: str, options: ImportOptions, resources: Resources, origin: str | None
+) -> dict[str, Any]:
+    from brimful import _native
+
+    return _native.import_stream(
+        table,
+        out,
+        name=table.name,
+        source=table.source,
+        target=table.target,
+        weight=table.weight,
+        undirected=options.undirected,
+        vertices=options.vertices,
+        index=list(options.index),
+        threads=resources.threads,
+        budget=resources.budget,
+        process_budget=resources.process_budget,
+        reserve_bytes=table.reserve_bytes,
+        origin=origin,
+        progress=resources.progress,
+    )
+
+
+def check_input_file(path: str) -> None:
+    """Refuse an input that is missing or a directory, before anything is created.
+
+    Raises:
+        InputError: it is.
+    """
+    if path == "-":
+        return
+    if os.path.isdir(path):
+        raise InputError(f"{path} is a directory; name a file in it")
+    if not os.path.exists(path):
+        raise InputError(f"{path} does not exist; check the path")

@@ -1,0 +1,146 @@
+"""Writing Arrow streams to files: checked before the work, whole or not there after it.
+
+Bytes go to a hidden name in the same folder, are synced and renamed. A failure leaves nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from brimful import errors
+from brimful.errors import BrimfulError, StoreIoError, UsageError
+from brimful.formats import result_format
+
+if TYPE_CHECKING:
+    from brimful import _native
+
+_ROW_GROUP_ROWS = 1 << 18
+
+
+def check_output(path: str, *, overwrite: bool) -> None:
+    """Refuse an output file that could not be written, before the work whose result it holds.
+
+    Raises:
+        UsageError: it exists and `overwrite` is false, or it is a directory.
+        StoreIoError: its folder is missing or cannot be written.
+    """
+    if os.path.isdir(path):
+        raise UsageError(f"{path} is a directory; name a file in it")
+    if os.path.lexists(path) and not overwrite:
+        raise UsageError(f"{path} already exists; remove it, or give --overwrite")
+    folder = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(folder):
+        raise StoreIoError(f"cannot write {path}: there is no folder {folder}; create it first", 2)
+    probe = _partial(path)
+    try:
+        with open(probe, "xb"):
+            pass
+    except OSError as error:
+        raise StoreIoError(f"cannot write {path}: {error.strerror}", error.errno) from None
+    os.unlink(probe)
+
+
+def write_result(result: _native.Result, path: str, *, overwrite: bool) -> None:
+    """Write the columns `vertex` and the value's to a .parquet, .csv or .arrow file.
+
+    Parquet and Arrow are written batch by batch through pyarrow, CSV natively.
+
+    Raises:
+        UsageError: an unknown suffix, or the file exists and `overwrite` is false.
+        StoreIoError: it cannot be written; nothing is left.
+    """
+    format_name = result_format(path)
+    check_output(path, overwrite=overwrite)
+    with new_file(path, overwrite=overwrite) as partial:
+        if format_name == "csv":
+            result.write_csv(partial, overwrite=True)
+        else:
+            write_arrow(result, partial, format_name)
+
+
+def write_arrow(stream: object, path: str, format_name: str) -> int:
+    """Write an Arrow stream to `path` as "parquet" or "arrow", batch by batch; return the rows.
+
+    Parquet row groups hold `_ROW_GROUP_ROWS` rows: small enough to write and read in little memory.
+    """
+    import pyarrow as pa
+
+    source = pa.RecordBatchReader.from_stream(stream)
+    schema, reader = source.schema, native_batches(source)
+    rows = 0
+    if format_name == "parquet":
+        import pyarrow.parquet as pq
+
+        # Ids and scores hardly repeat: a dictionary costs memory and gains nothing.
+        with pq.ParquetWriter(path, schema, use_dictionary=False) as writer:
+            pending: list[Any] = []
+            pending_rows = 0
+            for batch in reader:
+                pending.append(batch)
+                pending_rows += batch.num_rows
+                if pending_rows >= _ROW_GROUP_ROWS:
+                    writer.write_table(pa.Table.from_batches(pending), _ROW_GROUP_ROWS)
+                    rows += pending_rows
+                    pending, pending_rows = [], 0
+            if pending:
+                writer.write_table(pa.Table.from_batches(pending), _ROW_GROUP_ROWS)
+                rows += pending_rows
+        return rows
+    with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
+        for batch in reader:
+            writer.write_batch(batch)
+            rows += batch.num_rows
+    return rows
+
+
+def native_batches(source: Any) -> Iterator[Any]:
+    """Yield the batches of a native stream; raise its errors as brimful's.
+
+    An Arrow stream carries only the text of an error: the native side writes `NAME: sentence`,
+    NAME being a class of `brimful.errors`.
+    """
+    import pyarrow as pa
+
+    try:
+        yield from source
+    except (pa.ArrowException, OSError) as error:
+        text = " ".join(str(error).split()).removeprefix("External error: ")
+        name, colon, sentence = text.partition(": ")
+        kind = getattr(errors, name, None) if colon else None
+        if isinstance(kind, type) and issubclass(kind, BrimfulError):
+            raise kind(sentence) from None
+        raise StoreIoError(f"the stream of results broke off: {text}") from None
+
+
+@contextlib.contextmanager
+def new_file(path: str, *, overwrite: bool) -> Iterator[str]:
+    """Give a hidden name beside `path`; on success it is synced and renamed, else removed.
+
+    Raises:
+        UsageError: `path` appeared meanwhile and `overwrite` is false.
+        StoreIoError: the system refused; BrimfulErrors of the block pass through.
+    """
+    partial = _partial(path)
+    try:
+        yield partial
+        with open(partial, "rb+") as file:
+            os.fsync(file.fileno())
+        if not overwrite and os.path.lexists(path):
+            raise UsageError(f"{path} already exists; remove it, or give --overwrite")
+        os.replace(partial, path)
+    except BrimfulError:
+        raise
+    except OSError as error:
+        reason = error.strerror or " ".join(str(error).split())
+        raise StoreIoError(f"cannot write {path}: {reason}", error.errno) from None
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(partial)
+
+
+def _partial(path: str) -> str:
+    folder, name = os.path.split(path)
+    return os.path.join(folder, f".{name}.{os.getpid()}.partial")

@@ -1,0 +1,65 @@
+"""Memory sizes as people write them.
+
+Units are binary: `500M` is 500 * 2**20 bytes. `auto` is None: the native side then takes three
+quarters of the cgroup limit or of available memory.
+"""
+
+from __future__ import annotations
+
+import re
+
+from brimful.errors import UsageError
+
+_SIZE = re.compile(r"(?P<number>\d+(\.\d+)?)\s*(?P<unit>[kmgtp]?)(ib|b)?", re.IGNORECASE)
+_UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
+
+#: What `budget=` accepts.
+Budget = int | str | None
+
+
+def parse_budget(budget: Budget) -> int | None:
+    """Return a budget in bytes, or None for `auto`.
+
+    Accepts None, "auto", a number of bytes, or a number with a binary unit: "500M", "1.5G",
+    "64KiB".
+
+    Raises:
+        UsageError: anything else, zero, or a negative number.
+    """
+    if budget is None:
+        return None
+    if isinstance(budget, str):
+        if budget.strip().lower() == "auto":
+            return None
+        match = _SIZE.fullmatch(budget.strip())
+        if match is None:
+            raise UsageError(
+                f"'{budget}' is not a memory size; write bytes or binary units such as 500M or 1G, "
+                "or auto"
+            )
+        exponent = _UNITS[match["unit"].lower()]
+        if "." in match["number"]:
+            byte_count = int(float(match["number"]) * 1024**exponent)
+        else:
+            byte_count = int(match["number"]) * 1024**exponent
+    elif isinstance(budget, int) and not isinstance(budget, bool):
+        byte_count = budget
+    else:
+        raise UsageError(
+            f"a budget is a number of bytes, a size such as '500M', or None, not {budget!r}"
+        )
+    if not 1 <= byte_count < 2**63:
+        raise UsageError(f"a budget of {budget} bytes cannot be meant; write a size such as 500M")
+    return byte_count
+
+
+def format_bytes(byte_count: int | float) -> str:
+    """Return a size with three digits or so and a binary unit: `588M`, `1.2G`, `12 bytes`."""
+    if byte_count < 1024:
+        return f"{int(byte_count)} bytes"
+    value = float(byte_count)
+    for unit in "KMGT":
+        value /= 1024
+        if value < 1024 or unit == "T":
+            return f"{value:.1f}{unit}" if value < 10 else f"{value:.0f}{unit}"
+    raise AssertionError("the loop returns at its last unit")

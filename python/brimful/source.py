@@ -1,0 +1,205 @@
+"""A graph from whatever names one: a graph directory, or an input file that is imported and kept.
+
+An input file is imported beside itself as `<file name>.brimful`, or into the user's cache
+directory where its folder cannot be written. The manifest keeps where it came from (size,
+modification time, a hash of the first and last MiB, the options); when that no longer agrees,
+the file is imported again under another name and swapped in, and the caller is told.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from brimful.errors import InputError, NotFoundError, StoreIoError, UsageError
+from brimful.formats import GRAPH_SUFFIX
+from brimful.ingest import ImportOptions, Resources, check_input_file, import_paths
+
+if TYPE_CHECKING:
+    from brimful import _native
+
+_HASHED_BYTES = 1 << 20
+
+#: Called with one sentence that the user should see.
+Notify = Callable[[str], object]
+
+
+def open_graph(
+    path: str, options: ImportOptions, resources: Resources, notify: Notify
+) -> _native.Graph:
+    """Open a graph directory, or import the input file at `path` first and keep the graph.
+
+    Raises:
+        NotFoundError: nothing is at `path`.
+        InputError: a directory that is no graph, or a file that cannot be imported.
+        CorruptError, BudgetError, StoreIoError: as their names say.
+    """
+    from brimful import _native
+
+    if path == "-":
+        raise UsageError(
+            "a graph cannot come from standard input; import it first with "
+            "'brimful import - NAME.brimful'"
+        )
+    if os.path.isdir(path):
+        return _native.Graph.open(path)
+    if not os.path.exists(path):
+        raise NotFoundError(
+            f"there is no graph or input file at {path}; check the path, or make a graph with "
+            "'brimful import' or 'brimful generate'"
+        )
+    check_input_file(path)
+    return _open_kept(path, options, resources, notify)
+
+
+def fingerprint(path: str, options: ImportOptions) -> dict[str, object]:
+    """Return what identifies an input file and its options, as JSON values.
+
+    Reads at most 2 MiB. `automatic` tells a graph that `open_graph` made, and may replace, from
+    one that the user named.
+
+    Raises:
+        StoreIoError: the file cannot be read.
+    """
+    digest = hashlib.blake2b(digest_size=32)
+    try:
+        with open(path, "rb") as file:
+            status = os.fstat(file.fileno())
+            digest.update(file.read(_HASHED_BYTES))
+            if status.st_size > _HASHED_BYTES:
+                file.seek(max(_HASHED_BYTES, status.st_size - _HASHED_BYTES))
+                digest.update(file.read(_HASHED_BYTES))
+    except OSError as error:
+        raise StoreIoError(f"cannot read {path}: {error.strerror}", error.errno) from None
+    return {
+        "path": os.path.abspath(path),
+        "size_bytes": status.st_size,
+        "mtime_ns": status.st_mtime_ns,
+        "blake2b": digest.hexdigest(),
+        "options": options.describe(),
+        "automatic": True,
+    }
+
+
+def cache_directory() -> str:
+    """Return the user's cache directory for graphs, created when missing.
+
+    Raises:
+        StoreIoError: it cannot be created.
+    """
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    folder = os.path.join(base, "brimful")
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError as error:
+        raise StoreIoError(f"cannot create {folder}: {error.strerror}", error.errno) from None
+    return folder
+
+
+def _open_kept(
+    path: str, options: ImportOptions, resources: Resources, notify: Notify
+) -> _native.Graph:
+    from brimful import _native
+
+    wanted = fingerprint(path, options)
+    folder = os.path.dirname(os.path.abspath(path))
+    kept = os.path.join(os.path.dirname(path), os.path.basename(path) + GRAPH_SUFFIX)
+    if not os.access(folder, os.W_OK | os.X_OK) and _difference(kept, wanted) is not None:
+        name = hashlib.blake2b(os.path.abspath(path).encode(), digest_size=8).hexdigest()
+        kept = os.path.join(cache_directory(), f"{os.path.basename(path)}-{name}{GRAPH_SUFFIX}")
+    difference = _difference(kept, wanted)
+    if difference is None:
+        return _native.Graph.open(kept)
+    origin = json.dumps(wanted, sort_keys=True)
+    if not os.path.lexists(kept):
+        notify(f"importing {path} as {kept}")
+        import_paths([path], kept, options, resources, origin=origin)
+        return _native.Graph.open(kept)
+    notify(f"importing {path} again: {difference}")
+    _sweep(kept)
+    fresh = _sibling(kept, "new", os.getpid())
+    import_paths([path], fresh, options, resources, origin=origin)
+    _swap(kept, fresh)
+    return _native.Graph.open(kept)
+
+
+def _difference(kept: str, wanted: dict[str, object]) -> str | None:
+    """Return why the graph at `kept` cannot stand for the input; None when it can.
+
+    Raises:
+        InputError: what is there is not ours to replace.
+        CorruptError: a graph of this name is there and damaged.
+    """
+    from brimful import _native
+
+    if not os.path.lexists(kept):
+        return "it was not imported before"
+    text = _native.Graph.open(kept).origin
+    origin = json.loads(text) if text is not None else {}
+    difference = next(
+        (
+            sentence
+            for key, sentence in (
+                ("size_bytes", "its size has changed"),
+                ("mtime_ns", "it was modified"),
+                ("blake2b", "its content has changed"),
+                ("options", "the import options are others"),
+            )
+            if origin.get(key) != wanted[key]
+        ),
+        None,
+    )
+    if difference is not None and not origin.get("automatic", False):
+        raise InputError(
+            f"{kept} was imported by name and no longer stands for the file beside it "
+            f"({difference}); name {kept} itself as the graph, or remove it"
+        )
+    return difference
+
+
+def _sibling(kept: str, purpose: str, process: int) -> str:
+    """Return a hidden name beside `kept` that belongs to one process."""
+    folder, name = os.path.split(kept)
+    stem = name.removesuffix(GRAPH_SUFFIX)
+    return os.path.join(folder, f".{stem}.{purpose}-{process}{GRAPH_SUFFIX}")
+
+
+def _swap(kept: str, fresh: str) -> None:
+    """Put `fresh` in the place of `kept`; a crash in between leaves no graph, never half of one."""
+    old = _sibling(kept, "old", os.getpid())
+    try:
+        os.rename(kept, old)
+        os.rename(fresh, kept)
+        shutil.rmtree(old)
+    except OSError as error:
+        raise StoreIoError(
+            f"cannot replace {kept}: {error.strerror}; remove it and start again", error.errno
+        ) from None
+
+
+def _sweep(kept: str) -> None:
+    """Remove what a killed process left of an earlier swap."""
+    folder, name = os.path.split(kept)
+    stem = re.escape(name.removesuffix(GRAPH_SUFFIX))
+    ours = re.compile(rf"\.{stem}\.(new|old)-(\d+){re.escape(GRAPH_SUFFIX)}")
+    for entry in os.listdir(folder or "."):
+        match = ours.fullmatch(entry)
+        if match is not None and not _is_running(int(match[2])):
+            with contextlib.suppress(OSError):
+                shutil.rmtree(os.path.join(folder, entry))
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True

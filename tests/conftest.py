@@ -1,0 +1,43 @@
+"""Fixtures: the real graphs, and graphs that several tests share."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from command import succeed
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def real_data() -> Path:
+    """Return the folder of real graphs, from BRIMFUL_TEST_DATA or beside the repository."""
+    given = os.environ.get("BRIMFUL_TEST_DATA")
+    return Path(given) if given else ROOT.parent / "shared" / "data"
+
+
+@pytest.fixture(scope="session")
+def data() -> Path:
+    """The folder of real graphs; skips aloud where it is absent."""
+    folder = real_data()
+    if not folder.is_dir():
+        pytest.skip(f"SKIPPED: no real graphs at {folder}; set BRIMFUL_TEST_DATA to their folder")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def rmat(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A graph of 16,384 ids and 262,144 edges with hubs, sinks, multi-edges and self-loops."""
+    graph = tmp_path_factory.mktemp("rmat") / "rmat14.brimful"
+    succeed("generate", "rmat", graph, "--scale", 14, "--edge-factor", 16, "--quiet")
+    return graph
+
+
+@pytest.fixture(scope="session")
+def slashdot(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Slashdot, imported."""
+    graph = tmp_path_factory.mktemp("slashdot") / "slashdot.brimful"
+    succeed("import", data / "soc-Slashdot0902.txt.gz", graph, "--quiet")
+    return graph

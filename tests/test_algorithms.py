@@ -1,0 +1,259 @@
+"""PageRank and components against other people's answers and known facts."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import brimful as bf
+from command import read_csv, succeed, write_edges
+from oracle import (
+    Edge,
+    assert_close,
+    components,
+    networkx_components,
+    networkx_pagerank,
+    pagerank,
+)
+
+
+def graph_of(
+    edges: list[Edge], *, undirected: bool = False, vertices: int | None = None
+) -> bf.Graph:
+    """Return a temporary graph of the edges."""
+    wide = any(vertex >= 2**63 for edge in edges for vertex in edge)
+    kind = pa.uint64() if wide else pa.int64()
+    table = pa.table(
+        {
+            "source": pa.array([source for source, _ in edges], kind),
+            "target": pa.array([target for _, target in edges], kind),
+        }
+    )
+    return bf.Graph.from_arrow(table, undirected=undirected, vertices=vertices)
+
+
+def values(result: bf.Result) -> dict[int, float]:
+    """Return a result as a dictionary, in its own order."""
+    table = result.to_arrow()
+    return dict(zip(table["vertex"].to_pylist(), table[result.column].to_pylist(), strict=True))
+
+
+SIGNED = st.integers(-(2**63), 2**63 - 1)
+UNSIGNED = st.integers(0, 2**64 - 1)
+SMALL = st.integers(0, 12)
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> list[Edge]:
+    """Draw multigraphs with self-loops over few vertices whose ids lie anywhere in 64 bits."""
+    ids = draw(
+        st.one_of(
+            st.lists(SIGNED, min_size=1, max_size=12, unique=True),
+            st.lists(UNSIGNED, min_size=1, max_size=12, unique=True),
+            st.lists(SMALL, min_size=1, max_size=12, unique=True),
+        )
+    )
+    vertex = st.sampled_from(ids)
+    return draw(st.lists(st.tuples(vertex, vertex), min_size=1, max_size=40))
+
+
+@settings(max_examples=60, deadline=None)
+@given(edges=graphs(), undirected=st.booleans())
+def test_random_multigraphs(edges: list[Edge], undirected: bool) -> None:
+    with graph_of(edges, undirected=undirected) as graph:
+        assert graph.edges == len(edges)
+        loops = sum(source == target for source, target in edges)
+        assert graph.arcs == (2 * len(edges) - loops if undirected else len(edges))
+        result = values(bf.pagerank(graph, tolerance=0, max_supersteps=15))
+        assert_close(result, pagerank(edges, 15, undirected=undirected), 1e-9)
+        plain = values(bf.pagerank(graph, tolerance=0, max_supersteps=15, variant="unnormalized"))
+        expected = pagerank(edges, 15, undirected=undirected, variant="unnormalized")
+        assert_close(plain, expected, 1e-9)
+        converged = values(bf.pagerank(graph, tolerance=1e-14, max_supersteps=1000))
+        assert_close(converged, networkx_pagerank(edges, undirected=undirected), 1e-9)
+        labels = values(bf.connected_components(graph))
+        assert labels == components(edges) == networkx_components(edges)
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    edges=st.lists(
+        st.tuples(st.integers(0, 400), st.integers(0, 400)), min_size=200, max_size=1500
+    ),
+    declared=st.integers(1, 500),
+)
+def test_larger_random_graphs_with_declared_vertices(edges: list[Edge], declared: int) -> None:
+    with graph_of(edges, vertices=declared) as graph:
+        result = values(bf.pagerank(graph, tolerance=0, max_supersteps=10))
+        assert_close(result, pagerank(edges, 10, declared=range(declared)), 1e-9)
+        assert values(bf.connected_components(graph)) == components(edges, range(declared))
+
+
+@pytest.mark.parametrize("algorithm", ["pagerank", "connected_components"])
+def test_slashdot_agrees_with_scipy(slashdot: Path, tmp_path: Path, algorithm: str) -> None:
+    edges_file = tmp_path / "edges.csv"
+    succeed("export", slashdot, edges_file, "--quiet")
+    lines = edges_file.read_text().split("\n")[1:]
+    edges = [(int(s), int(t)) for s, t in (line.split(",") for line in lines if line)]
+    assert len(edges) == 948_464
+    out = tmp_path / "out.csv"
+    if algorithm == "pagerank":
+        options = ["--tolerance", 0, "--max-supersteps", 20]
+        succeed("run", "pagerank", slashdot, "-o", out, *options, "--quiet")
+        assert_close(read_csv(out), pagerank(edges, 20), 1e-9)
+    else:
+        succeed("run", "connected_components", slashdot, "-o", out, "--quiet")
+        assert read_csv(out) == components(edges)
+
+
+@pytest.mark.parametrize("name", ["directed", "undirected"])
+def test_graphalytics_examples(data: Path, tmp_path: Path, name: str) -> None:
+    folder = data / "graphalytics-example"
+    graph = tmp_path / "g.brimful"
+    options = ["--undirected"] if name == "undirected" else []
+    succeed("import", folder / f"example-{name}.e", graph, *options, "--quiet")
+    expected = {
+        kind: [
+            line.split() for line in (folder / f"example-{name}-{kind}").read_text().splitlines()
+        ]
+        for kind in ("PR", "WCC")
+    }
+    ranks = tmp_path / "ranks.csv"
+    fixed = ["--tolerance", 0, "--max-supersteps", 2]
+    succeed("run", "pagerank", graph, "-o", ranks, *fixed, "--quiet")
+    theirs = {int(vertex): float(value) for vertex, value in expected["PR"]}
+    assert_close(read_csv(ranks), theirs, 1e-4)
+    labels = tmp_path / "labels.csv"
+    succeed("run", "connected_components", graph, "-o", labels, "--quiet")
+    ours = read_csv(labels)
+    groups: dict[str, set[int]] = {}
+    for vertex, label in expected["WCC"]:
+        groups.setdefault(label, set()).add(int(vertex))
+    assert ours == {vertex: min(group) for group in groups.values() for vertex in group}
+
+
+def rounded(result: bf.Result, digits: int) -> list[float]:
+    return [round(value, digits) for value in values(result).values()]
+
+
+def unnormalized(graph: bf.Graph) -> bf.Result:
+    return bf.pagerank(graph, variant="unnormalized", tolerance=1e-12, max_supersteps=1000)
+
+
+def test_unnormalized_facts_of_signal_collect() -> None:
+    with graph_of([(i, (i + 1) % 5) for i in range(5)]) as cycle:
+        assert rounded(unnormalized(cycle), 9) == [1.0] * 5
+    with graph_of([(leaf, 0) for leaf in range(1, 5)]) as star:
+        assert rounded(unnormalized(star), 9) == [0.66, 0.15, 0.15, 0.15, 0.15]
+    with graph_of([(1, 2), (2, 3)], undirected=True) as path:
+        assert rounded(unnormalized(path), 5) == [0.77027, 1.45946, 0.77027]
+
+
+@pytest.mark.parametrize(
+    "options", [["--rows", 2, "--columns", 2], ["--rows", 5, "--columns", 5, "--torus"]]
+)
+def test_grids_are_level(tmp_path: Path, options: list[object]) -> None:
+    graph, out = tmp_path / "g.brimful", tmp_path / "out.csv"
+    succeed("generate", "grid", graph, *options, "--quiet")
+    succeed(
+        "run", "pagerank", graph, "--param", "variant=unnormalized", "--tolerance", "1e-12",
+        "--max-supersteps", 500, "-o", out, "--quiet",
+    )  # fmt: skip
+    assert all(abs(value - 1.0) < 1e-9 for value in read_csv(out).values())
+
+
+def test_pagerank_of_giraph_with_an_undeclared_dangling_vertex() -> None:
+    adjacency = {1: [4, 2, 3], 2: [1], 4: [3, 2], 5: [2, 4]}
+    edges = [(source, target) for source, targets in adjacency.items() for target in targets]
+    with graph_of(edges) as graph:
+        result = values(bf.pagerank(graph, tolerance=0, max_supersteps=50))
+    expected = [0.281591, 0.251465, 0.222630, 0.176468, 0.067847]
+    # Printed by Giraph to six digits, from floats summed in another order.
+    assert sorted(result.values(), reverse=True) == pytest.approx(expected, abs=3e-6)
+
+
+def test_components_of_giraph() -> None:
+    sets = [[1, 2, 3, 4, 5, 12, 13], [6, 7, 8, 10, 11], [9]]
+    edges = [edge for members in sets for edge in itertools.pairwise(members)]
+    with graph_of([*edges, (9, 9)], undirected=True) as graph:
+        labels = values(bf.connected_components(graph))
+    assert labels == {vertex: members[0] for members in sets for vertex in members}
+
+
+def test_components_ignore_direction() -> None:
+    with graph_of([(5, 1), (7, 1), (7, 9), (100, 101)]) as graph:
+        result = bf.connected_components(graph)
+        assert values(result) == {1: 1, 5: 1, 7: 1, 9: 1, 100: 100, 101: 100}
+        assert result.stats["converged"] is True
+
+
+def test_a_long_chain_is_one_component(tmp_path: Path) -> None:
+    graph, out = tmp_path / "g.brimful", tmp_path / "out.csv"
+    succeed("generate", "chain", graph, "--vertices", 3000, "--quiet")
+    succeed("run", "connected_components", graph, "-o", out, "--quiet")
+    assert set(read_csv(out).values()) == {0.0}
+
+
+def test_a_single_vertex() -> None:
+    with graph_of([(42, 42)]) as graph:
+        assert values(bf.pagerank(graph)) == {42: pytest.approx(1.0, rel=1e-12)}
+        assert values(bf.connected_components(graph)) == {42: 42}
+
+
+def test_weighted_pagerank_follows_the_weights() -> None:
+    table = pa.table(
+        {"source": [0, 0, 1, 2], "target": [1, 2, 0, 0], "weight": [3.0, 1.0, 1.0, 1.0]}
+    )
+    with bf.Graph.from_arrow(table) as graph:
+        assert graph.weighted
+        weighted = values(bf.pagerank(graph, weighted=True, tolerance=1e-14, max_supersteps=1000))
+        plain = values(bf.pagerank(graph, tolerance=1e-14, max_supersteps=1000))
+    assert weighted[1] == pytest.approx(0.05 + 0.85 * 0.75 * weighted[0], rel=1e-9)
+    assert plain[1] == pytest.approx(plain[2], rel=1e-12)
+
+
+def test_supersteps_and_tolerance_are_exact() -> None:
+    edges = [(0, 1), (1, 2), (2, 0), (0, 2)]
+    with graph_of(edges) as graph:
+        for count in (1, 2, 7):
+            result = bf.pagerank(graph, tolerance=0, max_supersteps=count)
+            assert result.stats["supersteps"] == count
+            assert result.stats["converged"] is False
+            assert_close(values(result), pagerank(edges, count), 1e-12)
+        result = bf.pagerank(graph, tolerance=1e-3, max_supersteps=1000)
+        steps = result.stats["supersteps"]
+        assert result.stats["converged"] is True
+
+        def change(superstep: int) -> float:
+            before = pagerank(edges, superstep - 1)
+            return sum(abs(value - before[v]) for v, value in pagerank(edges, superstep).items())
+
+        assert change(steps) <= 1e-3 < change(steps - 1)
+
+
+def test_f32_is_close_and_says_so(rmat: Path) -> None:
+    with bf.Graph.open(rmat) as graph:
+        wide = bf.pagerank(graph, tolerance=0, max_supersteps=20)
+        narrow = bf.pagerank(graph, tolerance=0, max_supersteps=20, precision="f32")
+    assert (wide.stats["precision"], narrow.stats["precision"]) == ("f64", "f32")
+    assert_close(values(narrow), values(wide), 1e-5)
+    assert values(narrow) != values(wide)
+
+
+def test_ranks_sum_to_one(rmat: Path) -> None:
+    with bf.Graph.open(rmat) as graph:
+        assert sum(values(bf.pagerank(graph)).values()) == pytest.approx(1.0, rel=1e-9)
+
+
+def test_damping(tmp_path: Path) -> None:
+    edges = [(0, 1), (1, 2), (2, 0), (0, 2), (3, 0)]
+    source, out = write_edges(tmp_path / "a.txt", edges), tmp_path / "out.csv"
+    options = ["--tolerance", 0, "--max-supersteps", 9, "--param", "damping=0.5", "--quiet"]
+    succeed("import", source, tmp_path / "g.brimful", "--quiet")
+    succeed("run", "pagerank", tmp_path / "g.brimful", *options, "-o", out)
+    assert_close(read_csv(out), pagerank(edges, 9, damping=0.5), 1e-12)

@@ -1,0 +1,88 @@
+"""Generators make the shapes they promise."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from command import succeed
+
+
+def generated(
+    tmp_path: Path, *arguments: object
+) -> tuple[dict[str, object], list[tuple[int, int]]]:
+    """Generate and export; return the figures and the sorted edges."""
+    graph, out = tmp_path / "g.brimful", tmp_path / "e.parquet"
+    kind, *options = arguments
+    figures = succeed("generate", kind, graph, *options, "--json").figures
+    succeed("export", graph, out, "--quiet")
+    table = pq.read_table(out)
+    edges = sorted(zip(*(column.to_pylist() for column in table.columns), strict=True))
+    return figures, edges
+
+
+def test_ring_chain_and_star(tmp_path: Path) -> None:
+    for kind, expected in (
+        ("ring", [(i, (i + 1) % 7) for i in range(7)]),
+        ("chain", [(i, i + 1) for i in range(6)]),
+    ):
+        folder = tmp_path / kind
+        folder.mkdir()
+        figures, edges = generated(folder, kind, "--vertices", 7)
+        assert (figures["vertices"], edges) == (7, sorted(expected))
+    figures, edges = generated(tmp_path, "star", "--vertices", 7)
+    assert figures["vertices"] == 7
+    assert {frozenset(edge) for edge in edges} == {frozenset((0, leaf)) for leaf in range(1, 7)}
+
+
+@pytest.mark.parametrize(("torus", "edges"), [([], 3 * 3 + 2 * 4), (["--torus"], 24)])
+def test_grid(tmp_path: Path, torus: list[str], edges: int) -> None:
+    figures, found = generated(tmp_path, "grid", "--rows", 3, "--columns", 4, *torus)
+    assert (figures["vertices"], figures["edges"], figures["directed"]) == (12, edges, False)
+    assert len(found) == edges
+
+
+def test_rmat_has_hubs_and_the_edges_asked_for(tmp_path: Path) -> None:
+    figures, edges = generated(tmp_path, "rmat", "--scale", 12, "--edge-factor", 8)
+    assert figures["edges"] == 8 << 12 == len(edges)
+    assert figures["vertices"] == 1 << 12
+    degrees: dict[int, int] = {}
+    for source, target in edges:
+        assert 0 <= source < 1 << 12 and 0 <= target < 1 << 12
+        degrees[source] = degrees.get(source, 0) + 1
+    assert max(degrees.values()) > 20 * 8
+
+
+def test_lognormal_degrees_are_those_of_the_code_not_of_the_print(tmp_path: Path) -> None:
+    figures, edges = generated(tmp_path, "lognormal", "--vertices", 20000)
+    mean = len(edges) / 20000
+    assert figures["vertices"] == 20000
+    assert mean == pytest.approx(math.exp(4 + 1.3**2 / 2), rel=0.1)
+    assert all(source != target for source, target in edges)
+    assert figures["duplicates"] == 0 and len(set(edges)) == len(edges)
+
+
+def test_lognormal_degrees_end_at_all_others(tmp_path: Path) -> None:
+    _, edges = generated(tmp_path, "lognormal", "--vertices", 30, "--mu", 6, "--sigma", 2)
+    assert max(sum(source == vertex for source, _ in edges) for vertex in range(30)) == 29
+
+
+def test_undirected(tmp_path: Path) -> None:
+    figures, _ = generated(tmp_path, "ring", "--vertices", 9, "--undirected")
+    assert (figures["edges"], figures["arcs"], figures["directed"]) == (9, 18, False)
+
+
+def test_export_keeps_arrow_small(tmp_path: Path) -> None:
+    graph, out = tmp_path / "g.brimful", tmp_path / "e.parquet"
+    succeed("generate", "rmat", graph, "--scale", 16, "--quiet")
+    succeed("export", graph, out, "--quiet")
+    metadata = pq.ParquetFile(out).metadata
+    assert metadata.num_rows == 16 << 16
+    assert all(
+        metadata.row_group(group).num_rows <= 1 << 18 for group in range(metadata.num_row_groups)
+    )
+    assert pc.max(pq.read_table(out)["source"]).as_py() < 1 << 16

@@ -1,0 +1,104 @@
+"""Ctrl-C and SIGTERM: exit 130 within a second or so, and nothing half-made stays."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from command import BRIMFUL, INTERRUPTED, assert_one_sentence, names_below, succeed
+
+#: What the product promises is one second; a loaded machine gets some more.
+PATIENCE_SECONDS = 5.0
+
+
+def interrupt(
+    arguments: list[object], number: signal.Signals, after: float
+) -> tuple[int, str, float]:
+    """Start a command, signal it after a while; return exit code, stderr and seconds to stop."""
+    process = subprocess.Popen(
+        BRIMFUL + [str(argument) for argument in arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    time.sleep(after)
+    assert process.poll() is None, f"finished before the signal: {process.communicate()}"
+    process.send_signal(number)
+    sent = time.monotonic()
+    _, err = process.communicate(timeout=60)
+    return process.returncode, err, time.monotonic() - sent
+
+
+@pytest.fixture(scope="module")
+def long_text(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An edge list of about 300 MB: seconds of work."""
+    path = tmp_path_factory.mktemp("long") / "edges.txt"
+    block = "".join(f"{n * 7919 % 1000003}\t{n * 104729 % 1000003}\n" for n in range(1_000_000))
+    with path.open("w") as file:
+        for _ in range(22):
+            file.write(block)
+    return path
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("after", [0.4, 1.0])
+def test_an_interrupted_import_leaves_nothing(
+    long_text: Path, tmp_path: Path, number: signal.Signals, after: float
+) -> None:
+    arguments = ["import", long_text, tmp_path / "g.brimful", "--quiet", "--threads", 1]
+    code, err, seconds = interrupt(arguments, number, after)
+    assert code == INTERRUPTED
+    assert_one_sentence(err)
+    assert err.strip() == "brimful: interrupted"
+    assert seconds < PATIENCE_SECONDS
+    assert names_below(tmp_path) == set()
+
+
+def test_an_interrupted_import_of_a_table_leaves_nothing(long_text: Path, tmp_path: Path) -> None:
+    csv = tmp_path / "edges.csv"
+    with csv.open("wb") as file, long_text.open("rb") as lines:
+        file.write(b"source,target\n")
+        while block := lines.read(1 << 24):
+            file.write(block.replace(b"\t", b","))
+    arguments = ["import", csv, tmp_path / "g.brimful", "--quiet", "--threads", 1]
+    code, err, seconds = interrupt(arguments, signal.SIGINT, 1.5)
+    assert (code, err.strip()) == (INTERRUPTED, "brimful: interrupted")
+    assert seconds < PATIENCE_SECONDS
+    assert names_below(tmp_path) == {"edges.csv"}
+
+
+def test_an_interrupted_generate_leaves_nothing(tmp_path: Path) -> None:
+    options = ["--scale", 24, "--edge-factor", 16, "--quiet", "--threads", 1]
+    arguments = ["generate", "rmat", tmp_path / "g.brimful", *options]
+    code, err, seconds = interrupt(arguments, signal.SIGINT, 1.0)
+    assert (code, err.strip()) == (INTERRUPTED, "brimful: interrupted")
+    assert seconds < PATIENCE_SECONDS
+    assert names_below(tmp_path) == set()
+
+
+def test_an_interrupted_run_leaves_the_graph_usable(tmp_path: Path) -> None:
+    graph = tmp_path / "g.brimful"
+    succeed("generate", "rmat", graph, "--scale", 18, "--quiet")
+    before = names_below(tmp_path)
+    options = ["--tolerance", 0, "--max-supersteps", 1_000_000, "--quiet", "-o", tmp_path / "r.csv"]
+    code, err, seconds = interrupt(["run", "pagerank", graph, *options], signal.SIGINT, 1.5)
+    assert (code, err.strip()) == (INTERRUPTED, "brimful: interrupted")
+    assert seconds < PATIENCE_SECONDS
+    assert names_below(tmp_path) == before
+    succeed("verify", graph, "--quiet")
+
+
+def test_what_a_killed_import_left_is_swept_by_the_next(long_text: Path, tmp_path: Path) -> None:
+    arguments = ["import", long_text, tmp_path / "g.brimful", "--quiet", "--threads", 1]
+    code, _, _ = interrupt(arguments, signal.SIGKILL, 1.0)
+    assert code == -signal.SIGKILL
+    assert not (tmp_path / "g.brimful").exists()
+    (tmp_path / "small.txt").write_text("1 2\n")
+    succeed("import", tmp_path / "small.txt", tmp_path / "g.brimful", "--quiet")
+    left = {name for name in names_below(tmp_path) if not name.startswith("g.brimful")}
+    assert left == {"small.txt"}

@@ -1,0 +1,120 @@
+"""The budget against the kernel: the real command inside a cgroup limited to its own budget."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from cgroup import hard_limit
+from command import BUDGET, brimful, refuse, succeed
+
+MIB = 1 << 20
+LIMIT = "150M"
+#: Where pyarrow reads or writes in the same process.
+TABLE_LIMIT = "192M"
+
+
+def limited(limit: str, *arguments: object) -> dict[str, object]:
+    """Run a command under a hard limit equal to its budget; return its JSON figures."""
+    limit_bytes = int(limit.removesuffix("M")) * MIB
+    with hard_limit(limit_bytes) as enter:
+        outcome = succeed(*arguments, "--budget", limit, "--json", before=enter)
+    assert outcome.figures["peak_rss_bytes"] <= limit_bytes
+    return outcome.figures
+
+
+def smallest(*arguments: object) -> str:
+    """Return the smallest budget that a command's refusal of one byte names."""
+    sentence = refuse(BUDGET, *arguments, "--budget", 1, "--quiet")
+    match = re.search(r"smallest that works is (\d+M)", sentence)
+    assert match is not None, sentence
+    return match[1]
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A graph of 67 M edges, about 270 MB: well above the limits here; made under its limit."""
+    graph = tmp_path_factory.mktemp("memory") / "rmat20.brimful"
+    options = ["--scale", 20, "--edge-factor", 64]
+    figures = limited(LIMIT, "generate", "rmat", graph, *options)
+    assert figures["bytes_on_disk"] > 200 * MIB
+    return graph
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [None, "r.csv", "r.parquet", "r.arrow"])
+def test_pagerank_within_its_limit(large: Path, tmp_path: Path, name: str | None) -> None:
+    options = [] if name is None else ["-o", tmp_path / name]
+    steps = ["--tolerance", 0, "--max-supersteps", 3]
+    limit = TABLE_LIMIT if name in ("r.parquet", "r.arrow") else LIMIT
+    figures = limited(limit, "run", "pagerank", large, *steps, *options)
+    assert figures["supersteps"] == 3
+    assert name is None or (tmp_path / name).stat().st_size > 1000
+
+
+@pytest.mark.slow
+def test_components_within_their_limit(large: Path) -> None:
+    assert limited(LIMIT, "run", "connected_components", large)["converged"] is True
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["u32", "txt", "csv", "parquet"])
+def test_export_and_import_within_their_limit(large: Path, tmp_path: Path, kind: str) -> None:
+    out, again = tmp_path / f"e.{kind}", tmp_path / "again.brimful"
+    limit = TABLE_LIMIT if kind in ("csv", "parquet") else LIMIT
+    assert limited(limit, "export", large, out)["edges"] == 64 << 20
+    figures = limited(limit, "import", out, again)
+    assert figures["edges"] == 64 << 20
+    assert figures["bytes_on_disk"] > 200 * MIB
+
+
+@pytest.mark.slow
+def test_lognormal_and_undirected_within_their_limit(tmp_path: Path) -> None:
+    options = ["--vertices", 300_000, "--undirected"]
+    figures = limited(LIMIT, "generate", "lognormal", tmp_path / "g.brimful", *options)
+    assert figures["bytes_on_disk"] > 200 * MIB
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("algorithm", "name"),
+    [("pagerank", None), ("pagerank", "r.parquet"), ("connected_components", "r.csv")],
+)
+def test_the_smallest_budget_named_works(
+    large: Path, tmp_path: Path, algorithm: str, name: str | None
+) -> None:
+    options = ["--max-supersteps", 2] + ([] if name is None else ["-o", tmp_path / name])
+    limited(smallest("run", algorithm, large, *options), "run", algorithm, large, *options)
+
+
+def test_the_smallest_budget_named_for_an_import_works(tmp_path: Path) -> None:
+    lines = "".join(f"{n} {n * 7919 % 500_009}\n" for n in range(1_000_000))
+    (tmp_path / "a.txt").write_text(lines)
+    (tmp_path / "a.csv").write_text("a,b\n" + lines.replace(" ", ","))
+    for name in ("a.txt", "a.csv"):
+        arguments = ["import", tmp_path / name, tmp_path / f"{name}.brimful"]
+        budget = smallest(*arguments)
+        assert int(budget.removesuffix("M")) <= 192
+        assert limited(budget, *arguments)["edges"] == 1_000_000
+
+
+def test_the_smallest_budget_named_for_a_generator_works(tmp_path: Path) -> None:
+    arguments = ["generate", "rmat", tmp_path / "g.brimful", "--scale", 18]
+    budget = smallest(*arguments)
+    assert int(budget.removesuffix("M")) <= 128
+    limited(budget, *arguments)
+
+
+def test_auto_reads_the_limit_of_the_cgroup(rmat: Path) -> None:
+    with hard_limit(400 * MIB) as enter:
+        outcome = brimful("run", "pagerank", rmat, "--json", before=enter)
+    assert outcome.code == 0, outcome.err
+    assert outcome.figures["budget_bytes"] == 300 * MIB
+
+
+def test_one_byte_less_than_the_smallest_is_refused(rmat: Path) -> None:
+    budget = int(smallest("run", "pagerank", rmat).removesuffix("M"))
+    succeed("run", "pagerank", rmat, "--budget", f"{budget}M", "--quiet")
+    refuse(BUDGET, "run", "pagerank", rmat, "--budget", f"{budget - 2}M", "--quiet")

@@ -1,0 +1,129 @@
+"""An input file as GRAPH: imported beside itself, kept, and imported again when it changed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import brimful as bf
+from command import INPUT, names_below, refuse, succeed, write_edges
+
+
+def inode(path: Path) -> int:
+    return path.stat().st_ino
+
+
+def test_imported_once_and_kept(tmp_path: Path) -> None:
+    source = write_edges(tmp_path / "a.txt", [(1, 2), (2, 3)])
+    kept = tmp_path / "a.txt.brimful"
+    first = succeed("run", "pagerank", source, "--json")
+    assert "importing" in first.err
+    assert first.figures["edges"] == 2
+    assert names_below(tmp_path) >= {"a.txt", "a.txt.brimful"}
+    made = inode(kept)
+    second = succeed("run", "pagerank", source, "--json")
+    assert "importing" not in second.err
+    assert inode(kept) == made
+    with bf.read(source) as graph:
+        assert graph.edges == 2
+    assert inode(kept) == made
+
+
+@pytest.mark.parametrize("change", ["grown", "same size", "touched"])
+def test_a_changed_file_is_imported_again_aloud(tmp_path: Path, change: str) -> None:
+    source = write_edges(tmp_path / "a.txt", [(1, 2), (2, 3)])
+    succeed("info", source, "--quiet")
+    if change == "grown":
+        write_edges(source, [(1, 2), (2, 3), (3, 4)])
+    elif change == "same size":
+        times = source.stat()
+        write_edges(source, [(1, 2), (2, 9)])
+        os.utime(source, ns=(times.st_atime_ns, times.st_mtime_ns))
+    else:
+        os.utime(source, ns=(1, 1))
+    made = inode(tmp_path / "a.txt.brimful")
+    outcome = succeed("run", "pagerank", source, "--json")
+    assert "importing" in outcome.err and "again" in outcome.err
+    assert outcome.figures["edges"] == (3 if change == "grown" else 2)
+    assert inode(tmp_path / "a.txt.brimful") != made
+    assert not [name for name in names_below(tmp_path) if name.startswith(".")]
+    assert "importing" not in succeed("run", "pagerank", source, "--json").err
+
+
+def test_other_options_import_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    source = write_edges(tmp_path / "a.txt", [(1, 2), (2, 3)])
+    with bf.read(source) as graph:
+        assert graph.arcs == 2
+    with bf.read(source, undirected=True) as graph:
+        assert graph.arcs == 4
+    assert "again" in caplog.text
+
+
+def test_a_failed_second_import_keeps_the_first(tmp_path: Path) -> None:
+    source = write_edges(tmp_path / "a.txt", [(1, 2), (2, 3)])
+    succeed("info", source, "--quiet")
+    before = names_below(tmp_path)
+    source.write_text("1 2\nbroken\n")
+    refuse(INPUT, "run", "pagerank", source, "--quiet")
+    assert names_below(tmp_path) == before
+    succeed("verify", tmp_path / "a.txt.brimful", "--quiet")
+
+
+def test_a_graph_that_the_user_named_is_not_replaced(tmp_path: Path) -> None:
+    source = write_edges(tmp_path / "a.txt", [(1, 2), (2, 3)])
+    kept = tmp_path / "a.txt.brimful"
+    succeed("import", source, kept, "--undirected", "--quiet")
+    made = inode(kept)
+    assert "by name" in refuse(INPUT, "run", "pagerank", source, "--quiet")
+    assert inode(kept) == made
+    succeed("run", "pagerank", kept, "--quiet")
+
+
+def test_a_graph_that_the_user_named_is_used_when_it_agrees(tmp_path: Path) -> None:
+    source = write_edges(tmp_path / "a.txt", [(1, 2), (2, 3)])
+    succeed("import", source, tmp_path / "a.txt.brimful", "--quiet")
+    assert "importing" not in succeed("run", "pagerank", source).err
+
+
+def test_leftovers_of_a_killed_swap_are_swept(tmp_path: Path) -> None:
+    source = write_edges(tmp_path / "a.txt", [(1, 2), (2, 3)])
+    succeed("info", source, "--quiet")
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    (tmp_path / f".a.txt.new-{ended.pid}.brimful").mkdir()
+    write_edges(source, [(1, 2)])
+    succeed("info", source, "--quiet")
+    assert not [name for name in names_below(tmp_path) if name.startswith(".")]
+
+
+def test_an_unwritable_folder_uses_the_cache_directory(tmp_path: Path) -> None:
+    disk, cache = tmp_path / "disk", tmp_path / "cache"
+    disk.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if mounted.returncode != 0:
+        pytest.skip(f"SKIPPED: no read-only disk can be mounted here ({mounted.stderr.strip()})")
+    try:
+        source = write_edges(disk / "a.txt", [(1, 2), (2, 3)])
+        subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+        settings = {"XDG_CACHE_HOME": str(cache)}
+        assert succeed("run", "pagerank", source, "--json", env=settings).figures["edges"] == 2
+        (kept,) = (cache / "brimful").glob("a.txt-*.brimful")
+        made = inode(kept)
+        assert "importing" not in succeed("run", "pagerank", source, env=settings).err
+        assert inode(kept) == made
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_a_file_that_cannot_be_imported_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("1 2\nbroken\n")
+    assert "a.txt" in refuse(INPUT, "run", "pagerank", tmp_path / "a.txt", "--quiet")
+    assert names_below(tmp_path) == {"a.txt"}
