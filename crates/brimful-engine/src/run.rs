@@ -48,7 +48,7 @@ pub struct Output<S> {
 
 /// Runs `program` on `graph` until it converges or `max_supersteps` are done.
 ///
-/// A missing index is built first. `graph` is opened again after that.
+/// A missing index is built first, and kept.
 ///
 /// # Errors
 /// [`brimful_store::Error::Budget`] before any work if the budget is too small; corruption and I/O as
@@ -66,16 +66,11 @@ pub fn run<P: Program>(
         );
         return Err(Error::Usage(what));
     }
-    let reopened;
     let mut index_seconds = 0.0;
-    let graph = if program.indexes().iter().all(|index| graph.shards(*index).is_some()) {
-        graph
-    } else {
+    if program.indexes().iter().any(|index| graph.shards(*index).is_none()) {
         // `in` always exists, so it is the reverse that is missing.
         index_seconds = import::build_reverse(graph, resources)?;
-        reopened = Graph::open(graph.path(), resources.job.traffic())?;
-        &reopened
-    };
+    }
     let begin = Instant::now();
     let moved_before = moved(graph, resources);
     let mut run = Run::new(program, graph, options, resources)?;

@@ -23,6 +23,8 @@ use crate::text::{CHUNK_BYTES, ChunkReader, EdgeListParser, Signs, check_signs};
 pub trait EdgeStream: Send {
     /// Replaces `batch` by the next edges (any number, also none); false at the end.
     fn next(&mut self, batch: &mut EdgeBatch) -> Result<bool>;
+    /// What messages call the stream.
+    fn name(&self) -> &Path;
     /// True if edges have weights.
     fn weighted(&self) -> bool;
     /// How ids are read, known at the latest when the stream has ended.
@@ -289,6 +291,10 @@ impl EdgeStream for PairStream<'_> {
             pairs::decode(&self.bytes, batch);
             return Ok(true);
         }
+    }
+
+    fn name(&self) -> &Path {
+        self.files.first().map_or(Path::new("-"), PathBuf::as_path)
     }
 
     fn weighted(&self) -> bool {

@@ -4,10 +4,10 @@
 //! table and exact cover); blocks are verified when read.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use brimful_store::array::ArrayFile;
-use brimful_store::file::Traffic;
+use brimful_store::file::{StoreFile, Traffic};
 use brimful_store::sealed::{Buffer, Kind};
 use brimful_store::{DiskFolder, Error as StoreError, Folder, manifest};
 
@@ -65,7 +65,10 @@ pub struct Graph {
     degrees: Degrees,
     strengths: Option<ArrayFile<f64>>,
     forward: Option<Arc<ShardFile>>,
-    reverse: Option<Arc<ShardFile>>,
+    /// Filled when the graph is opened, or when the index is built while it is open.
+    reverse: OnceLock<Arc<ShardFile>>,
+    /// Bytes of the manifest and the pointer to it.
+    manifest_bytes: u64,
     traffic: Arc<Traffic>,
 }
 
@@ -137,9 +140,25 @@ impl Graph {
             }
             Ok(Some(Arc::new(file)))
         };
-        let (forward, reverse) = (open(&description.forward)?, open(&description.reverse)?);
+        let forward = open(&description.forward)?;
+        let reverse = open(&description.reverse)?.map_or_else(OnceLock::new, OnceLock::from);
+        let mut manifest_bytes = 0;
+        for name in [manifest::CURRENT.to_owned(), manifest::name(manifest_number)] {
+            manifest_bytes += StoreFile::open(folder, &name, traffic)?.len()?;
+        }
         let traffic = Arc::clone(traffic);
-        Ok(Self { path, description, manifest_number, ids, degrees, strengths, forward, reverse, traffic })
+        Ok(Self {
+            path,
+            description,
+            manifest_number,
+            ids,
+            degrees,
+            strengths,
+            forward,
+            reverse,
+            manifest_bytes,
+            traffic,
+        })
     }
 
     /// Where the graph is.
@@ -155,6 +174,14 @@ impl Graph {
     /// What the manifest says.
     pub fn description(&self) -> &Description {
         &self.description
+    }
+
+    /// Makes an index that `newer` has, the same graph opened again, this graph's too.
+    pub(crate) fn adopt_reverse(&self, newer: &Self) {
+        if let Some(reverse) = newer.reverse.get() {
+            // Whoever came first has set the same index.
+            let _ = self.reverse.set(Arc::clone(reverse));
+        }
     }
 
     pub(crate) fn manifest_number(&self) -> u64 {
@@ -176,7 +203,7 @@ impl Graph {
         match index {
             Index::In => self.forward.as_ref(),
             Index::Reverse if !self.description.directed => self.forward.as_ref(),
-            Index::Reverse => self.reverse.as_ref(),
+            Index::Reverse => self.reverse.get(),
         }
     }
 
@@ -294,13 +321,13 @@ impl Graph {
             Degrees::Wide(file) => file.sealed(),
         });
         files.extend(self.strengths.as_ref().map(ArrayFile::sealed));
-        files.extend([&self.forward, &self.reverse].into_iter().flatten().map(|shards| &**shards.file()));
+        files.extend([self.forward.as_ref(), self.reverse.get()].into_iter().flatten().map(|s| &**s.file()));
         files
     }
 
     /// Bytes of all files on disk.
     pub fn bytes_on_disk(&self) -> Result<u64> {
-        let mut sum = 0;
+        let mut sum = self.manifest_bytes;
         for file in self.sealed_files() {
             sum += file.len()?;
         }

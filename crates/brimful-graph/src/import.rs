@@ -4,17 +4,19 @@
 //! cannot be read twice. A second maps ids to ranks and sorts edges into shards. Invariant: the graph
 //! appears under its name complete, or not at all; its bytes depend on the input alone.
 
+use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Instant;
 
 use brimful_store::array::ArrayWriter;
-use brimful_store::external::PartialFolder;
+use brimful_store::external::{FolderLock, PartialFolder};
 use brimful_store::sealed::Kind;
-use brimful_store::{DiskFolder, Folder, Resources, manifest, sorter};
+use brimful_store::{DiskFolder, Error as StoreError, Folder, Resources, manifest, sorter};
 
-use crate::build::{Built, ShardSortWriter, ShardSorter, encoding_bytes, write_degrees};
+use crate::build::{Built, ShardSortWriter, ShardSorter, encoding_bytes};
 use crate::census::{Census, Reader, Seen, each_part, reading_bytes};
 pub use crate::census::{EdgeStream, Input};
+use crate::degrees::{self, DegreeCounter};
 use crate::description::{Counts, Description, FORMAT, Ids, Layer, Order, Shards};
 use crate::edges::{EdgeBatch, EdgeSource};
 use crate::error::{Error, Result};
@@ -127,17 +129,25 @@ impl IdMap {
     }
 }
 
+/// Shards written, and what was counted on the way.
+struct Indexed {
+    vertices: u64,
+    forward: Built,
+    reverse: Option<Built>,
+    /// Of the first vertices, as many as fit.
+    degrees: DegreeCounter,
+}
+
 impl Import<'_> {
     fn run(&mut self, input: &mut Input<'_>) -> Result<Description> {
         if let Input::Numbered(source, vertices) = input {
             let (source, vertices) = (*source, *vertices);
             let census = Census::new(None);
-            let ids = Ids { id_type: IdType::Int64, first: Some(0) };
-            let (built, layout) =
-                self.sort_mapped(source, &IdMap::Consecutive { first: 0 }, vertices, false, Some(&census))?;
+            let map = IdMap::Consecutive { first: 0 };
+            let indexed = self.sort_mapped(source, &map, vertices, false, Some(&census))?;
             let mut seen = census.into_seen(IdType::Int64, false, 0);
             seen.lines = seen.edges;
-            return self.finish(&seen, ids, vertices, built, layout);
+            return self.finish(&seen, Some(0), indexed);
         }
         let reader = Reader {
             folder: self.folder,
@@ -152,25 +162,22 @@ impl Import<'_> {
         if seen.edges == 0 && self.options.vertices.unwrap_or(0) == 0 {
             return Err(no_edges(input));
         }
-        let (ids, vertices, built, layout) = match seen.bitmap.take().filter(|bitmap| !bitmap.gave_up()) {
-            Some(bitmap) => {
-                let ranks = bitmap.into_ranks();
-                let vertices = ranks.len();
-                let (ids, map) = match ranks.consecutive_from() {
-                    Some(first) => {
-                        (Ids { id_type: seen.id_type, first: Some(first) }, IdMap::Consecutive { first })
-                    }
-                    None => {
-                        self.write_ids(&ranks)?;
-                        (Ids { id_type: seen.id_type, first: None }, IdMap::Ranks(ranks))
-                    }
-                };
-                let (built, layout) = self.sort_mapped(&*source, &map, vertices, seen.weighted, None)?;
-                (ids, vertices, built, layout)
-            }
-            None => self.sort_joined(&*source, &seen)?,
+        let Some(bitmap) = seen.bitmap.take().filter(|bitmap| !bitmap.gave_up()) else {
+            let indexed = self.sort_joined(&*source, &seen)?;
+            return self.finish(&seen, None, indexed);
         };
-        self.finish(&seen, ids, vertices, built, layout)
+        let ranks = bitmap.into_ranks();
+        let (vertices, first) = (ranks.len(), ranks.consecutive_from());
+        let map = match first {
+            Some(first) => IdMap::Consecutive { first },
+            None => {
+                self.write_ids(&ranks)?;
+                IdMap::Ranks(ranks)
+            }
+        };
+        let indexed = self.sort_mapped(&*source, &map, vertices, seen.weighted, None)?;
+        drop(map);
+        self.finish(&seen, first, indexed)
     }
 
     fn end_phase(&mut self, name: &'static str) {
@@ -195,29 +202,36 @@ impl Import<'_> {
         vertices: u64,
         weighted: bool,
         census: Option<&Census>,
-    ) -> Result<(Vec<Built>, KeyLayout)> {
-        let layout = KeyLayout::new(vertices, self.options.geometry.interval_bits);
-        let mut built = vec![self.sort_index(Index::In, source, map, layout, weighted, census)?];
+    ) -> Result<Indexed> {
+        let counted = vertices.min(self.spare / 4 / degrees::bytes_per_vertex(weighted));
+        let mut degrees = DegreeCounter::new(0..counted, weighted);
+        let forward = self.sort_index(Index::In, source, map, vertices, weighted, census, &mut degrees)?;
+        let mut reverse = None;
         if self.options.reverse && !self.options.undirected {
-            built.push(self.sort_index(Index::Reverse, source, map, layout, weighted, None)?);
+            let mut none = DegreeCounter::default();
+            reverse =
+                Some(self.sort_index(Index::Reverse, source, map, vertices, weighted, None, &mut none)?);
         }
-        Ok((built, layout))
+        Ok(Indexed { vertices, forward, reverse, degrees })
     }
 
+    #[expect(clippy::too_many_arguments, reason = "one call per kind of record, told apart below")]
     fn sort_index(
         &mut self,
         index: Index,
         source: &dyn EdgeSource,
         map: &IdMap,
-        layout: KeyLayout,
+        vertices: u64,
         weighted: bool,
         census: Option<&Census>,
+        degrees: &mut DegreeCounter,
     ) -> Result<Built> {
+        let layout = KeyLayout::new(vertices, self.options.geometry.interval_bits);
         match (layout.is_narrow(), weighted) {
-            (true, false) => self.sort_as::<u64>(index, source, map, layout, census),
-            (true, true) => self.sort_as::<WeightedKey>(index, source, map, layout, census),
-            (false, false) => self.sort_as::<Pair>(index, source, map, layout, census),
-            (false, true) => self.sort_as::<WeightedPair>(index, source, map, layout, census),
+            (true, false) => self.sort_as::<u64>(index, source, map, layout, census, degrees),
+            (true, true) => self.sort_as::<WeightedKey>(index, source, map, layout, census, degrees),
+            (false, false) => self.sort_as::<Pair>(index, source, map, layout, census, degrees),
+            (false, true) => self.sort_as::<WeightedPair>(index, source, map, layout, census, degrees),
         }
     }
 
@@ -234,10 +248,12 @@ impl Import<'_> {
         map: &IdMap,
         layout: KeyLayout,
         census: Option<&Census>,
+        degrees: &mut DegreeCounter,
     ) -> Result<Built> {
         let job = &self.resources.job;
         job.begin("sort", source.parts() as u64);
-        let bytes = self.sorter_bytes(map.memory_bytes());
+        let counting = (degrees.degrees.len() + degrees.strengths.len()) as u64 * 8;
+        let bytes = self.sorter_bytes(map.memory_bytes() + counting);
         let workers = self.resources.workers();
         let sorter = ShardSorter::<R>::new(
             self.folder,
@@ -265,17 +281,13 @@ impl Import<'_> {
         };
         each_part(source, self.resources, || Ok(sorter.writer()), push_all, ShardSortWriter::finish)?;
         self.end_phase("sort");
-        let built = sorter.write(self.folder, shard_file(index), self.resources)?;
+        let built = sorter.write(self.folder, shard_file(index), degrees, self.resources)?;
         self.end_phase("write shards");
         Ok(built)
     }
 
     /// Second pass for ids that no bitmap holds.
-    fn sort_joined(
-        &mut self,
-        source: &dyn EdgeSource,
-        seen: &Seen,
-    ) -> Result<(Ids, u64, Vec<Built>, KeyLayout)> {
+    fn sort_joined(&mut self, source: &dyn EdgeSource, seen: &Seen) -> Result<Indexed> {
         let half = self.sorter_bytes(0) / 2;
         let spec = joins::Spec {
             folder: self.folder,
@@ -289,29 +301,32 @@ impl Import<'_> {
             false => joins::rank_edges::<Pair>(&spec, source)?,
         };
         self.end_phase("rank ids");
-        let ids = Ids { id_type: seen.id_type, first: None };
         let map = IdMap::Consecutive { first: 0 };
-        let (built, layout) = self.sort_mapped(&joined.edges, &map, joined.vertices, seen.weighted, None)?;
-        Ok((ids, joined.vertices, built, layout))
+        self.sort_mapped(&joined.edges, &map, joined.vertices, seen.weighted, None)
     }
 
-    fn finish(
-        &mut self,
-        seen: &Seen,
-        ids: Ids,
-        vertices: u64,
-        built: Vec<Built>,
-        layout: KeyLayout,
-    ) -> Result<Description> {
-        let forward = built.first().copied().unwrap_or_default();
+    fn finish(&mut self, seen: &Seen, first: Option<u64>, indexed: Indexed) -> Result<Description> {
+        let Indexed { vertices, forward, reverse, degrees } = indexed;
         let traffic = self.resources.job.traffic();
+        let geometry = self.options.geometry;
         let shards =
-            ShardFile::open(self.folder, shard_file(Index::In), vertices, layout.interval_bits, traffic)?;
+            ShardFile::open(self.folder, shard_file(Index::In), vertices, geometry.interval_bits, traffic)?;
         let degree_bytes = if forward.arcs < 1 << 32 { 4 } else { 8 };
+        // The first degrees are written and dropped before others are counted.
         let bytes = self.sorter_bytes(0);
-        write_degrees(self.folder, &shards, vertices, degree_bytes, seen.weighted, bytes, self.resources)?;
+        let weighted = seen.weighted;
+        degrees::write(
+            self.folder,
+            &shards,
+            vertices,
+            degree_bytes,
+            degrees,
+            weighted,
+            bytes,
+            self.resources,
+        )?;
         self.end_phase("count degrees");
-        let layers = |index: Index, built: &Built| Shards {
+        let layers = |index: Index, built: Built| Shards {
             layers: vec![Layer { file: shard_file(index).into(), arcs: built.arcs, bytes: built.bytes }],
         };
         Ok(Description {
@@ -323,8 +338,8 @@ impl Import<'_> {
             directed: !self.options.undirected,
             weighted: seen.weighted,
             order: Order::External,
-            ids,
-            interval_bits: layout.interval_bits,
+            ids: Ids { id_type: seen.id_type, first },
+            interval_bits: geometry.interval_bits,
             degree_bytes,
             counts: Counts {
                 lines: seen.lines,
@@ -332,8 +347,8 @@ impl Import<'_> {
                 duplicates: forward.duplicates,
                 rejected: 0,
             },
-            forward: Some(layers(Index::In, &forward)),
-            reverse: built.get(1).map(|reverse| layers(Index::Reverse, reverse)),
+            forward: Some(layers(Index::In, forward)),
+            reverse: reverse.map(|reverse| layers(Index::Reverse, reverse)),
             origin: self.options.origin.clone(),
         })
     }
@@ -350,7 +365,8 @@ pub(crate) fn shard_file(index: Index) -> &'static str {
 fn no_edges(input: &Input<'_>) -> Error {
     let path = match input {
         Input::EdgeList(files) | Input::Pairs(files) => files.first().cloned().unwrap_or_default(),
-        Input::Stream(_) | Input::Numbered(..) => "(input)".into(),
+        Input::Stream(stream) => stream.name().into(),
+        Input::Numbered(..) => "(generator)".into(),
     };
     Error::input(path, "there is no edge in it; `--vertices N` makes a graph without edges")
 }
@@ -362,9 +378,7 @@ fn no_edges(input: &Input<'_>) -> Error {
 /// [`Error::MissingIndex`] if the graph cannot be written to.
 pub fn build_reverse(graph: &Graph, resources: &Resources) -> Result<f64> {
     let begin = Instant::now();
-    let Some(forward) = graph.shards(Index::In) else {
-        return Ok(0.0);
-    };
+    let done = || Ok(begin.elapsed().as_secs_f64());
     if graph.shards(Index::Reverse).is_some() {
         return Ok(0.0);
     }
@@ -372,10 +386,22 @@ pub fn build_reverse(graph: &Graph, resources: &Resources) -> Result<f64> {
     let minimum = minimum_bytes(resources.workers(), weighted);
     resources.budget.require(minimum, "to build an index")?;
     let memory = resources.budget.reserve(resources.budget.limit(), "to build an index")?;
+    let _lock = FolderLock::take(graph.path()).map_err(|error| match error {
+        StoreError::Io { ref source, .. }
+            if matches!(source.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) =>
+        {
+            Error::MissingIndex { path: graph.path().into(), index: Index::Reverse.name() }
+        }
+        error => error.into(),
+    })?;
+    // Another process may have built it, and published a manifest, since this graph was opened.
+    let latest = Graph::open(graph.path(), graph.traffic())?;
+    let Some(forward) = latest.shards(Index::In).filter(|_| latest.shards(Index::Reverse).is_none()) else {
+        graph.adopt_reverse(&latest);
+        return done();
+    };
     let folder = DiskFolder::new(graph.path());
-    let lock = brimful_store::external::FolderLock::take(graph.path());
-    let _lock = lock.map_err(|_| Error::MissingIndex { path: graph.path().into(), index: "reverse" })?;
-    let source = graph::ShardEdges::new(forward);
+    remove_unfinished(graph, Index::Reverse)?;
     let geometry = Geometry { interval_bits: graph.description().interval_bits, ..Geometry::default() };
     let options = ImportOptions { geometry, ..ImportOptions::default() };
     let mut import = Import {
@@ -386,18 +412,18 @@ pub fn build_reverse(graph: &Graph, resources: &Resources) -> Result<f64> {
         phases: Vec::new(),
         since: Instant::now(),
     };
-    remove_unfinished(graph, Index::Reverse)?;
-    let layout = KeyLayout::new(graph.vertices(), graph.description().interval_bits);
-    let map = IdMap::Consecutive { first: 0 };
-    let built = import.sort_index(Index::Reverse, &source, &map, layout, weighted, None)?;
-    let mut description = graph.description().clone();
+    let (source, map) = (graph::ShardEdges::new(forward), IdMap::Consecutive { first: 0 });
+    let (vertices, mut none) = (graph.vertices(), DegreeCounter::default());
+    let built = import.sort_index(Index::Reverse, &source, &map, vertices, weighted, None, &mut none)?;
+    let mut description = latest.description().clone();
     let layer = Layer { file: shard_file(Index::Reverse).into(), arcs: built.arcs, bytes: built.bytes };
     description.reverse = Some(Shards { layers: vec![layer] });
     let payload = serde_json::to_vec_pretty(&description).map_err(|e| Error::Usage(e.to_string()))?;
-    let number = graph.manifest_number() + 1;
+    let number = latest.manifest_number() + 1;
     manifest::publish(&folder, number, &payload, resources.job.traffic())?;
     manifest::sweep(&folder, number)?;
-    Ok(begin.elapsed().as_secs_f64())
+    graph.adopt_reverse(&Graph::open(graph.path(), graph.traffic())?);
+    done()
 }
 
 /// Removes the file of an index that a killed build left: the manifest does not name it.

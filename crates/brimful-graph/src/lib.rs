@@ -5,7 +5,7 @@
 //! - [`generate`]: graphs made from a seed.
 //! - [`import`]: from input to graph: `census`, the first pass; [`ids`], the set of ids and their ranks;
 //!   `joins`, ranks for sparse ids.
-//! - [`build`]: external sort of [`records`] into shards. [`codec`], [`shards`]: how edges are packed and cut.
+//! - [`build`]: external sort of [`records`] into shards; `degrees`: counted on the way. [`codec`], [`shards`]: how edges are packed and cut.
 //! - [`graph`]: the graph directory; [`description`]: its manifest; [`verify`]: every byte and structure
 //!   of it; [`export`]: the way out.
 
@@ -13,6 +13,7 @@ pub mod build;
 mod census;
 pub mod codec;
 pub mod decompress;
+mod degrees;
 pub mod description;
 pub mod edges;
 pub mod error;

@@ -3,7 +3,7 @@
 use brimful_store::sealed::Buffer;
 use brimful_store::{Error as StoreError, Job};
 
-use crate::build::DegreeCounter;
+use crate::degrees::DegreeCounter;
 use crate::error::Result;
 use crate::graph::{DEGREES, Graph, IDS, Index, STRENGTHS};
 use crate::shards::ShardFile;
@@ -92,12 +92,11 @@ fn verify_degrees(graph: &Graph, job: &Job) -> Result<()> {
         return Ok(());
     };
     let weighted = graph.description().weighted;
-    let mut counter = DegreeCounter::default();
     let (mut degrees, mut strengths, mut room) = (Vec::new(), Vec::new(), Vec::new());
     for start in (0..graph.vertices()).step_by(WINDOW as usize) {
         let range = start..graph.vertices().min(start + WINDOW);
         let length = (range.end - range.start) as usize;
-        counter.count(shards, range, weighted, job)?;
+        let counter = DegreeCounter::count(shards, range, weighted, job)?;
         degrees.resize(length, 0);
         graph.degrees(start, &mut degrees, &mut room)?;
         let differ = |file: &str| StoreError::corrupt(graph.path().join(file), 0, "it contradicts the edges");

@@ -131,6 +131,10 @@ impl EdgeStream for ArrowEdges {
         Ok(true)
     }
 
+    fn name(&self) -> &Path {
+        &self.origin
+    }
+
     fn weighted(&self) -> bool {
         self.weight.is_some()
     }

@@ -16,6 +16,8 @@ use brimful::graph::ids::IdType;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
+use crate::errors::labelled;
+
 /// A stream as the capsule that the Arrow PyCapsule interface asks for.
 pub(crate) fn capsule<'py>(
     py: Python<'py>,
@@ -45,8 +47,8 @@ fn id_array(ids: &[u64], id_type: IdType) -> ArrayRef {
     }
 }
 
-fn external(error: impl std::error::Error + Send + Sync + 'static) -> ArrowError {
-    ArrowError::ExternalError(Box::new(error))
+fn external(error: impl Into<brimful::engine::Error>) -> ArrowError {
+    ArrowError::ExternalError(labelled(error).into())
 }
 
 /// The rows of a result.

@@ -4,7 +4,7 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use brimful::store::memory::{auto_budget_bytes, resident_bytes};
+use brimful::store::memory::{auto_budget_bytes, resident_bytes, return_freed_memory};
 use brimful::store::{Budget, Job, Resources};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -49,6 +49,9 @@ impl Limits {
     }
 
     fn resources(&self, job: &Arc<Job>) -> Result<Resources, Failure> {
+        if self.process_budget {
+            return_freed_memory();
+        }
         let budget = Budget::new(self.budget_bytes(), self.overhead());
         Ok(Resources::new(budget, Arc::clone(job), self.threads)?)
     }

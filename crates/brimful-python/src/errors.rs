@@ -2,7 +2,7 @@
 
 use brimful::store::{Error as StoreError, ErrorKind};
 use brimful::{engine, graph};
-use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
 /// An error on its way to Python.
@@ -31,36 +31,40 @@ impl From<Failure> for PyErr {
     }
 }
 
+/// The class of `brimful.errors` for an error; `None`: it is no error of brimful's.
+fn class_name(error: &engine::Error) -> Option<&'static str> {
+    Some(match error.kind() {
+        ErrorKind::Usage => "UsageError",
+        ErrorKind::Input if is_not_found(error) => "NotFoundError",
+        ErrorKind::Input => "InputError",
+        ErrorKind::Budget => "BudgetError",
+        ErrorKind::Corrupt => "CorruptError",
+        ErrorKind::Io => "StoreIoError",
+        ErrorKind::Program => "ProgramError",
+        _ => return None,
+    })
+}
+
+/// An error as text that names its class, for an Arrow stream, which carries nothing else.
+pub(crate) fn labelled(error: impl Into<engine::Error>) -> String {
+    let error = error.into();
+    format!("{}: {error}", class_name(&error).unwrap_or("BrimfulError"))
+}
+
 fn to_python(py: Python<'_>, failure: &Failure) -> PyResult<PyErr> {
     let message = failure.0.to_string();
-    let raise = |class: &str, args: Bound<'_, pyo3::types::PyTuple>| -> PyResult<PyErr> {
-        let class = py.import("brimful.errors")?.getattr(class)?;
-        Ok(PyErr::from_value(class.call1(args)?))
+    let Some(class) = class_name(&failure.0) else {
+        return Ok(PyKeyboardInterrupt::new_err(message));
     };
-    let plain = |class: &str| raise(class, (message.as_str(),).into_pyobject(py)?);
-    match failure.0.kind() {
-        ErrorKind::Usage => plain("UsageError"),
-        ErrorKind::Input if is_not_found(&failure.0) => plain("NotFoundError"),
-        ErrorKind::Input => plain("InputError"),
-        ErrorKind::Corrupt => plain("CorruptError"),
-        ErrorKind::Program => plain("ProgramError"),
-        ErrorKind::Interrupted => Ok(PyKeyboardInterrupt::new_err(message)),
-        ErrorKind::Budget => {
-            let needed = match failure.store() {
-                Some(StoreError::Budget { needed, .. }) => *needed,
-                _ => 0,
-            };
-            raise("BudgetError", (message.as_str(), needed).into_pyobject(py)?)
+    let class = py.import("brimful.errors")?.getattr(class)?;
+    let error = match (failure.0.kind(), failure.store()) {
+        (ErrorKind::Budget, Some(StoreError::Budget { needed, .. })) => class.call1((message, *needed))?,
+        (ErrorKind::Io, Some(StoreError::Io { source, .. })) => {
+            class.call1((message, source.raw_os_error()))?
         }
-        ErrorKind::Io => {
-            let errno = match failure.store() {
-                Some(StoreError::Io { source, .. }) => source.raw_os_error(),
-                _ => None,
-            };
-            raise("StoreIoError", (message.as_str(), errno).into_pyobject(py)?)
-        }
-        kind => Ok(PyRuntimeError::new_err(format!("{kind:?}: {message}"))),
-    }
+        _ => class.call1((message,))?,
+    };
+    Ok(PyErr::from_value(error))
 }
 
 fn is_not_found(error: &engine::Error) -> bool {

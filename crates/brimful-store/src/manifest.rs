@@ -12,20 +12,22 @@ use crate::file::Traffic;
 use crate::job::Job;
 use crate::sealed::{Buffer, Kind, SealedFile, SealedWriter};
 
-const CURRENT: &str = "current";
+/// Name of the pointer.
+pub const CURRENT: &str = "current";
 const CURRENT_NEW: &str = "current.tmp";
 
-fn manifest_name(number: u64) -> String {
+/// Name of manifest `number`.
+pub fn name(number: u64) -> String {
     format!("manifest-{number}")
 }
 
 /// Reads the current manifest: its number and its payload.
 pub fn read(folder: &dyn Folder, traffic: &Arc<Traffic>) -> Result<(u64, Vec<u8>)> {
     let (number, sum) = read_pointer(folder, traffic)?;
-    let payload = read_one(folder, &manifest_name(number), Kind::Manifest, traffic)?;
+    let payload = read_one(folder, &name(number), Kind::Manifest, traffic)?;
     if crate::checksum(payload.bytes()) != sum {
         let what = "the manifest is not the one that `current` names";
-        return Err(Error::corrupt(folder.path().join(manifest_name(number)), 64, what));
+        return Err(Error::corrupt(folder.path().join(name(number)), 64, what));
     }
     Ok((number, payload.bytes().to_vec()))
 }
@@ -60,7 +62,7 @@ fn read_one(folder: &dyn Folder, name: &str, kind: Kind, traffic: &Arc<Traffic>)
 /// # Errors
 /// [`Error::Exists`] if `number` is current: replacing it would leave nothing valid for a while.
 pub fn publish(folder: &dyn Folder, number: u64, payload: &[u8], traffic: &Arc<Traffic>) -> Result<()> {
-    let name = manifest_name(number);
+    let name = self::name(number);
     if matches!(read_pointer(folder, traffic), Ok((current, _)) if current == number) {
         return Err(Error::Exists { path: folder.path().join(name) });
     }

@@ -81,6 +81,22 @@ fn physical_without_proc() -> u64 {
         .unwrap_or(1 << 30)
 }
 
+/// Makes the C library give large freed blocks back to the system at once, in the whole process.
+///
+/// Its default keeps freed blocks of up to 32 MiB for later: memory that a hard limit counts and that
+/// no budget sees. For a process that is brimful's own, not for a library in somebody else's.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[expect(unsafe_code, reason = "there is no safe mallopt")]
+pub fn return_freed_memory() {
+    const LARGE_BYTES: i32 = 1 << 20;
+    // SAFETY: mallopt is thread-safe and takes plain numbers. A failure leaves the default.
+    unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE_BYTES) };
+}
+
+/// Other C libraries return large blocks by themselves, or offer no way to ask.
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+pub fn return_freed_memory() {}
+
 /// The most memory this process ever had resident, in bytes, as the kernel counts it; `None` where
 /// the kernel does not say.
 pub fn peak_resident_bytes() -> Option<u64> {

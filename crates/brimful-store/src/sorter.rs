@@ -1,7 +1,7 @@
 //! The external sorter: records in any order in, one ordered stream out, within a budget.
 //!
-//! Workers push into buffers of their own; a full buffer is sorted and appended to one scratch file
-//! as a *run*. Merging cuts the key range into pieces small enough for memory, sorts each piece on
+//! Workers push into buffers of their own; a full buffer is sorted into a *run*, which stays in memory
+//! while there is room and else is appended to one scratch file. Merging cuts the key range into pieces small enough for memory, sorts each piece on
 //! one of the workers and hands the pieces to a single consumer in ascending order. Invariant: the
 //! consumer sees the same sequence whatever the number of workers, runs and pieces.
 
@@ -37,6 +37,8 @@ impl Record for u64 {
 const MAX_RUNS: usize = 128;
 /// Largest piece in records: a piece is sorted near the cache and must not delay a cancellation.
 const MAX_PIECE: usize = 1 << 20;
+/// Most records a buffer may hold: sorting it must not delay a cancellation either.
+const MAX_BUFFER: usize = 1 << 23;
 /// Fewest records a buffer may hold.
 const MIN_BUFFER: usize = 1 << 12;
 
@@ -92,6 +94,8 @@ pub struct Sorter<'j, R> {
     end: AtomicU64,
     runs: Mutex<Vec<Run<R>>>,
     buffer_len: usize,
+    /// Bytes that runs may still take in memory.
+    room_for_runs: AtomicU64,
     stride: usize,
     job: &'j Job,
 }
@@ -105,12 +109,14 @@ impl<'j, R: Record> Sorter<'j, R> {
     pub fn new(folder: &dyn Folder, bytes: u64, workers: usize, job: &'j Job) -> Result<Self> {
         let per_worker = usize::try_from(bytes).unwrap_or(usize::MAX) / workers.max(1);
         // Half of it is the room that sorting, and later merging, needs beside the records.
-        let buffer_len = (per_worker / 2 / size_of::<R>()).clamp(MIN_BUFFER, 1 << 25);
+        let buffer_len = (per_worker / 2 / size_of::<R>()).clamp(MIN_BUFFER, MAX_BUFFER);
+        let buffers = (workers.max(1) * 2 * buffer_len * size_of::<R>()) as u64;
         Ok(Self {
             file: StoreFile::scratch(folder, job.traffic())?,
             end: AtomicU64::new(0),
             runs: Mutex::new(Vec::new()),
             buffer_len,
+            room_for_runs: AtomicU64::new(bytes.saturating_sub(buffers)),
             stride: (buffer_len / 1024).clamp(64, 4096),
             job,
         })
@@ -123,6 +129,13 @@ impl<'j, R: Record> Sorter<'j, R> {
 
     fn runs(&self) -> MutexGuard<'_, Vec<Run<R>>> {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the memory of one full run, if there is any left.
+    fn has_room_for_run(&self) -> bool {
+        let bytes = (self.buffer_len * size_of::<R>()) as u64;
+        let take = |left: u64| left.checked_sub(bytes);
+        self.room_for_runs.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
     }
 
     fn append(&self, records: &[R]) -> Result<u64> {
@@ -161,7 +174,12 @@ impl<'j, R: Record> Sorter<'j, R> {
     }
 
     fn merge_some_runs(&mut self, pool: &ThreadPool) -> Result<()> {
-        let group: Vec<Run<R>> = self.runs().drain(..MAX_RUNS).collect();
+        let group: Vec<Run<R>> = {
+            let mut runs = self.runs();
+            // What is on disk already goes first.
+            runs.sort_by_key(|run| matches!(run.home, Home::Memory(_)));
+            runs.drain(..MAX_RUNS).collect()
+        };
         let len: usize = group.iter().map(Run::len).sum();
         let offset = self.end.fetch_add((len * size_of::<R>()) as u64, Ordering::Relaxed);
         let (mut written, mut samples) = (0_usize, Vec::new());
@@ -318,11 +336,17 @@ impl<R: Record> SortWriter<'_, '_, R> {
         }
         self.sorter.job.check()?;
         sort(&mut self.records, &mut self.room);
-        let offset = self.sorter.append(&self.records)?;
-        let home = Home::File { offset, len: self.records.len() };
         let samples = samples_of(&self.records, self.sorter.stride);
+        let home = if self.sorter.has_room_for_run() {
+            let mut fresh = Vec::with_capacity(full);
+            advise_spare(&mut fresh);
+            Home::Memory(std::mem::replace(&mut self.records, fresh))
+        } else {
+            let offset = self.sorter.append(&self.records)?;
+            self.records.clear();
+            Home::File { offset, len: full }
+        };
         self.sorter.runs().push(Run { home, samples });
-        self.records.clear();
         Ok(())
     }
 

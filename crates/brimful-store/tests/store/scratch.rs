@@ -3,6 +3,7 @@
 use std::io::ErrorKind;
 
 use brimful_store::fault::{Fault, FaultFolder, FaultPlan, Operation};
+use brimful_store::huge::HugeArray;
 use brimful_store::scratch::ScratchArray;
 use brimful_store::{Error, Job};
 
@@ -19,7 +20,7 @@ fn windows() -> usize {
 fn exercise(mut array: ScratchArray<u64>) -> Vec<Vec<u64>> {
     let mut seen = Vec::new();
     assert_eq!((array.len(), array.is_empty()), (LEN, false));
-    let mut current = vec![0; LEN];
+    let mut current = HugeArray::zeroed(LEN);
     for round in 0..3 {
         let windows_in_use = array.windows();
         std::thread::scope(|scope| {
@@ -55,7 +56,7 @@ fn exercise(mut array: ScratchArray<u64>) -> Vec<Vec<u64>> {
             seen.push(out);
         }
         array.publish_into(&mut current).unwrap();
-        seen.push(current.clone());
+        seen.push(current.to_vec());
     }
     seen
 }
@@ -86,9 +87,9 @@ fn publishing_fills_a_vector_of_any_length() {
             for index in 0..3 {
                 array.windows().overwrite(index, &mut Vec::new(), |window| window.fill(7_u32)).unwrap();
             }
-            let mut current = vec![1; current_len];
+            let mut current = HugeArray::zeroed(current_len);
             array.publish_into(&mut current).unwrap();
-            assert_eq!(current, [7; 5]);
+            assert_eq!(*current, [7; 5]);
         }
     }
 }

@@ -1,0 +1,167 @@
+//! Out-degrees and sums of outgoing weights, counted from shards.
+//!
+//! The sources that fit the memory given are counted while the shards are written; a further pass over
+//! the shards is made for the others, window by window. Invariant: a sum of weights is added up in the
+//! order of the shards, whichever way it was counted.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use brimful_store::array::ArrayWriter;
+use brimful_store::in_order::InOrder;
+use brimful_store::sealed::{Buffer, Kind};
+use brimful_store::{Folder, Job, Resources};
+
+use crate::error::Result;
+use crate::graph::{DEGREES, STRENGTHS};
+use crate::shards::ShardFile;
+
+/// Bytes of memory per vertex counted.
+pub(crate) fn bytes_per_vertex(weighted: bool) -> u64 {
+    if weighted { 16 } else { 8 }
+}
+
+/// Counts the arcs of a range of sources.
+#[derive(Debug, Default)]
+pub(crate) struct DegreeCounter {
+    start: u64,
+    pub(crate) degrees: Vec<u64>,
+    /// Empty if edges have no weights.
+    pub(crate) strengths: Vec<f64>,
+}
+
+impl DegreeCounter {
+    /// A counter of `sources`, at zero.
+    pub(crate) fn new(sources: Range<u64>, weighted: bool) -> Self {
+        let length = (sources.end - sources.start) as usize;
+        let strengths = if weighted { vec![0.0; length] } else { Vec::new() };
+        Self { start: sources.start, degrees: vec![0; length], strengths }
+    }
+
+    /// Counts an arc of `source`, if that is in the range.
+    #[inline]
+    pub(crate) fn add(&mut self, source: u64, weight: Option<f64>) {
+        // Below the range the difference wraps round to beyond its end.
+        let at = source.wrapping_sub(self.start) as usize;
+        if let Some(degree) = self.degrees.get_mut(at) {
+            *degree += 1;
+            if let (Some(strength), Some(weight)) = (self.strengths.get_mut(at), weight) {
+                *strength += weight;
+            }
+        }
+    }
+
+    /// Counts the arcs of `sources` in `shards`.
+    pub(crate) fn count(shards: &ShardFile, sources: Range<u64>, weighted: bool, job: &Job) -> Result<Self> {
+        let mut counter = Self::new(sources.clone(), weighted);
+        let (mut block, mut weights) = (Buffer::new(), Vec::new());
+        for (index, segment) in shards.segments().iter().enumerate() {
+            if segment.last_source < sources.start || segment.first_source >= sources.end {
+                continue;
+            }
+            job.check()?;
+            shards.file().read_block(index, &mut block)?;
+            shards.packed(index, block.bytes())?.decode_weights(&mut weights);
+            shards.for_each_edge(index, block.bytes(), |source, _, position| {
+                counter.add(source, weights.get(position).copied());
+            })?;
+        }
+        Ok(counter)
+    }
+}
+
+/// Writes the files of degrees and, if weighted, of strengths. `first` holds those of the first
+/// vertices; the others are counted in windows that fit `bytes`.
+pub(crate) fn write(
+    folder: &dyn Folder,
+    shards: &ShardFile,
+    vertices: u64,
+    degree_bytes: u32,
+    first: DegreeCounter,
+    weighted: bool,
+    bytes: u64,
+    resources: &Resources,
+) -> Result<()> {
+    let job = &resources.job;
+    let mut files = DegreeFiles::create(folder, degree_bytes, weighted, job)?;
+    let counted = first.degrees.len() as u64;
+    files.append(&first)?;
+    drop(first);
+    let workers = resources.workers() as u64;
+    let largest = shards.file().entries().iter().map(|e| e.len).max().unwrap_or(0);
+    let each = (bytes / workers).saturating_sub(largest) / bytes_per_vertex(weighted);
+    let window = each.min((vertices - counted).div_ceil(workers)).max(1 << 12);
+    let windows = (vertices - counted).div_ceil(window) as usize;
+    job.begin("count degrees", windows as u64);
+    let out = InOrder::new(files);
+    let next = AtomicUsize::new(0);
+    let results = resources.pool.broadcast(|_| {
+        let _wake = out.wake_on_panic();
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            if number >= windows {
+                return Ok(());
+            }
+            let start = counted + number as u64 * window;
+            let counter = DegreeCounter::count(shards, start..vertices.min(start + window), weighted, job);
+            if !out.pass(number, |files| counter.and_then(|counter| files.append(&counter)))? {
+                return Ok(());
+            }
+            job.advance(1);
+        }
+    });
+    results.into_iter().collect::<Result<()>>()?;
+    out.into_inner().finish()
+}
+
+enum DegreeArray {
+    Narrow(ArrayWriter<u32>),
+    Wide(ArrayWriter<u64>),
+}
+
+struct DegreeFiles {
+    degrees: DegreeArray,
+    strengths: Option<ArrayWriter<f64>>,
+}
+
+impl DegreeFiles {
+    fn create(folder: &dyn Folder, degree_bytes: u32, weighted: bool, job: &Job) -> Result<Self> {
+        let traffic = job.traffic();
+        let degrees = if degree_bytes == 4 {
+            DegreeArray::Narrow(ArrayWriter::create(folder, DEGREES, Kind::Degrees, traffic)?)
+        } else {
+            DegreeArray::Wide(ArrayWriter::create(folder, DEGREES, Kind::Degrees, traffic)?)
+        };
+        let strengths = match weighted {
+            true => Some(ArrayWriter::create(folder, STRENGTHS, Kind::Strengths, traffic)?),
+            false => None,
+        };
+        Ok(Self { degrees, strengths })
+    }
+
+    fn append(&mut self, counted: &DegreeCounter) -> Result<()> {
+        for &degree in &counted.degrees {
+            match &mut self.degrees {
+                DegreeArray::Narrow(file) => file.push(degree as u32)?,
+                DegreeArray::Wide(file) => file.push(degree)?,
+            }
+        }
+        if let Some(file) = &mut self.strengths {
+            for &strength in &counted.strengths {
+                file.push(strength)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<()> {
+        match self.degrees {
+            DegreeArray::Narrow(file) => file.finish()?,
+            DegreeArray::Wide(file) => file.finish()?,
+        };
+        if let Some(file) = self.strengths {
+            file.finish()?;
+        }
+        Ok(())
+    }
+}
