@@ -7,7 +7,7 @@
 //! - [`sealed`]: immutable, checksummed files made of blocks; [`mod@array`]: fixed-size records in one.
 //! - [`scratch`]: windowed working memory that may live on disk; no crash promise.
 //! - [`read_ahead`]: batched, prefetched block reads.
-//! - [`sorter`]: the external sorter.
+//! - [`sorter`]: the external sorter; `radix`: its work in memory.
 //! - [`manifest`]: numbered manifests and the one checksummed `current` pointer.
 //! - [`budget`]: the accountant, in bytes; [`job`]: cancellation and progress; [`memory`]: what the
 //!   operating system says about memory; [`resources`]: all that a long call is given.
@@ -26,6 +26,7 @@ pub mod in_order;
 pub mod job;
 pub mod manifest;
 pub mod memory;
+mod radix;
 pub mod read_ahead;
 pub mod resources;
 pub mod scratch;

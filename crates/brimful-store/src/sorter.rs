@@ -1,10 +1,13 @@
 //! The external sorter: records in any order in, one ordered stream out, within a budget.
 //!
-//! Workers push into buffers of their own; a full buffer is sorted into a *run*, which stays in memory
-//! while there is room and else is appended to one scratch file. Merging cuts the key range into pieces small enough for memory, sorts each piece on
-//! one of the workers and hands the pieces to a single consumer in ascending order. Invariant: the
-//! consumer sees the same sequence whatever the number of workers, runs and pieces.
+//! Workers push into buffers of their own; a full buffer is split into a *run*: parts in ascending
+//! order, unsorted within. A run stays in memory while there is room and else is appended to one
+//! scratch file. Merging cuts the key range into pieces small enough for memory, sorts each piece on one
+//! of the workers and hands the pieces to a single consumer in ascending order. Splitting and then
+//! sorting once costs little more than half of sorting twice. Invariant: the consumer sees the same
+//! sequence whatever the number of workers, runs and pieces.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -17,6 +20,7 @@ use crate::file::StoreFile;
 use crate::huge::advise_spare;
 use crate::in_order::InOrder;
 use crate::job::Job;
+use crate::radix;
 
 /// A fixed-size record with a total order; records that compare equal are equal in every byte.
 pub trait Record: Pod + Ord + Send + Sync {
@@ -39,6 +43,8 @@ const MAX_RUNS: usize = 128;
 const MAX_PIECE: usize = 1 << 20;
 /// Most records a buffer may hold: sorting it must not delay a cancellation either.
 const MAX_BUFFER: usize = 1 << 23;
+/// Most records of a part of a run.
+const MAX_PART: usize = 1 << 14;
 /// Fewest records a buffer may hold.
 const MIN_BUFFER: usize = 1 << 12;
 
@@ -50,42 +56,39 @@ pub fn minimum_bytes(workers: usize, record_bytes: usize) -> u64 {
 
 enum Home<R> {
     Memory(Vec<R>),
-    File { offset: u64, len: usize },
+    File { offset: u64 },
 }
 
-/// A sorted sequence with every `stride`-th record kept as an index.
+/// Records in parts: none of a part is greater than any of the next.
 struct Run<R> {
     home: Home<R>,
-    samples: Vec<R>,
+    /// Where each part begins, and where the last one ends.
+    starts: Vec<u64>,
+    /// The least record of each part.
+    least: Vec<R>,
+    /// Parts that differ in a radix bit from here on were told apart by the first digit.
+    shift: u32,
 }
 
 impl<R: Record> Run<R> {
-    fn len(&self) -> usize {
-        match &self.home {
-            Home::Memory(records) => records.len(),
-            Home::File { len, .. } => *len,
-        }
+    fn len(&self) -> u64 {
+        self.starts.last().copied().unwrap_or(0)
     }
 
-    /// A range of positions that covers the records in [low, high); its ends overlap by at most a
-    /// stride each.
-    fn bracket(&self, low: Option<R>, high: Option<R>, stride: usize) -> (usize, usize) {
-        let below = |bound: R| self.samples.partition_point(|s| *s < bound);
-        let from = low.map_or(0, |low| below(low).saturating_sub(1) * stride);
-        let to = high.map_or(self.len(), |high| (below(high) * stride).min(self.len()));
-        (from.min(to), to)
+    /// A range of positions that covers the records in [low, high), and at most a part more.
+    fn bracket(&self, low: Option<R>, high: Option<R>) -> (u64, u64) {
+        let from = low.map_or(0, |low| self.least.partition_point(|l| *l < low).saturating_sub(1));
+        let to = high.map_or(self.least.len(), |high| self.least.partition_point(|l| *l < high));
+        (self.starts[from.min(to)], self.starts[to])
     }
 
-    /// A range of positions known to hold nothing but `value`: between its first and last sample.
-    fn repeats(&self, value: R, stride: usize) -> (usize, usize) {
-        let first = self.samples.partition_point(|s| *s < value);
-        let last = self.samples.partition_point(|s| *s <= value).saturating_sub(1);
-        (first * stride, first.max(last) * stride)
+    /// A range of positions known to hold nothing but `value`: the parts of which it is the least,
+    /// but for the last of them.
+    fn repeats(&self, value: R) -> (u64, u64) {
+        let first = self.least.partition_point(|l| *l < value);
+        let last = self.least.partition_point(|l| *l <= value).saturating_sub(1);
+        (self.starts[first], self.starts[first.max(last)])
     }
-}
-
-fn samples_of<R: Record>(sorted: &[R], stride: usize) -> Vec<R> {
-    sorted.iter().step_by(stride).copied().collect()
 }
 
 /// Sorts more records than fit in memory.
@@ -96,7 +99,8 @@ pub struct Sorter<'j, R> {
     buffer_len: usize,
     /// Bytes that runs may still take in memory.
     room_for_runs: AtomicU64,
-    stride: usize,
+    /// Most records of a part.
+    part_len: usize,
     job: &'j Job,
 }
 
@@ -104,8 +108,8 @@ impl<'j, R: Record> Sorter<'j, R> {
     /// A sorter that uses at most `bytes` of memory with up to `workers` writers at once, and a
     /// scratch file in `folder`. The caller has reserved the bytes.
     ///
-    /// Below [`minimum_bytes`] it may use more. On top comes an index, twice while it is cut: one
-    /// record in 64 at that minimum, falling to one in 4,096 from 64 times as much on.
+    /// Below [`minimum_bytes`] it may use more. On top comes an index: a record and 8 bytes for every
+    /// part of a run, which has some thousand records where keys are spread evenly.
     pub fn new(folder: &dyn Folder, bytes: u64, workers: usize, job: &'j Job) -> Result<Self> {
         let per_worker = usize::try_from(bytes).unwrap_or(usize::MAX) / workers.max(1);
         // Half of it is the room that sorting, and later merging, needs beside the records.
@@ -117,7 +121,7 @@ impl<'j, R: Record> Sorter<'j, R> {
             runs: Mutex::new(Vec::new()),
             buffer_len,
             room_for_runs: AtomicU64::new(bytes.saturating_sub(buffers)),
-            stride: (buffer_len / 1024).clamp(64, 4096),
+            part_len: (buffer_len / 512).clamp(64, MAX_PART),
             job,
         })
     }
@@ -165,7 +169,7 @@ impl<'j, R: Record> Sorter<'j, R> {
 
     /// Records pushed so far and sorted into runs.
     pub fn len(&self) -> u64 {
-        self.runs().iter().map(|run| run.len() as u64).sum()
+        self.runs().iter().map(Run::len).sum()
     }
 
     /// True if no record was pushed.
@@ -180,18 +184,19 @@ impl<'j, R: Record> Sorter<'j, R> {
             runs.sort_by_key(|run| matches!(run.home, Home::Memory(_)));
             runs.drain(..MAX_RUNS).collect()
         };
-        let len: usize = group.iter().map(Run::len).sum();
-        let offset = self.end.fetch_add((len * size_of::<R>()) as u64, Ordering::Relaxed);
-        let (mut written, mut samples) = (0_usize, Vec::new());
+        let len: u64 = group.iter().map(Run::len).sum();
+        let offset = self.end.fetch_add(len * size_of::<R>() as u64, Ordering::Relaxed);
+        let (mut written, mut starts, mut least) = (0, Vec::new(), Vec::new());
         self.merge_runs(&group, pool, |batch| {
-            let first = written.next_multiple_of(self.stride) - written;
-            samples.extend(batch.iter().skip(first).step_by(self.stride));
-            self.file
-                .write_all_at(bytemuck::cast_slice(batch), offset + (written * size_of::<R>()) as u64)?;
-            written += batch.len();
+            let end = written + batch.len() as u64;
+            starts.extend((written..end).step_by(self.part_len));
+            least.extend(batch.iter().step_by(self.part_len));
+            self.file.write_all_at(bytemuck::cast_slice(batch), offset + written * size_of::<R>() as u64)?;
+            written = end;
             Ok::<(), Error>(())
         })?;
-        self.runs().push(Run { home: Home::File { offset, len }, samples });
+        starts.push(written);
+        self.runs().push(Run { home: Home::File { offset }, starts, least, shift: 0 });
         Ok(())
     }
 
@@ -217,7 +222,7 @@ impl<'j, R: Record> Sorter<'j, R> {
                     .job
                     .check()
                     .and_then(|()| self.read_piece(runs, low, cuts.get(index).copied(), &mut piece))
-                    .inspect(|_| sort(&mut piece, &mut room));
+                    .inspect(|_| radix::sort(&mut piece, &mut room));
                 let ours = order.pass(index, |consume| {
                     self.repeat(low, sorted?, consume)?;
                     consume(&piece)
@@ -232,13 +237,27 @@ impl<'j, R: Record> Sorter<'j, R> {
 
     /// Splitters between pieces: piece i holds the records in [cuts[i-1], cuts[i]).
     fn cut(&self, runs: &[Run<R>]) -> Vec<R> {
-        let mut samples: Vec<R> = runs.iter().flat_map(|run| run.samples.iter().copied()).collect();
-        samples.sort_unstable();
+        let parts = |run: &Run<R>| {
+            let lengths = run.starts.windows(2).map(|part| part[1] - part[0]);
+            run.least.iter().copied().zip(lengths).collect::<Vec<_>>()
+        };
+        let mut parts: Vec<(R, u64)> = runs.iter().flat_map(parts).collect();
+        parts.sort_unstable_by_key(|part| part.0);
+        let shift = runs.iter().map(|run| run.shift).max().unwrap_or(0);
         // In flight: one piece a worker, and its room for sorting, within the writers' room.
-        let target = (self.buffer_len / 2).min(MAX_PIECE);
-        let overlap = 2 * self.stride * runs.len();
-        let per_piece = (target.saturating_sub(overlap).max(target / 4) / self.stride).max(1);
-        let mut cuts: Vec<R> = samples.into_iter().step_by(per_piece).skip(1).collect();
+        let target = (self.buffer_len / 2).min(MAX_PIECE) as u64;
+        let (mut cuts, mut records, mut last) = (Vec::new(), 0, None);
+        for (record, length) in parts {
+            // The first part of a digit is a cut that divides no part of any run. Where a digit has more
+            // than a piece any cut must do, and the parts it divides are read for both sides.
+            let new_digit = last.is_some_and(|last: R| (last.radix() ^ record.radix()) >> shift != 0);
+            if records >= target / 2 && (new_digit || records >= target) {
+                cuts.push(record);
+                records = 0;
+            }
+            records += length;
+            last = Some(record);
+        }
         cuts.dedup();
         cuts
     }
@@ -275,33 +294,31 @@ impl<'j, R: Record> Sorter<'j, R> {
         piece.clear();
         let mut repeats = 0;
         let parts = runs.iter().map(|run| {
-            let (from, to) = run.bracket(low, high, self.stride);
-            let (skip, resume) = low.map_or((from, from), |low| run.repeats(low, self.stride));
-            if skip < resume { (from..skip, resume..to) } else { (from..to, to..to) }
+            let (from, to) = run.bracket(low, high);
+            let (skip, resume) = low.map_or((from, from), |low| run.repeats(low));
+            if skip < resume { [from..skip, resume..to] } else { [from..to, to..to] }
         });
         let parts: Vec<_> = parts.collect();
-        piece.reserve_exact(parts.iter().map(|(a, b)| a.len() + b.len()).sum());
+        let length = |range: &Range<u64>| (range.end - range.start) as usize;
+        piece.reserve_exact(parts.iter().flatten().map(length).sum());
         advise_spare(piece);
-        for (run, (before, after)) in runs.iter().zip(parts) {
-            let start = piece.len();
-            repeats += after.start - before.end;
-            for part in [before, after] {
+        for (run, [before, after]) in runs.iter().zip(parts) {
+            repeats += (after.start - before.end) as usize;
+            for range in [before, after] {
                 match &run.home {
-                    Home::Memory(records) => piece.extend_from_slice(&records[part]),
-                    Home::File { offset, .. } => {
+                    Home::Memory(records) => {
+                        piece.extend_from_slice(&records[range.start as usize..range.end as usize]);
+                    }
+                    Home::File { offset } => {
                         let at = piece.len();
-                        piece.resize(at + part.len(), R::zeroed());
+                        piece.resize(at + length(&range), R::zeroed());
                         let bytes = bytemuck::cast_slice_mut(&mut piece[at..]);
-                        self.file.read_exact_at(bytes, offset + (part.start * size_of::<R>()) as u64)?;
+                        self.file.read_exact_at(bytes, offset + range.start * size_of::<R>() as u64)?;
                     }
                 }
             }
-            let read = &piece[start..];
-            let begin = low.map_or(0, |low| read.partition_point(|r| *r < low));
-            let end = high.map_or(read.len(), |high| read.partition_point(|r| *r < high));
-            piece.truncate(start + end.max(begin));
-            piece.drain(start..start + begin);
         }
+        piece.retain(|r| low.is_none_or(|low| *r >= low) && high.is_none_or(|high| *r < high));
         Ok(repeats)
     }
 }
@@ -324,7 +341,7 @@ impl<R: Record> SortWriter<'_, '_, R> {
         Ok(())
     }
 
-    /// Grows the buffer while it is small, writes a run once it has its full size.
+    /// Grows the buffer while it is small, makes a run of it once it has its full size.
     #[cold]
     fn make_room(&mut self) -> Result<()> {
         let full = self.sorter.buffer_len;
@@ -335,8 +352,8 @@ impl<R: Record> SortWriter<'_, '_, R> {
             return Ok(());
         }
         self.sorter.job.check()?;
-        sort(&mut self.records, &mut self.room);
-        let samples = samples_of(&self.records, self.sorter.stride);
+        let (starts, shift) = radix::split(&mut self.records, &mut self.room, self.sorter.part_len);
+        let least = least_of(&self.records, &starts);
         let home = if self.sorter.has_room_for_run() {
             let mut fresh = Vec::with_capacity(full);
             advise_spare(&mut fresh);
@@ -344,115 +361,29 @@ impl<R: Record> SortWriter<'_, '_, R> {
         } else {
             let offset = self.sorter.append(&self.records)?;
             self.records.clear();
-            Home::File { offset, len: full }
+            Home::File { offset }
         };
-        self.sorter.runs().push(Run { home, samples });
+        self.sorter.runs().push(Run { home, starts, least, shift });
         Ok(())
     }
 
-    /// Sorts what is left into a run that stays in memory.
+    /// Splits what is left into a run that stays in memory.
     pub fn finish(mut self) -> Result<()> {
         if self.records.is_empty() {
             return Ok(());
         }
-        sort(&mut self.records, &mut self.room);
-        let records = std::mem::take(&mut self.records);
-        let samples = samples_of(&records, self.sorter.stride);
-        self.sorter.runs().push(Run { home: Home::Memory(records), samples });
+        let (starts, shift) = radix::split(&mut self.records, &mut self.room, self.sorter.part_len);
+        let least = least_of(&self.records, &starts);
+        let home = Home::Memory(std::mem::take(&mut self.records));
+        self.sorter.runs().push(Run { home, starts, least, shift });
         Ok(())
     }
 }
 
-/// Bits per digit of the first, partitioning pass and of the passes within the cache.
-const TOP_BITS: u32 = 10;
-const LOW_BITS: u32 = 11;
-/// Below this many records a comparison sort is faster.
-const SMALL: usize = 1 << 10;
-
-/// Sorts in memory: one partition by the leading digit that varies, then least-significant-digit
-/// passes inside each part, which fits the cache. `room` grows to the size of `records`.
-pub fn sort<R: Record>(records: &mut [R], room: &mut Vec<R>) {
-    if records.len() < SMALL {
-        return records.sort_unstable();
-    }
-    // Exactly: growth by doubling would go beyond the sorter's bound.
-    room.reserve_exact(records.len().saturating_sub(room.len()));
-    advise_spare(room);
-    room.resize(room.len().max(records.len()), R::zeroed());
-    let room = &mut room[..records.len()];
-    let varying = varying_bits(records);
-    let bits = u64::BITS - varying.leading_zeros();
-    let shift = bits.saturating_sub(TOP_BITS);
-    let digit = |r: &R| (r.radix() >> shift) as usize & ((1 << TOP_BITS) - 1);
-    let mut starts = [0_usize; (1 << TOP_BITS) + 1];
-    for record in records.iter() {
-        starts[digit(record) + 1] += 1;
-    }
-    for i in 0..1 << TOP_BITS {
-        starts[i + 1] += starts[i];
-    }
-    let mut next = starts;
-    for &record in records.iter() {
-        let at = &mut next[digit(&record)];
-        room[*at] = record;
-        *at += 1;
-    }
-    for part in starts.windows(2) {
-        let (from, to) = (part[0], part[1]);
-        sort_part(&mut room[from..to], &mut records[from..to], shift);
-    }
-}
-
-/// Sorts `source` by the low `bits` bits (the higher ones are equal) into `target`.
-fn sort_part<R: Record>(source: &mut [R], target: &mut [R], bits: u32) {
-    if source.len() < SMALL {
-        source.sort_unstable();
-        return target.copy_from_slice(source);
-    }
-    let varying = varying_bits(source) & (1_u64 << bits).wrapping_sub(1);
-    let low = varying.trailing_zeros().min(bits);
-    let mut in_source = true;
-    let mut shift = low;
-    while shift < bits {
-        let width = LOW_BITS.min(bits - shift);
-        if varying >> shift & ((1 << width) - 1) != 0 {
-            let (from, to) =
-                if in_source { (&mut *source, &mut *target) } else { (&mut *target, &mut *source) };
-            scatter(from, to, shift, width);
-            in_source = !in_source;
-        }
-        shift += width;
-    }
-    if in_source {
-        target.copy_from_slice(source);
-    }
-    if !R::RADIX_IS_WHOLE {
-        for equal in target.chunk_by_mut(|a, b| a.radix() == b.radix()) {
-            equal.sort_unstable();
-        }
-    }
-}
-
-fn scatter<R: Record>(from: &[R], to: &mut [R], shift: u32, width: u32) {
-    let mask = (1_usize << width) - 1;
-    let mut next = [0_u32; 1 << LOW_BITS];
-    for record in from {
-        next[(record.radix() >> shift) as usize & mask] += 1;
-    }
-    let mut sum = 0;
-    for slot in &mut next {
-        sum += std::mem::replace(slot, sum);
-    }
-    for &record in from {
-        let slot = &mut next[(record.radix() >> shift) as usize & mask];
-        to[*slot as usize] = record;
-        *slot += 1;
-    }
-}
-
-fn varying_bits<R: Record>(records: &[R]) -> u64 {
-    let first = records.first().map_or(0, Record::radix);
-    records.iter().fold(0, |bits, r| bits | (r.radix() ^ first))
+/// The least record of each part.
+fn least_of<R: Record>(records: &[R], starts: &[u64]) -> Vec<R> {
+    let part = |part: &[u64]| records[part[0] as usize..part[1] as usize].iter().min().copied();
+    starts.windows(2).filter_map(part).collect()
 }
 
 #[cfg(test)]
