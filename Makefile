@@ -12,13 +12,14 @@ export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 # One interpreter for cargo and maturin, so that neither rebuilds what the other built.
 export PYO3_PYTHON := $(BIN)/python
 
-.PHONY: help demo test check build lint rust-test python-test layers clean
+.PHONY: help demo test check build lint rust-test python-test layers bench clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo [INPUT=file]  build, then rank a graph larger than its memory budget"
 	@echo "make test               everything that continuous integration runs"
 	@echo "make check              the quick part of it, for the everyday loop"
+	@echo "make bench              benchmarks of this machine (about 10 GB of disk)"
 	@echo "make clean              remove what demo and test made, except .venv and target"
 
 $(VENV)/.build: requirements/build.txt
@@ -52,8 +53,8 @@ endif
 lint: $(VENV)/.dev
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
-	$(BIN)/ruff format --check python tests
-	$(BIN)/ruff check python tests
+	$(BIN)/ruff format --check python tests bench
+	$(BIN)/ruff check python tests bench
 	$(BIN)/mypy
 
 layers: $(VENV)/.build
@@ -68,6 +69,13 @@ python-test: $(VENV)/.dev build
 
 test: lint layers rust-test python-test
 	@echo "make test: all passed"
+
+# BENCH="pagerank curve" chooses, BENCH_SIZE=small is a smoke test.
+BENCH ?=
+BENCH_SIZE ?= full
+
+bench: $(VENV)/.dev build
+	$(BIN)/python -m bench $(BENCH) --size $(BENCH_SIZE)
 
 check: lint layers build
 	cargo test --workspace --locked --lib

@@ -14,7 +14,7 @@ _UNITS = {"M": MIB, "G": GIB}
 def tables(session: Session) -> Iterator[Table]:
     """Yield one table, largest budget first."""
     scale = session.size.large_scale
-    graph = session.rmat(scale)
+    graph = session.imported(scale)
     budgets = session.size.curve
     all_series = session.measure(
         *(pagerank(graph, budget, _size_bytes(budget)) for budget in budgets)

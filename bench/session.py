@@ -122,6 +122,16 @@ class Session:
             self._made.add(path)
         return path
 
+    def imported(self, scale: int) -> Path:
+        """Return the graph of `pairs`, imported: ids without an edge are no vertices."""
+        path = self.folder / f"rmat-{scale}-pairs.brimful"
+        if path not in self._made:
+            pairs = self.pairs(scale)
+            options = ("--format", "u32pairs", "--index", "in")
+            self._prepare(brimful("import", pairs, path, *options, fresh=path))
+            self._made.add(path)
+        return path
+
     def pairs(self, scale: int) -> Path:
         """Return the RMAT graph as `u32pairs`; kept between runs and reused at the right size."""
         path = self.folder / f"rmat-{scale}.u32pairs"
