@@ -1,6 +1,8 @@
 //! Algorithms against different algorithms: dense arithmetic for PageRank, union-find for components;
 //! and the same bits at any budget, thread count and geometry of memory.
 
+#![expect(clippy::unwrap_used, reason = "test helpers: a failure is a failed test")]
+
 use std::path::Path;
 use std::sync::Arc;
 

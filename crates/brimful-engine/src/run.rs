@@ -433,9 +433,9 @@ impl<P: Program> Collector<'_, P> {
     fn activate(&self, vertices: std::ops::Range<usize>) {
         let Some(map) = self.activity else { return };
         let last = vertices.end.saturating_sub(1) >> ACTIVITY_BITS;
-        for block in vertices.start >> ACTIVITY_BITS..=last {
-            map[block].store(true, Ordering::Relaxed);
-        }
+        map[vertices.start >> ACTIVITY_BITS..=last]
+            .iter()
+            .for_each(|block| block.store(true, Ordering::Relaxed));
     }
 
     #[inline]

@@ -244,7 +244,7 @@ impl Random {
 
     /// A number below `bound`; the bias is below bound / 2^64.
     fn below(&mut self, bound: u64) -> u64 {
-        (u128::from(self.next()) * u128::from(bound) >> 64) as u64
+        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
     }
 
     /// A standard normal number (Box and Muller 1958).

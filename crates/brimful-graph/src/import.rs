@@ -215,7 +215,6 @@ impl Import<'_> {
         Ok(Indexed { vertices, forward, reverse, degrees })
     }
 
-    #[expect(clippy::too_many_arguments, reason = "one call per kind of record, told apart below")]
     fn sort_index(
         &mut self,
         index: Index,

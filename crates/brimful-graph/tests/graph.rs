@@ -1,5 +1,7 @@
 //! Import, verify, export and generate, end to end on small graphs.
 
+#![expect(clippy::unwrap_used, reason = "test helpers: a failure is a failed test")]
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -175,7 +175,6 @@ impl Graph {
     }
 
     #[pyo3(signature = (out, *, format, overwrite, budget, process_budget, progress))]
-    #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
     fn export_text(
         &self,
         py: Python<'_>,
