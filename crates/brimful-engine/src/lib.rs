@@ -1,7 +1,7 @@
 //! Time: supersteps over the shards of a graph.
 //!
 //! - [`program`]: what an algorithm provides.
-//! - [`run`]: the superstep loop; [`sweep`]: one pass over the shards; [`residency`]: which segments
+//! - [`mod@run`]: the superstep loop; `sweep`: one pass over the shards; [`residency`]: which segments
 //!   stay in memory and how the others stream.
 //! - [`plan`]: what a run needs before it begins; [`stats`]: what it did;
 //!   [`table`]: its result in the user's ids.

@@ -2,7 +2,7 @@
 //!
 //! (Signal/Collect: Stutz, Bernstein, Cohen 2010; *Making Signal/Collect Scale* 2011, chapter 2.)
 //! Every method is a pure function of its arguments: the engine calls them from many threads, in the
-//! order that the module documentation of [`crate::run`] promises.
+//! order that the module documentation of [`mod@crate::run`] promises.
 
 use brimful_graph::Index;
 use bytemuck::Pod;
