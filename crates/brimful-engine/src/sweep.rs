@@ -99,6 +99,22 @@ struct Shared<S> {
     failed: AtomicBool,
 }
 
+/// Tells the other workers when one ends early.
+struct OnEarlyEnd<'s, S> {
+    shared: &'s Shared<S>,
+    early: bool,
+}
+
+impl<S> Drop for OnEarlyEnd<'_, S> {
+    fn drop(&mut self) {
+        if self.early {
+            self.shared.failed.store(true, Ordering::SeqCst);
+            let _guard = self.shared.turns.lock().unwrap_or_else(PoisonError::into_inner);
+            self.shared.passed.notify_all();
+        }
+    }
+}
+
 impl<P: Program> Sweep<'_, P> {
     /// Runs the sweep, handing each interval's sums to `collect(worker, interval, sums)`. Returns the
     /// number of signals combined.
@@ -121,12 +137,10 @@ impl<P: Program> Sweep<'_, P> {
         };
         let results = resources.pool.broadcast(|context| {
             let worker = Worker { sweep: self, shared: &shared, resources };
+            // A worker that ends early, by an error or a panic, must not be waited for.
+            let mut end = OnEarlyEnd { shared: &shared, early: true };
             let result = worker.run(read_pool, |interval, sums| collect(context.index(), interval, sums));
-            if result.is_err() {
-                shared.failed.store(true, Ordering::SeqCst);
-                let _guard = shared.turns.lock().unwrap_or_else(PoisonError::into_inner);
-                shared.passed.notify_all();
-            }
+            end.early = result.is_err();
             result
         });
         results.into_iter().collect::<Result<()>>()?;
