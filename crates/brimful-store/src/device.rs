@@ -24,10 +24,10 @@ pub trait Device: Send + Sync {
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
     /// Makes everything written so far durable.
     fn sync(&self) -> io::Result<()>;
-    /// Starts writing `len` bytes at `offset` to the disk without waiting, and drops them from the
-    /// page cache where `forget` is set. A hint: doing nothing is correct.
-    fn advise_written(&self, offset: u64, len: u64, forget: bool) {
-        let _ = (offset, len, forget);
+    /// Starts moving the `len` bytes written at `offset` to the disk, without waiting. A hint: doing
+    /// nothing is correct.
+    fn start_writing(&self, offset: u64, len: u64) {
+        let _ = (offset, len);
     }
 }
 
@@ -165,10 +165,11 @@ impl Device for FileDevice {
     }
 
     #[cfg(target_os = "linux")]
-    fn advise_written(&self, offset: u64, len: u64, forget: bool) {
-        // Hints: the data is correct whether or not the kernel follows them.
-        // To the kernel a length of zero means all that follows.
-        if let Some(length) = std::num::NonZeroU64::new(len).filter(|_| forget) {
+    fn start_writing(&self, offset: u64, len: u64) {
+        // Linux begins to write back what is dirty in the range. Under a hard memory limit the pages
+        // are clean by the time they must make room, and nobody waits for them. To the kernel a length
+        // of zero means all that follows.
+        if let Some(length) = std::num::NonZeroU64::new(len) {
             let _ = rustix::fs::fadvise(&self.file, offset, Some(length), rustix::fs::Advice::DontNeed);
         }
     }

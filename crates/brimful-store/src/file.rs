@@ -10,6 +10,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::device::{Device, Folder};
 use crate::error::{Error, Result};
 
+/// From here on a write is worth starting to the disk at once.
+const LARGE_WRITE: usize = 1 << 20;
+
 /// Bytes moved, summed over the files of one job.
 #[derive(Debug, Default)]
 pub struct Traffic {
@@ -122,7 +125,9 @@ impl StoreFile {
             }
         }
         self.traffic.written.fetch_add(done as u64, Ordering::Relaxed);
-        self.device.advise_written(offset, done as u64, false);
+        if done >= LARGE_WRITE {
+            self.device.start_writing(offset, done as u64);
+        }
         Ok(())
     }
 
@@ -133,11 +138,6 @@ impl StoreFile {
             self.poisoned.store(true, Ordering::SeqCst);
             Error::io(&self.path, "sync", e)
         })
-    }
-
-    /// Tells the operating system that these bytes are not needed again soon.
-    pub fn forget(&self, offset: u64, len: u64) {
-        self.device.advise_written(offset, len, true);
     }
 
     fn usable(&self) -> Result<()> {

@@ -40,8 +40,8 @@ fn conforms(folder: &dyn Folder) {
     assert_eq!(&some, b"de\x07\x07");
     assert_eq!(a.read_at(&mut some, 5).unwrap(), 0);
     assert_eq!(a.read_at(&mut some, 1 << 40).unwrap(), 0);
-    a.advise_written(0, 0, true);
-    a.advise_written(0, 5, true);
+    a.start_writing(0, 0);
+    a.start_writing(0, 5);
     a.sync().unwrap();
     assert_eq!(contents(folder, "a"), b"\0\0cde");
     assert!(folder.open("a").unwrap().write_at(b"x", 0).is_err(), "opened for reading");
