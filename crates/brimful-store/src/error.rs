@@ -132,7 +132,8 @@ mod tests {
 
     #[test]
     fn human_figures_never_understate() {
-        assert_eq!(human(1), "1 bytes");
+        assert_eq!(human(1), "1 byte");
+        assert_eq!(human(1000), "1000 bytes");
         assert_eq!(human((1 << 20) + 1), "2M");
         assert_eq!(human(300 << 20), "300M");
     }
