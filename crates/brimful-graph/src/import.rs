@@ -129,13 +129,12 @@ impl IdMap {
     }
 }
 
-/// Shards written, and what was counted on the way.
+/// Shards and degrees written.
 struct Indexed {
     vertices: u64,
+    degree_bytes: u32,
     forward: Built,
     reverse: Option<Built>,
-    /// Of the first vertices, as many as fit.
-    degrees: DegreeCounter,
 }
 
 impl Import<'_> {
@@ -194,7 +193,7 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// Second pass: edges by rank, into the shards asked for.
+    /// Second pass: edges by rank, into the shards asked for, and degrees.
     fn sort_mapped(
         &mut self,
         source: &dyn EdgeSource,
@@ -206,13 +205,34 @@ impl Import<'_> {
         let counted = vertices.min(self.spare / 4 / degrees::bytes_per_vertex(weighted));
         let mut degrees = DegreeCounter::new(0..counted, weighted);
         let forward = self.sort_index(Index::In, source, map, vertices, weighted, census, &mut degrees)?;
+        let degree_bytes = if forward.arcs < 1 << 32 { 4 } else { 8 };
+        self.write_degrees(map, vertices, weighted, degree_bytes, degrees)?;
         let mut reverse = None;
         if self.options.reverse && !self.options.undirected {
             let mut none = DegreeCounter::default();
             reverse =
                 Some(self.sort_index(Index::Reverse, source, map, vertices, weighted, None, &mut none)?);
         }
-        Ok(Indexed { vertices, forward, reverse, degrees })
+        Ok(Indexed { vertices, degree_bytes, forward, reverse })
+    }
+
+    fn write_degrees(
+        &mut self,
+        map: &IdMap,
+        vertices: u64,
+        weighted: bool,
+        degree_bytes: u32,
+        first: DegreeCounter,
+    ) -> Result<()> {
+        let bits = self.options.geometry.interval_bits;
+        let traffic = self.resources.job.traffic();
+        let shards = ShardFile::open(self.folder, shard_file(Index::In), vertices, bits, traffic)?;
+        // The first degrees are written and dropped before others are counted.
+        let bytes = self.sorter_bytes(map.memory_bytes());
+        let resources = self.resources;
+        degrees::write(self.folder, &shards, vertices, degree_bytes, first, weighted, bytes, resources)?;
+        self.end_phase("count degrees");
+        Ok(())
     }
 
     fn sort_index(
@@ -304,27 +324,9 @@ impl Import<'_> {
         self.sort_mapped(&joined.edges, &map, joined.vertices, seen.weighted, None)
     }
 
-    fn finish(&mut self, seen: &Seen, first: Option<u64>, indexed: Indexed) -> Result<Description> {
-        let Indexed { vertices, forward, reverse, degrees } = indexed;
-        let traffic = self.resources.job.traffic();
+    fn finish(&self, seen: &Seen, first: Option<u64>, indexed: Indexed) -> Result<Description> {
+        let Indexed { vertices, degree_bytes, forward, reverse } = indexed;
         let geometry = self.options.geometry;
-        let shards =
-            ShardFile::open(self.folder, shard_file(Index::In), vertices, geometry.interval_bits, traffic)?;
-        let degree_bytes = if forward.arcs < 1 << 32 { 4 } else { 8 };
-        // The first degrees are written and dropped before others are counted.
-        let bytes = self.sorter_bytes(0);
-        let weighted = seen.weighted;
-        degrees::write(
-            self.folder,
-            &shards,
-            vertices,
-            degree_bytes,
-            degrees,
-            weighted,
-            bytes,
-            self.resources,
-        )?;
-        self.end_phase("count degrees");
         let layers = |index: Index, built: Built| Shards {
             layers: vec![Layer { file: shard_file(index).into(), arcs: built.arcs, bytes: built.bytes }],
         };

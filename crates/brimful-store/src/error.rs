@@ -123,7 +123,11 @@ fn describe(error: &io::Error) -> String {
 /// Bytes as a person writes them, rounded up so that the figure is never too small: `300M`, `1536M`.
 pub fn human(bytes: u64) -> String {
     const MIB: u64 = 1 << 20;
-    if bytes < MIB { format!("{bytes} bytes") } else { format!("{}M", bytes.div_ceil(MIB)) }
+    match bytes {
+        1 => "1 byte".into(),
+        _ if bytes < MIB => format!("{bytes} bytes"),
+        _ => format!("{}M", bytes.div_ceil(MIB)),
+    }
 }
 
 #[cfg(test)]
