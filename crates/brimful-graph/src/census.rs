@@ -161,6 +161,7 @@ impl Reader<'_> {
     }
 
     fn read_pairs(&self, files: &[PathBuf], census: Census) -> Result<(Box<dyn EdgeSource>, Seen)> {
+        // A file that cannot be looked at is reported by the reader that then opens it.
         if !files.iter().all(|path| is_plain(path, self.resources).unwrap_or(false)) {
             let mut stream = PairStream::new(files, self.decoder_bytes, self.resources);
             return self.read_stream(&mut stream, census);

@@ -27,7 +27,7 @@ pub struct Geometry {
 
 impl Default for Geometry {
     /// 2^16 accumulators of 8 bytes stay in a second-level cache beside what streams through it (measured
-    /// against 2^17 to 2^20: docs/adr/0003); 2^20 words are 4 MiB.
+    /// against 2^17 to 2^19: docs/adr/0003); 2^20 words are 4 MiB.
     fn default() -> Self {
         Self { interval_bits: 16, window_edges: 1 << 23, segment_edges: 1 << 20 }
     }

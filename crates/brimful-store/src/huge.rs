@@ -2,7 +2,7 @@
 //!
 //! Streaming and scattering over many gigabytes in 4 KiB pages spends half its time on address
 //! translation (measured on a virtual machine, 2 cores: sequential reads 17 against 32 GB/s; run
-//! `bench/memory.py`). Invariant: only the speed differs; the memory is plain zeroed memory.
+//! `python -m bench memory`). Invariant: only the speed differs; the memory is plain zeroed memory.
 
 use std::ops::{Deref, DerefMut};
 

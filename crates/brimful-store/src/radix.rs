@@ -20,7 +20,8 @@ pub(crate) fn sort<R: Record>(records: &mut [R], room: &mut Vec<R>) {
     let bits = u64::BITS - varying_bits(records).leading_zeros();
     let shift = bits.saturating_sub(TOP_BITS);
     let mut from = 0;
-    for to in partition(records, room, shift) {
+    for to in partition::<R, { 1 << TOP_BITS }>(records, room, shift) {
+        let to = to as usize;
         sort_part(&mut room[from..to], &mut records[from..to], shift);
         from = to;
     }
@@ -41,7 +42,8 @@ fn sort_part<R: Record>(source: &mut [R], target: &mut [R], bits: u32) {
         if varying >> shift & ((1 << width) - 1) != 0 {
             let (from, to) =
                 if in_source { (&mut *source, &mut *target) } else { (&mut *target, &mut *source) };
-            scatter(from, to, shift, width);
+            // Bits above the width are the same in the whole part and change no order.
+            partition::<R, { 1 << LOW_BITS }>(from, to, shift);
             in_source = !in_source;
         }
         shift += width;
@@ -56,26 +58,9 @@ fn sort_part<R: Record>(source: &mut [R], target: &mut [R], bits: u32) {
     }
 }
 
-fn scatter<R: Record>(from: &[R], to: &mut [R], shift: u32, width: u32) {
-    let mask = (1_usize << width) - 1;
-    let mut next = [0_u32; 1 << LOW_BITS];
-    for record in from {
-        next[(record.radix() >> shift) as usize & mask] += 1;
-    }
-    let mut sum = 0;
-    for slot in &mut next {
-        sum += std::mem::replace(slot, sum);
-    }
-    for &record in from {
-        let slot = &mut next[(record.radix() >> shift) as usize & mask];
-        to[*slot as usize] = record;
-        *slot += 1;
-    }
-}
-
-/// Puts `records` into ascending parts of at most `most` records, unsorted within, unless a part holds
-/// nothing but records of one radix. Returns where the parts begin, and the end; and the lowest bit of the first digit. `room`
-/// grows to the size of `records`.
+/// Puts `records` into ascending parts of at most `most` records, in no order within. Returns where the
+/// parts begin and the last one ends, and the lowest bit of the first digit. `room` grows to the size of
+/// `records`; both have fewer than 2^32.
 pub(crate) fn split<R: Record>(records: &mut Vec<R>, room: &mut Vec<R>, most: usize) -> (Vec<u64>, u32) {
     make_room(records.len(), room);
     room.truncate(records.len());
@@ -110,7 +95,8 @@ fn split_part<R: Record>(
     let mut from = 0;
     // Length of the last part begun, while more may join it.
     let mut open = None;
-    for to in partition(source, target, shift) {
+    for to in partition::<R, { 1 << TOP_BITS }>(source, target, shift) {
+        let to = to as usize;
         let len = to - from;
         if len > most {
             split_part(&mut target[from..to], &mut source[from..to], most, offset + from, true, starts);
@@ -127,10 +113,11 @@ fn split_part<R: Record>(
     shift
 }
 
-/// Distributes `source` over `target` by the digit from bit `shift` on. Returns where each digit ends.
-fn partition<R: Record>(source: &[R], target: &mut [R], shift: u32) -> [usize; 1 << TOP_BITS] {
-    let digit = |r: &R| (r.radix() >> shift) as usize & ((1 << TOP_BITS) - 1);
-    let mut next = [0_usize; 1 << TOP_BITS];
+/// Distributes `source` over `target` by the digit of log2(`DIGITS`) bits from bit `shift` on, keeping the
+/// order within a digit. Returns where each digit ends.
+fn partition<R: Record, const DIGITS: usize>(source: &[R], target: &mut [R], shift: u32) -> [u32; DIGITS] {
+    let digit = |r: &R| (r.radix() >> shift) as usize & (DIGITS - 1);
+    let mut next = [0_u32; DIGITS];
     for record in source {
         next[digit(record)] += 1;
     }
@@ -140,7 +127,7 @@ fn partition<R: Record>(source: &[R], target: &mut [R], shift: u32) -> [usize; 1
     }
     for &record in source {
         let slot = &mut next[digit(&record)];
-        target[*slot] = record;
+        target[*slot as usize] = record;
         *slot += 1;
     }
     next
