@@ -17,7 +17,7 @@ use brimful_graph::shards::Geometry;
 use brimful_graph::{Error as GraphError, Graph};
 use brimful_store::{Budget, Error as StoreError, ErrorKind, Job, Resources};
 
-const SMALL: Geometry = Geometry { interval_bits: 4, window_edges: 50, segment_edges: 16 };
+const SMALL: Geometry = Geometry { interval_bits: 4, window_edges: 50, segment_edges: 16, unit_bytes: 200 };
 
 fn resources(threads: usize, budget: u64) -> Resources {
     Resources::new(Budget::new(budget, 0), Arc::new(Job::new()), Some(threads)).unwrap()

@@ -10,6 +10,7 @@ use brimful_store::Budget;
 
 use crate::error::Result;
 use crate::program::Program;
+use crate::residency::{columns, unit_bytes};
 
 /// Fewest and most reads in flight per worker.
 const READS: (u64, u64) = (1, 4);
@@ -27,7 +28,7 @@ pub struct Plan {
     pub next_resident: bool,
     /// Degrees stay in memory.
     pub degrees_resident: bool,
-    /// Bytes of packed segments that stay in memory.
+    /// Bytes of packed units that stay in memory.
     pub pinned_bytes: u64,
     /// Bytes reserved in all.
     pub total_bytes: u64,
@@ -48,19 +49,21 @@ impl Plan {
         let (vertices, workers) = (graph.vertices(), workers as u64);
         let window = vertices.min(1 << graph.description().interval_bits);
         let (state, signal) = (size_of::<P::State>() as u64, size_of::<P::Signal>() as u64);
-        let segments = || shards.iter().flat_map(|s| s.file().entries());
-        let largest = segments().map(|e| e.len).max().unwrap_or(0).next_multiple_of(8);
-        let weights = if weighted {
-            shards.iter().flat_map(|s| s.segments()).map(|s| s.edges).max().unwrap_or(0)
-        } else {
-            0
+        let units = || {
+            let files = shards.iter().flat_map(|s| columns(s, weighted).map(move |file| (s, file)));
+            files.flat_map(|(shards, file)| unit_bytes(shards, file))
         };
+        let largest = units().max().unwrap_or(0);
+        // Beside the reads in flight each worker has a unit of every file at hand.
+        let files = shards.iter().flat_map(|s| columns(s, weighted)).count() as u64;
+        let at_hand = files + u64::from(weighted);
+        let unpacked = shards.iter().map(|s| s.largest_unpacked()).max().unwrap_or(0);
         let degree_window = if P::NEEDS_DEGREES { window * (8 + 4 + 8) } else { 0 };
         let per_worker = SUMS_PER_WORKER * window * size_of::<P::Sum>() as u64
             + window * (state + signal)
             + degree_window
-            + u64::from(weights) * 8
-            + (READS.0 + 1) * largest;
+            + unpacked
+            + (READS.0 + at_hand) * largest;
         let minimum = vertices * signal + workers * per_worker;
         budget.require(minimum, "to run this program on this graph")?;
 
@@ -85,7 +88,7 @@ impl Plan {
         while plan.reads > READS.0 as usize && (plan.reads as u64) < READS.1 && afford(workers * largest) {
             plan.reads += 1;
         }
-        plan.pinned_bytes = spare.min(segments().map(|e| e.len.next_multiple_of(8)).sum());
+        plan.pinned_bytes = spare.min(units().sum());
         plan.total_bytes = budget.limit() - spare + plan.pinned_bytes;
         Ok(plan)
     }

@@ -1,29 +1,53 @@
-//! Which segments stay in memory, and how the others stream.
+//! Which units of an index stay in memory, and how the others stream.
 //!
 //! The pinned set is fixed for a run and spread evenly over the shards, so that reading and computing
 //! overlap throughout a superstep; under a cyclic scan any cache that evicts would only re-read.
-//! Invariant: a pinned segment is read and verified once, a streamed one at every use.
+//! Invariant: a pinned unit stays packed, as it is on disk, and is verified when it is loaded; a streamed
+//! one at every use.
 
 use std::sync::{Arc, OnceLock};
 
 use brimful_graph::shards::ShardFile;
 use brimful_store::Result;
 use brimful_store::read_ahead::{ReadAhead, ReadPool};
-use brimful_store::sealed::Buffer;
+use brimful_store::sealed::{Buffer, SealedFile};
 
-/// The segments of one shard file.
-pub struct Resident {
-    shards: Arc<ShardFile>,
-    /// `Some` for pinned segments; filled at first use.
+/// The units of one file.
+struct Units {
+    file: Arc<SealedFile>,
+    /// `Some` for pinned units; filled at first use.
     pinned: Vec<Option<OnceLock<Buffer>>>,
 }
 
+impl Units {
+    fn in_memory(&self, unit: usize) -> Option<&Buffer> {
+        self.pinned[unit].as_ref()?.get()
+    }
+}
+
+/// An index, parts of it in memory: the units of its edges, then of its weights if they count.
+pub struct Resident {
+    shards: Arc<ShardFile>,
+    columns: Vec<Units>,
+}
+
+/// The files of an index that a run reads: of edges, and of weights if they count.
+pub(crate) fn columns(shards: &ShardFile, weighted: bool) -> impl Iterator<Item = &Arc<SealedFile>> {
+    [Some(shards.file()), shards.weights_file().filter(|_| weighted)].into_iter().flatten()
+}
+
+/// Bytes of memory of each unit of `file`, a column of `shards`.
+pub(crate) fn unit_bytes<'f>(shards: &ShardFile, file: &'f SealedFile) -> impl Iterator<Item = u64> + 'f {
+    file.entries()[..shards.units()].iter().map(|entry| entry.len.next_multiple_of(8))
+}
+
 impl Resident {
-    /// Splits `bytes` of pinned memory over files, and within a file evenly.
-    pub fn spread(files: Vec<Arc<ShardFile>>, bytes: u64) -> Vec<Self> {
-        let length =
-            |file: &ShardFile| file.file().entries().iter().map(|e| e.len.next_multiple_of(8)).sum::<u64>();
-        let total: u64 = files.iter().map(|file| length(file)).sum();
+    /// Splits `bytes` of pinned memory over indexes, and within an index evenly.
+    pub fn spread(indexes: Vec<Arc<ShardFile>>, weighted: bool, bytes: u64) -> Vec<Self> {
+        let length = |shards: &Arc<ShardFile>| {
+            columns(shards, weighted).flat_map(|file| unit_bytes(shards, file)).sum::<u64>()
+        };
+        let total: u64 = indexes.iter().map(length).sum();
         let mut credit = 0_u128;
         let mut pin = |len: u64| {
             // Integer arithmetic: everything is pinned exactly when everything fits.
@@ -34,35 +58,62 @@ impl Resident {
             pinned
         };
         let mut out = Vec::new();
-        for shards in files {
-            let entries = shards.file().entries().iter();
-            let pinned = entries.map(|e| pin(e.len.next_multiple_of(8)).then(OnceLock::new)).collect();
-            out.push(Self { shards, pinned });
+        for shards in indexes {
+            let mut units = |file: &Arc<SealedFile>| Units {
+                file: Arc::clone(file),
+                pinned: unit_bytes(&shards, file).map(|len| pin(len).then(OnceLock::new)).collect(),
+            };
+            let columns = columns(&shards, weighted).map(&mut units).collect();
+            out.push(Self { shards, columns });
         }
         out
     }
 
-    /// The shard file.
+    /// The index.
     pub fn shards(&self) -> &Arc<ShardFile> {
         &self.shards
     }
 
-    fn in_memory(&self, segment: usize) -> Option<&Buffer> {
-        self.pinned[segment].as_ref()?.get()
+    /// True if the unit of segment `index` is read once at most.
+    pub fn is_pinned(&self, index: usize) -> bool {
+        let unit = self.shards.unit(index);
+        self.columns.iter().all(|column| column.pinned[unit].is_some())
     }
 }
 
-/// One worker's way to segments, in the order it announces them.
+/// A unit at hand: for each column the buffer that was read, `None` where it is pinned.
+#[derive(Default)]
+struct Current {
+    unit: usize,
+    buffers: Vec<Option<Buffer>>,
+}
+
+/// What [`Feed::announce`] began: for each column, whether a read is under way.
+pub struct Announced {
+    unit: usize,
+    reads: Vec<bool>,
+}
+
+/// One worker's way to units, in the order it announces them.
 pub struct Feed<'r> {
     residents: &'r [Resident],
     reads: ReadAhead<'r>,
     spare: Vec<Buffer>,
+    /// For each index, the unit announced last, and the one at hand.
+    announced: Vec<Option<usize>>,
+    current: Vec<Current>,
 }
 
 impl<'r> Feed<'r> {
     /// A feed with nothing announced.
     pub fn new(residents: &'r [Resident], pool: &'r ReadPool) -> Self {
-        Self { residents, reads: ReadAhead::new(pool), spare: Vec::new() }
+        Self {
+            residents,
+            reads: ReadAhead::new(pool),
+            spare: Vec::new(),
+            announced: vec![None; residents.len()],
+            current: residents.iter().map(|_| Current::default()).collect(),
+        }
     }
 
     /// Reads in flight.
@@ -70,36 +121,54 @@ impl<'r> Feed<'r> {
         self.reads.in_flight()
     }
 
-    /// Announces a segment: its read begins now unless it is in memory. True if a read began.
-    pub fn announce(&mut self, file: usize, segment: usize) -> bool {
+    /// Announces the unit of a segment: reads begin now of what is not in memory. `None` if the same unit
+    /// was announced last.
+    pub fn announce(&mut self, file: usize, segment: usize) -> Option<Announced> {
         let resident = &self.residents[file];
-        if resident.in_memory(segment).is_some() {
-            return false;
+        let unit = resident.shards.unit(segment);
+        if self.announced[file].replace(unit) == Some(unit) {
+            return None;
         }
-        let buffer = if resident.pinned[segment].is_some() { None } else { self.spare.pop() };
-        self.reads.push(resident.shards.file(), segment, buffer.unwrap_or_default());
-        true
+        let read = |column: &Units| {
+            if column.in_memory(unit).is_some() {
+                return false;
+            }
+            let buffer = if column.pinned[unit].is_some() { None } else { self.spare.pop() };
+            self.reads.push(&column.file, unit, buffer.unwrap_or_default());
+            true
+        };
+        Some(Announced { unit, reads: resident.columns.iter().map(read).collect() })
     }
 
-    /// Hands the bytes of an announced segment to `f`. `read` is what `announce` said.
-    pub fn with<T>(
-        &mut self,
-        file: usize,
-        segment: usize,
-        read: bool,
-        f: impl FnOnce(&[u8]) -> T,
-    ) -> Result<T> {
-        let resident = &self.residents[file];
-        if !read {
-            return Ok(f(resident.in_memory(segment).map_or(&[], Buffer::bytes)));
+    /// Makes an announced unit the one at hand, waiting for its reads.
+    pub fn turn_to(&mut self, file: usize, announced: Announced) -> Result<()> {
+        let Announced { unit, reads } = announced;
+        let last = std::mem::take(&mut self.current[file]);
+        self.spare.extend(last.buffers.into_iter().flatten());
+        let mut buffers = Vec::with_capacity(reads.len());
+        for (column, read) in self.residents[file].columns.iter().zip(reads) {
+            let mut buffer = if read { Some(self.reads.take()?) } else { None };
+            if let (Some(slot), Some(whole)) =
+                (&column.pinned[unit], buffer.take_if(|_| column.pinned[unit].is_some()))
+            {
+                // Another worker that needs the unit may have been quicker; one copy is enough.
+                let _ = slot.set(whole);
+            }
+            buffers.push(buffer);
         }
-        let buffer = self.reads.take()?;
-        let result = f(buffer.bytes());
-        match &resident.pinned[segment] {
-            // Each segment belongs to one item of work, so nobody else has filled it meanwhile.
-            Some(slot) => drop(slot.set(buffer)),
-            None => self.spare.push(buffer),
+        self.current[file] = Current { unit, buffers };
+        Ok(())
+    }
+
+    /// The bytes of column `column` of the unit at hand; none where there is no such column.
+    pub fn bytes(&self, file: usize, column: usize) -> &[u8] {
+        let current = &self.current[file];
+        match current.buffers.get(column) {
+            Some(Some(buffer)) => buffer.bytes(),
+            Some(None) => {
+                self.residents[file].columns[column].in_memory(current.unit).map_or(&[], Buffer::bytes)
+            }
+            None => &[],
         }
-        Ok(result)
     }
 }

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use brimful_graph::codec::Unpack;
 use brimful_graph::shards::ShardFile;
 use brimful_graph::{Graph, import};
 use brimful_store::huge::HugeArray;
@@ -175,8 +176,9 @@ impl<'a, P: Program> Run<'a, P> {
         let workers = resources.workers();
         let plan = Plan::new::<P>(graph, &borrowed, options.weighted, workers, &resources.budget)?;
         let memory = resources.budget.reserve(plan.total_bytes, "to run this program on this graph")?;
-        let files = Resident::spread(shards, plan.pinned_bytes);
-        let schedule = Schedule::new(&files, graph.intervals() as usize);
+        let files = Resident::spread(shards, options.weighted, plan.pinned_bytes);
+        let interval_bits = graph.description().interval_bits;
+        let schedule = Schedule::new(&files, graph.intervals() as usize, interval_bits);
         let (vertices, window) = (graph.vertices() as usize, 1 << graph.description().interval_bits);
         let activity = (P::MODE == Mode::Idempotent)
             .then(|| (0..vertices.div_ceil(1 << ACTIVITY_BITS)).map(|_| AtomicBool::new(true)).collect());
@@ -288,6 +290,7 @@ impl<'a, P: Program> Run<'a, P> {
             activity: self.activity.as_deref(),
             weighted: self.options.weighted,
             interval_bits: self.graph.description().interval_bits,
+            unpack: Unpack::fastest(),
             reads: self.plan.reads,
         };
         let collector = Collector {

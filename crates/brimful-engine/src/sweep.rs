@@ -1,71 +1,130 @@
 //! One pass over the shards: every signal combined once, every vertex collected once.
 //!
-//! Work is cut into items: one window of one shard each, in a fixed order. A worker sums an item into
-//! a buffer of its own; the sums of an interval's items are added in item order, and whoever adds the
-//! last one collects the interval's vertices while their sums are in cache. Invariant: the order in
-//! which signals meet in a sum depends on the graph alone.
+//! Work is cut into items, in a fixed order: one window of a *heavy* interval, which has several, or a run
+//! of *light* intervals. A worker sums a light interval and collects its vertices while their sums are in
+//! cache. The sums of a heavy interval's windows are added in order, and whoever adds the last one collects.
+//! Invariant: the order in which signals meet in a sum depends on the graph alone; how light intervals are
+//! grouped may vary.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 
-use brimful_graph::codec::decode_words;
-use brimful_graph::shards::ShardFile;
+use brimful_graph::codec::{BATCH, Code, Unpack, scatter};
+use brimful_graph::shards::Segment;
+use brimful_graph::with_codec;
 use brimful_store::Resources;
 use brimful_store::huge::HugeArray;
 use brimful_store::read_ahead::ReadPool;
 
 use crate::error::Result;
 use crate::program::{Mode, Program};
-use crate::residency::{Feed, Resident};
+use crate::residency::{Announced, Feed, Resident};
 
 /// Sources per entry of the activity map.
 pub(crate) const ACTIVITY_BITS: u32 = 12;
+/// Fewest and most edges of an item of light intervals, a vertex counted like an edge: few enough that
+/// workers end together, enough that whole units are read for one.
+const ITEM_EDGES: (u64, u64) = (1 << 16, 1 << 21);
+/// Items that a graph of middling size is cut into.
+const ITEMS: u64 = 64;
 
-/// One window of one shard, or an interval without edges.
-#[derive(Debug, Clone)]
-struct Item {
+/// A segment to walk.
+#[derive(Debug, Clone, Copy)]
+struct Step {
     interval: usize,
     file: usize,
-    segments: Range<usize>,
-    /// Position among the items of its interval, and their number.
+    segment: usize,
+}
+
+/// A window of a heavy interval, or a run of light ones.
+#[derive(Debug, Clone)]
+struct Item {
+    intervals: Range<usize>,
+    steps: Range<usize>,
+    /// Position among the items of a heavy interval, and their number.
     turn: usize,
     turns: usize,
 }
 
 /// The items of all intervals, in order.
 pub(crate) struct Schedule {
+    steps: Vec<Step>,
     items: Vec<Item>,
     intervals: usize,
 }
 
 impl Schedule {
-    pub(crate) fn new(files: &[Resident], intervals: usize) -> Self {
-        let mut by_interval: Vec<Vec<Item>> = vec![Vec::new(); intervals];
-        for (file, resident) in files.iter().enumerate() {
-            let segments = resident.shards().segments();
-            let mut start = 0;
-            for window in segments.chunk_by(|a, b| (a.interval, a.window) == (b.interval, b.window)) {
-                let interval = window[0].interval as usize;
-                let range = start..start + window.len();
-                start = range.end;
-                by_interval[interval].push(Item { interval, file, segments: range, turn: 0, turns: 1 });
+    pub(crate) fn new(files: &[Resident], intervals: usize, interval_bits: u32) -> Self {
+        let edges: u64 = files.iter().map(|file| file.shards().edges()).sum();
+        let enough = (edges / ITEMS).clamp(ITEM_EDGES.0, ITEM_EDGES.1);
+        let mut schedule = Self { steps: Vec::new(), items: Vec::new(), intervals };
+        let mut next = vec![0; files.len()];
+        // The first interval and step of the item of light intervals under way, and its weight.
+        let mut light: Option<(usize, usize, u64)> = None;
+        for interval in 0..intervals {
+            let shards = files.iter().zip(&mut next).enumerate().map(|(file, (resident, next))| {
+                let segments = resident.shards().segments();
+                let length = segments[*next..].iter().take_while(|s| s.interval == interval as u64).count();
+                *next += length;
+                (file, *next - length..*next)
+            });
+            let shards: Vec<(usize, Range<usize>)> = shards.filter(|(_, range)| !range.is_empty()).collect();
+            let of = |file: usize, segment: usize| &files[file].shards().segments()[segment];
+            let heavy = shards.iter().any(|(file, range)| of(*file, range.end - 1).window > 0);
+            let splits = |(file, range): &(usize, Range<usize>)| {
+                of(*file, range.start).begins_unit || files[*file].is_pinned(range.start)
+            };
+            let full =
+                light.is_some_and(|(_, _, weight)| weight >= enough) && shards.first().is_none_or(splits);
+            if heavy || full {
+                schedule.close(&mut light, interval);
+            }
+            if heavy {
+                schedule.push_windows(interval, &shards, of);
+                continue;
+            }
+            let (_, _, weight) = light.get_or_insert((interval, schedule.steps.len(), 0));
+            *weight += 1 << interval_bits;
+            for (file, range) in shards {
+                *weight += range.clone().map(|segment| u64::from(of(file, segment).edges)).sum::<u64>();
+                schedule.steps.extend(range.map(|segment| Step { interval, file, segment }));
             }
         }
-        let mut items = Vec::new();
-        for (interval, mut of_interval) in by_interval.into_iter().enumerate() {
-            if of_interval.is_empty() {
-                of_interval.push(Item { interval, file: 0, segments: 0..0, turn: 0, turns: 1 });
-            }
-            let turns = of_interval.len();
-            items.extend(of_interval.into_iter().enumerate().map(|(turn, item)| Item {
-                turn,
-                turns,
-                ..item
-            }));
+        schedule.close(&mut light, intervals);
+        schedule
+    }
+
+    /// Ends the item of light intervals under way before `interval`.
+    fn close(&mut self, light: &mut Option<(usize, usize, u64)>, interval: usize) {
+        if let Some((first, step, _)) = light.take() {
+            let (intervals, steps) = (first..interval, step..self.steps.len());
+            self.items.push(Item { intervals, steps, turn: 0, turns: 1 });
         }
-        Self { items, intervals }
+    }
+
+    fn push_windows<'s>(
+        &mut self,
+        interval: usize,
+        shards: &[(usize, Range<usize>)],
+        of: impl Fn(usize, usize) -> &'s Segment,
+    ) {
+        let first = self.items.len();
+        for (file, range) in shards {
+            for segment in range.clone() {
+                if segment == range.start || of(*file, segment).window != of(*file, segment - 1).window {
+                    let (steps, turn) = (self.steps.len()..self.steps.len(), self.items.len() - first);
+                    self.items.push(Item { intervals: interval..interval + 1, steps, turn, turns: 0 });
+                }
+                self.steps.push(Step { interval, file: *file, segment });
+                if let Some(item) = self.items.last_mut() {
+                    item.steps.end = self.steps.len();
+                }
+            }
+        }
+        let turns = self.items.len() - first;
+        self.items[first..].iter_mut().for_each(|item| item.turns = turns);
     }
 }
 
@@ -79,6 +138,7 @@ pub(crate) struct Sweep<'a, P: Program> {
     pub(crate) activity: Option<&'a [AtomicBool]>,
     pub(crate) weighted: bool,
     pub(crate) interval_bits: u32,
+    pub(crate) unpack: Unpack,
     pub(crate) reads: usize,
 }
 
@@ -147,8 +207,8 @@ impl<P: Program> Sweep<'_, P> {
         Ok(shared.signals.into_inner())
     }
 
-    fn is_idle(&self, file: &ShardFile, segment: usize) -> bool {
-        let segment = &file.segments()[segment];
+    fn is_idle(&self, step: Step) -> bool {
+        let segment = &self.files[step.file].shards().segments()[step.segment];
         let block = |source: u64| (source >> ACTIVITY_BITS) as usize;
         self.activity.is_some_and(|map| {
             let range = block(segment.first_source)..=block(segment.last_source);
@@ -156,37 +216,46 @@ impl<P: Program> Sweep<'_, P> {
         })
     }
 
-    /// Combines the signals of one segment into `sums`; the number of them, or `None` if the segment
-    /// is broken. The inner loop of brimful.
+    /// Combines the signals of one segment into `sums`; the number of them. The inner loop of brimful.
     #[inline(never)]
-    fn accumulate(
+    fn accumulate<C: Code>(
         &self,
-        file: &ShardFile,
-        segment: usize,
-        words: &[u32],
-        weights: &[f64],
+        step: Step,
+        unit: &[u8],
+        weights: &[u8],
+        room: &mut Vec<u8>,
         sums: &mut [P::Sum],
-    ) -> Option<u64> {
-        let (program, signals, base) = (self.program, self.signals, file.segments()[segment].first_source);
+    ) -> Result<u64> {
+        let (program, signals, bits) = (self.program, self.signals, self.interval_bits);
+        let shards = self.files[step.file].shards();
         let silence = program.silence();
         let mut silent = 0;
-        let mut weights = weights.iter();
-        let mut edges = 0;
-        let whole = decode_words(words, base, self.interval_bits, |source, target| {
-            let (Some(&signal), Some(sum)) = (signals.get(source as usize), sums.get_mut(target as usize))
-            else {
-                return false;
-            };
-            let weight = if self.weighted { weights.next().copied().unwrap_or_default() } else { 1.0 };
-            *sum = program.combine(*sum, signal, weight);
+        let mut count_silent = |signal: P::Signal| {
             if P::MODE == Mode::Idempotent {
                 silent += u64::from(signal == silence);
-                edges += 1;
             }
-            true
-        });
-        let all = if P::MODE == Mode::Idempotent { edges } else { u64::from(file.segments()[segment].edges) };
-        whole.then_some(all - silent)
+        };
+        if self.weighted {
+            let (mut packed, mut weights) = (shards.weights(step.segment, weights)?, [1.0; BATCH]);
+            shards.decode::<C>(step.segment, unit, self.unpack, room, |base, keys| {
+                packed.take(&mut weights[..keys.len()]);
+                let mut weights = weights.iter();
+                let sources = signals.get(base as usize..).unwrap_or_default();
+                scatter(keys, bits, sources, sums, |signal, sum| {
+                    *sum = program.combine(*sum, signal, weights.next().copied().unwrap_or(1.0));
+                    count_silent(signal);
+                })
+            })?;
+        } else {
+            shards.decode::<C>(step.segment, unit, self.unpack, room, |base, keys| {
+                let sources = signals.get(base as usize..).unwrap_or_default();
+                scatter(keys, bits, sources, sums, |signal, sum| {
+                    *sum = program.combine(*sum, signal, 1.0);
+                    count_silent(signal);
+                })
+            })?;
+        }
+        Ok(u64::from(shards.segments()[step.segment].edges) - silent)
     }
 }
 
@@ -196,10 +265,10 @@ struct Worker<'s, P: Program> {
     resources: &'s Resources,
 }
 
-/// An item claimed, and for each of its segments that will be walked whether a read was begun.
+/// An item claimed, with the steps that will be walked as far as they were announced.
 struct Claimed {
     item: usize,
-    segments: VecDeque<(usize, bool)>,
+    announced: VecDeque<(Step, Option<Announced>)>,
     unannounced: Range<usize>,
 }
 
@@ -207,34 +276,47 @@ impl<P: Program> Worker<'_, P> {
     fn run(&self, pool: &ReadPool, collect: impl Fn(usize, &mut [P::Sum]) -> Result<()>) -> Result<()> {
         let mut feed = Feed::new(self.sweep.files, pool);
         let mut claimed = VecDeque::new();
-        let mut weights = Vec::new();
+        let mut room = Vec::new();
         loop {
             self.look_ahead(&mut claimed, &mut feed);
             let Some(front) = claimed.front() else {
                 return Ok(());
             };
-            if self.shared.failed.load(Ordering::SeqCst) {
-                return Ok(());
-            }
             let item = &self.sweep.schedule.items[front.item];
-            let mut sums = self.fresh_sums();
-            loop {
-                self.look_ahead(&mut claimed, &mut feed);
-                let Some((segment, read)) = claimed.front_mut().and_then(|front| front.segments.pop_front())
-                else {
-                    break;
-                };
-                self.resources.job.check()?;
-                self.walk(item, segment, read, &mut feed, &mut weights, &mut sums)?;
+            for interval in item.intervals.clone() {
+                if self.shared.failed.load(Ordering::SeqCst) {
+                    return Ok(());
+                }
+                let mut sums = self.fresh_sums();
+                while let Some((step, announced)) = self.next_step(interval, &mut claimed, &mut feed) {
+                    self.resources.job.check()?;
+                    if let Some(announced) = announced {
+                        feed.turn_to(step.file, announced)?;
+                    }
+                    self.walk(step, &feed, &mut room, &mut sums)?;
+                }
+                if !self.deliver(item, interval, sums, &collect)? {
+                    return Ok(());
+                }
             }
             claimed.pop_front();
-            if !self.deliver(item, sums, &collect)? {
-                return Ok(());
-            }
         }
     }
 
-    /// Announces segments until enough reads are in flight, claiming the next item when the last
+    /// The next step of the current item, if it is one of `interval`'s.
+    fn next_step(
+        &self,
+        interval: usize,
+        claimed: &mut VecDeque<Claimed>,
+        feed: &mut Feed<'_>,
+    ) -> Option<(Step, Option<Announced>)> {
+        self.look_ahead(claimed, feed);
+        let front = claimed.front_mut()?;
+        front.announced.front().filter(|(step, _)| step.interval == interval)?;
+        front.announced.pop_front()
+    }
+
+    /// Announces steps until enough reads are in flight, claiming the next item when the last
     /// claimed one is announced to its end.
     fn look_ahead(&self, claimed: &mut VecDeque<Claimed>, feed: &mut Feed<'_>) {
         loop {
@@ -242,12 +324,11 @@ impl<P: Program> Worker<'_, P> {
                 if feed.in_flight() >= self.sweep.reads {
                     return;
                 }
-                let segment = last.unannounced.start;
+                let step = self.sweep.schedule.steps[last.unannounced.start];
                 last.unannounced.start += 1;
-                let file = self.sweep.schedule.items[last.item].file;
-                if !self.sweep.is_idle(self.sweep.files[file].shards(), segment) {
-                    let read = feed.announce(file, segment);
-                    last.segments.push_back((segment, read));
+                if !self.sweep.is_idle(step) {
+                    let announced = feed.announce(step.file, step.segment);
+                    last.announced.push_back((step, announced));
                 }
                 continue;
             }
@@ -259,11 +340,8 @@ impl<P: Program> Worker<'_, P> {
             let Some(next) = self.sweep.schedule.items.get(item) else {
                 return;
             };
-            claimed.push_back(Claimed {
-                item,
-                segments: VecDeque::new(),
-                unannounced: next.segments.clone(),
-            });
+            let unannounced = next.steps.clone();
+            claimed.push_back(Claimed { item, announced: VecDeque::new(), unannounced });
         }
     }
 
@@ -279,27 +357,14 @@ impl<P: Program> Worker<'_, P> {
         sums
     }
 
-    fn walk(
-        &self,
-        item: &Item,
-        segment: usize,
-        read: bool,
-        feed: &mut Feed<'_>,
-        weights: &mut Vec<f64>,
-        sums: &mut [P::Sum],
-    ) -> Result<()> {
-        let file = self.sweep.files[item.file].shards();
-        let combined = feed.with(item.file, segment, read, |block| {
-            let packed = file.packed(segment, block)?;
-            if self.sweep.weighted {
-                packed.decode_weights(weights);
-            }
-            self.sweep.accumulate(file, segment, packed.words, weights, sums).ok_or_else(|| {
-                file.file().corrupt(segment, "the segment names a vertex that the graph does not have")
-            })
-        })??;
+    fn walk(&self, step: Step, feed: &Feed<'_>, room: &mut Vec<u8>, sums: &mut [P::Sum]) -> Result<()> {
+        let segment = &self.sweep.files[step.file].shards().segments()[step.segment];
+        let (unit, weights) = (feed.bytes(step.file, 0), feed.bytes(step.file, 1));
+        let combined = with_codec!(segment.packing.codec, C => {
+            self.sweep.accumulate::<C>(step, unit, weights, room, sums)
+        })?;
         self.shared.signals.fetch_add(combined, Ordering::Relaxed);
-        self.resources.job.advance(u64::from(file.segments()[segment].edges));
+        self.resources.job.advance(u64::from(segment.edges));
         Ok(())
     }
 
@@ -308,14 +373,15 @@ impl<P: Program> Worker<'_, P> {
     fn deliver(
         &self,
         item: &Item,
+        interval: usize,
         mut sums: HugeArray<P::Sum>,
         collect: impl Fn(usize, &mut [P::Sum]) -> Result<()>,
     ) -> Result<bool> {
         if item.turns > 1 {
-            if !self.wait_for_turn(item) {
+            if !self.wait_for_turn(interval, item.turn) {
                 return Ok(false);
             }
-            let mut total = self.shared.totals[item.interval].lock().unwrap_or_else(PoisonError::into_inner);
+            let mut total = self.shared.totals[interval].lock().unwrap_or_else(PoisonError::into_inner);
             if item.turn == 0 {
                 total.sums = std::mem::take(&mut sums);
             } else {
@@ -335,7 +401,7 @@ impl<P: Program> Worker<'_, P> {
             let whole = std::mem::take(&mut total.sums);
             self.give_back(std::mem::replace(&mut sums, whole));
         }
-        collect(item.interval, &mut sums)?;
+        collect(interval, &mut sums)?;
         self.give_back(sums);
         Ok(true)
     }
@@ -347,14 +413,14 @@ impl<P: Program> Worker<'_, P> {
     }
 
     /// The lowest unfinished item never waits, so somebody always goes on.
-    fn wait_for_turn(&self, item: &Item) -> bool {
+    fn wait_for_turn(&self, interval: usize, turn: usize) -> bool {
         let mut guard = self.shared.turns.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             if self.shared.failed.load(Ordering::SeqCst) {
                 return false;
             }
-            let total = self.shared.totals[item.interval].lock().unwrap_or_else(PoisonError::into_inner);
-            if total.turn == item.turn {
+            let total = self.shared.totals[interval].lock().unwrap_or_else(PoisonError::into_inner);
+            if total.turn == turn {
                 return true;
             }
             drop(total);

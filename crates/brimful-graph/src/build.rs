@@ -1,14 +1,18 @@
-//! From edges with internal ids to shards: pack, sort, encode, count.
+//! From edges with internal ids to shards: pack, sort, cut, encode, count.
 //!
-//! Invariant: the shard file's bytes depend on the multiset of edges alone.
+//! Sorted pieces are cut into segments in order, which is quick; encoded in parallel; and written in
+//! order. Invariant: the bytes of the index depend on the multiset of edges alone.
 
-use brimful_store::sorter::{SortWriter, Sorter};
+use std::ops::Range;
+
+use brimful_store::sorter::{Piece, SortWriter, Sorter};
 use brimful_store::{Folder, Resources};
 
+use crate::codec::{WeightType, pack};
 use crate::degrees::DegreeCounter;
 use crate::error::Result;
 use crate::records::{EdgeRecord, KeyLayout};
-use crate::shards::{Geometry, ShardWriter};
+use crate::shards::{Geometry, PackedSegment, Segment, ShardWriter};
 
 /// Edges with internal ids, going into shards.
 pub struct ShardSorter<'j, R: EdgeRecord> {
@@ -25,7 +29,7 @@ pub struct Built {
     pub arcs: u64,
     /// Edges equal to an earlier one.
     pub duplicates: u64,
-    /// Length of the file in bytes.
+    /// Length of the files in bytes.
     pub bytes: u64,
 }
 
@@ -48,7 +52,7 @@ impl<'j, R: EdgeRecord> ShardSorter<'j, R> {
         ShardSortWriter { writer: self.sorter.writer(), layout: self.layout, undirected: self.undirected }
     }
 
-    /// Writes all edges as the shard file `name` and tells `degrees` of each.
+    /// Writes all edges as the index `name` and tells `degrees` of each.
     pub(crate) fn write(
         self,
         folder: &dyn Folder,
@@ -58,25 +62,179 @@ impl<'j, R: EdgeRecord> ShardSorter<'j, R> {
     ) -> Result<Built> {
         let total = self.sorter.len();
         resources.job.begin("write shards", total);
-        let (layout, undirected) = (self.layout, self.undirected);
-        let mut shards = ShardWriter::create(folder, name, self.geometry, resources.job.traffic())?;
-        let mut last = None;
-        let mut duplicates = 0;
-        self.sorter.merge(&resources.pool, |batch| {
-            for record in batch {
-                let (source, target, weight) = record.unpack(layout);
-                // Both directions of an undirected edge are stored; one of them counts.
-                let counts = !undirected || source <= target;
-                duplicates += u64::from(last == Some((source, target)) && counts);
-                last = Some((source, target));
-                degrees.add(source, weight);
-                shards.push(source, target, weight)?;
-            }
-            resources.job.advance(batch.len() as u64);
-            Ok::<(), crate::Error>(())
-        })?;
+        let (layout, geometry) = (self.layout, self.geometry);
+        let traffic = resources.job.traffic();
+        let mut shards = ShardWriter::create(folder, name, R::WEIGHTED, geometry, traffic)?;
+        let mut cutter = Cutter::new(layout, geometry, self.undirected, degrees);
+        self.sorter.merge_in_stages(
+            &resources.pool,
+            |piece| {
+                resources.job.advance(piece.records.len() as u64);
+                Ok::<_, crate::Error>(cutter.cut(piece))
+            },
+            |cuts: Vec<Cut<R>>, records| Ok(cuts.iter().map(|cut| cut.encode(layout, records)).collect()),
+            |encoded: Vec<PackedSegment>| encoded.iter().try_for_each(|segment| shards.append(segment)),
+        )?;
+        let duplicates = cutter.duplicates;
+        if let Some(rest) = cutter.finish() {
+            shards.append(&rest.encode(layout, &[]))?;
+        }
         let (arcs, bytes) = shards.finish()?;
         Ok(Built { arcs, duplicates, bytes })
+    }
+}
+
+/// A segment cut from the ordered stream: what earlier pieces left, repeats of a record, and a
+/// range of the piece.
+struct Cut<R> {
+    interval: u64,
+    window: u32,
+    carried: Vec<R>,
+    repeats: Option<(R, usize)>,
+    range: Range<usize>,
+}
+
+impl<R: EdgeRecord> Cut<R> {
+    fn len(&self) -> usize {
+        self.carried.len() + self.repeats.map_or(0, |(_, count)| count) + self.range.len()
+    }
+
+    fn encode(&self, layout: KeyLayout, records: &[R]) -> PackedSegment {
+        let records = &records[self.range.clone()];
+        let repeats = self.repeats.iter().flat_map(|(record, count)| std::iter::repeat_n(record, *count));
+        let all = || self.carried.iter().chain(repeats.clone()).chain(records);
+        let (bits, first) = (layout.interval_bits, all().next().map_or(0, |record| record.unpack(layout).0));
+        let mut keys = Vec::with_capacity(self.len());
+        keys.extend(all().map(|record| {
+            let (source, target, _) = record.unpack(layout);
+            (source - first) << bits | target & ((1 << bits) - 1)
+        }));
+        let mut weights = Vec::new();
+        if R::WEIGHTED {
+            weights.extend(all().map(|record| record.unpack(layout).2.unwrap_or(1.0)));
+        }
+        let (mut bytes, mut packed_weights, mut directory) = (Vec::new(), Vec::new(), Vec::new());
+        let (packing, plain, blocks) = pack(&keys, bits, &mut bytes, &mut directory);
+        let weight_type = WeightType::narrowest(&weights);
+        weight_type.encode(&weights, &mut packed_weights);
+        let entry = Segment {
+            interval: self.interval,
+            first_source: first,
+            last_source: first + (keys.last().copied().unwrap_or(0) >> bits),
+            window: self.window,
+            edges: keys.len() as u32,
+            blocks: blocks as u32,
+            stored: bytes.len() as u32,
+            plain: plain as u32,
+            packing,
+            weight_type,
+            begins_unit: false,
+        };
+        PackedSegment { entry, bytes, weights: packed_weights, directory }
+    }
+}
+
+/// Cuts the ordered stream into segments and counts what must be counted in order.
+struct Cutter<'d, R> {
+    layout: KeyLayout,
+    geometry: Geometry,
+    undirected: bool,
+    degrees: &'d mut DegreeCounter,
+    duplicates: u64,
+    last: Option<(u64, u64)>,
+    /// Where the segment under way belongs, and its records of earlier pieces.
+    interval: u64,
+    window: u32,
+    carried: Vec<R>,
+    first_source: u64,
+    /// Edges of the window under way, the segment's included.
+    window_edges: u64,
+}
+
+impl<'d, R: EdgeRecord> Cutter<'d, R> {
+    fn new(layout: KeyLayout, geometry: Geometry, undirected: bool, degrees: &'d mut DegreeCounter) -> Self {
+        Self {
+            layout,
+            geometry,
+            undirected,
+            degrees,
+            duplicates: 0,
+            last: None,
+            interval: 0,
+            window: 0,
+            carried: Vec::new(),
+            first_source: 0,
+            window_edges: 0,
+        }
+    }
+
+    fn cut(&mut self, piece: Piece<'_, R>) -> Vec<Cut<R>> {
+        let mut cuts = Vec::new();
+        if let Some((record, mut count)) = piece.repeats {
+            while count > 0 {
+                // Never more than a segment at once, so that none is materialised longer.
+                let now = count.min(self.geometry.segment_edges as usize);
+                let batch = vec![record; now];
+                self.cut_records(&batch, &mut cuts, true);
+                count -= now;
+            }
+        }
+        self.cut_records(piece.records, &mut cuts, false);
+        cuts
+    }
+
+    /// Cuts `records`, whose ranges the cuts refer to, but for `repeats` of one record.
+    fn cut_records(&mut self, records: &[R], cuts: &mut Vec<Cut<R>>, repeats: bool) {
+        let mut start = 0;
+        let mut length = self.carried.len();
+        for (at, record) in records.iter().enumerate() {
+            let (source, target, weight) = record.unpack(self.layout);
+            // Both directions of an undirected edge are stored; one of them counts.
+            let counts = !self.undirected || source <= target;
+            let (interval, new_source) =
+                (target >> self.layout.interval_bits, self.last.is_none_or(|last| last.0 != source));
+            self.duplicates += u64::from(self.last == Some((source, target)) && counts);
+            self.last = Some((source, target));
+            self.degrees.add(source, weight);
+            let new_interval = interval != self.interval;
+            let new_window = self.window_edges >= self.geometry.window_edges && new_source;
+            let far = source.wrapping_sub(self.first_source) > u64::from(u32::MAX);
+            if new_interval || new_window || length == self.geometry.segment_edges as usize || far {
+                if length > 0 {
+                    cuts.push(self.take(start..at, records, repeats));
+                }
+                start = at;
+                length = 0;
+                if new_interval {
+                    (self.interval, self.window, self.window_edges) = (interval, 0, 0);
+                } else if new_window {
+                    (self.window, self.window_edges) = (self.window + 1, 0);
+                }
+            }
+            if length == 0 {
+                self.first_source = source;
+            }
+            length += 1;
+            self.window_edges += 1;
+        }
+        self.carried.extend_from_slice(&records[start..]);
+    }
+
+    fn take(&mut self, range: Range<usize>, records: &[R], repeats: bool) -> Cut<R> {
+        let (interval, window, carried) = (self.interval, self.window, std::mem::take(&mut self.carried));
+        let repeated = repeats.then(|| records.first().map(|record| (*record, range.len()))).flatten();
+        Cut { interval, window, carried, repeats: repeated, range: if repeats { 0..0 } else { range } }
+    }
+
+    fn finish(self) -> Option<Cut<R>> {
+        let rest = Cut {
+            interval: self.interval,
+            window: self.window,
+            carried: self.carried,
+            repeats: None,
+            range: 0..0,
+        };
+        (rest.len() > 0).then_some(rest)
     }
 }
 
@@ -104,7 +262,11 @@ impl<R: EdgeRecord> ShardSortWriter<'_, '_, R> {
     }
 }
 
-/// Bytes needed beside the sorter while shards are encoded: one segment, twice, with weights.
-pub fn encoding_bytes(weighted: bool) -> u64 {
-    u64::from(Geometry::default().segment_edges) * if weighted { 3 * 8 + 2 * 4 } else { 2 * 4 }
+/// Bytes needed beside the sorter while shards are encoded: for each worker a segment's records
+/// carried over, keys, weights and output, and the unit being written.
+pub fn encoding_bytes(workers: usize, weighted: bool) -> u64 {
+    let geometry = Geometry::default();
+    let an_edge = if weighted { 24 + 8 + 8 + 8 + 4 } else { 16 + 8 + 4 };
+    let units = if weighted { 3 } else { 2 } * geometry.unit_bytes as u64;
+    workers as u64 * u64::from(geometry.segment_edges) * an_edge + units
 }

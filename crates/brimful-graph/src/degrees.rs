@@ -9,12 +9,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use brimful_store::array::ArrayWriter;
 use brimful_store::in_order::InOrder;
-use brimful_store::sealed::{Buffer, Kind};
+use brimful_store::sealed::Kind;
 use brimful_store::{Folder, Job, Resources};
 
 use crate::error::Result;
 use crate::graph::{DEGREES, STRENGTHS};
-use crate::shards::ShardFile;
+use crate::shards::{SegmentReader, ShardFile};
 
 /// Bytes of memory per vertex counted.
 pub(crate) fn bytes_per_vertex(weighted: bool) -> u64 {
@@ -54,17 +54,13 @@ impl DegreeCounter {
     /// Counts the arcs of `sources` in `shards`.
     pub(crate) fn count(shards: &ShardFile, sources: Range<u64>, weighted: bool, job: &Job) -> Result<Self> {
         let mut counter = Self::new(sources.clone(), weighted);
-        let (mut block, mut weights) = (Buffer::new(), Vec::new());
+        let mut reader = SegmentReader::default();
         for (index, segment) in shards.segments().iter().enumerate() {
             if segment.last_source < sources.start || segment.first_source >= sources.end {
                 continue;
             }
             job.check()?;
-            shards.file().read_block(index, &mut block)?;
-            shards.packed(index, block.bytes())?.decode_weights(&mut weights);
-            shards.for_each_edge(index, block.bytes(), |source, _, position| {
-                counter.add(source, weights.get(position).copied());
-            })?;
+            reader.for_each_edge(shards, index, |source, _, weight| counter.add(source, Some(weight)))?;
         }
         Ok(counter)
     }

@@ -94,14 +94,14 @@ pub struct Shards {
     pub layers: Vec<Layer>,
 }
 
-/// One file of shards.
+/// One set of shards.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Layer {
-    /// File name.
-    pub file: String,
+    /// What its files are called, before the point.
+    pub name: String,
     /// Arcs in it.
     pub arcs: u64,
-    /// Its length in bytes.
+    /// Length of its files in bytes.
     pub bytes: u64,
 }

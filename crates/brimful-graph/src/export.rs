@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use brimful_store::Job;
 use brimful_store::external::OutputFile;
-use brimful_store::sealed::Buffer;
 
 use crate::edges::EdgeBatch;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Index};
+use crate::shards::SegmentReader;
 
 /// A text or binary format for edges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +48,7 @@ const WINDOW: usize = 64 << 10;
 pub struct EdgeReader {
     graph: Arc<Graph>,
     segment: usize,
-    block: Buffer,
+    reader: SegmentReader,
     interval: Option<u64>,
     targets: Vec<u64>,
     sources: Vec<u64>,
@@ -61,7 +61,7 @@ impl EdgeReader {
         Self {
             graph,
             segment: 0,
-            block: Buffer::new(),
+            reader: SegmentReader::default(),
             interval: None,
             targets: Vec::new(),
             sources: Vec::new(),
@@ -80,15 +80,12 @@ impl EdgeReader {
         let Some(segment) = shards.segments().get(self.segment) else {
             return Ok(false);
         };
-        shards.file().read_block(self.segment, &mut self.block)?;
-        let mut weights = Vec::new();
-        shards.packed(self.segment, self.block.bytes())?.decode_weights(&mut weights);
-        let both = graph.description().directed;
-        shards.for_each_edge(self.segment, self.block.bytes(), |source, target, at| {
+        let (both, weighted) = (graph.description().directed, graph.description().weighted);
+        self.reader.for_each_edge(shards, self.segment, |source, target, weight| {
             if both || source <= target {
                 batch.sources.push(source);
                 batch.targets.push(target);
-                batch.weights.extend(weights.get(at));
+                batch.weights.extend(weighted.then_some(weight));
             }
         })?;
         self.name_targets(segment.interval, batch)?;

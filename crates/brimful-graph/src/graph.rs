@@ -4,18 +4,18 @@
 //! table and exact cover); blocks are verified when read.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use brimful_store::array::ArrayFile;
 use brimful_store::file::{StoreFile, Traffic};
-use brimful_store::sealed::{Buffer, Kind};
+use brimful_store::sealed::Kind;
 use brimful_store::{DiskFolder, Error as StoreError, Folder, manifest};
 
 use crate::description::{Description, FORMAT, Shards};
 use crate::edges::{EdgeBatch, EdgeSource};
 use crate::error::{Error, Result};
 use crate::ids::IdType;
-use crate::shards::ShardFile;
+use crate::shards::{SegmentReader, ShardFile};
 
 /// File of external ids.
 pub(crate) const IDS: &str = "ids";
@@ -132,13 +132,17 @@ impl Graph {
             let Some(layer) = shards.as_ref().and_then(|shards| shards.layers.first()) else {
                 return Ok(None);
             };
-            let file = ShardFile::open(folder, &layer.file, vertices, description.interval_bits, traffic)?;
-            if file.edges() != layer.arcs || file.file().len()? != layer.bytes {
-                let what =
-                    format!("expected {} arcs in {} bytes, found {}", layer.arcs, layer.bytes, file.edges());
-                return Err(StoreError::corrupt(path.join(&layer.file), 0, what).into());
+            let (weighted, bits) = (description.weighted, description.interval_bits);
+            let shards = ShardFile::open(folder, &layer.name, vertices, weighted, bits, traffic)?;
+            let found = (shards.edges(), shards.len_bytes()?);
+            if found != (layer.arcs, layer.bytes) {
+                let what = format!(
+                    "expected {} arcs in {} bytes, found {} in {}",
+                    layer.arcs, layer.bytes, found.0, found.1
+                );
+                return Err(StoreError::corrupt(shards.file().path(), 0, what).into());
             }
-            Ok(Some(Arc::new(file)))
+            Ok(Some(Arc::new(shards)))
         };
         let forward = open(&description.forward)?;
         let reverse = open(&description.reverse)?.map_or_else(OnceLock::new, OnceLock::from);
@@ -287,17 +291,17 @@ impl Graph {
     /// Reads the segments that may hold the vertex: one per shard, not one per graph.
     pub fn neighbors(&self, number: i128) -> Result<Vec<i128>> {
         let vertex = self.find(number)?;
-        let (mut block, mut targets) = (Buffer::new(), Vec::new());
+        let mut targets = Vec::new();
         let Some(shards) = self.shards(Index::In) else {
             return Ok(targets);
         };
+        let mut reader = SegmentReader::default();
         for (index, segment) in shards.segments().iter().enumerate() {
             if !(segment.first_source..=segment.last_source).contains(&vertex) {
                 continue;
             }
-            shards.file().read_block(index, &mut block)?;
             let mut found = Vec::new();
-            shards.for_each_edge(index, block.bytes(), |source, target, _| {
+            reader.for_each_edge(shards, index, |source, target, _| {
                 if source == vertex {
                     found.push(target);
                 }
@@ -321,7 +325,12 @@ impl Graph {
             Degrees::Wide(file) => file.sealed(),
         });
         files.extend(self.strengths.as_ref().map(ArrayFile::sealed));
-        files.extend([self.forward.as_ref(), self.reverse.get()].into_iter().flatten().map(|s| &**s.file()));
+        files.extend(
+            [self.forward.as_ref(), self.reverse.get()]
+                .into_iter()
+                .flatten()
+                .flat_map(|s| s.files().map(|file| &**file)),
+        );
         files
     }
 
@@ -360,14 +369,16 @@ fn parse_description(path: &Path, number: u64, payload: &[u8]) -> Result<Descrip
     Ok(description)
 }
 
-/// The edges of a shard file by internal id, a segment a part.
+/// The edges of an index by internal id, a segment a part.
 pub(crate) struct ShardEdges<'g> {
     shards: &'g ShardFile,
+    /// Readers between parts: each still holds the unit that the next part is likely in.
+    readers: Mutex<Vec<SegmentReader>>,
 }
 
 impl<'g> ShardEdges<'g> {
     pub(crate) fn new(shards: &'g ShardFile) -> Self {
-        Self { shards }
+        Self { shards, readers: Mutex::default() }
     }
 }
 
@@ -378,13 +389,15 @@ impl EdgeSource for ShardEdges<'_> {
 
     fn read_part(&self, part: usize, batch: &mut EdgeBatch) -> Result<()> {
         batch.clear();
-        let mut block = Buffer::new();
-        self.shards.file().read_block(part, &mut block)?;
-        self.shards.packed(part, block.bytes())?.decode_weights(&mut batch.weights);
-        self.shards.for_each_edge(part, block.bytes(), |source, target, _| {
+        let readers = || self.readers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reader = readers().pop().unwrap_or_default();
+        let weighted = self.shards.weights_file().is_some();
+        reader.for_each_edge(self.shards, part, |source, target, weight| {
             batch.sources.push(source);
             batch.targets.push(target);
+            batch.weights.extend(weighted.then_some(weight));
         })?;
+        readers().push(reader);
         Ok(())
     }
 }

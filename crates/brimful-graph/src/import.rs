@@ -24,7 +24,7 @@ use crate::graph::{self, Graph, IDS, Index};
 use crate::ids::{IdBitmap, IdRanks, IdType};
 use crate::joins;
 use crate::records::{EdgeRecord, KeyLayout, Pair, WeightedKey, WeightedPair};
-use crate::shards::{Geometry, ShardFile};
+use crate::shards::{Geometry, ShardFile, file_names};
 
 /// What the user chose.
 #[derive(Debug, Clone, Default)]
@@ -58,7 +58,7 @@ pub struct ImportReport {
 pub fn minimum_bytes(workers: usize, weighted: bool) -> u64 {
     // Sparse ids need two sorters at once.
     let sorters = 2 * sorter::minimum_bytes(workers, size_of::<WeightedPair>());
-    reading_bytes(workers) + encoding_bytes(weighted) + IdBitmap::BASE_BYTES * 4 + sorters
+    reading_bytes(workers) + encoding_bytes(workers, weighted) + IdBitmap::BASE_BYTES * 4 + sorters
 }
 
 /// Imports `input` as the new graph directory `out`.
@@ -226,7 +226,7 @@ impl Import<'_> {
     ) -> Result<()> {
         let bits = self.options.geometry.interval_bits;
         let traffic = self.resources.job.traffic();
-        let shards = ShardFile::open(self.folder, shard_file(Index::In), vertices, bits, traffic)?;
+        let shards = ShardFile::open(self.folder, Index::In.name(), vertices, weighted, bits, traffic)?;
         // The first degrees are written and dropped before others are counted.
         let bytes = self.sorter_bytes(map.memory_bytes());
         let resources = self.resources;
@@ -300,7 +300,7 @@ impl Import<'_> {
         };
         each_part(source, self.resources, || Ok(sorter.writer()), push_all, ShardSortWriter::finish)?;
         self.end_phase("sort");
-        let built = sorter.write(self.folder, shard_file(index), degrees, self.resources)?;
+        let built = sorter.write(self.folder, index.name(), degrees, self.resources)?;
         self.end_phase("write shards");
         Ok(built)
     }
@@ -328,7 +328,7 @@ impl Import<'_> {
         let Indexed { vertices, degree_bytes, forward, reverse } = indexed;
         let geometry = self.options.geometry;
         let layers = |index: Index, built: Built| Shards {
-            layers: vec![Layer { file: shard_file(index).into(), arcs: built.arcs, bytes: built.bytes }],
+            layers: vec![Layer { name: index.name().into(), arcs: built.arcs, bytes: built.bytes }],
         };
         Ok(Description {
             format: FORMAT,
@@ -352,14 +352,6 @@ impl Import<'_> {
             reverse: reverse.map(|reverse| layers(Index::Reverse, reverse)),
             origin: self.options.origin.clone(),
         })
-    }
-}
-
-/// Name of the file that holds an index.
-pub(crate) fn shard_file(index: Index) -> &'static str {
-    match index {
-        Index::In => "in.shards",
-        Index::Reverse => "reverse.shards",
     }
 }
 
@@ -417,7 +409,7 @@ pub fn build_reverse(graph: &Graph, resources: &Resources) -> Result<f64> {
     let (vertices, mut none) = (graph.vertices(), DegreeCounter::default());
     let built = import.sort_index(Index::Reverse, &source, &map, vertices, weighted, None, &mut none)?;
     let mut description = latest.description().clone();
-    let layer = Layer { file: shard_file(Index::Reverse).into(), arcs: built.arcs, bytes: built.bytes };
+    let layer = Layer { name: Index::Reverse.name().into(), arcs: built.arcs, bytes: built.bytes };
     description.reverse = Some(Shards { layers: vec![layer] });
     let payload = serde_json::to_vec_pretty(&description).map_err(|e| Error::Usage(e.to_string()))?;
     let number = latest.manifest_number() + 1;
@@ -427,14 +419,16 @@ pub fn build_reverse(graph: &Graph, resources: &Resources) -> Result<f64> {
     done()
 }
 
-/// Removes the file of an index that a killed build left: the manifest does not name it.
+/// Removes the files of an index that a killed build left: the manifest does not name them.
 fn remove_unfinished(graph: &Graph, index: Index) -> Result<()> {
     let folder = DiskFolder::new(graph.path());
-    match folder.remove(shard_file(index)) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-            Err(brimful_store::Error::io(graph.path().join(shard_file(index)), "remove the unfinished", e)
-                .into())
+    for name in file_names(index.name()) {
+        match folder.remove(&name) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                return Err(StoreError::io(graph.path().join(name), "remove the unfinished", e).into());
+            }
+            _ => {}
         }
-        _ => Ok(()),
     }
+    Ok(())
 }

@@ -60,6 +60,8 @@ impl KeyLayout {
 
 /// An edge as a sortable record.
 pub trait EdgeRecord: Record {
+    /// True if it has a weight.
+    const WEIGHTED: bool;
     /// Packs an edge.
     fn pack(layout: KeyLayout, source: u64, target: u64, weight: f64) -> Self;
     /// Source, target and, where the record has one, weight.
@@ -67,6 +69,8 @@ pub trait EdgeRecord: Record {
 }
 
 impl EdgeRecord for u64 {
+    const WEIGHTED: bool = false;
+
     #[inline]
     fn pack(layout: KeyLayout, source: u64, target: u64, _weight: f64) -> Self {
         layout.key(source, target)
@@ -107,6 +111,8 @@ record! {
 }
 
 impl EdgeRecord for WeightedKey {
+    const WEIGHTED: bool = true;
+
     #[inline]
     fn pack(layout: KeyLayout, source: u64, target: u64, weight: f64) -> Self {
         Self { key: layout.key(source, target), weight_bits: weight.to_bits() }
@@ -120,6 +126,8 @@ impl EdgeRecord for WeightedKey {
 }
 
 impl EdgeRecord for Pair {
+    const WEIGHTED: bool = false;
+
     fn pack(layout: KeyLayout, source: u64, target: u64, _weight: f64) -> Self {
         let (first, second) = layout.wide_key(source, target);
         Self { first, second }
@@ -132,6 +140,8 @@ impl EdgeRecord for Pair {
 }
 
 impl EdgeRecord for WeightedPair {
+    const WEIGHTED: bool = true;
+
     fn pack(layout: KeyLayout, source: u64, target: u64, weight: f64) -> Self {
         let (first, second) = layout.wide_key(source, target);
         Self { first, second, weight_bits: weight.to_bits() }

@@ -3,16 +3,20 @@
 //! The geometry depends on the edges alone, never on budget or threads. A shard of many edges is
 //! cut into *windows* at source boundaries: the engine sums each window on its own and adds the sums
 //! in window order, so that the result does not depend on who summed what. Segments cut windows
-//! further, into blocks of about 4 MiB. Invariant: no segment crosses a window or a shard.
+//! further, each packed by the codec that suits it. Segments are read in *units* of about 4 MiB; a file of
+//! weights and a file of block starts have the same units, for readers that want them. Invariant: no
+//! segment crosses a window, a shard or a unit; segments cover their unit exactly.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use brimful_store::file::Traffic;
-use brimful_store::sealed::{Kind, SealedFile, SealedWriter};
+use brimful_store::sealed::{Buffer, Kind, SealedFile, SealedWriter};
 use brimful_store::{Error as StoreError, Folder};
 
-use crate::codec::{Codec, Packed, WeightType, WordsEncoder, decode_words};
+use crate::codec::{Code, DIRECTORY_ROW, Packing, Unpack, WeightType, Weights, directory_rows, plain_bytes};
 use crate::error::Result;
+use crate::with_codec;
 
 /// How shards are cut. Tests use small numbers; graphs on disk have the default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,60 +27,77 @@ pub struct Geometry {
     pub window_edges: u64,
     /// Most edges of a segment.
     pub segment_edges: u32,
+    /// Bytes after which a unit is full.
+    pub unit_bytes: usize,
 }
 
 impl Default for Geometry {
     /// 2^16 accumulators of 8 bytes stay in a second-level cache beside what streams through it (measured
-    /// against 2^17 to 2^19: docs/adr/0003); 2^20 words are 4 MiB.
+    /// against 2^17 to 2^19: docs/adr/0003); a unit is what a disk reads at full speed.
     fn default() -> Self {
-        Self { interval_bits: 16, window_edges: 1 << 23, segment_edges: 1 << 20 }
+        Self { interval_bits: 16, window_edges: 1 << 23, segment_edges: 1 << 18, unit_bytes: 4 << 20 }
     }
 }
 
-/// What the block table says of a segment.
+/// What the segment table says of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment {
     /// The target interval.
     pub interval: u64,
-    /// The window within the shard, from 0.
-    pub window: u32,
-    /// How edges are packed.
-    pub codec: Codec,
-    /// How weights are stored.
-    pub weight_type: WeightType,
-    /// Number of edges.
-    pub edges: u32,
-    /// Number of words, escapes included.
-    pub words: u32,
-    /// Source of the first edge: the base of the deltas.
+    /// Source of the first edge.
     pub first_source: u64,
     /// Source of the last edge.
     pub last_source: u64,
+    /// The window within the shard, from 0.
+    pub window: u32,
+    /// Number of edges.
+    pub edges: u32,
+    /// Number of blocks.
+    pub blocks: u32,
+    /// Bytes in the unit.
+    pub stored: u32,
+    /// Bytes of the codec, before compression.
+    pub plain: u32,
+    /// How edges are packed.
+    pub packing: Packing,
+    /// How weights are stored.
+    pub weight_type: WeightType,
+    /// True if it begins a unit.
+    pub begins_unit: bool,
 }
 
-const META_BYTES: usize = 40;
+const TABLE_ROW: usize = 48;
+/// Segments begin at multiples of this within a unit, so that no segment's words straddle more lines
+/// than they must.
+const SEGMENT_ALIGNMENT: usize = 8;
 
 impl Segment {
-    fn encode(&self) -> [u8; META_BYTES] {
-        let mut out = [0; META_BYTES];
+    fn encode(&self) -> [u8; TABLE_ROW] {
+        let mut out = [0; TABLE_ROW];
         out[0..8].copy_from_slice(&self.interval.to_le_bytes());
         out[8..16].copy_from_slice(&self.first_source.to_le_bytes());
         out[16..24].copy_from_slice(&self.last_source.to_le_bytes());
         out[24..28].copy_from_slice(&self.window.to_le_bytes());
         out[28..32].copy_from_slice(&self.edges.to_le_bytes());
-        out[32..36].copy_from_slice(&self.words.to_le_bytes());
-        out[36] = self.codec as u8;
-        out[37] = self.weight_type as u8;
+        out[32..36].copy_from_slice(&self.blocks.to_le_bytes());
+        out[36..40].copy_from_slice(&self.stored.to_le_bytes());
+        out[40..44].copy_from_slice(&self.plain.to_le_bytes());
+        out[44..48].copy_from_slice(&[
+            self.packing.to_byte(),
+            self.weight_type as u8,
+            u8::from(self.begins_unit),
+            0,
+        ]);
         out
     }
 
-    fn decode(raw: &[u8]) -> Result<Self, String> {
+    fn decode(raw: &[u8; TABLE_ROW]) -> Result<Self, String> {
         let word = |at: usize| raw[at..at + 4].iter().rev().fold(0, |sum, &b| sum << 8 | u32::from(b));
         let long = |at: usize| raw[at..at + 8].iter().rev().fold(0, |sum, &b| sum << 8 | u64::from(b));
-        let codec = Codec::from_byte(raw[36])
-            .ok_or_else(|| format!("the segment uses codec {}, which this brimful does not know", raw[36]))?;
-        let weight_type = WeightType::from_byte(raw[37]).ok_or_else(|| {
-            format!("the segment has weights of type {}, which this brimful does not know", raw[37])
+        let packing = Packing::from_byte(raw[44])
+            .ok_or_else(|| format!("a segment uses codec {}, which this brimful does not know", raw[44]))?;
+        let weight_type = WeightType::from_byte(raw[45]).ok_or_else(|| {
+            format!("a segment has weights of type {}, which this brimful does not know", raw[45])
         })?;
         Ok(Self {
             interval: long(0),
@@ -84,148 +105,220 @@ impl Segment {
             last_source: long(16),
             window: word(24),
             edges: word(28),
-            words: word(32),
-            codec,
+            blocks: word(32),
+            stored: word(36),
+            plain: word(40),
+            packing,
             weight_type,
+            begins_unit: raw[46] != 0,
         })
+    }
+
+    fn weight_bytes(&self) -> usize {
+        self.edges as usize * self.weight_type.bytes()
     }
 }
 
-/// Writes a shard file from edges in order of (interval, source, target).
+/// A segment ready to be written.
+#[derive(Debug)]
+pub struct PackedSegment {
+    /// Its entry; `begins_unit` is set by the writer.
+    pub entry: Segment,
+    /// Stored bytes.
+    pub bytes: Vec<u8>,
+    /// Weights, in its weight type.
+    pub weights: Vec<u8>,
+    /// Block starts, as in the directory.
+    pub directory: Vec<u8>,
+}
+
+/// Names of the files of one index.
+struct Names {
+    shards: String,
+    weights: String,
+    blocks: String,
+}
+
+impl Names {
+    fn new(name: &str) -> Self {
+        Self {
+            shards: format!("{name}.shards"),
+            weights: format!("{name}.weights"),
+            blocks: format!("{name}.blocks"),
+        }
+    }
+}
+
+/// The files that the index `name` may consist of.
+pub(crate) fn file_names(name: &str) -> [String; 3] {
+    let Names { shards, weights, blocks } = Names::new(name);
+    [shards, weights, blocks]
+}
+
+/// Writes the files of an index from segments in order of (interval, window, source).
 pub struct ShardWriter {
-    file: SealedWriter,
-    encoder: WordsEncoder,
-    block: Vec<u8>,
-    geometry: Geometry,
-    interval: u64,
-    window: u32,
-    window_edges: u64,
-    first_source: u64,
-    last_source: u64,
+    shards: SealedWriter,
+    weights: Option<SealedWriter>,
+    directory: SealedWriter,
+    unit: Unit,
+    unit_bytes: usize,
+    table: Vec<u8>,
+    last: Option<(u64, u32)>,
     edges: u64,
 }
 
+/// A unit being filled.
+#[derive(Default)]
+struct Unit {
+    bytes: Vec<u8>,
+    weights: Vec<u8>,
+    directory: Vec<u8>,
+    segments: usize,
+}
+
 impl ShardWriter {
-    /// Begins the shard file `name`.
+    /// Begins the files of the index `name`.
     pub fn create(
         folder: &dyn Folder,
         name: &str,
+        weighted: bool,
         geometry: Geometry,
         traffic: &Arc<Traffic>,
     ) -> Result<Self> {
+        let names = Names::new(name);
+        let create = |name: &str, kind| SealedWriter::create(folder, name, kind, 0, traffic);
         Ok(Self {
-            file: SealedWriter::create(folder, name, Kind::Shards, META_BYTES, traffic)?,
-            encoder: WordsEncoder::new(geometry.interval_bits),
-            block: Vec::new(),
-            geometry,
-            interval: 0,
-            window: 0,
-            window_edges: 0,
-            first_source: 0,
-            last_source: 0,
+            shards: create(&names.shards, Kind::Shards)?,
+            weights: if weighted { Some(create(&names.weights, Kind::Weights)?) } else { None },
+            directory: create(&names.blocks, Kind::Directory)?,
+            unit: Unit::default(),
+            unit_bytes: geometry.unit_bytes,
+            table: Vec::new(),
+            last: None,
             edges: 0,
         })
     }
 
-    /// Adds an edge. Edges come in order of (target's interval, source, target).
-    #[inline]
-    pub fn push(&mut self, source: u64, target: u64, weight: Option<f64>) -> Result<()> {
-        let interval = target >> self.geometry.interval_bits;
-        let new_interval = interval != self.interval;
-        let new_window = self.window_edges >= self.geometry.window_edges && source != self.last_source;
-        if new_interval || new_window || self.encoder.edges() == self.geometry.segment_edges {
-            self.cut(interval, new_interval, new_window)?;
+    /// Adds a segment.
+    pub fn append(&mut self, segment: &PackedSegment) -> Result<()> {
+        let entry = segment.entry;
+        let unit = &self.unit;
+        let full = unit.bytes.len() + segment.bytes.len() > self.unit_bytes
+            || unit.weights.len() + segment.weights.len() > self.unit_bytes;
+        // A window of a shard that has several is read for itself.
+        let alone = self.last.is_some_and(|(interval, window)| {
+            (interval, window) != (entry.interval, entry.window) && (window > 0 || entry.window > 0)
+        });
+        if unit.segments > 0 && (full || alone) {
+            self.write_unit()?;
         }
-        if self.encoder.edges() == 0 {
-            self.first_source = source;
-        }
-        let within = target & ((1 << self.geometry.interval_bits) - 1);
-        self.encoder.push(source, within as u32, weight);
-        self.last_source = source;
-        self.window_edges += 1;
+        let begins_unit = self.unit.segments == 0;
+        self.table.extend_from_slice(&Segment { begins_unit, ..entry }.encode());
+        self.unit.bytes.extend_from_slice(&segment.bytes);
+        self.unit.bytes.resize(self.unit.bytes.len().next_multiple_of(SEGMENT_ALIGNMENT), 0);
+        self.unit.weights.extend_from_slice(&segment.weights);
+        self.unit.directory.extend_from_slice(&segment.directory);
+        self.unit.segments += 1;
+        self.last = Some((entry.interval, entry.window));
+        self.edges += u64::from(entry.edges);
         Ok(())
     }
 
-    #[cold]
-    fn cut(&mut self, interval: u64, new_interval: bool, new_window: bool) -> Result<()> {
-        self.write_segment()?;
-        if new_interval {
-            (self.interval, self.window, self.window_edges) = (interval, 0, 0);
-        } else if new_window {
-            (self.window, self.window_edges) = (self.window + 1, 0);
+    fn write_unit(&mut self) -> Result<()> {
+        let Unit { bytes, weights, directory, segments } = &mut self.unit;
+        self.shards.append(bytes, &[])?;
+        if let Some(file) = &mut self.weights {
+            file.append(weights, &[])?;
         }
+        self.directory.append(directory, &[])?;
+        for part in [bytes, weights, directory] {
+            part.clear();
+        }
+        *segments = 0;
         Ok(())
     }
 
-    fn write_segment(&mut self) -> Result<()> {
-        let edges = self.encoder.edges();
-        if edges == 0 {
-            return Ok(());
-        }
-        let (words, weight_type) = self.encoder.finish(&mut self.block);
-        let segment = Segment {
-            interval: self.interval,
-            window: self.window,
-            codec: Codec::Words32,
-            weight_type,
-            edges,
-            words,
-            first_source: self.first_source,
-            last_source: self.last_source,
-        };
-        self.file.append(&self.block, &segment.encode())?;
-        self.edges += u64::from(edges);
-        Ok(())
-    }
-
-    /// Makes the file durable. Returns its edges and its length in bytes.
+    /// Makes the files durable. Returns their edges and their length in bytes.
     pub fn finish(mut self) -> Result<(u64, u64)> {
-        self.write_segment()?;
-        Ok((self.edges, self.file.finish()?))
+        if self.unit.segments > 0 {
+            self.write_unit()?;
+        }
+        // The table of segments is the last block.
+        self.shards.append(&self.table, &[])?;
+        let mut bytes = self.shards.finish()? + self.directory.finish()?;
+        if let Some(weights) = self.weights {
+            bytes += weights.finish()?;
+        }
+        Ok((self.edges, bytes))
     }
 }
 
-/// A shard file open for reading.
+/// An index open for reading.
 #[derive(Debug)]
 pub struct ShardFile {
-    file: Arc<SealedFile>,
+    shards: Arc<SealedFile>,
+    weights: Option<Arc<SealedFile>>,
+    directory: Arc<SealedFile>,
     segments: Vec<Segment>,
+    places: Vec<Place>,
     interval_bits: u32,
 }
 
+/// Where a segment is.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    unit: u32,
+    /// In the unit's bytes, weights and directory.
+    offset: u32,
+    weights: u32,
+    directory: u32,
+}
+
 impl ShardFile {
-    /// Opens the shard file `name` of a graph with `vertices` vertices.
+    /// Opens the index `name` of a graph with `vertices` vertices that have edges.
     ///
     /// # Errors
-    /// Corruption if the segments are out of order or name vertices that the graph does not have.
+    /// Corruption if the segments are out of order, do not cover their units or name vertices that the
+    /// graph does not have.
     pub fn open(
         folder: &dyn Folder,
         name: &str,
         vertices: u64,
+        weighted: bool,
         interval_bits: u32,
         traffic: &Arc<Traffic>,
     ) -> Result<Self> {
-        let file = SealedFile::open(folder, name, Kind::Shards, META_BYTES, traffic)?;
-        let mut segments = Vec::with_capacity(file.entries().len());
-        for index in 0..file.entries().len() {
-            let segment = Segment::decode(file.meta(index)).map_err(|what| file.corrupt(index, what))?;
-            let key = |s: &Segment| (s.interval, s.window, s.first_source);
-            let ordered = segments.last().is_none_or(|last: &Segment| {
-                key(last) <= key(&segment)
-                    && (last.interval != segment.interval || last.last_source <= segment.first_source)
-            });
-            let within = segment.first_source <= segment.last_source
-                && segment.last_source < vertices
-                && segment.interval < vertices.div_ceil(1 << interval_bits);
-            let length = file.entries()[index].len;
-            let exact =
-                u64::from(segment.words) * 4 + (segment.edges as usize * segment.weight_type.bytes()) as u64;
-            if !ordered || !within || length != exact || segment.edges == 0 {
-                return Err(file.corrupt(index, "the segment contradicts its graph").into());
+        let names = Names::new(name);
+        let open = |name: &str, kind| -> Result<Arc<SealedFile>> {
+            Ok(Arc::new(SealedFile::open(folder, name, kind, 0, traffic)?))
+        };
+        let shards = open(&names.shards, Kind::Shards)?;
+        let weights = if weighted { Some(open(&names.weights, Kind::Weights)?) } else { None };
+        let directory = open(&names.blocks, Kind::Directory)?;
+        let Some(table) = shards.entries().len().checked_sub(1) else {
+            return Err(StoreError::corrupt(shards.path(), 0, "there is no table of segments").into());
+        };
+        let mut raw = Buffer::new();
+        shards.read_block(table, &mut raw)?;
+        let corrupt = |what: &str| -> crate::Error { shards.corrupt(table, what).into() };
+        let (rows, rest) = raw.bytes().as_chunks::<TABLE_ROW>();
+        if !rest.is_empty() {
+            return Err(corrupt("the table of segments is cut"));
+        }
+        let mut segments: Vec<Segment> = Vec::with_capacity(rows.len());
+        for row in rows {
+            let segment = Segment::decode(row).map_err(|what| corrupt(&what))?;
+            if !follows(segments.last(), &segment) || !is_within(&segment, vertices, interval_bits) {
+                return Err(corrupt("a segment contradicts its graph"));
             }
             segments.push(segment);
         }
-        Ok(Self { file: Arc::new(file), segments, interval_bits })
+        let lengths = |file: &SealedFile| file.entries().iter().map(|e| e.len).collect::<Vec<_>>();
+        let units = lengths(&shards)[..table].to_vec();
+        let weight_units = weights.as_ref().map_or_else(|| vec![0; table], |file| lengths(file));
+        let places = place(&segments, &units, &weight_units, &lengths(&directory))
+            .ok_or_else(|| corrupt("the segments do not cover their units"))?;
+        Ok(Self { shards, weights, directory, segments, places, interval_bits })
     }
 
     /// The segments in order of (interval, window, source).
@@ -233,9 +326,43 @@ impl ShardFile {
         &self.segments
     }
 
-    /// The file, whose block `i` is segment `i`.
+    /// Bits of a target within its interval.
+    pub fn interval_bits(&self) -> u32 {
+        self.interval_bits
+    }
+
+    /// The file whose block `u` is unit `u`; the last block is the table.
     pub fn file(&self) -> &Arc<SealedFile> {
-        &self.file
+        &self.shards
+    }
+
+    /// The file whose block `u` has the weights of unit `u`.
+    pub fn weights_file(&self) -> Option<&Arc<SealedFile>> {
+        self.weights.as_ref()
+    }
+
+    /// The files, for verification and sizes.
+    pub fn files(&self) -> impl Iterator<Item = &Arc<SealedFile>> {
+        [Some(&self.shards), self.weights.as_ref(), Some(&self.directory)].into_iter().flatten()
+    }
+
+    /// Number of units.
+    pub fn units(&self) -> usize {
+        self.shards.entries().len() - 1
+    }
+
+    /// The unit of segment `index`.
+    pub fn unit(&self, index: usize) -> usize {
+        self.places[index].unit as usize
+    }
+
+    /// Length of all files in bytes.
+    pub fn len_bytes(&self) -> Result<u64> {
+        let mut bytes = 0;
+        for file in self.files() {
+            bytes += file.len()?;
+        }
+        Ok(bytes)
     }
 
     /// Number of edges.
@@ -243,48 +370,228 @@ impl ShardFile {
         self.segments.iter().map(|s| u64::from(s.edges)).sum()
     }
 
-    /// Segments of each codec in use.
-    pub fn codecs(&self) -> Vec<(Codec, usize)> {
-        vec![(Codec::Words32, self.segments.len())]
+    /// Segments, edges and bytes by packing.
+    pub fn packings(&self) -> BTreeMap<Packing, [u64; 3]> {
+        let mut out = BTreeMap::<_, [u64; 3]>::new();
+        for segment in &self.segments {
+            let sums = out.entry(segment.packing).or_default();
+            let parts = [1, u64::from(segment.edges), u64::from(segment.stored)];
+            sums.iter_mut().zip(parts).for_each(|(sum, part)| *sum += part);
+        }
+        out
     }
 
-    /// Arcs of the shard that has most.
-    pub fn largest_shard(&self) -> u64 {
+    /// Edges of each shard that has any, in order.
+    pub fn shard_edges(&self) -> impl Iterator<Item = u64> + '_ {
         let shards = self.segments.chunk_by(|a, b| a.interval == b.interval);
-        shards.map(|shard| shard.iter().map(|s| u64::from(s.edges)).sum()).max().unwrap_or(0)
+        shards.map(|shard| shard.iter().map(|segment| u64::from(segment.edges)).sum())
     }
 
-    /// Splits the block of segment `index` into words and weights.
-    pub fn packed<'b>(&self, index: usize, block: &'b [u8]) -> Result<Packed<'b>, StoreError> {
-        let segment = &self.segments[index];
-        Packed::split(block, segment.words, segment.edges, segment.weight_type)
-            .ok_or_else(|| self.file.corrupt(index, "the segment's length is not what its edges need"))
+    /// The most bytes that a compressed segment takes unpacked.
+    pub fn largest_unpacked(&self) -> u64 {
+        let unpacked = self.segments.iter().filter(|s| s.packing.compressed).map(|s| u64::from(s.plain));
+        unpacked.max().unwrap_or(0)
     }
 
-    /// Calls `edge(source, target, position)` for every edge of segment `index`, checking structure:
-    /// order, ranges and counts.
-    pub fn for_each_edge(
+    /// Calls `batch(base, keys)` for the edges of segment `index` of the bytes of its unit: a source is
+    /// `base + (key >> interval bits)`, a target within its interval the low bits.
+    ///
+    /// # Errors
+    /// Corruption if the bytes are broken or `batch` refuses.
+    #[inline]
+    pub fn decode<C: Code>(
         &self,
         index: usize,
-        block: &[u8],
-        mut edge: impl FnMut(u64, u64, usize),
+        unit: &[u8],
+        unpack: Unpack,
+        room: &mut Vec<u8>,
+        mut batch: impl FnMut(u64, &[u32]) -> bool,
     ) -> Result<(), StoreError> {
-        let segment = &self.segments[index];
-        let base = segment.interval << self.interval_bits;
-        let packed = self.packed(index, block)?;
-        let mut last = (segment.first_source, 0);
-        let mut count = 0;
-        let whole = decode_words(packed.words, segment.first_source, self.interval_bits, |source, target| {
-            let ordered = last <= (source, target) && source <= segment.last_source;
-            last = (source, target);
-            if ordered {
-                edge(source, base + u64::from(target), count);
-                count += 1;
+        let (segment, place) = (&self.segments[index], &self.places[index]);
+        let first = segment.first_source;
+        let stored = unit.get(place.offset as usize..).and_then(|rest| rest.get(..segment.stored as usize));
+        stored
+            .and_then(|stored| plain_bytes(segment.packing, stored, segment.plain as usize, room))
+            .filter(|plain| {
+                C::decode(plain, segment.edges, self.interval_bits, unpack, |base, keys| {
+                    batch(first + base, keys)
+                })
+            })
+            .map(|_| ())
+            .ok_or_else(|| {
+                self.shards.corrupt(self.unit(index), "a segment contradicts its entry in the table")
+            })
+    }
+
+    /// The weights of segment `index` in the weights of its unit.
+    pub fn weights<'b>(&self, index: usize, unit: &'b [u8]) -> Result<Weights<'b>, StoreError> {
+        let (segment, place) = (&self.segments[index], &self.places[index]);
+        let bytes = unit.get(place.weights as usize..).and_then(|rest| rest.get(..segment.weight_bytes()));
+        bytes.and_then(|bytes| Weights::new(bytes, segment.edges, segment.weight_type)).ok_or_else(|| {
+            let file = self.weights.as_ref().unwrap_or(&self.shards);
+            file.corrupt(self.unit(index), "a segment's weights contradict its entry in the table")
+        })
+    }
+}
+
+/// True if `next` may come after `last`.
+fn follows(last: Option<&Segment>, next: &Segment) -> bool {
+    let Some(last) = last else {
+        return next.begins_unit && next.window == 0;
+    };
+    let same_shard = last.interval == next.interval;
+    let order = (last.interval, last.window) <= (next.interval, next.window);
+    order
+        && (same_shard || next.window == 0)
+        && (!same_shard || next.window - last.window <= 1 && last.last_source <= next.first_source)
+}
+
+fn is_within(segment: &Segment, vertices: u64, interval_bits: u32) -> bool {
+    segment.first_source <= segment.last_source
+        && segment.last_source < vertices
+        && segment.last_source - segment.first_source < 1 << 32
+        && segment.interval < vertices.div_ceil(1 << interval_bits)
+        && segment.edges > 0
+        && segment.blocks <= segment.edges
+        // No codec takes more than 12 bytes an edge: a table cannot ask for memory beyond that.
+        && u64::from(segment.plain) <= u64::from(segment.edges) * 12
+        && (segment.packing.compressed || segment.plain == segment.stored)
+}
+
+/// Where each segment is; `None` unless segments cover all units exactly.
+fn place(segments: &[Segment], units: &[u64], weights: &[u64], directory: &[u64]) -> Option<Vec<Place>> {
+    if units.len() != weights.len() || units.len() != directory.len() {
+        return None;
+    }
+    let mut places = Vec::with_capacity(segments.len());
+    let mut ends = [0_u64; 3];
+    let mut unit = 0;
+    let whole = |unit: usize, ends: [u64; 3]| {
+        [units.get(unit), weights.get(unit), directory.get(unit)]
+            == [Some(&ends[0]), Some(&ends[1]), Some(&ends[2])]
+    };
+    for (index, segment) in segments.iter().enumerate() {
+        if segment.begins_unit && index > 0 {
+            if !whole(unit, ends) {
+                return None;
             }
-            ordered
+            unit += 1;
+            ends = [0; 3];
+        }
+        let [offset, weights, directory] = ends.map(u32::try_from);
+        let (offset, weights, directory) = (offset.ok()?, weights.ok()?, directory.ok()?);
+        places.push(Place { unit: u32::try_from(unit).ok()?, offset, weights, directory });
+        ends[0] += u64::from(segment.stored).next_multiple_of(SEGMENT_ALIGNMENT as u64);
+        ends[1] += segment.weight_bytes() as u64;
+        ends[2] += u64::from(segment.blocks) * DIRECTORY_ROW as u64;
+    }
+    let read = if segments.is_empty() { 0 } else { unit + 1 };
+    ((segments.is_empty() || whole(unit, ends)) && read == units.len()).then_some(places)
+}
+
+/// Reads segments one after the other, for everything but the engine. Holds a unit and its weights.
+#[derive(Debug)]
+pub struct SegmentReader {
+    unit: Option<usize>,
+    bytes: Buffer,
+    weights: Buffer,
+    room: Vec<u8>,
+    unpack: Unpack,
+}
+
+impl Default for SegmentReader {
+    fn default() -> Self {
+        let (bytes, weights) = (Buffer::new(), Buffer::new());
+        Self { unit: None, bytes, weights, room: Vec::new(), unpack: Unpack::fastest() }
+    }
+}
+
+impl SegmentReader {
+    fn load(&mut self, shards: &ShardFile, index: usize) -> Result<(), StoreError> {
+        let unit = shards.unit(index);
+        if self.unit != Some(unit) {
+            self.unit = None;
+            shards.shards.read_block(unit, &mut self.bytes)?;
+            if let Some(weights) = &shards.weights {
+                weights.read_block(unit, &mut self.weights)?;
+            }
+            self.unit = Some(unit);
+        }
+        Ok(())
+    }
+
+    /// Calls `edge(source, target, weight)` for every edge of segment `index`, the weight 1 where edges
+    /// have none, checking structure: order, ranges and counts. All calls are for one index.
+    pub fn for_each_edge(
+        &mut self,
+        shards: &ShardFile,
+        index: usize,
+        mut edge: impl FnMut(u64, u64, f64),
+    ) -> Result<(), StoreError> {
+        self.load(shards, index)?;
+        let segment = &shards.segments[index];
+        let bits = shards.interval_bits;
+        let (target_base, mask) = (segment.interval << bits, (1_u32 << bits) - 1);
+        let mut weights = match shards.weights {
+            Some(_) => Some(shards.weights(index, self.weights.bytes())?),
+            None => None,
+        };
+        let mut last = (segment.first_source, 0);
+        let mut values = [1.0; crate::codec::BATCH];
+        with_codec!(segment.packing.codec, C => {
+            shards.decode::<C>(index, self.bytes.bytes(), self.unpack, &mut self.room, |base, keys| {
+                if let Some(weights) = &mut weights {
+                    weights.take(&mut values[..keys.len()]);
+                }
+                keys.iter().zip(&values).all(|(&key, &weight)| {
+                    let (source, target) = (base + u64::from(key >> bits), key & mask);
+                    let ordered = last <= (source, target) && source <= segment.last_source;
+                    last = (source, target);
+                    edge(source, target_base + u64::from(target), weight);
+                    ordered
+                })
+            })
+        })?;
+        if last.0 == segment.last_source {
+            return Ok(());
+        }
+        Err(shards.shards.corrupt(shards.unit(index), "a segment's last source contradicts the table"))
+    }
+
+    /// Verifies that the directory of segment `index` says where its blocks begin and what they hash to.
+    pub fn verify_directory(&mut self, shards: &ShardFile, index: usize) -> Result<(), StoreError> {
+        self.load(shards, index)?;
+        let (segment, place) = (&shards.segments[index], &shards.places[index]);
+        let mut directory = Buffer::new();
+        shards.directory.read_block(shards.unit(index), &mut directory)?;
+        let rows = &directory.bytes()[place.directory as usize..][..segment.blocks as usize * DIRECTORY_ROW];
+        let stored = &self.bytes.bytes()[place.offset as usize..][..segment.stored as usize];
+        let bad = |what: &str| shards.directory.corrupt(shards.unit(index), what);
+        let plain = plain_bytes(segment.packing, stored, segment.plain as usize, &mut self.room)
+            .ok_or_else(|| bad("a segment contradicts its entry in the table"))?;
+        let (bits, mut keys) = (shards.interval_bits, Vec::new());
+        let absolute = |base: u64, batch: &[u32]| {
+            batch.iter().map(move |&key| (base << bits) + u64::from(key)).collect::<Vec<_>>()
+        };
+        let mut whole = with_codec!(segment.packing.codec, C => {
+            C::decode(plain, segment.edges, bits, self.unpack, |base, batch| {
+                keys.extend(absolute(base, batch));
+                true
+            })
         });
-        if !whole || last.0 != segment.last_source || count != segment.edges as usize {
-            return Err(self.file.corrupt(index, "the segment's edges contradict its entry in the table"));
+        let mut rest = &keys[..];
+        for (block, checksum, bytes) in directory_rows(rows, plain) {
+            whole &= brimful_store::checksum(bytes) as u32 == checksum;
+            whole &= with_codec!(segment.packing.codec, C => {
+                C::decode_block(bytes, block.source, rest.len() as u32, bits, self.unpack, |base, batch| {
+                    let same = rest.get(..batch.len()).is_some_and(|keys| keys == absolute(base, batch));
+                    rest = rest.get(batch.len()..).unwrap_or_default();
+                    same
+                })
+            });
+        }
+        if !whole || !rest.is_empty() {
+            return Err(bad("the directory of a segment contradicts its blocks"));
         }
         Ok(())
     }

@@ -1,12 +1,11 @@
 //! `verify`: every byte against its checksum, every structure against what the manifest says.
 
-use brimful_store::sealed::Buffer;
 use brimful_store::{Error as StoreError, Job};
 
 use crate::degrees::DegreeCounter;
 use crate::error::Result;
 use crate::graph::{DEGREES, Graph, IDS, Index, STRENGTHS};
-use crate::shards::ShardFile;
+use crate::shards::{SegmentReader, ShardFile};
 
 /// What was verified.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -71,17 +70,20 @@ fn verify_ids(graph: &Graph) -> Result<()> {
 }
 
 fn count_arcs(shards: &ShardFile, vertices: u64, job: &Job) -> Result<u64> {
-    let (mut block, mut arcs) = (Buffer::new(), 0);
+    let (mut reader, mut arcs) = (SegmentReader::default(), 0);
     for index in 0..shards.segments().len() {
         job.check()?;
-        shards.file().read_block(index, &mut block)?;
         let mut beyond = false;
-        shards.for_each_edge(index, block.bytes(), |_, target, _| {
+        reader.for_each_edge(shards, index, |_, target, _| {
             beyond |= target >= vertices;
             arcs += 1;
         })?;
+        reader.verify_directory(shards, index)?;
         if beyond {
-            return Err(shards.file().corrupt(index, "a target is no vertex of the graph").into());
+            return Err(shards
+                .file()
+                .corrupt(shards.unit(index), "a target is no vertex of the graph")
+                .into());
         }
     }
     Ok(arcs)

@@ -1,5 +1,6 @@
 //! `Graph`.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
@@ -96,7 +97,7 @@ impl Graph {
         out.set_item("intervals", self.inner.intervals())?;
         out.set_item("interval_bits", graph.interval_bits)?;
         out.set_item("bytes_on_disk", bytes)?;
-        out.set_item("bytes_per_edge", bytes as f64 / graph.edges.max(1) as f64)?;
+        out.set_item("bytes_per_edge", ratio(bytes, graph.arcs))?;
         out.set_item("indexes", self.index_info(py)?)?;
         Ok(out)
     }
@@ -200,19 +201,47 @@ impl Graph {
                 continue;
             };
             let one = PyDict::new(py);
-            let codecs = PyDict::new(py);
-            for (codec, segments) in shards.codecs() {
-                codecs.set_item(codec.name(), segments)?;
-            }
-            one.set_item("arcs", shards.edges())?;
-            one.set_item("bytes", shards.file().len().map_err(Failure::from)?)?;
+            let (arcs, bytes) = (shards.edges(), shards.len_bytes().map_err(Failure::from)?);
+            one.set_item("arcs", arcs)?;
+            one.set_item("bytes", bytes)?;
+            one.set_item("bytes_per_edge", ratio(bytes, arcs))?;
+            one.set_item("units", shards.units())?;
             one.set_item("segments", shards.segments().len())?;
+            let codecs = PyDict::new(py);
+            for (packing, [segments, edges, bytes]) in shards.packings() {
+                let codec = PyDict::new(py);
+                codec.set_item("segments", segments)?;
+                codec.set_item("arcs", edges)?;
+                codec.set_item("bytes", bytes)?;
+                codec.set_item("bytes_per_edge", ratio(bytes, edges))?;
+                codecs.set_item(packing.name(), codec)?;
+            }
             one.set_item("codecs", codecs)?;
-            one.set_item("largest_shard_arcs", shards.largest_shard())?;
+            let mut sizes: Vec<u64> = shards.shard_edges().collect();
+            sizes.sort_unstable();
+            one.set_item("shards", sizes.len())?;
+            one.set_item("smallest_shard_arcs", sizes.first().copied().unwrap_or(0))?;
+            one.set_item("median_shard_arcs", sizes.get(sizes.len() / 2).copied().unwrap_or(0))?;
+            one.set_item("largest_shard_arcs", sizes.last().copied().unwrap_or(0))?;
+            // How many shards have at least 2^k arcs and fewer than 2^(k + 1).
+            let mut counts = BTreeMap::<u32, u64>::new();
+            for size in sizes {
+                *counts.entry(size.ilog2()).or_default() += 1;
+            }
+            let histogram = PyDict::new(py);
+            for (power, count) in counts {
+                histogram.set_item((1_u64 << power).to_string(), count)?;
+            }
+            one.set_item("shard_histogram", histogram)?;
             out.set_item(index.name(), one)?;
         }
         Ok(out)
     }
+}
+
+/// Bytes per stored arc.
+pub(crate) fn ratio(bytes: u64, arcs: u64) -> f64 {
+    bytes as f64 / arcs.max(1) as f64
 }
 
 /// Vertices or edges of a graph as an Arrow stream; can be read many times.

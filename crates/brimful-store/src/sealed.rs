@@ -41,6 +41,10 @@ pub enum Kind {
     Strengths = 5,
     /// Edge segments by target interval.
     Shards = 6,
+    /// Weights beside edge segments.
+    Weights = 7,
+    /// Where the blocks of edge segments begin.
+    Directory = 8,
 }
 
 /// Bytes aligned for in-place reading of any record of up to 8 bytes.

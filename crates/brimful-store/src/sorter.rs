@@ -156,15 +156,35 @@ impl<'j, R: Record> Sorter<'j, R> {
     /// `consume` runs on one of them at a time, while the others wait for it: it must not use `pool`.
     /// The memory bound holds for a pool of as many threads as there were workers.
     pub fn merge<E: From<Error> + Send>(
+        self,
+        pool: &ThreadPool,
+        mut consume: impl FnMut(&[R]) -> Result<(), E> + Send,
+    ) -> Result<(), E> {
+        let job = self.job;
+        self.merge_in_stages(
+            pool,
+            |piece| piece.for_each_batch(job, &mut consume),
+            |(), _| Ok(()),
+            |()| Ok(()),
+        )
+    }
+
+    /// Like [`Sorter::merge`], in three stages for each piece of the ordered stream: `first` in order,
+    /// `middle` at any time and in parallel, with what `first` returned, and `last` in order again.
+    /// The first two see the same records; where the key range was cut, and so what a piece is, varies
+    /// with workers and memory.
+    pub fn merge_in_stages<T: Send, U: Send, E: From<Error> + Send>(
         mut self,
         pool: &ThreadPool,
-        consume: impl FnMut(&[R]) -> Result<(), E> + Send,
+        first: impl FnMut(Piece<'_, R>) -> Result<T, E> + Send,
+        middle: impl Fn(T, &[R]) -> Result<U, E> + Sync,
+        last: impl FnMut(U) -> Result<(), E> + Send,
     ) -> Result<(), E> {
         while self.runs().len() > MAX_RUNS {
             self.merge_some_runs(pool)?;
         }
         let runs = std::mem::take(&mut *self.runs());
-        self.merge_runs(&runs, pool, consume)
+        self.merge_runs(&runs, pool, first, middle, last)
     }
 
     /// Records pushed so far and sorted into runs.
@@ -187,31 +207,35 @@ impl<'j, R: Record> Sorter<'j, R> {
         let len: u64 = group.iter().map(Run::len).sum();
         let offset = self.end.fetch_add(len * size_of::<R>() as u64, Ordering::Relaxed);
         let (mut written, mut starts, mut least) = (0, Vec::new(), Vec::new());
-        self.merge_runs(&group, pool, |batch| {
+        let mut write = |batch: &[R]| {
             let end = written + batch.len() as u64;
             starts.extend((written..end).step_by(self.part_len));
             least.extend(batch.iter().step_by(self.part_len));
             self.file.write_all_at(bytemuck::cast_slice(batch), offset + written * size_of::<R>() as u64)?;
             written = end;
             Ok::<(), Error>(())
-        })?;
+        };
+        let first = |piece: Piece<'_, R>| piece.for_each_batch(self.job, &mut write);
+        self.merge_runs(&group, pool, first, |(), _| Ok(()), |()| Ok(()))?;
         starts.push(written);
         self.runs().push(Run { home: Home::File { offset }, starts, least, shift: 0 });
         Ok(())
     }
 
-    fn merge_runs<E: From<Error> + Send>(
+    fn merge_runs<T: Send, U: Send, E: From<Error> + Send>(
         &self,
         runs: &[Run<R>],
         pool: &ThreadPool,
-        consume: impl FnMut(&[R]) -> Result<(), E> + Send,
+        first: impl FnMut(Piece<'_, R>) -> Result<T, E> + Send,
+        middle: impl Fn(T, &[R]) -> Result<U, E> + Sync,
+        last: impl FnMut(U) -> Result<(), E> + Send,
     ) -> Result<(), E> {
         let cuts = self.cut(runs);
-        let order = InOrder::new(consume);
+        let (first, last) = (InOrder::new(first), InOrder::new(last));
         let next = AtomicUsize::new(0);
         let results = pool.broadcast(|_| {
-            let _wake = order.wake_on_panic();
-            let (mut piece, mut room) = (Vec::new(), Vec::new());
+            let _wake = (first.wake_on_panic(), last.wake_on_panic());
+            let (mut records, mut room) = (Vec::new(), Vec::new());
             loop {
                 let index = next.fetch_add(1, Ordering::Relaxed);
                 if index > cuts.len() {
@@ -221,13 +245,20 @@ impl<'j, R: Record> Sorter<'j, R> {
                 let sorted = self
                     .job
                     .check()
-                    .and_then(|()| self.read_piece(runs, low, cuts.get(index).copied(), &mut piece))
-                    .inspect(|_| radix::sort(&mut piece, &mut room));
-                let ours = order.pass(index, |consume| {
-                    self.repeat(low, sorted?, consume)?;
-                    consume(&piece)
+                    .and_then(|()| self.read_piece(runs, low, cuts.get(index).copied(), &mut records))
+                    .inspect(|_| radix::sort(&mut records, &mut room));
+                let mut passed_on = None;
+                let ours = first.pass(index, |first| -> Result<(), E> {
+                    let count = sorted?;
+                    let repeats = low.filter(|_| count > 0).map(|low| (low, count));
+                    passed_on = Some(first(Piece { repeats, records: &records })?);
+                    Ok(())
                 });
                 if !ours? {
+                    return Ok(());
+                }
+                let result = passed_on.map(|passed_on| middle(passed_on, &records));
+                if !last.pass(index, |last| result.map_or(Ok(()), |result| last(result?)))? {
                     return Ok(());
                 }
             }
@@ -260,26 +291,6 @@ impl<'j, R: Record> Sorter<'j, R> {
         }
         cuts.dedup();
         cuts
-    }
-
-    /// Hands `count` copies of `record` to `consume`.
-    fn repeat<E: From<Error>>(
-        &self,
-        record: Option<R>,
-        mut count: usize,
-        consume: &mut impl FnMut(&[R]) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let Some(record) = record.filter(|_| count > 0) else {
-            return Ok(());
-        };
-        let batch = vec![record; count.min(MIN_BUFFER)];
-        while count > 0 {
-            self.job.check()?;
-            let now = count.min(batch.len());
-            consume(&batch[..now])?;
-            count -= now;
-        }
-        Ok(())
     }
 
     /// Reads the records in [low, high), in no order. Long repeats of `low` are not read, as no cut
@@ -320,6 +331,33 @@ impl<'j, R: Record> Sorter<'j, R> {
         }
         piece.retain(|r| low.is_none_or(|low| *r >= low) && high.is_none_or(|high| *r < high));
         Ok(repeats)
+    }
+}
+
+/// A part of the ordered stream.
+pub struct Piece<'p, R> {
+    /// A record and how often it comes before the others: so many repeats of one are not materialised.
+    pub repeats: Option<(R, usize)>,
+    /// The records after that, ascending.
+    pub records: &'p [R],
+}
+
+impl<R: Record> Piece<'_, R> {
+    fn for_each_batch<E: From<Error>>(
+        &self,
+        job: &Job,
+        consume: &mut impl FnMut(&[R]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if let Some((record, mut count)) = self.repeats {
+            let batch = vec![record; count.min(MIN_BUFFER)];
+            while count > 0 {
+                job.check()?;
+                let now = count.min(batch.len());
+                consume(&batch[..now])?;
+                count -= now;
+            }
+        }
+        consume(self.records)
     }
 }
 

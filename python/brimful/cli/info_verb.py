@@ -9,6 +9,10 @@ from brimful.cli.progress import ProgressLine
 from brimful.sizes import format_bytes
 
 
+BAR_WIDTH = 40
+"""Characters of the longest bar of a histogram."""
+
+
 def add_to(verbs: shared.Verbs) -> None:
     """Add the verb."""
     parser = shared.add_verb(verbs, "info", "Show counts, order, indexes and sizes.", act)
@@ -34,11 +38,24 @@ def describe(figures: dict[str, object], indent: str) -> list[str]:
     lines: list[str] = []
     for key, value in figures.items():
         name = key.replace("_", " ")
-        if isinstance(value, dict):
+        if key == "shard_histogram" and isinstance(value, dict):
+            lines.append(f"{indent}shards by arcs")
+            lines += histogram(value, indent + "  ")
+        elif isinstance(value, dict):
             lines.append(f"{indent}{name}")
             lines += describe(value, indent + "  ")
         else:
             lines.append(f"{indent}{name:<20} {_text(key, value)}")
+    return lines
+
+
+def histogram(counts: dict[str, int], indent: str) -> list[str]:
+    """Return a bar for each range of sizes: `counts` maps 2^k to how many are below 2^(k + 1)."""
+    most = max(counts.values(), default=1)
+    lines = []
+    for least, count in counts.items():
+        bar = "#" * max(1, round(count * BAR_WIDTH / most))
+        lines.append(f"{indent}{int(least):>13,} +  {bar} {count:,}")
     return lines
 
 

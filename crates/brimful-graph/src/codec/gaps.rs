@@ -1,0 +1,182 @@
+//! Packed gaps with exceptions: the differences of consecutive keys, bit-packed in blocks of one width.
+//!
+//! A block has up to 256 edges, fewer where its keys, counted from the source of its first edge, would not
+//! fit 32 bits. Its 12-byte header: source of the first edge less the segment's first source (u32); target of
+//! the first edge (24 bits) and edges - 1 (8 bits); width, number of exceptions, bytes of an exception's high
+//! part (1, 2 or 4), zero. Then gaps as one little-endian bit stream, gap `i` at bit `i * width`, in groups of
+//! 16 (the first gap, and those behind the last edge, are zero); then a byte for the place of each exception,
+//! ascending; then their high parts, to be added above the width.
+//!
+//! Method: patched frame of reference (Zukowski, Heman, Nes, Boncz 2006), on keys of (source, target) so that one
+//! width serves jumps between sources and steps within one.
+
+use super::unpack::{Header, MAX_EXCEPTIONS};
+use super::{BATCH, BlockStart, Code, Unpack};
+
+/// The codec.
+#[derive(Debug)]
+pub struct Gaps;
+
+/// Bytes of a block's header.
+pub(super) const HEADER_BYTES: usize = 12;
+/// Edges of a group.
+pub(super) const GROUP: usize = 16;
+/// Exceptions must save more than one part in this many of a block, as they cost time.
+const PATCHES_WORTH: usize = 14;
+
+/// The widths in use: those at which every gap lies within 4 bytes, so that one shift extracts it.
+pub(super) fn allowed_width(bits: u32) -> u32 {
+    match bits {
+        27 => 28,
+        29..=31 => 32,
+        _ => bits,
+    }
+}
+
+/// Bytes that hold numbers of so many bits: 1, 2 or 4.
+fn high_bytes(bits: u32) -> usize {
+    match bits {
+        0..=8 => 1,
+        9..=16 => 2,
+        _ => 4,
+    }
+}
+
+/// Width, number of exceptions and bytes of a high part, for gaps with this histogram of bit lengths.
+fn choose_width(lengths: &[u8; 33], groups: usize) -> (u32, usize, usize) {
+    let longest = lengths.iter().rposition(|&count| count > 0).unwrap_or(0) as u32;
+    let full = allowed_width(longest);
+    let packed = |width: u32| groups * 2 * width as usize;
+    let mut best = (packed(full), full, 0, 1);
+    let mut exceptions = 0;
+    for width in (0..longest).rev() {
+        exceptions += usize::from(lengths[width as usize + 1]);
+        if allowed_width(width) != width || exceptions > MAX_EXCEPTIONS {
+            continue;
+        }
+        let high = high_bytes(longest - width);
+        let bytes = packed(width) + exceptions * (1 + high);
+        if bytes < best.0 {
+            best = (bytes, width, exceptions, high);
+        }
+    }
+    let (bytes, width, exceptions, high) = best;
+    let saved = packed(full) - bytes;
+    if saved * PATCHES_WORTH <= packed(full) { (full, 0, 1) } else { (width, exceptions, high) }
+}
+
+fn encode_block(keys: &[u64], target_bits: u32, out: &mut Vec<u8>) {
+    let (first, count) = (keys[0], keys.len());
+    let mut gaps = [0_u32; BATCH];
+    let mut lengths = [0_u8; 33];
+    for (gap, pair) in gaps[1..].iter_mut().zip(keys.windows(2)) {
+        *gap = (pair[1] - pair[0]) as u32;
+        let length = (u32::BITS - gap.leading_zeros()) as usize;
+        // At most 255 gaps are counted.
+        lengths[length] += 1;
+    }
+    let groups = count.div_ceil(GROUP);
+    let (width, exceptions, high) = choose_width(&lengths, groups);
+    let target = first & ((1 << target_bits) - 1);
+    out.extend_from_slice(&((first >> target_bits) as u32).to_le_bytes());
+    out.extend_from_slice(&(target as u32 | (count as u32 - 1) << 24).to_le_bytes());
+    out.extend_from_slice(&[width as u8, exceptions as u8, high as u8, 0]);
+
+    let low = (1_u64 << width) - 1;
+    let (mut bits, mut held) = (0_u64, 0);
+    for &gap in &gaps[..groups * GROUP] {
+        bits |= (u64::from(gap) & low) << held;
+        held += width;
+        if held >= 32 {
+            out.extend_from_slice(&(bits as u32).to_le_bytes());
+            bits >>= 32;
+            held -= 32;
+        }
+    }
+    // A group is a whole number of 16-bit units, so there may be one left.
+    out.extend_from_slice(&bits.to_le_bytes()[..held as usize / 8]);
+    if exceptions > 0 {
+        let patched = || gaps[..count].iter().enumerate().filter(|(_, gap)| u64::from(**gap) > low);
+        out.extend(patched().map(|(place, _)| place as u8));
+        for (_, gap) in patched() {
+            out.extend_from_slice(&(gap >> width).to_le_bytes()[..high]);
+        }
+    }
+}
+
+impl Code for Gaps {
+    fn encode(keys: &[u64], target_bits: u32, out: &mut Vec<u8>, blocks: &mut Vec<BlockStart>) {
+        let start = out.len();
+        let mut rest = keys;
+        while let Some(&first) = rest.first() {
+            let source = first >> target_bits;
+            let limit = (source << target_bits) + (1 << 32);
+            let most = &rest[..rest.len().min(BATCH)];
+            let count = if most[most.len() - 1] < limit {
+                most.len()
+            } else {
+                most.partition_point(|&key| key < limit)
+            };
+            blocks.push(BlockStart { offset: (out.len() - start) as u32, source: source as u32 });
+            encode_block(&rest[..count], target_bits, out);
+            rest = &rest[count..];
+        }
+    }
+
+    /// Unpacks a block before the one before it is handed out: the wide stores of the one are then complete
+    /// when the narrow loads of the other need them.
+    #[inline]
+    fn decode(
+        bytes: &[u8],
+        edges: u32,
+        target_bits: u32,
+        unpack: Unpack,
+        mut batch: impl FnMut(u64, &[u32]) -> bool,
+    ) -> bool {
+        let (mut one, mut other) = ([0_u32; BATCH], [0_u32; BATCH]);
+        let (mut this, mut next) = (&mut one, &mut other);
+        let (mut rest, mut left) = (bytes, edges as usize);
+        let (mut base, mut count) = (0, 0);
+        loop {
+            let mut unpacked = (0, 0);
+            if !rest.is_empty() {
+                let Some((header, after)) = Header::read(rest, target_bits) else {
+                    return false;
+                };
+                let Some(after) = unpack.block(&header, after, next) else {
+                    return false;
+                };
+                rest = after;
+                unpacked = (u64::from(header.source), header.count);
+            }
+            if count > 0 && !batch(base, &this[..count]) {
+                return false;
+            }
+            (base, count) = unpacked;
+            if count == 0 {
+                return left == 0;
+            }
+            let Some(fewer) = left.checked_sub(count) else {
+                return false;
+            };
+            left = fewer;
+            std::mem::swap(&mut this, &mut next);
+        }
+    }
+
+    fn decode_block(
+        bytes: &[u8],
+        source: u32,
+        _: u32,
+        target_bits: u32,
+        unpack: Unpack,
+        mut batch: impl FnMut(u64, &[u32]) -> bool,
+    ) -> bool {
+        let mut keys = [0_u32; BATCH];
+        let Some((header, rest)) = Header::read(bytes, target_bits).filter(|(h, _)| h.source == source)
+        else {
+            return false;
+        };
+        unpack.block(&header, rest, &mut keys).is_some() && batch(u64::from(source), &keys[..header.count])
+    }
+}

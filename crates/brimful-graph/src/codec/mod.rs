@@ -1,0 +1,229 @@
+//! How the edges of a segment are packed.
+//!
+//! Edges come as ascending *keys*, `(source - first source) << target bits | target in the interval`; a
+//! codec turns them into bytes and back into *batches* of at most 256 keys of 32 bits above a base source.
+//! [`pack`] chooses a codec for each segment by the bytes it needs. Invariant: decoding never reads
+//! outside the bytes and never trusts a count or a width that they do not bear out; what
+//! a segment decodes to does not depend on the machine.
+
+/// Runs `$body` with `$code` as the codec of the packing: the one place where a codec becomes a type.
+#[macro_export]
+macro_rules! with_codec {
+    ($codec:expr, $code:ident => $body:expr) => {
+        match $codec {
+            $crate::codec::Codec::Words32 => {
+                type $code = $crate::codec::words::Words32;
+                $body
+            }
+            $crate::codec::Codec::Words24 => {
+                type $code = $crate::codec::words::Words24;
+                $body
+            }
+            $crate::codec::Codec::Gaps => {
+                type $code = $crate::codec::gaps::Gaps;
+                $body
+            }
+        }
+    };
+}
+
+pub mod gaps;
+mod unpack;
+pub mod weights;
+pub mod words;
+
+pub use unpack::{Unpack, scatter};
+pub use weights::{WeightType, Weights};
+
+/// Most keys of a batch, and edges of a block.
+pub const BATCH: usize = 256;
+
+/// A way to pack keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Codec {
+    /// 32-bit words: source delta and target ([`words`]).
+    Words32 = 1,
+    /// The same in 24 bits.
+    Words24 = 2,
+    /// Gaps between keys, bit-packed in blocks ([`gaps`]).
+    Gaps = 3,
+}
+
+impl Codec {
+    /// All codecs.
+    pub const ALL: [Self; 3] = [Self::Words32, Self::Words24, Self::Gaps];
+}
+
+/// How the bytes of a segment came about: a codec, and perhaps lz4 over it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Packing {
+    /// The codec.
+    pub codec: Codec,
+    /// True if the codec's bytes were compressed by lz4 (its block format).
+    pub compressed: bool,
+}
+
+const COMPRESSED: u8 = 0x80;
+
+impl Packing {
+    /// The codec byte on disk.
+    pub fn to_byte(self) -> u8 {
+        self.codec as u8 | if self.compressed { COMPRESSED } else { 0 }
+    }
+
+    /// The packing with this codec byte, if there is one.
+    pub fn from_byte(byte: u8) -> Option<Self> {
+        let codec = Codec::ALL.into_iter().find(|codec| *codec as u8 == byte & !COMPRESSED)?;
+        Some(Self { codec, compressed: byte & COMPRESSED != 0 })
+    }
+
+    /// Its name in `info`.
+    pub fn name(self) -> &'static str {
+        match (self.codec, self.compressed) {
+            (Codec::Words32, false) => "words32",
+            (Codec::Words24, false) => "words24",
+            (Codec::Gaps, false) => "gaps",
+            (Codec::Words32, true) => "words32+lz4",
+            (Codec::Words24, true) => "words24+lz4",
+            (Codec::Gaps, true) => "gaps+lz4",
+        }
+    }
+}
+
+/// Where a block of edges begins, for readers that want few of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlockStart {
+    /// Byte in the codec's bytes.
+    pub offset: u32,
+    /// Source of the block's first edge, less the first source of the segment.
+    pub source: u32,
+}
+
+/// One codec. Keys ascend, with repeats; a segment's sources span less than 2^32.
+pub trait Code {
+    /// Appends the packed keys to `out`, and where each block begins to `blocks`.
+    fn encode(keys: &[u64], target_bits: u32, out: &mut Vec<u8>, blocks: &mut Vec<BlockStart>);
+
+    /// Calls `batch(base, keys)` for batches in order: an edge's source is the segment's first source +
+    /// `base + (key >> target_bits)`, its target the low bits. Keys ascend within a batch. False if the
+    /// bytes are broken, do not hold exactly `edges` edges, or `batch` refuses.
+    fn decode(
+        bytes: &[u8],
+        edges: u32,
+        target_bits: u32,
+        unpack: Unpack,
+        batch: impl FnMut(u64, &[u32]) -> bool,
+    ) -> bool;
+
+    /// Decodes the one block that begins at the start of `bytes` with `source`, as [`BlockStart`] has it.
+    fn decode_block(
+        bytes: &[u8],
+        source: u32,
+        edges: u32,
+        target_bits: u32,
+        unpack: Unpack,
+        batch: impl FnMut(u64, &[u32]) -> bool,
+    ) -> bool;
+}
+
+/// lz4 is used where it at least halves a segment: then reading less takes more time off a superstep that
+/// streams than unpacking adds, and where the segment stays in memory, memory was what lacked.
+const LZ4_WORTH: usize = 2;
+/// Bytes at the start of a segment by which lz4 is judged before it is tried on the whole.
+const LZ4_PROBE: usize = 8 << 10;
+
+/// Bytes of a block's row in a directory: offset (u32), source (u32), the low half of its bytes' checksum (u32).
+pub const DIRECTORY_ROW: usize = 12;
+
+/// Appends the directory of a segment whose codec's bytes are `plain`.
+fn write_directory(blocks: &[BlockStart], plain: &[u8], directory: &mut Vec<u8>) {
+    for (index, block) in blocks.iter().enumerate() {
+        let end = blocks.get(index + 1).map_or(plain.len(), |next| next.offset as usize);
+        let checksum = brimful_store::checksum(&plain[block.offset as usize..end]) as u32;
+        for field in [block.offset, block.source, checksum] {
+            directory.extend_from_slice(&field.to_le_bytes());
+        }
+    }
+}
+
+/// The blocks of a directory: start, checksum, and its bytes of `plain`, none where the row is broken.
+pub fn directory_rows<'b>(
+    rows: &'b [u8],
+    plain: &'b [u8],
+) -> impl Iterator<Item = (BlockStart, u32, &'b [u8])> {
+    let rows = rows.as_chunks::<DIRECTORY_ROW>().0;
+    let field = |row: &[u8; DIRECTORY_ROW], at: usize| {
+        u32::from_le_bytes([row[at], row[at + 1], row[at + 2], row[at + 3]])
+    };
+    rows.iter().enumerate().map(move |(index, row)| {
+        let block = BlockStart { offset: field(row, 0), source: field(row, 4) };
+        let end = rows.get(index + 1).map_or(plain.len(), |next| field(next, 0) as usize);
+        (block, field(row, 8), plain.get(block.offset as usize..end).unwrap_or_default())
+    })
+}
+
+/// Replaces `out` by the packed keys and appends their blocks to `directory`. Returns the packing, the length
+/// of the codec's bytes before lz4, and the number of blocks.
+///
+/// The smallest of the three codecs is taken, the simpler one on a tie; over it lz4 where that halves the
+/// bytes.
+pub fn pack(
+    keys: &[u64],
+    target_bits: u32,
+    out: &mut Vec<u8>,
+    directory: &mut Vec<u8>,
+) -> (Packing, usize, usize) {
+    let mut blocks = Vec::with_capacity(keys.len() / BATCH + 1);
+    out.clear();
+    gaps::Gaps::encode(keys, target_bits, out, &mut blocks);
+    let words = words::sizes(keys, target_bits);
+    let codec = if words.narrow.is_some_and(|narrow| narrow < words.wide && narrow <= out.len()) {
+        Codec::Words24
+    } else if words.wide <= out.len() {
+        Codec::Words32
+    } else {
+        Codec::Gaps
+    };
+    if codec != Codec::Gaps {
+        out.clear();
+        blocks.clear();
+        with_codec!(codec, C => C::encode(keys, target_bits, out, &mut blocks));
+    }
+    write_directory(&blocks, out, directory);
+    let plain = out.len();
+    let compressed = compress(out);
+    (Packing { codec, compressed }, plain, blocks.len())
+}
+
+fn compress(bytes: &mut Vec<u8>) -> bool {
+    let probe = &bytes[..bytes.len().min(LZ4_PROBE)];
+    if lz4_flex::block::compress(probe).len() * LZ4_WORTH > probe.len() {
+        return false;
+    }
+    let smaller = lz4_flex::block::compress(bytes);
+    let worth = smaller.len() * LZ4_WORTH <= bytes.len();
+    if worth {
+        *bytes = smaller;
+    }
+    worth
+}
+
+/// The codec's bytes of a segment: `stored` itself, or what it decompresses to in `room`. `None` if that
+/// is not exactly `plain` bytes.
+pub fn plain_bytes<'b>(
+    packing: Packing,
+    stored: &'b [u8],
+    plain: usize,
+    room: &'b mut Vec<u8>,
+) -> Option<&'b [u8]> {
+    if !packing.compressed {
+        return (stored.len() == plain).then_some(stored);
+    }
+    room.resize(plain, 0);
+    let length = lz4_flex::block::decompress_into(stored, room).ok()?;
+    (length == plain).then_some(&room[..])
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,157 @@
+//! Fixed words: `source delta | target`, in 32 or in 24 bits.
+//!
+//! A word holds the target in its low bits and above it the difference of the source from the edge
+//! before (0 for the first edge of the segment). A difference of all ones is an escape: the 8 bytes after
+//! the word are the source, in full, less the first source of the segment.
+
+use super::{BATCH, BlockStart, Code, Unpack};
+
+/// Words of `N` bytes.
+#[derive(Debug)]
+pub struct Words<const N: usize>;
+
+/// Words of 32 bits.
+pub type Words32 = Words<4>;
+/// Words of 24 bits.
+pub type Words24 = Words<3>;
+
+/// Most bits of a target for which words of 24 bits leave a useful delta.
+const NARROW_TARGET_BITS: u32 = 20;
+
+/// Bytes that keys need as words.
+pub(super) struct Sizes {
+    /// In 32 bits.
+    pub(super) wide: usize,
+    /// In 24 bits; `None` if targets are too wide for that.
+    pub(super) narrow: Option<usize>,
+}
+
+/// The delta that marks an escape.
+const fn escape<const N: usize>(target_bits: u32) -> u64 {
+    (1 << (8 * N as u32 - target_bits)) - 1
+}
+
+pub(super) fn sizes(keys: &[u64], target_bits: u32) -> Sizes {
+    let narrow_fits = target_bits <= NARROW_TARGET_BITS;
+    let (wide, narrow) = (escape::<4>(target_bits), if narrow_fits { escape::<3>(target_bits) } else { 0 });
+    let mut escapes = (0, 0);
+    let mut last = 0;
+    for &key in keys {
+        let source = key >> target_bits;
+        let delta = source - last;
+        escapes.0 += usize::from(delta >= wide);
+        escapes.1 += usize::from(delta >= narrow);
+        last = source;
+    }
+    Sizes {
+        wide: keys.len() * 4 + escapes.0 * 8,
+        narrow: narrow_fits.then_some(keys.len() * 3 + escapes.1 * 8),
+    }
+}
+
+impl<const N: usize> Words<N> {
+    /// Decodes from the source `last` of the edge before; the first delta counts only if `counts`.
+    #[inline(always)]
+    fn decode_from(
+        bytes: &[u8],
+        mut source: u64,
+        edges: u32,
+        target_bits: u32,
+        mut batch: impl FnMut(u64, &[u32]) -> bool,
+    ) -> Option<usize> {
+        let (escape, mask) = (escape::<N>(target_bits), (1_u64 << target_bits) - 1);
+        // Sources above the base that a 32-bit key can hold.
+        let span = 1_u64 << (u32::BITS - target_bits);
+        let mut keys = [0_u32; BATCH];
+        let (mut count, mut base, mut left) = (0, 0, edges);
+        let mut rest = bytes;
+        while left > 0 {
+            let (word, after) = rest.split_first_chunk::<N>()?;
+            rest = after;
+            let word = word.iter().rev().fold(0, |sum, &byte| sum << 8 | u64::from(byte));
+            let delta = word >> target_bits;
+            if delta == escape {
+                let (full, after) = rest.split_first_chunk::<8>()?;
+                rest = after;
+                let full = u64::from_le_bytes(*full);
+                if full < source {
+                    return None;
+                }
+                source = full;
+            } else {
+                source = source.checked_add(delta)?;
+            }
+            if count == BATCH || (count > 0 && source - base >= span) {
+                if !batch(base, &keys[..count]) {
+                    return None;
+                }
+                count = 0;
+            }
+            if count == 0 {
+                base = source;
+            }
+            let key = ((source - base) << target_bits | word & mask) as u32;
+            if count > 0 && key < keys[count - 1] {
+                return None;
+            }
+            keys[count] = key;
+            count += 1;
+            left -= 1;
+        }
+        (count == 0 || batch(base, &keys[..count])).then_some(bytes.len() - rest.len())
+    }
+}
+
+impl<const N: usize> Code for Words<N> {
+    fn encode(keys: &[u64], target_bits: u32, out: &mut Vec<u8>, blocks: &mut Vec<BlockStart>) {
+        let (escape, mask) = (escape::<N>(target_bits), (1_u64 << target_bits) - 1);
+        let start = out.len();
+        let mut last = 0;
+        for (index, &key) in keys.iter().enumerate() {
+            let (source, target) = (key >> target_bits, key & mask);
+            if index % BATCH == 0 {
+                blocks.push(BlockStart { offset: (out.len() - start) as u32, source: source as u32 });
+            }
+            let delta = (source - last).min(escape);
+            let word = delta << target_bits | target;
+            out.extend_from_slice(&word.to_le_bytes()[..N]);
+            if delta == escape {
+                out.extend_from_slice(&source.to_le_bytes());
+            }
+            last = source;
+        }
+    }
+
+    #[inline]
+    fn decode(
+        bytes: &[u8],
+        edges: u32,
+        target_bits: u32,
+        _: Unpack,
+        batch: impl FnMut(u64, &[u32]) -> bool,
+    ) -> bool {
+        Self::decode_from(bytes, 0, edges, target_bits, batch) == Some(bytes.len())
+    }
+
+    fn decode_block(
+        bytes: &[u8],
+        source: u32,
+        edges: u32,
+        target_bits: u32,
+        _: Unpack,
+        batch: impl FnMut(u64, &[u32]) -> bool,
+    ) -> bool {
+        // The first delta leads from an edge that is not read; wherever it began, it ends at `source`.
+        let Some(word) = bytes.first_chunk::<N>() else {
+            return false;
+        };
+        let delta = word.iter().rev().fold(0, |sum, &byte| sum << 8 | u64::from(byte)) >> target_bits;
+        let before = if delta == escape::<N>(target_bits) {
+            0
+        } else {
+            u64::from(source).checked_sub(delta).unwrap_or(u64::MAX)
+        };
+        let edges = edges.min(BATCH as u32);
+        Self::decode_from(bytes, before, edges, target_bits, batch).is_some()
+    }
+}
