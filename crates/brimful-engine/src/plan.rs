@@ -58,7 +58,7 @@ impl Plan {
         let files = shards.iter().flat_map(|s| columns(s, weighted)).count() as u64;
         let at_hand = files + u64::from(weighted);
         let unpacked = shards.iter().map(|s| s.largest_unpacked()).max().unwrap_or(0);
-        let degree_window = if P::NEEDS_DEGREES { window * (8 + 4 + 8) } else { 0 };
+        let degree_window = if P::NEEDS_DEGREES { window * (8 + 8) } else { 0 };
         let per_worker = SUMS_PER_WORKER * window * size_of::<P::Sum>() as u64
             + window * (state + signal)
             + degree_window

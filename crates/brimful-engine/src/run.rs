@@ -139,18 +139,20 @@ enum Degrees {
     OnDisk,
 }
 
+/// Degrees read at once.
+const DEGREES_AT_ONCE: usize = 1 << 16;
+
 /// One worker's windows, for arrays that are on disk.
 struct Room<P: Program> {
     states: Vec<P::State>,
     signals: Vec<P::Signal>,
     degrees: Vec<u64>,
-    narrow: Vec<u32>,
     strengths: Vec<f64>,
 }
 
 impl<P: Program> Default for Room<P> {
     fn default() -> Self {
-        Self { states: vec![], signals: vec![], degrees: vec![], narrow: vec![], strengths: vec![] }
+        Self { states: vec![], signals: vec![], degrees: vec![], strengths: vec![] }
     }
 }
 
@@ -252,12 +254,18 @@ impl<'a, P: Program> Run<'a, P> {
             self.graph.strengths(0, &mut strengths)?;
             return Ok(Degrees::ResidentStrengths(strengths));
         }
-        let mut degrees = vec![0_u32; vertices];
-        Ok(if self.graph.narrow_degrees(0, &mut degrees)? {
-            Degrees::Resident(degrees)
-        } else {
-            Degrees::OnDisk
-        })
+        let (mut degrees, mut window) = (vec![0_u32; vertices], Vec::new());
+        for (index, part) in degrees.chunks_mut(DEGREES_AT_ONCE).enumerate() {
+            window.resize(part.len(), 0);
+            self.graph.degrees((index * DEGREES_AT_ONCE) as u64, &mut window)?;
+            for (narrow, &wide) in part.iter_mut().zip(&window) {
+                let Ok(degree) = u32::try_from(wide) else {
+                    return Ok(Degrees::OnDisk);
+                };
+                *narrow = degree;
+            }
+        }
+        Ok(Degrees::Resident(degrees))
     }
 
     fn supersteps(&mut self, max: u64) -> Result<Reason> {
@@ -373,8 +381,8 @@ impl<P: Program> Collector<'_, P> {
     fn interval(&self, interval: usize, sums: Option<&mut [P::Sum]>, room: &mut Room<P>) -> Result<Partial> {
         let start = interval * self.window;
         let length = self.window.min(self.globals.vertices as usize - start);
-        let Room { states: state_room, signals: signal_room, degrees, narrow, strengths } = room;
-        self.read_degrees(start, length, degrees, narrow, strengths)?;
+        let Room { states: state_room, signals: signal_room, degrees, strengths } = room;
+        self.read_degrees(start, length, degrees, strengths)?;
         let (wide, sums) = (&*degrees, sums.map(|sums| &sums[..length]));
         let strengths = &*strengths;
         let vertex = |at: usize| self.vertex(start + at, at, wide, strengths);
@@ -458,7 +466,6 @@ impl<P: Program> Collector<'_, P> {
         start: usize,
         length: usize,
         degrees: &mut Vec<u64>,
-        narrow: &mut Vec<u32>,
         strengths: &mut Vec<f64>,
     ) -> Result<()> {
         if !matches!(self.degrees, Degrees::OnDisk) {
@@ -469,7 +476,7 @@ impl<P: Program> Collector<'_, P> {
             self.graph.strengths(start as u64, strengths)?;
         } else {
             degrees.resize(length, 0);
-            self.graph.degrees(start as u64, degrees, narrow)?;
+            self.graph.degrees(start as u64, degrees)?;
         }
         Ok(())
     }

@@ -267,6 +267,7 @@ impl<R: EdgeRecord> ShardSortWriter<'_, '_, R> {
 pub fn encoding_bytes(workers: usize, weighted: bool) -> u64 {
     let geometry = Geometry::default();
     let an_edge = if weighted { 24 + 8 + 8 + 8 + 4 } else { 16 + 8 + 4 };
-    let units = if weighted { 3 } else { 2 } * geometry.unit_bytes as u64;
+    // Edges and their directory, and weights.
+    let units = geometry.unit_bytes as u64 * 5 / 4 + if weighted { geometry.unit_bytes as u64 } else { 0 };
     workers as u64 * u64::from(geometry.segment_edges) * an_edge + units
 }

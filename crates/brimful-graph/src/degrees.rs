@@ -12,6 +12,7 @@ use brimful_store::in_order::InOrder;
 use brimful_store::sealed::Kind;
 use brimful_store::{Folder, Job, Resources};
 
+use crate::ascending::AscendingWriter;
 use crate::error::Result;
 use crate::graph::{DEGREES, STRENGTHS};
 use crate::shards::{SegmentReader, ShardFile};
@@ -72,19 +73,19 @@ pub(crate) fn write(
     folder: &dyn Folder,
     shards: &ShardFile,
     vertices: u64,
-    degree_bytes: u32,
     first: DegreeCounter,
     weighted: bool,
     bytes: u64,
     resources: &Resources,
 ) -> Result<()> {
     let job = &resources.job;
-    let mut files = DegreeFiles::create(folder, degree_bytes, weighted, job)?;
+    let mut files = DegreeFiles::create(folder, weighted, job)?;
     let counted = first.degrees.len() as u64;
     files.append(&first)?;
     drop(first);
     let workers = resources.workers() as u64;
-    let largest = shards.file().entries().iter().map(|e| e.len).max().unwrap_or(0);
+    // A reader holds a unit and its weights.
+    let largest = shards.files().flat_map(|file| file.entries()).map(|e| e.len).max().unwrap_or(0) * 2;
     let each = (bytes / workers).saturating_sub(largest) / bytes_per_vertex(weighted);
     let window = each.min((vertices - counted).div_ceil(workers)).max(1 << 12);
     let windows = (vertices - counted).div_ceil(window) as usize;
@@ -110,37 +111,28 @@ pub(crate) fn write(
     out.into_inner().finish()
 }
 
-enum DegreeArray {
-    Narrow(ArrayWriter<u32>),
-    Wide(ArrayWriter<u64>),
-}
-
+/// The file of running sums of degrees, and of strengths.
 struct DegreeFiles {
-    degrees: DegreeArray,
+    degrees: AscendingWriter,
+    sum: u64,
     strengths: Option<ArrayWriter<f64>>,
 }
 
 impl DegreeFiles {
-    fn create(folder: &dyn Folder, degree_bytes: u32, weighted: bool, job: &Job) -> Result<Self> {
+    fn create(folder: &dyn Folder, weighted: bool, job: &Job) -> Result<Self> {
         let traffic = job.traffic();
-        let degrees = if degree_bytes == 4 {
-            DegreeArray::Narrow(ArrayWriter::create(folder, DEGREES, Kind::Degrees, traffic)?)
-        } else {
-            DegreeArray::Wide(ArrayWriter::create(folder, DEGREES, Kind::Degrees, traffic)?)
-        };
+        let degrees = AscendingWriter::create(folder, DEGREES, Kind::Degrees, traffic)?;
         let strengths = match weighted {
             true => Some(ArrayWriter::create(folder, STRENGTHS, Kind::Strengths, traffic)?),
             false => None,
         };
-        Ok(Self { degrees, strengths })
+        Ok(Self { degrees, sum: 0, strengths })
     }
 
     fn append(&mut self, counted: &DegreeCounter) -> Result<()> {
         for &degree in &counted.degrees {
-            match &mut self.degrees {
-                DegreeArray::Narrow(file) => file.push(degree as u32)?,
-                DegreeArray::Wide(file) => file.push(degree)?,
-            }
+            self.sum += degree;
+            self.degrees.push(self.sum)?;
         }
         if let Some(file) = &mut self.strengths {
             for &strength in &counted.strengths {
@@ -151,10 +143,7 @@ impl DegreeFiles {
     }
 
     fn finish(self) -> Result<()> {
-        match self.degrees {
-            DegreeArray::Narrow(file) => file.finish()?,
-            DegreeArray::Wide(file) => file.finish()?,
-        };
+        self.degrees.finish()?;
         if let Some(file) = self.strengths {
             file.finish()?;
         }

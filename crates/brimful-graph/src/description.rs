@@ -31,8 +31,6 @@ pub struct Description {
     pub ids: Ids,
     /// Bits of a target within its interval.
     pub interval_bits: u32,
-    /// Bytes per out-degree: 4 or 8.
-    pub degree_bytes: u32,
     /// What the import counted.
     pub counts: Counts,
     /// Forward shards: edges by target.

@@ -11,6 +11,7 @@ use brimful_store::file::{StoreFile, Traffic};
 use brimful_store::sealed::Kind;
 use brimful_store::{DiskFolder, Error as StoreError, Folder, manifest};
 
+use crate::ascending::AscendingFile;
 use crate::description::{Description, FORMAT, Shards};
 use crate::edges::{EdgeBatch, EdgeSource};
 use crate::error::{Error, Result};
@@ -62,7 +63,8 @@ pub struct Graph {
     description: Description,
     manifest_number: u64,
     ids: Option<ArrayFile<u64>>,
-    degrees: Degrees,
+    /// Running sums of out-degrees.
+    degrees: AscendingFile,
     strengths: Option<ArrayFile<f64>>,
     forward: Option<Arc<ShardFile>>,
     /// Filled when the graph is opened, or when the index is built while it is open.
@@ -70,12 +72,6 @@ pub struct Graph {
     /// Bytes of the manifest and the pointer to it.
     manifest_bytes: u64,
     traffic: Arc<Traffic>,
-}
-
-#[derive(Debug)]
-enum Degrees {
-    Narrow(ArrayFile<u32>),
-    Wide(ArrayFile<u64>),
 }
 
 impl Graph {
@@ -120,10 +116,7 @@ impl Graph {
             Some(_) => None,
             None => Some(array(IDS, Kind::Ids)?),
         };
-        let degrees = match description.degree_bytes {
-            4 => Degrees::Narrow(ArrayFile::open(folder, DEGREES, Kind::Degrees, vertices, traffic)?),
-            _ => Degrees::Wide(array(DEGREES, Kind::Degrees)?),
-        };
+        let degrees = AscendingFile::open(folder, DEGREES, Kind::Degrees, vertices, traffic)?;
         let strengths = match description.weighted {
             true => Some(ArrayFile::open(folder, STRENGTHS, Kind::Strengths, vertices, traffic)?),
             false => None,
@@ -252,27 +245,19 @@ impl Graph {
         if low < self.vertices() && file.get(low)? == bits { Ok(low) } else { Err(missing()) }
     }
 
-    /// Fills `out` with the out-degrees of the vertices from `start` on; `room` is reused.
-    pub fn degrees(&self, start: u64, out: &mut [u64], room: &mut Vec<u32>) -> Result<()> {
-        match &self.degrees {
-            Degrees::Wide(file) => file.read(start, out)?,
-            Degrees::Narrow(file) => {
-                room.resize(out.len(), 0);
-                file.read(start, room)?;
-                out.iter_mut().zip(room).for_each(|(wide, narrow)| *wide = u64::from(*narrow));
-            }
+    /// Fills `out` with the out-degrees of the vertices from `start` on.
+    pub fn degrees(&self, start: u64, out: &mut [u64]) -> Result<()> {
+        self.degrees.read(start, out)?;
+        let mut before = [0];
+        if start > 0 && !out.is_empty() {
+            self.degrees.read(start - 1, &mut before)?;
+        }
+        let [mut before] = before;
+        for sum in out {
+            // The array was found to ascend but where a block begins, which `verify` checks.
+            *sum = sum.wrapping_sub(std::mem::replace(&mut before, *sum));
         }
         Ok(())
-    }
-
-    /// Fills `out` with the out-degrees of the vertices from `start` on if they are stored as 32 bits;
-    /// else returns false.
-    pub fn narrow_degrees(&self, start: u64, out: &mut [u32]) -> Result<bool> {
-        let Degrees::Narrow(file) = &self.degrees else {
-            return Ok(false);
-        };
-        file.read(start, out)?;
-        Ok(true)
     }
 
     /// Fills `out` with the sums of outgoing weights of the vertices from `start` on.
@@ -320,10 +305,7 @@ impl Graph {
     pub(crate) fn sealed_files(&self) -> Vec<&brimful_store::sealed::SealedFile> {
         let mut files = Vec::new();
         files.extend(self.ids.as_ref().map(ArrayFile::sealed));
-        files.push(match &self.degrees {
-            Degrees::Narrow(file) => file.sealed(),
-            Degrees::Wide(file) => file.sealed(),
-        });
+        files.push(self.degrees.sealed());
         files.extend(self.strengths.as_ref().map(ArrayFile::sealed));
         files.extend(
             [self.forward.as_ref(), self.reverse.get()]
@@ -359,7 +341,6 @@ fn parse_description(path: &Path, number: u64, payload: &[u8]) -> Result<Descrip
     let description: Description = serde_json::from_slice(payload).map_err(|e| broken(e.to_string()))?;
     let layers = |shards: &Option<Shards>| shards.as_ref().is_none_or(|s| s.layers.len() == 1);
     let sane = (1..=24).contains(&description.interval_bits)
-        && matches!(description.degree_bytes, 4 | 8)
         && layers(&description.forward)
         && layers(&description.reverse)
         && description.forward.is_some();

@@ -132,7 +132,6 @@ impl IdMap {
 /// Shards and degrees written.
 struct Indexed {
     vertices: u64,
-    degree_bytes: u32,
     forward: Built,
     reverse: Option<Built>,
 }
@@ -205,15 +204,14 @@ impl Import<'_> {
         let counted = vertices.min(self.spare / 4 / degrees::bytes_per_vertex(weighted));
         let mut degrees = DegreeCounter::new(0..counted, weighted);
         let forward = self.sort_index(Index::In, source, map, vertices, weighted, census, &mut degrees)?;
-        let degree_bytes = if forward.arcs < 1 << 32 { 4 } else { 8 };
-        self.write_degrees(map, vertices, weighted, degree_bytes, degrees)?;
+        self.write_degrees(map, vertices, weighted, degrees)?;
         let mut reverse = None;
         if self.options.reverse && !self.options.undirected {
             let mut none = DegreeCounter::default();
             reverse =
                 Some(self.sort_index(Index::Reverse, source, map, vertices, weighted, None, &mut none)?);
         }
-        Ok(Indexed { vertices, degree_bytes, forward, reverse })
+        Ok(Indexed { vertices, forward, reverse })
     }
 
     fn write_degrees(
@@ -221,7 +219,6 @@ impl Import<'_> {
         map: &IdMap,
         vertices: u64,
         weighted: bool,
-        degree_bytes: u32,
         first: DegreeCounter,
     ) -> Result<()> {
         let bits = self.options.geometry.interval_bits;
@@ -230,7 +227,7 @@ impl Import<'_> {
         // The first degrees are written and dropped before others are counted.
         let bytes = self.sorter_bytes(map.memory_bytes());
         let resources = self.resources;
-        degrees::write(self.folder, &shards, vertices, degree_bytes, first, weighted, bytes, resources)?;
+        degrees::write(self.folder, &shards, vertices, first, weighted, bytes, resources)?;
         self.end_phase("count degrees");
         Ok(())
     }
@@ -325,7 +322,7 @@ impl Import<'_> {
     }
 
     fn finish(&self, seen: &Seen, first: Option<u64>, indexed: Indexed) -> Result<Description> {
-        let Indexed { vertices, degree_bytes, forward, reverse } = indexed;
+        let Indexed { vertices, forward, reverse } = indexed;
         let geometry = self.options.geometry;
         let layers = |index: Index, built: Built| Shards {
             layers: vec![Layer { name: index.name().into(), arcs: built.arcs, bytes: built.bytes }],
@@ -341,7 +338,6 @@ impl Import<'_> {
             order: Order::External,
             ids: Ids { id_type: seen.id_type, first },
             interval_bits: geometry.interval_bits,
-            degree_bytes,
             counts: Counts {
                 lines: seen.lines,
                 self_loops: seen.self_loops,

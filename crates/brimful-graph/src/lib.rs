@@ -9,6 +9,7 @@
 //! - [`graph`]: the graph directory; [`description`]: its manifest; [`verify`]: every byte and structure
 //!   of it; [`export`]: the way out.
 
+mod ascending;
 pub mod build;
 mod census;
 pub mod codec;

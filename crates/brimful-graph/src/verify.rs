@@ -94,13 +94,13 @@ fn verify_degrees(graph: &Graph, job: &Job) -> Result<()> {
         return Ok(());
     };
     let weighted = graph.description().weighted;
-    let (mut degrees, mut strengths, mut room) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut degrees, mut strengths) = (Vec::new(), Vec::new());
     for start in (0..graph.vertices()).step_by(WINDOW as usize) {
         let range = start..graph.vertices().min(start + WINDOW);
         let length = (range.end - range.start) as usize;
         let counter = DegreeCounter::count(shards, range, weighted, job)?;
         degrees.resize(length, 0);
-        graph.degrees(start, &mut degrees, &mut room)?;
+        graph.degrees(start, &mut degrees)?;
         let differ = |file: &str| StoreError::corrupt(graph.path().join(file), 0, "it contradicts the edges");
         if degrees != counter.degrees {
             return Err(differ(DEGREES).into());

@@ -145,8 +145,8 @@ impl Graph {
 
     fn degree(&self, vertex: i128) -> PyResult<u64> {
         let degree = || -> Result<u64, Failure> {
-            let (mut out, mut room) = ([0], Vec::new());
-            self.inner.degrees(self.inner.find(vertex)?, &mut out, &mut room)?;
+            let mut out = [0];
+            self.inner.degrees(self.inner.find(vertex)?, &mut out)?;
             Ok(out[0])
         };
         Ok(degree()?)

@@ -1,0 +1,270 @@
+//! Arrays of numbers that mostly ascend, packed as gaps: external ids in internal order, and running sums of
+//! degrees.
+//!
+//! A sealed file whose blocks hold up to 2^14 numbers each. Invariant: within a block numbers ascend; one that
+//! is smaller than the one before it begins a new block.
+
+use std::sync::Arc;
+
+use brimful_store::file::Traffic;
+use brimful_store::sealed::{Buffer, Kind, SealedFile, SealedWriter};
+use brimful_store::{Error as StoreError, Folder};
+
+use crate::codec::gaps::Gaps;
+use crate::codec::{Code, Unpack};
+use crate::error::Result;
+
+/// Most numbers of a block.
+const BLOCK_NUMBERS: usize = 1 << 14;
+/// Bytes of a block's metadata: place of the first number, first and last number, count, form.
+const META_BYTES: usize = 32;
+
+/// How a block's numbers are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+enum Form {
+    /// Less the first number, as packed gaps without target bits.
+    Gaps = 0,
+    /// As they are, 8 bytes each: where the block spans 2^32 or more.
+    Plain = 1,
+}
+
+/// What the table says of a block.
+#[derive(Debug, Clone, Copy)]
+struct Block {
+    start: u64,
+    first: u64,
+    last: u64,
+    count: u32,
+    form: Form,
+}
+
+impl Block {
+    fn encode(&self) -> [u8; META_BYTES] {
+        let mut out = [0; META_BYTES];
+        out[0..8].copy_from_slice(&self.start.to_le_bytes());
+        out[8..16].copy_from_slice(&self.first.to_le_bytes());
+        out[16..24].copy_from_slice(&self.last.to_le_bytes());
+        out[24..28].copy_from_slice(&self.count.to_le_bytes());
+        out[28..32].copy_from_slice(&(self.form as u32).to_le_bytes());
+        out
+    }
+
+    fn decode(raw: &[u8]) -> Option<Self> {
+        let long = |at: usize| raw[at..at + 8].iter().rev().fold(0, |sum, &b| sum << 8 | u64::from(b));
+        let count = u32::try_from(long(24) & u64::from(u32::MAX)).ok()?;
+        let form = match long(24) >> 32 {
+            0 => Form::Gaps,
+            1 => Form::Plain,
+            _ => return None,
+        };
+        let block = Self { start: long(0), first: long(8), last: long(16), count, form };
+        ((1..=BLOCK_NUMBERS as u32).contains(&count) && block.first <= block.last).then_some(block)
+    }
+}
+
+/// Writes an array.
+#[derive(Debug)]
+pub(crate) struct AscendingWriter {
+    file: SealedWriter,
+    pending: Vec<u64>,
+    len: u64,
+    room: Vec<u8>,
+}
+
+impl AscendingWriter {
+    /// Begins the file `name`.
+    pub(crate) fn create(
+        folder: &dyn Folder,
+        name: &str,
+        kind: Kind,
+        traffic: &Arc<Traffic>,
+    ) -> Result<Self> {
+        let file = SealedWriter::create(folder, name, kind, META_BYTES, traffic)?;
+        Ok(Self { file, pending: Vec::with_capacity(BLOCK_NUMBERS), len: 0, room: Vec::new() })
+    }
+
+    /// Appends a number.
+    pub(crate) fn push(&mut self, number: u64) -> Result<()> {
+        let descends = self.pending.last().is_some_and(|last| *last > number);
+        if descends || self.pending.len() == BLOCK_NUMBERS {
+            self.flush()?;
+        }
+        self.pending.push(number);
+        self.len += 1;
+        Ok(())
+    }
+
+    /// Numbers so far.
+    pub(crate) fn len(&self) -> u64 {
+        self.len
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        let (Some(&first), Some(&last)) = (self.pending.first(), self.pending.last()) else {
+            return Ok(());
+        };
+        let form = if last - first < 1 << 32 { Form::Gaps } else { Form::Plain };
+        let count = self.pending.len() as u32;
+        let block = Block { start: self.len - u64::from(count), first, last, count, form };
+        self.room.clear();
+        match form {
+            Form::Gaps => {
+                self.pending.iter_mut().for_each(|number| *number -= first);
+                Gaps::encode(&self.pending, 0, &mut self.room, &mut Vec::new());
+            }
+            Form::Plain => self.room.extend_from_slice(bytemuck::cast_slice(&self.pending)),
+        }
+        self.pending.clear();
+        Ok(self.file.append(&self.room, &block.encode())?)
+    }
+
+    /// Makes the array durable; returns the file's length in bytes.
+    pub(crate) fn finish(mut self) -> Result<u64> {
+        self.flush()?;
+        Ok(self.file.finish()?)
+    }
+}
+
+/// Reads an array; any range, one block in memory at a time.
+#[derive(Debug)]
+pub(crate) struct AscendingFile {
+    file: SealedFile,
+    blocks: Vec<Block>,
+    len: u64,
+}
+
+impl AscendingFile {
+    /// Opens the file `name`, which must hold `len` numbers.
+    pub(crate) fn open(
+        folder: &dyn Folder,
+        name: &str,
+        kind: Kind,
+        len: u64,
+        traffic: &Arc<Traffic>,
+    ) -> Result<Self> {
+        let file = SealedFile::open(folder, name, kind, META_BYTES, traffic)?;
+        let mut blocks = Vec::with_capacity(file.entries().len());
+        let mut next = 0;
+        for index in 0..file.entries().len() {
+            let block = Block::decode(file.meta(index)).filter(|block| block.start == next);
+            let block = block.ok_or_else(|| file.corrupt(index, "a block contradicts the array"))?;
+            next += u64::from(block.count);
+            blocks.push(block);
+        }
+        if next != len {
+            let what = format!("expected {len} numbers, found {next}");
+            return Err(StoreError::corrupt(file.path(), 0, what).into());
+        }
+        Ok(Self { file, blocks, len })
+    }
+
+    /// Fills `out` with the numbers from `start` on.
+    ///
+    /// # Panics
+    /// If the range exceeds the array.
+    pub(crate) fn read(&self, start: u64, out: &mut [u64]) -> Result<()> {
+        assert!(start + out.len() as u64 <= self.len, "range within the array");
+        let mut index = self.blocks.partition_point(|block| block.start <= start).saturating_sub(1);
+        let (mut buffer, mut numbers) = (Buffer::new(), Vec::new());
+        let mut done = 0;
+        while done < out.len() {
+            self.block(index, &mut buffer, &mut numbers)?;
+            let skip = (start + done as u64 - self.blocks[index].start) as usize;
+            let from = &numbers[skip..];
+            let count = from.len().min(out.len() - done);
+            out[done..done + count].copy_from_slice(&from[..count]);
+            done += count;
+            index += 1;
+        }
+        Ok(())
+    }
+
+    /// The place of `number`, if it is in the array: one block is read for each that may hold it.
+    pub(crate) fn find(&self, number: u64) -> Result<Option<u64>> {
+        let (mut buffer, mut numbers) = (Buffer::new(), Vec::new());
+        for (index, block) in self.blocks.iter().enumerate() {
+            if (block.first..=block.last).contains(&number) {
+                self.block(index, &mut buffer, &mut numbers)?;
+                if let Ok(at) = numbers.binary_search(&number) {
+                    return Ok(Some(block.start + at as u64));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Replaces `numbers` by those of a block.
+    fn block(&self, index: usize, buffer: &mut Buffer, numbers: &mut Vec<u64>) -> Result<()> {
+        self.file.read_block(index, buffer)?;
+        let block = self.blocks[index];
+        numbers.clear();
+        let whole = match block.form {
+            Form::Gaps => Gaps::decode(buffer.bytes(), block.count, 0, Unpack::fastest(), |base, keys| {
+                numbers.extend(keys.iter().map(|&key| block.first + base + u64::from(key)));
+                true
+            }),
+            Form::Plain => bytemuck::try_cast_slice(buffer.bytes()).is_ok_and(|plain| {
+                numbers.extend_from_slice(plain);
+                true
+            }),
+        };
+        let exact = numbers.len() == block.count as usize
+            && numbers.is_sorted()
+            && numbers.first() == Some(&block.first)
+            && numbers.last() == Some(&block.last);
+        if whole && exact {
+            return Ok(());
+        }
+        Err(self.file.corrupt(index, "a block contradicts its entry in the table").into())
+    }
+
+    /// The sealed file below, for verification.
+    pub(crate) fn sealed(&self) -> &SealedFile {
+        &self.file
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brimful_store::DiskFolder;
+
+    #[test]
+    fn numbers_come_back_wherever_they_descend_or_jump() {
+        let folder = tempfile::tempdir().unwrap();
+        let (folder, traffic) = (DiskFolder::new(folder.path()), Arc::default());
+        let mut numbers: Vec<u64> = (0..40_000).map(|i| i * 3 + i % 2).collect();
+        numbers.extend([5, 5, 7, 1 << 40, u64::MAX, 0, (1 << 32) - 1, 1 << 32]);
+        numbers.extend((0..20_000).map(|i| i << 50 >> 2));
+        let mut writer = AscendingWriter::create(&folder, "a", Kind::Ids, &traffic).unwrap();
+        numbers.iter().for_each(|&number| writer.push(number).unwrap());
+        assert_eq!(writer.len(), numbers.len() as u64);
+        writer.finish().unwrap();
+        let file = AscendingFile::open(&folder, "a", Kind::Ids, numbers.len() as u64, &traffic).unwrap();
+        let mut out = vec![0; numbers.len()];
+        file.read(0, &mut out).unwrap();
+        assert!(out == numbers);
+        for start in [0, 1, 16_383, 16_384, 39_999, 40_000, 40_005, 50_000] {
+            let mut out = vec![0; 100];
+            file.read(start, &mut out).unwrap();
+            assert_eq!(out, numbers[start as usize..start as usize + 100]);
+        }
+        for at in [0, 1, 20_000, 39_999, 40_003, 40_004, 59_000] {
+            let found = file.find(numbers[at]).unwrap().unwrap();
+            assert_eq!(numbers[found as usize], numbers[at]);
+        }
+        assert_eq!(file.find(2).unwrap(), None);
+        assert!(AscendingFile::open(&folder, "a", Kind::Ids, 3, &traffic).is_err());
+    }
+
+    #[test]
+    fn an_empty_array_is_an_array() {
+        let folder = tempfile::tempdir().unwrap();
+        let (folder, traffic) = (DiskFolder::new(folder.path()), Arc::default());
+        AscendingWriter::create(&folder, "a", Kind::Ids, &traffic).unwrap().finish().unwrap();
+        let file = AscendingFile::open(&folder, "a", Kind::Ids, 0, &traffic).unwrap();
+        file.read(0, &mut []).unwrap();
+        assert_eq!(file.find(0).unwrap(), None);
+    }
+}
