@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from bench import curve, importing, lognormal, memory, pagerank, text
+from bench import curve, importing, layout, lognormal, memory, pagerank, text
 from bench.command import ROOT
 from bench.errors import CommandFailed, NotMeasured
 from bench.machine import header
@@ -18,6 +18,7 @@ from bench.table import Table
 BENCHMARKS: dict[str, Callable[[Session], Iterator[Table]]] = {
     "memory": memory.tables,
     "import": importing.tables,
+    "layout": layout.tables,
     "pagerank": pagerank.tables,
     "text": text.tables,
     "lognormal": lognormal.tables,

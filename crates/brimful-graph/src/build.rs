@@ -271,3 +271,99 @@ pub fn encoding_bytes(workers: usize, weighted: bool) -> u64 {
     let units = geometry.unit_bytes as u64 * 5 / 4 + if weighted { geometry.unit_bytes as u64 } else { 0 };
     workers as u64 * u64::from(geometry.segment_edges) * an_edge + units
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use brimful_store::{Budget, DiskFolder, Job};
+
+    use super::*;
+    use crate::records::{Pair, WeightedPair};
+    use crate::shards::{SegmentReader, ShardFile};
+
+    type Edges = Vec<(u64, u64, f64)>;
+
+    /// Writes the index of `edges` and reads it back, with what was counted.
+    fn round_trip<R: EdgeRecord>(
+        vertices: u64,
+        geometry: Geometry,
+        edges: &Edges,
+        workers: usize,
+    ) -> (Edges, Built, ShardFile) {
+        let folder = tempfile::tempdir().unwrap();
+        let (folder, job) = (DiskFolder::new(folder.path()), Arc::new(Job::new()));
+        let resources = Resources::new(Budget::new(1 << 30, 0), Arc::clone(&job), Some(workers)).unwrap();
+        let layout = KeyLayout::new(vertices, geometry.interval_bits);
+        // The smallest memory, so that pieces are many.
+        let sorter = ShardSorter::<R>::new(&folder, layout, geometry, false, 1, workers, &job).unwrap();
+        let mut writer = sorter.writer();
+        edges.iter().for_each(|&(s, t, w)| writer.push(s, t, w).unwrap());
+        writer.finish().unwrap();
+        let mut degrees = DegreeCounter::new(0..vertices.min(10), false);
+        let built = sorter.write(&folder, "in", &mut degrees, &resources).unwrap();
+        let bits = geometry.interval_bits;
+        let shards = ShardFile::open(&folder, "in", vertices, R::WEIGHTED, bits, job.traffic()).unwrap();
+        let (mut reader, mut out) = (SegmentReader::default(), Vec::new());
+        for index in 0..shards.segments().len() {
+            reader.for_each_edge(&shards, index, |s, t, w| out.push((s, t, w))).unwrap();
+            reader.verify_directory(&shards, index).unwrap();
+        }
+        (out, built, shards)
+    }
+
+    fn in_order(edges: &Edges, interval_bits: u32) -> Edges {
+        let mut edges = edges.clone();
+        edges.sort_by_key(|&(s, t, w)| (t >> interval_bits, s, t, w.to_bits()));
+        edges
+    }
+
+    #[test]
+    fn graphs_of_2_to_the_33_vertices_keep_their_edges() {
+        let (top, geometry) = ((1_u64 << 33) + 4, Geometry::default());
+        let mut edges: Edges =
+            vec![(0, 0, 1.0), (top, top, 0.1), (5, top, 3.0), (top, 0, 7.0), (1, 1 << 32, 2.0)];
+        // Far beyond 32 bits above the segment's first source, so that segments are cut between them.
+        edges.extend((0..250).map(|i| (i << 25, 77, i as f64)));
+        let (out, built, shards) = round_trip::<WeightedPair>(top + 1, geometry, &edges, 2);
+        assert_eq!(out, in_order(&edges, geometry.interval_bits));
+        assert_eq!((built.arcs, built.duplicates), (255, 0));
+        assert!(shards.segments().iter().all(|s| s.last_source - s.first_source < 1 << 32));
+        let unweighted: Edges = edges.iter().map(|&(s, t, _)| (s, t, 1.0)).collect();
+        let (out, ..) = round_trip::<Pair>(top + 1, geometry, &unweighted, 1);
+        assert_eq!(out, in_order(&unweighted, geometry.interval_bits));
+    }
+
+    #[test]
+    fn shards_of_one_edge_and_graphs_of_none_are_written() {
+        let geometry = Geometry::default();
+        let edges: Edges = (0..40).map(|i| (39 - i, i << 16, 1.0)).collect();
+        let (out, _, shards) = round_trip::<u64>(40 << 16, geometry, &edges, 2);
+        assert_eq!(out, in_order(&edges, 16));
+        assert_eq!((shards.segments().len(), shards.units()), (40, 1), "they share a unit");
+        let (out, built, shards) = round_trip::<u64>(0, geometry, &Vec::new(), 2);
+        assert_eq!((out.len(), built.arcs, shards.units()), (0, 0, 0));
+    }
+
+    #[test]
+    fn cuts_do_not_depend_on_pieces_and_repeats_are_kept() {
+        let geometry =
+            Geometry { interval_bits: 4, window_edges: 3000, segment_edges: 1000, unit_bytes: 4000 };
+        let mut edges: Edges = (0..60_000_u64).map(|i| (i * i % 977, i * 31 % 40, 1.0)).collect();
+        // One edge so often that the sorter does not materialise it.
+        edges.extend(std::iter::repeat_n((500, 3, 1.0), 50_000));
+        let (out, built, one) = round_trip::<u64>(1000, geometry, &edges, 1);
+        assert_eq!(out, in_order(&edges, 4));
+        let mut distinct = out;
+        distinct.dedup();
+        assert_eq!(built.duplicates, 110_000 - distinct.len() as u64);
+        let (.., many) = round_trip::<u64>(1000, geometry, &edges, 3);
+        assert_eq!(one.segments(), many.segments());
+        assert!(one.segments().iter().any(|s| s.window > 1));
+        let windows = one.segments().chunk_by(|a, b| (a.interval, a.window) == (b.interval, b.window));
+        for pair in windows.collect::<Vec<_>>().windows(2) {
+            let edges: u32 = pair[0].iter().map(|s| s.edges).sum();
+            assert!(pair[1][0].window == 0 || edges >= 3000, "a window ends after so many edges");
+        }
+    }
+}

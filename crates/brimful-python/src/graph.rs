@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
+use brimful::graph::description::Description;
 use brimful::graph::export::{self, Format};
 use brimful::graph::import::build_reverse;
 use brimful::graph::{Error as GraphError, Index, verify};
@@ -97,7 +98,7 @@ impl Graph {
         out.set_item("intervals", self.inner.intervals())?;
         out.set_item("interval_bits", graph.interval_bits)?;
         out.set_item("bytes_on_disk", bytes)?;
-        out.set_item("bytes_per_edge", ratio(bytes, graph.arcs))?;
+        out.set_item("bytes_per_edge", bytes_per_edge(graph))?;
         out.set_item("indexes", self.index_info(py)?)?;
         Ok(out)
     }
@@ -239,8 +240,14 @@ impl Graph {
     }
 }
 
+/// What an edge costs: bytes of the forward index (edges, weights and block starts) per stored arc.
+pub(crate) fn bytes_per_edge(graph: &Description) -> f64 {
+    let layers = graph.forward.iter().flat_map(|shards| &shards.layers);
+    ratio(layers.map(|layer| layer.bytes).sum(), graph.arcs)
+}
+
 /// Bytes per stored arc.
-pub(crate) fn ratio(bytes: u64, arcs: u64) -> f64 {
+fn ratio(bytes: u64, arcs: u64) -> f64 {
     bytes as f64 / arcs.max(1) as f64
 }
 

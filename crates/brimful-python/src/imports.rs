@@ -12,7 +12,7 @@ use pyo3::types::PyDict;
 use crate::arrow_in::ArrowEdges;
 use crate::call::{Limits, with_resources};
 use crate::errors::Failure;
-use crate::graph::ratio;
+use crate::graph::bytes_per_edge;
 
 fn options(
     undirected: bool,
@@ -47,7 +47,7 @@ fn report<'py>(py: Python<'py>, report: &ImportReport, limits: Limits) -> PyResu
     out.set_item("seconds", report.seconds)?;
     out.set_item("peak_rss_bytes", peak_resident_bytes())?;
     out.set_item("bytes_on_disk", report.bytes_on_disk)?;
-    out.set_item("bytes_per_edge", ratio(report.bytes_on_disk, graph.arcs))?;
+    out.set_item("bytes_per_edge", bytes_per_edge(graph))?;
     out.set_item("budget_bytes", limits.budget_bytes())?;
     out.set_item("phases", phases(py, &report.phases)?)?;
     Ok(out)
