@@ -9,12 +9,14 @@ use std::sync::Arc;
 use brimful_algos::connected_components::ConnectedComponents;
 use brimful_algos::pagerank::{PageRank, Variant};
 use brimful_algos::registry::{Parameter, Request, run_request};
-use brimful_engine::{Output, Program, Reason, RunOptions, run};
+use brimful_engine::table::Column;
+use brimful_engine::{Isolated, Output, Program, Reason, RunOptions, run};
 use brimful_graph::edges::{EdgeBatch, EdgeSource};
 use brimful_graph::generate::{Generator, Kind};
 use brimful_graph::import::{ImportOptions, Input, import};
+use brimful_graph::order::ExternalOrder;
 use brimful_graph::shards::Geometry;
-use brimful_graph::{Error as GraphError, Graph};
+use brimful_graph::{Error as GraphError, Graph, verify};
 use brimful_store::{Budget, Error as StoreError, ErrorKind, Job, Resources};
 
 const SMALL: Geometry = Geometry { interval_bits: 4, window_edges: 50, segment_edges: 16 };
@@ -46,10 +48,34 @@ fn options(max_supersteps: u64) -> RunOptions {
     RunOptions { max_supersteps, weighted: false, scratch: None }
 }
 
-fn states<P: Program>(output: &Output<P::State>) -> Vec<P::State> {
+/// States of the vertices with edges, in internal order.
+fn raw_states<P: Program>(output: &Output<P::State>) -> Vec<P::State> {
     let mut out = bytemuck::zeroed_vec(output.states.len());
     output.states.read(0, &mut out).unwrap();
     out
+}
+
+/// States of all vertices by external id; `own` gives that of an isolated one where they differ.
+fn states<P: Program>(
+    graph: &Graph,
+    output: &Output<P::State>,
+    own: impl Fn(u64) -> P::State,
+) -> Vec<P::State> {
+    let raw = raw_states::<P>(output);
+    assert_eq!(raw.len() as u64, graph.connected());
+    let (mut vertices, mut ids) = (Vec::new(), Vec::new());
+    ExternalOrder::new(graph).next_batch(usize::MAX, &mut vertices, &mut ids).unwrap();
+    assert!(ids.iter().copied().eq(0..graph.vertices()));
+    let state = |(vertex, id): (u64, u64)| match (raw.get(vertex as usize), output.isolated) {
+        (Some(state), _) => *state,
+        (None, Isolated::Same(state)) => state,
+        (None, Isolated::Initial) => own(id),
+    };
+    vertices.into_iter().zip(ids).map(state).collect()
+}
+
+fn scores<P: Program<State = f64>>(graph: &Graph, output: &Output<f64>) -> Vec<f64> {
+    states::<P>(graph, output, |_| f64::NAN)
 }
 
 /// PageRank straight from its definition.
@@ -95,10 +121,10 @@ fn pagerank_agrees_with_its_definition() {
             let output = run(&program, &graph, &options(12), &resources).unwrap();
             assert_eq!((output.stats.supersteps, output.stats.reason), (12, Reason::MaxSupersteps));
             assert_eq!(output.stats.signals, 12 * edges.len() as u64);
-            assert_close(&states::<PageRank<f64>>(&output), &wanted, 1e-12);
+            assert_close(&scores::<PageRank<f64>>(&graph, &output), &wanted, 1e-12);
             let program = PageRank::<f32>::new(variant, 0.85, 0.0).unwrap();
             let output = run(&program, &graph, &options(12), &resources).unwrap();
-            assert_close(&states::<PageRank<f32>>(&output), &wanted, 1e-6);
+            assert_close(&scores::<PageRank<f32>>(&graph, &output), &wanted, 1e-6);
         }
     }
 }
@@ -111,7 +137,7 @@ fn pagerank_of_the_known_cases() {
         let program = PageRank::<f64>::new(Variant::Unnormalized, 0.85, 1e-12).unwrap();
         let output = run(&program, &graph, &options(1000), &resources(2, 1 << 28)).unwrap();
         assert_eq!(output.stats.reason, Reason::Converged);
-        states::<PageRank<f64>>(&output)
+        scores::<PageRank<f64>>(&graph, &output)
     };
     assert_close(&ranks(Kind::Ring { vertices: 5 }, false), &[1.0; 5], 1e-9);
     assert_close(&ranks(Kind::Star { vertices: 5 }, false), &[0.66, 0.15, 0.15, 0.15, 0.15], 1e-9);
@@ -152,7 +178,7 @@ fn components_agree_with_union_find() {
             run(&ConnectedComponents::<u32>::new(), &graph, &options(u64::MAX), &resources(2, 1 << 28))
                 .unwrap();
         assert_eq!(
-            states::<ConnectedComponents<u32>>(&output),
+            states::<ConnectedComponents<u32>>(&graph, &output, |id| id as u32),
             components(graph.vertices() as usize, &edges)
         );
         assert_eq!(output.stats.reason, Reason::NoChange);
@@ -183,8 +209,8 @@ fn results_are_the_same_bits_at_any_budget_and_thread_count() {
         let resources = resources(threads, budget);
         let scores = run(&program, &graph, &options(30), &resources).unwrap();
         let rough = run(&narrow, &graph, &options(30), &resources).unwrap();
-        let scores = states::<PageRank<f64>>(&scores).into_iter().map(f64::to_bits).collect::<Vec<_>>();
-        let rough = states::<PageRank<f32>>(&rough).into_iter().map(f64::to_bits).collect::<Vec<_>>();
+        let scores = raw_states::<PageRank<f64>>(&scores).into_iter().map(f64::to_bits).collect::<Vec<_>>();
+        let rough = raw_states::<PageRank<f32>>(&rough).into_iter().map(f64::to_bits).collect::<Vec<_>>();
         (scores, rough)
     };
     let wanted = all(1, 1 << 28);
@@ -195,12 +221,13 @@ fn results_are_the_same_bits_at_any_budget_and_thread_count() {
         }
     }
     let resources = resources(2, 1 << 28);
-    let wanted = states::<ConnectedComponents<u32>>(&run(&labels, &graph, &options(99), &resources).unwrap());
+    let wanted =
+        raw_states::<ConnectedComponents<u32>>(&run(&labels, &graph, &options(99), &resources).unwrap());
     let graph = Graph::open(graph.path(), resources.job.traffic()).unwrap();
     for threads in 1..=4 {
         let needed = smallest(|budget| run(&labels, &graph, &options(1), &self::resources(threads, budget)));
         let output = run(&labels, &graph, &options(99), &self::resources(threads, needed)).unwrap();
-        assert_eq!(states::<ConnectedComponents<u32>>(&output), wanted);
+        assert_eq!(raw_states::<ConnectedComponents<u32>>(&output), wanted);
     }
 }
 
@@ -223,8 +250,8 @@ fn weighted_pagerank_follows_the_weights() {
             ..Default::default()
         };
         let finished = run_request(&request, &graph, &self::resources(2, budget)).unwrap();
-        let (_, column) = finished.table.read(0, 4).unwrap();
-        let brimful_engine::table::Column::Float(rank) = column else { panic!("scores are numbers") };
+        let rows = finished.table.rows().next_batch(4).unwrap();
+        let Some((_, Column::Float(rank))) = rows else { panic!("scores are numbers") };
         // Vertex 3 has only an edge of weight 0: a sink.
         assert!((rank[1] - (0.15 + 0.85 * rank[0] * 0.75)).abs() < 1e-9, "{rank:?}");
         assert!((rank[2] - (0.15 + 0.85 * rank[0] * 0.25)).abs() < 1e-9);
@@ -266,15 +293,24 @@ fn a_flipped_bit_ends_a_run_with_corruption_and_never_with_a_result() {
     let path = graph.path().to_path_buf();
     let bytes = std::fs::read(&file).unwrap();
     let program = PageRank::<f64>::new(Variant::Normalized, 0.85, 0.0).unwrap();
+    let wanted =
+        raw_states::<PageRank<f64>>(&run(&program, &graph, &options(2), &resources(3, 1 << 28)).unwrap());
     for at in (64..bytes.len()).step_by(97) {
         let mut flipped = bytes.clone();
         flipped[at] ^= 4;
         std::fs::write(&file, flipped).unwrap();
         let resources = resources(3, 1 << 28);
-        let result = Graph::open(&path, resources.job.traffic())
-            .map_err(brimful_engine::Error::from)
-            .and_then(|graph| run(&program, &graph, &options(2), &resources));
-        assert_eq!(result.unwrap_err().kind(), ErrorKind::Corrupt, "flip at byte {at}");
+        let opened = Graph::open(&path, resources.job.traffic()).map_err(brimful_engine::Error::from);
+        let found = match opened.and_then(|graph| {
+            let output = run(&program, &graph, &options(2), &resources)?;
+            // A run does not read padding between blocks; verification does.
+            assert_eq!(raw_states::<PageRank<f64>>(&output), wanted, "flip at byte {at}");
+            Ok(verify::verify(&graph, &resources.job)?)
+        }) {
+            Ok(found) => panic!("flip at byte {at} not found: {found:?}"),
+            Err(error) => error,
+        };
+        assert_eq!(found.kind(), ErrorKind::Corrupt, "flip at byte {at}");
     }
 }
 

@@ -45,7 +45,7 @@ impl Plan {
         workers: usize,
         budget: &Budget,
     ) -> Result<Self> {
-        let (vertices, workers) = (graph.vertices(), workers as u64);
+        let (vertices, workers) = (graph.connected(), workers as u64);
         let window = vertices.min(1 << graph.description().interval_bits);
         let (state, signal) = (size_of::<P::State>() as u64, size_of::<P::Signal>() as u64);
         let segments = || shards.iter().flat_map(|s| s.file().entries());
@@ -56,6 +56,7 @@ impl Plan {
             0
         };
         let degree_window = if P::NEEDS_DEGREES { window * (8 + 4 + 8) } else { 0 };
+        let degree_window = degree_window + if P::NEEDS_EXTERNAL { window * 8 } else { 0 };
         let per_worker = SUMS_PER_WORKER * window * size_of::<P::Sum>() as u64
             + window * (state + signal)
             + degree_window

@@ -3,6 +3,7 @@
 //! Invariant: every file that the manifest names was found whole when the graph was opened (header,
 //! table and exact cover); blocks are verified when read.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -15,6 +16,7 @@ use crate::description::{Description, FORMAT, Shards};
 use crate::edges::{EdgeBatch, EdgeSource};
 use crate::error::{Error, Result};
 use crate::ids::IdType;
+use crate::order::MOST_RUNS;
 use crate::shards::ShardFile;
 
 /// File of external ids.
@@ -114,25 +116,24 @@ impl Graph {
         let (manifest_number, payload) = manifest::read(folder, traffic)?;
         let path = folder.path().to_path_buf();
         let description = parse_description(&path, manifest_number, &payload)?;
-        let vertices = description.vertices;
-        let array = |name, kind| ArrayFile::open(folder, name, kind, vertices, traffic);
+        let connected = description.connected;
         let ids = match description.ids.first {
             Some(_) => None,
-            None => Some(array(IDS, Kind::Ids)?),
+            None => Some(ArrayFile::open(folder, IDS, Kind::Ids, description.vertices, traffic)?),
         };
         let degrees = match description.degree_bytes {
-            4 => Degrees::Narrow(ArrayFile::open(folder, DEGREES, Kind::Degrees, vertices, traffic)?),
-            _ => Degrees::Wide(array(DEGREES, Kind::Degrees)?),
+            4 => Degrees::Narrow(ArrayFile::open(folder, DEGREES, Kind::Degrees, connected, traffic)?),
+            _ => Degrees::Wide(ArrayFile::open(folder, DEGREES, Kind::Degrees, connected, traffic)?),
         };
         let strengths = match description.weighted {
-            true => Some(ArrayFile::open(folder, STRENGTHS, Kind::Strengths, vertices, traffic)?),
+            true => Some(ArrayFile::open(folder, STRENGTHS, Kind::Strengths, connected, traffic)?),
             false => None,
         };
         let open = |shards: &Option<Shards>| -> Result<Option<Arc<ShardFile>>> {
             let Some(layer) = shards.as_ref().and_then(|shards| shards.layers.first()) else {
                 return Ok(None);
             };
-            let file = ShardFile::open(folder, &layer.file, vertices, description.interval_bits, traffic)?;
+            let file = ShardFile::open(folder, &layer.file, connected, description.interval_bits, traffic)?;
             if file.edges() != layer.arcs || file.file().len()? != layer.bytes {
                 let what =
                     format!("expected {} arcs in {} bytes, found {}", layer.arcs, layer.bytes, file.edges());
@@ -193,9 +194,36 @@ impl Graph {
         self.description.vertices
     }
 
-    /// Number of intervals.
+    /// Number of vertices with edges. They have the internal ids below this; only they have states,
+    /// degrees and a place in shards.
+    pub fn connected(&self) -> u64 {
+        self.description.connected
+    }
+
+    /// Number of intervals; they cover the vertices with edges.
     pub fn intervals(&self) -> u64 {
-        self.vertices().div_ceil(1 << self.description.interval_bits)
+        self.connected().div_ceil(1 << self.description.interval_bits)
+    }
+
+    /// The runs of the internal order, in order: ranges of internal ids within which external ids ascend.
+    pub fn runs(&self) -> impl Iterator<Item = Range<u64>> {
+        let starts = &self.description.order.runs;
+        let ends = starts.iter().copied().skip(1).chain([self.vertices()]);
+        starts.iter().copied().zip(ends).map(|(start, end)| start..end)
+    }
+
+    /// Order keys of the smallest and the largest external id; `None` if there is no vertex. Reads two
+    /// blocks per run.
+    pub fn key_bounds(&self) -> Result<Option<(u64, u64)>> {
+        let mut bounds: Option<(u64, u64)> = None;
+        for run in self.runs().filter(|run| !run.is_empty()) {
+            let (mut first, mut last) = ([0], [0]);
+            self.external_ids(run.start, &mut first)?;
+            self.external_ids(run.end - 1, &mut last)?;
+            let (low, high) = (self.id_type().order_key(first[0]), self.id_type().order_key(last[0]));
+            bounds = Some(bounds.map_or((low, high), |(l, h)| (l.min(low), h.max(high))));
+        }
+        Ok(bounds)
     }
 
     /// The shards of `index`, if they were built. An undirected graph is its own reverse.
@@ -236,20 +264,36 @@ impl Graph {
             return if rank < self.vertices() { Ok(rank) } else { Err(missing()) };
         };
         let key = self.id_type().order_key(bits);
-        let (mut low, mut high) = (0, self.vertices());
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if self.id_type().order_key(file.get(middle)?) < key {
-                low = middle + 1;
-            } else {
-                high = middle;
+        for run in self.runs() {
+            let (mut low, mut high) = (run.start, run.end);
+            while low < high {
+                let middle = low + (high - low) / 2;
+                let found = self.id_type().order_key(file.get(middle)?);
+                if found == key {
+                    return Ok(middle);
+                }
+                if found < key {
+                    low = middle + 1;
+                } else {
+                    high = middle;
+                }
             }
         }
-        if low < self.vertices() && file.get(low)? == bits { Ok(low) } else { Err(missing()) }
+        Err(missing())
+    }
+
+    /// How many of `count` vertices from `start` on have edges: the first ones.
+    fn connected_of(&self, start: u64, count: usize) -> usize {
+        self.connected().saturating_sub(start).min(count as u64) as usize
     }
 
     /// Fills `out` with the out-degrees of the vertices from `start` on; `room` is reused.
     pub fn degrees(&self, start: u64, out: &mut [u64], room: &mut Vec<u32>) -> Result<()> {
+        let (out, isolated) = out.split_at_mut(self.connected_of(start, out.len()));
+        isolated.fill(0);
+        if out.is_empty() {
+            return Ok(());
+        }
         match &self.degrees {
             Degrees::Wide(file) => file.read(start, out)?,
             Degrees::Narrow(file) => {
@@ -262,7 +306,7 @@ impl Graph {
     }
 
     /// Fills `out` with the out-degrees of the vertices from `start` on if they are stored as 32 bits;
-    /// else returns false.
+    /// else returns false. They must have edges.
     pub fn narrow_degrees(&self, start: u64, out: &mut [u32]) -> Result<bool> {
         let Degrees::Narrow(file) = &self.degrees else {
             return Ok(false);
@@ -279,7 +323,9 @@ impl Graph {
         let Some(file) = &self.strengths else {
             return Err(Error::Usage(format!("{} has no edge weights", self.path.display())));
         };
-        Ok(file.read(start, out)?)
+        let (out, isolated) = out.split_at_mut(self.connected_of(start, out.len()));
+        isolated.fill(0.0);
+        if out.is_empty() { Ok(()) } else { Ok(file.read(start, out)?) }
     }
 
     /// External ids of the out-neighbours of a vertex, with multiplicity, ascending.
@@ -287,7 +333,7 @@ impl Graph {
     /// Reads the segments that may hold the vertex: one per shard, not one per graph.
     pub fn neighbors(&self, number: i128) -> Result<Vec<i128>> {
         let vertex = self.find(number)?;
-        let (mut block, mut targets) = (Buffer::new(), Vec::new());
+        let (mut block, mut targets, mut names) = (Buffer::new(), Vec::new(), Names::default());
         let Some(shards) = self.shards(Index::In) else {
             return Ok(targets);
         };
@@ -303,9 +349,7 @@ impl Graph {
                 }
             })?;
             for target in found {
-                let mut id = [0];
-                self.external_ids(target, &mut id)?;
-                targets.push(self.id_type().number(id[0]));
+                targets.push(self.id_type().number(names.of(self, target)?));
             }
         }
         targets.sort_unstable();
@@ -349,7 +393,16 @@ fn parse_description(path: &Path, number: u64, payload: &[u8]) -> Result<Descrip
     }
     let description: Description = serde_json::from_slice(payload).map_err(|e| broken(e.to_string()))?;
     let layers = |shards: &Option<Shards>| shards.as_ref().is_none_or(|s| s.layers.len() == 1);
+    let (vertices, connected, runs) = (description.vertices, description.connected, &description.order.runs);
+    // Every vertex is in one run, and those without edges are a run of their own.
+    let runs_cover = runs.first().copied() == (vertices > 0).then_some(0)
+        && runs.is_sorted_by(|a, b| a < b)
+        && runs.last().is_none_or(|last| *last < vertices)
+        && runs.len() <= MOST_RUNS
+        && connected <= vertices
+        && (connected == vertices || runs.last() == Some(&connected));
     let sane = (1..=24).contains(&description.interval_bits)
+        && runs_cover
         && matches!(description.degree_bytes, 4 | 8)
         && layers(&description.forward)
         && layers(&description.reverse)
@@ -358,6 +411,36 @@ fn parse_description(path: &Path, number: u64, payload: &[u8]) -> Result<Descrip
         return Err(broken("the manifest has impossible values".into()).into());
     }
     Ok(description)
+}
+
+/// Looks external ids up for internal ids that ascend or lie close together, a window at a time.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    window: Vec<u64>,
+    start: u64,
+}
+
+impl Names {
+    /// Ids in the window: a block of the file of ids.
+    const WINDOW: u64 = 8 << 10;
+
+    /// The bits of the external id of `vertex`, which must exist.
+    #[inline]
+    pub(crate) fn of(&mut self, graph: &Graph, vertex: u64) -> Result<u64> {
+        match self.window.get(vertex.wrapping_sub(self.start) as usize) {
+            Some(id) => Ok(*id),
+            None => self.look_up(graph, vertex),
+        }
+    }
+
+    #[cold]
+    fn look_up(&mut self, graph: &Graph, vertex: u64) -> Result<u64> {
+        self.start = vertex - vertex % Self::WINDOW;
+        self.window.resize(graph.vertices().saturating_sub(self.start).min(Self::WINDOW) as usize, 0);
+        graph.external_ids(self.start, &mut self.window)?;
+        let id = self.window.get((vertex - self.start) as usize).copied();
+        id.ok_or_else(|| Error::NoSuchVertex { vertex: vertex.into() })
+    }
 }
 
 /// The edges of a shard file by internal id, a segment a part.
