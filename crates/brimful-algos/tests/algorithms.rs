@@ -9,7 +9,7 @@ use std::sync::Arc;
 use brimful_algos::connected_components::ConnectedComponents;
 use brimful_algos::pagerank::{PageRank, Variant};
 use brimful_algos::registry::{Parameter, Request, run_request};
-use brimful_engine::table::Column;
+use brimful_engine::table::{Column, Value};
 use brimful_engine::{Isolated, Output, Program, Reason, RunOptions, run};
 use brimful_graph::edges::{EdgeBatch, EdgeSource};
 use brimful_graph::generate::{Generator, Kind};
@@ -229,6 +229,93 @@ fn results_are_the_same_bits_at_any_budget_and_thread_count() {
         let output = run(&labels, &graph, &options(99), &self::resources(threads, needed)).unwrap();
         assert_eq!(raw_states::<ConnectedComponents<u32>>(&output), wanted);
     }
+}
+
+#[test]
+fn results_come_in_external_order_in_the_smallest_budget_and_cover_isolated_vertices() {
+    let folder = tempfile::tempdir().unwrap();
+    let (graph, edges) = graph(folder.path(), Kind::Rmat { scale: 11, edge_factor: 12 }, false);
+    let graph = Arc::new(graph);
+    let n = graph.vertices() as usize;
+    assert!(graph.connected() < graph.vertices() && graph.runs().count() > 3);
+    let request = |algorithm: &str, variant: Option<&str>| Request {
+        algorithm: algorithm.into(),
+        parameters: variant.map(|v| ("variant".to_owned(), Parameter::Word(v.into()))).into_iter().collect(),
+        tolerance: variant.map(|_| 0.0),
+        max_supersteps: variant.map(|_| 8),
+        ..Default::default()
+    };
+    let pagerank = |variant: Variant| {
+        let wanted = reference(n, &edges, variant, 0.85, 8);
+        (request("pagerank", Some(variant.name())), wanted)
+    };
+    let labels = components(n, &edges).into_iter().map(f64::from).collect();
+    let cases = [
+        pagerank(Variant::Normalized),
+        pagerank(Variant::Unnormalized),
+        (request("connected_components", None), labels),
+    ];
+    brimful_graph::import::build_reverse(&graph, &resources(2, 1 << 28)).unwrap();
+    for (request, wanted) in cases {
+        let needed = smallest(|budget| run_request(&request, &graph, &resources(2, budget)));
+        let table = run_request(&request, &graph, &resources(2, needed)).unwrap().table;
+        let mut rows = table.rows();
+        let mut found = Vec::new();
+        while let Some((vertices, column)) = rows.next_batch(77).unwrap() {
+            assert!(vertices.into_iter().eq(found.len() as u64..(found.len() + column.len()) as u64));
+            match column {
+                Column::Float(values) => found.extend(values),
+                Column::Ids(ids) => found.extend(ids.into_iter().map(|id| id as f64)),
+            }
+        }
+        assert_eq!(found.len(), n);
+        assert_close(&found, &wanted, 1e-12);
+        let number = |value| match value {
+            Value::Float(number) => number,
+            Value::Id(id) => id as f64,
+        };
+        for (vertex, value) in (0..).zip(&found) {
+            assert_eq!(number(table.value(vertex).unwrap()).to_bits(), value.to_bits());
+        }
+        let mut best: Vec<usize> = (0..n).collect();
+        best.sort_by(|a, b| found[*b].total_cmp(&found[*a]).then(a.cmp(b)));
+        for count in [0, 1, 10, n / 2, n, n + 5] {
+            let top = table.top(count).unwrap();
+            assert!(top.iter().map(|(id, _)| *id as usize).eq(best.iter().copied().take(count)));
+            assert!(top.iter().all(|(id, value)| number(*value) == found[*id as usize]));
+        }
+    }
+}
+
+#[test]
+fn components_of_ids_far_apart_and_of_isolated_vertices_alone() {
+    let import_as = |text: &str, vertices| {
+        let folder = tempfile::tempdir().unwrap();
+        let (input, out) = (folder.path().join("e.txt"), folder.path().join("g.brimful"));
+        std::fs::write(&input, text).unwrap();
+        let options = ImportOptions { vertices, ..Default::default() };
+        let resources = resources(2, 1 << 28);
+        import(Input::EdgeList(vec![input]), &out, &options, &resources).unwrap();
+        (Arc::new(Graph::open(&out, resources.job.traffic()).unwrap()), folder)
+    };
+    let labels = |graph: &Arc<Graph>| {
+        let request = Request { algorithm: "connected_components".into(), ..Default::default() };
+        let finished = run_request(&request, graph, &resources(2, 1 << 28)).unwrap();
+        let rows = finished.table.rows().next_batch(100).unwrap();
+        let Some((ids, Column::Ids(labels))) = rows else { panic!("labels are ids") };
+        let number = |id| graph.id_type().number(id);
+        ids.into_iter().map(number).zip(labels.into_iter().map(number)).collect::<Vec<_>>()
+    };
+    let (graph, _folder) = import_as("-9000000000000000000 5\n7 9000000000000000000\n8 7\n", Some(3));
+    let (low, high) = (-9_000_000_000_000_000_000, 9_000_000_000_000_000_000);
+    let wanted = [(low, low), (0, 0), (1, 1), (2, 2), (5, low), (7, 7), (8, 7), (high, 7)];
+    assert_eq!(labels(&graph), wanted);
+    let (graph, _folder) = import_as("", Some(3));
+    assert_eq!(labels(&graph), [(0, 0), (1, 1), (2, 2)]);
+    let request = Request { algorithm: "pagerank".into(), ..Default::default() };
+    let finished = run_request(&request, &graph, &resources(2, 1 << 28)).unwrap();
+    assert_eq!(finished.stats.reason, Reason::Converged);
+    assert_eq!(finished.table.top(2).unwrap(), [0, 1].map(|id| (id, Value::Float(1.0 / 3.0))));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
 use crate::classes::is_counted;
 use crate::edges::EdgeBatch;
-use crate::positions::{IdPositions, PositionPage};
+use crate::positions::{self, IdPositions};
 
 /// Ids per page.
 pub(crate) const PAGE_IDS: usize = 1 << 16;
@@ -50,7 +50,7 @@ impl IdBitmap {
     /// Bytes of the page table alone.
     pub(crate) const BASE_BYTES: u64 = (PAGES * size_of::<OnceLock<Box<Page>>>()) as u64;
     /// Bytes of a page until its positions are made: bits, counters, positions.
-    const PAGE_BYTES: usize = size_of::<Page>() + PAGE_IDS + size_of::<PositionPage>();
+    const PAGE_BYTES: usize = size_of::<Page>() + PAGE_IDS + positions::PAGE_BYTES;
 
     /// An empty set that may use `bytes` of memory, positions included.
     pub(crate) fn new(bytes: u64) -> Self {

@@ -6,10 +6,13 @@
 //! depends on the multiset of edges alone, because the level ends as the lowest at which it fits.
 //!
 //! The cost of an order: sampled edges are sorted as in shards, by (interval of 2^16 targets, source,
-//! target). An edge costs the significant bits of the difference of its key (source and target within
-//! the interval) from the key before, which is what a packed gap needs. Between edges of different
-//! blocks lie those of about 2^level - 1 blocks that are not in the sample: their share of the
-//! difference is taken out by dividing it by 2^level.
+//! target). An edge needs the significant bits of its *gap*, the difference of its key (source and target
+//! within the interval) from the key before. Between edges of different blocks lie those of about
+//! 2^level - 1 blocks that are not in the sample: their share is taken out by dividing the gap by
+//! 2^level. Gaps are packed 256 at a time at the one width that makes them smallest, wider ones as
+//! exceptions of 8 bits for the place and at least 8 for the rest. The sum of significant bits alone
+//! would be too kind to gaps of very mixed widths: on a web graph taken as undirected (cnr-2000) it
+//! prefers the external order by a hair, where packing needs 10 % more bytes.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -168,17 +171,38 @@ fn cost<P: FnMut(u64) -> Result<u64>>(
     };
     let interval = |edge: &[u64; 2]| edge[1] >> INTERVAL_BITS;
     edges.sort_unstable_by_key(|edge| (interval(edge), key(edge)));
-    let bits = |gap: u128| u64::from(u128::BITS - gap.leading_zeros());
-    let shard = |shard: &[[u64; 2]]| {
-        let first = shard.first().map_or(0, |edge| bits(key(edge) >> level));
-        let next = shard.windows(2).map(|pair| {
-            let gap = key(&pair[1]) - key(&pair[0]);
-            let same_block = pair[0][0] >> POSITION_BITS == pair[1][0] >> POSITION_BITS;
-            bits(if same_block { gap } else { gap >> level })
-        });
-        first + next.sum::<u64>()
+    let mut total = 0;
+    for shard in edges.chunk_by(|a, b| interval(a) == interval(b)) {
+        for (number, block) in shard.chunks(PACKED_EDGES).enumerate() {
+            let mut before = number.checked_sub(1).and_then(|_| shard.get(number * PACKED_EDGES - 1));
+            let mut widths = [0; WIDTHS];
+            for edge in block {
+                let gap = key(edge) - before.map_or(0, key);
+                let same_block = before.is_some_and(|b| b[0] >> POSITION_BITS == edge[0] >> POSITION_BITS);
+                let gap = if same_block { gap } else { gap >> level };
+                widths[(u128::BITS - gap.leading_zeros()) as usize % WIDTHS] += 1;
+                before = Some(edge);
+            }
+            total += packed_bits(&widths);
+        }
+    }
+    Ok(total)
+}
+
+/// Gaps packed at one width.
+const PACKED_EDGES: usize = 256;
+/// Widths that a gap can have, 0 included.
+const WIDTHS: usize = (POSITION_BITS + INTERVAL_BITS) as usize + 1;
+
+/// Bits of packed gaps, given how many there are of each width.
+fn packed_bits(widths: &[u64; WIDTHS]) -> u64 {
+    let count: u64 = widths.iter().sum();
+    let bits_at = |width: usize| {
+        let wider = widths.iter().enumerate().skip(width + 1);
+        let exceptions = wider.map(|(needed, count)| count * (8 + (needed - width).max(8) as u64));
+        count * width as u64 + exceptions.sum::<u64>()
     };
-    Ok(edges.chunk_by(|a, b| interval(a) == interval(b)).map(shard).sum())
+    (0..WIDTHS).map(bits_at).min().unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -223,6 +247,14 @@ mod tests {
         // One block with more edges than may be kept.
         let hub: Vec<[u64; 2]> = (0..1001).map(|i| [5, i]).collect();
         assert!(sampled(&hub, 1000, 1).1.is_empty());
+    }
+
+    #[test]
+    fn a_few_wide_gaps_are_exceptions() {
+        let mut widths = [0; WIDTHS];
+        (widths[3], widths[20]) = (250, 2);
+        assert_eq!(packed_bits(&widths), 252 * 3 + 2 * (8 + 17));
+        assert_eq!(packed_bits(&[0; WIDTHS]), 0);
     }
 
     #[test]

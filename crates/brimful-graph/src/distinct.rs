@@ -178,7 +178,7 @@ impl InInternalOrder for Ordered<'_> {
         let tally = if self.flat { self.ids.tally.flattened() } else { self.ids.tally };
         for wanted in (0..RUNS).filter(|run| tally.0[*run] > 0) {
             let (mut keys, mut runs) = (self.ids.keys.reader(), self.ids.runs.reader());
-            while let (Some(key), Some(run)) = (keys.next()?, runs.next()?) {
+            while let (Some(key), Some(run)) = (keys.take()?, runs.take()?) {
                 if flattened(run, self.flat) == wanted && !f(self.ids.id_type.from_order_key(key))? {
                     return Ok(());
                 }

@@ -1,80 +1,120 @@
 //! Internal ids of the ids of an [`IdBitmap`], in two memory reads each.
 //!
-//! For 64 ids, 40 bytes: three bit planes hold a code per id (0: absent, else 1 + its run), and for each
-//! run how many of its members come before in the page; the page knows how many come before the page.
-//! That is 5 bits per id of a used page. Invariant: internal ids are the runs one after another, each
+//! A cache line serves 128 ids: three bit planes hold a code per id (0: absent, else 1 + its run), and
+//! for each run there is the number of its members that come before in the page; the page knows how many
+//! come before the page. That is 4 bits per id of a used page. Invariant: internal ids are the runs one after another, each
 //! ascending by external id.
 
 use std::sync::atomic::Ordering;
 
-use crate::bitmap::{IdBitmap, PAGE_IDS, PAGE_WORDS, Page};
+use brimful_store::huge::HugeArray;
+use bytemuck::{Pod, Zeroable};
+
+use crate::bitmap::{IdBitmap, PAGE_IDS, Page};
 use crate::classes::{ISOLATED, InInternalOrder, RUNS, Tally, run_of};
 use crate::error::Result;
 
-/// Codes: absent, and one per run; as many as three bits tell apart.
-const CODES: usize = 8;
+/// Ids of a line.
+const LINE_IDS: usize = 128;
+const PAGE_LINES: usize = PAGE_IDS / LINE_IDS;
 
-#[derive(Clone, Copy, Default)]
-struct Word {
-    planes: [u64; 3],
-    /// Members of each code before this word within the page: at most 2^16 - 64.
-    before: [u16; CODES],
+/// Three planes of the codes of 64 ids.
+type Planes = [u64; 3];
+
+/// 128 ids in a cache line.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C, align(64))]
+struct Line {
+    halves: [Planes; 2],
+    /// Members of each run before this line within the page: at most 2^16 - 128.
+    before: [u16; 8],
 }
 
-impl Word {
-    fn code(&self, bit: u32) -> usize {
-        let plane = |index: usize| (self.planes[index] >> bit & 1) << index;
-        (plane(0) | plane(1) | plane(2)) as usize
-    }
+#[inline]
+fn code_of(planes: &Planes, bit: u32) -> usize {
+    let plane = |index: usize| (planes[index] >> bit & 1) << index;
+    (plane(0) | plane(1) | plane(2)) as usize
+}
 
-    fn set(&mut self, bit: u32, code: usize) {
-        for (index, plane) in self.planes.iter_mut().enumerate() {
-            *plane |= (code as u64 >> index & 1) << bit;
-        }
-    }
-
-    /// The ids of the word that have `code`.
-    fn members(&self, code: usize) -> u64 {
-        let same = |index: usize| {
-            // All ones where the code has a zero: the plane is taken inverted.
-            let invert = (code as u64 >> index & 1).wrapping_sub(1);
-            self.planes[index] ^ invert
-        };
-        same(0) & same(1) & same(2)
+fn set_code(planes: &mut Planes, bit: u32, code: usize) {
+    for (index, plane) in planes.iter_mut().enumerate() {
+        *plane |= (code as u64 >> index & 1) << bit;
     }
 }
 
-/// The positions of 2^16 ids.
-pub(crate) struct PositionPage {
-    /// The internal id of the first member of each code.
-    base: [u64; CODES],
-    words: [Word; PAGE_WORDS],
+/// The ids of the planes that have `code`.
+#[inline]
+fn members(planes: &Planes, code: usize) -> u64 {
+    let same = |index: usize| {
+        // All ones where the code has a zero: the plane is taken inverted.
+        let invert = (code as u64 >> index & 1).wrapping_sub(1);
+        planes[index] ^ invert
+    };
+    same(0) & same(1) & same(2)
+}
+
+impl Line {
+    /// Ids of the line with `code` below the one at `bit` of half `half`.
+    #[inline]
+    fn below(&self, code: usize, half: usize, bit: u32) -> u64 {
+        // Without a branch, which would be mispredicted for every other id.
+        let (mask, second) = ((1_u64 << bit) - 1, (half as u64).wrapping_neg());
+        let first = members(&self.halves[0], code) & (mask | second);
+        let second = members(&self.halves[1], code) & mask & second;
+        u64::from(first.count_ones() + second.count_ones())
+    }
 }
 
 /// The internal id of every id.
 pub(crate) struct IdPositions {
-    pages: Box<[Option<Box<PositionPage>>]>,
+    /// Where the lines of each page of ids are, if it is in use.
+    slots: Box<[u32]>,
+    /// The internal id of the first member of each run, by slot.
+    bases: Vec<[u64; 8]>,
+    /// The lines of all slots; one allocation, on huge pages.
+    lines: HugeArray<Line>,
     tally: Tally,
 }
 
-/// A place among 2^32 ids.
-#[inline]
-fn place(id: u64) -> Option<(usize, usize, u32)> {
-    let id = usize::try_from(id).ok()?;
-    Some((id / PAGE_IDS, id % PAGE_IDS / 64, (id % 64) as u32))
+/// The slot of a page that is not in use.
+const UNUSED: u32 = u32::MAX;
+
+/// Bytes that a page of ids takes.
+pub(crate) const PAGE_BYTES: usize = PAGE_LINES * size_of::<Line>() + size_of::<[u64; 8]>();
+
+/// Where an id is: line, half, bit.
+struct Place<'p> {
+    base: &'p [u64; 8],
+    line: &'p Line,
+    half: usize,
+    bit: u32,
+    code: usize,
 }
 
 impl IdPositions {
     /// Positions in the degree order.
     pub(crate) fn new(bitmap: &IdBitmap) -> Self {
-        let mut tally = Tally::default();
-        let pages = bitmap.pages().map(|page| page.map(|page| code_page(bitmap, page, &mut tally)));
-        let mut positions = Self { pages: pages.collect(), tally };
-        let starts = tally.starts();
-        for page in positions.pages.iter_mut().flatten() {
-            page.base[1..].iter_mut().zip(starts).for_each(|(base, start)| *base += start);
+        let used = bitmap.pages().flatten().count();
+        let mut lines: HugeArray<Line> = HugeArray::zeroed(used * PAGE_LINES);
+        let (mut tally, mut bases, mut slots) = (Tally::default(), Vec::with_capacity(used), Vec::new());
+        let mut rest = lines.chunks_exact_mut(PAGE_LINES);
+        for page in bitmap.pages() {
+            slots.push(match page.and_then(|page| Some((page, rest.next()?))) {
+                None => UNUSED,
+                Some((page, lines)) => {
+                    let mut base = [0; 8];
+                    base[..RUNS].copy_from_slice(&tally.0);
+                    bases.push(base);
+                    code_page(bitmap, page, lines, &mut tally);
+                    bases.len() as u32 - 1
+                }
+            });
         }
-        positions
+        let starts = tally.starts();
+        for base in &mut bases {
+            base.iter_mut().zip(starts).for_each(|(base, start)| *base += start);
+        }
+        Self { slots: slots.into(), bases, lines, tally }
     }
 
     /// How many vertices each run has.
@@ -84,50 +124,54 @@ impl IdPositions {
 
     /// Bytes of memory held.
     pub(crate) fn memory_bytes(&self) -> u64 {
-        let pages = self.pages.iter().flatten().count() * size_of::<PositionPage>();
-        (pages + self.pages.len() * size_of::<Option<Box<PositionPage>>>()) as u64
+        (self.bases.len() * PAGE_BYTES + self.slots.len() * size_of::<u32>()) as u64
+    }
+
+    #[inline]
+    fn place(&self, id: u64) -> Option<Place<'_>> {
+        let at = usize::try_from(id).ok()?;
+        let slot = *self.slots.get(at / PAGE_IDS)? as usize;
+        let (base, line) = (self.bases.get(slot)?, slot * PAGE_LINES + at % PAGE_IDS / LINE_IDS);
+        let line = self.lines.get(line)?;
+        let (half, bit) = (at / 64 % 2, (at % 64) as u32);
+        let code = code_of(&line.halves[half], bit);
+        Some(Place { base, line, half, bit, code })
     }
 
     /// The internal id of an id of the set; `None` for any other.
     #[inline]
     pub(crate) fn internal(&self, id: u64) -> Option<u64> {
-        let (page, word, bit) = place(id)?;
-        let page = self.pages.get(page)?.as_ref()?;
-        let word = &page.words[word];
-        let code = word.code(bit);
-        let below = (word.members(code) & ((1 << bit) - 1)).count_ones();
-        (code != 0).then_some(page.base[code] + u64::from(word.before[code]) + u64::from(below))
+        let Place { base, line, half, bit, code } = self.place(id)?;
+        let run = code.checked_sub(1)?;
+        Some(base.get(run)? + u64::from(*line.before.get(run)?) + line.below(code, half, bit))
     }
 
     /// The internal id that an id with edges would have in the external order.
     pub(crate) fn external(&self, id: u64) -> Option<u64> {
-        let (page, word, bit) = place(id)?;
-        let page = self.pages.get(page)?.as_ref()?;
-        let word = &page.words[word];
+        let Place { base, line, half, bit, code } = self.place(id)?;
         let starts = self.tally.starts();
         let before = (0..ISOLATED).map(|run| {
-            let code = run + 1;
-            let below = (word.members(code) & ((1 << bit) - 1)).count_ones();
-            page.base[code] - starts[run] + u64::from(word.before[code]) + u64::from(below)
+            base[run] - starts[run] + u64::from(line.before[run]) + line.below(run + 1, half, bit)
         });
-        (word.code(bit) != 0).then(|| before.sum())
+        (code != 0).then(|| before.sum())
     }
 
     /// Turns the degree order into the external order: the classes become one run.
     pub(crate) fn flatten(&mut self) {
         let starts = self.tally.starts();
         self.tally = self.tally.flattened();
-        let isolated = ISOLATED + 1;
-        for page in self.pages.iter_mut().flatten() {
-            let before: u64 = (1..isolated).map(|code| page.base[code] - starts[code - 1]).sum();
-            page.base = [0, before, 0, 0, 0, 0, page.base[isolated], 0];
-            for word in &mut page.words {
-                let last = word.members(isolated);
-                let connected = (1..isolated).fold(0, |all, code| all | word.members(code));
-                let before = word.before[1..isolated].iter().sum();
-                word.before = [0, before, 0, 0, 0, 0, word.before[isolated], 0];
+        for base in &mut self.bases {
+            let before: u64 = (0..ISOLATED).map(|run| base[run] - starts[run]).sum();
+            *base = [before, 0, 0, 0, 0, base[ISOLATED], 0, 0];
+        }
+        for line in self.lines.iter_mut() {
+            let before = line.before[..ISOLATED].iter().sum();
+            line.before = [before, 0, 0, 0, 0, line.before[ISOLATED], 0, 0];
+            for planes in &mut line.halves {
+                let last = members(planes, ISOLATED + 1);
+                let connected = (1..=ISOLATED).fold(0, |all, code| all | members(planes, code));
                 // Code 1 is the first plane, code 6 the others.
-                word.planes = [connected, last, last];
+                *planes = [connected, last, last];
             }
         }
     }
@@ -136,15 +180,17 @@ impl IdPositions {
 impl InInternalOrder for IdPositions {
     fn for_each_id(&self, f: &mut dyn FnMut(u64) -> Result<bool>) -> Result<()> {
         for run in (0..RUNS).filter(|run| self.tally.0[*run] > 0) {
-            for (number, page) in self.pages.iter().enumerate() {
-                for (index, word) in page.iter().flat_map(|page| page.words.iter().enumerate()) {
+            for (number, slot) in self.slots.iter().enumerate().filter(|(_, slot)| **slot != UNUSED) {
+                let lines = self.lines.iter().skip(*slot as usize * PAGE_LINES).take(PAGE_LINES);
+                let halves = lines.flat_map(|line| &line.halves);
+                for (index, planes) in halves.enumerate() {
                     let start = (number * PAGE_IDS + index * 64) as u64;
-                    let mut members = word.members(run + 1);
-                    while members != 0 {
-                        if !f(start + u64::from(members.trailing_zeros()))? {
+                    let mut left = members(planes, run + 1);
+                    while left != 0 {
+                        if !f(start + u64::from(left.trailing_zeros()))? {
                             return Ok(());
                         }
-                        members &= members - 1;
+                        left &= left - 1;
                     }
                 }
             }
@@ -153,28 +199,28 @@ impl InInternalOrder for IdPositions {
     }
 }
 
-/// Gives every id of a page its code; `tally` holds the members before the page and gets its own.
-fn code_page(bitmap: &IdBitmap, page: &Page, tally: &mut Tally) -> Box<PositionPage> {
-    let mut coded = Box::new(PositionPage { base: [0; CODES], words: [Word::default(); PAGE_WORDS] });
-    coded.base[1..=RUNS].copy_from_slice(&tally.0);
+/// Gives every id of a page its code; `tally` gets its members.
+fn code_page(bitmap: &IdBitmap, page: &Page, lines: &mut [Line], tally: &mut Tally) {
     let counters = bitmap.counters(page).unwrap_or_default();
-    let mut members = [0_u16; CODES];
-    for (index, word) in coded.words.iter_mut().enumerate() {
-        word.before = members;
-        let connected = page.connected[index].load(Ordering::Relaxed);
-        let mut present = connected | page.declared[index].load(Ordering::Relaxed);
-        while present != 0 {
-            let bit = present.trailing_zeros();
-            present &= present - 1;
-            let count = counters.get(index * 64 + bit as usize).map_or(0, |c| c.load(Ordering::Relaxed));
-            let run = if connected >> bit & 1 == 1 { run_of(count) } else { ISOLATED };
-            word.set(bit, run + 1);
-            tally.0[run] += 1;
-            // After the last word this may wrap round; nobody reads it then.
-            members[run + 1] = members[run + 1].wrapping_add(1);
+    let mut before = [0_u16; 8];
+    for (number, line) in lines.iter_mut().enumerate() {
+        line.before = before;
+        for (half, planes) in line.halves.iter_mut().enumerate() {
+            let index = 2 * number + half;
+            let connected = page.connected[index].load(Ordering::Relaxed);
+            let mut present = connected | page.declared[index].load(Ordering::Relaxed);
+            while present != 0 {
+                let bit = present.trailing_zeros();
+                present &= present - 1;
+                let count = counters.get(index * 64 + bit as usize).map_or(0, |c| c.load(Ordering::Relaxed));
+                let run = if connected >> bit & 1 == 1 { run_of(count) } else { ISOLATED };
+                set_code(planes, bit, run + 1);
+                tally.0[run] += 1;
+                // After the last line this may wrap round; nobody reads it then.
+                before[run] = before[run].wrapping_add(1);
+            }
         }
     }
-    coded
 }
 
 #[cfg(test)]
@@ -263,14 +309,16 @@ mod tests {
         let mix = |i: u64| i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
         for start in (0..1 << 24).step_by(1 << 16) {
             let ids: Vec<u64> = (start..start + (1 << 16)).collect();
-            let targets = ids.iter().map(|&i| mix(i) * mix(i) >> 24).collect();
+            let targets = ids.iter().map(|&i| (mix(i) * mix(i)) >> 24).collect();
             bitmap.insert_edges(&EdgeBatch { sources: ids, targets, weights: vec![] });
         }
         let positions = bitmap.into_positions();
-        let begin = std::time::Instant::now();
-        let calls = 1 << 26;
-        let sum = (0..calls).fold(0, |sum: u64, i| sum ^ positions.internal(mix(i)).unwrap_or(0));
-        let ns = begin.elapsed().as_secs_f64() / calls as f64 * 1e9;
-        eprintln!("{ns:.2} ns per call of 2^24 random ids ({sum}); {} bytes", positions.memory_bytes());
+        let calls = 1 << 25;
+        for (name, id) in [("consecutive", (|i| i % (1 << 24)) as fn(u64) -> u64), ("random", mix)] {
+            let begin = std::time::Instant::now();
+            let sum = (0..calls).fold(0, |sum: u64, i| sum ^ positions.internal(id(i)).unwrap_or(0));
+            let ns = begin.elapsed().as_secs_f64() / calls as f64 * 1e9;
+            eprintln!("{ns:.2} ns per call, {name} ids of 2^24 ({sum}), {} bytes", positions.memory_bytes());
+        }
     }
 }

@@ -103,8 +103,8 @@ impl<T: Pod> SequenceReader<'_, T> {
         self.at += 1;
     }
 
-    /// The next record; `None` at the end.
-    pub fn next(&mut self) -> Result<Option<T>> {
+    /// The next record, passed; `None` at the end.
+    pub fn take(&mut self) -> Result<Option<T>> {
         let record = self.peek()?;
         self.at += usize::from(record.is_some());
         Ok(record)
@@ -136,8 +136,8 @@ mod tests {
             assert_eq!((sequence.len(), sequence.is_empty()), (count, count == 0));
             for _ in 0..2 {
                 let mut reader = sequence.reader();
-                assert!((0..count).all(|i| reader.next().unwrap() == Some(i * 3)));
-                assert_eq!((reader.peek().unwrap(), reader.next().unwrap()), (None, None));
+                assert!((0..count).all(|i| reader.take().unwrap() == Some(i * 3)));
+                assert_eq!((reader.peek().unwrap(), reader.take().unwrap()), (None, None));
             }
         }
     }
