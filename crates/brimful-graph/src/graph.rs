@@ -264,19 +264,22 @@ impl Graph {
             return if rank < self.vertices() { Ok(rank) } else { Err(missing()) };
         };
         let key = self.id_type().order_key(bits);
+        let mut ids = Vec::new();
         for run in self.runs() {
+            // Every read is of a whole block; the last one is searched in memory.
             let (mut low, mut high) = (run.start, run.end);
-            while low < high {
+            while high - low > Names::WINDOW {
                 let middle = low + (high - low) / 2;
-                let found = self.id_type().order_key(file.get(middle)?);
-                if found == key {
-                    return Ok(middle);
-                }
-                if found < key {
-                    low = middle + 1;
+                if self.id_type().order_key(file.get(middle)?) <= key {
+                    low = middle;
                 } else {
                     high = middle;
                 }
+            }
+            ids.resize((high - low) as usize, 0);
+            file.read(low, &mut ids)?;
+            if let Ok(at) = ids.binary_search_by_key(&key, |id| self.id_type().order_key(*id)) {
+                return Ok(low + at as u64);
             }
         }
         Err(missing())
