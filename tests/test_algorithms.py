@@ -91,6 +91,9 @@ def test_larger_random_graphs_with_declared_vertices(edges: list[Edge], declared
     with graph_of(edges, vertices=declared) as graph:
         result = values(bf.pagerank(graph, tolerance=0, max_supersteps=10))
         assert_close(result, pagerank(edges, 10, declared=range(declared)), 1e-9)
+        plain = values(bf.pagerank(graph, tolerance=0, max_supersteps=10, variant="unnormalized"))
+        expected = pagerank(edges, 10, declared=range(declared), variant="unnormalized")
+        assert_close(plain, expected, 1e-9)
         assert values(bf.connected_components(graph)) == components(edges, range(declared))
 
 
@@ -257,3 +260,18 @@ def test_damping(tmp_path: Path) -> None:
     succeed("import", source, tmp_path / "g.brimful", "--quiet")
     succeed("run", "pagerank", tmp_path / "g.brimful", *options, "-o", out)
     assert_close(read_csv(out), pagerank(edges, 9, damping=0.5), 1e-12)
+
+
+def test_order_and_isolated_vertices_of_a_generated_graph(rmat: Path) -> None:
+    with bf.Graph.open(rmat) as graph:
+        info = graph.info()
+        assert info["order"] == "degree"
+        assert info["isolated"] > 0
+        result = bf.pagerank(graph, tolerance=0, max_supersteps=3)
+        table = result.to_arrow()
+        vertices, scores = table["vertex"].to_pylist(), table["pagerank"].to_pylist()
+        assert vertices == list(range(graph.vertices))
+        best = sorted(vertices, key=lambda vertex: (-scores[vertex], vertex))
+        assert [vertex for vertex, _ in result.top(len(graph))] == best
+        assert [result[vertex] for vertex in range(0, 16_384, 97)] == scores[::97]
+        assert sum(graph.degree(vertex) == 0 for vertex in vertices[:2000]) > 0

@@ -292,5 +292,7 @@ def test_info_shows_the_graph(tmp_path: Path) -> None:
     succeed("import", source, tmp_path / "g.brimful", "--quiet")
     figures = succeed("info", tmp_path / "g.brimful", "--json").figures
     assert (figures["vertices"], figures["edges"], figures["arcs"]) == (5, 7, 7)
+    assert figures["order"] in ("degree", "external")
+    assert figures["isolated"] == 0
     text = succeed("info", tmp_path / "g.brimful").out
     assert "vertices" in text and "order" in text

@@ -1,8 +1,8 @@
 //! Weakly connected components by label propagation.
 //!
 //! Returns, for each vertex, the smallest id of its component. State, signal and sum: a label, the
-//! internal id (which follows the order of external ids) in 32 bits where that suffices, else 64.
-//! Labels start as the vertex's own and shrink to the minimum over neighbours, edges read in both
+//! place of an external id in numeric order, counted from the smallest id of the graph, in 32 bits where
+//! that suffices, else 64. Labels start as the vertex's own and shrink to the minimum over neighbours, edges read in both
 //! directions (Kang, Tsourakakis, Faloutsos 2009, "HCC"). Exact. At most diameter + 1 supersteps,
 //! one pass over the segments with active sources each.
 
@@ -10,39 +10,31 @@ use brimful_engine::{Aggregate, Globals, Mode, Program, Vertex};
 use brimful_graph::Index;
 use bytemuck::Pod;
 
-/// A label that holds any internal id of the graph.
+/// A label that holds the place of any external id of the graph.
 pub trait Label: Pod + Send + Sync + Ord {
-    /// Larger than any id.
+    /// At least as large as any label.
     const NONE: Self;
-    /// The label of a vertex.
-    fn new(id: u64) -> Self;
-    /// The vertex of a label.
-    fn id(self) -> u64;
+    /// The label of a place.
+    fn new(place: u64) -> Self;
 }
 
 impl Label for u32 {
     const NONE: Self = Self::MAX;
-    fn new(id: u64) -> Self {
-        id as Self
-    }
-    fn id(self) -> u64 {
-        u64::from(self)
+    fn new(place: u64) -> Self {
+        place as Self
     }
 }
 
 impl Label for u64 {
     const NONE: Self = Self::MAX;
-    fn new(id: u64) -> Self {
-        id
-    }
-    fn id(self) -> u64 {
-        self
+    fn new(place: u64) -> Self {
+        place
     }
 }
 
-/// True if 32-bit labels hold the ids of a graph with so many vertices.
-pub fn fits_narrow(vertices: u64) -> bool {
-    vertices <= u64::from(u32::MAX)
+/// True if 32-bit labels tell all ids apart whose order keys lie so far from each other at most.
+pub fn fits_narrow(range: u64) -> bool {
+    range < u64::from(u32::MAX)
 }
 
 /// Connected components with labels of type `L`.
@@ -63,13 +55,14 @@ impl<L: Label> Program for ConnectedComponents<L> {
 
     const MODE: Mode = Mode::Idempotent;
     const NEEDS_DEGREES: bool = false;
+    const NEEDS_EXTERNAL: bool = true;
 
     fn indexes(&self) -> &'static [Index] {
         &[Index::In, Index::Reverse]
     }
 
     fn initial(&self, vertex: Vertex, _: &Globals) -> L {
-        L::new(vertex.id)
+        L::new(vertex.external)
     }
 
     fn signal(&self, _: Vertex, label: L) -> L {

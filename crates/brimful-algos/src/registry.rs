@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use brimful_engine::{Error, Output, Program, Result, ResultTable, RunOptions, Stats, Values, run};
+use brimful_engine::{Error, Isolated, Output, Program, Result, ResultTable, RunOptions, Stats, Values, run};
 use brimful_graph::Graph;
 use brimful_store::Resources;
 
@@ -157,7 +157,10 @@ fn pagerank<S: Precision>(request: &Request, graph: &Arc<Graph>, resources: &Res
     let tolerance = request.tolerance.unwrap_or(1e-6);
     let program = PageRank::<S>::new(variant, damping, tolerance).map_err(Error::Usage)?;
     let output = execute(&program, request, 100, graph, resources)?;
-    let table = ResultTable::new(Arc::clone(graph), "pagerank", Values::Float(output.states));
+    // Where there is no isolated vertex, nobody asks for its score.
+    let isolated = if let Isolated::Same(score) = output.isolated { score } else { 0.0 };
+    let values = Values::Float(output.states, isolated);
+    let table = ResultTable::new(Arc::clone(graph), "pagerank", values)?;
     Ok(Finished { table, stats: output.stats, variant: variant.name() })
 }
 
@@ -166,13 +169,14 @@ fn connected_components(request: &Request, graph: &Arc<Graph>, resources: &Resou
         let what = "connected_components is exact: it takes no tolerance, precision or weights";
         return Err(Error::Usage(what.into()));
     }
-    let (values, stats) = if fits_narrow(graph.vertices()) {
+    let range = graph.key_bounds()?.map_or(0, |(smallest, largest)| largest.saturating_sub(smallest));
+    let (values, stats) = if fits_narrow(range) {
         let output = execute(&ConnectedComponents::<u32>::new(), request, u64::MAX, graph, resources)?;
-        (Values::Vertex32(output.states), output.stats)
+        (Values::Place32(output.states), output.stats)
     } else {
         let output = execute(&ConnectedComponents::<u64>::new(), request, u64::MAX, graph, resources)?;
-        (Values::Vertex64(output.states), output.stats)
+        (Values::Place64(output.states), output.stats)
     };
-    let table = ResultTable::new(Arc::clone(graph), "component", values);
+    let table = ResultTable::new(Arc::clone(graph), "component", values)?;
     Ok(Finished { table, stats, variant: "weak" })
 }

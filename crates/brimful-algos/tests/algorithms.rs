@@ -9,12 +9,14 @@ use std::sync::Arc;
 use brimful_algos::connected_components::ConnectedComponents;
 use brimful_algos::pagerank::{PageRank, Variant};
 use brimful_algos::registry::{Parameter, Request, run_request};
-use brimful_engine::{Output, Program, Reason, RunOptions, run};
+use brimful_engine::table::{Column, Value};
+use brimful_engine::{Isolated, Output, Program, Reason, RunOptions, run};
 use brimful_graph::edges::{EdgeBatch, EdgeSource};
 use brimful_graph::generate::{Generator, Kind};
 use brimful_graph::import::{ImportOptions, Input, import};
+use brimful_graph::order::ExternalOrder;
 use brimful_graph::shards::Geometry;
-use brimful_graph::{Error as GraphError, Graph};
+use brimful_graph::{Error as GraphError, Graph, verify};
 use brimful_store::{Budget, Error as StoreError, ErrorKind, Job, Resources};
 
 const SMALL: Geometry = Geometry { interval_bits: 4, window_edges: 50, segment_edges: 16, unit_bytes: 200 };
@@ -46,10 +48,34 @@ fn options(max_supersteps: u64) -> RunOptions {
     RunOptions { max_supersteps, weighted: false, scratch: None }
 }
 
-fn states<P: Program>(output: &Output<P::State>) -> Vec<P::State> {
+/// States of the vertices with edges, in internal order.
+fn raw_states<P: Program>(output: &Output<P::State>) -> Vec<P::State> {
     let mut out = bytemuck::zeroed_vec(output.states.len());
     output.states.read(0, &mut out).unwrap();
     out
+}
+
+/// States of all vertices by external id; `own` gives that of an isolated one where they differ.
+fn states<P: Program>(
+    graph: &Graph,
+    output: &Output<P::State>,
+    own: impl Fn(u64) -> P::State,
+) -> Vec<P::State> {
+    let raw = raw_states::<P>(output);
+    assert_eq!(raw.len() as u64, graph.connected());
+    let (mut vertices, mut ids) = (Vec::new(), Vec::new());
+    ExternalOrder::new(graph).next_batch(usize::MAX, &mut vertices, &mut ids).unwrap();
+    assert!(ids.iter().copied().eq(0..graph.vertices()));
+    let state = |(vertex, id): (u64, u64)| match (raw.get(vertex as usize), output.isolated) {
+        (Some(state), _) => *state,
+        (None, Isolated::Same(state)) => state,
+        (None, Isolated::Initial) => own(id),
+    };
+    vertices.into_iter().zip(ids).map(state).collect()
+}
+
+fn scores<P: Program<State = f64>>(graph: &Graph, output: &Output<f64>) -> Vec<f64> {
+    states::<P>(graph, output, |_| f64::NAN)
 }
 
 /// PageRank straight from its definition.
@@ -95,10 +121,10 @@ fn pagerank_agrees_with_its_definition() {
             let output = run(&program, &graph, &options(12), &resources).unwrap();
             assert_eq!((output.stats.supersteps, output.stats.reason), (12, Reason::MaxSupersteps));
             assert_eq!(output.stats.signals, 12 * edges.len() as u64);
-            assert_close(&states::<PageRank<f64>>(&output), &wanted, 1e-12);
+            assert_close(&scores::<PageRank<f64>>(&graph, &output), &wanted, 1e-12);
             let program = PageRank::<f32>::new(variant, 0.85, 0.0).unwrap();
             let output = run(&program, &graph, &options(12), &resources).unwrap();
-            assert_close(&states::<PageRank<f32>>(&output), &wanted, 1e-6);
+            assert_close(&scores::<PageRank<f32>>(&graph, &output), &wanted, 1e-6);
         }
     }
 }
@@ -111,7 +137,7 @@ fn pagerank_of_the_known_cases() {
         let program = PageRank::<f64>::new(Variant::Unnormalized, 0.85, 1e-12).unwrap();
         let output = run(&program, &graph, &options(1000), &resources(2, 1 << 28)).unwrap();
         assert_eq!(output.stats.reason, Reason::Converged);
-        states::<PageRank<f64>>(&output)
+        scores::<PageRank<f64>>(&graph, &output)
     };
     assert_close(&ranks(Kind::Ring { vertices: 5 }, false), &[1.0; 5], 1e-9);
     assert_close(&ranks(Kind::Star { vertices: 5 }, false), &[0.66, 0.15, 0.15, 0.15, 0.15], 1e-9);
@@ -152,7 +178,7 @@ fn components_agree_with_union_find() {
             run(&ConnectedComponents::<u32>::new(), &graph, &options(u64::MAX), &resources(2, 1 << 28))
                 .unwrap();
         assert_eq!(
-            states::<ConnectedComponents<u32>>(&output),
+            states::<ConnectedComponents<u32>>(&graph, &output, |id| id as u32),
             components(graph.vertices() as usize, &edges)
         );
         assert_eq!(output.stats.reason, Reason::NoChange);
@@ -183,8 +209,8 @@ fn results_are_the_same_bits_at_any_budget_and_thread_count() {
         let resources = resources(threads, budget);
         let scores = run(&program, &graph, &options(30), &resources).unwrap();
         let rough = run(&narrow, &graph, &options(30), &resources).unwrap();
-        let scores = states::<PageRank<f64>>(&scores).into_iter().map(f64::to_bits).collect::<Vec<_>>();
-        let rough = states::<PageRank<f32>>(&rough).into_iter().map(f64::to_bits).collect::<Vec<_>>();
+        let scores = raw_states::<PageRank<f64>>(&scores).into_iter().map(f64::to_bits).collect::<Vec<_>>();
+        let rough = raw_states::<PageRank<f32>>(&rough).into_iter().map(f64::to_bits).collect::<Vec<_>>();
         (scores, rough)
     };
     let wanted = all(1, 1 << 28);
@@ -195,13 +221,101 @@ fn results_are_the_same_bits_at_any_budget_and_thread_count() {
         }
     }
     let resources = resources(2, 1 << 28);
-    let wanted = states::<ConnectedComponents<u32>>(&run(&labels, &graph, &options(99), &resources).unwrap());
+    let wanted =
+        raw_states::<ConnectedComponents<u32>>(&run(&labels, &graph, &options(99), &resources).unwrap());
     let graph = Graph::open(graph.path(), resources.job.traffic()).unwrap();
     for threads in 1..=4 {
         let needed = smallest(|budget| run(&labels, &graph, &options(1), &self::resources(threads, budget)));
         let output = run(&labels, &graph, &options(99), &self::resources(threads, needed)).unwrap();
-        assert_eq!(states::<ConnectedComponents<u32>>(&output), wanted);
+        assert_eq!(raw_states::<ConnectedComponents<u32>>(&output), wanted);
     }
+}
+
+#[test]
+fn results_come_in_external_order_in_the_smallest_budget_and_cover_isolated_vertices() {
+    let folder = tempfile::tempdir().unwrap();
+    let (graph, edges) = graph(folder.path(), Kind::Rmat { scale: 11, edge_factor: 12 }, false);
+    let graph = Arc::new(graph);
+    let n = graph.vertices() as usize;
+    assert!(graph.connected() < graph.vertices() && graph.runs().count() > 3);
+    let request = |algorithm: &str, variant: Option<&str>| Request {
+        algorithm: algorithm.into(),
+        parameters: variant.map(|v| ("variant".to_owned(), Parameter::Word(v.into()))).into_iter().collect(),
+        tolerance: variant.map(|_| 0.0),
+        max_supersteps: variant.map(|_| 8),
+        ..Default::default()
+    };
+    let pagerank = |variant: Variant| {
+        let wanted = reference(n, &edges, variant, 0.85, 8);
+        (request("pagerank", Some(variant.name())), wanted)
+    };
+    let labels = components(n, &edges).into_iter().map(f64::from).collect();
+    let cases = [
+        pagerank(Variant::Normalized),
+        pagerank(Variant::Unnormalized),
+        (request("connected_components", None), labels),
+    ];
+    brimful_graph::import::build_reverse(&graph, &resources(2, 1 << 28)).unwrap();
+    for (request, wanted) in cases {
+        let needed = smallest(|budget| run_request(&request, &graph, &resources(2, budget)));
+        let table = run_request(&request, &graph, &resources(2, needed)).unwrap().table;
+        let mut rows = table.rows();
+        let mut found = Vec::new();
+        while let Some((vertices, column)) = rows.next_batch(77).unwrap() {
+            assert!(vertices.into_iter().eq(found.len() as u64..(found.len() + column.len()) as u64));
+            match column {
+                Column::Float(values) => found.extend(values),
+                Column::Ids(ids) => found.extend(ids.into_iter().map(|id| id as f64)),
+            }
+        }
+        assert_eq!(found.len(), n);
+        assert_close(&found, &wanted, 1e-12);
+        let number = |value| match value {
+            Value::Float(number) => number,
+            Value::Id(id) => id as f64,
+        };
+        for (vertex, value) in (0..).zip(&found) {
+            assert_eq!(number(table.value(vertex).unwrap()).to_bits(), value.to_bits());
+        }
+        let mut best: Vec<usize> = (0..n).collect();
+        best.sort_by(|a, b| found[*b].total_cmp(&found[*a]).then(a.cmp(b)));
+        for count in [0, 1, 10, n / 2, n, n + 5] {
+            let top = table.top(count).unwrap();
+            assert!(top.iter().map(|(id, _)| *id as usize).eq(best.iter().copied().take(count)));
+            assert!(top.iter().all(|(id, value)| number(*value) == found[*id as usize]));
+        }
+    }
+}
+
+#[test]
+fn components_of_ids_far_apart_and_of_isolated_vertices_alone() {
+    let import_as = |text: &str, vertices| {
+        let folder = tempfile::tempdir().unwrap();
+        let (input, out) = (folder.path().join("e.txt"), folder.path().join("g.brimful"));
+        std::fs::write(&input, text).unwrap();
+        let options = ImportOptions { vertices, ..Default::default() };
+        let resources = resources(2, 1 << 28);
+        import(Input::EdgeList(vec![input]), &out, &options, &resources).unwrap();
+        (Arc::new(Graph::open(&out, resources.job.traffic()).unwrap()), folder)
+    };
+    let labels = |graph: &Arc<Graph>| {
+        let request = Request { algorithm: "connected_components".into(), ..Default::default() };
+        let finished = run_request(&request, graph, &resources(2, 1 << 28)).unwrap();
+        let rows = finished.table.rows().next_batch(100).unwrap();
+        let Some((ids, Column::Ids(labels))) = rows else { panic!("labels are ids") };
+        let number = |id| graph.id_type().number(id);
+        ids.into_iter().map(number).zip(labels.into_iter().map(number)).collect::<Vec<_>>()
+    };
+    let (graph, _folder) = import_as("-9000000000000000000 5\n7 9000000000000000000\n8 7\n", Some(3));
+    let (low, high) = (-9_000_000_000_000_000_000, 9_000_000_000_000_000_000);
+    let wanted = [(low, low), (0, 0), (1, 1), (2, 2), (5, low), (7, 7), (8, 7), (high, 7)];
+    assert_eq!(labels(&graph), wanted);
+    let (graph, _folder) = import_as("", Some(3));
+    assert_eq!(labels(&graph), [(0, 0), (1, 1), (2, 2)]);
+    let request = Request { algorithm: "pagerank".into(), ..Default::default() };
+    let finished = run_request(&request, &graph, &resources(2, 1 << 28)).unwrap();
+    assert_eq!(finished.stats.reason, Reason::Converged);
+    assert_eq!(finished.table.top(2).unwrap(), [0, 1].map(|id| (id, Value::Float(1.0 / 3.0))));
 }
 
 #[test]
@@ -223,8 +337,8 @@ fn weighted_pagerank_follows_the_weights() {
             ..Default::default()
         };
         let finished = run_request(&request, &graph, &self::resources(2, budget)).unwrap();
-        let (_, column) = finished.table.read(0, 4).unwrap();
-        let brimful_engine::table::Column::Float(rank) = column else { panic!("scores are numbers") };
+        let rows = finished.table.rows().next_batch(4).unwrap();
+        let Some((_, Column::Float(rank))) = rows else { panic!("scores are numbers") };
         // Vertex 3 has only an edge of weight 0: a sink.
         assert!((rank[1] - (0.15 + 0.85 * rank[0] * 0.75)).abs() < 1e-9, "{rank:?}");
         assert!((rank[2] - (0.15 + 0.85 * rank[0] * 0.25)).abs() < 1e-9);
@@ -266,15 +380,24 @@ fn a_flipped_bit_ends_a_run_with_corruption_and_never_with_a_result() {
     let path = graph.path().to_path_buf();
     let bytes = std::fs::read(&file).unwrap();
     let program = PageRank::<f64>::new(Variant::Normalized, 0.85, 0.0).unwrap();
+    let wanted =
+        raw_states::<PageRank<f64>>(&run(&program, &graph, &options(2), &resources(3, 1 << 28)).unwrap());
     for at in (64..bytes.len()).step_by(97) {
         let mut flipped = bytes.clone();
         flipped[at] ^= 4;
         std::fs::write(&file, flipped).unwrap();
         let resources = resources(3, 1 << 28);
-        let result = Graph::open(&path, resources.job.traffic())
-            .map_err(brimful_engine::Error::from)
-            .and_then(|graph| run(&program, &graph, &options(2), &resources));
-        assert_eq!(result.unwrap_err().kind(), ErrorKind::Corrupt, "flip at byte {at}");
+        let opened = Graph::open(&path, resources.job.traffic()).map_err(brimful_engine::Error::from);
+        let found = match opened.and_then(|graph| {
+            let output = run(&program, &graph, &options(2), &resources)?;
+            // A run does not read padding between blocks; verification does.
+            assert_eq!(raw_states::<PageRank<f64>>(&output), wanted, "flip at byte {at}");
+            Ok(verify::verify(&graph, &resources.job)?)
+        }) {
+            Ok(found) => panic!("flip at byte {at} not found: {found:?}"),
+            Err(error) => error,
+        };
+        assert_eq!(found.kind(), ErrorKind::Corrupt, "flip at byte {at}");
     }
 }
 

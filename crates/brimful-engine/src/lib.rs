@@ -4,12 +4,13 @@
 //! - [`mod@run`]: the superstep loop; `sweep`: one pass over the shards; [`residency`]: which segments
 //!   stay in memory and how the others stream.
 //! - [`plan`]: what a run needs before it begins; [`stats`]: what it did;
-//!   [`table`]: its result in the user's ids.
+//!   [`table`]: its result in the user's ids, `rows`: row after row.
 
 pub mod error;
 pub mod plan;
 pub mod program;
 pub mod residency;
+mod rows;
 pub mod run;
 pub mod stats;
 mod sweep;
@@ -17,6 +18,7 @@ pub mod table;
 
 pub use error::{Error, Result};
 pub use program::{Aggregate, Globals, Mode, Program, Vertex};
-pub use run::{Output, RunOptions, run};
+pub use rows::Rows;
+pub use run::{Isolated, Output, RunOptions, run};
 pub use stats::{Reason, Stats};
 pub use table::{ResultTable, Values};

@@ -46,7 +46,7 @@ impl Plan {
         workers: usize,
         budget: &Budget,
     ) -> Result<Self> {
-        let (vertices, workers) = (graph.vertices(), workers as u64);
+        let (vertices, workers) = (graph.connected(), workers as u64);
         let window = vertices.min(1 << graph.description().interval_bits);
         let (state, signal) = (size_of::<P::State>() as u64, size_of::<P::Signal>() as u64);
         let units = || {
@@ -59,6 +59,7 @@ impl Plan {
         let at_hand = files + u64::from(weighted);
         let unpacked = shards.iter().map(|s| s.largest_unpacked()).max().unwrap_or(0);
         let degree_window = if P::NEEDS_DEGREES { window * (8 + 8) } else { 0 };
+        let degree_window = degree_window + if P::NEEDS_EXTERNAL { window * 8 } else { 0 };
         let per_worker = SUMS_PER_WORKER * window * size_of::<P::Sum>() as u64
             + window * (state + signal)
             + degree_window

@@ -26,6 +26,9 @@ pub struct Vertex {
     pub degree: u64,
     /// Sum of outgoing weights; the degree where the run is not weighted.
     pub strength: f64,
+    /// The place of the external id among all 2^64: its order key minus that of the smallest id of the
+    /// graph. Only in [`Program::initial`], and 0 unless [`Program::NEEDS_EXTERNAL`].
+    pub external: u64,
 }
 
 /// Sums over all vertices, in an order that never varies.
@@ -45,6 +48,12 @@ pub struct Globals {
 /// A numeric vertex program.
 ///
 /// Results are the same bits at any budget and number of threads as long as these methods are pure.
+///
+/// Vertices without edges have no state. In [`Mode::Full`] they behave alike: one of them is evolved for
+/// all, and its part of the aggregate is multiplied by their number and added last. Therefore
+/// [`Program::initial`] must then give the same state to all vertices of degree 0 without in-edges. In
+/// [`Mode::Idempotent`] collecting the sum of no signals changes nothing, so their state stays the
+/// initial one, and they add nothing to the aggregate.
 pub trait Program: Sync {
     /// What a vertex owns.
     type State: Pod + Send + Sync;
@@ -57,6 +66,8 @@ pub trait Program: Sync {
     const MODE: Mode;
     /// True if [`Vertex::degree`] or [`Vertex::strength`] is used.
     const NEEDS_DEGREES: bool;
+    /// True if [`Vertex::external`] is used.
+    const NEEDS_EXTERNAL: bool = false;
 
     /// The shards to walk: [`Index::In`] for signals along edges, [`Index::Reverse`] against them.
     fn indexes(&self) -> &'static [Index];

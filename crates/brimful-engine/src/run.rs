@@ -41,10 +41,21 @@ pub struct RunOptions {
 /// The states at the end of a run, and what the run did.
 #[derive(Debug)]
 pub struct Output<S> {
-    /// One state per vertex, in internal order.
+    /// One state per vertex with edges, in internal order.
     pub states: ScratchArray<S>,
+    /// What the other vertices have.
+    pub isolated: Isolated<S>,
     /// Figures.
     pub stats: Stats,
+}
+
+/// The states of vertices without edges.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Isolated<S> {
+    /// All have this one ([`Mode::Full`]).
+    Same(S),
+    /// Each has the one that the program gives it first ([`Mode::Idempotent`]), or there is none.
+    Initial,
 }
 
 /// Runs `program` on `graph` until it converges or `max_supersteps` are done.
@@ -97,7 +108,8 @@ pub fn run<P: Program>(
         ],
         threads: resources.workers(),
     };
-    Ok(Output { states: run.states, stats })
+    let isolated = run.isolated.map_or(Isolated::Initial, Isolated::Same);
+    Ok(Output { states: run.states, isolated, stats })
 }
 
 /// Bytes read and written so far: by the job's scratch files and by the graph's own, which may count
@@ -125,6 +137,8 @@ struct Run<'a, P: Program> {
     next: ScratchArray<P::Signal>,
     signals: HugeArray<P::Signal>,
     activity: Option<Vec<AtomicBool>>,
+    /// The state of every vertex without edges ([`Mode::Full`]).
+    isolated: Option<P::State>,
     globals: Globals,
     changed: u64,
     combined: u64,
@@ -148,11 +162,12 @@ struct Room<P: Program> {
     signals: Vec<P::Signal>,
     degrees: Vec<u64>,
     strengths: Vec<f64>,
+    external: Vec<u64>,
 }
 
 impl<P: Program> Default for Room<P> {
     fn default() -> Self {
-        Self { states: vec![], signals: vec![], degrees: vec![], strengths: vec![] }
+        Self { states: vec![], signals: vec![], degrees: vec![], strengths: vec![], external: vec![] }
     }
 }
 
@@ -181,7 +196,7 @@ impl<'a, P: Program> Run<'a, P> {
         let files = Resident::spread(shards, options.weighted, plan.pinned_bytes);
         let interval_bits = graph.description().interval_bits;
         let schedule = Schedule::new(&files, graph.intervals() as usize, interval_bits);
-        let (vertices, window) = (graph.vertices() as usize, 1 << graph.description().interval_bits);
+        let (vertices, window) = (graph.connected() as usize, 1 << interval_bits);
         let activity = (P::MODE == Mode::Idempotent)
             .then(|| (0..vertices.div_ceil(1 << ACTIVITY_BITS)).map(|_| AtomicBool::new(true)).collect());
         Ok(Self {
@@ -199,6 +214,7 @@ impl<'a, P: Program> Run<'a, P> {
             next: scratch(vertices, window, plan.next_resident, graph, options, resources)?,
             signals: HugeArray::zeroed(vertices),
             activity,
+            isolated: None,
             globals: Globals { vertices: graph.vertices(), superstep: 0, aggregate: Aggregate::default() },
             changed: 0,
             combined: 0,
@@ -212,6 +228,10 @@ impl<'a, P: Program> Run<'a, P> {
         if P::NEEDS_DEGREES {
             self.degrees = self.load_degrees()?;
         }
+        let smallest_key = match P::NEEDS_EXTERNAL {
+            true => self.graph.key_bounds()?.map_or(0, |(smallest, _)| smallest),
+            false => 0,
+        };
         let partials = self.partials();
         let next_interval = std::sync::atomic::AtomicUsize::new(0);
         let intervals = self.graph.intervals() as usize;
@@ -224,6 +244,7 @@ impl<'a, P: Program> Run<'a, P> {
             next: self.next.windows(),
             activity: self.activity.as_deref(),
             globals: self.globals,
+            smallest_key,
             window: 1 << self.graph.description().interval_bits,
         };
         let results = self.resources.pool.broadcast(|_| {
@@ -241,14 +262,34 @@ impl<'a, P: Program> Run<'a, P> {
         });
         results.into_iter().collect::<Result<()>>()?;
         drop(collector);
-        self.end_superstep(partials)
+        let isolated = self.evolve_isolated(true);
+        self.end_superstep(partials, isolated)
+    }
+
+    /// Sets or collects the state that all vertices without edges share; what they add to the aggregate.
+    fn evolve_isolated(&mut self, initial: bool) -> Aggregate {
+        let count = self.graph.vertices() - self.graph.connected();
+        if P::MODE != Mode::Full || count == 0 {
+            return Aggregate::default();
+        }
+        let vertex = Vertex { id: self.graph.connected(), degree: 0, strength: 0.0, external: 0 };
+        let (program, globals) = (self.program, &self.globals);
+        let (old, new) = match self.isolated.filter(|_| !initial) {
+            Some(old) => (old, program.collect(vertex, old, program.identity(), globals)),
+            None => {
+                let state = program.initial(vertex, globals);
+                (state, state)
+            }
+        };
+        self.isolated = Some(new);
+        program.aggregate(vertex, old, new).map(|part| part * count as f64)
     }
 
     fn load_degrees(&self) -> Result<Degrees> {
         if !self.plan.degrees_resident {
             return Ok(Degrees::OnDisk);
         }
-        let vertices = self.graph.vertices() as usize;
+        let vertices = self.graph.connected() as usize;
         if self.options.weighted {
             let mut strengths = vec![0.0; vertices];
             self.graph.strengths(0, &mut strengths)?;
@@ -310,6 +351,7 @@ impl<'a, P: Program> Run<'a, P> {
             next: self.next.windows(),
             activity: next_activity.as_deref(),
             globals: self.globals,
+            smallest_key: 0,
             window: 1 << self.graph.description().interval_bits,
         };
         self.combined += sweep.run(self.resources, &self.read_pool, |worker, interval, sums| {
@@ -320,16 +362,17 @@ impl<'a, P: Program> Run<'a, P> {
         })?;
         drop(collector);
         self.activity = next_activity;
+        let isolated = self.evolve_isolated(false);
         self.globals.superstep += 1;
-        self.end_superstep(partials)
+        self.end_superstep(partials, isolated)
     }
 
     fn partials(&self) -> Vec<Mutex<Partial>> {
         (0..self.graph.intervals()).map(|_| Mutex::default()).collect()
     }
 
-    /// Adds up the intervals in order and makes the new signals current.
-    fn end_superstep(&mut self, partials: Vec<Mutex<Partial>>) -> Result<()> {
+    /// Adds up the intervals in order, then what isolated vertices add, and makes the new signals current.
+    fn end_superstep(&mut self, partials: Vec<Mutex<Partial>>, isolated: Aggregate) -> Result<()> {
         self.globals.aggregate = Aggregate::default();
         self.changed = 0;
         for partial in partials {
@@ -337,6 +380,7 @@ impl<'a, P: Program> Run<'a, P> {
             self.globals.aggregate.iter_mut().zip(partial.aggregate).for_each(|(sum, part)| *sum += part);
             self.changed += partial.changed;
         }
+        self.globals.aggregate.iter_mut().zip(isolated).for_each(|(sum, part)| *sum += part);
         Ok(self.next.publish_into(&mut self.signals)?)
     }
 }
@@ -373,6 +417,7 @@ struct Collector<'c, P: Program> {
     next: Windows<'c, P::Signal>,
     activity: Option<&'c [AtomicBool]>,
     globals: Globals,
+    smallest_key: u64,
     window: usize,
 }
 
@@ -380,14 +425,17 @@ impl<P: Program> Collector<'_, P> {
     /// Collects one interval; without sums, sets its initial states.
     fn interval(&self, interval: usize, sums: Option<&mut [P::Sum]>, room: &mut Room<P>) -> Result<Partial> {
         let start = interval * self.window;
-        let length = self.window.min(self.globals.vertices as usize - start);
-        let Room { states: state_room, signals: signal_room, degrees, strengths } = room;
+        let length = self.window.min(self.graph.connected() as usize - start);
+        let Room { states: state_room, signals: signal_room, degrees, strengths, external } = room;
         self.read_degrees(start, length, degrees, strengths)?;
         let (wide, sums) = (&*degrees, sums.map(|sums| &sums[..length]));
-        let strengths = &*strengths;
+        if sums.is_none() {
+            self.read_external(start, length, external)?;
+        }
+        let (strengths, external) = (&*strengths, &*external);
         let vertex = |at: usize| self.vertex(start + at, at, wide, strengths);
         let step = |states: &mut [P::State], signals: &mut [P::Signal]| match sums {
-            None => self.initial(start, states, signals, vertex),
+            None => self.initial(start, states, signals, external, vertex),
             Some(sums) => self.collect(start, states, signals, sums, vertex),
         };
         let fill = |states: &mut [P::State]| {
@@ -405,11 +453,12 @@ impl<P: Program> Collector<'_, P> {
         start: usize,
         states: &mut [P::State],
         signals: &mut [P::Signal],
+        external: &[u64],
         vertex: impl Fn(usize) -> Vertex,
     ) -> Partial {
         let mut partial = Partial::default();
         for (at, (state, signal)) in states.iter_mut().zip(signals).enumerate() {
-            let vertex = vertex(at);
+            let vertex = Vertex { external: external.get(at).copied().unwrap_or(0), ..vertex(at) };
             *state = self.program.initial(vertex, &self.globals);
             *signal = self.program.signal(vertex, *state);
             partial.add(self.program.aggregate(vertex, *state, *state), true);
@@ -458,7 +507,18 @@ impl<P: Program> Collector<'_, P> {
             Degrees::OnDisk if self.weighted => (0, strengths[at]),
             Degrees::OnDisk => (degrees[at], degrees[at] as f64),
         };
-        Vertex { id: id as u64, degree, strength }
+        Vertex { id: id as u64, degree, strength, external: 0 }
+    }
+
+    /// The places of the external ids of an interval, if the program wants them.
+    fn read_external(&self, start: usize, length: usize, external: &mut Vec<u64>) -> Result<()> {
+        if P::NEEDS_EXTERNAL {
+            external.resize(length, 0);
+            self.graph.external_ids(start as u64, external)?;
+            let id_type = self.graph.id_type();
+            external.iter_mut().for_each(|id| *id = id_type.order_key(*id).wrapping_sub(self.smallest_key));
+        }
+        Ok(())
     }
 
     fn read_degrees(

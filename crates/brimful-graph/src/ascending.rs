@@ -15,7 +15,7 @@ use crate::codec::{Code, Unpack};
 use crate::error::Result;
 
 /// Most numbers of a block.
-const BLOCK_NUMBERS: usize = 1 << 14;
+pub(crate) const BLOCK_NUMBERS: usize = 1 << 14;
 /// Bytes of a block's metadata: place of the first number, first and last number, count, form.
 const META_BYTES: usize = 32;
 

@@ -1,4 +1,5 @@
-//! The first pass of an import: reads the input once, counts it and learns which ids there are.
+//! The first pass of an import: reads the input once, counts it, learns which ids there are and samples
+//! what the internal order is made from.
 //!
 //! Edges of an input that cannot be read twice are kept in a spool. Invariant: what is counted here is
 //! exactly what the second pass will read.
@@ -11,10 +12,12 @@ use std::sync::{Mutex, PoisonError};
 use brimful_store::external::{input_len, open_input};
 use brimful_store::{DiskFolder, Resources};
 
+use crate::bitmap::IdBitmap;
+use crate::choice::{EdgeSample, Sampled};
 use crate::decompress;
 use crate::edges::{BATCH_EDGES, EdgeBatch, EdgeSource, Spool};
 use crate::error::{Error, Result};
-use crate::ids::{IdBitmap, IdType};
+use crate::ids::IdType;
 use crate::pairs::{self, PairFiles};
 use crate::pump::{chunks_in_flight, pump};
 use crate::text::{CHUNK_BYTES, ChunkReader, EdgeListParser, Signs, check_signs};
@@ -56,26 +59,27 @@ pub(crate) struct Seen {
     pub(crate) lines: u64,
     pub(crate) edges: u64,
     pub(crate) self_loops: u64,
-    pub(crate) bitmap: Option<IdBitmap>,
+    pub(crate) bitmap: IdBitmap,
+    pub(crate) sampled: Sampled,
 }
 
 /// Counters and ids of everything read, filled by many threads.
 pub(crate) struct Census {
-    bitmap: Option<IdBitmap>,
+    bitmap: IdBitmap,
+    sample: EdgeSample,
     edges: AtomicU64,
     self_loops: AtomicU64,
 }
 
 impl Census {
-    pub(crate) fn new(bitmap: Option<IdBitmap>) -> Self {
-        Self { bitmap, edges: AtomicU64::new(0), self_loops: AtomicU64::new(0) }
+    pub(crate) fn new(bitmap: IdBitmap, undirected: bool) -> Self {
+        let sample = EdgeSample::new(undirected);
+        Self { bitmap, sample, edges: AtomicU64::new(0), self_loops: AtomicU64::new(0) }
     }
 
     pub(crate) fn add(&self, batch: &EdgeBatch) {
-        if let Some(bitmap) = &self.bitmap {
-            bitmap.insert_all(&batch.sources);
-            bitmap.insert_all(&batch.targets);
-        }
+        self.bitmap.insert_edges(batch);
+        self.sample.add(batch);
         let loops = batch.sources.iter().zip(&batch.targets).filter(|(s, t)| s == t).count();
         self.edges.fetch_add(batch.len() as u64, Ordering::Relaxed);
         self.self_loops.fetch_add(loops as u64, Ordering::Relaxed);
@@ -89,6 +93,7 @@ impl Census {
             edges: self.edges.into_inner(),
             self_loops: self.self_loops.into_inner(),
             bitmap: self.bitmap,
+            sampled: self.sample.finish(),
         }
     }
 }
@@ -99,7 +104,9 @@ pub(crate) struct Reader<'a> {
     pub(crate) folder: &'a DiskFolder,
     pub(crate) resources: &'a Resources,
     /// The ids 0 to n - 1 exist whatever the input says.
-    pub(crate) declared: Option<u64>,
+    pub(crate) declared: u64,
+    /// Every edge will be stored in both directions.
+    pub(crate) undirected: bool,
     /// Memory for the set of ids, and for a decompressor's window.
     pub(crate) bitmap_bytes: u64,
     pub(crate) decoder_bytes: u64,
@@ -107,21 +114,41 @@ pub(crate) struct Reader<'a> {
 
 impl Reader<'_> {
     /// Reads the input once: counts, ids, and a source to read the edges from again.
-    pub(crate) fn read(&self, input: &mut Input<'_>) -> Result<(Box<dyn EdgeSource>, Seen)> {
+    pub(crate) fn read<'i>(&self, input: &'i mut Input<'_>) -> Result<(Box<dyn EdgeSource + 'i>, Seen)> {
         let bitmap = IdBitmap::new(self.bitmap_bytes);
-        if let Some(count) = self.declared {
-            bitmap.insert_range(count);
-        }
-        let census = Census::new(Some(bitmap));
+        bitmap.insert_range(self.declared);
+        let census = Census::new(bitmap, self.undirected);
         match input {
             Input::EdgeList(files) => self.read_text(files, census),
             Input::Pairs(files) => self.read_pairs(files, census),
             Input::Stream(stream) => self.read_stream(&mut **stream, census),
-            Input::Numbered(..) => unreachable!("numbered sources need no census"),
+            Input::Numbered(source, _) => {
+                let source: &dyn EdgeSource = *source;
+                let edges = self.read_twice(source, &census, source.parts() as u64, |_| 1)?;
+                Ok((Box::new(source), census.into_seen(IdType::Int64, false, edges)))
+            }
         }
     }
 
-    fn read_text(&self, files: &[PathBuf], census: Census) -> Result<(Box<dyn EdgeSource>, Seen)> {
+    /// Reads a source that can be read again; returns its edges.
+    fn read_twice(
+        &self,
+        source: &dyn EdgeSource,
+        census: &Census,
+        units: u64,
+        units_of: impl Fn(&EdgeBatch) -> u64 + Sync,
+    ) -> Result<u64> {
+        self.resources.job.begin("read", units);
+        let work = |(): &mut (), batch: &EdgeBatch| {
+            census.add(batch);
+            self.resources.job.advance(units_of(batch));
+            Ok(())
+        };
+        each_part(source, self.resources, || Ok(()), work, Ok)?;
+        Ok(census.edges.load(Ordering::Relaxed))
+    }
+
+    fn read_text<'i>(&self, files: &[PathBuf], census: Census) -> Result<(Box<dyn EdgeSource + 'i>, Seen)> {
         let resources = self.resources;
         let lengths: Option<u64> = files.iter().map(|path| input_len(path)).sum();
         resources.job.begin("read", lengths.unwrap_or(0));
@@ -160,34 +187,23 @@ impl Reader<'_> {
         Ok((Box::new(spool.into_source()), census.into_seen(id_type, parser.weighted(), parser.lines())))
     }
 
-    fn read_pairs(&self, files: &[PathBuf], census: Census) -> Result<(Box<dyn EdgeSource>, Seen)> {
+    fn read_pairs<'i>(&self, files: &[PathBuf], census: Census) -> Result<(Box<dyn EdgeSource + 'i>, Seen)> {
         // A file that cannot be looked at is reported by the reader that then opens it.
         if !files.iter().all(|path| is_plain(path, self.resources).unwrap_or(false)) {
             let mut stream = PairStream::new(files, self.decoder_bytes, self.resources);
             return self.read_stream(&mut stream, census);
         }
         let source = PairFiles::open(files, &self.resources.job)?;
-        self.resources.job.begin("read", source.pairs());
-        each_part(
-            &source,
-            self.resources,
-            || Ok(()),
-            |(), batch| {
-                census.add(batch);
-                self.resources.job.advance(batch.len() as u64);
-                Ok(())
-            },
-            Ok,
-        )?;
         let pairs = source.pairs();
+        self.read_twice(&source, &census, pairs, |batch| batch.len() as u64)?;
         Ok((Box::new(source), census.into_seen(IdType::UInt32, false, pairs)))
     }
 
-    fn read_stream(
+    fn read_stream<'i>(
         &self,
         stream: &mut dyn EdgeStream,
         census: Census,
-    ) -> Result<(Box<dyn EdgeSource>, Seen)> {
+    ) -> Result<(Box<dyn EdgeSource + 'i>, Seen)> {
         let resources = self.resources;
         resources.job.begin("read", 0);
         let spool = Spool::new(self.folder, &resources.job)?;

@@ -17,6 +17,8 @@ pub struct Description {
     pub created_by: String,
     /// Number of vertices.
     pub vertices: u64,
+    /// Vertices that have edges: the internal ids below this.
+    pub connected: u64,
     /// Input edges.
     pub edges: u64,
     /// Stored arcs.
@@ -42,19 +44,32 @@ pub struct Description {
     pub origin: Option<String>,
 }
 
-/// An order of vertices.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Order {
-    /// Ascending external ids.
-    External,
+/// The internal order of vertices: a few runs, each ascending by external id.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Order {
+    /// How the runs were made.
+    pub name: OrderName,
+    /// The internal id at which each run begins. The last run holds the vertices without edges, if any.
+    pub runs: Vec<u64>,
 }
 
-impl Order {
+/// A way to order vertices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OrderName {
+    /// Ascending external ids.
+    External,
+    /// Degree classes, the highest first.
+    Degree,
+}
+
+impl OrderName {
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::External => "external",
+            Self::Degree => "degree",
         }
     }
 }

@@ -55,6 +55,16 @@ pub trait EdgeSource: Sync {
     fn read_part(&self, part: usize, batch: &mut EdgeBatch) -> Result<()>;
 }
 
+impl<S: EdgeSource + ?Sized> EdgeSource for &S {
+    fn parts(&self) -> usize {
+        (**self).parts()
+    }
+
+    fn read_part(&self, part: usize, batch: &mut EdgeBatch) -> Result<()> {
+        (**self).read_part(part, batch)
+    }
+}
+
 /// Where one spooled batch lies, and how.
 #[derive(Debug, Clone, Copy)]
 struct SpoolPart {

@@ -9,7 +9,7 @@ use brimful_store::external::OutputFile;
 
 use crate::edges::EdgeBatch;
 use crate::error::{Error, Result};
-use crate::graph::{Graph, Index};
+use crate::graph::{Graph, Index, Names};
 use crate::shards::SegmentReader;
 
 /// A text or binary format for edges.
@@ -51,8 +51,7 @@ pub struct EdgeReader {
     reader: SegmentReader,
     interval: Option<u64>,
     targets: Vec<u64>,
-    sources: Vec<u64>,
-    sources_start: u64,
+    sources: Names,
 }
 
 impl EdgeReader {
@@ -64,13 +63,12 @@ impl EdgeReader {
             reader: SegmentReader::default(),
             interval: None,
             targets: Vec::new(),
-            sources: Vec::new(),
-            sources_start: 0,
+            sources: Names::default(),
         }
     }
 
-    /// Replaces `batch` by the edges of the next segment, each edge of an undirected graph once (so
-    /// the batch may be empty); false at the end.
+    /// Replaces `batch` by the edges of the next segment; false at the end. Each edge of an undirected
+    /// graph comes once (so the batch may be empty), from the smaller id to the larger.
     pub fn next(&mut self, batch: &mut EdgeBatch) -> Result<bool> {
         batch.clear();
         let graph = Arc::clone(&self.graph);
@@ -89,7 +87,18 @@ impl EdgeReader {
             }
         })?;
         self.name_targets(segment.interval, batch)?;
-        self.name_sources(batch)?;
+        for source in &mut batch.sources {
+            // Sources ascend within a segment, so the window moves along.
+            *source = self.sources.of(&graph, *source)?;
+        }
+        if !both {
+            let key = |id: u64| graph.id_type().order_key(id);
+            for (source, target) in batch.sources.iter_mut().zip(&mut batch.targets) {
+                if key(*source) > key(*target) {
+                    std::mem::swap(source, target);
+                }
+            }
+        }
         self.segment += 1;
         Ok(true)
     }
@@ -103,20 +112,6 @@ impl EdgeReader {
             self.interval = Some(interval);
         }
         batch.targets.iter_mut().for_each(|target| *target = self.targets[(*target - start) as usize]);
-        Ok(())
-    }
-
-    /// Sources ascend within a segment, so a small window of ids moves along.
-    fn name_sources(&mut self, batch: &mut EdgeBatch) -> Result<()> {
-        for source in &mut batch.sources {
-            let at = source.wrapping_sub(self.sources_start) as usize;
-            if at >= self.sources.len() {
-                self.sources_start = *source;
-                self.sources.resize((self.graph.vertices() - *source).min(WINDOW as u64) as usize, 0);
-                self.graph.external_ids(self.sources_start, &mut self.sources)?;
-            }
-            *source = self.sources[(*source - self.sources_start) as usize];
-        }
         Ok(())
     }
 }

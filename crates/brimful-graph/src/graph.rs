@@ -3,6 +3,7 @@
 //! Invariant: every file that the manifest names was found whole when the graph was opened (header,
 //! table and exact cover); blocks are verified when read.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -11,11 +12,12 @@ use brimful_store::file::{StoreFile, Traffic};
 use brimful_store::sealed::Kind;
 use brimful_store::{DiskFolder, Error as StoreError, Folder, manifest};
 
-use crate::ascending::AscendingFile;
+use crate::ascending::{AscendingFile, BLOCK_NUMBERS};
 use crate::description::{Description, FORMAT, Shards};
 use crate::edges::{EdgeBatch, EdgeSource};
 use crate::error::{Error, Result};
 use crate::ids::IdType;
+use crate::order::MOST_RUNS;
 use crate::shards::{SegmentReader, ShardFile};
 
 /// File of external ids.
@@ -62,7 +64,7 @@ pub struct Graph {
     path: PathBuf,
     description: Description,
     manifest_number: u64,
-    ids: Option<ArrayFile<u64>>,
+    ids: Option<AscendingFile>,
     /// Running sums of out-degrees.
     degrees: AscendingFile,
     strengths: Option<ArrayFile<f64>>,
@@ -110,15 +112,14 @@ impl Graph {
         let (manifest_number, payload) = manifest::read(folder, traffic)?;
         let path = folder.path().to_path_buf();
         let description = parse_description(&path, manifest_number, &payload)?;
-        let vertices = description.vertices;
-        let array = |name, kind| ArrayFile::open(folder, name, kind, vertices, traffic);
+        let connected = description.connected;
         let ids = match description.ids.first {
             Some(_) => None,
-            None => Some(array(IDS, Kind::Ids)?),
+            None => Some(AscendingFile::open(folder, IDS, Kind::Ids, description.vertices, traffic)?),
         };
-        let degrees = AscendingFile::open(folder, DEGREES, Kind::Degrees, vertices, traffic)?;
+        let degrees = AscendingFile::open(folder, DEGREES, Kind::Degrees, connected, traffic)?;
         let strengths = match description.weighted {
-            true => Some(ArrayFile::open(folder, STRENGTHS, Kind::Strengths, vertices, traffic)?),
+            true => Some(ArrayFile::open(folder, STRENGTHS, Kind::Strengths, connected, traffic)?),
             false => None,
         };
         let open = |shards: &Option<Shards>| -> Result<Option<Arc<ShardFile>>> {
@@ -126,7 +127,7 @@ impl Graph {
                 return Ok(None);
             };
             let (weighted, bits) = (description.weighted, description.interval_bits);
-            let shards = ShardFile::open(folder, &layer.name, vertices, weighted, bits, traffic)?;
+            let shards = ShardFile::open(folder, &layer.name, connected, weighted, bits, traffic)?;
             let found = (shards.edges(), shards.len_bytes()?);
             if found != (layer.arcs, layer.bytes) {
                 let what = format!(
@@ -190,9 +191,36 @@ impl Graph {
         self.description.vertices
     }
 
-    /// Number of intervals.
+    /// Number of vertices with edges. They have the internal ids below this; only they have states,
+    /// degrees and a place in shards.
+    pub fn connected(&self) -> u64 {
+        self.description.connected
+    }
+
+    /// Number of intervals; they cover the vertices with edges.
     pub fn intervals(&self) -> u64 {
-        self.vertices().div_ceil(1 << self.description.interval_bits)
+        self.connected().div_ceil(1 << self.description.interval_bits)
+    }
+
+    /// The runs of the internal order, in order: ranges of internal ids within which external ids ascend.
+    pub fn runs(&self) -> impl Iterator<Item = Range<u64>> {
+        let starts = &self.description.order.runs;
+        let ends = starts.iter().copied().skip(1).chain([self.vertices()]);
+        starts.iter().copied().zip(ends).map(|(start, end)| start..end)
+    }
+
+    /// Order keys of the smallest and the largest external id; `None` if there is no vertex. Reads two
+    /// blocks per run.
+    pub fn key_bounds(&self) -> Result<Option<(u64, u64)>> {
+        let mut bounds: Option<(u64, u64)> = None;
+        for run in self.runs().filter(|run| !run.is_empty()) {
+            let (mut first, mut last) = ([0], [0]);
+            self.external_ids(run.start, &mut first)?;
+            self.external_ids(run.end - 1, &mut last)?;
+            let (low, high) = (self.id_type().order_key(first[0]), self.id_type().order_key(last[0]));
+            bounds = Some(bounds.map_or((low, high), |(l, h)| (l.min(low), h.max(high))));
+        }
+        Ok(bounds)
     }
 
     /// The shards of `index`, if they were built. An undirected graph is its own reverse.
@@ -232,24 +260,24 @@ impl Graph {
             let rank = bits.wrapping_sub(self.description.ids.first.unwrap_or_default());
             return if rank < self.vertices() { Ok(rank) } else { Err(missing()) };
         };
-        let key = self.id_type().order_key(bits);
-        let (mut low, mut high) = (0, self.vertices());
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if self.id_type().order_key(file.get(middle)?) < key {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        if low < self.vertices() && file.get(low)? == bits { Ok(low) } else { Err(missing()) }
+        file.find(bits)?.ok_or_else(missing)
+    }
+
+    /// How many of `count` vertices from `start` on have edges: the first ones.
+    fn connected_of(&self, start: u64, count: usize) -> usize {
+        self.connected().saturating_sub(start).min(count as u64) as usize
     }
 
     /// Fills `out` with the out-degrees of the vertices from `start` on.
     pub fn degrees(&self, start: u64, out: &mut [u64]) -> Result<()> {
+        let (out, isolated) = out.split_at_mut(self.connected_of(start, out.len()));
+        isolated.fill(0);
+        if out.is_empty() {
+            return Ok(());
+        }
         self.degrees.read(start, out)?;
         let mut before = [0];
-        if start > 0 && !out.is_empty() {
+        if start > 0 {
             self.degrees.read(start - 1, &mut before)?;
         }
         let [mut before] = before;
@@ -268,7 +296,9 @@ impl Graph {
         let Some(file) = &self.strengths else {
             return Err(Error::Usage(format!("{} has no edge weights", self.path.display())));
         };
-        Ok(file.read(start, out)?)
+        let (out, isolated) = out.split_at_mut(self.connected_of(start, out.len()));
+        isolated.fill(0.0);
+        if out.is_empty() { Ok(()) } else { Ok(file.read(start, out)?) }
     }
 
     /// External ids of the out-neighbours of a vertex, with multiplicity, ascending.
@@ -276,7 +306,7 @@ impl Graph {
     /// Reads the segments that may hold the vertex: one per shard, not one per graph.
     pub fn neighbors(&self, number: i128) -> Result<Vec<i128>> {
         let vertex = self.find(number)?;
-        let mut targets = Vec::new();
+        let (mut targets, mut names) = (Vec::new(), Names::default());
         let Some(shards) = self.shards(Index::In) else {
             return Ok(targets);
         };
@@ -292,9 +322,7 @@ impl Graph {
                 }
             })?;
             for target in found {
-                let mut id = [0];
-                self.external_ids(target, &mut id)?;
-                targets.push(self.id_type().number(id[0]));
+                targets.push(self.id_type().number(names.of(self, target)?));
             }
         }
         targets.sort_unstable();
@@ -304,7 +332,7 @@ impl Graph {
     /// The sealed files of the graph, by name, for verification and sizes.
     pub(crate) fn sealed_files(&self) -> Vec<&brimful_store::sealed::SealedFile> {
         let mut files = Vec::new();
-        files.extend(self.ids.as_ref().map(ArrayFile::sealed));
+        files.extend(self.ids.as_ref().map(AscendingFile::sealed));
         files.push(self.degrees.sealed());
         files.extend(self.strengths.as_ref().map(ArrayFile::sealed));
         files.extend(
@@ -340,7 +368,16 @@ fn parse_description(path: &Path, number: u64, payload: &[u8]) -> Result<Descrip
     }
     let description: Description = serde_json::from_slice(payload).map_err(|e| broken(e.to_string()))?;
     let layers = |shards: &Option<Shards>| shards.as_ref().is_none_or(|s| s.layers.len() == 1);
+    let (vertices, connected, runs) = (description.vertices, description.connected, &description.order.runs);
+    // Every vertex is in one run, and those without edges are a run of their own.
+    let runs_cover = runs.first().copied() == (vertices > 0).then_some(0)
+        && runs.is_sorted_by(|a, b| a < b)
+        && runs.last().is_none_or(|last| *last < vertices)
+        && runs.len() <= MOST_RUNS
+        && connected <= vertices
+        && (connected == vertices || runs.last() == Some(&connected));
     let sane = (1..=24).contains(&description.interval_bits)
+        && runs_cover
         && layers(&description.forward)
         && layers(&description.reverse)
         && description.forward.is_some();
@@ -350,7 +387,37 @@ fn parse_description(path: &Path, number: u64, payload: &[u8]) -> Result<Descrip
     Ok(description)
 }
 
-/// The edges of an index by internal id, a segment a part.
+/// Looks external ids up for internal ids that ascend or lie close together, a window at a time.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    window: Vec<u64>,
+    start: u64,
+}
+
+impl Names {
+    /// Ids in the window: a block of the file of ids.
+    const WINDOW: u64 = BLOCK_NUMBERS as u64;
+
+    /// The bits of the external id of `vertex`, which must exist.
+    #[inline]
+    pub(crate) fn of(&mut self, graph: &Graph, vertex: u64) -> Result<u64> {
+        match self.window.get(vertex.wrapping_sub(self.start) as usize) {
+            Some(id) => Ok(*id),
+            None => self.look_up(graph, vertex),
+        }
+    }
+
+    #[cold]
+    fn look_up(&mut self, graph: &Graph, vertex: u64) -> Result<u64> {
+        self.start = vertex - vertex % Self::WINDOW;
+        self.window.resize(graph.vertices().saturating_sub(self.start).min(Self::WINDOW) as usize, 0);
+        graph.external_ids(self.start, &mut self.window)?;
+        let id = self.window.get((vertex - self.start) as usize).copied();
+        id.ok_or_else(|| Error::NoSuchVertex { vertex: vertex.into() })
+    }
+}
+
+/// The edges of a shard file by internal id, a segment a part.
 pub(crate) struct ShardEdges<'g> {
     shards: &'g ShardFile,
     /// Readers between parts: each still holds the unit that the next part is likely in.

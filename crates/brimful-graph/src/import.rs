@@ -1,28 +1,33 @@
 //! Import: from any input to a graph directory, streaming, within the budget.
 //!
 //! One pass learns which ids there are (the *census*), keeping the edges in a spool where the input
-//! cannot be read twice. A second maps ids to ranks and sorts edges into shards. Invariant: the graph
+//! cannot be read twice. Then the internal order is chosen and the ids are written in it; a second pass
+//! maps ids to internal ids and sorts edges into shards. Invariant: the graph
 //! appears under its name complete, or not at all; its bytes depend on the input alone.
 
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use brimful_store::array::ArrayWriter;
 use brimful_store::external::{FolderLock, PartialFolder};
 use brimful_store::sealed::Kind;
 use brimful_store::{DiskFolder, Error as StoreError, Folder, Resources, manifest, sorter};
 
+use crate::ascending::AscendingWriter;
+use crate::bitmap::IdBitmap;
 use crate::build::{Built, ShardSortWriter, ShardSorter, encoding_bytes};
-use crate::census::{Census, Reader, Seen, each_part, reading_bytes};
 pub use crate::census::{EdgeStream, Input};
+use crate::census::{Reader, Seen, each_part, reading_bytes};
+use crate::choice::{self, Sampled};
+use crate::classes::{InInternalOrder, Tally, changed};
 use crate::degrees::{self, DegreeCounter};
-use crate::description::{Counts, Description, FORMAT, Ids, Layer, Order, Shards};
-use crate::edges::{EdgeBatch, EdgeSource};
+use crate::description::{Counts, Description, FORMAT, Ids, Layer, Order, OrderName, Shards};
+use crate::edges::{EdgeBatch, EdgeSource, SpooledEdges};
 use crate::error::{Error, Result};
 use crate::graph::{self, Graph, IDS, Index};
-use crate::ids::{IdBitmap, IdRanks, IdType};
+use crate::ids::IdType;
 use crate::joins;
+use crate::positions::IdPositions;
 use crate::records::{EdgeRecord, KeyLayout, Pair, WeightedKey, WeightedPair};
 use crate::shards::{Geometry, ShardFile, file_names};
 
@@ -35,6 +40,8 @@ pub struct ImportOptions {
     pub vertices: Option<u64>,
     /// Build the reverse shards too.
     pub reverse: bool,
+    /// Rank ids by sorting also where a bitmap would hold them: slower, in less memory, the same graph.
+    pub sort_ids: bool,
     /// Kept in the manifest.
     pub origin: Option<String>,
     /// How shards are cut.
@@ -54,11 +61,15 @@ pub struct ImportReport {
     pub bytes_on_disk: u64,
 }
 
+/// Bytes for the ids that an import always has.
+const IDS_BYTES: u64 = IdBitmap::BASE_BYTES * 6;
+
 /// Smallest budget, in bytes beside the process's own, in which an import works.
 pub fn minimum_bytes(workers: usize, weighted: bool) -> u64 {
     // Sparse ids need two sorters at once.
     let sorters = 2 * sorter::minimum_bytes(workers, size_of::<WeightedPair>());
-    reading_bytes(workers) + encoding_bytes(workers, weighted) + IdBitmap::BASE_BYTES * 4 + sorters
+    let ids = IDS_BYTES + choice::memory_bytes(workers);
+    reading_bytes(workers) + encoding_bytes(workers, weighted) + ids + sorters
 }
 
 /// Imports `input` as the new graph directory `out`.
@@ -103,79 +114,157 @@ struct Import<'a> {
     since: Instant,
 }
 
-/// How external ids become ranks while edges are read again.
-pub(crate) enum IdMap {
-    /// Rank = id - first.
+/// How ids become internal ids while edges are read again.
+enum IdMap {
+    /// Internal id = id - first.
     Consecutive {
         first: u64,
     },
-    Ranks(IdRanks),
+    Positions(IdPositions),
 }
 
 impl IdMap {
     #[inline]
-    fn rank(&self, id: u64) -> Option<u64> {
+    fn internal(&self, id: u64) -> Option<u64> {
         match self {
             Self::Consecutive { first } => Some(id.wrapping_sub(*first)),
-            Self::Ranks(ranks) => ranks.rank(id),
+            Self::Positions(positions) => positions.internal(id),
         }
     }
 
     fn memory_bytes(&self) -> u64 {
         match self {
             Self::Consecutive { .. } => 0,
-            Self::Ranks(ranks) => ranks.memory_bytes(),
+            Self::Positions(positions) => positions.memory_bytes(),
         }
     }
 }
 
+/// Ids whose internal order was chosen and written.
+pub(crate) struct OrderedIds {
+    pub(crate) name: OrderName,
+    pub(crate) tally: Tally,
+    /// The bits of the first id if the ids are consecutive; else they are in a file.
+    pub(crate) first: Option<u64>,
+}
+
+/// Writes the file of ids unless they are consecutive; then returns the bits of the first.
+pub(crate) fn write_ids(
+    folder: &DiskFolder,
+    order: &dyn InInternalOrder,
+    resources: &Resources,
+) -> Result<Option<u64>> {
+    let first = order.consecutive_from()?;
+    if first.is_none() {
+        let mut file = AscendingWriter::create(folder, IDS, Kind::Ids, resources.job.traffic())?;
+        order.for_each_id(&mut |id| {
+            if file.len() % CHECK_EVERY == 0 {
+                resources.job.check()?;
+            }
+            file.push(id)?;
+            Ok(true)
+        })?;
+        file.finish()?;
+    }
+    Ok(first)
+}
+
+/// Ids written between two looks at whether the work was cancelled.
+const CHECK_EVERY: u64 = 1 << 16;
+
 /// Shards and degrees written.
 struct Indexed {
-    vertices: u64,
     forward: Built,
     reverse: Option<Built>,
 }
 
 impl Import<'_> {
     fn run(&mut self, input: &mut Input<'_>) -> Result<Description> {
-        if let Input::Numbered(source, vertices) = input {
-            let (source, vertices) = (*source, *vertices);
-            let census = Census::new(None);
-            let map = IdMap::Consecutive { first: 0 };
-            let indexed = self.sort_mapped(source, &map, vertices, false, Some(&census))?;
-            let mut seen = census.into_seen(IdType::Int64, false, 0);
-            seen.lines = seen.edges;
-            return self.finish(&seen, Some(0), indexed);
-        }
+        let name = name_of(input);
+        let declared = match input {
+            Input::Numbered(_, vertices) => *vertices,
+            _ => self.options.vertices.unwrap_or(0),
+        };
+        let half = self.spare / 2;
         let reader = Reader {
             folder: self.folder,
             resources: self.resources,
-            declared: self.options.vertices,
-            bitmap_bytes: IdBitmap::BASE_BYTES * 4 + self.spare / 4,
+            declared,
+            undirected: self.options.undirected,
+            bitmap_bytes: if self.options.sort_ids { 0 } else { IDS_BYTES + half },
             // The sorters' share, which is not in use yet.
-            decoder_bytes: self.sorter_bytes(self.spare / 4),
+            decoder_bytes: self.sorter_bytes(IDS_BYTES + half),
         };
         let (source, mut seen) = reader.read(input)?;
         self.end_phase("read");
-        if seen.edges == 0 && self.options.vertices.unwrap_or(0) == 0 {
-            return Err(no_edges(input));
+        if seen.edges == 0 && declared == 0 {
+            let what = "there is no edge in it; `--vertices N` makes a graph without edges";
+            return Err(Error::input(name, what));
         }
-        let Some(bitmap) = seen.bitmap.take().filter(|bitmap| !bitmap.gave_up()) else {
-            let indexed = self.sort_joined(&*source, &seen)?;
-            return self.finish(&seen, None, indexed);
+        let sampled = std::mem::take(&mut seen.sampled);
+        if seen.bitmap.gave_up() {
+            let (edges, ids) = self.order_joined(&*source, &seen, declared, sampled)?;
+            let map = IdMap::Consecutive { first: 0 };
+            let indexed = self.sort_mapped(&edges, &map, ids.tally.connected(), seen.weighted)?;
+            return Ok(self.finish(&seen, &ids, indexed));
+        }
+        let bitmap = std::mem::replace(&mut seen.bitmap, IdBitmap::new(0));
+        let (map, ids) = self.order(bitmap, seen.id_type, sampled)?;
+        let indexed = self.sort_mapped(&*source, &map, ids.tally.connected(), seen.weighted)?;
+        Ok(self.finish(&seen, &ids, indexed))
+    }
+
+    /// Chooses the order of ids that a bitmap holds, and writes them.
+    fn order(&mut self, bitmap: IdBitmap, id_type: IdType, sampled: Sampled) -> Result<(IdMap, OrderedIds)> {
+        let mut positions = bitmap.into_positions();
+        let name = match positions.tally().has_classes() {
+            true => sampled.cheaper(id_type, |order| {
+                let positions = &positions;
+                move |id| {
+                    let position = match order {
+                        OrderName::Degree => positions.internal(id),
+                        OrderName::External => positions.external(id),
+                    };
+                    position.ok_or_else(changed)
+                }
+            })?,
+            // The orders are one and the same.
+            false => OrderName::External,
         };
-        let ranks = bitmap.into_ranks();
-        let (vertices, first) = (ranks.len(), ranks.consecutive_from());
+        if name == OrderName::External {
+            positions.flatten();
+        }
+        let tally = positions.tally();
+        let first = write_ids(self.folder, &positions, self.resources)?;
         let map = match first {
             Some(first) => IdMap::Consecutive { first },
-            None => {
-                self.write_ids(&ranks)?;
-                IdMap::Ranks(ranks)
-            }
+            None => IdMap::Positions(positions),
         };
-        let indexed = self.sort_mapped(&*source, &map, vertices, seen.weighted, None)?;
-        drop(map);
-        self.finish(&seen, first, indexed)
+        self.end_phase("order");
+        Ok((map, OrderedIds { name, tally, first }))
+    }
+
+    /// Chooses the order of ids that no bitmap holds, writes them and maps the edges.
+    fn order_joined(
+        &mut self,
+        source: &dyn EdgeSource,
+        seen: &Seen,
+        declared: u64,
+        sampled: Sampled,
+    ) -> Result<(SpooledEdges, OrderedIds)> {
+        let spec = joins::Spec {
+            folder: self.folder,
+            id_type: seen.id_type,
+            declared,
+            bytes: self.sorter_bytes(0) / 2,
+            resources: self.resources,
+        };
+        let joined = match seen.weighted {
+            true => joins::order_edges::<WeightedPair>(&spec, source, sampled),
+            false => joins::order_edges::<Pair>(&spec, source, sampled),
+        };
+        self.end_phase("rank ids");
+        joined
     }
 
     fn end_phase(&mut self, name: &'static str) {
@@ -183,51 +272,40 @@ impl Import<'_> {
         self.since = Instant::now();
     }
 
-    fn write_ids(&self, ranks: &IdRanks) -> Result<()> {
-        let mut file = ArrayWriter::create(self.folder, IDS, Kind::Ids, self.resources.job.traffic())?;
-        for id in ranks.iter() {
-            file.push(id)?;
-        }
-        file.finish()?;
-        Ok(())
-    }
-
-    /// Second pass: edges by rank, into the shards asked for, and degrees.
+    /// Second pass: edges by internal id, into the shards asked for, and degrees.
     fn sort_mapped(
         &mut self,
         source: &dyn EdgeSource,
         map: &IdMap,
-        vertices: u64,
+        connected: u64,
         weighted: bool,
-        census: Option<&Census>,
     ) -> Result<Indexed> {
-        let counted = vertices.min(self.spare / 4 / degrees::bytes_per_vertex(weighted));
+        let counted = connected.min(self.spare / 4 / degrees::bytes_per_vertex(weighted));
         let mut degrees = DegreeCounter::new(0..counted, weighted);
-        let forward = self.sort_index(Index::In, source, map, vertices, weighted, census, &mut degrees)?;
-        self.write_degrees(map, vertices, weighted, degrees)?;
+        let forward = self.sort_index(Index::In, source, map, connected, weighted, &mut degrees)?;
+        self.write_degrees(map, connected, weighted, degrees)?;
         let mut reverse = None;
         if self.options.reverse && !self.options.undirected {
             let mut none = DegreeCounter::default();
-            reverse =
-                Some(self.sort_index(Index::Reverse, source, map, vertices, weighted, None, &mut none)?);
+            reverse = Some(self.sort_index(Index::Reverse, source, map, connected, weighted, &mut none)?);
         }
-        Ok(Indexed { vertices, forward, reverse })
+        Ok(Indexed { forward, reverse })
     }
 
     fn write_degrees(
         &mut self,
         map: &IdMap,
-        vertices: u64,
+        connected: u64,
         weighted: bool,
         first: DegreeCounter,
     ) -> Result<()> {
         let bits = self.options.geometry.interval_bits;
         let traffic = self.resources.job.traffic();
-        let shards = ShardFile::open(self.folder, Index::In.name(), vertices, weighted, bits, traffic)?;
+        let shards = ShardFile::open(self.folder, Index::In.name(), connected, weighted, bits, traffic)?;
         // The first degrees are written and dropped before others are counted.
         let bytes = self.sorter_bytes(map.memory_bytes());
         let resources = self.resources;
-        degrees::write(self.folder, &shards, vertices, first, weighted, bytes, resources)?;
+        degrees::write(self.folder, &shards, connected, first, weighted, bytes, resources)?;
         self.end_phase("count degrees");
         Ok(())
     }
@@ -237,24 +315,23 @@ impl Import<'_> {
         index: Index,
         source: &dyn EdgeSource,
         map: &IdMap,
-        vertices: u64,
+        connected: u64,
         weighted: bool,
-        census: Option<&Census>,
         degrees: &mut DegreeCounter,
     ) -> Result<Built> {
-        let layout = KeyLayout::new(vertices, self.options.geometry.interval_bits);
+        let layout = KeyLayout::new(connected, self.options.geometry.interval_bits);
         match (layout.is_narrow(), weighted) {
-            (true, false) => self.sort_as::<u64>(index, source, map, layout, census, degrees),
-            (true, true) => self.sort_as::<WeightedKey>(index, source, map, layout, census, degrees),
-            (false, false) => self.sort_as::<Pair>(index, source, map, layout, census, degrees),
-            (false, true) => self.sort_as::<WeightedPair>(index, source, map, layout, census, degrees),
+            (true, false) => self.sort_as::<u64>(index, source, map, layout, degrees),
+            (true, true) => self.sort_as::<WeightedKey>(index, source, map, layout, degrees),
+            (false, false) => self.sort_as::<Pair>(index, source, map, layout, degrees),
+            (false, true) => self.sort_as::<WeightedPair>(index, source, map, layout, degrees),
         }
     }
 
     /// What sorting may use beside ids that take `ids_bytes`: its share of the minimum and the rest.
     fn sorter_bytes(&self, ids_bytes: u64) -> u64 {
         let minimum = 2 * sorter::minimum_bytes(self.resources.workers(), size_of::<WeightedPair>());
-        (minimum + self.spare).saturating_sub(ids_bytes.saturating_sub(IdBitmap::BASE_BYTES * 4)).max(minimum)
+        (minimum + self.spare).saturating_sub(ids_bytes.saturating_sub(IDS_BYTES)).max(minimum)
     }
 
     fn sort_as<R: EdgeRecord>(
@@ -263,7 +340,6 @@ impl Import<'_> {
         source: &dyn EdgeSource,
         map: &IdMap,
         layout: KeyLayout,
-        census: Option<&Census>,
         degrees: &mut DegreeCounter,
     ) -> Result<Built> {
         let job = &self.resources.job;
@@ -281,13 +357,11 @@ impl Import<'_> {
             job,
         )?;
         let push_all = |writer: &mut ShardSortWriter<'_, '_, R>, batch: &EdgeBatch| {
-            if let Some(census) = census {
-                census.add(batch);
-            }
             for at in 0..batch.len() {
-                let (Some(s), Some(t)) = (map.rank(batch.sources[at]), map.rank(batch.targets[at])) else {
-                    // Every id was ranked in the first pass.
-                    return Err(Error::input("(input)", "it changed while it was read; import it again"));
+                let (Some(s), Some(t)) = (map.internal(batch.sources[at]), map.internal(batch.targets[at]))
+                else {
+                    // Every id was seen in the first pass.
+                    return Err(changed());
                 };
                 let (s, t) = if index == Index::In { (s, t) } else { (t, s) };
                 writer.push(s, t, batch.weight(at))?;
@@ -302,41 +376,23 @@ impl Import<'_> {
         Ok(built)
     }
 
-    /// Second pass for ids that no bitmap holds.
-    fn sort_joined(&mut self, source: &dyn EdgeSource, seen: &Seen) -> Result<Indexed> {
-        let half = self.sorter_bytes(0) / 2;
-        let spec = joins::Spec {
-            folder: self.folder,
-            id_type: seen.id_type,
-            declared: self.options.vertices.unwrap_or(0),
-            bytes: half,
-            resources: self.resources,
-        };
-        let joined = match seen.weighted {
-            true => joins::rank_edges::<WeightedPair>(&spec, source)?,
-            false => joins::rank_edges::<Pair>(&spec, source)?,
-        };
-        self.end_phase("rank ids");
-        let map = IdMap::Consecutive { first: 0 };
-        self.sort_mapped(&joined.edges, &map, joined.vertices, seen.weighted, None)
-    }
-
-    fn finish(&self, seen: &Seen, first: Option<u64>, indexed: Indexed) -> Result<Description> {
-        let Indexed { vertices, forward, reverse } = indexed;
+    fn finish(&self, seen: &Seen, ids: &OrderedIds, indexed: Indexed) -> Description {
+        let Indexed { forward, reverse } = indexed;
         let geometry = self.options.geometry;
         let layers = |index: Index, built: Built| Shards {
             layers: vec![Layer { name: index.name().into(), arcs: built.arcs, bytes: built.bytes }],
         };
-        Ok(Description {
+        Description {
             format: FORMAT,
             created_by: concat!("brimful ", env!("CARGO_PKG_VERSION")).into(),
-            vertices,
+            vertices: ids.tally.vertices(),
+            connected: ids.tally.connected(),
             edges: seen.edges,
             arcs: forward.arcs,
             directed: !self.options.undirected,
             weighted: seen.weighted,
-            order: Order::External,
-            ids: Ids { id_type: seen.id_type, first },
+            order: Order { name: ids.name, runs: ids.tally.runs() },
+            ids: Ids { id_type: seen.id_type, first: ids.first },
             interval_bits: geometry.interval_bits,
             counts: Counts {
                 lines: seen.lines,
@@ -347,17 +403,17 @@ impl Import<'_> {
             forward: Some(layers(Index::In, forward)),
             reverse: reverse.map(|reverse| layers(Index::Reverse, reverse)),
             origin: self.options.origin.clone(),
-        })
+        }
     }
 }
 
-fn no_edges(input: &Input<'_>) -> Error {
-    let path = match input {
+/// What messages call an input.
+fn name_of(input: &Input<'_>) -> PathBuf {
+    match input {
         Input::EdgeList(files) | Input::Pairs(files) => files.first().cloned().unwrap_or_default(),
         Input::Stream(stream) => stream.name().into(),
         Input::Numbered(..) => "(generator)".into(),
-    };
-    Error::input(path, "there is no edge in it; `--vertices N` makes a graph without edges")
+    }
 }
 
 /// Builds the reverse shards of an existing graph and publishes them. Returns the seconds it took;
@@ -402,8 +458,8 @@ pub fn build_reverse(graph: &Graph, resources: &Resources) -> Result<f64> {
         since: Instant::now(),
     };
     let (source, map) = (graph::ShardEdges::new(forward), IdMap::Consecutive { first: 0 });
-    let (vertices, mut none) = (graph.vertices(), DegreeCounter::default());
-    let built = import.sort_index(Index::Reverse, &source, &map, vertices, weighted, None, &mut none)?;
+    let (connected, mut none) = (graph.connected(), DegreeCounter::default());
+    let built = import.sort_index(Index::Reverse, &source, &map, connected, weighted, &mut none)?;
     let mut description = latest.description().clone();
     let layer = Layer { name: Index::Reverse.name().into(), arcs: built.arcs, bytes: built.bytes };
     description.reverse = Some(Shards { layers: vec![layer] });

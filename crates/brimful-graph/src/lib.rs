@@ -3,19 +3,24 @@
 //! - [`edges`]: edges on their way in; [`text`], [`pairs`], [`decompress`]: where they come from;
 //!   [`pump`]: how streams are parsed on all cores.
 //! - [`generate`]: graphs made from a seed.
-//! - [`import`]: from input to graph: `census`, the first pass; [`ids`], the set of ids and their ranks;
-//!   `joins`, ranks for sparse ids.
+//! - [`import`]: from input to graph: `census`, the first pass; [`ids`], what the user calls vertices.
+//! - The internal order: `classes`, what it is; `bitmap` and `positions`, made in memory; `joins` and
+//!   `distinct`, made by sorting; `choice`, whether it pays; [`order`]: back to the order of external ids.
 //! - [`build`]: external sort of [`records`] into shards; `degrees`: counted on the way. [`codec`], [`shards`]: how edges are packed and cut.
 //! - [`graph`]: the graph directory; [`description`]: its manifest; [`verify`]: every byte and structure
 //!   of it; [`export`]: the way out.
 
 mod ascending;
+mod bitmap;
 pub mod build;
 mod census;
+mod choice;
+mod classes;
 pub mod codec;
 pub mod decompress;
 mod degrees;
 pub mod description;
+mod distinct;
 pub mod edges;
 pub mod error;
 pub mod export;
@@ -24,7 +29,9 @@ pub mod graph;
 pub mod ids;
 pub mod import;
 mod joins;
+pub mod order;
 pub mod pairs;
+mod positions;
 pub mod pump;
 pub mod records;
 pub mod shards;

@@ -5,6 +5,7 @@ use brimful_store::{Error as StoreError, Job};
 use crate::degrees::DegreeCounter;
 use crate::error::Result;
 use crate::graph::{DEGREES, Graph, IDS, Index, STRENGTHS};
+use crate::order::ExternalOrder;
 use crate::shards::{SegmentReader, ShardFile};
 
 /// What was verified.
@@ -20,6 +21,8 @@ pub struct Verified {
 
 /// Vertices whose degrees are counted at once.
 const WINDOW: u64 = 1 << 20;
+/// Ids looked at, at once.
+const BATCH: usize = 64 << 10;
 
 /// Verifies an open graph (its manifest and headers were verified when it was opened).
 ///
@@ -33,12 +36,12 @@ pub fn verify(graph: &Graph, job: &Job) -> Result<Verified> {
         found.files += 1;
         found.bytes += file.len()?;
     }
-    verify_ids(graph)?;
+    verify_ids(graph, job)?;
     for shards in
         [graph.shards(Index::In), graph.shards(Index::Reverse).filter(|_| graph.description().directed)]
     {
         let Some(shards) = shards else { continue };
-        let arcs = count_arcs(shards, graph.vertices(), job)?;
+        let arcs = count_arcs(shards, graph.connected(), job)?;
         found.arcs += arcs;
         if arcs != graph.description().arcs {
             let what = format!("expected {} arcs, found {arcs}", graph.description().arcs);
@@ -49,41 +52,45 @@ pub fn verify(graph: &Graph, job: &Job) -> Result<Verified> {
     Ok(found)
 }
 
-fn verify_ids(graph: &Graph) -> Result<()> {
+/// In merged runs every id must be greater than the one before: then each run ascends and no id is in two.
+fn verify_ids(graph: &Graph, job: &Job) -> Result<()> {
     if graph.description().ids.first.is_some() {
         return Ok(());
     }
-    let (mut ids, mut last) = (Vec::new(), None);
-    for start in (0..graph.vertices()).step_by(WINDOW as usize) {
-        ids.resize((graph.vertices() - start).min(WINDOW) as usize, 0);
-        graph.external_ids(start, &mut ids)?;
+    let mut order = ExternalOrder::new(graph);
+    let (mut vertices, mut ids, mut last) = (Vec::new(), Vec::new(), None);
+    loop {
+        job.check()?;
+        vertices.clear();
+        ids.clear();
+        order.next_batch(BATCH, &mut vertices, &mut ids)?;
+        if ids.is_empty() {
+            return Ok(());
+        }
         for &bits in &ids {
             let key = graph.id_type().order_key(bits);
             if last.is_some_and(|last| last >= key) {
-                let what = "the ids are not in ascending order";
+                let what = "the ids of a run are not in ascending order, or one id is in two runs";
                 return Err(StoreError::corrupt(graph.path().join(IDS), 0, what).into());
             }
             last = Some(key);
         }
     }
-    Ok(())
 }
 
-fn count_arcs(shards: &ShardFile, vertices: u64, job: &Job) -> Result<u64> {
+fn count_arcs(shards: &ShardFile, connected: u64, job: &Job) -> Result<u64> {
     let (mut reader, mut arcs) = (SegmentReader::default(), 0);
     for index in 0..shards.segments().len() {
         job.check()?;
         let mut beyond = false;
         reader.for_each_edge(shards, index, |_, target, _| {
-            beyond |= target >= vertices;
+            beyond |= target >= connected;
             arcs += 1;
         })?;
         reader.verify_directory(shards, index)?;
         if beyond {
-            return Err(shards
-                .file()
-                .corrupt(shards.unit(index), "a target is no vertex of the graph")
-                .into());
+            let unit = shards.unit(index);
+            return Err(shards.file().corrupt(unit, "a target is no vertex with edges").into());
         }
     }
     Ok(arcs)
@@ -95,8 +102,8 @@ fn verify_degrees(graph: &Graph, job: &Job) -> Result<()> {
     };
     let weighted = graph.description().weighted;
     let (mut degrees, mut strengths) = (Vec::new(), Vec::new());
-    for start in (0..graph.vertices()).step_by(WINDOW as usize) {
-        let range = start..graph.vertices().min(start + WINDOW);
+    for start in (0..graph.connected()).step_by(WINDOW as usize) {
+        let range = start..graph.connected().min(start + WINDOW);
         let length = (range.end - range.start) as usize;
         let counter = DegreeCounter::count(shards, range, weighted, job)?;
         degrees.resize(length, 0);

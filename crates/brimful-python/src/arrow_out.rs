@@ -7,12 +7,13 @@ use arrow_array::{
     ArrayRef, Float64Array, Int32Array, Int64Array, RecordBatch, RecordBatchReader, UInt32Array, UInt64Array,
 };
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
-use brimful::engine::ResultTable;
 use brimful::engine::table::{BATCH_ROWS, Column};
+use brimful::engine::{ResultTable, Rows};
 use brimful::graph::Graph;
 use brimful::graph::edges::EdgeBatch;
 use brimful::graph::export::EdgeReader;
 use brimful::graph::ids::IdType;
+use brimful::graph::order::ExternalOrder;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
@@ -53,9 +54,9 @@ fn external(error: impl Into<brimful::engine::Error>) -> ArrowError {
 
 /// The rows of a result.
 pub(crate) struct ResultReader {
-    table: Arc<ResultTable>,
+    rows: Rows<Arc<ResultTable>>,
+    id_type: IdType,
     schema: SchemaRef,
-    next: u64,
 }
 
 impl ResultReader {
@@ -66,17 +67,15 @@ impl ResultReader {
             false => Field::new(table.name(), DataType::Float64, false),
         };
         let schema = Arc::new(Schema::new(vec![id_field("vertex", id_type), value]));
-        Self { table, schema, next: 0 }
+        Self { rows: Rows::new(table), id_type, schema }
     }
 
-    fn read(&self, rows: usize) -> Result<RecordBatch, ArrowError> {
-        let (vertices, column) = self.table.read(self.next, rows).map_err(external)?;
-        let id_type = self.table.graph().id_type();
+    fn batch(&self, vertices: &[u64], column: Column) -> Result<RecordBatch, ArrowError> {
         let values: ArrayRef = match column {
             Column::Float(values) => Arc::new(Float64Array::from(values)),
-            Column::Ids(ids) => id_array(&ids, id_type),
+            Column::Ids(ids) => id_array(&ids, self.id_type),
         };
-        RecordBatch::try_new(Arc::clone(&self.schema), vec![id_array(&vertices, id_type), values])
+        RecordBatch::try_new(Arc::clone(&self.schema), vec![id_array(vertices, self.id_type), values])
     }
 }
 
@@ -84,12 +83,10 @@ impl Iterator for ResultReader {
     type Item = Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let rows = (self.table.len() - self.next).min(BATCH_ROWS as u64) as usize;
-        (rows > 0).then(|| {
-            let batch = self.read(rows);
-            self.next += rows as u64;
-            batch
-        })
+        match self.rows.next_batch(BATCH_ROWS) {
+            Ok(batch) => batch.map(|(vertices, column)| self.batch(&vertices, column)),
+            Err(error) => Some(Err(external(error))),
+        }
     }
 }
 
@@ -99,23 +96,28 @@ impl RecordBatchReader for ResultReader {
     }
 }
 
-/// The vertices of a graph.
+/// The vertices of a graph, by ascending id.
 pub(crate) struct VertexReader {
-    graph: Arc<Graph>,
+    order: ExternalOrder<Arc<Graph>>,
+    id_type: IdType,
     schema: SchemaRef,
-    next: u64,
 }
 
 impl VertexReader {
     pub(crate) fn new(graph: Arc<Graph>) -> Self {
-        let schema = Arc::new(Schema::new(vec![id_field("vertex", graph.id_type())]));
-        Self { graph, schema, next: 0 }
+        let id_type = graph.id_type();
+        let schema = Arc::new(Schema::new(vec![id_field("vertex", id_type)]));
+        Self { order: ExternalOrder::new(graph), id_type, schema }
     }
 
-    fn read(&self, rows: usize) -> Result<RecordBatch, ArrowError> {
-        let mut ids = vec![0; rows];
-        self.graph.external_ids(self.next, &mut ids).map_err(external)?;
-        RecordBatch::try_new(Arc::clone(&self.schema), vec![id_array(&ids, self.graph.id_type())])
+    /// The next vertices; `None` at the end.
+    fn read(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
+        let (mut vertices, mut ids) = (Vec::new(), Vec::new());
+        self.order.next_batch(BATCH_ROWS, &mut vertices, &mut ids).map_err(external)?;
+        if ids.is_empty() {
+            return Ok(None);
+        }
+        RecordBatch::try_new(Arc::clone(&self.schema), vec![id_array(&ids, self.id_type)]).map(Some)
     }
 }
 
@@ -123,12 +125,7 @@ impl Iterator for VertexReader {
     type Item = Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let rows = (self.graph.vertices() - self.next).min(BATCH_ROWS as u64) as usize;
-        (rows > 0).then(|| {
-            let batch = self.read(rows);
-            self.next += rows as u64;
-            batch
-        })
+        self.read().transpose()
     }
 }
 

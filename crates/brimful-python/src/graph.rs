@@ -92,7 +92,8 @@ impl Graph {
         out.set_item("self_loops", graph.counts.self_loops)?;
         out.set_item("duplicates", graph.counts.duplicates)?;
         out.set_item("rejected", graph.counts.rejected)?;
-        out.set_item("order", graph.order.name())?;
+        out.set_item("order", graph.order.name.name())?;
+        out.set_item("isolated", graph.vertices - graph.connected)?;
         out.set_item("id_type", graph.ids.id_type.name())?;
         out.set_item("ids_consecutive", graph.ids.first.is_some())?;
         out.set_item("intervals", self.inner.intervals())?;

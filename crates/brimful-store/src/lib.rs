@@ -6,6 +6,7 @@
 //! - [`mod@file`]: what everybody else uses: exact reads and writes with typed errors and byte counters.
 //! - [`sealed`]: immutable, checksummed files made of blocks; [`mod@array`]: fixed-size records in one.
 //! - [`scratch`]: windowed working memory that may live on disk; no crash promise.
+//! - [`sequence`]: records written once in order to a nameless file, read in order.
 //! - [`read_ahead`]: batched, prefetched block reads.
 //! - [`sorter`]: the external sorter; `radix`: its work in memory.
 //! - [`manifest`]: numbered manifests and the one checksummed `current` pointer.
@@ -31,6 +32,7 @@ pub mod read_ahead;
 pub mod resources;
 pub mod scratch;
 pub mod sealed;
+pub mod sequence;
 pub mod sorter;
 
 pub use budget::{Budget, Reservation};

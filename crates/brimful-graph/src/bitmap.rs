@@ -1,0 +1,201 @@
+//! The set of ids that occur, for ids below 2^32, with what the order needs to know of each.
+//!
+//! Two bits (has an edge, is declared) and one saturating counter of sampled edge ends per id, in pages
+//! made when first needed. Filled by many threads. It gives up, without failing, when an id does not
+//! fit or the pages would exceed the memory given; the caller then takes the path for sparse ids.
+//! Invariant: the content depends on what was inserted, not on the order or the threads.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+
+use crate::classes::is_counted;
+use crate::edges::EdgeBatch;
+use crate::positions::{self, IdPositions};
+
+/// Ids per page.
+pub(crate) const PAGE_IDS: usize = 1 << 16;
+/// Words of 64 ids per page.
+pub(crate) const PAGE_WORDS: usize = PAGE_IDS / 64;
+/// Pages of 32-bit ids.
+pub(crate) const PAGES: usize = 1 << 16;
+
+type Bits = [AtomicU64; PAGE_WORDS];
+
+/// Which ids of a page occur.
+pub(crate) struct Page {
+    /// The ends of edges.
+    pub(crate) connected: Bits,
+    /// Ids that were declared.
+    pub(crate) declared: Bits,
+    /// Which counters are this page's.
+    counters: usize,
+}
+
+/// Pages whose counters lie together: blocks this large go back to the system as soon as they are freed.
+const SLAB_PAGES: usize = 16;
+const SLAB_BYTES: usize = SLAB_PAGES * PAGE_IDS;
+
+type Slab = Box<[AtomicU8]>;
+
+/// The ids of a graph.
+pub(crate) struct IdBitmap {
+    pages: Box<[OnceLock<Box<Page>>]>,
+    slabs: Box<[OnceLock<Slab>]>,
+    used: AtomicUsize,
+    allowed: usize,
+    gave_up: AtomicBool,
+}
+
+impl IdBitmap {
+    /// Bytes of the page table alone.
+    pub(crate) const BASE_BYTES: u64 = (PAGES * size_of::<OnceLock<Box<Page>>>()) as u64;
+    /// Bytes of a page until its positions are made: bits, counters, positions.
+    const PAGE_BYTES: usize = size_of::<Page>() + PAGE_IDS + positions::PAGE_BYTES;
+
+    /// An empty set that may use `bytes` of memory, positions included.
+    pub(crate) fn new(bytes: u64) -> Self {
+        let bytes = bytes.saturating_sub(2 * Self::BASE_BYTES + SLAB_BYTES as u64);
+        let allowed = PAGES.min((bytes / Self::PAGE_BYTES as u64) as usize);
+        Self {
+            pages: (0..PAGES).map(|_| OnceLock::new()).collect(),
+            slabs: (0..allowed.div_ceil(SLAB_PAGES)).map(|_| OnceLock::new()).collect(),
+            used: AtomicUsize::new(0),
+            allowed,
+            gave_up: AtomicBool::new(false),
+        }
+    }
+
+    /// True once an id did not fit.
+    pub(crate) fn gave_up(&self) -> bool {
+        self.gave_up.load(Ordering::Relaxed)
+    }
+
+    /// Adds the ends of edges, and counts those of the sample.
+    pub(crate) fn insert_edges(&self, batch: &EdgeBatch) {
+        for ids in [&batch.sources, &batch.targets] {
+            for &id in ids {
+                let Some(page) = self.page(id) else { return };
+                let word = &page.connected[(id as usize % PAGE_IDS) / 64];
+                let bit = 1 << (id % 64);
+                // Most ids were seen before: reading keeps the cache line shared.
+                if word.load(Ordering::Relaxed) & bit == 0 {
+                    word.fetch_or(bit, Ordering::Relaxed);
+                }
+            }
+        }
+        for (&source, &target) in batch.sources.iter().zip(&batch.targets) {
+            if is_counted(source, target) {
+                self.count(source);
+                self.count(target);
+            }
+        }
+    }
+
+    /// Declares the ids 0 to `count` - 1.
+    pub(crate) fn insert_range(&self, count: u64) {
+        for start in (0..count).step_by(64) {
+            let Some(page) = self.page(start) else { return };
+            let bits = u64::MAX >> (64 - (count - start).min(64));
+            page.declared[(start as usize % PAGE_IDS) / 64].fetch_or(bits, Ordering::Relaxed);
+        }
+    }
+
+    fn count(&self, id: u64) {
+        let Some(counter) = self.page(id).and_then(|page| self.counters(page)?.get(id as usize % PAGE_IDS))
+        else {
+            return;
+        };
+        if counter.load(Ordering::Relaxed) < u8::MAX {
+            // Exact, also where many count the same id at once.
+            let more = |count: u8| count.checked_add(1);
+            let _ = counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        }
+    }
+
+    /// The counters of the ids of a page.
+    pub(crate) fn counters(&self, page: &Page) -> Option<&[AtomicU8]> {
+        let slab = self.slabs.get(page.counters / SLAB_PAGES)?;
+        let slab = slab.get_or_init(|| (0..SLAB_BYTES).map(|_| AtomicU8::new(0)).collect());
+        slab.chunks_exact(PAGE_IDS).nth(page.counters % SLAB_PAGES)
+    }
+
+    #[inline]
+    fn page(&self, id: u64) -> Option<&Page> {
+        let slot = usize::try_from(id).ok().and_then(|id| self.pages.get(id / PAGE_IDS));
+        match slot.and_then(OnceLock::get) {
+            Some(page) => Some(page),
+            None => self.new_page(slot),
+        }
+    }
+
+    #[cold]
+    fn new_page<'p>(&self, slot: Option<&'p OnceLock<Box<Page>>>) -> Option<&'p Page> {
+        if self.gave_up() {
+            return None;
+        }
+        let page = slot.and_then(|slot| {
+            slot.get_or_init(|| {
+                let bits = || [const { AtomicU64::new(0) }; PAGE_WORDS];
+                let counters = self.used.fetch_add(1, Ordering::Relaxed);
+                Box::new(Page { connected: bits(), declared: bits(), counters })
+            });
+            // A page beyond the last allowed is an empty one, and the last.
+            slot.get().filter(|page| page.counters < self.allowed)
+        });
+        if page.is_none() {
+            self.gave_up.store(true, Ordering::Relaxed);
+        }
+        page.map(|page| &**page)
+    }
+
+    /// The pages by number.
+    pub(crate) fn pages(&self) -> impl Iterator<Item = Option<&Page>> {
+        self.pages.iter().map(|slot| slot.get().map(|page| &**page))
+    }
+
+    /// Turns the set into positions; the counters' memory goes back.
+    pub(crate) fn into_positions(self) -> IdPositions {
+        IdPositions::new(&self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn edges(ids: &[u64]) -> EdgeBatch {
+        EdgeBatch { sources: ids.into(), targets: ids.into(), weights: vec![] }
+    }
+
+    #[test]
+    fn it_gives_up_on_wide_ids_and_on_too_many_pages() {
+        let wide = IdBitmap::new(1 << 30);
+        wide.insert_edges(&edges(&[1 << 32]));
+        assert!(wide.gave_up());
+        let bytes = 2 * IdBitmap::BASE_BYTES + (SLAB_BYTES + 2 * IdBitmap::PAGE_BYTES) as u64;
+        let small = IdBitmap::new(bytes);
+        small.insert_edges(&edges(&[0, PAGE_IDS as u64]));
+        assert!(!small.gave_up());
+        small.insert_range(2 * PAGE_IDS as u64 + 1);
+        assert!(small.gave_up());
+        let none = IdBitmap::new(0);
+        none.insert_range(1);
+        assert!(none.gave_up());
+    }
+
+    #[test]
+    fn counters_saturate_and_are_exact() {
+        let bitmap = IdBitmap::new(1 << 30);
+        let counted: Vec<u64> = (0..10_000).filter(|&t| is_counted(5, t)).collect();
+        let batch = EdgeBatch { sources: vec![5; 200], targets: counted[..200].to_vec(), weights: vec![] };
+        std::thread::scope(|scope| {
+            (0..4).for_each(|_| {
+                scope.spawn(|| bitmap.insert_edges(&batch));
+            });
+        });
+        let page = bitmap.page(5).unwrap();
+        let counters = bitmap.counters(page).unwrap();
+        assert_eq!(counters[5].load(Ordering::Relaxed), u8::MAX);
+        assert!(counted[1..200].iter().all(|&t| counters[t as usize].load(Ordering::Relaxed) == 4));
+    }
+}

@@ -1,0 +1,137 @@
+//! Degree classes: where in the internal order a vertex belongs.
+//!
+//! One edge in 16, chosen by a hash of its ends, counts once for its source and once for its target. A
+//! class holds a factor of 8 in that count, so class k holds degrees of about 2^(3k) to 2^(3k + 3), times 2.
+//! Hubs come first: the shards of their intervals then hold most edges, and their sums and signals stay in
+//! cache. The order is a list of *runs*: the classes from hubs down, then the isolated vertices.
+//! Invariant: within a run, external ids ascend; a vertex's run depends on the multiset of edges and on
+//! the declared ids alone.
+
+use crate::error::{Error, Result};
+
+/// Runs of the degree order: five classes and the isolated vertices.
+pub(crate) const RUNS: usize = 6;
+/// The run of vertices without edges, the last.
+pub(crate) const ISOLATED: usize = RUNS - 1;
+
+/// One edge in 2^SAMPLE_BITS is counted.
+const SAMPLE_BITS: u32 = 4;
+
+/// True if an edge is counted: the leading bits of a hash of its ends are zero.
+#[inline]
+pub(crate) fn is_counted(source: u64, target: u64) -> bool {
+    let mixed = source.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ target;
+    (mixed ^ mixed >> 32).wrapping_mul(0xD6E8_FEB8_6659_FD93) >> (u64::BITS - SAMPLE_BITS) == 0
+}
+
+/// The run of a vertex that has edges, `count` of them counted (saturated at 255).
+#[inline]
+pub(crate) fn run_of(count: u8) -> usize {
+    match count {
+        u8::MAX => 0,
+        32.. => 1,
+        4.. => 2,
+        1.. => 3,
+        0 => 4,
+    }
+}
+
+/// How many vertices each run has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Tally(pub(crate) [u64; RUNS]);
+
+impl Tally {
+    /// Vertices with edges.
+    pub(crate) fn connected(&self) -> u64 {
+        self.0[..ISOLATED].iter().sum()
+    }
+
+    /// All vertices.
+    pub(crate) fn vertices(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    /// The internal id at which each run begins, empty ones included.
+    pub(crate) fn starts(&self) -> [u64; RUNS] {
+        let mut sum = 0;
+        self.0.map(|count| {
+            sum += count;
+            sum - count
+        })
+    }
+
+    /// The internal ids at which the runs that are not empty begin.
+    pub(crate) fn runs(&self) -> Vec<u64> {
+        self.starts()
+            .into_iter()
+            .zip(self.0)
+            .filter(|(_, count)| *count > 0)
+            .map(|(start, _)| start)
+            .collect()
+    }
+
+    /// True if the classes make a difference: more than one is not empty.
+    pub(crate) fn has_classes(&self) -> bool {
+        self.0[..ISOLATED].iter().filter(|count| **count > 0).count() > 1
+    }
+
+    /// The tally of the external order: vertices with edges are one run.
+    pub(crate) fn flattened(&self) -> Self {
+        let mut flat = Self::default();
+        (flat.0[0], flat.0[ISOLATED]) = (self.connected(), self.0[ISOLATED]);
+        flat
+    }
+}
+
+/// What gives every external id in internal order.
+pub(crate) trait InInternalOrder {
+    /// Calls `f` with the bits of each id until it returns false.
+    fn for_each_id(&self, f: &mut dyn FnMut(u64) -> Result<bool>) -> Result<()>;
+
+    /// The first id, if every next internal id has the next external one.
+    fn consecutive_from(&self) -> Result<Option<u64>> {
+        let (mut first, mut next) = (None, 0_u64);
+        self.for_each_id(&mut |bits| {
+            let follows = bits == next || first.is_none();
+            first = if follows { first.or(Some(bits)) } else { None };
+            next = bits.wrapping_add(1);
+            Ok(follows)
+        })?;
+        Ok(first)
+    }
+}
+
+/// What to say of an id that the first pass did not see.
+pub(crate) fn changed() -> Error {
+    Error::input("(input)", "it changed while it was read; import it again")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_edge_in_sixteen_is_counted_also_where_ids_have_structure() {
+        let shapes: [fn(u64) -> (u64, u64); 5] =
+            [|i| (i, i + 1), |i| (7, i), |i| (i, 7), |i| (i / 1000, i % 1000), |i| (i << 20, i << 40)];
+        for (number, shape) in shapes.into_iter().enumerate() {
+            let counted = (0..160_000).filter(|&i| is_counted(shape(i).0, shape(i).1)).count();
+            assert!((9_000..11_000).contains(&counted), "shape {number}: {counted}");
+        }
+    }
+
+    #[test]
+    fn classes_are_factors_of_eight() {
+        let runs: Vec<usize> = [0, 1, 3, 4, 31, 32, 254, 255].map(run_of).into();
+        assert_eq!(runs, [4, 3, 3, 2, 2, 1, 1, 0]);
+    }
+
+    #[test]
+    fn empty_runs_are_not_listed() {
+        let tally = Tally([0, 3, 0, 2, 0, 4]);
+        assert_eq!((tally.connected(), tally.vertices()), (5, 9));
+        assert_eq!(tally.runs(), [0, 3, 5]);
+        assert_eq!(tally.flattened().runs(), [0, 5]);
+        assert!(tally.has_classes() && !tally.flattened().has_classes());
+    }
+}

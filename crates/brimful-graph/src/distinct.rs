@@ -1,0 +1,189 @@
+//! The distinct ids of a graph with sparse ids, and the run of each, on disk.
+//!
+//! Both are sequences in ascending order of ids, written and read in step. Invariant: memory is a few
+//! windows, whatever the number of ids.
+
+use brimful_store::sequence::{Sequence, SequenceReader, SequenceWriter};
+use brimful_store::sorter::Sorter;
+use brimful_store::{DiskFolder, Resources};
+
+use crate::classes::{ISOLATED, InInternalOrder, RUNS, Tally, changed, run_of};
+use crate::error::{Error, Result};
+use crate::ids::IdType;
+
+/// Every id once.
+pub(crate) struct DistinctIds {
+    id_type: IdType,
+    keys: Sequence<u64>,
+    runs: Sequence<u8>,
+    /// Vertices of each run in the degree order.
+    tally: Tally,
+}
+
+impl DistinctIds {
+    /// Merges the ends of all edges, the ends of counted edges and the declared ids 0 to `declared` - 1.
+    /// Ends are order keys.
+    pub(crate) fn new(
+        ends: Sorter<'_, u64>,
+        counted: Sorter<'_, u64>,
+        declared: u64,
+        id_type: IdType,
+        folder: &DiskFolder,
+        resources: &Resources,
+    ) -> Result<Self> {
+        let job = &*resources.job;
+        job.begin("write ids", counted.len() + ends.len());
+        let counts = count(counted, folder, resources)?;
+        let mut writer = Writer {
+            keys: SequenceWriter::new(folder, job)?,
+            runs: SequenceWriter::new(folder, job)?,
+            counts: counts.reader(),
+            declared: (0..declared).map(|id| id_type.order_key(id)).peekable(),
+            tally: Tally::default(),
+        };
+        let mut last = None;
+        ends.merge(&resources.pool, |batch| {
+            for &key in batch {
+                if last != Some(key) {
+                    writer.connected(key)?;
+                    last = Some(key);
+                }
+            }
+            job.advance(batch.len() as u64);
+            Ok::<(), Error>(())
+        })?;
+        writer.isolated_before(None)?;
+        let Writer { keys, runs, tally, .. } = writer;
+        Ok(Self { id_type, keys: keys.finish()?, runs: runs.finish()?, tally })
+    }
+
+    /// Vertices of each run in the degree order.
+    pub(crate) fn tally(&self) -> Tally {
+        self.tally
+    }
+
+    /// Internal ids of ascending ids, classes made one run if `flat`.
+    pub(crate) fn cursor(&self, flat: bool) -> Cursor<'_> {
+        let tally = if flat { self.tally.flattened() } else { self.tally };
+        Cursor { keys: self.keys.reader(), runs: self.runs.reader(), next: tally.starts(), flat }
+    }
+
+    /// The ids in the order that is `flat` or not.
+    pub(crate) fn in_order(&self, flat: bool) -> Ordered<'_> {
+        Ordered { ids: self, flat }
+    }
+}
+
+/// How often each key occurs, saturated at 255: (key, count), ascending.
+fn count(counted: Sorter<'_, u64>, folder: &DiskFolder, resources: &Resources) -> Result<Sequence<[u64; 2]>> {
+    let mut writer = SequenceWriter::new(folder, &resources.job)?;
+    let mut now: Option<[u64; 2]> = None;
+    counted.merge(&resources.pool, |batch| {
+        for &key in batch {
+            match &mut now {
+                Some([last, count]) if *last == key => *count = (*count + 1).min(u8::MAX.into()),
+                _ => {
+                    if let Some(done) = now.replace([key, 1]) {
+                        writer.push(done)?;
+                    }
+                }
+            }
+        }
+        resources.job.advance(batch.len() as u64);
+        Ok::<(), Error>(())
+    })?;
+    if let Some(done) = now {
+        writer.push(done)?;
+    }
+    Ok(writer.finish()?)
+}
+
+struct Writer<'c, D: Iterator<Item = u64>> {
+    keys: SequenceWriter<u64>,
+    runs: SequenceWriter<u8>,
+    counts: SequenceReader<'c, [u64; 2]>,
+    declared: std::iter::Peekable<D>,
+    tally: Tally,
+}
+
+impl<D: Iterator<Item = u64>> Writer<'_, D> {
+    fn connected(&mut self, key: u64) -> Result<()> {
+        self.isolated_before(Some(key))?;
+        self.declared.next_if_eq(&key);
+        // Every counted end is the end of an edge, so none is skipped over.
+        let count = match self.counts.peek()? {
+            Some([counted, count]) if counted == key => {
+                self.counts.skip();
+                count as u8
+            }
+            _ => 0,
+        };
+        self.push(key, run_of(count))
+    }
+
+    fn isolated_before(&mut self, end: Option<u64>) -> Result<()> {
+        while let Some(key) = self.declared.next_if(|key| end.is_none_or(|end| *key < end)) {
+            self.push(key, ISOLATED)?;
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, key: u64, run: usize) -> Result<()> {
+        self.keys.push(key)?;
+        self.runs.push(run as u8)?;
+        self.tally.0[run] += 1;
+        Ok(())
+    }
+}
+
+/// Walks the ids in ascending order, knowing the internal id of each.
+pub(crate) struct Cursor<'d> {
+    keys: SequenceReader<'d, u64>,
+    runs: SequenceReader<'d, u8>,
+    next: [u64; RUNS],
+    flat: bool,
+}
+
+impl Cursor<'_> {
+    /// The internal id of the id with order key `key`. Keys come in ascending order, equal ones allowed.
+    pub(crate) fn internal(&mut self, key: u64) -> Result<u64> {
+        loop {
+            let (Some(at), Some(run)) = (self.keys.peek()?, self.runs.peek()?) else {
+                return Err(changed());
+            };
+            let next = self.next.get_mut(flattened(run, self.flat)).ok_or_else(changed)?;
+            if at == key {
+                return Ok(*next);
+            }
+            *next += 1;
+            self.keys.skip();
+            self.runs.skip();
+        }
+    }
+}
+
+fn flattened(run: u8, flat: bool) -> usize {
+    let run = usize::from(run);
+    if flat && run < ISOLATED { 0 } else { run }
+}
+
+/// The ids in internal order: they are read once for every run.
+pub(crate) struct Ordered<'d> {
+    ids: &'d DistinctIds,
+    flat: bool,
+}
+
+impl InInternalOrder for Ordered<'_> {
+    fn for_each_id(&self, f: &mut dyn FnMut(u64) -> Result<bool>) -> Result<()> {
+        let tally = if self.flat { self.ids.tally.flattened() } else { self.ids.tally };
+        for wanted in (0..RUNS).filter(|run| tally.0[*run] > 0) {
+            let (mut keys, mut runs) = (self.ids.keys.reader(), self.ids.runs.reader());
+            while let (Some(key), Some(run)) = (keys.take()?, runs.take()?) {
+                if flattened(run, self.flat) == wanted && !f(self.ids.id_type.from_order_key(key))? {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,90 @@
+//! Vertices in ascending order of their external ids, whatever the internal order is.
+//!
+//! Within each run of the internal order external ids ascend, so merging the runs gives the external
+//! order. Invariant: memory is one window of ids per run, at most [`MEMORY_BYTES`].
+
+use std::ops::Deref;
+
+use crate::ascending::BLOCK_NUMBERS;
+use crate::error::Result;
+use crate::graph::Graph;
+
+/// Most runs of an order.
+pub const MOST_RUNS: usize = 8;
+/// Ids of a run in memory at once: a block of the file of ids.
+const WINDOW: u64 = BLOCK_NUMBERS as u64;
+/// Most bytes of memory that a cursor takes.
+pub const MEMORY_BYTES: u64 = MOST_RUNS as u64 * WINDOW * 8 + (64 << 10);
+
+/// The rest of a run.
+#[derive(Debug)]
+struct Run {
+    /// Order keys from `start` on; those before `at` were passed.
+    window: Vec<u64>,
+    start: u64,
+    at: usize,
+    end: u64,
+}
+
+impl Run {
+    /// The order key of the next vertex.
+    fn head(&mut self, graph: &Graph) -> Result<Option<u64>> {
+        if self.at == self.window.len() {
+            self.start += self.window.len() as u64;
+            // A run begins a block, so windows are blocks.
+            let end = self.end.min(self.start + WINDOW);
+            self.window.resize((end - self.start) as usize, 0);
+            graph.external_ids(self.start, &mut self.window)?;
+            let id_type = graph.id_type();
+            self.window.iter_mut().for_each(|id| *id = id_type.order_key(*id));
+            self.at = 0;
+        }
+        Ok(self.window.get(self.at).copied())
+    }
+}
+
+/// Yields every vertex of a graph once, by ascending external id.
+#[derive(Debug)]
+pub struct ExternalOrder<G> {
+    graph: G,
+    runs: Vec<Run>,
+}
+
+impl<G: Deref<Target = Graph>> ExternalOrder<G> {
+    /// A cursor at the vertex with the smallest id.
+    pub fn new(graph: G) -> Self {
+        let runs = graph.runs().map(|run| Run { window: Vec::new(), start: run.start, at: 0, end: run.end });
+        Self { runs: runs.collect(), graph }
+    }
+
+    /// Appends the next vertices, at most `max`: internal ids to `vertices`, the bits of their external
+    /// ids to `ids`. Nothing is appended at the end.
+    pub fn next_batch(&mut self, max: usize, vertices: &mut Vec<u64>, ids: &mut Vec<u64>) -> Result<()> {
+        let id_type = self.graph.id_type();
+        let mut left = max;
+        while left > 0 {
+            let (mut best, mut rival) = (None, u64::MAX);
+            for (index, run) in self.runs.iter_mut().enumerate() {
+                let Some(key) = run.head(&self.graph)? else { continue };
+                match best {
+                    Some((least, _)) if least <= key => rival = rival.min(key),
+                    _ => {
+                        rival = best.map_or(rival, |(least, _)| rival.min(least));
+                        best = Some((key, index));
+                    }
+                }
+            }
+            let Some(run) = best.and_then(|(_, index)| self.runs.get_mut(index)) else {
+                return Ok(());
+            };
+            // All that come before the next id of every other run; one at least.
+            let window = run.window.get(run.at..).unwrap_or_default();
+            let count = window.iter().take(left).take_while(|key| **key < rival).count().max(1);
+            ids.extend(window.iter().take(count).map(|key| id_type.from_order_key(*key)));
+            vertices.extend((run.start + run.at as u64..).take(count));
+            run.at += count;
+            left -= count;
+        }
+        Ok(())
+    }
+}

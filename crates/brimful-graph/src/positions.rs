@@ -1,0 +1,324 @@
+//! Internal ids of the ids of an [`IdBitmap`], in two memory reads each.
+//!
+//! A cache line serves 128 ids: three bit planes hold a code per id (0: absent, else 1 + its run), and
+//! for each run there is the number of its members that come before in the page; the page knows how many
+//! come before the page. That is 4 bits per id of a used page. Invariant: internal ids are the runs one after another, each
+//! ascending by external id.
+
+use std::sync::atomic::Ordering;
+
+use brimful_store::huge::HugeArray;
+use bytemuck::{Pod, Zeroable};
+
+use crate::bitmap::{IdBitmap, PAGE_IDS, Page};
+use crate::classes::{ISOLATED, InInternalOrder, RUNS, Tally, run_of};
+use crate::error::Result;
+
+/// Ids of a line.
+const LINE_IDS: usize = 128;
+const PAGE_LINES: usize = PAGE_IDS / LINE_IDS;
+
+/// Three planes of the codes of 64 ids.
+type Planes = [u64; 3];
+
+/// 128 ids in a cache line.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C, align(64))]
+struct Line {
+    halves: [Planes; 2],
+    /// Members of each run before this line within the page: at most 2^16 - 128.
+    before: [u16; 8],
+}
+
+#[inline]
+fn code_of(planes: &Planes, bit: u32) -> usize {
+    let plane = |index: usize| (planes[index] >> bit & 1) << index;
+    (plane(0) | plane(1) | plane(2)) as usize
+}
+
+fn set_code(planes: &mut Planes, bit: u32, code: usize) {
+    for (index, plane) in planes.iter_mut().enumerate() {
+        *plane |= (code as u64 >> index & 1) << bit;
+    }
+}
+
+/// The ids of the planes that have `code`.
+#[inline]
+fn members(planes: &Planes, code: usize) -> u64 {
+    let same = |index: usize| {
+        // All ones where the code has a zero: the plane is taken inverted.
+        let invert = (code as u64 >> index & 1).wrapping_sub(1);
+        planes[index] ^ invert
+    };
+    same(0) & same(1) & same(2)
+}
+
+impl Line {
+    /// Ids of the line with `code` below the one at `bit` of half `half`.
+    #[inline]
+    fn below(&self, code: usize, half: usize, bit: u32) -> u64 {
+        // Without a branch, which would be mispredicted for every other id.
+        let (mask, second) = ((1_u64 << bit) - 1, (half as u64).wrapping_neg());
+        let first = members(&self.halves[0], code) & (mask | second);
+        let second = members(&self.halves[1], code) & mask & second;
+        u64::from(first.count_ones() + second.count_ones())
+    }
+}
+
+/// The internal id of every id.
+pub(crate) struct IdPositions {
+    /// Where the lines of each page of ids are, if it is in use.
+    slots: Box<[u32]>,
+    /// The internal id of the first member of each run, by slot.
+    bases: Vec<[u64; 8]>,
+    /// The lines of all slots; one allocation, on huge pages.
+    lines: HugeArray<Line>,
+    tally: Tally,
+}
+
+/// The slot of a page that is not in use.
+const UNUSED: u32 = u32::MAX;
+
+/// Bytes that a page of ids takes.
+pub(crate) const PAGE_BYTES: usize = PAGE_LINES * size_of::<Line>() + size_of::<[u64; 8]>();
+
+/// Where an id is: line, half, bit.
+struct Place<'p> {
+    base: &'p [u64; 8],
+    line: &'p Line,
+    half: usize,
+    bit: u32,
+    code: usize,
+}
+
+impl IdPositions {
+    /// Positions in the degree order.
+    pub(crate) fn new(bitmap: &IdBitmap) -> Self {
+        let used = bitmap.pages().flatten().count();
+        let mut lines: HugeArray<Line> = HugeArray::zeroed(used * PAGE_LINES);
+        let (mut tally, mut bases, mut slots) = (Tally::default(), Vec::with_capacity(used), Vec::new());
+        let mut rest = lines.chunks_exact_mut(PAGE_LINES);
+        for page in bitmap.pages() {
+            slots.push(match page.and_then(|page| Some((page, rest.next()?))) {
+                None => UNUSED,
+                Some((page, lines)) => {
+                    let mut base = [0; 8];
+                    base[..RUNS].copy_from_slice(&tally.0);
+                    bases.push(base);
+                    code_page(bitmap, page, lines, &mut tally);
+                    bases.len() as u32 - 1
+                }
+            });
+        }
+        let starts = tally.starts();
+        for base in &mut bases {
+            base.iter_mut().zip(starts).for_each(|(base, start)| *base += start);
+        }
+        Self { slots: slots.into(), bases, lines, tally }
+    }
+
+    /// How many vertices each run has.
+    pub(crate) fn tally(&self) -> Tally {
+        self.tally
+    }
+
+    /// Bytes of memory held.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        (self.bases.len() * PAGE_BYTES + self.slots.len() * size_of::<u32>()) as u64
+    }
+
+    #[inline]
+    fn place(&self, id: u64) -> Option<Place<'_>> {
+        let at = usize::try_from(id).ok()?;
+        let slot = *self.slots.get(at / PAGE_IDS)? as usize;
+        let (base, line) = (self.bases.get(slot)?, slot * PAGE_LINES + at % PAGE_IDS / LINE_IDS);
+        let line = self.lines.get(line)?;
+        let (half, bit) = (at / 64 % 2, (at % 64) as u32);
+        let code = code_of(&line.halves[half], bit);
+        Some(Place { base, line, half, bit, code })
+    }
+
+    /// The internal id of an id of the set; `None` for any other.
+    #[inline]
+    pub(crate) fn internal(&self, id: u64) -> Option<u64> {
+        let Place { base, line, half, bit, code } = self.place(id)?;
+        let run = code.checked_sub(1)?;
+        Some(base.get(run)? + u64::from(*line.before.get(run)?) + line.below(code, half, bit))
+    }
+
+    /// The internal id that an id with edges would have in the external order.
+    pub(crate) fn external(&self, id: u64) -> Option<u64> {
+        let Place { base, line, half, bit, code } = self.place(id)?;
+        let starts = self.tally.starts();
+        let before = (0..ISOLATED).map(|run| {
+            base[run] - starts[run] + u64::from(line.before[run]) + line.below(run + 1, half, bit)
+        });
+        (code != 0).then(|| before.sum())
+    }
+
+    /// Turns the degree order into the external order: the classes become one run.
+    pub(crate) fn flatten(&mut self) {
+        let starts = self.tally.starts();
+        self.tally = self.tally.flattened();
+        for base in &mut self.bases {
+            let before: u64 = (0..ISOLATED).map(|run| base[run] - starts[run]).sum();
+            *base = [before, 0, 0, 0, 0, base[ISOLATED], 0, 0];
+        }
+        for line in self.lines.iter_mut() {
+            let before = line.before[..ISOLATED].iter().sum();
+            line.before = [before, 0, 0, 0, 0, line.before[ISOLATED], 0, 0];
+            for planes in &mut line.halves {
+                let last = members(planes, ISOLATED + 1);
+                let connected = (1..=ISOLATED).fold(0, |all, code| all | members(planes, code));
+                // Code 1 is the first plane, code 6 the others.
+                *planes = [connected, last, last];
+            }
+        }
+    }
+}
+
+impl InInternalOrder for IdPositions {
+    fn for_each_id(&self, f: &mut dyn FnMut(u64) -> Result<bool>) -> Result<()> {
+        for run in (0..RUNS).filter(|run| self.tally.0[*run] > 0) {
+            for (number, slot) in self.slots.iter().enumerate().filter(|(_, slot)| **slot != UNUSED) {
+                let lines = self.lines.iter().skip(*slot as usize * PAGE_LINES).take(PAGE_LINES);
+                let halves = lines.flat_map(|line| &line.halves);
+                for (index, planes) in halves.enumerate() {
+                    let start = (number * PAGE_IDS + index * 64) as u64;
+                    let mut left = members(planes, run + 1);
+                    while left != 0 {
+                        if !f(start + u64::from(left.trailing_zeros()))? {
+                            return Ok(());
+                        }
+                        left &= left - 1;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Gives every id of a page its code; `tally` gets its members.
+fn code_page(bitmap: &IdBitmap, page: &Page, lines: &mut [Line], tally: &mut Tally) {
+    let counters = bitmap.counters(page).unwrap_or_default();
+    let mut before = [0_u16; 8];
+    for (number, line) in lines.iter_mut().enumerate() {
+        line.before = before;
+        for (half, planes) in line.halves.iter_mut().enumerate() {
+            let index = 2 * number + half;
+            let connected = page.connected[index].load(Ordering::Relaxed);
+            let mut present = connected | page.declared[index].load(Ordering::Relaxed);
+            while present != 0 {
+                let bit = present.trailing_zeros();
+                present &= present - 1;
+                let count = counters.get(index * 64 + bit as usize).map_or(0, |c| c.load(Ordering::Relaxed));
+                let run = if connected >> bit & 1 == 1 { run_of(count) } else { ISOLATED };
+                set_code(planes, bit, run + 1);
+                tally.0[run] += 1;
+                // After the last line this may wrap round; nobody reads it then.
+                before[run] = before[run].wrapping_add(1);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::classes::is_counted;
+    use crate::edges::EdgeBatch;
+
+    fn ids_of(order: &dyn InInternalOrder) -> Vec<u64> {
+        let mut ids = Vec::new();
+        order
+            .for_each_id(&mut |id| {
+                ids.push(id);
+                Ok(true)
+            })
+            .unwrap();
+        ids
+    }
+
+    fn batch(edges: &[(u64, u64)]) -> EdgeBatch {
+        let (sources, targets) = edges.iter().copied().unzip();
+        EdgeBatch { sources, targets, weights: vec![] }
+    }
+
+    #[test]
+    fn positions_count_up_in_either_order() {
+        let bitmap = IdBitmap::new(1 << 30);
+        let mut edges: Vec<(u64, u64)> =
+            (0..5000_u64).map(|i| (i * i * 37 % 4_000_000_007 % (1 << 32), i % 90 * i)).collect();
+        edges.extend([(0, 63), (64, 65_535), (65_536, (1 << 32) - 1)]);
+        bitmap.insert_edges(&batch(&edges));
+        bitmap.insert_range(70_000);
+        assert!(!bitmap.gave_up());
+        let mut positions = bitmap.into_positions();
+        let mut connected: Vec<u64> = edges.iter().flat_map(|&(s, t)| [s, t]).collect();
+        connected.sort_unstable();
+        connected.dedup();
+        let tally = positions.tally();
+        assert!(tally.has_classes());
+        assert_eq!(tally.connected(), connected.len() as u64);
+        let by_degree = ids_of(&positions);
+        assert_eq!(by_degree.len() as u64, tally.vertices());
+        assert!(by_degree.iter().enumerate().all(|(at, &id)| positions.internal(id) == Some(at as u64)));
+        for (at, &id) in connected.iter().enumerate() {
+            assert_eq!(positions.external(id), Some(at as u64));
+        }
+        assert_eq!(positions.internal(100_001), None);
+        positions.flatten();
+        let external = ids_of(&positions);
+        assert_eq!(external[..connected.len()], connected);
+        assert!(external[connected.len()..].is_sorted());
+        assert_eq!(external.len(), by_degree.len());
+        assert!(external.iter().enumerate().all(|(at, &id)| positions.internal(id) == Some(at as u64)));
+        assert_eq!(positions.consecutive_from().unwrap(), None);
+    }
+
+    #[test]
+    fn hubs_come_first_and_isolated_ids_last() {
+        let counted: Vec<u64> = (100..).filter(|&t| is_counted(7, t)).take(300).collect();
+        let mut edges: Vec<(u64, u64)> = counted.iter().map(|&t| (7, t)).collect();
+        let quiet = (1000..).find(|&t| !is_counted(3, t) && !counted.contains(&t)).unwrap();
+        edges.push((3, quiet));
+        let bitmap = IdBitmap::new(1 << 30);
+        bitmap.insert_range(2);
+        bitmap.insert_edges(&batch(&edges));
+        let positions = bitmap.into_positions();
+        assert_eq!(positions.tally(), Tally([1, 0, 0, 300, 2, 2]));
+        let ids = ids_of(&positions);
+        assert_eq!((ids[0], &ids[1..301], &ids[301..]), (7, &counted[..], &[3, quiet, 0, 1][..]));
+    }
+
+    #[test]
+    fn full_pages_are_consecutive() {
+        let bitmap = IdBitmap::new(1 << 30);
+        bitmap.insert_range(200_000);
+        let positions = bitmap.into_positions();
+        assert!((0..200_000).all(|id| positions.internal(id) == Some(id)));
+        assert_eq!(positions.consecutive_from().unwrap(), Some(0));
+        assert_eq!(positions.tally(), Tally([0, 0, 0, 0, 0, 200_000]));
+    }
+
+    #[test]
+    #[ignore = "a measurement: cargo test --release -p brimful-graph -- --ignored --nocapture positions"]
+    fn how_long_a_position_takes() {
+        let bitmap = IdBitmap::new(1 << 30);
+        let mix = |i: u64| i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
+        for start in (0..1 << 24).step_by(1 << 16) {
+            let ids: Vec<u64> = (start..start + (1 << 16)).collect();
+            let targets = ids.iter().map(|&i| (mix(i) * mix(i)) >> 24).collect();
+            bitmap.insert_edges(&EdgeBatch { sources: ids, targets, weights: vec![] });
+        }
+        let positions = bitmap.into_positions();
+        let calls = 1 << 25;
+        for (name, id) in [("consecutive", (|i| i % (1 << 24)) as fn(u64) -> u64), ("random", mix)] {
+            let begin = std::time::Instant::now();
+            let sum = (0..calls).fold(0, |sum: u64, i| sum ^ positions.internal(id(i)).unwrap_or(0));
+            let ns = begin.elapsed().as_secs_f64() / calls as f64 * 1e9;
+            eprintln!("{ns:.2} ns per call, {name} ids of 2^24 ({sum}), {} bytes", positions.memory_bytes());
+        }
+    }
+}
