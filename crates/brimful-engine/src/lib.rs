@@ -3,10 +3,11 @@
 //! - [`program`]: what an algorithm provides.
 //! - [`mod@run`]: the superstep loop; `sweep`: one pass over the shards; [`residency`]: which segments
 //!   stay in memory and how the others stream.
-//! - [`plan`]: what a run needs before it begins; [`stats`]: what it did;
+//! - `isolated`: vertices without edges, one state for all. [`plan`]: what a run needs before it begins; [`stats`]: what it did;
 //!   [`table`]: its result in the user's ids, `rows`: row after row.
 
 pub mod error;
+mod isolated;
 pub mod plan;
 pub mod program;
 pub mod residency;
@@ -17,8 +18,9 @@ mod sweep;
 pub mod table;
 
 pub use error::{Error, Result};
+pub use isolated::Isolated;
 pub use program::{Aggregate, Globals, Mode, Program, Vertex};
 pub use rows::Rows;
-pub use run::{Isolated, Output, RunOptions, run};
+pub use run::{Output, RunOptions, run};
 pub use stats::{Reason, Stats};
 pub use table::{ResultTable, Values};

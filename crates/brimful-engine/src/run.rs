@@ -20,6 +20,7 @@ use brimful_store::scratch::{ScratchArray, Windows};
 use brimful_store::{DiskFolder, Reservation, Resources};
 
 use crate::error::{Error, Result};
+use crate::isolated::{self, Isolated};
 use crate::plan::Plan;
 use crate::program::{Aggregate, Globals, Mode, Program, Vertex};
 use crate::residency::Resident;
@@ -47,15 +48,6 @@ pub struct Output<S> {
     pub isolated: Isolated<S>,
     /// Figures.
     pub stats: Stats,
-}
-
-/// The states of vertices without edges.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Isolated<S> {
-    /// All have this one ([`Mode::Full`]).
-    Same(S),
-    /// Each has the one that the program gives it first ([`Mode::Idempotent`]), or there is none.
-    Initial,
 }
 
 /// Runs `program` on `graph` until it converges or `max_supersteps` are done.
@@ -262,27 +254,8 @@ impl<'a, P: Program> Run<'a, P> {
         });
         results.into_iter().collect::<Result<()>>()?;
         drop(collector);
-        let isolated = self.evolve_isolated(true);
+        let isolated = isolated::evolve(self.program, self.graph, &mut self.isolated, &self.globals);
         self.end_superstep(partials, isolated)
-    }
-
-    /// Sets or collects the state that all vertices without edges share; what they add to the aggregate.
-    fn evolve_isolated(&mut self, initial: bool) -> Aggregate {
-        let count = self.graph.vertices() - self.graph.connected();
-        if P::MODE != Mode::Full || count == 0 {
-            return Aggregate::default();
-        }
-        let vertex = Vertex { id: self.graph.connected(), degree: 0, strength: 0.0, external: 0 };
-        let (program, globals) = (self.program, &self.globals);
-        let (old, new) = match self.isolated.filter(|_| !initial) {
-            Some(old) => (old, program.collect(vertex, old, program.identity(), globals)),
-            None => {
-                let state = program.initial(vertex, globals);
-                (state, state)
-            }
-        };
-        self.isolated = Some(new);
-        program.aggregate(vertex, old, new).map(|part| part * count as f64)
     }
 
     fn load_degrees(&self) -> Result<Degrees> {
@@ -362,7 +335,7 @@ impl<'a, P: Program> Run<'a, P> {
         })?;
         drop(collector);
         self.activity = next_activity;
-        let isolated = self.evolve_isolated(false);
+        let isolated = isolated::evolve(self.program, self.graph, &mut self.isolated, &self.globals);
         self.globals.superstep += 1;
         self.end_superstep(partials, isolated)
     }

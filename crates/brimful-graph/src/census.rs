@@ -59,7 +59,8 @@ pub(crate) struct Seen {
     pub(crate) lines: u64,
     pub(crate) edges: u64,
     pub(crate) self_loops: u64,
-    pub(crate) bitmap: IdBitmap,
+    /// `None` if it gave up.
+    pub(crate) bitmap: Option<IdBitmap>,
     pub(crate) sampled: Sampled,
 }
 
@@ -92,7 +93,7 @@ impl Census {
             lines,
             edges: self.edges.into_inner(),
             self_loops: self.self_loops.into_inner(),
-            bitmap: self.bitmap,
+            bitmap: Some(self.bitmap).filter(|bitmap| !bitmap.gave_up()),
             sampled: self.sample.finish(),
         }
     }

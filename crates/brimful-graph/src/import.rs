@@ -202,13 +202,12 @@ impl Import<'_> {
             return Err(Error::input(name, what));
         }
         let sampled = std::mem::take(&mut seen.sampled);
-        if seen.bitmap.gave_up() {
+        let Some(bitmap) = seen.bitmap.take() else {
             let (edges, ids) = self.order_joined(&*source, &seen, declared, sampled)?;
             let map = IdMap::Consecutive { first: 0 };
             let indexed = self.sort_mapped(&edges, &map, ids.tally.connected(), seen.weighted)?;
             return Ok(self.finish(&seen, &ids, indexed));
-        }
-        let bitmap = std::mem::replace(&mut seen.bitmap, IdBitmap::new(0));
+        };
         let (map, ids) = self.order(bitmap, seen.id_type, sampled)?;
         let indexed = self.sort_mapped(&*source, &map, ids.tally.connected(), seen.weighted)?;
         Ok(self.finish(&seen, &ids, indexed))

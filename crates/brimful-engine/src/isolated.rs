@@ -1,0 +1,41 @@
+//! Vertices without edges: no arrays, one state for all of them.
+//!
+//! They get no signals and send none that anybody gets, so in [`Mode::Full`] they go through the same
+//! states, and in [`Mode::Idempotent`] they stay as they began. Invariant: their part of the aggregate is
+//! added last, whatever the number of threads.
+
+use brimful_graph::Graph;
+
+use crate::program::{Aggregate, Globals, Mode, Program, Vertex};
+
+/// The states of vertices without edges.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Isolated<S> {
+    /// All have this one ([`Mode::Full`]).
+    Same(S),
+    /// Each has the one that the program gives it first ([`Mode::Idempotent`]), or there is none.
+    Initial,
+}
+
+/// Sets the state that all share, or collects it if it was set; what they add to the aggregate.
+pub(crate) fn evolve<P: Program>(
+    program: &P,
+    graph: &Graph,
+    state: &mut Option<P::State>,
+    globals: &Globals,
+) -> Aggregate {
+    let count = graph.vertices() - graph.connected();
+    if P::MODE != Mode::Full || count == 0 {
+        return Aggregate::default();
+    }
+    let vertex = Vertex { id: graph.connected(), degree: 0, strength: 0.0, external: 0 };
+    let (old, new) = match *state {
+        Some(old) => (old, program.collect(vertex, old, program.identity(), globals)),
+        None => {
+            let first = program.initial(vertex, globals);
+            (first, first)
+        }
+    };
+    *state = Some(new);
+    program.aggregate(vertex, old, new).map(|part| part * count as f64)
+}
