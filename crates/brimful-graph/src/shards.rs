@@ -14,7 +14,9 @@ use brimful_store::file::Traffic;
 use brimful_store::sealed::{Buffer, Kind, SealedFile, SealedWriter};
 use brimful_store::{Error as StoreError, Folder};
 
-use crate::codec::{Code, DIRECTORY_ROW, Packing, Unpack, WeightType, Weights, directory_rows, plain_bytes};
+use crate::codec::{
+    Code, DIRECTORY_ROW, Keys, Packing, Unpack, WeightType, Weights, directory_rows, plain_bytes,
+};
 use crate::error::Result;
 use crate::with_codec;
 
@@ -405,7 +407,7 @@ impl ShardFile {
         unit: &[u8],
         unpack: Unpack,
         room: &mut Vec<u8>,
-        mut batch: impl FnMut(u64, &[u32]) -> bool,
+        mut batch: impl FnMut(u64, Keys<'_>) -> bool,
     ) -> Result<(), StoreError> {
         let (segment, place) = (&self.segments[index], &self.places[index]);
         let first = segment.first_source;
@@ -575,7 +577,7 @@ impl SegmentReader {
         };
         let mut whole = with_codec!(segment.packing.codec, C => {
             C::decode(plain, segment.edges, bits, self.unpack, |base, batch| {
-                keys.extend(absolute(base, batch));
+                keys.extend(absolute(base, &batch));
                 true
             })
         });
@@ -584,7 +586,7 @@ impl SegmentReader {
             whole &= brimful_store::checksum(bytes) as u32 == checksum;
             whole &= with_codec!(segment.packing.codec, C => {
                 C::decode_block(bytes, block.source, rest.len() as u32, bits, self.unpack, |base, batch| {
-                    let same = rest.get(..batch.len()).is_some_and(|keys| keys == absolute(base, batch));
+                    let same = rest.get(..batch.len()).is_some_and(|keys| keys == absolute(base, &batch));
                     rest = rest.get(batch.len()..).unwrap_or_default();
                     same
                 })

@@ -10,7 +10,7 @@
 //! Method: patched frame of reference (Zukowski, Heman, Nes, Boncz 2006), on keys of (source, target) so that one
 //! width serves jumps between sources and steps within one.
 
-use super::unpack::{Header, MAX_EXCEPTIONS};
+use super::unpack::{Header, Keys, MAX_EXCEPTIONS};
 use super::{BATCH, BlockStart, Code, Unpack};
 
 /// The codec.
@@ -123,43 +123,45 @@ impl Code for Gaps {
         }
     }
 
-    /// Unpacks a block before the one before it is handed out: the wide stores of the one are then complete
-    /// when the narrow loads of the other need them.
+    /// Unpacks a block's gaps before the block before it is handed out, and adds them up after
+    /// ([`Unpack::gaps`] says why).
     #[inline]
     fn decode(
         bytes: &[u8],
         edges: u32,
         target_bits: u32,
         unpack: Unpack,
-        mut batch: impl FnMut(u64, &[u32]) -> bool,
+        mut batch: impl FnMut(u64, Keys<'_>) -> bool,
     ) -> bool {
         let (mut one, mut other) = ([0_u32; BATCH], [0_u32; BATCH]);
         let (mut this, mut next) = (&mut one, &mut other);
         let (mut rest, mut left) = (bytes, edges as usize);
-        let (mut base, mut count) = (0, 0);
+        let mut unpacked: Option<Header> = None;
         loop {
-            let mut unpacked = (0, 0);
+            let mut following = None;
             if !rest.is_empty() {
-                let Some((header, after)) = Header::read(rest, target_bits) else {
+                let Some((mut header, after)) = Header::read(rest, target_bits) else {
                     return false;
                 };
-                let Some(after) = unpack.block(&header, after, next) else {
+                let Some(after) = unpack.gaps(&mut header, after, next) else {
                     return false;
                 };
                 rest = after;
-                unpacked = (u64::from(header.source), header.count);
+                following = Some(header);
             }
-            if count > 0 && !batch(base, &this[..count]) {
-                return false;
+            if let Some(header) = &unpacked {
+                let Some(fewer) = left.checked_sub(header.count) else {
+                    return false;
+                };
+                left = fewer;
+                if !batch(u64::from(header.source), unpack.add_up(header, this)) {
+                    return false;
+                }
             }
-            (base, count) = unpacked;
-            if count == 0 {
+            if following.is_none() {
                 return left == 0;
             }
-            let Some(fewer) = left.checked_sub(count) else {
-                return false;
-            };
-            left = fewer;
+            unpacked = following;
             std::mem::swap(&mut this, &mut next);
         }
     }
@@ -170,13 +172,14 @@ impl Code for Gaps {
         _: u32,
         target_bits: u32,
         unpack: Unpack,
-        mut batch: impl FnMut(u64, &[u32]) -> bool,
+        mut batch: impl FnMut(u64, Keys<'_>) -> bool,
     ) -> bool {
         let mut keys = [0_u32; BATCH];
-        let Some((header, rest)) = Header::read(bytes, target_bits).filter(|(h, _)| h.source == source)
+        let Some((mut header, rest)) = Header::read(bytes, target_bits).filter(|(h, _)| h.source == source)
         else {
             return false;
         };
-        unpack.block(&header, rest, &mut keys).is_some() && batch(u64::from(source), &keys[..header.count])
+        unpack.gaps(&mut header, rest, &mut keys).is_some()
+            && batch(u64::from(source), unpack.add_up(&header, &mut keys))
     }
 }

@@ -32,7 +32,7 @@ mod unpack;
 pub mod weights;
 pub mod words;
 
-pub use unpack::{Unpack, scatter};
+pub use unpack::{Keys, Unpack, scatter};
 pub use weights::{WeightType, Weights};
 
 /// Most keys of a batch, and edges of a block.
@@ -113,7 +113,7 @@ pub trait Code {
         edges: u32,
         target_bits: u32,
         unpack: Unpack,
-        batch: impl FnMut(u64, &[u32]) -> bool,
+        batch: impl FnMut(u64, Keys<'_>) -> bool,
     ) -> bool;
 
     /// Decodes the one block that begins at the start of `bytes` with `source`, as [`BlockStart`] has it.
@@ -123,7 +123,7 @@ pub trait Code {
         edges: u32,
         target_bits: u32,
         unpack: Unpack,
-        batch: impl FnMut(u64, &[u32]) -> bool,
+        batch: impl FnMut(u64, Keys<'_>) -> bool,
     ) -> bool;
 }
 

@@ -207,11 +207,15 @@ fn compare_forms<C: Code>(bytes: &[u8], edges: usize) {
 fn scatter_refuses_keys_outside() {
     let sources = [1, 2, 3];
     let mut targets = [0; 4];
-    let sum = |source: i32, target: &mut i32| *target += source;
-    assert!(unpack::scatter(&[0, 3, 9, 11], 2, &sources, &mut targets, sum));
-    assert_eq!(targets, [1, 3, 0, 4]);
-    assert!(!unpack::scatter(&[0, 12], 2, &sources, &mut targets, sum));
-    assert!(!unpack::scatter(&[0], 3, &sources, &mut targets, sum));
-    assert!(unpack::scatter(&[], 2, &sources, &mut targets, sum));
+    let mut sum = |keys: &[u32], bits: u32| {
+        let add = |source: i32, target: &mut i32| *target += source;
+        let done = scatter(Keys::ascending(keys).unwrap(), bits, &sources, &mut targets, add);
+        (done, targets)
+    };
+    assert_eq!(sum(&[0, 3, 9, 11], 2), (true, [1, 3, 0, 4]));
+    assert!(!sum(&[0, 12], 2).0);
+    assert!(!sum(&[0], 3).0);
+    assert!(sum(&[], 2).0);
+    assert!(Keys::ascending(&[1, 0]).is_none());
     assert_eq!(targets, [1, 3, 0, 4], "a refused batch changes nothing");
 }

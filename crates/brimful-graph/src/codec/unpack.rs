@@ -20,6 +20,8 @@ pub(super) struct Header {
     width: u32,
     exceptions: usize,
     high_bytes: usize,
+    /// The greatest key of a block without exceptions, once it is unpacked.
+    most: u32,
 }
 
 impl Header {
@@ -35,6 +37,7 @@ impl Header {
             width: u32::from(raw[8]),
             exceptions: usize::from(raw[9]),
             high_bytes: usize::from(raw[10]),
+            most: 0,
         };
         let sane = header.width <= 32
             && allowed_width(header.width) == header.width
@@ -99,12 +102,15 @@ impl Unpack {
         }
     }
 
-    /// Unpacks the block whose payload begins `bytes` into the first `header.count` of `keys`; what is
-    /// behind those is undefined. Returns the bytes after the block.
+    /// Unpacks the block whose payload begins `bytes` into the groups of `keys`: gaps if it has exceptions, and
+    /// then [`Unpack::add_up`] is to follow, else keys. Returns the bytes after the block.
+    ///
+    /// The two are apart so that time passes between them: adding up loads in one go what patching stored
+    /// piece by piece, which must have left the processor's store buffer by then.
     #[inline]
-    pub(super) fn block<'b>(
+    pub(super) fn gaps<'b>(
         self,
-        header: &Header,
+        header: &mut Header,
         bytes: &'b [u8],
         keys: &mut [u32; BATCH],
     ) -> Option<&'b [u8]> {
@@ -112,7 +118,7 @@ impl Unpack {
         let (places, rest) = rest.split_at_checked(header.exceptions)?;
         let (highs, rest) = rest.split_at_checked(header.exceptions * header.high_bytes)?;
         if header.exceptions == 0 {
-            match self.0 {
+            header.most = match self.0 {
                 Form::Scalar => scalar::<true>(header, packed, keys),
                 #[cfg(target_arch = "x86_64")]
                 #[expect(unsafe_code, reason = "instructions that were detected")]
@@ -122,7 +128,7 @@ impl Unpack {
                 #[expect(unsafe_code, reason = "instructions that were detected")]
                 // SAFETY: as above.
                 Form::Avx512 => unsafe { x86::avx512::<true>(header, packed, keys) },
-            }
+            };
             return Some(rest);
         }
         match self.0 {
@@ -135,9 +141,16 @@ impl Unpack {
             #[expect(unsafe_code, reason = "instructions that were detected")]
             // SAFETY: as above.
             Form::Avx512 => unsafe { x86::avx512::<false>(header, packed, keys) },
-        }
+        };
         patch(header, places, highs, keys);
-        match self.0 {
+        Some(rest)
+    }
+
+    /// Makes keys of what [`Unpack::gaps`] left of a block.
+    #[inline]
+    pub(super) fn add_up<'k>(self, header: &Header, keys: &'k mut [u32; BATCH]) -> Keys<'k> {
+        let most = match self.0 {
+            _ if header.exceptions == 0 => header.most,
             Form::Scalar => add_up(header, keys),
             #[cfg(target_arch = "x86_64")]
             #[expect(unsafe_code, reason = "instructions that were detected")]
@@ -147,8 +160,29 @@ impl Unpack {
             #[expect(unsafe_code, reason = "instructions that were detected")]
             // SAFETY: as above.
             Form::Avx512 => unsafe { x86::add_up_avx512(header, keys) },
-        }
-        Some(rest)
+        };
+        Keys { keys: &keys[..header.count], most }
+    }
+}
+
+/// Keys of a batch. Invariant: none is above `most`.
+#[derive(Debug, Clone, Copy)]
+pub struct Keys<'k> {
+    keys: &'k [u32],
+    most: u32,
+}
+
+impl<'k> Keys<'k> {
+    /// Keys that ascend; `None` if they do not.
+    pub(super) fn ascending(keys: &'k [u32]) -> Option<Self> {
+        keys.is_sorted().then_some(Self { keys, most: keys.last().copied().unwrap_or(0) })
+    }
+}
+
+impl std::ops::Deref for Keys<'_> {
+    type Target = [u32];
+    fn deref(&self) -> &[u32] {
+        self.keys
     }
 }
 
@@ -169,21 +203,21 @@ fn patch(header: &Header, places: &[u8], highs: &[u8], keys: &mut [u32; BATCH]) 
     }
 }
 
-/// Gaps become keys.
-fn add_up(header: &Header, keys: &mut [u32; BATCH]) {
-    let mut sum = header.target;
-    for key in &mut keys[..header.count] {
+/// Gaps become keys. Returns the greatest.
+fn add_up(header: &Header, keys: &mut [u32; BATCH]) -> u32 {
+    let (mut sum, mut most) = (header.target, 0);
+    for key in &mut keys[..header.groups() * GROUP] {
         sum = sum.wrapping_add(*key);
+        most = most.max(sum);
         *key = sum;
     }
+    most
 }
 
-/// The reference. Gaps, or keys if they `ADD` up.
-fn scalar<const ADD: bool>(header: &Header, packed: &[u8], keys: &mut [u32; BATCH]) {
-    extract(header.width, packed, &mut keys[..header.count]);
-    if ADD {
-        add_up(header, keys);
-    }
+/// The reference. Gaps, or keys if they `ADD` up; then the greatest.
+fn scalar<const ADD: bool>(header: &Header, packed: &[u8], keys: &mut [u32; BATCH]) -> u32 {
+    extract(header.width, packed, &mut keys[..header.groups() * GROUP]);
+    if ADD { add_up(header, keys) } else { 0 }
 }
 
 /// Reads numbers of `width` bits each from the start of a bit stream.
@@ -210,20 +244,19 @@ const USUAL_BITS: u32 = 16;
 /// `targets[key & mask]`, in order. False, and nothing was done, if a key leads outside of either.
 #[inline(always)]
 pub fn scatter<A: Copy, B>(
-    keys: &[u32],
+    keys: Keys<'_>,
     target_bits: u32,
     sources: &[A],
     targets: &mut [B],
     f: impl FnMut(A, &mut B),
 ) -> bool {
-    let most = keys.iter().fold(0, |most, &key| most.max(key));
-    if (most >> target_bits) as usize >= sources.len() || targets.len() >> target_bits == 0 {
+    if (keys.most >> target_bits) as usize >= sources.len() || targets.len() >> target_bits == 0 {
         return keys.is_empty();
     }
     if target_bits == USUAL_BITS {
-        scatter_within(keys, USUAL_BITS, sources, targets, f);
+        scatter_within(&keys, USUAL_BITS, sources, targets, f);
     } else {
-        scatter_within(keys, target_bits, sources, targets, f);
+        scatter_within(&keys, target_bits, sources, targets, f);
     }
     true
 }
@@ -310,7 +343,7 @@ mod x86 {
 
     #[expect(unsafe_code, reason = "vector loads and stores")]
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
-    pub(super) fn avx512<const ADD: bool>(header: &Header, packed: &[u8], keys: &mut [u32; BATCH]) {
+    pub(super) fn avx512<const ADD: bool>(header: &Header, packed: &[u8], keys: &mut [u32; BATCH]) -> u32 {
         let width = header.width as usize;
         // SAFETY: the arrays have 64 bytes; unaligned loads.
         let (places, shifts) = unsafe {
@@ -322,6 +355,7 @@ mod x86 {
         let low = _mm512_set1_epi32(((1_u64 << width) - 1) as i32);
         let bytes = if width == 32 { u64::MAX } else { (1 << (2 * width)) - 1 };
         let mut sum = _mm512_set1_epi32(header.target.cast_signed());
+        let mut most = _mm512_setzero_si512();
         for group in 0..header.groups() {
             let from = &packed[group * 2 * width..(group + 1) * 2 * width];
             let to = &mut keys[group * GROUP..(group + 1) * GROUP];
@@ -332,6 +366,7 @@ mod x86 {
                 let gaps = _mm512_and_si512(_mm512_srlv_epi32(lanes, shifts), low);
                 if ADD {
                     let keys = _mm512_add_epi32(prefix_avx512(gaps), sum);
+                    most = _mm512_max_epu32(most, keys);
                     sum = _mm512_permutexvar_epi32(_mm512_set1_epi32(15), keys);
                     _mm512_storeu_si512(to.as_mut_ptr().cast(), keys);
                 } else {
@@ -339,6 +374,7 @@ mod x86 {
                 }
             }
         }
+        _mm512_reduce_max_epu32(most)
     }
 
     /// Each lane becomes the sum of itself and those below.
@@ -354,22 +390,25 @@ mod x86 {
 
     #[expect(unsafe_code, reason = "vector loads and stores")]
     #[target_feature(enable = "avx512f")]
-    pub(super) fn add_up_avx512(header: &Header, keys: &mut [u32; BATCH]) {
+    pub(super) fn add_up_avx512(header: &Header, keys: &mut [u32; BATCH]) -> u32 {
         let mut sum = _mm512_set1_epi32(header.target.cast_signed());
+        let mut most = _mm512_setzero_si512();
         for group in keys.chunks_exact_mut(GROUP).take(header.groups()) {
             // SAFETY: the chunk has 16 numbers.
             unsafe {
                 let gaps = _mm512_loadu_si512(group.as_ptr().cast());
                 let keys = _mm512_add_epi32(prefix_avx512(gaps), sum);
+                most = _mm512_max_epu32(most, keys);
                 sum = _mm512_permutexvar_epi32(_mm512_set1_epi32(15), keys);
                 _mm512_storeu_si512(group.as_mut_ptr().cast(), keys);
             }
         }
+        _mm512_reduce_max_epu32(most)
     }
 
     #[expect(unsafe_code, reason = "vector loads and stores")]
     #[target_feature(enable = "avx2")]
-    pub(super) fn avx2<const ADD: bool>(header: &Header, packed: &[u8], keys: &mut [u32; BATCH]) {
+    pub(super) fn avx2<const ADD: bool>(header: &Header, packed: &[u8], keys: &mut [u32; BATCH]) -> u32 {
         let width = header.width as usize;
         // SAFETY: the arrays have 32 bytes; unaligned loads.
         let (places, shifts) = unsafe {
@@ -380,6 +419,7 @@ mod x86 {
         };
         let low = _mm256_set1_epi32(((1_u64 << width) - 1) as i32);
         let mut sum = _mm256_set1_epi32(header.target.cast_signed());
+        let mut most = _mm256_setzero_si256();
         for half in 0..2 * header.groups() {
             let to = &mut keys[half * 8..half * 8 + 8];
             let second = half * width + width / 2;
@@ -401,6 +441,7 @@ mod x86 {
             };
             let out = if ADD {
                 let keys = _mm256_add_epi32(prefix_avx2(gaps), sum);
+                most = _mm256_max_epu32(most, keys);
                 sum = _mm256_permutevar8x32_epi32(keys, _mm256_set1_epi32(7));
                 keys
             } else {
@@ -409,6 +450,16 @@ mod x86 {
             // SAFETY: `to` has 8 numbers.
             unsafe { _mm256_storeu_si256(to.as_mut_ptr().cast(), out) };
         }
+        greatest(most)
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn greatest(x: __m256i) -> u32 {
+        let x = _mm_max_epu32(_mm256_castsi256_si128(x), _mm256_extracti128_si256::<1>(x));
+        let x = _mm_max_epu32(x, _mm_shuffle_epi32::<0b0100_1110>(x));
+        let x = _mm_max_epu32(x, _mm_shuffle_epi32::<0b1011_0001>(x));
+        _mm_cvtsi128_si32(x).cast_unsigned()
     }
 
     #[inline]
@@ -423,16 +474,19 @@ mod x86 {
 
     #[expect(unsafe_code, reason = "vector loads and stores")]
     #[target_feature(enable = "avx2")]
-    pub(super) fn add_up_avx2(header: &Header, keys: &mut [u32; BATCH]) {
+    pub(super) fn add_up_avx2(header: &Header, keys: &mut [u32; BATCH]) -> u32 {
         let mut sum = _mm256_set1_epi32(header.target.cast_signed());
+        let mut most = _mm256_setzero_si256();
         for half in keys.chunks_exact_mut(8).take(2 * header.groups()) {
             // SAFETY: the chunk has 8 numbers.
             unsafe {
                 let gaps = _mm256_loadu_si256(half.as_ptr().cast());
                 let keys = _mm256_add_epi32(prefix_avx2(gaps), sum);
+                most = _mm256_max_epu32(most, keys);
                 sum = _mm256_permutevar8x32_epi32(keys, _mm256_set1_epi32(7));
                 _mm256_storeu_si256(half.as_mut_ptr().cast(), keys);
             }
         }
+        greatest(most)
     }
 }

@@ -4,7 +4,7 @@
 //! before (0 for the first edge of the segment). A difference of all ones is an escape: the 8 bytes after
 //! the word are the source, in full, less the first source of the segment.
 
-use super::{BATCH, BlockStart, Code, Unpack};
+use super::{BATCH, BlockStart, Code, Keys, Unpack};
 
 /// Words of `N` bytes.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ impl<const N: usize> Words<N> {
         mut source: u64,
         edges: u32,
         target_bits: u32,
-        mut batch: impl FnMut(u64, &[u32]) -> bool,
+        mut batch: impl FnMut(u64, Keys<'_>) -> bool,
     ) -> Option<usize> {
         let (escape, mask) = (escape::<N>(target_bits), (1_u64 << target_bits) - 1);
         // Sources above the base that a 32-bit key can hold.
@@ -82,7 +82,7 @@ impl<const N: usize> Words<N> {
                 source = source.checked_add(delta)?;
             }
             if count == BATCH || (count > 0 && source - base >= span) {
-                if !batch(base, &keys[..count]) {
+                if !batch(base, Keys::ascending(&keys[..count])?) {
                     return None;
                 }
                 count = 0;
@@ -90,15 +90,11 @@ impl<const N: usize> Words<N> {
             if count == 0 {
                 base = source;
             }
-            let key = ((source - base) << target_bits | word & mask) as u32;
-            if count > 0 && key < keys[count - 1] {
-                return None;
-            }
-            keys[count] = key;
+            keys[count] = ((source - base) << target_bits | word & mask) as u32;
             count += 1;
             left -= 1;
         }
-        (count == 0 || batch(base, &keys[..count])).then_some(bytes.len() - rest.len())
+        (count == 0 || batch(base, Keys::ascending(&keys[..count])?)).then_some(bytes.len() - rest.len())
     }
 }
 
@@ -128,7 +124,7 @@ impl<const N: usize> Code for Words<N> {
         edges: u32,
         target_bits: u32,
         _: Unpack,
-        batch: impl FnMut(u64, &[u32]) -> bool,
+        batch: impl FnMut(u64, Keys<'_>) -> bool,
     ) -> bool {
         Self::decode_from(bytes, 0, edges, target_bits, batch) == Some(bytes.len())
     }
@@ -139,7 +135,7 @@ impl<const N: usize> Code for Words<N> {
         edges: u32,
         target_bits: u32,
         _: Unpack,
-        batch: impl FnMut(u64, &[u32]) -> bool,
+        batch: impl FnMut(u64, Keys<'_>) -> bool,
     ) -> bool {
         // The first delta leads from an edge that is not read; wherever it began, it ends at `source`.
         let Some(word) = bytes.first_chunk::<N>() else {
