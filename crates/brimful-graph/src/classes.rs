@@ -1,7 +1,7 @@
 //! Degree classes: where in the internal order a vertex belongs.
 //!
-//! One edge in 16, chosen by a hash of its ends, counts once for its source and once for its target. A
-//! class holds a factor of 8 in that count, so class k holds degrees of about 2^(3k) to 2^(3k + 3), times 2.
+//! One edge in 8, chosen by a hash of its ends, counts once for its source and once for its target. A
+//! class holds a factor of 8 in that count, so class k holds degrees of about 2^(3k) to 2^(3k + 3).
 //! Hubs come first: the shards of their intervals then hold most edges, and their sums and signals stay in
 //! cache. The order is a list of *runs*: the classes from hubs down, then the isolated vertices.
 //! Invariant: within a run, external ids ascend; a vertex's run depends on the multiset of edges and on
@@ -15,7 +15,7 @@ pub(crate) const RUNS: usize = 6;
 pub(crate) const ISOLATED: usize = RUNS - 1;
 
 /// One edge in 2^SAMPLE_BITS is counted.
-const SAMPLE_BITS: u32 = 4;
+const SAMPLE_BITS: u32 = 3;
 
 /// True if an edge is counted: the leading bits of a hash of its ends are zero.
 #[inline]
@@ -29,8 +29,8 @@ pub(crate) fn is_counted(source: u64, target: u64) -> bool {
 pub(crate) fn run_of(count: u8) -> usize {
     match count {
         u8::MAX => 0,
-        32.. => 1,
-        4.. => 2,
+        64.. => 1,
+        8.. => 2,
         1.. => 3,
         0 => 4,
     }
@@ -111,18 +111,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_edge_in_sixteen_is_counted_also_where_ids_have_structure() {
+    fn one_edge_in_eight_is_counted_also_where_ids_have_structure() {
         let shapes: [fn(u64) -> (u64, u64); 5] =
             [|i| (i, i + 1), |i| (7, i), |i| (i, 7), |i| (i / 1000, i % 1000), |i| (i << 20, i << 40)];
         for (number, shape) in shapes.into_iter().enumerate() {
-            let counted = (0..160_000).filter(|&i| is_counted(shape(i).0, shape(i).1)).count();
+            let counted = (0..80_000).filter(|&i| is_counted(shape(i).0, shape(i).1)).count();
             assert!((9_000..11_000).contains(&counted), "shape {number}: {counted}");
         }
     }
 
     #[test]
     fn classes_are_factors_of_eight() {
-        let runs: Vec<usize> = [0, 1, 3, 4, 31, 32, 254, 255].map(run_of).into();
+        let runs: Vec<usize> = [0, 1, 7, 8, 63, 64, 254, 255].map(run_of).into();
         assert_eq!(runs, [4, 3, 3, 2, 2, 1, 1, 0]);
     }
 

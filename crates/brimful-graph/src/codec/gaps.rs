@@ -21,8 +21,6 @@ pub struct Gaps;
 pub(super) const HEADER_BYTES: usize = 12;
 /// Edges of a group.
 pub(super) const GROUP: usize = 16;
-/// Exceptions must save more than one part in this many of a block, as they cost time.
-const PATCHES_WORTH: usize = 14;
 
 /// The widths in use: those at which every gap lies within 4 bytes, so that one shift extracts it.
 pub(super) fn allowed_width(bits: u32) -> u32 {
@@ -60,9 +58,8 @@ fn choose_width(lengths: &[u8; 33], groups: usize) -> (u32, usize, usize) {
             best = (bytes, width, exceptions, high);
         }
     }
-    let (bytes, width, exceptions, high) = best;
-    let saved = packed(full) - bytes;
-    if saved * PATCHES_WORTH <= packed(full) { (full, 0, 1) } else { (width, exceptions, high) }
+    let (_, width, exceptions, high) = best;
+    (width, exceptions, high)
 }
 
 fn encode_block(keys: &[u64], target_bits: u32, out: &mut Vec<u8>) {
