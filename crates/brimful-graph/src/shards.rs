@@ -37,7 +37,7 @@ impl Default for Geometry {
     /// 2^16 accumulators of 8 bytes stay in a second-level cache beside what streams through it (measured
     /// against 2^17 to 2^19: docs/adr/0003); a unit is what a disk reads at full speed.
     fn default() -> Self {
-        Self { interval_bits: 16, window_edges: 1 << 23, segment_edges: 1 << 17, unit_bytes: 4 << 20 }
+        Self { interval_bits: 16, window_edges: 1 << 23, segment_edges: 1 << 16, unit_bytes: 4 << 20 }
     }
 }
 
