@@ -37,7 +37,7 @@ SIZES = {
         medium_scale=22,
         lognormal_vertices=1_000_000,
         buffer_bytes=1 << 30,
-        curve=("2G", "1G", "700M", "500M", "400M", "300M"),
+        curve=("2G", "1G", "700M", "500M", "400M", "300M", "250M", "200M"),
         has_targets=True,
     ),
     "small": Size(

@@ -37,6 +37,9 @@ const SLAB_BYTES: usize = SLAB_PAGES * PAGE_IDS;
 
 type Slab = Box<[AtomicU8]>;
 
+/// Ends of sampled edges that are counted together.
+const COUNTED_AT_ONCE: usize = 128;
+
 /// The ids of a graph.
 pub(crate) struct IdBitmap {
     pages: Box<[OnceLock<Box<Page>>]>,
@@ -83,12 +86,17 @@ impl IdBitmap {
                 }
             }
         }
+        let mut counted = [0; COUNTED_AT_ONCE];
+        let mut found = 0;
         for (&source, &target) in batch.sources.iter().zip(&batch.targets) {
-            if is_counted(source, target) {
-                self.count(source);
-                self.count(target);
+            (counted[found], counted[found + 1]) = (source, target);
+            found += if is_counted(source, target) { 2 } else { 0 };
+            if found + 2 > COUNTED_AT_ONCE {
+                self.count_all(&counted[..found]);
+                found = 0;
             }
         }
+        self.count_all(&counted[..found]);
     }
 
     /// Declares the ids 0 to `count` - 1.
@@ -100,16 +108,23 @@ impl IdBitmap {
         }
     }
 
-    fn count(&self, id: u64) {
-        let Some(counter) = self.page(id).and_then(|page| self.counters(page)?.get(id as usize % PAGE_IDS))
-        else {
-            return;
-        };
-        if counter.load(Ordering::Relaxed) < u8::MAX {
-            // Exact, also where many count the same id at once.
-            let more = |count: u8| count.checked_add(1);
-            let _ = counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+    fn count_all(&self, ids: &[u64]) {
+        // Looking at all first lets the processor wait for their lines at once; a locked operation waits alone.
+        let seen =
+            ids.iter().filter_map(|&id| self.counter(id)).map(|c| u64::from(c.load(Ordering::Relaxed)));
+        std::hint::black_box(seen.sum::<u64>());
+        for counter in ids.iter().filter_map(|&id| self.counter(id)) {
+            if counter.load(Ordering::Relaxed) < u8::MAX {
+                // Exact, also where many count the same id at once.
+                let more = |count: u8| count.checked_add(1);
+                let _ = counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+            }
         }
+    }
+
+    #[inline]
+    fn counter(&self, id: u64) -> Option<&AtomicU8> {
+        self.page(id).and_then(|page| self.counters(page)?.get(id as usize % PAGE_IDS))
     }
 
     /// The counters of the ids of a page.

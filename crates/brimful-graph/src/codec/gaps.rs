@@ -121,7 +121,7 @@ impl Code for Gaps {
     }
 
     /// Unpacks a block's gaps before the block before it is handed out, and adds them up after
-    /// ([`Unpack::gaps`] says why).
+    /// (`Unpack::gaps` says why).
     #[inline]
     fn decode(
         bytes: &[u8],
