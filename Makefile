@@ -12,7 +12,7 @@ export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 # One interpreter for cargo and maturin, so that neither rebuilds what the other built.
 export PYO3_PYTHON := $(BIN)/python
 
-.PHONY: help demo test check build lint rust-test python-test layers bench clean
+.PHONY: help demo test check build lint rust-test python-test layers bench miri clean
 .DEFAULT_GOAL := help
 
 help:
@@ -41,7 +41,7 @@ demo: build
 	@rm -rf demo && mkdir demo
 ifeq ($(strip $(INPUT)),)
 	@echo; echo "# a graph larger than the memory budget"
-	$(BIN)/brimful generate rmat demo/graph.brimful --scale 22 --edge-factor 16 --budget $(DEMO_BUDGET)
+	$(BIN)/brimful generate rmat demo/graph.brimful --scale 23 --edge-factor 16 --budget $(DEMO_BUDGET)
 else
 	@echo; echo "# your graph"
 	$(BIN)/brimful import "$(INPUT)" demo/graph.brimful --budget $(DEMO_BUDGET)
@@ -77,6 +77,10 @@ BENCH_SIZE ?= full
 
 bench: $(VENV)/.dev build
 	$(BIN)/python -m bench $(BENCH) --size $(BENCH_SIZE)
+
+# The codecs under Miri; needs a nightly toolchain with the component `miri`.
+miri:
+	cargo +nightly miri test -p brimful-graph --lib codec
 
 check: lint layers build
 	cargo test --workspace --locked --lib
