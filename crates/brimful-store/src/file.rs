@@ -64,6 +64,13 @@ impl StoreFile {
         Ok(Self::new(device, path, traffic))
     }
 
+    /// Opens an existing file for reading and writing.
+    pub fn open_to_change(folder: &dyn Folder, name: &str, traffic: &Arc<Traffic>) -> Result<Self> {
+        let path = folder.path().join(name);
+        let device = folder.open_to_change(name).map_err(|e| Error::io(&path, "open", e))?;
+        Ok(Self::new(device, path, traffic))
+    }
+
     /// A nameless working file in `folder`, gone when dropped.
     pub fn scratch(folder: &dyn Folder, traffic: &Arc<Traffic>) -> Result<Self> {
         let path = folder.path().join("(scratch)");
@@ -131,6 +138,12 @@ impl StoreFile {
         Ok(())
     }
 
+    /// Cuts the file to `len` bytes, or extends it with zeros.
+    pub fn set_len(&self, len: u64) -> Result<()> {
+        self.usable()?;
+        self.device.set_len(len).map_err(|e| Error::io(&self.path, "change the length of", e))
+    }
+
     /// Makes all writes durable. After a failure the file is refused until reopened.
     pub fn sync(&self) -> Result<()> {
         self.usable()?;
@@ -140,7 +153,8 @@ impl StoreFile {
         })
     }
 
-    fn usable(&self) -> Result<()> {
+    /// Fails with [`Error::Poisoned`] after a failed sync.
+    pub fn usable(&self) -> Result<()> {
         if self.poisoned.load(Ordering::SeqCst) {
             return Err(Error::Poisoned { path: self.path.clone() });
         }
