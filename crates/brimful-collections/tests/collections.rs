@@ -6,6 +6,8 @@
 mod bags;
 #[path = "collections/boxes.rs"]
 mod boxes;
+#[path = "collections/ready_made.rs"]
+mod ready_made;
 
 use std::sync::Arc;
 

@@ -295,6 +295,27 @@ impl RecordBag {
         self.tidy()
     }
 
+    /// Adds to the ends of the records of ascending `ids`, from one thread; those that are empty so far
+    /// get their places side by side.
+    pub(crate) fn append_sorted(&self, ids: &[u64], items: &[&[u8]]) -> Result<()> {
+        let window = (self.pages.cache_bytes() / self.pages.page_bytes() / 8).clamp(1, WINDOW_PAGES);
+        let mut scanner = self.pages.scanner();
+        for (ids, items) in ids.chunks(4096).zip(items.chunks(4096)) {
+            let places = self.locate(ids)?;
+            let mut pages: Vec<u64> = places.iter().filter_map(|l| l.0).map(|place| place.page()).collect();
+            pages.dedup();
+            if pages.len() <= window {
+                scanner.load(pages.iter().map(|number| PageId::new(DATA, *number)))?;
+            }
+            let writing = self.pages.write();
+            for (id, item) in ids.iter().zip(items) {
+                let _changing = self.id_lock(*id);
+                self.change(&writing, *id, item, Change::Add)?;
+            }
+        }
+        self.tidy()
+    }
+
     /// Lets `f` see and change records in batches, on all threads; reads ahead meanwhile and writes back
     /// the records that changed. `f` gets an id and its record; a record that was removed is left out.
     pub fn process(&self, order: &Order, f: impl Fn(u64, &mut Vec<u8>) -> Result<()> + Sync) -> Result<()> {

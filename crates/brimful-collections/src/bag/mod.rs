@@ -27,15 +27,16 @@ use layout::{Classes, Place, SlotPage};
 use space::Space;
 
 use crate::error::{Error, Result};
+use crate::hash_pages::HashPages;
 use crate::home::{Home, Options, open_pages, put, u64_at};
 
 /// The number of a bag's format in its root.
 const KIND: u32 = 2;
-/// The address spaces of a bag's file; the last one belongs to whoever stands on the bag.
+/// The address spaces of a bag's file.
 const INDEX: u8 = 0;
 const DATA: u8 = 1;
 const INFOS: u8 = 2;
-pub(crate) const OWNER: u8 = 3;
+const KEYS: u8 = 3;
 
 const ENTRY_BYTES: usize = 8;
 /// Locks that ids share.
@@ -66,6 +67,8 @@ pub struct RecordBag {
     growing: Mutex<()>,
     schema: Vec<u8>,
     options: Options,
+    /// For whoever finds records by a key of their own; empty otherwise.
+    keys: HashPages,
     _lock: Option<FolderLock>,
 }
 
@@ -85,8 +88,8 @@ impl RecordBag {
 
     /// [`RecordBag::open`] in any folder; the caller sees to it that nobody else has it open.
     pub fn open_in(folder: &dyn Folder, schema: &[u8], options: Options) -> Result<Self> {
-        let (pages, meta) = open_pages(folder, KIND, &options, &describe(0, 0, 0, schema))?;
-        let found = meta.get(24..).unwrap_or_default();
+        let (pages, meta) = open_pages(folder, KIND, &options, &describe([0; 5], schema))?;
+        let found = meta.get(40..).unwrap_or_default();
         if found != schema {
             let name = |schema: &[u8]| format!("records of {}", String::from_utf8_lossy(schema));
             let (expected, found) = (name(schema), name(found));
@@ -109,6 +112,7 @@ impl RecordBag {
             growing: Mutex::new(()),
             schema: schema.to_vec(),
             options,
+            keys: HashPages::restore(KEYS, 2, (u64_at(&meta, 24), u64_at(&meta, 32))),
             _lock: None,
         })
     }
@@ -147,8 +151,8 @@ impl RecordBag {
         &self.pages
     }
 
-    pub(crate) fn options(&self) -> &Options {
-        &self.options
+    pub(crate) fn keys(&self) -> &HashPages {
+        &self.keys
     }
 
     fn check(&self, id: u64) -> Result<()> {
@@ -285,6 +289,32 @@ impl RecordBag {
         self.extend(&[record])
     }
 
+    /// Appends a record that a key names; both become durable together.
+    pub(crate) fn append_linked(&self, mixed: u64, record: &[u8]) -> Result<()> {
+        self.check_bytes(record.len() as u64)?;
+        let _growing = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
+        let writing = self.pages.write();
+        let id = self.len();
+        let place = self.put(&writing, id, record, record.len())?;
+        self.set_place(&writing, id, Some(place))?;
+        self.len.store(id + 1, Ordering::Release);
+        self.keys.set(&self.pages, &writing, mixed, Some(id))?;
+        Ok(())
+    }
+
+    /// Removes a record and the key that names it; both become durable together.
+    pub(crate) fn unlink(&self, mixed: u64, id: u64) -> Result<()> {
+        let writing = self.pages.write();
+        self.keys.set(&self.pages, &writing, mixed, None)?;
+        let _changing = self.id_lock(id);
+        let Some(place) = self.place(id)? else {
+            return Err(self.removed(id));
+        };
+        self.set_place(&writing, id, None)?;
+        self.removed.fetch_add(1, Ordering::Relaxed);
+        self.release(&writing, id, place)
+    }
+
     /// Makes everything stored so far survive a crash.
     pub fn sync(&self) -> Result<()> {
         Ok(self.pages.sync_with(|writing| self.describe(writing))?)
@@ -294,7 +324,8 @@ impl RecordBag {
     fn describe(&self, writing: &Writing<'_>) -> brimful_store::Result<Vec<u8>> {
         self.write_infos(writing)?;
         let (len, removed) = (self.len(), self.removed.load(Ordering::Relaxed));
-        Ok(describe(len, removed, self.space().pages(), &self.schema))
+        let (bits, keys) = self.keys.describe();
+        Ok(describe([len, removed, self.space().pages(), bits, keys], &self.schema))
     }
 
     fn write_infos(&self, writing: &Writing<'_>) -> brimful_store::Result<()> {
@@ -315,10 +346,10 @@ impl RecordBag {
     }
 }
 
-/// A bag's description in its root.
-fn describe(len: u64, removed: u64, data_pages: u64, schema: &[u8]) -> Vec<u8> {
-    let mut out = Vec::new();
-    [len, removed, data_pages].iter().for_each(|field| out.extend_from_slice(&field.to_le_bytes()));
+/// A bag's description in its root: ids given out, records removed, data pages, bits and entries of the
+/// table of keys.
+fn describe(fields: [u64; 5], schema: &[u8]) -> Vec<u8> {
+    let mut out: Vec<u8> = fields.iter().flat_map(|field| field.to_le_bytes()).collect();
     out.extend_from_slice(schema);
     out
 }
