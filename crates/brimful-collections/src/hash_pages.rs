@@ -62,12 +62,8 @@ pub(crate) struct HashPages {
 }
 
 impl HashPages {
-    /// An empty table in address space `stream`; `words` is 1 for a set and 2 for a map to a number.
-    pub(crate) fn new(stream: u8, words: usize) -> Self {
-        Self { stream, words, bits: RwLock::new(0), len: AtomicU64::new(0) }
-    }
-
-    /// The table as [`HashPages::describe`] said.
+    /// The table in address space `stream` as [`HashPages::describe`] said, zeros if it is new; `words` is
+    /// 1 for a set and 2 for a map to a number.
     pub(crate) fn restore(stream: u8, words: usize, description: (u64, u64)) -> Self {
         let (bits, len) = description;
         Self { stream, words, bits: RwLock::new(bits.min(48) as u32), len: AtomicU64::new(len) }

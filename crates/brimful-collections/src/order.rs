@@ -63,11 +63,11 @@ impl Order {
     /// The batches of a collection of `len` records: at most `most` ids each, ranges cut at multiples
     /// of `most`.
     pub(crate) fn batches(&self, len: u64, most: usize) -> Vec<Ids> {
-        let whole = [0..len];
+        let whole = 0..len;
         let ranges = match self {
             Self::Ids(ids) => return ids.chunks(most).map(|ids| Ids::List(ids.to_vec())).collect(),
             Self::Ranges(ranges) => ranges.as_slice(),
-            Self::Ascending | Self::Descending => whole.as_slice(),
+            Self::Ascending | Self::Descending => std::slice::from_ref(&whole),
         };
         let mut batches = Vec::new();
         for range in ranges {

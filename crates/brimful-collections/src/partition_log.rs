@@ -78,7 +78,7 @@ impl PartitionLog {
     ) -> Result<()> {
         let _pushing = self.gate.read().unwrap_or_else(PoisonError::into_inner);
         let chunk = |keys: &[u64]| {
-            let mut sorted: Vec<Vec<u64>> = vec![Vec::with_capacity(keys.len() / PARTITIONS * 2); PARTITIONS];
+            let mut sorted: Vec<Vec<u64>> = vec![Vec::new(); PARTITIONS];
             for key in keys {
                 let key = map(*key);
                 if let Some(part) = sorted.get_mut((key >> (64 - BITS)) as usize) {

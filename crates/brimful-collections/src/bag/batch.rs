@@ -89,6 +89,7 @@ impl RecordBag {
         }
         self.write_index(&writing, start, &places)?;
         self.len.store(start + records.len() as u64, Ordering::Release);
+        self.pages.owner_holds(self.space().memory_bytes());
         Ok(start)
     }
 

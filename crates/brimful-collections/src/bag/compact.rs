@@ -20,9 +20,14 @@ impl RecordBag {
         Ok(self.pages.compact(|writing| self.describe(writing))?)
     }
 
-    /// One step, if the bag is sparse: what every change may cost.
+    /// One step, if the bag is sparse: what every change may cost. Says what the map of pages holds.
     pub(super) fn tidy(&self) -> Result<()> {
-        if self.space().is_sparse() {
+        let (is_sparse, bytes) = {
+            let space = self.space();
+            (space.is_sparse(), space.memory_bytes())
+        };
+        self.pages.owner_holds(bytes);
+        if is_sparse {
             self.compact_step(STEP_PAGES)?;
         }
         Ok(())

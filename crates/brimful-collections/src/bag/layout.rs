@@ -276,7 +276,7 @@ mod tests {
     #[test]
     fn nonsense_is_no_record() {
         let classes = Classes::new(4096);
-        let page: Vec<u8> = (0..4096u32).map(|i| (i * 7919 >> 3) as u8).collect();
+        let page: Vec<u8> = (0..4096u32).map(|i| ((i * 7919) >> 3) as u8).collect();
         let seen = SlotPage::new(&page, &classes);
         for slot in 0..u16::MAX {
             let _ = seen.get(slot);

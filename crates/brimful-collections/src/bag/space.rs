@@ -194,10 +194,11 @@ impl Space {
             give(&mut self.free, page, 1);
             return true;
         }
-        if !info.listed && !info.draining {
-            if let Some(open) = self.open.get_mut(usize::from(class)) {
-                open.push(page);
-            }
+        if !info.listed
+            && !info.draining
+            && let Some(open) = self.open.get_mut(usize::from(class))
+        {
+            open.push(page);
         }
         self.set(page, Info { live, listed: !info.draining, ..info });
         false
@@ -298,11 +299,10 @@ impl Space {
 
 /// Adds a run to the free ones, joined with its neighbours.
 fn give(free: &mut BTreeMap<u64, u64>, mut start: u64, mut len: u64) {
-    if let Some((before, count)) = free.range(..start).next_back().map(|(s, l)| (*s, *l)) {
-        if before + count == start {
-            free.remove(&before);
-            (start, len) = (before, len + count);
-        }
+    let before = free.range(..start).next_back().map(|(before, count)| (*before, *count));
+    if let Some((before, count)) = before.filter(|(before, count)| before + count == start) {
+        free.remove(&before);
+        (start, len) = (before, len + count);
     }
     if let Some(count) = free.remove(&(start + len)) {
         len += count;

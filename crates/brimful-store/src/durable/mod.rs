@@ -17,7 +17,7 @@ mod slots;
 mod table;
 
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::budget::Reservation;
@@ -112,6 +112,8 @@ pub struct PageFile {
     gate: RwLock<()>,
     committed: Mutex<Committed>,
     memory: Reservation,
+    /// Bytes of the memory that the owner holds itself.
+    owner_bytes: AtomicU64,
 }
 
 impl std::fmt::Debug for PageFile {
@@ -246,6 +248,7 @@ impl PageFile {
             gate: RwLock::new(()),
             committed: Mutex::new(Committed::default()),
             memory,
+            owner_bytes: AtomicU64::new(0),
         };
         pages.share_memory(&pages.space())?;
         Ok(pages)
@@ -269,6 +272,11 @@ impl PageFile {
     /// Most bytes of pages in memory at once.
     pub fn cache_bytes(&self) -> usize {
         self.frames_per_stripe.load(Ordering::Relaxed) * self.stripes.len() * self.page_bytes
+    }
+
+    /// Tells how many bytes of the memory the owner holds itself; the cache gets as much less.
+    pub fn owner_holds(&self, bytes: u64) {
+        self.owner_bytes.store(bytes, Ordering::Relaxed);
     }
 
     /// Begins to change pages; waits while a sync collects what is to be written.
@@ -383,7 +391,8 @@ impl PageFile {
 
     /// Gives the cache what the page table leaves; returns the frames of a stripe.
     fn share_memory(&self, space: &Space) -> Result<usize> {
-        let resident = space.table.memory_bytes() + space.slots.memory_bytes();
+        let owner = self.owner_bytes.load(Ordering::Relaxed);
+        let resident = space.table.memory_bytes() + space.slots.memory_bytes() + owner;
         let frames = self.memory.bytes().saturating_sub(resident) as usize / self.page_bytes;
         if frames < MIN_FRAMES - 1 {
             let needed = resident + minimum_bytes(self.page_bytes);
