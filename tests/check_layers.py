@@ -13,7 +13,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# algos -> engine -> graph -> store, collections -> store; the facade and the binding may see all below them.
+# algos -> engine -> graph -> store, collections -> store; the facade and the binding may see all
+# below them.
 MAY_USE = {
     "brimful-store": set(),
     "brimful-collections": {"brimful-store"},

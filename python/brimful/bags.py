@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from brimful import _native
 from brimful.collection import Collection, batches, one_id
 from brimful.errors import CorruptError, RecordIdError, UsageError
 from brimful.sizes import Budget, parse_budget
@@ -14,7 +15,6 @@ from brimful.sizes import Budget, parse_budget
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from brimful import _native
 
 #: Records that go to the native side at once.
 _BATCH = 1 << 14
@@ -32,7 +32,7 @@ class Serializer(Protocol):
         ...
 
 
-class Bag(Collection["_native.RecordBag"]):
+class Bag(Collection[_native.RecordBag]):
     """A disk-resident sequence of records of any length, in a memory budget.
 
     `path` is a folder, made if it is not there. Records are `bytes`; with `serializer="str"` text,
@@ -64,8 +64,6 @@ class Bag(Collection["_native.RecordBag"]):
         budget: Budget = None,
     ) -> None:
         """Open the bag at `path`, or make it."""
-        from brimful import _native
-
         self._name, self._dumps, self._loads = _serializer(serializer)
         native = _native.RecordBag.open(os.fspath(path), self._name, parse_budget(budget))
         super().__init__(native, path)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from brimful import _native
 from brimful.collection import CHUNK, Collection, batches, ids, one_id
 from brimful.errors import UsageError
 from brimful.sizes import Budget, parse_budget
@@ -18,10 +19,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-    from brimful import _native
 
-
-class Box(Collection["_native.RecordBox"]):
+class Box(Collection[_native.RecordBox]):
     """A disk-resident array of fixed-size records, in a memory budget.
 
     `path` is a folder, made if it is not there; `dtype` any NumPy dtype of fixed size, structured
@@ -45,8 +44,6 @@ class Box(Collection["_native.RecordBox"]):
         self, path: str | os.PathLike[str], dtype: DTypeLike, *, budget: Budget = None
     ) -> None:
         """Open the box at `path`, or make it."""
-        from brimful import _native
-
         self._dtype = np.dtype(dtype)
         if self._dtype.hasobject or self._dtype.itemsize == 0:
             raise UsageError(
@@ -80,20 +77,39 @@ class Box(Collection["_native.RecordBox"]):
     def _array(self, records: bytes | bytearray) -> NDArray[Any]:
         return np.frombuffer(records, self._dtype)
 
-    def _bytes(self, records: ArrayLike, *, count: int | None = None) -> memoryview:
+    def _bytes(self, records: ArrayLike, *, count: int | None = None) -> NDArray[np.uint8]:
         """Return records as bytes; `count` says how many they must be, one may serve for all."""
-        try:
-            array = np.asarray(records)
-            array = array if array.dtype == self._dtype else array.astype(self._dtype, casting="same_kind")
-        except (TypeError, ValueError) as error:
-            raise UsageError(f"these are no records of {self._dtype}: {error}") from None
+        array = self._converted(records)
         if count is not None:
             if array.shape not in ((), (count,)):
                 raise UsageError(f"{count} records are to be stored, {array.shape} were given")
             array = np.broadcast_to(array, (count,))
         elif array.ndim != 1:
             raise UsageError(f"records are an array of one dimension, not {array.ndim}")
-        return memoryview(np.ascontiguousarray(array).view(np.uint8).reshape(-1)).cast("B")
+        flat: NDArray[np.uint8] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        return flat
+
+    def _converted(self, records: ArrayLike) -> NDArray[Any]:
+        """Return records as this dtype, without losing anything but a float's precision."""
+        wanted = self._dtype
+        try:
+            if wanted.names is not None and not isinstance(records, np.ndarray):
+                return np.array(records, wanted)
+            array = np.asarray(records)
+            if array.dtype == wanted:
+                return array
+            if array.size == 0:
+                return array.astype(wanted)
+            if array.dtype.kind in "iu" and wanted.kind in "iu":
+                bounds = np.iinfo(wanted)
+                if int(array.min()) < bounds.min or int(array.max()) > bounds.max:
+                    raise ValueError(f"they reach from {array.min()} to {array.max()}")
+                return array.astype(wanted)
+            if array.dtype.kind == wanted.kind in "SU" and array.dtype.itemsize > wanted.itemsize:
+                raise ValueError(f"they are wider: {array.dtype}")
+            return array.astype(wanted, casting="same_kind")
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"these are no records of {wanted}: {error}") from None
 
     def fetch(self, id: int) -> Any:
         """Return one record, as `box[id]` does."""

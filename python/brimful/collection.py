@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, cast
 
 from brimful.errors import RecordIdError, UsageError
 
@@ -25,7 +25,7 @@ N = TypeVar("N", bound=_Native)
 CHUNK = 1 << 22
 
 
-class Collection[N: _Native]:
+class Collection(Generic[N]):
     """A collection in a folder of its own: a context manager that makes it durable on leaving.
 
     What was not synced when the process ends is gone: the collection is then what it was at the
@@ -149,7 +149,7 @@ def batches(order: object, length: int, step: int) -> list[range | Sequence[int]
     if isinstance(order, str):
         if order != "descending":
             raise UsageError(f"an order is 'ascending', 'descending', ranges or ids, not '{order}'")
-        return cast(list[range | Sequence[int]], batches(None, length, step)[::-1])
+        return batches(None, length, step)[::-1]
     if isinstance(order, range):
         order = [order]
     listed = list(cast("Sequence[Any]", order))

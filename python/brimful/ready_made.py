@@ -7,14 +7,14 @@ not random I/O. Signed keys keep their 64 bits.
 from __future__ import annotations
 
 import os
-import pickle
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, MutableMapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from brimful import _native
 from brimful.bags import Bag
 from brimful.collection import CHUNK, Collection, uint64
 from brimful.errors import NotFoundError, UsageError
@@ -22,8 +22,6 @@ from brimful.sizes import Budget, parse_budget
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
-
-    from brimful import _native
 
 
 def _chunks(keys: NDArray[Any]) -> Iterator[NDArray[Any]]:
@@ -40,7 +38,7 @@ def _key(key: Any) -> int:
     return number % 2**64
 
 
-class FrequencyCounter(Collection["_native.FrequencyCounter"]):
+class FrequencyCounter(Collection[_native.FrequencyCounter]):
     """How often each 64-bit key occurred; exact, and larger than memory.
 
     >>> import brimful as bf, tempfile
@@ -52,8 +50,6 @@ class FrequencyCounter(Collection["_native.FrequencyCounter"]):
 
     def __init__(self, path: str | os.PathLike[str], *, budget: Budget = None) -> None:
         """Open the counter at `path`, or make it."""
-        from brimful import _native
-
         native = _native.FrequencyCounter.open(os.fspath(path), parse_budget(budget))
         super().__init__(native, path)
 
@@ -84,7 +80,7 @@ class FrequencyCounter(Collection["_native.FrequencyCounter"]):
         return len(self.native)
 
 
-class MembershipSet(Collection["_native.MembershipSet"]):
+class MembershipSet(Collection[_native.MembershipSet]):
     """An exact set of 64-bit keys, larger than memory.
 
     >>> import brimful as bf, tempfile
@@ -96,8 +92,6 @@ class MembershipSet(Collection["_native.MembershipSet"]):
 
     def __init__(self, path: str | os.PathLike[str], *, budget: Budget = None) -> None:
         """Open the set at `path`, or make it."""
-        from brimful import _native
-
         super().__init__(_native.MembershipSet.open(os.fspath(path), parse_budget(budget)), path)
 
     def add_many(self, keys: ArrayLike) -> None:
@@ -127,7 +121,7 @@ class MembershipSet(Collection["_native.MembershipSet"]):
         return len(self.native)
 
 
-class BloomFilter(Collection["_native.BloomFilter"]):
+class BloomFilter(Collection[_native.BloomFilter]):
     """A set of 64-bit keys in a few bits each, which may say yes to a key that was never added.
 
     `keys` is how many will be added, `false_positives` how often another key is found then.
@@ -149,8 +143,6 @@ class BloomFilter(Collection["_native.BloomFilter"]):
         budget: Budget = None,
     ) -> None:
         """Open the filter at `path`, or make it."""
-        from brimful import _native
-
         if keys < 1:
             raise UsageError(f"a Bloom filter is for 1 key or more, not {keys}")
         native = _native.BloomFilter.open(
@@ -194,7 +186,7 @@ def _text_or_bytes(value: Any) -> bytes:
     raise UsageError(f"keys and values of a map are bytes or text, not {type(value).__name__}")
 
 
-class Map(Collection["_native.DiskMap"]):
+class Map(Collection[_native.DiskMap]):
     """A map from bytes (or text, stored as UTF-8) to one or more values of bytes each.
 
     >>> import brimful as bf, tempfile
@@ -207,8 +199,6 @@ class Map(Collection["_native.DiskMap"]):
 
     def __init__(self, path: str | os.PathLike[str], *, budget: Budget = None) -> None:
         """Open the map at `path`, or make it."""
-        from brimful import _native
-
         super().__init__(_native.DiskMap.open(os.fspath(path), parse_budget(budget)), path)
 
     def get(self, key: bytes | str, default: Any = None) -> Any:
@@ -253,7 +243,7 @@ class Map(Collection["_native.DiskMap"]):
         return len(self.native)
 
 
-class Lists(Collection["_native.DiskLists"]):
+class Lists(Collection[_native.DiskLists]):
     """A fixed number of growing lists of 32-bit numbers: the neighbours of each vertex.
 
     >>> import brimful as bf, tempfile
@@ -263,12 +253,8 @@ class Lists(Collection["_native.DiskLists"]):
     ([1, 2], [])
     """
 
-    def __init__(
-        self, path: str | os.PathLike[str], count: int, *, budget: Budget = None
-    ) -> None:
+    def __init__(self, path: str | os.PathLike[str], count: int, *, budget: Budget = None) -> None:
         """Open the lists at `path`, or make `count` empty ones."""
-        from brimful import _native
-
         if count < 1:
             raise UsageError(f"there is 1 list or more, not {count}")
         native = _native.DiskLists.open(os.fspath(path), count, parse_budget(budget))
@@ -307,7 +293,11 @@ class Lists(Collection["_native.DiskLists"]):
         return len(self.native)
 
 
-class SpillingDict[K, V](dict[K, V]):
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class SpillingDict(dict[K, V]):
     """A `dict` that keeps `limit` values as live objects and the rest in a `Bag`.
 
     A hit costs what it costs in a `dict`. What came in first goes first; what is asked for comes
@@ -417,7 +407,10 @@ class SpillingDict[K, V](dict[K, V]):
 
     def get(self, key: K, default: Any = None) -> Any:
         """Return the value of `key`, or `default`."""
-        return self[key] if key in self else default
+        try:
+            return self[key]
+        except KeyError:
+            return default
 
     def __contains__(self, key: object) -> bool:
         """Return whether `key` is there, live or spilled."""
@@ -431,6 +424,28 @@ class SpillingDict[K, V](dict[K, V]):
         """Yield all keys: the live ones, then the spilled ones."""
         yield from list(super().__iter__())
         yield from list(self._spilled)
+
+    # What `dict` does in C would see live values only.
+    keys = MutableMapping.keys  # type: ignore[assignment]
+    values = MutableMapping.values  # type: ignore[assignment]
+    items = MutableMapping.items  # type: ignore[assignment]
+    popitem = MutableMapping.popitem
+    clear = MutableMapping.clear
+    update = MutableMapping.update
+    setdefault = MutableMapping.setdefault
+    __eq__ = MutableMapping.__eq__
+    __hash__ = None
+
+    def pop(self, key: K, *default: Any) -> Any:
+        """Remove a key and return its value, or `default`."""
+        try:
+            value = self[key]
+        except KeyError:
+            if default:
+                return default[0]
+            raise
+        del self[key]
+        return value
 
     def close(self) -> None:
         """Forget everything and remove the folder."""
