@@ -166,7 +166,7 @@ impl BloomFilter {
     pub fn contains_many(&self, keys: &[u64]) -> Result<Vec<bool>> {
         self.apply()?;
         let mut out = vec![false; keys.len()];
-        let most = (self.options.batch_bytes() / 32).max(1 << 16);
+        let most = (self.options.batch_bytes() / 16).max(1 << 16);
         for (keys, out) in keys.chunks(most).zip(out.chunks_mut(most)) {
             let workers = self.options.resources.workers();
             let found: Vec<Vec<u32>> = self.options.resources.pool.install(|| {

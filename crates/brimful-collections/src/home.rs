@@ -43,7 +43,7 @@ impl Options {
 
     /// Bytes that batches in flight may take, beside the pages.
     pub(crate) fn batch_bytes(&self) -> usize {
-        (self.memory_bytes / 4).min(32 << 20) as usize
+        (self.memory_bytes / 4).min(256 << 20) as usize
     }
 }
 
@@ -86,25 +86,25 @@ pub(crate) fn open_pages(
     Ok(PageFile::open(folder, &purpose, memory, traffic)?)
 }
 
-/// A little-endian number at `at`; bytes that are not there count as zero.
+/// A little-endian number at `at`; 0 where the bytes do not reach.
+#[inline]
 pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    number(bytes, at, 8)
+    let field = bytes.get(at..).and_then(|bytes| bytes.first_chunk());
+    field.map_or(0, |field| u64::from_le_bytes(*field))
 }
 
 /// The same of 4 bytes.
+#[inline]
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    number(bytes, at, 4) as u32
+    let field = bytes.get(at..).and_then(|bytes| bytes.first_chunk());
+    field.map_or(0, |field| u32::from_le_bytes(*field))
 }
 
 /// The same of 2 bytes.
-pub(crate) fn u16_at(bytes: &[u8], at: usize) -> u16 {
-    number(bytes, at, 2) as u16
-}
-
 #[inline]
-fn number(bytes: &[u8], at: usize, len: usize) -> u64 {
-    let field = bytes.get(at..at + len).unwrap_or_default();
-    field.iter().rev().fold(0, |sum, &b| sum << 8 | u64::from(b))
+pub(crate) fn u16_at(bytes: &[u8], at: usize) -> u16 {
+    let field = bytes.get(at..).and_then(|bytes| bytes.first_chunk());
+    field.map_or(0, |field| u16::from_le_bytes(*field))
 }
 
 /// Writes `field` at `at`, as far as the bytes reach.

@@ -100,7 +100,7 @@ impl Keyed {
         self.apply()?;
         let mut out = vec![absent; keys.len()];
         // So many that the sorting fits beside the pages.
-        let most = (self.options.batch_bytes() / 32).max(1 << 16);
+        let most = (self.options.batch_bytes() / 16).max(1 << 16);
         for (keys, out) in keys.chunks(most).zip(out.chunks_mut(most)) {
             let workers = self.options.resources.workers();
             let found: Vec<Vec<(u32, R)>> = self.options.resources.pool.install(|| {

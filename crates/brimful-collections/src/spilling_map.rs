@@ -6,6 +6,7 @@
 use std::borrow::Borrow;
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
+use std::num::NonZeroU64;
 use std::path::Path;
 
 use crate::bag::RecordBag;
@@ -19,10 +20,16 @@ const BATCH: usize = 256;
 #[derive(Debug)]
 struct Live<V> {
     value: V,
-    weight: usize,
+    /// One more than the record of the bag that equals the value, if there is one. Small: whatever is
+    /// added to a value costs time at each get.
+    record: Option<NonZeroU64>,
     used: bool,
-    /// The record of the bag that equals the value, if there is one.
-    record: Option<u64>,
+}
+
+impl<V> Live<V> {
+    fn record(&self) -> Option<u64> {
+        self.record.map(|record| record.get() - 1)
+    }
 }
 
 /// A map that keeps up to so many bytes of its values as live objects and the rest in a bag. The keys
@@ -89,22 +96,34 @@ impl<K: Hash + Eq + Clone, V, C: Codec<V>> SpillingMap<K, V, C> {
 
     /// Puts a value in; the old one, if any, is dropped.
     pub fn insert(&mut self, key: K, value: V) -> Result<()> {
-        let weight = (self.weigh)(&key, &value);
-        self.weight += weight;
+        self.weight += (self.weigh)(&key, &value);
         let record = self.spilled.remove(&key);
         self.unused.extend(record);
         match self.live.get_mut(&key) {
             Some(old) => {
-                self.weight -= old.weight;
-                self.unused.extend(old.record);
-                *old = Live { value, weight, used: true, record: None };
+                self.weight -= (self.weigh)(&key, &old.value);
+                self.unused.extend(old.record());
+                *old = Live { value, record: None, used: true };
             }
             None => {
                 self.clock.push_back(key.clone());
-                self.live.insert(key, Live { value, weight, used: false, record: None });
+                self.live.insert(key, Live { value, record: None, used: false });
             }
         }
         self.make_room()
+    }
+
+    /// Lets `f` see the value of `key`, live again if it was not. One look-up where it is live.
+    #[inline]
+    pub fn view<Q: Hash + Eq + ?Sized, R>(&mut self, key: &Q, f: impl FnOnce(&V) -> R) -> Result<Option<R>>
+    where
+        K: Borrow<Q>,
+    {
+        if let Some(live) = self.live.get_mut(key) {
+            live.used = true;
+            return Ok(Some(f(&live.value)));
+        }
+        Ok(self.get(key)?.map(f))
     }
 
     /// The value of `key`, live again if it was not.
@@ -136,12 +155,11 @@ impl<K: Hash + Eq + Clone, V, C: Codec<V>> SpillingMap<K, V, C> {
         let Some((key, mut live)) = self.live.remove_entry(key) else {
             return Ok(None);
         };
+        self.weight -= (self.weigh)(&key, &live.value);
         let result = f(&mut live.value);
-        self.weight -= live.weight;
-        self.unused.extend(live.record.take());
-        live.weight = (self.weigh)(&key, &live.value);
-        live.used = true;
-        self.weight += live.weight;
+        self.weight += (self.weigh)(&key, &live.value);
+        self.unused.extend(live.record());
+        (live.record, live.used) = (None, true);
         self.live.insert(key, live);
         self.make_room()?;
         Ok(Some(result))
@@ -152,11 +170,11 @@ impl<K: Hash + Eq + Clone, V, C: Codec<V>> SpillingMap<K, V, C> {
     where
         K: Borrow<Q>,
     {
-        let record = match self.live.remove(key) {
-            Some(live) => {
-                self.weight -= live.weight;
+        let record = match self.live.remove_entry(key) {
+            Some((key, live)) => {
+                self.weight -= (self.weigh)(&key, &live.value);
                 // Its place in the clock is skipped when the hand comes by; see `make_room`.
-                self.unused.extend(live.record);
+                self.unused.extend(live.record());
                 return true;
             }
             None => self.spilled.remove(key),
@@ -185,11 +203,10 @@ impl<K: Hash + Eq + Clone, V, C: Codec<V>> SpillingMap<K, V, C> {
                 return Err(error);
             }
         };
-        let weight = (self.weigh)(&key, &value);
-        self.weight += weight;
+        self.weight += (self.weigh)(&key, &value);
         self.clock.push_back(key.clone());
         // Used: it must not be the next to go.
-        self.live.insert(key, Live { value, weight, used: true, record: Some(record) });
+        self.live.insert(key, Live { value, record: NonZeroU64::new(record + 1), used: true });
         self.make_room()?;
         Ok(true)
     }
@@ -216,13 +233,13 @@ impl<K: Hash + Eq + Clone, V, C: Codec<V>> SpillingMap<K, V, C> {
                 continue;
             }
             if let Some((key, live)) = self.live.remove_entry(&key) {
-                self.weight -= live.weight;
+                self.weight -= (self.weigh)(&key, &live.value);
                 leaving.push((key, live));
             }
         }
         let mut records = Vec::new();
         for (key, live) in leaving {
-            match live.record {
+            match live.record() {
                 Some(record) => {
                     self.spilled.insert(key, record);
                 }

@@ -224,8 +224,17 @@ impl RecordBag {
         let mut groups = in_slots.chunk_by(|a, b| a.0.page() == b.0.page());
         let pages: Vec<u64> = groups.clone().filter_map(|g| g.first()).map(|g| g.0.page()).collect();
         let mut scanner = self.pages.scanner();
+        let mut done = 0;
         for window in pages.chunks(WINDOW_PAGES) {
             let groups: Vec<_> = groups.by_ref().take(window.len()).collect();
+            // The rest will be as long as what is here: growing by doubling would copy it all.
+            let coming: usize = groups.iter().map(|group| group.len()).sum();
+            if done > 0
+                && records.bytes.capacity() - records.bytes.len() < records.bytes.len() / done * coming * 2
+            {
+                records.bytes.reserve(records.bytes.len() / done * (in_slots.len() - done) * 17 / 16);
+            }
+            done += coming;
             scanner.visit(window.iter().map(|number| PageId::new(DATA, *number)), |page, bytes| {
                 let group = window.binary_search(&page.number()).ok().and_then(|at| groups.get(at));
                 let slots = SlotPage::new(bytes, &self.classes);

@@ -29,8 +29,9 @@ impl RecordBag {
                 let mut record = self.read_at(id, place)?;
                 record.extend_from_slice(bytes);
                 self.check_bytes(record.len() as u64)?;
-                // Room to grow by a half: moving costs O(1) a byte in all.
-                self.put(writing, id, &record, record.len() + record.len() / 2)?
+                // Room to grow by a half: moving costs O(1) a byte in all. What was empty may be whole now.
+                let spare = if record.len() == bytes.len() { 0 } else { record.len() / 2 };
+                self.put(writing, id, &record, record.len() + spare)?
             }
         };
         self.set_place(writing, id, Some(new))?;
