@@ -54,8 +54,8 @@ lint: $(VENV)/.dev
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
-	$(BIN)/ruff format --check python tests bench
-	$(BIN)/ruff check python tests bench
+	$(BIN)/ruff format --check python tests bench examples
+	$(BIN)/ruff check python tests bench examples
 	$(BIN)/mypy
 
 layers: $(VENV)/.build
