@@ -64,7 +64,7 @@ fn main() {
         match name.as_str() {
             "bag" => bag(&path, options, &mut measures),
             "box" => boxes(&path, options, &mut measures),
-            "keys" => keys(folder, &resources, budget, &mut measures),
+            "keys" | "counter" | "set" | "bloom" => keys(folder, &resources, budget, &mut measures),
             "mesh" => mesh(&path, options, &mut measures),
             "spill" => spill(&path, options, &mut measures),
             other => panic!("there is no measure {other}"),
@@ -164,10 +164,10 @@ fn keys(folder: &Path, resources: &Arc<Resources>, budget: u64, measures: &mut M
     // What four times the budget holds: 16 bytes and 8 bytes a key at a fill of two thirds.
     let distinct = budget * 4 / 24;
     let batch = |random: &mut Random, most: u64| -> Vec<u64> {
-        (0..4_000_000).map(|_| random.next() % most).collect()
+        (0..1_000_000).map(|_| random.next() % most).collect()
     };
-    let rounds = 40;
-    let count = rounds * 4_000_000;
+    let rounds = 200;
+    let count = rounds * 1_000_000;
     {
         let counter = FrequencyCounter::open(&folder.join("counter"), options()).unwrap();
         let mut random = Random(1);
@@ -178,6 +178,7 @@ fn keys(folder: &Path, resources: &Arc<Resources>, budget: u64, measures: &mut M
                 let keys: Vec<u64> = seeds.iter().map(|seed| seed.wrapping_mul(factor) % distinct).collect();
                 counter.add_many(&keys).unwrap();
             }
+            eprintln!("counter: added");
             counter.sync().unwrap();
         });
         eprintln!("counter: {} keys, {} MiB", counter.len().unwrap(), counter.file_bytes().unwrap() >> 20);
@@ -187,14 +188,14 @@ fn keys(folder: &Path, resources: &Arc<Resources>, budget: u64, measures: &mut M
         let set = MembershipSet::open(&folder.join("set"), options()).unwrap();
         let mut random = Random(2);
         measures.time("set_add", distinct * 2, || {
-            for start in (0..distinct * 2).step_by(4_000_000) {
-                set.add_many(&(start..(start + 4_000_000).min(distinct * 2)).collect::<Vec<_>>()).unwrap();
+            for start in (0..distinct * 2).step_by(1_000_000) {
+                set.add_many(&(start..(start + 1_000_000).min(distinct * 2)).collect::<Vec<_>>()).unwrap();
             }
             set.sync().unwrap();
         });
         let asked = batch(&mut random, distinct * 4);
         measures.time("set_contains", 12_000_000, || {
-            (0..3).for_each(|_| drop(set.contains_many(&asked).unwrap()));
+            (0..12).for_each(|_| drop(set.contains_many(&asked).unwrap()));
         });
         eprintln!("set: {} MiB", set.file_bytes().unwrap() >> 20);
     }
@@ -205,13 +206,13 @@ fn keys(folder: &Path, resources: &Arc<Resources>, budget: u64, measures: &mut M
         let mut random = Random(3);
         measures.time("bloom_add", count, || {
             for start in 0..rounds {
-                filter.add_many(&(start * 4_000_000..(start + 1) * 4_000_000).collect::<Vec<_>>()).unwrap();
+                filter.add_many(&(start * 1_000_000..(start + 1) * 1_000_000).collect::<Vec<_>>()).unwrap();
             }
             filter.sync().unwrap();
         });
         let asked = batch(&mut random, keys);
         measures.time("bloom_contains", 12_000_000, || {
-            (0..3).for_each(|_| drop(filter.contains_many(&asked).unwrap()));
+            (0..12).for_each(|_| drop(filter.contains_many(&asked).unwrap()));
         });
         eprintln!("bloom: {} MiB", filter.bytes() >> 20);
     }

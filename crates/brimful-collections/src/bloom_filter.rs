@@ -64,6 +64,7 @@ impl BloomFilter {
         let page_count = bits.div_ceil(options.page_bytes as u64 * 8).max(1);
         let made = [page_count, probes, 0, keys, false_positives.to_bits()];
         let meta: Vec<u8> = made.iter().flat_map(|field| field.to_le_bytes()).collect();
+        let options = PartitionLog::leave(options);
         let (pages, meta) = open_pages(folder, KIND, &options, &meta)?;
         let (found_keys, found_rate) = (u64_at(&meta, 24), f64::from_bits(u64_at(&meta, 32)));
         if (found_keys, found_rate) != (keys, false_positives) {

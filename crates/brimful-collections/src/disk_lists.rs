@@ -48,6 +48,7 @@ impl DiskLists {
     /// # Errors
     /// [`Error::RecordType`] if there is another number of lists; else as [`RecordBag::open`].
     pub fn open(path: &Path, count: u64, options: Options) -> Result<Self> {
+        let options = PartitionLog::leave(options);
         let bag = RecordBag::open(path, SCHEMA, options.clone())?;
         Self::over(bag, &DiskFolder::new(path), count, options)
     }

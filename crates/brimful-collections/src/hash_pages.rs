@@ -183,11 +183,62 @@ impl HashPages {
         Ok(&[])
     }
 
+    /// Merges many ascending keys into a bucket's entries, one entry after the other: a few nanoseconds
+    /// each, where looking for each key would cost ten times that.
+    fn merge_many(&self, bytes: &[u8], keys: &[u64], out: &mut [u8]) -> Merged {
+        let (count, width) = (self.count(bytes), self.words);
+        let capacity = (bytes.len() - HEADER_BYTES) / self.entry_bytes();
+        let old = bytes.get(HEADER_BYTES..).unwrap_or_default().as_chunks::<8>().0;
+        let old = old.get(..count * width).unwrap_or_default();
+        let (header, body) = out.split_at_mut(HEADER_BYTES.min(out.len()));
+        let mut room = body.as_chunks_mut::<8>().0.chunks_exact_mut(width);
+        let (mut written, mut new) = (0, 0);
+        let mut entries = old.chunks_exact(width).map(|entry| (word_of(entry, 0), entry)).peekable();
+        for run in keys.chunk_by(|a, b| a == b) {
+            let key = run.first().copied().unwrap_or(0);
+            while let Some((_, entry)) = entries.next_if(|(old, _)| *old < key) {
+                let Some(place) = room.next() else {
+                    return Merged::Full;
+                };
+                place.copy_from_slice(entry);
+                written += 1;
+            }
+            let there = entries.next_if(|(old, _)| *old == key);
+            let Some(place) = room.next() else {
+                return Merged::Full;
+            };
+            written += 1;
+            new += u64::from(there.is_none());
+            if let [first, rest @ ..] = place {
+                *first = key.to_le_bytes();
+                let value = there.map_or(0, |(_, entry)| word_of(entry, 1)).saturating_add(run.len() as u64);
+                rest.iter_mut().for_each(|word| *word = value.to_le_bytes());
+            }
+        }
+        for (_, entry) in entries {
+            let Some(place) = room.next() else {
+                return Merged::Full;
+            };
+            place.copy_from_slice(entry);
+            written += 1;
+        }
+        debug_assert!(written <= capacity);
+        room.flatten().for_each(|word| *word = [0; 8]);
+        let tail = body.len() / 8 * 8;
+        body.get_mut(capacity * width * 8..tail).unwrap_or_default().fill(0);
+        put(header, 0, &(written as u32).to_le_bytes());
+        put(header, 4, &[0; 4]);
+        if new > 0 || width > 1 { Merged::Changed { new } } else { Merged::Unchanged }
+    }
+
     /// Merges ascending keys into a bucket's entries; the result is in `out`.
     fn merge(&self, bytes: &[u8], keys: &[u64], out: &mut [u8]) -> Merged {
         let entry_bytes = self.entry_bytes();
         let capacity = (bytes.len() - HEADER_BYTES) / entry_bytes;
         let count = self.count(bytes);
+        if keys.len() * 16 >= count {
+            return self.merge_many(bytes, keys, out);
+        }
         let (mut entry, mut written, mut new, mut changed) = (0, 0, 0, false);
         let place = |index: usize| HEADER_BYTES + index * entry_bytes;
         for run in keys.chunk_by(|a, b| a == b) {
@@ -387,6 +438,11 @@ impl HashPages {
         }
         low
     }
+}
+
+#[inline]
+fn word_of(entry: &[[u8; 8]], word: usize) -> u64 {
+    entry.get(word).map_or(0, |word| u64::from_le_bytes(*word))
 }
 
 #[inline]

@@ -19,6 +19,8 @@ const BITS: u32 = 8;
 const PARTITIONS: usize = 1 << BITS;
 /// Keys that a partition holds in memory.
 const BUFFER_LEN: usize = 4096;
+/// Bytes after which what was written starts to go to the disk.
+const START_BYTES: u64 = 1 << 20;
 /// Keys that a thread partitions at once: they stay in its cache.
 const CHUNK_LEN: usize = 1 << 16;
 
@@ -45,6 +47,12 @@ pub(crate) struct PartitionLog {
 impl PartitionLog {
     /// Bytes of memory that the partitions hold at most.
     pub(crate) const BUFFER_BYTES: u64 = (PARTITIONS * BUFFER_LEN * 8) as u64;
+
+    /// The options of the pages beside a log: what the partitions hold is not theirs.
+    pub(crate) fn leave(mut options: Options) -> Options {
+        options.memory_bytes = options.memory_bytes.saturating_sub(Self::BUFFER_BYTES);
+        options
+    }
 
     pub(crate) fn new(folder: &dyn Folder, options: &Options, traffic: &Arc<Traffic>) -> Result<Self> {
         // Each worker has one partition in memory when it is applied.
@@ -107,6 +115,10 @@ impl PartitionLog {
                 let bytes: &[u8] = bytemuck::cast_slice(&part.buffer);
                 let offset = self.end.fetch_add(bytes.len() as u64, Ordering::Relaxed);
                 self.file.write_all_at(bytes, offset)?;
+                // Under a hard limit nobody should wait for dirty pages later.
+                if offset / START_BYTES != (offset + bytes.len() as u64) / START_BYTES {
+                    self.file.start_writing(offset / START_BYTES * START_BYTES, START_BYTES);
+                }
                 part.blocks.push(offset);
                 part.buffer.clear();
             }

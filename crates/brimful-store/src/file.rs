@@ -133,9 +133,14 @@ impl StoreFile {
         }
         self.traffic.written.fetch_add(done as u64, Ordering::Relaxed);
         if done >= LARGE_WRITE {
-            self.device.start_writing(offset, done as u64);
+            self.start_writing(offset, done as u64);
         }
         Ok(())
+    }
+
+    /// Starts moving what small writes put there to the disk, without waiting.
+    pub fn start_writing(&self, offset: u64, len: u64) {
+        self.device.start_writing(offset, len);
     }
 
     /// Cuts the file to `len` bytes, or extends it with zeros.
