@@ -76,6 +76,7 @@ BENCH ?=
 BENCH_SIZE ?= full
 
 bench: $(VENV)/.dev build
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/bench.txt
 	$(BIN)/python -m bench $(BENCH) --size $(BENCH_SIZE)
 
 check: lint layers build

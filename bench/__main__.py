@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from bench import curve, importing, lognormal, memory, pagerank, text
+from bench import collections, curve, importing, lognormal, memory, pagerank, text
 from bench.command import ROOT
 from bench.errors import CommandFailed, NotMeasured
 from bench.machine import header
@@ -21,6 +21,7 @@ BENCHMARKS: dict[str, Callable[[Session], Iterator[Table]]] = {
     "pagerank": pagerank.tables,
     "text": text.tables,
     "lognormal": lognormal.tables,
+    "collections": collections.tables,
     "curve": curve.tables,
 }
 #: What runs only when it is named.
