@@ -3,7 +3,7 @@
 //! - [`disk_box`]: fixed-size records, [`record_box`] below it; [`order`]: how they are streamed,
 //!   `pipeline`: reading ahead.
 //! - [`disk_bag`]: values of any length, [`bag`] below it.
-//! - [`frequency_counter`], [`membership_set`], [`bloom_filter`], [`disk_map`], [`disk_lists`], [`spilling_map`]: ready-made collections;
+//! - [`frequency_counter`], [`membership_set`], [`bloom_filter`], [`disk_map`], [`disk_lists`], [`spilling_map`], [`external_sort`]: ready-made collections;
 //!   `keyed`, `hash_pages` and `partition_log`: what they stand on.
 //! - [`error`]: what can go wrong; [`home`]: where a collection lives and what it is given.
 
@@ -14,6 +14,7 @@ pub mod disk_box;
 pub mod disk_lists;
 pub mod disk_map;
 pub mod error;
+pub mod external_sort;
 pub mod frequency_counter;
 mod hash_pages;
 pub mod home;
@@ -32,6 +33,7 @@ pub use disk_box::DiskBox;
 pub use disk_lists::DiskLists;
 pub use disk_map::DiskMap;
 pub use error::{Error, Result};
+pub use external_sort::sort;
 pub use frequency_counter::FrequencyCounter;
 pub use home::Options;
 pub use membership_set::MembershipSet;

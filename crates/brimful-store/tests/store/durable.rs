@@ -398,3 +398,27 @@ fn many_threads_read_change_and_sync_at_once() {
     let (pages, _) = open(&folder).unwrap();
     (0..120).for_each(|n| assert_eq!(get(&pages, PageId::new(0, n)).unwrap(), 30));
 }
+
+#[test]
+fn a_second_crash_after_recovery_leaves_all_or_nothing_too() {
+    for seed in 0..40 {
+        let folder = FaultFolder::new();
+        let pages = create(&folder).unwrap();
+        folder.set_plan(FaultPlan::new().freeze_from_sync(5 + seed % 7).torn(seed));
+        work(&pages, seed, 500).unwrap();
+        for at in 1..=2 {
+            // Its second root may be missing, torn, or older than the first.
+            let folder = folder.crash();
+            let (pages, meta) = open(&folder).unwrap();
+            let all = (0..160).map(|n| PageId::new((n % 2) as u8, n / 2));
+            let before: Model = all.map(|page| (page, get(&pages, page).unwrap())).collect();
+            folder.set_plan(FaultPlan::new().freeze_from_sync(at).torn(seed * 2 + at));
+            let after: Model = before.keys().map(|page| (*page, 1000 + seed)).collect();
+            after.iter().for_each(|(page, value)| put(&pages, *page, *value).unwrap());
+            pages.sync(b"second").unwrap();
+            let (pages, found) = open(&folder.crash()).unwrap();
+            assert!(found == meta || found == b"second");
+            assert_holds(&pages, if found == meta { &before } else { &after });
+        }
+    }
+}
