@@ -54,8 +54,8 @@ lint: $(VENV)/.dev
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
-	$(BIN)/ruff format --check python tests bench
-	$(BIN)/ruff check python tests bench
+	$(BIN)/ruff format --check python tests bench examples
+	$(BIN)/ruff check python tests bench examples
 	$(BIN)/mypy
 
 layers: $(VENV)/.build
@@ -76,6 +76,7 @@ BENCH ?=
 BENCH_SIZE ?= full
 
 bench: $(VENV)/.dev build
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/bench.txt
 	$(BIN)/python -m bench $(BENCH) --size $(BENCH_SIZE)
 
 # The codecs under Miri; needs a nightly toolchain with the component `miri`.

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from bench import curve, importing, layout, lognormal, memory, pagerank, text
+from bench import collections, curve, importing, layout, lognormal, memory, pagerank, text
 from bench.command import ROOT
 from bench.errors import CommandFailed, NotMeasured
 from bench.machine import header
@@ -22,6 +22,7 @@ BENCHMARKS: dict[str, Callable[[Session], Iterator[Table]]] = {
     "pagerank": pagerank.tables,
     "text": text.tables,
     "lognormal": lognormal.tables,
+    "collections": collections.tables,
     "curve": curve.tables,
 }
 #: What runs only when it is named.

@@ -13,16 +13,25 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# algos -> engine -> graph -> store; the facade and the binding may see all below them.
+# algos -> engine -> graph -> store, collections -> store; the facade and the binding may see all
+# below them.
 MAY_USE = {
     "brimful-store": set(),
+    "brimful-collections": {"brimful-store"},
     "brimful-graph": {"brimful-store"},
     "brimful-engine": {"brimful-store", "brimful-graph"},
     "brimful-algos": {"brimful-store", "brimful-graph", "brimful-engine"},
-    "brimful": {"brimful-store", "brimful-graph", "brimful-engine", "brimful-algos"},
+    "brimful": {
+        "brimful-store",
+        "brimful-collections",
+        "brimful-graph",
+        "brimful-engine",
+        "brimful-algos",
+    },
     "brimful-python": {
         "brimful",
         "brimful-store",
+        "brimful-collections",
         "brimful-graph",
         "brimful-engine",
         "brimful-algos",

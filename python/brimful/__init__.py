@@ -1,4 +1,4 @@
-"""Graphs larger than memory, in a memory budget that you set.
+"""Graphs and collections larger than memory, in a memory budget that you set.
 
 >>> import brimful as bf
 >>> g = bf.read("edges.txt.gz", budget="500M")  # doctest: +SKIP
@@ -19,26 +19,46 @@ from brimful.errors import (
     InputError,
     NotFoundError,
     ProgramError,
+    RecordIdError,
     StoreIoError,
     UsageError,
 )
 
 if TYPE_CHECKING:
     from brimful.algorithms import connected_components, pagerank
+    from brimful.bags import Bag
+    from brimful.boxes import Box
     from brimful.graph import Graph, read
+    from brimful.ready_made import (
+        BloomFilter,
+        FrequencyCounter,
+        Lists,
+        Map,
+        MembershipSet,
+        SpillingDict,
+    )
     from brimful.result import Result
 
     __version__: str
 
 __all__ = [
+    "Bag",
+    "BloomFilter",
+    "Box",
     "BrimfulError",
     "BudgetError",
     "CorruptError",
+    "FrequencyCounter",
     "Graph",
     "InputError",
+    "Lists",
+    "Map",
+    "MembershipSet",
     "NotFoundError",
     "ProgramError",
+    "RecordIdError",
     "Result",
+    "SpillingDict",
     "StoreIoError",
     "UsageError",
     "__version__",
@@ -48,8 +68,16 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Bag": "brimful.bags",
+    "BloomFilter": "brimful.ready_made",
+    "Box": "brimful.boxes",
+    "FrequencyCounter": "brimful.ready_made",
     "Graph": "brimful.graph",
+    "Lists": "brimful.ready_made",
+    "Map": "brimful.ready_made",
+    "MembershipSet": "brimful.ready_made",
     "Result": "brimful.result",
+    "SpillingDict": "brimful.ready_made",
     "connected_components": "brimful.algorithms",
     "pagerank": "brimful.algorithms",
     "read": "brimful.graph",

@@ -36,6 +36,10 @@ class NotFoundError(InputError, KeyError):
     """A vertex or a graph that is not there."""
 
 
+class RecordIdError(NotFoundError, IndexError):
+    """A record id that a collection does not have, or whose record was removed."""
+
+
 class BudgetError(BrimfulError, MemoryError):
     """The memory budget cannot hold what the work needs; raised before the work begins."""
 

@@ -4,12 +4,13 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use brimful::collections::Options;
 use brimful::store::memory::{auto_budget_bytes, resident_bytes, return_freed_memory};
 use brimful::store::{Budget, Job, Resources};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
-use crate::errors::Failure;
+use crate::errors::{CollectionFailure, Failure};
 
 /// How often progress is shown and signals are looked at.
 const TICK: Duration = Duration::from_millis(100);
@@ -104,6 +105,13 @@ pub(crate) fn with_resources<T: Send>(
     work: impl FnOnce(&Resources) -> Result<T, Failure> + Send,
 ) -> PyResult<T> {
     with_job(py, progress, |job| work(&limits.resources(job)?))
+}
+
+/// What a collection is given: brimful's own memory up to `budget`, all threads.
+pub(crate) fn collection_options(budget: Option<u64>) -> Result<Options, CollectionFailure> {
+    let budget = Budget::new(budget.unwrap_or_else(auto_budget_bytes), 0);
+    let resources = Arc::new(Resources::new(budget, Arc::new(Job::new()), None)?);
+    Ok(Options::new(&resources))
 }
 
 fn show(progress: Option<&Bound<'_, PyAny>>, job: &Job) -> PyResult<()> {

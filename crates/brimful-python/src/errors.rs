@@ -1,7 +1,7 @@
 //! Rust's errors as the Python classes of `brimful.errors`: the one place where they are mapped.
 
 use brimful::store::{Error as StoreError, ErrorKind};
-use brimful::{engine, graph};
+use brimful::{collections, engine, graph};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
@@ -49,6 +49,38 @@ fn class_name(error: &engine::Error) -> Option<&'static str> {
 pub(crate) fn labelled(error: impl Into<engine::Error>) -> String {
     let error = error.into();
     format!("{}: {error}", class_name(&error).unwrap_or("BrimfulError"))
+}
+
+/// A collection's error on its way to Python.
+#[derive(Debug)]
+pub(crate) struct CollectionFailure(collections::Error);
+
+impl<E: Into<collections::Error>> From<E> for CollectionFailure {
+    fn from(error: E) -> Self {
+        Self(error.into())
+    }
+}
+
+impl From<CollectionFailure> for PyErr {
+    fn from(failure: CollectionFailure) -> Self {
+        let error = match failure.0 {
+            collections::Error::Store(error) => return Failure::from(error).into(),
+            other => other,
+        };
+        let class = match &error {
+            collections::Error::OutOfRange { .. } | collections::Error::Removed { .. } => "RecordIdError",
+            _ => match error.kind() {
+                ErrorKind::Usage => "UsageError",
+                ErrorKind::Corrupt => "CorruptError",
+                _ => "InputError",
+            },
+        };
+        let raise = |py: Python<'_>| -> PyResult<PyErr> {
+            let class = py.import("brimful.errors")?.getattr(class)?;
+            Ok(PyErr::from_value(class.call1((error.to_string(),))?))
+        };
+        Python::attach(|py| raise(py).unwrap_or_else(|error| error))
+    }
 }
 
 fn to_python(py: Python<'_>, failure: &Failure) -> PyResult<PyErr> {

@@ -2,10 +2,13 @@
 
 mod arrow_in;
 mod arrow_out;
+mod bags;
+mod boxes;
 mod call;
 mod errors;
 mod graph;
 mod imports;
+mod keyed;
 mod run;
 
 use pyo3::prelude::*;
@@ -33,5 +36,12 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(imports::generate, module)?)?;
     module.add_class::<graph::Graph>()?;
     module.add_class::<run::Result>()?;
+    module.add_class::<boxes::RecordBox>()?;
+    module.add_class::<bags::RecordBag>()?;
+    module.add_class::<keyed::FrequencyCounter>()?;
+    module.add_class::<keyed::MembershipSet>()?;
+    module.add_class::<keyed::BloomFilter>()?;
+    module.add_class::<keyed::DiskMap>()?;
+    module.add_class::<keyed::DiskLists>()?;
     Ok(())
 }

@@ -22,6 +22,8 @@ pub trait Device: Send + Sync {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
     /// Writes up to `bytes.len()` bytes at `offset`, extending the file where needed.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
+    /// Cuts the file to `len` bytes, or extends it with zeros.
+    fn set_len(&self, len: u64) -> io::Result<()>;
     /// Makes everything written so far durable.
     fn sync(&self) -> io::Result<()>;
     /// Starts moving the `len` bytes written at `offset` to the disk, without waiting. A hint: doing
@@ -39,6 +41,8 @@ pub trait Folder: Send + Sync {
     fn create(&self, name: &str) -> io::Result<Box<dyn Device>>;
     /// Opens an existing file for reading.
     fn open(&self, name: &str) -> io::Result<Box<dyn Device>>;
+    /// Opens an existing file for reading and writing.
+    fn open_to_change(&self, name: &str) -> io::Result<Box<dyn Device>>;
     /// Renames a file, replacing the target atomically.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
     /// Removes a file.
@@ -85,6 +89,10 @@ impl Folder for DiskFolder {
 
     fn open(&self, name: &str) -> io::Result<Box<dyn Device>> {
         FileDevice::open(&self.path.join(name), OpenOptions::new().read(true))
+    }
+
+    fn open_to_change(&self, name: &str) -> io::Result<Box<dyn Device>> {
+        FileDevice::open(&self.path.join(name), OpenOptions::new().read(true).write(true))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
@@ -158,6 +166,10 @@ impl Device for FileDevice {
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
         std::os::unix::fs::FileExt::write_at(&self.file, bytes, offset)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.file.set_len(len)
     }
 
     fn sync(&self) -> io::Result<()> {

@@ -249,3 +249,19 @@ impl FolderLock {
         })
     }
 }
+
+/// Makes the folder `path`, if it is not there; its parent must be.
+pub fn make_folder(path: &Path) -> Result<()> {
+    match fs::create_dir(path) {
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+            let what = io::Error::new(io::ErrorKind::NotADirectory, "it is a file; a collection is a folder");
+            Err(Error::io(path, "open", what))
+        }
+        Err(e) => Err(Error::io(path, "create", e)),
+        Ok(()) => {
+            let (parent, _) = split(path)?;
+            DiskFolder::new(parent).sync().map_err(|e| Error::io(path, "create", e))
+        }
+    }
+}

@@ -233,6 +233,13 @@ impl Folder for FaultFolder {
         Ok(self.device(&mut state, inode, Access::Read))
     }
 
+    fn open_to_change(&self, name: &str) -> io::Result<Box<dyn Device>> {
+        let mut state = self.state();
+        state.begin(Operation::Open)?;
+        let inode = state.named(name)?;
+        Ok(self.device(&mut state, inode, Access::Write))
+    }
+
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         let mut state = self.state();
         state.begin(Operation::Rename)?;
@@ -326,6 +333,14 @@ impl Device for FaultDevice {
         let count = state.fitting(self.inode, offset, most)?;
         state.inode(self.inode).write(&bytes[..count], offset);
         Ok(count)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        let mut state = self.folder.state();
+        state.begin(Operation::Write)?;
+        let len = usize::try_from(len).map_err(|_| io::Error::from(Errno::FBIG))?;
+        state.inode(self.inode).set_len(len);
+        Ok(())
     }
 
     fn sync(&self) -> io::Result<()> {

@@ -64,6 +64,13 @@ impl StoreFile {
         Ok(Self::new(device, path, traffic))
     }
 
+    /// Opens an existing file for reading and writing.
+    pub fn open_to_change(folder: &dyn Folder, name: &str, traffic: &Arc<Traffic>) -> Result<Self> {
+        let path = folder.path().join(name);
+        let device = folder.open_to_change(name).map_err(|e| Error::io(&path, "open", e))?;
+        Ok(Self::new(device, path, traffic))
+    }
+
     /// A nameless working file in `folder`, gone when dropped.
     pub fn scratch(folder: &dyn Folder, traffic: &Arc<Traffic>) -> Result<Self> {
         let path = folder.path().join("(scratch)");
@@ -126,9 +133,20 @@ impl StoreFile {
         }
         self.traffic.written.fetch_add(done as u64, Ordering::Relaxed);
         if done >= LARGE_WRITE {
-            self.device.start_writing(offset, done as u64);
+            self.start_writing(offset, done as u64);
         }
         Ok(())
+    }
+
+    /// Starts moving what small writes put there to the disk, without waiting.
+    pub fn start_writing(&self, offset: u64, len: u64) {
+        self.device.start_writing(offset, len);
+    }
+
+    /// Cuts the file to `len` bytes, or extends it with zeros.
+    pub fn set_len(&self, len: u64) -> Result<()> {
+        self.usable()?;
+        self.device.set_len(len).map_err(|e| Error::io(&self.path, "change the length of", e))
     }
 
     /// Makes all writes durable. After a failure the file is refused until reopened.
@@ -140,7 +158,8 @@ impl StoreFile {
         })
     }
 
-    fn usable(&self) -> Result<()> {
+    /// Fails with [`Error::Poisoned`] after a failed sync.
+    pub fn usable(&self) -> Result<()> {
         if self.poisoned.load(Ordering::SeqCst) {
             return Err(Error::Poisoned { path: self.path.clone() });
         }

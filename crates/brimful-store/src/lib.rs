@@ -7,6 +7,7 @@
 //! - [`sealed`]: immutable, checksummed files made of blocks; [`mod@array`]: fixed-size records in one.
 //! - [`scratch`]: windowed working memory that may live on disk; no crash promise.
 //! - [`sequence`]: records written once in order to a nameless file, read in order.
+//! - [`durable`]: the user's pages, changed in memory and made durable together by a sync.
 //! - [`read_ahead`]: batched, prefetched block reads.
 //! - [`sorter`]: the external sorter; `radix`: its work in memory.
 //! - [`manifest`]: numbered manifests and the one checksummed `current` pointer.
@@ -18,6 +19,7 @@
 pub mod array;
 pub mod budget;
 pub mod device;
+pub mod durable;
 pub mod error;
 pub mod external;
 pub mod fault;

@@ -32,9 +32,18 @@ impl Inode {
         self.dirty.extend(first..end.div_ceil(SECTOR_BYTES));
     }
 
+    /// Cuts or extends the live bytes. The durable ones stay until a sync, as a file system may lose
+    /// a cut but never invents one; the zeros that follow a cut are bytes to be written like others.
+    pub(super) fn set_len(&mut self, len: usize) {
+        let first = len.min(self.live.len()) / SECTOR_BYTES;
+        self.live.resize(len, 0);
+        self.dirty.extend(first..len.div_ceil(SECTOR_BYTES));
+    }
+
     /// Makes the dirty sectors durable, and only them: what a failed sync lost stays lost.
     pub(super) fn sync(&mut self) {
         self.durable = self.survivor(|| true);
+        self.durable.truncate(self.live.len());
         self.dirty.clear();
     }
 
@@ -44,7 +53,7 @@ impl Inode {
         for sector in &self.dirty {
             let from = sector * SECTOR_BYTES;
             let to = self.live.len().min(from + SECTOR_BYTES);
-            if keep() {
+            if keep() && from < to {
                 bytes.resize(bytes.len().max(to), 0);
                 bytes[from..to].copy_from_slice(&self.live[from..to]);
             }

@@ -1,0 +1,366 @@
+//! Many records at once: in order of their pages, which are read in large pieces and shared out
+//! among the threads.
+
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+
+use brimful_store::durable::{PageId, Writing};
+use rayon::prelude::*;
+
+use super::layout::{self, Place, SlotPage};
+use super::{Change, DATA, ENTRY_BYTES, INDEX, RecordBag};
+use crate::error::{Error, Result};
+use crate::home::{put, u64_at};
+use crate::order::{Ids, Order};
+use crate::pipeline;
+
+/// Pages that a batch brings into memory together.
+const WINDOW_PAGES: usize = 64;
+
+/// Records of a batch, in the order asked for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Records {
+    bytes: Vec<u8>,
+    places: Vec<(usize, usize)>,
+}
+
+impl Records {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// True if there are none.
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// The record of the `index`-th id; `None` if there is no such.
+    pub fn get(&self, index: usize) -> Option<&[u8]> {
+        let (at, len) = *self.places.get(index)?;
+        self.bytes.get(at..at + len)
+    }
+
+    /// All records.
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        (0..self.len()).filter_map(|index| self.get(index))
+    }
+
+    fn set(&mut self, index: usize, record: &[u8]) {
+        if let Some(place) = self.places.get_mut(index) {
+            *place = (self.bytes.len(), record.len());
+            self.bytes.extend_from_slice(record);
+        }
+    }
+}
+
+/// An id's place and its index in the batch.
+type Located = (Option<Place>, usize);
+
+impl RecordBag {
+    /// Appends records; returns the id of the first.
+    pub fn extend<R: AsRef<[u8]>>(&self, records: &[R]) -> Result<u64> {
+        if let Some(longest) = records.iter().map(|record| record.as_ref().len() as u64).max() {
+            self.check_bytes(longest)?;
+        }
+        let _growing = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
+        let writing = self.pages.write();
+        let start = self.len();
+        let mut places = vec![0; records.len()];
+        let mut by_class: Vec<Vec<usize>> = vec![Vec::new(); self.classes.count() + 1];
+        for (index, record) in records.iter().enumerate() {
+            let class = self.classes.of(record.as_ref().len()).map_or(self.classes.count(), usize::from);
+            if let Some(list) = by_class.get_mut(class) {
+                list.push(index);
+            }
+        }
+        for (class, indexes) in by_class.iter().enumerate() {
+            if class == self.classes.count() {
+                for index in indexes {
+                    let record = records.get(*index).map(AsRef::as_ref).unwrap_or_default();
+                    let place = self.put(&writing, start + *index as u64, record, record.len())?;
+                    if let Some(entry) = places.get_mut(*index) {
+                        *entry = Place::encode(Some(place));
+                    }
+                }
+            } else {
+                self.fill(&writing, start, records, class as u8, indexes, &mut places)?;
+            }
+        }
+        self.write_index(&writing, start, &places)?;
+        self.len.store(start + records.len() as u64, Ordering::Release);
+        self.pages.owner_holds(self.space().memory_bytes());
+        Ok(start)
+    }
+
+    /// Puts records of one class into pages, a page at a time.
+    fn fill<R: AsRef<[u8]>>(
+        &self,
+        writing: &Writing<'_>,
+        start: u64,
+        records: &[R],
+        class: u8,
+        indexes: &[usize],
+        places: &mut [u64],
+    ) -> Result<()> {
+        let mut rest = indexes;
+        while !rest.is_empty() {
+            let (page, count) = self.space().promise(class, rest.len(), &self.classes);
+            let (now, later) = rest.split_at(count.min(rest.len()));
+            let filled = self.pages.update(writing, PageId::new(DATA, page), |page_bytes| {
+                let bytes = page_bytes.bytes_mut();
+                if !layout::is_formatted(bytes, class) {
+                    layout::format(bytes, class);
+                }
+                for index in now {
+                    let record = records.get(*index).map(AsRef::as_ref).unwrap_or_default();
+                    let slot = layout::insert(bytes, &self.classes, class, start + *index as u64, record)?;
+                    *places.get_mut(*index)? = Place::encode(Some(Place::slot_of(page, slot)));
+                }
+                Some(())
+            });
+            match filled {
+                Ok(Some(())) => rest = later,
+                Ok(None) => {
+                    return Err(self.damaged(start, Place::slot_of(page, 0), "a page with room has none"));
+                }
+                Err(error) => {
+                    let mut space = self.space();
+                    now.iter().for_each(|_| {
+                        space.release(page, &self.classes);
+                    });
+                    return Err(error.into());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn write_index(&self, writing: &Writing<'_>, start: u64, places: &[u64]) -> Result<()> {
+        let mut rest = places;
+        let mut id = start;
+        while !rest.is_empty() {
+            let (page, at) = self.entry_of(id);
+            let room = (self.pages.page_bytes() - at) / ENTRY_BYTES;
+            let (now, later) = rest.split_at(room.min(rest.len()));
+            self.pages.update(writing, page, |page| {
+                for (place, at) in now.iter().zip((at..).step_by(ENTRY_BYTES)) {
+                    put(page.bytes_mut(), at, &place.to_le_bytes());
+                }
+            })?;
+            id += now.len() as u64;
+            rest = later;
+        }
+        Ok(())
+    }
+
+    /// The places of `ids`, sorted by place and then by index.
+    fn locate(&self, ids: &[u64]) -> Result<Vec<Located>> {
+        let per_page = (self.pages.page_bytes() / ENTRY_BYTES) as u64;
+        let mut sorted: Vec<(u64, usize)> = ids.iter().copied().zip(0..).collect();
+        if !ids.is_sorted() {
+            sorted.sort_unstable();
+        }
+        let mut located = Vec::with_capacity(ids.len());
+        for group in sorted.chunk_by(|a, b| a.0 / per_page == b.0 / per_page) {
+            let page = PageId::new(INDEX, group.first().map_or(0, |g| g.0 / per_page));
+            self.pages.read(page, |bytes| {
+                for (id, index) in group {
+                    let entry = u64_at(bytes, (id % per_page) as usize * ENTRY_BYTES);
+                    located.push((Place::decode(entry), *index));
+                }
+            })?;
+        }
+        located.sort_unstable();
+        Ok(located)
+    }
+
+    /// The records `ids`, in their order.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] or [`Error::Removed`] for the first id that has no record.
+    pub fn fetch_batch(&self, ids: &[u64]) -> Result<Vec<Records>> {
+        if let Some(largest) = ids.iter().copied().max() {
+            self.check(largest)?;
+        }
+        let share = ids.len().div_ceil(self.options.resources.workers()).max(4096);
+        if ids.len() <= share {
+            return Ok(vec![self.fetch_ids(ids, true)?]);
+        }
+        self.options
+            .resources
+            .pool
+            .install(|| ids.par_chunks(share).map(|ids| self.fetch_ids(ids, true)).collect())
+    }
+
+    /// `count` records from `start` on, in order; removed ones are `None` in [`Records::get`] and left
+    /// out by [`Records::iter`].
+    pub fn fetch_range(&self, start: u64, count: usize) -> Result<Records> {
+        match start.checked_add(count as u64) {
+            Some(end) if end <= self.len() => self.fetch_ids(&(start..end).collect::<Vec<_>>(), false),
+            _ => Err(Error::OutOfRange {
+                path: self.path().into(),
+                id: start.max(self.len()),
+                len: self.len(),
+            }),
+        }
+    }
+
+    fn fetch_ids(&self, ids: &[u64], all: bool) -> Result<Records> {
+        const ABSENT: (usize, usize) = (usize::MAX, 0);
+        let mut records = Records { bytes: Vec::new(), places: vec![ABSENT; ids.len()] };
+        let located = self.locate(ids)?;
+        let id_of = |index: usize| ids.get(index).copied().unwrap_or(u64::MAX);
+        let mut again = Vec::new();
+        let mut in_slots = Vec::with_capacity(located.len());
+        for (place, index) in located {
+            match place {
+                Some(place) if place.is_span() => again.push(index),
+                Some(place) => in_slots.push((place, index)),
+                None if all => return Err(self.removed(id_of(index))),
+                None => {}
+            }
+        }
+        let mut groups = in_slots.chunk_by(|a, b| a.0.page() == b.0.page());
+        let pages: Vec<u64> = groups.clone().filter_map(|g| g.first()).map(|g| g.0.page()).collect();
+        let mut scanner = self.pages.scanner();
+        let mut done = 0;
+        for window in pages.chunks(WINDOW_PAGES) {
+            let groups: Vec<_> = groups.by_ref().take(window.len()).collect();
+            // The rest will be as long as what is here: growing by doubling would copy it all.
+            let coming: usize = groups.iter().map(|group| group.len()).sum();
+            if done > 0
+                && records.bytes.capacity() - records.bytes.len() < records.bytes.len() / done * coming * 2
+            {
+                records.bytes.reserve(records.bytes.len() / done * (in_slots.len() - done) * 17 / 16);
+            }
+            done += coming;
+            scanner.visit(window.iter().map(|number| PageId::new(DATA, *number)), |page, bytes| {
+                let group = window.binary_search(&page.number()).ok().and_then(|at| groups.get(at));
+                let slots = SlotPage::new(bytes, &self.classes);
+                for (place, index) in group.copied().unwrap_or_default() {
+                    match slots.record(place.slot(), id_of(*index)) {
+                        Some(record) => records.set(*index, record),
+                        // It moved meanwhile.
+                        None => again.push(*index),
+                    }
+                }
+                Ok(())
+            })?;
+        }
+        for index in again {
+            match self.fetch(id_of(index), |record| records.set(index, record)) {
+                Err(Error::Removed { .. }) if !all => {}
+                other => other?,
+            }
+        }
+        Ok(records)
+    }
+
+    /// Replaces the records `ids`; of an id that occurs twice the last one stays.
+    pub fn store_batch<R: AsRef<[u8]> + Sync>(&self, ids: &[u64], records: &[R]) -> Result<()> {
+        self.change_batch(ids, records, Change::Replace)
+    }
+
+    /// Adds to the ends of the records `ids`, in their order.
+    pub fn append_to_batch<R: AsRef<[u8]> + Sync>(&self, ids: &[u64], items: &[R]) -> Result<()> {
+        self.change_batch(ids, items, Change::Add)
+    }
+
+    fn change_batch<R: AsRef<[u8]> + Sync>(&self, ids: &[u64], records: &[R], change: Change) -> Result<()> {
+        if ids.len() != records.len() {
+            return Err(Error::Usage(format!("{} ids and {} records were given", ids.len(), records.len())));
+        }
+        let Some(largest) = ids.iter().copied().max() else {
+            return Ok(());
+        };
+        self.check(largest)?;
+        if let Some(longest) = records.iter().map(|record| record.as_ref().len() as u64).max() {
+            self.check_bytes(longest)?;
+        }
+        {
+            let writing = self.pages.write();
+            let located = self.locate(ids)?;
+            let pool = &self.options.resources.pool;
+            let window =
+                (self.pages.cache_bytes() / self.pages.page_bytes() / (4 * pool.current_num_threads()))
+                    .clamp(1, WINDOW_PAGES);
+            let page_of = |l: &Located| l.0.map(|place| place.page());
+            let groups: Vec<&[Located]> = located.chunk_by(|a, b| page_of(a) == page_of(b)).collect();
+            let one = |index: usize| {
+                let (Some(id), Some(record)) = (ids.get(index), records.get(index)) else {
+                    return Ok(());
+                };
+                let _changing = self.id_lock(*id);
+                self.change(&writing, *id, record.as_ref(), change)
+            };
+            pool.install(|| {
+                groups.par_chunks(window).try_for_each(|groups| {
+                    let pages = groups.iter().filter_map(|g| g.first().and_then(page_of));
+                    self.pages.scanner().load(pages.map(|number| PageId::new(DATA, number)))?;
+                    groups.iter().try_for_each(|group| group.iter().try_for_each(|(_, index)| one(*index)))
+                })
+            })?;
+        }
+        self.tidy()
+    }
+
+    /// Adds to the ends of the records of ascending `ids`, from one thread; those that are empty so far
+    /// get their places side by side.
+    pub(crate) fn append_sorted(&self, ids: &[u64], items: &[&[u8]]) -> Result<()> {
+        let window = (self.pages.cache_bytes() / self.pages.page_bytes() / 8).clamp(1, WINDOW_PAGES);
+        let mut scanner = self.pages.scanner();
+        for (ids, items) in ids.chunks(4096).zip(items.chunks(4096)) {
+            let places = self.locate(ids)?;
+            let mut pages: Vec<u64> = places.iter().filter_map(|l| l.0).map(|place| place.page()).collect();
+            pages.dedup();
+            if pages.len() <= window {
+                scanner.load(pages.iter().map(|number| PageId::new(DATA, *number)))?;
+            }
+            let writing = self.pages.write();
+            for (id, item) in ids.iter().zip(items) {
+                let _changing = self.id_lock(*id);
+                self.change(&writing, *id, item, Change::Add)?;
+            }
+        }
+        self.tidy()
+    }
+
+    /// Lets `f` see and change records in batches, on all threads; reads ahead meanwhile and writes back
+    /// the records that changed. `f` gets an id and its record; a record that was removed is left out.
+    pub fn process(&self, order: &Order, f: impl Fn(u64, &mut Vec<u8>) -> Result<()> + Sync) -> Result<()> {
+        if let Some(largest) = order.largest() {
+            self.check(largest)?;
+        }
+        let batches = order.batches(self.len(), self.batch_len());
+        let read = |ids: &Ids| {
+            let ids: Vec<u64> = ids.iter().collect();
+            self.fetch_ids(&ids, false)
+        };
+        pipeline::stream(&self.options.resources, &batches, read, |ids, records| {
+            let (mut changed, mut after) = (Vec::new(), Vec::new());
+            let mut record = Vec::new();
+            for (index, id) in ids.iter().enumerate() {
+                let Some(before) = records.get(index) else {
+                    continue;
+                };
+                record.clear();
+                record.extend_from_slice(before);
+                f(id, &mut record)?;
+                if record != before {
+                    changed.push(id);
+                    after.push(std::mem::take(&mut record));
+                }
+            }
+            self.store_batch(&changed, &after)
+        })
+    }
+
+    /// Records that a batch of a stream has: as many as its share of the budget holds on average.
+    pub fn batch_len(&self) -> usize {
+        let data = self.space().pages() * self.pages.page_bytes() as u64;
+        let average = (data / self.len().max(1)).max(16) as usize;
+        let share = self.options.batch_bytes() / (2 * pipeline::in_flight(&self.options.resources));
+        (share / average).clamp(1, 1 << 16)
+    }
+}

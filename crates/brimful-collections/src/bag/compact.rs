@@ -1,0 +1,71 @@
+//! Giving space back: records of sparse pages move together, in small steps.
+//!
+//! Invariant: a step moves a bounded number of pages, and readers and writers of other records go on
+//! meanwhile.
+
+use brimful_store::durable::PageId;
+
+use super::layout::{Place, SlotPage};
+use super::{DATA, RecordBag};
+use crate::error::Result;
+
+/// Pages that one step empties.
+const STEP_PAGES: usize = 64;
+
+impl RecordBag {
+    /// Moves records together until no page is sparse, and gives the free pages back to the file
+    /// system. Makes everything durable.
+    pub fn compact(&self) -> Result<()> {
+        while self.compact_step(STEP_PAGES)? > 0 {}
+        Ok(self.pages.compact(|writing| self.describe(writing))?)
+    }
+
+    /// One step, if the bag is sparse: what every change may cost. Says what the map of pages holds.
+    pub(super) fn tidy(&self) -> Result<()> {
+        let (is_sparse, bytes) = {
+            let space = self.space();
+            (space.is_sparse(), space.memory_bytes())
+        };
+        self.pages.owner_holds(bytes);
+        if is_sparse {
+            self.compact_step(STEP_PAGES)?;
+        }
+        Ok(())
+    }
+
+    /// Empties up to `most` sparse pages; returns how many records moved.
+    fn compact_step(&self, most: usize) -> Result<u64> {
+        let pages = self.space().sparse_pages(most, &self.classes);
+        let mut moved = 0;
+        let mut result = Ok(());
+        for page in &pages {
+            if result.is_ok() {
+                result = self.empty_page(*page).map(|count| moved += count);
+            }
+            self.space().settle(*page);
+        }
+        result.map(|()| moved)
+    }
+
+    fn empty_page(&self, number: u64) -> Result<u64> {
+        let records: Vec<(u16, u64)> = self.pages.read(PageId::new(DATA, number), |bytes| {
+            let slots = SlotPage::new(bytes, &self.classes);
+            (0..slots.used()).filter_map(|slot| slots.get(slot).map(|(id, _)| (slot, id))).collect()
+        })?;
+        let mut moved = 0;
+        for (slot, id) in records {
+            let writing = self.pages.write();
+            let _changing = self.id_lock(id);
+            let place = Place::slot_of(number, slot);
+            // Whoever changed it meanwhile has moved or removed it.
+            if id < self.len() && self.place(id)? == Some(place) {
+                let record = self.read_at(id, place)?;
+                let new = self.put(&writing, id, &record, record.len())?;
+                self.set_place(&writing, id, Some(new))?;
+                self.release(&writing, id, place)?;
+                moved += 1;
+            }
+        }
+        Ok(moved)
+    }
+}

@@ -1,0 +1,355 @@
+//! Records of any length as bytes, by id: the untyped half of [`crate::DiskBag`].
+//!
+//! An index of 8 bytes a record says where each is, so that a record costs at most two reads. A change
+//! happens in place where it fits; else the record moves, the index follows, and the old place is free
+//! for others. Invariant: the new record is whole before the index names it, and the old one goes after;
+//! a reader that comes between looks again.
+//!
+//! Changes of one record are ordered by a lock that some ids share; pages have their own locks below.
+//! Order of locks: the right to write, an id's, the space's, a page's.
+
+mod batch;
+mod compact;
+mod layout;
+mod place;
+mod space;
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use brimful_store::Folder;
+use brimful_store::durable::{PageFile, PageId, Writing};
+use brimful_store::external::FolderLock;
+
+pub use batch::Records;
+use layout::{Classes, Place, SlotPage};
+use space::Space;
+
+use crate::error::{Error, Result};
+use crate::hash_pages::HashPages;
+use crate::home::{Home, Options, open_pages, put, u64_at};
+
+/// The number of a bag's format in its root.
+const KIND: u32 = 2;
+/// The address spaces of a bag's file.
+const INDEX: u8 = 0;
+const DATA: u8 = 1;
+const INFOS: u8 = 2;
+const KEYS: u8 = 3;
+
+const ENTRY_BYTES: usize = 8;
+/// Locks that ids share.
+const ID_LOCKS: usize = 64;
+/// Longest record in bytes.
+pub const MAX_RECORD_BYTES: u64 = 1 << 32;
+
+/// What kind of change a record gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Change {
+    /// The bytes are the record.
+    Replace,
+    /// The bytes go to its end.
+    Add,
+}
+
+/// A disk-resident sequence of records of any length.
+#[derive(Debug)]
+pub struct RecordBag {
+    pages: PageFile,
+    classes: Classes,
+    space: Mutex<Space>,
+    ids: Vec<Mutex<()>>,
+    /// Ids given out.
+    len: AtomicU64,
+    /// Ids whose record was removed.
+    removed: AtomicU64,
+    growing: Mutex<()>,
+    schema: Vec<u8>,
+    options: Options,
+    /// For whoever finds records by a key of their own; empty otherwise.
+    keys: HashPages,
+    _lock: Option<FolderLock>,
+}
+
+impl RecordBag {
+    /// Opens the bag at `path`, or makes it. `schema` says what the records are and must be the same
+    /// whenever the bag is opened.
+    ///
+    /// # Errors
+    /// [`Error::RecordType`] if it was made for other records; [`Error::Store`] if it is in use by another
+    /// process, damaged, or the budget is too small.
+    pub fn open(path: &Path, schema: &[u8], options: Options) -> Result<Self> {
+        let home = Home::at(path)?;
+        let mut opened = Self::open_in(&home.folder, schema, options)?;
+        opened._lock = home.lock;
+        Ok(opened)
+    }
+
+    /// [`RecordBag::open`] in any folder; the caller sees to it that nobody else has it open.
+    pub fn open_in(folder: &dyn Folder, schema: &[u8], options: Options) -> Result<Self> {
+        let (pages, meta) = open_pages(folder, KIND, &options, &describe([0; 5], schema))?;
+        let found = meta.get(40..).unwrap_or_default();
+        if found != schema {
+            let name = |schema: &[u8]| format!("records of {}", String::from_utf8_lossy(schema));
+            let (expected, found) = (name(schema), name(found));
+            return Err(Error::RecordType { path: folder.path().into(), expected, found });
+        }
+        let classes = Classes::new(pages.page_bytes());
+        let mut space = Space::new(pages.page_bytes(), &classes);
+        let data_pages = u64_at(&meta, 16);
+        let parts = data_pages.div_ceil((pages.page_bytes() / space::INFO_BYTES) as u64);
+        for part in 0..parts {
+            pages.read(PageId::new(INFOS, part), |bytes| space.decode(bytes, data_pages, &classes))?;
+        }
+        Ok(Self {
+            pages,
+            classes,
+            space: Mutex::new(space),
+            ids: (0..ID_LOCKS).map(|_| Mutex::default()).collect(),
+            len: AtomicU64::new(u64_at(&meta, 0)),
+            removed: AtomicU64::new(u64_at(&meta, 8)),
+            growing: Mutex::new(()),
+            schema: schema.to_vec(),
+            options,
+            keys: HashPages::restore(KEYS, 2, (u64_at(&meta, 24), u64_at(&meta, 32))),
+            _lock: None,
+        })
+    }
+
+    /// Where the bag is.
+    pub fn path(&self) -> &Path {
+        self.pages.path().parent().unwrap_or(self.pages.path())
+    }
+
+    /// Ids given out, removed records included: the next record gets this id.
+    pub fn len(&self) -> u64 {
+        self.len.load(Ordering::Acquire)
+    }
+
+    /// True if no id was given out.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Records that are there.
+    pub fn count(&self) -> u64 {
+        self.len() - self.removed.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of the file.
+    pub fn file_bytes(&self) -> Result<u64> {
+        Ok(self.pages.file_bytes()?)
+    }
+
+    /// What the records are, as said when the bag was made.
+    pub fn schema(&self) -> &[u8] {
+        &self.schema
+    }
+
+    pub(crate) fn pages(&self) -> &PageFile {
+        &self.pages
+    }
+
+    pub(crate) fn keys(&self) -> &HashPages {
+        &self.keys
+    }
+
+    fn check(&self, id: u64) -> Result<()> {
+        let len = self.len();
+        if id < len { Ok(()) } else { Err(Error::OutOfRange { path: self.path().into(), id, len }) }
+    }
+
+    fn check_bytes(&self, found: u64) -> Result<()> {
+        if found <= MAX_RECORD_BYTES {
+            return Ok(());
+        }
+        Err(Error::RecordBytes { path: self.path().into(), expected: MAX_RECORD_BYTES, found })
+    }
+
+    fn removed(&self, id: u64) -> Error {
+        Error::Removed { path: self.path().into(), id }
+    }
+
+    fn entry_of(&self, id: u64) -> (PageId, usize) {
+        let per_page = (self.pages.page_bytes() / ENTRY_BYTES) as u64;
+        (PageId::new(INDEX, id / per_page), (id % per_page) as usize * ENTRY_BYTES)
+    }
+
+    fn place(&self, id: u64) -> Result<Option<Place>> {
+        let (page, at) = self.entry_of(id);
+        Ok(self.pages.read(page, |bytes| Place::decode(u64_at(bytes, at)))?)
+    }
+
+    fn set_place(&self, writing: &Writing<'_>, id: u64, place: Option<Place>) -> Result<()> {
+        let (page, at) = self.entry_of(id);
+        let entry = Place::encode(place).to_le_bytes();
+        Ok(self.pages.update(writing, page, |page| put(page.bytes_mut(), at, &entry))?)
+    }
+
+    fn id_lock(&self, id: u64) -> MutexGuard<'_, ()> {
+        // Neighbours share no lock: threads often work on consecutive ids.
+        self.ids[id as usize % ID_LOCKS].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn space(&self) -> MutexGuard<'_, Space> {
+        self.space.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets `f` see record `id`: two reads at most, if it is no longer than a page.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`], [`Error::Removed`].
+    pub fn fetch<R>(&self, id: u64, f: impl FnOnce(&[u8]) -> R) -> Result<R> {
+        self.check(id)?;
+        let mut f = Some(f);
+        // A record that others move all the time is met sooner or later; under its lock at once.
+        for _ in 0..3 {
+            let Some(place) = self.place(id)? else {
+                return Err(self.removed(id));
+            };
+            if place.is_span() {
+                break;
+            }
+            let seen = self.pages.read(PageId::new(DATA, place.page()), |bytes| {
+                let record = SlotPage::new(bytes, &self.classes).record(place.slot(), id)?;
+                f.take().map(|f| f(record))
+            })?;
+            if let Some(seen) = seen {
+                return Ok(seen);
+            }
+        }
+        let _changing = self.id_lock(id);
+        let Some(place) = self.place(id)? else {
+            return Err(self.removed(id));
+        };
+        let record = self.read_at(id, place)?;
+        match f.take() {
+            Some(f) => Ok(f(&record)),
+            None => Err(self.damaged(id, place, "it was seen twice")),
+        }
+    }
+
+    /// Record `id`.
+    pub fn get(&self, id: u64) -> Result<Vec<u8>> {
+        self.fetch(id, <[u8]>::to_vec)
+    }
+
+    /// True if there is a record `id`.
+    pub fn contains(&self, id: u64) -> Result<bool> {
+        Ok(id < self.len() && self.place(id)?.is_some())
+    }
+
+    /// Bytes of record `id`.
+    pub fn record_len(&self, id: u64) -> Result<u64> {
+        self.fetch(id, |record| record.len() as u64)
+    }
+
+    /// Replaces record `id`, in place where it fits. A record that was removed is there again.
+    pub fn store(&self, id: u64, record: &[u8]) -> Result<()> {
+        self.check(id)?;
+        self.check_bytes(record.len() as u64)?;
+        {
+            let writing = self.pages.write();
+            let _changing = self.id_lock(id);
+            self.change(&writing, id, record, Change::Replace)?;
+        }
+        self.tidy()
+    }
+
+    /// Adds `bytes` to the end of record `id`: amortised O(1), as a record that grows gets room to spare.
+    pub fn append_to(&self, id: u64, bytes: &[u8]) -> Result<()> {
+        self.check(id)?;
+        {
+            let writing = self.pages.write();
+            let _changing = self.id_lock(id);
+            self.change(&writing, id, bytes, Change::Add)?;
+        }
+        self.tidy()
+    }
+
+    /// Removes record `id`; its id is not given out again.
+    pub fn remove(&self, id: u64) -> Result<()> {
+        self.check(id)?;
+        {
+            let writing = self.pages.write();
+            let _changing = self.id_lock(id);
+            let Some(place) = self.place(id)? else {
+                return Err(self.removed(id));
+            };
+            self.set_place(&writing, id, None)?;
+            self.release(&writing, id, place)?;
+            self.removed.fetch_add(1, Ordering::Relaxed);
+        }
+        self.tidy()
+    }
+
+    /// Appends one record; returns its id.
+    pub fn append(&self, record: &[u8]) -> Result<u64> {
+        self.extend(&[record])
+    }
+
+    /// Appends a record that a key names; both become durable together.
+    pub(crate) fn append_linked(&self, mixed: u64, record: &[u8]) -> Result<()> {
+        self.check_bytes(record.len() as u64)?;
+        let _growing = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
+        let writing = self.pages.write();
+        let id = self.len();
+        let place = self.put(&writing, id, record, record.len())?;
+        self.set_place(&writing, id, Some(place))?;
+        self.len.store(id + 1, Ordering::Release);
+        self.keys.set(&self.pages, &writing, mixed, Some(id))?;
+        Ok(())
+    }
+
+    /// Removes a record and the key that names it; both become durable together.
+    pub(crate) fn unlink(&self, mixed: u64, id: u64) -> Result<()> {
+        let writing = self.pages.write();
+        self.keys.set(&self.pages, &writing, mixed, None)?;
+        let _changing = self.id_lock(id);
+        let Some(place) = self.place(id)? else {
+            return Err(self.removed(id));
+        };
+        self.set_place(&writing, id, None)?;
+        self.removed.fetch_add(1, Ordering::Relaxed);
+        self.release(&writing, id, place)
+    }
+
+    /// Makes everything stored so far survive a crash.
+    pub fn sync(&self) -> Result<()> {
+        Ok(self.pages.sync_with(|writing| self.describe(writing))?)
+    }
+
+    /// Writes what only memory knows; returns the description for the root.
+    fn describe(&self, writing: &Writing<'_>) -> brimful_store::Result<Vec<u8>> {
+        self.write_infos(writing)?;
+        let (len, removed) = (self.len(), self.removed.load(Ordering::Relaxed));
+        let (bits, keys) = self.keys.describe();
+        Ok(describe([len, removed, self.space().pages(), bits, keys], &self.schema))
+    }
+
+    fn write_infos(&self, writing: &Writing<'_>) -> brimful_store::Result<()> {
+        let parts = self.space().take_changed();
+        let mut parts = parts.into_iter();
+        while let Some((part, bytes)) = parts.next() {
+            let written =
+                self.pages.update(writing, PageId::new(INFOS, part), |page| put(page.bytes_mut(), 0, &bytes));
+            if written.is_err() {
+                let mut space = self.space();
+                std::iter::once(part)
+                    .chain(parts.map(|(part, _)| part))
+                    .for_each(|part| space.mark_changed(part));
+                return written;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A bag's description in its root: ids given out, records removed, data pages, bits and entries of the
+/// table of keys.
+fn describe(fields: [u64; 5], schema: &[u8]) -> Vec<u8> {
+    let mut out: Vec<u8> = fields.iter().flat_map(|field| field.to_le_bytes()).collect();
+    out.extend_from_slice(schema);
+    out
+}

@@ -1,0 +1,218 @@
+//! Which keys may have been seen: some bits a key, and a false answer now and then.
+//!
+//! A key's bits are all in one page, which its mixed bits choose, so that it costs one read. Pages have
+//! so many bits that this changes the rate of false positives by less than a hundredth of it.
+//! Invariant: a key that was added is always found.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use brimful_store::Folder;
+use brimful_store::durable::{PageFile, PageId};
+use brimful_store::external::FolderLock;
+use rayon::prelude::*;
+
+use crate::error::{Error, Result};
+use crate::hash_pages::mix;
+use crate::home::{Home, Options, open_pages, u64_at};
+use crate::partition_log::PartitionLog;
+
+const KIND: u32 = 5;
+const WINDOW_PAGES: usize = 64;
+
+/// A Bloom filter of 64-bit keys, larger than memory.
+#[derive(Debug)]
+pub struct BloomFilter {
+    pages: PageFile,
+    log: PartitionLog,
+    options: Options,
+    page_count: u64,
+    probes: u32,
+    /// Keys and the bits of the rate that it was made for.
+    made_for: [u64; 2],
+    /// Keys added, repeats included.
+    added: AtomicU64,
+    _lock: Option<FolderLock>,
+}
+
+impl BloomFilter {
+    /// Opens the filter at `path`, or makes it for `keys` keys, so that another key is found with
+    /// probability `false_positives`.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for no keys, or a rate that is not between 0 and 1; [`Error::RecordType`] if it was
+    /// made for others.
+    pub fn open(path: &Path, keys: u64, false_positives: f64, options: Options) -> Result<Self> {
+        let home = Home::at(path)?;
+        let mut opened = Self::open_in(&home.folder, keys, false_positives, options)?;
+        opened._lock = home.lock;
+        Ok(opened)
+    }
+
+    /// [`BloomFilter::open`] in any folder; the caller sees to it that nobody else has it open.
+    pub fn open_in(folder: &dyn Folder, keys: u64, false_positives: f64, options: Options) -> Result<Self> {
+        if keys == 0 || !(false_positives > 0.0 && false_positives < 1.0) {
+            return Err(Error::Usage(format!(
+                "a Bloom filter is for 1 key or more and a false-positive rate between 0 and 1, not {keys} and \
+                 {false_positives}"
+            )));
+        }
+        // m = -n ln p / (ln 2)^2 bits and k = m/n ln 2 probes (Bloom 1970).
+        let bits_per_key = -false_positives.ln() / std::f64::consts::LN_2.powi(2);
+        let probes = (bits_per_key * std::f64::consts::LN_2).round().clamp(1.0, 32.0) as u64;
+        let bits = (keys as f64 * bits_per_key).ceil() as u64;
+        let page_count = bits.div_ceil(options.page_bytes as u64 * 8).max(1);
+        let made = [page_count, probes, 0, keys, false_positives.to_bits()];
+        let meta: Vec<u8> = made.iter().flat_map(|field| field.to_le_bytes()).collect();
+        let options = PartitionLog::leave(options);
+        let (pages, meta) = open_pages(folder, KIND, &options, &meta)?;
+        let (found_keys, found_rate) = (u64_at(&meta, 24), f64::from_bits(u64_at(&meta, 32)));
+        if (found_keys, found_rate) != (keys, false_positives) {
+            let name = |keys: u64, rate: f64| format!("a Bloom filter for {keys} keys at a rate of {rate}");
+            let (expected, found) = (name(keys, false_positives), name(found_keys, found_rate));
+            return Err(Error::RecordType { path: folder.path().into(), expected, found });
+        }
+        let log = PartitionLog::new(folder, &options, options.resources.job.traffic())?;
+        Ok(Self {
+            pages,
+            log,
+            options,
+            page_count: u64_at(&meta, 0).max(1),
+            probes: u64_at(&meta, 8).clamp(1, 32) as u32,
+            made_for: [keys, false_positives.to_bits()],
+            added: AtomicU64::new(u64_at(&meta, 16)),
+            _lock: None,
+        })
+    }
+
+    /// Where the filter is.
+    pub fn path(&self) -> &Path {
+        self.pages.path().parent().unwrap_or(self.pages.path())
+    }
+
+    /// Bytes of bits.
+    pub fn bytes(&self) -> u64 {
+        self.page_count * self.pages.page_bytes() as u64
+    }
+
+    /// Bits looked at for each key.
+    pub fn probes(&self) -> u32 {
+        self.probes
+    }
+
+    /// Keys added, repeats included.
+    pub fn added(&self) -> u64 {
+        self.added.load(Ordering::Relaxed)
+    }
+
+    fn page_of(&self, mixed: u64) -> u64 {
+        ((u128::from(mixed) * u128::from(self.page_count)) >> 64) as u64
+    }
+
+    /// Byte and bit of each probe of a key within its page.
+    fn places(&self, mixed: u64) -> impl Iterator<Item = (usize, u8)> + use<> {
+        // Two hashes make them all (Kirsch and Mitzenmacher 2006).
+        let second = mix(mixed);
+        let (mut at, step) = (second as u32, (second >> 32) as u32 | 1);
+        let mask = self.pages.page_bytes() as u32 * 8 - 1;
+        (0..self.probes).map(move |_| {
+            let bit = at & mask;
+            at = at.wrapping_add(step);
+            ((bit / 8) as usize, 1 << (bit % 8))
+        })
+    }
+
+    /// Adds keys.
+    pub fn add_many(&self, keys: &[u64]) -> Result<()> {
+        self.log.push(keys, mix, &self.options)?;
+        self.added.fetch_add(keys.len() as u64, Ordering::Relaxed);
+        if self.log.is_full() { self.apply() } else { Ok(()) }
+    }
+
+    fn apply(&self) -> Result<()> {
+        self.log.drain(&self.options, |keys| {
+            let writing = self.pages.write();
+            let groups: Vec<&[u64]> = keys.chunk_by(|a, b| self.page_of(*a) == self.page_of(*b)).collect();
+            let page = |group: &&[u64]| PageId::new(0, group.first().map_or(0, |key| self.page_of(*key)));
+            let window = (self.pages.cache_bytes() / self.pages.page_bytes() / 8).clamp(1, WINDOW_PAGES);
+            for groups in groups.chunks(window) {
+                self.pages.scanner().load(groups.iter().map(page))?;
+                for group in groups {
+                    self.pages.update(&writing, page(group), |page| {
+                        let bytes = page.bytes_mut();
+                        for (at, bit) in group.iter().flat_map(|key| self.places(*key)) {
+                            if let Some(byte) = bytes.get_mut(at) {
+                                *byte |= bit;
+                            }
+                        }
+                    })?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn may_be(&self, bytes: &[u8], mixed: u64) -> bool {
+        self.places(mixed).all(|(at, bit)| bytes.get(at).is_some_and(|byte| byte & bit != 0))
+    }
+
+    /// False if `key` was never added; true if it was, and sometimes else.
+    pub fn contains(&self, key: u64) -> Result<bool> {
+        self.apply()?;
+        let mixed = mix(key);
+        Ok(self.pages.read(PageId::new(0, self.page_of(mixed)), |bytes| self.may_be(bytes, mixed))?)
+    }
+
+    /// [`BloomFilter::contains`] for each of `keys`, in their order.
+    pub fn contains_many(&self, keys: &[u64]) -> Result<Vec<bool>> {
+        self.apply()?;
+        let mut out = vec![false; keys.len()];
+        let most = (self.options.batch_bytes() / 16).max(1 << 16);
+        for (keys, out) in keys.chunks(most).zip(out.chunks_mut(most)) {
+            let workers = self.options.resources.workers();
+            let found: Vec<Vec<u32>> = self.options.resources.pool.install(|| {
+                let mut sorted: Vec<(u64, u32)> = keys.iter().map(|key| mix(*key)).zip(0..).collect();
+                sorted.par_sort_unstable();
+                let parts = sorted.par_chunks(sorted.len().div_ceil(workers).max(1));
+                parts.map(|part| self.found(part)).collect::<Result<_>>()
+            })?;
+            for index in found.into_iter().flatten() {
+                if let Some(place) = out.get_mut(index as usize) {
+                    *place = true;
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    /// The second numbers of those whose mixed key may be there.
+    fn found(&self, sorted: &[(u64, u32)]) -> Result<Vec<u32>> {
+        let mut found = Vec::with_capacity(sorted.len());
+        let mut scanner = self.pages.scanner();
+        let groups: Vec<&[(u64, u32)]> =
+            sorted.chunk_by(|a, b| self.page_of(a.0) == self.page_of(b.0)).collect();
+        for window in groups.chunks(WINDOW_PAGES) {
+            let number = |group: &&[(u64, u32)]| group.first().map_or(0, |(key, _)| self.page_of(*key));
+            let pages: Vec<u64> = window.iter().map(number).collect();
+            scanner.visit(pages.iter().map(|number| PageId::new(0, *number)), |page, bytes| {
+                let group = pages.binary_search(&page.number()).ok().and_then(|at| window.get(at));
+                let keys = group.copied().unwrap_or_default().iter();
+                found.extend(keys.filter(|(key, _)| self.may_be(bytes, *key)).map(|(_, index)| *index));
+                Ok(())
+            })?;
+        }
+        Ok(found)
+    }
+
+    /// Makes everything added so far survive a crash.
+    pub fn sync(&self) -> Result<()> {
+        self.apply()?;
+        Ok(self.pages.sync_with(|_| Ok(self.describe()))?)
+    }
+
+    fn describe(&self) -> Vec<u8> {
+        let [keys, rate] = self.made_for;
+        let fields = [self.page_count, self.probes.into(), self.added(), keys, rate];
+        fields.iter().flat_map(|field| field.to_le_bytes()).collect()
+    }
+}

@@ -1,0 +1,179 @@
+//! `DiskBag<T>`: records of any length, as values of a type.
+
+use std::marker::PhantomData;
+use std::path::Path;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::bag::RecordBag;
+use crate::error::{Error, Result};
+use crate::home::Options;
+use crate::order::Order;
+
+/// How values become bytes.
+pub trait Codec<T> {
+    /// The codec's name; a bag is opened with the one it was made with.
+    const NAME: &'static str;
+    /// Appends the bytes of `value` to `out`.
+    fn encode(value: &T, out: &mut Vec<u8>) -> std::result::Result<(), String>;
+    /// The value of these bytes.
+    fn decode(bytes: &[u8]) -> std::result::Result<T, String>;
+}
+
+/// Any `serde` type in the compact format of the `postcard` crate.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Postcard;
+
+impl<T: Serialize + DeserializeOwned> Codec<T> for Postcard {
+    const NAME: &'static str = "postcard";
+
+    fn encode(value: &T, out: &mut Vec<u8>) -> std::result::Result<(), String> {
+        let room = std::mem::take(out);
+        *out = postcard::to_extend(value, room).map_err(|e| e.to_string())?;
+        Ok(())
+    }
+
+    fn decode(bytes: &[u8]) -> std::result::Result<T, String> {
+        match postcard::take_from_bytes(bytes) {
+            Ok((value, [])) => Ok(value),
+            Ok((_, rest)) => Err(format!("{} bytes are left over", rest.len())),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+/// A disk-resident sequence of values of any length.
+///
+/// ```
+/// # use std::sync::Arc;
+/// use brimful_collections::{DiskBag, Options};
+/// use brimful_store::{Budget, Job, Resources};
+///
+/// # let folder = tempfile::tempdir()?;
+/// let resources = Arc::new(Resources::new(Budget::new(16 << 20, 0), Arc::new(Job::new()), None)?);
+/// let words = DiskBag::<Vec<String>>::open(&folder.path().join("words"), Options::new(&resources))?;
+/// let id = words.append(&vec!["more".into(), "than".into()])?;
+/// words.store(id, &vec!["more".into(), "than".into(), "memory".into()])?;
+/// assert_eq!(words.fetch(id)?.len(), 3);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct DiskBag<T, C = Postcard> {
+    records: RecordBag,
+    value: PhantomData<fn() -> (T, C)>,
+}
+
+impl<T: Send, C: Codec<T>> DiskBag<T, C> {
+    /// Opens the bag at `path`, or makes it.
+    ///
+    /// # Errors
+    /// As [`RecordBag::open`].
+    pub fn open(path: &Path, options: Options) -> Result<Self> {
+        let records = RecordBag::open(path, C::NAME.as_bytes(), options)?;
+        Ok(Self { records, value: PhantomData })
+    }
+
+    /// The records as bytes.
+    pub fn records(&self) -> &RecordBag {
+        &self.records
+    }
+
+    /// Ids given out, removed records included.
+    pub fn len(&self) -> u64 {
+        self.records.len()
+    }
+
+    /// True if no id was given out.
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
+    fn decode(&self, id: u64, bytes: &[u8]) -> Result<T> {
+        C::decode(bytes).map_err(|what| Error::Codec { path: self.records.path().into(), id, what })
+    }
+
+    fn encode(&self, value: &T) -> Result<Vec<u8>> {
+        let mut out = Vec::new();
+        C::encode(value, &mut out)
+            .map_err(|what| Error::Usage(format!("the serializer refuses a value: {what}")))?;
+        Ok(out)
+    }
+
+    /// Value `id`.
+    pub fn fetch(&self, id: u64) -> Result<T> {
+        self.records.fetch(id, |bytes| self.decode(id, bytes))?
+    }
+
+    /// The values `ids`, in their order.
+    pub fn fetch_batch(&self, ids: &[u64]) -> Result<Vec<T>> {
+        let batches = self.records.fetch_batch(ids)?;
+        let records = batches.iter().flat_map(|records| records.iter());
+        ids.iter().zip(records).map(|(id, bytes)| self.decode(*id, bytes)).collect()
+    }
+
+    /// Replaces value `id`.
+    pub fn store(&self, id: u64, value: &T) -> Result<()> {
+        self.records.store(id, &self.encode(value)?)
+    }
+
+    /// Appends one value; returns its id.
+    pub fn append(&self, value: &T) -> Result<u64> {
+        self.records.append(&self.encode(value)?)
+    }
+
+    /// Appends values; returns the id of the first.
+    pub fn extend<'v>(&self, values: impl IntoIterator<Item = &'v T>) -> Result<u64>
+    where
+        T: 'v,
+    {
+        let records = values.into_iter().map(|value| self.encode(value)).collect::<Result<Vec<_>>>()?;
+        self.records.extend(&records)
+    }
+
+    /// Removes value `id`.
+    pub fn remove(&self, id: u64) -> Result<()> {
+        self.records.remove(id)
+    }
+
+    /// All values with their ids, in batches. Stops after the first error.
+    pub fn iter(&self) -> impl Iterator<Item = Result<(u64, T)>> + '_ {
+        let step = self.records.batch_len();
+        (0..self.len()).step_by(step).flat_map(move |start| {
+            let count = self.len().saturating_sub(start).min(step as u64) as usize;
+            let read = self.records.fetch_range(start, count);
+            let (records, error) = match read {
+                Ok(records) => (Some(records), None),
+                Err(error) => (None, Some(Err(error))),
+            };
+            let values = records.into_iter().flat_map(move |records| {
+                let value = |index: usize| {
+                    let id = start + index as u64;
+                    records.get(index).map(|bytes| self.decode(id, bytes).map(|value| (id, value)))
+                };
+                (0..count).filter_map(value).collect::<Vec<_>>()
+            });
+            values.chain(error)
+        })
+    }
+
+    /// Lets `f` see and change all values, as [`RecordBag::process`] does with records.
+    pub fn process(&self, order: &Order, f: impl Fn(u64, &mut T) -> Result<()> + Sync) -> Result<()> {
+        self.records.process(order, |id, bytes| {
+            let mut value = self.decode(id, bytes)?;
+            f(id, &mut value)?;
+            *bytes = self.encode(&value)?;
+            Ok(())
+        })
+    }
+
+    /// Makes everything stored so far survive a crash.
+    pub fn sync(&self) -> Result<()> {
+        self.records.sync()
+    }
+
+    /// Gives unused space back; makes everything durable.
+    pub fn compact(&self) -> Result<()> {
+        self.records.compact()
+    }
+}

@@ -1,0 +1,150 @@
+//! `DiskBox<T>`: an array of plain records larger than memory.
+
+use std::marker::PhantomData;
+use std::path::Path;
+
+use brimful_store::Folder;
+use bytemuck::Pod;
+
+use crate::error::Result;
+use crate::home::Options;
+use crate::order::{Ids, Order};
+use crate::record_box::RecordBox;
+
+/// A disk-resident array of plain fixed-size records; derive `bytemuck::Pod` for your own.
+///
+/// ```
+/// # use std::sync::Arc;
+/// use brimful_collections::{DiskBox, Options, Order};
+/// use brimful_store::{Budget, Job, Resources};
+///
+/// # let folder = tempfile::tempdir()?;
+/// let resources = Arc::new(Resources::new(Budget::new(16 << 20, 0), Arc::new(Job::new()), None)?);
+/// let squares = DiskBox::<u64>::open(&folder.path().join("squares"), Options::new(&resources))?;
+/// squares.extend(&(0..100_000).collect::<Vec<u64>>())?;
+/// squares.process(&Order::Ascending, |_, records| {
+///     records.iter_mut().for_each(|x| *x *= *x);
+///     Ok(())
+/// })?;
+/// assert_eq!(squares.fetch(300)?, 90_000);
+/// assert_eq!(squares.fetch_batch(&[7, 2, 7])?, [49, 4, 49]);
+/// squares.sync()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct DiskBox<T> {
+    records: RecordBox,
+    record: PhantomData<fn() -> T>,
+}
+
+impl<T: Pod + Send + Sync> DiskBox<T> {
+    const ALIGNED: () = assert!(align_of::<T>() <= 8, "a record is aligned to at most 8 bytes");
+
+    /// Opens the box at `path`, or makes it. Records are told from others by their size alone.
+    ///
+    /// # Errors
+    /// As [`RecordBox::open`].
+    pub fn open(path: &Path, options: Options) -> Result<Self> {
+        let () = Self::ALIGNED;
+        Ok(Self { records: RecordBox::open(path, size_of::<T>(), b"", options)?, record: PhantomData })
+    }
+
+    /// [`DiskBox::open`] in any folder; the caller sees to it that nobody else has it open.
+    pub fn open_in(folder: &dyn Folder, options: Options) -> Result<Self> {
+        let () = Self::ALIGNED;
+        Ok(Self { records: RecordBox::open_in(folder, size_of::<T>(), b"", options)?, record: PhantomData })
+    }
+
+    /// The records as bytes.
+    pub fn records(&self) -> &RecordBox {
+        &self.records
+    }
+
+    /// Records in the box.
+    pub fn len(&self) -> u64 {
+        self.records.len()
+    }
+
+    /// True if there is none.
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
+    /// Record `id`: at most one read.
+    #[inline]
+    pub fn fetch(&self, id: u64) -> Result<T> {
+        self.records.fetch(id, bytemuck::pod_read_unaligned)
+    }
+
+    /// `count` records from `start` on, in large reads.
+    pub fn fetch_range(&self, start: u64, count: usize) -> Result<Vec<T>> {
+        let mut out = vec![T::zeroed(); count];
+        self.records.fetch_range(start, bytemuck::cast_slice_mut(&mut out))?;
+        Ok(out)
+    }
+
+    /// The records `ids`, in their order.
+    pub fn fetch_batch(&self, ids: &[u64]) -> Result<Vec<T>> {
+        let mut out = vec![T::zeroed(); ids.len()];
+        self.records.fetch_batch(ids, bytemuck::cast_slice_mut(&mut out))?;
+        Ok(out)
+    }
+
+    /// Replaces record `id`.
+    pub fn store(&self, id: u64, record: &T) -> Result<()> {
+        self.records.store(id, bytemuck::bytes_of(record))
+    }
+
+    /// Replaces the records from `start` on.
+    pub fn store_range(&self, start: u64, records: &[T]) -> Result<()> {
+        self.records.store_range(start, bytemuck::cast_slice(records))
+    }
+
+    /// Replaces the records `ids`; of an id that occurs twice the last one stays.
+    pub fn store_batch(&self, ids: &[u64], records: &[T]) -> Result<()> {
+        self.records.store_batch(ids, bytemuck::cast_slice(records))
+    }
+
+    /// Appends one record; returns its id.
+    pub fn append(&self, record: &T) -> Result<u64> {
+        self.records.append(bytemuck::bytes_of(record))
+    }
+
+    /// Appends records; returns the id of the first.
+    pub fn extend(&self, records: &[T]) -> Result<u64> {
+        self.records.extend(bytemuck::cast_slice(records))
+    }
+
+    /// Makes the box `len` records long; what is new is zero.
+    pub fn resize(&self, len: u64) -> Result<()> {
+        self.records.resize(len)
+    }
+
+    /// All records in order, in batches. Stops after the first error.
+    pub fn iter(&self) -> impl Iterator<Item = Result<T>> + '_ {
+        let step = self.records.batch_len();
+        (0..self.len()).step_by(step).flat_map(move |start| {
+            let count = (self.len().saturating_sub(start)).min(step as u64) as usize;
+            let (records, error) = match self.fetch_range(start, count) {
+                Ok(records) => (records, None),
+                Err(error) => (Vec::new(), Some(Err(error))),
+            };
+            records.into_iter().map(Ok).chain(error)
+        })
+    }
+
+    /// Streams the box through `f` as [`RecordBox::process`] does.
+    pub fn process(&self, order: &Order, f: impl Fn(&Ids, &mut [T]) -> Result<()> + Sync) -> Result<()> {
+        self.records.process(order, |ids, bytes| f(ids, bytemuck::cast_slice_mut(bytes)))
+    }
+
+    /// Makes everything stored so far survive a crash.
+    pub fn sync(&self) -> Result<()> {
+        self.records.sync()
+    }
+
+    /// Gives unused space of the file back; makes everything durable.
+    pub fn compact(&self) -> Result<()> {
+        self.records.compact()
+    }
+}

@@ -1,0 +1,169 @@
+//! A fixed number of growing lists: the neighbours of each vertex.
+//!
+//! Items are put off and appended list by list, so that items for random lists cost no random access.
+//! Invariant: items put off are in their lists before anything is asked for or made durable.
+
+use std::path::Path;
+
+use brimful_store::{DiskFolder, Folder};
+
+use crate::bag::RecordBag;
+use crate::error::{Error, Result};
+use crate::home::Options;
+use crate::order::Order;
+use crate::partition_log::PartitionLog;
+
+const SCHEMA: &[u8] = b"lists of u32";
+/// Bytes of an item.
+const ITEM_BYTES: usize = 4;
+/// Lists made at once.
+const STEP: u64 = 1 << 20;
+
+/// Lists of 32-bit items, larger than memory.
+///
+/// ```
+/// # use std::sync::Arc;
+/// use brimful_collections::{DiskLists, Options};
+/// use brimful_store::{Budget, Job, Resources};
+///
+/// # let folder = tempfile::tempdir()?;
+/// let resources = Arc::new(Resources::new(Budget::new(64 << 20, 0), Arc::new(Job::new()), None)?);
+/// let neighbours = DiskLists::open(&folder.path().join("mesh"), 4, Options::new(&resources))?;
+/// neighbours.append_many(&[0, 3, 0], &[3, 0, 2])?;
+/// assert_eq!(neighbours.get(0)?, [2, 3]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct DiskLists {
+    bag: RecordBag,
+    log: PartitionLog,
+    options: Options,
+    /// Bits that a list's number has at most.
+    bits: u32,
+}
+
+impl DiskLists {
+    /// Opens the lists at `path`, or makes `count` empty ones, at most 2^32.
+    ///
+    /// # Errors
+    /// [`Error::RecordType`] if there is another number of lists; else as [`RecordBag::open`].
+    pub fn open(path: &Path, count: u64, options: Options) -> Result<Self> {
+        let options = PartitionLog::leave(options);
+        let bag = RecordBag::open(path, SCHEMA, options.clone())?;
+        Self::over(bag, &DiskFolder::new(path), count, options)
+    }
+
+    fn over(bag: RecordBag, folder: &dyn Folder, count: u64, options: Options) -> Result<Self> {
+        if count == 0 || count > 1 << 32 {
+            return Err(Error::Usage(format!("there are 1 to {} lists, not {count}", 1u64 << 32)));
+        }
+        if bag.is_empty() {
+            let empty = vec![[0u8; 0]; STEP.min(count) as usize];
+            for start in (0..count).step_by(STEP as usize) {
+                bag.extend(empty.get(..(count - start).min(STEP) as usize).unwrap_or_default())?;
+            }
+        } else if bag.len() != count {
+            let name = |count: u64| format!("{count} lists");
+            return Err(Error::RecordType {
+                path: bag.path().into(),
+                expected: name(count),
+                found: name(bag.len()),
+            });
+        }
+        let log = PartitionLog::new(folder, &options, options.resources.job.traffic())?;
+        let bits = (64 - (count - 1).leading_zeros()).max(1);
+        Ok(Self { bag, log, options, bits })
+    }
+
+    /// Where the lists are.
+    pub fn path(&self) -> &Path {
+        self.bag.path()
+    }
+
+    /// How many lists there are.
+    pub fn len(&self) -> u64 {
+        self.bag.len()
+    }
+
+    /// Never true: there is at least one list.
+    pub fn is_empty(&self) -> bool {
+        self.bag.is_empty()
+    }
+
+    /// Bytes of the file.
+    pub fn file_bytes(&self) -> Result<u64> {
+        self.bag.file_bytes()
+    }
+
+    /// Appends `items[i]` to list `lists[i]`. What is appended between two questions is sorted within its
+    /// list.
+    pub fn append_many(&self, lists: &[u32], items: &[u32]) -> Result<()> {
+        if lists.len() != items.len() {
+            return Err(Error::Usage(format!("{} lists and {} items were given", lists.len(), items.len())));
+        }
+        if let Some(largest) = lists.iter().copied().max().filter(|list| u64::from(*list) >= self.len()) {
+            return Err(Error::OutOfRange { path: self.path().into(), id: largest.into(), len: self.len() });
+        }
+        let shift = 32 - self.bits;
+        let keys: Vec<u64> = lists
+            .iter()
+            .zip(items)
+            .map(|(list, item)| (u64::from(*list) << 32 | u64::from(*item)) << shift)
+            .collect();
+        self.log.push(&keys, |key| key, &self.options)?;
+        if self.log.is_full() { self.apply() } else { Ok(()) }
+    }
+
+    /// Appends what was put off.
+    pub fn apply(&self) -> Result<()> {
+        let shift = 32 - self.bits;
+        self.log.drain(&self.options, |keys| {
+            let list_of = |key: &u64| (key >> shift) >> 32;
+            let (mut ids, mut ends, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
+            for part in keys.chunk_by(|a, b| list_of(a) == list_of(b)) {
+                ids.extend(part.first().map(list_of));
+                part.iter().for_each(|key| bytes.extend_from_slice(&((key >> shift) as u32).to_le_bytes()));
+                ends.push(bytes.len());
+            }
+            let starts = std::iter::once(0).chain(ends.iter().copied());
+            let items: Vec<&[u8]> =
+                starts.zip(&ends).map(|(start, end)| bytes.get(start..*end).unwrap_or_default()).collect();
+            self.bag.append_sorted(&ids, &items)
+        })
+    }
+
+    /// The items of a list.
+    pub fn get(&self, list: u64) -> Result<Vec<u32>> {
+        self.apply()?;
+        self.bag.fetch(list, items)
+    }
+
+    /// The items of all `lists`, one list after the other, and how many each has.
+    pub fn get_many(&self, lists: &[u64]) -> Result<(Vec<u64>, Vec<u32>)> {
+        self.apply()?;
+        let (mut counts, mut all) = (Vec::with_capacity(lists.len()), Vec::new());
+        for records in self.bag.fetch_batch(lists)? {
+            for record in records.iter() {
+                counts.push((record.len() / ITEM_BYTES) as u64);
+                all.extend(items(record));
+            }
+        }
+        Ok((counts, all))
+    }
+
+    /// Lets `f` see all lists, on all threads.
+    pub fn for_each(&self, f: impl Fn(u64, &[u32]) -> Result<()> + Sync) -> Result<()> {
+        self.apply()?;
+        self.bag.process(&Order::Ascending, |list, bytes| f(list, &items(bytes)))
+    }
+
+    /// Makes everything appended so far survive a crash.
+    pub fn sync(&self) -> Result<()> {
+        self.apply()?;
+        self.bag.sync()
+    }
+}
+
+fn items(bytes: &[u8]) -> Vec<u32> {
+    bytes.as_chunks::<ITEM_BYTES>().0.iter().map(|item| u32::from_le_bytes(*item)).collect()
+}

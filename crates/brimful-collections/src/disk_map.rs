@@ -1,0 +1,255 @@
+//! Values of any length by keys of any length.
+//!
+//! A table of hashed keys says which record of a bag holds them; the record is a chain of all keys of
+//! that hash, each with its values. Invariant: keys are compared in full, so two that hash alike are two.
+
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use brimful_store::Folder;
+
+use crate::bag::RecordBag;
+use crate::error::{Error, Result};
+use crate::hash_pages::mix;
+use crate::home::{Options, u32_at};
+
+const SCHEMA: &[u8] = b"map";
+const LOCKS: usize = 64;
+
+/// A map from keys to one or more values each, larger than memory.
+///
+/// ```
+/// # use std::sync::Arc;
+/// use brimful_collections::{DiskMap, Options};
+/// use brimful_store::{Budget, Job, Resources};
+///
+/// # let folder = tempfile::tempdir()?;
+/// let resources = Arc::new(Resources::new(Budget::new(16 << 20, 0), Arc::new(Job::new()), None)?);
+/// let map = DiskMap::open(&folder.path().join("map"), Options::new(&resources))?;
+/// map.insert(b"one", b"1")?;
+/// map.chain(b"one", b"uno")?;
+/// assert_eq!(map.get(b"one")?.as_deref(), Some(b"1".as_slice()));
+/// assert_eq!(map.get_all(b"one")?, [b"1".to_vec(), b"uno".to_vec()]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct DiskMap {
+    bag: RecordBag,
+    /// Changes of keys that hash alike are ordered.
+    locks: Vec<Mutex<()>>,
+}
+
+/// One key with one value in a chain.
+struct Link<'a> {
+    key: &'a [u8],
+    value: &'a [u8],
+    len: usize,
+}
+
+/// The links of a chain; a chain that breaks off ends with an error.
+fn links(chain: &[u8]) -> impl Iterator<Item = Option<Link<'_>>> {
+    let mut rest = chain;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let (key_len, value_len) = (u32_at(rest, 0) as usize, u32_at(rest, 4) as usize);
+        let len = 8 + key_len + value_len;
+        let link = (rest.get(8..8 + key_len), rest.get(8 + key_len..len));
+        rest = rest.get(len..).unwrap_or_default();
+        match link {
+            (Some(key), Some(value)) => Some(Some(Link { key, value, len })),
+            _ => {
+                rest = &[];
+                Some(None)
+            }
+        }
+    })
+}
+
+fn link(key: &[u8], value: &[u8]) -> Vec<u8> {
+    let lens = [key.len() as u32, value.len() as u32].map(u32::to_le_bytes);
+    [lens.concat().as_slice(), key, value].concat()
+}
+
+impl DiskMap {
+    /// Opens the map at `path`, or makes it.
+    pub fn open(path: &Path, options: Options) -> Result<Self> {
+        Ok(Self::over(RecordBag::open(path, SCHEMA, options)?))
+    }
+
+    /// [`DiskMap::open`] in any folder; the caller sees to it that nobody else has it open.
+    pub fn open_in(folder: &dyn Folder, options: Options) -> Result<Self> {
+        Ok(Self::over(RecordBag::open_in(folder, SCHEMA, options)?))
+    }
+
+    fn over(bag: RecordBag) -> Self {
+        Self { bag, locks: (0..LOCKS).map(|_| Mutex::default()).collect() }
+    }
+
+    /// Where the map is.
+    pub fn path(&self) -> &Path {
+        self.bag.path()
+    }
+
+    /// Bytes of the file.
+    pub fn file_bytes(&self) -> Result<u64> {
+        self.bag.file_bytes()
+    }
+
+    fn lock(&self, mixed: u64) -> MutexGuard<'_, ()> {
+        self.locks[mixed as usize % LOCKS].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn check(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        let longest = key.len().max(value.len()) as u64;
+        if longest < 1 << 31 {
+            return Ok(());
+        }
+        Err(Error::RecordBytes { path: self.path().into(), expected: (1 << 31) - 1, found: longest })
+    }
+
+    /// The record of the chain of a hash, and the chain.
+    fn chain_of(&self, mixed: u64) -> Result<Option<(u64, Vec<u8>)>> {
+        let Some(id) = self.bag.keys().get(self.bag.pages(), mixed)? else {
+            return Ok(None);
+        };
+        Ok(Some((id, self.bag.get(id)?)))
+    }
+
+    fn broken(&self, id: u64) -> Error {
+        Error::Codec { path: self.path().into(), id, what: "a chain of keys breaks off".into() }
+    }
+
+    /// The first value of `key`.
+    pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        Ok(self.get_all(key)?.into_iter().next())
+    }
+
+    /// All values of `key`, the oldest first.
+    pub fn get_all(&self, key: &[u8]) -> Result<Vec<Vec<u8>>> {
+        let mixed = hash(key);
+        // A chain that becomes empty between the two reads is removed: then nobody has the key.
+        let found = {
+            let _changing = self.lock(mixed);
+            self.chain_of(mixed)?
+        };
+        let Some((id, chain)) = found else {
+            return Ok(Vec::new());
+        };
+        let mut values = Vec::new();
+        for link in links(&chain) {
+            let link = link.ok_or_else(|| self.broken(id))?;
+            if link.key == key {
+                values.push(link.value.to_vec());
+            }
+        }
+        Ok(values)
+    }
+
+    /// True if `key` has a value.
+    pub fn contains(&self, key: &[u8]) -> Result<bool> {
+        Ok(self.get(key)?.is_some())
+    }
+
+    /// Makes `value` the only value of `key`.
+    pub fn insert(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.check(key, value)?;
+        let mixed = hash(key);
+        let _changing = self.lock(mixed);
+        match self.chain_of(mixed)? {
+            None => self.bag.append_linked(mixed, &link(key, value)),
+            Some((id, chain)) => {
+                let mut others = self.without(id, &chain, key)?;
+                others.extend(link(key, value));
+                self.bag.store(id, &others)
+            }
+        }
+    }
+
+    /// Adds a value to those of `key`: amortised O(1).
+    pub fn chain(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.check(key, value)?;
+        let mixed = hash(key);
+        let _changing = self.lock(mixed);
+        match self.bag.keys().get(self.bag.pages(), mixed)? {
+            None => self.bag.append_linked(mixed, &link(key, value)),
+            Some(id) => self.bag.append_to(id, &link(key, value)),
+        }
+    }
+
+    /// Removes `key` with all its values; false if it had none.
+    pub fn remove(&self, key: &[u8]) -> Result<bool> {
+        let mixed = hash(key);
+        let _changing = self.lock(mixed);
+        let Some((id, chain)) = self.chain_of(mixed)? else {
+            return Ok(false);
+        };
+        let others = self.without(id, &chain, key)?;
+        if others.len() == chain.len() {
+            return Ok(false);
+        }
+        if others.is_empty() {
+            self.bag.unlink(mixed, id)?;
+        } else {
+            self.bag.store(id, &others)?;
+        }
+        Ok(true)
+    }
+
+    /// The chain without the links of `key`.
+    fn without(&self, id: u64, chain: &[u8], key: &[u8]) -> Result<Vec<u8>> {
+        let (mut others, mut at) = (Vec::with_capacity(chain.len()), 0);
+        for link in links(chain) {
+            let link = link.ok_or_else(|| self.broken(id))?;
+            if link.key != key {
+                others.extend_from_slice(chain.get(at..at + link.len).unwrap_or_default());
+            }
+            at += link.len;
+        }
+        Ok(others)
+    }
+
+    /// Calls `f` with every key and value; one pass in the order in which chains began.
+    pub fn for_each(&self, mut f: impl FnMut(&[u8], &[u8]) -> Result<()>) -> Result<()> {
+        let step = self.bag.batch_len();
+        for start in (0..self.bag.len()).step_by(step) {
+            let count = (self.bag.len() - start).min(step as u64) as usize;
+            let records = self.bag.fetch_range(start, count)?;
+            for index in 0..records.len() {
+                let Some(chain) = records.get(index) else {
+                    continue;
+                };
+                for link in links(chain) {
+                    let link = link.ok_or_else(|| self.broken(start + index as u64))?;
+                    f(link.key, link.value)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Hashes of keys that are there: the number of keys, but for two that hash alike.
+    pub fn len(&self) -> u64 {
+        self.bag.keys().len()
+    }
+
+    /// True if there is no key.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Makes everything stored so far survive a crash.
+    pub fn sync(&self) -> Result<()> {
+        self.bag.sync()
+    }
+
+    /// Gives unused space back; makes everything durable.
+    pub fn compact(&self) -> Result<()> {
+        self.bag.compact()
+    }
+}
+
+fn hash(key: &[u8]) -> u64 {
+    mix(brimful_store::checksum(key))
+}

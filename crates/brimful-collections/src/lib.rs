@@ -1,0 +1,42 @@
+//! Collections of any size on disk, in a memory budget.
+//!
+//! - [`disk_box`]: fixed-size records, [`record_box`] below it; [`order`]: how they are streamed,
+//!   `pipeline`: reading ahead.
+//! - [`disk_bag`]: values of any length, [`bag`] below it.
+//! - [`frequency_counter`], [`membership_set`], [`bloom_filter`], [`disk_map`], [`disk_lists`], [`spilling_map`], [`external_sort`]: ready-made collections;
+//!   `keyed`, `hash_pages` and `partition_log`: what they stand on.
+//! - [`error`]: what can go wrong; [`home`]: where a collection lives and what it is given.
+
+pub mod bag;
+pub mod bloom_filter;
+pub mod disk_bag;
+pub mod disk_box;
+pub mod disk_lists;
+pub mod disk_map;
+pub mod error;
+pub mod external_sort;
+pub mod frequency_counter;
+mod hash_pages;
+pub mod home;
+mod keyed;
+pub mod membership_set;
+pub mod order;
+mod partition_log;
+mod pipeline;
+pub mod record_box;
+pub mod spilling_map;
+
+pub use bag::RecordBag;
+pub use bloom_filter::BloomFilter;
+pub use disk_bag::{Codec, DiskBag, Postcard};
+pub use disk_box::DiskBox;
+pub use disk_lists::DiskLists;
+pub use disk_map::DiskMap;
+pub use error::{Error, Result};
+pub use external_sort::sort;
+pub use frequency_counter::FrequencyCounter;
+pub use home::Options;
+pub use membership_set::MembershipSet;
+pub use order::{Ids, Order};
+pub use record_box::RecordBox;
+pub use spilling_map::SpillingMap;

@@ -1,0 +1,103 @@
+//! In which order a collection is streamed, and in batches of what.
+
+use std::ops::Range;
+
+/// The order of [`crate::DiskBox::process`]. Batches begin in this order; several are worked on at
+/// once.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Order {
+    /// Ids from the first to the last.
+    #[default]
+    Ascending,
+    /// Batches from the last ids to the first; within a batch ids ascend.
+    Descending,
+    /// These ranges of ids, one after the other.
+    Ranges(Vec<Range<u64>>),
+    /// These ids.
+    Ids(Vec<u64>),
+}
+
+/// The ids of one batch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ids {
+    /// Consecutive ones.
+    Range(Range<u64>),
+    /// Any.
+    List(Vec<u64>),
+}
+
+impl Ids {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Range(range) => (range.end - range.start) as usize,
+            Self::List(ids) => ids.len(),
+        }
+    }
+
+    /// True if there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The ids, one by one.
+    pub fn iter(&self) -> impl Iterator<Item = u64> + '_ {
+        let (range, list) = match self {
+            Self::Range(range) => (range.clone(), [].as_slice()),
+            Self::List(ids) => (0..0, ids.as_slice()),
+        };
+        range.chain(list.iter().copied())
+    }
+}
+
+impl Order {
+    /// The largest id asked for, if ids are listed.
+    pub(crate) fn largest(&self) -> Option<u64> {
+        match self {
+            Self::Ascending | Self::Descending => None,
+            Self::Ranges(ranges) => ranges.iter().filter(|r| !r.is_empty()).map(|r| r.end - 1).max(),
+            Self::Ids(ids) => ids.iter().copied().max(),
+        }
+    }
+
+    /// The batches of a collection of `len` records: at most `most` ids each, ranges cut at multiples
+    /// of `most`.
+    pub(crate) fn batches(&self, len: u64, most: usize) -> Vec<Ids> {
+        let whole = 0..len;
+        let ranges = match self {
+            Self::Ids(ids) => return ids.chunks(most).map(|ids| Ids::List(ids.to_vec())).collect(),
+            Self::Ranges(ranges) => ranges.as_slice(),
+            Self::Ascending | Self::Descending => std::slice::from_ref(&whole),
+        };
+        let mut batches = Vec::new();
+        for range in ranges {
+            let mut at = range.start;
+            while at < range.end {
+                let end = (at / most as u64 + 1).saturating_mul(most as u64).min(range.end);
+                batches.push(Ids::Range(at..end));
+                at = end;
+            }
+        }
+        if *self == Self::Descending {
+            batches.reverse();
+        }
+        batches
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_cover_the_order_once() {
+        let ids = |order: Order| -> Vec<u64> {
+            order.batches(10, 4).iter().flat_map(|batch| batch.iter().collect::<Vec<_>>()).collect()
+        };
+        assert_eq!(ids(Order::Ascending), (0..10).collect::<Vec<_>>());
+        assert_eq!(ids(Order::Descending), [8, 9, 4, 5, 6, 7, 0, 1, 2, 3]);
+        assert_eq!(ids(Order::Ranges(vec![7..10, 1..3])), [7, 8, 9, 1, 2]);
+        assert_eq!(ids(Order::Ids(vec![5, 5, 0])), [5, 5, 0]);
+        assert_eq!(Order::Ascending.batches(10, 4).len(), 3);
+    }
+}

@@ -1,0 +1,67 @@
+//! Streaming in batches: some threads read ahead while the pool works on what was read.
+//!
+//! Invariant: batches begin in their order; the first error ends everything and comes back. Memory is
+//! that of the batches in flight: [`READERS`] and one for each worker, and as many waiting.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::sync_channel;
+use std::sync::{Mutex, PoisonError};
+
+use brimful_store::Resources;
+
+use crate::error::Result;
+
+/// Threads that read ahead.
+pub(crate) const READERS: usize = 2;
+
+/// Batches that are in memory at once.
+pub(crate) fn in_flight(resources: &Resources) -> usize {
+    2 * READERS + resources.workers()
+}
+
+/// Calls `read` for each of `batches` on threads of its own, and `work` with the result on the pool.
+pub(crate) fn stream<B: Sync, T: Send>(
+    resources: &Resources,
+    batches: &[B],
+    read: impl Fn(&B) -> Result<T> + Sync,
+    work: impl Fn(&B, T) -> Result<()> + Sync,
+) -> Result<()> {
+    let next = AtomicUsize::new(0);
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let (sender, receiver) = sync_channel(READERS);
+        for _ in 0..READERS.min(batches.len()) {
+            let (sender, next, stop, read) = (sender.clone(), &next, &stop, &read);
+            scope.spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    let Some(batch) = batches.get(next.fetch_add(1, Ordering::Relaxed)) else {
+                        return;
+                    };
+                    // The receiver is gone only when the work has failed.
+                    if sender.send((batch, read(batch))).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        let receiver = Mutex::new(receiver);
+        let results = resources.pool.broadcast(|_| {
+            while !stop.load(Ordering::Relaxed) {
+                let received = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
+                let Ok((batch, read)) = received else {
+                    return Ok(());
+                };
+                let done = resources.job.check().map_err(Into::into).and_then(|()| work(batch, read?));
+                if done.is_err() {
+                    stop.store(true, Ordering::Relaxed);
+                    return done;
+                }
+            }
+            Ok(())
+        });
+        // Dropped here, so that a reader waiting to send ends.
+        drop(receiver);
+        results.into_iter().collect()
+    })
+}

@@ -1,0 +1,452 @@
+//! Records of one size as bytes, at an address computed from the id: the untyped half of
+//! [`crate::DiskBox`], and what other languages bind to.
+//!
+//! Record `id` stands in page `id / per_page`; no record straddles pages. Invariant: bytes behind the
+//! last record of a page, and records beyond the length, are zero or never read.
+
+mod stream;
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use brimful_store::Folder;
+use brimful_store::durable::{PageFile, PageId, Writing};
+use brimful_store::external::FolderLock;
+use rayon::prelude::*;
+
+use crate::error::{Error, Result};
+use crate::home::{Home, Options, open_pages, u64_at};
+use crate::pipeline;
+
+/// The number of a box's format in its root.
+const KIND: u32 = 1;
+/// Pages that a batch brings into memory together.
+const WINDOW_PAGES: usize = 64;
+/// Most bytes of a record: a page must hold it, and a cache some pages.
+pub const MAX_RECORD_BYTES: usize = 16 << 20;
+
+/// A disk-resident array of records of one size.
+#[derive(Debug)]
+pub struct RecordBox {
+    pages: PageFile,
+    record_bytes: usize,
+    per_page: usize,
+    schema: Vec<u8>,
+    len: AtomicU64,
+    /// Held by whoever makes the box longer or shorter.
+    growing: Mutex<()>,
+    options: Options,
+    _lock: Option<FolderLock>,
+}
+
+impl RecordBox {
+    /// Opens the box at `path`, or makes it, for records of `record_bytes` bytes; `schema` says of what
+    /// type they are and must be the same whenever the box is opened.
+    ///
+    /// # Errors
+    /// [`Error::RecordType`] if it was made for other records; [`Error::Usage`] for a record of 0 bytes or
+    /// more than [`MAX_RECORD_BYTES`]; [`Error::Store`] if it is in use by another process, damaged, or
+    /// the budget is too small.
+    pub fn open(path: &Path, record_bytes: usize, schema: &[u8], options: Options) -> Result<Self> {
+        let home = Home::at(path)?;
+        let mut opened = Self::open_in(&home.folder, record_bytes, schema, options)?;
+        opened._lock = home.lock;
+        Ok(opened)
+    }
+
+    /// [`RecordBox::open`] in any folder; the caller sees to it that nobody else has it open.
+    pub fn open_in(
+        folder: &dyn Folder,
+        record_bytes: usize,
+        schema: &[u8],
+        mut options: Options,
+    ) -> Result<Self> {
+        if !(1..=MAX_RECORD_BYTES).contains(&record_bytes) {
+            return Err(Error::Usage(format!(
+                "a record has 1 to {MAX_RECORD_BYTES} bytes, not {record_bytes}; put larger ones into a Bag"
+            )));
+        }
+        options.page_bytes = options.page_bytes.max(record_bytes.next_power_of_two());
+        let (pages, meta) = open_pages(folder, KIND, &options, &describe(record_bytes, 0, schema))?;
+        let (found_bytes, len) = (u64_at(&meta, 0), u64_at(&meta, 8));
+        let found = meta.get(16..).unwrap_or_default();
+        if found_bytes != record_bytes as u64 || found != schema {
+            let name = |bytes: u64, schema: &[u8]| match schema.is_empty() {
+                true => format!("records of {bytes} bytes"),
+                false => format!("records of {bytes} bytes, {}", String::from_utf8_lossy(schema)),
+            };
+            return Err(Error::RecordType {
+                path: folder.path().into(),
+                expected: name(record_bytes as u64, schema),
+                found: name(found_bytes, found),
+            });
+        }
+        let per_page = pages.page_bytes() / record_bytes;
+        let schema = schema.to_vec();
+        Ok(Self {
+            pages,
+            record_bytes,
+            per_page,
+            schema,
+            len: AtomicU64::new(len),
+            growing: Mutex::new(()),
+            options,
+            _lock: None,
+        })
+    }
+
+    /// Where the box is.
+    pub fn path(&self) -> &Path {
+        self.pages.path().parent().unwrap_or(self.pages.path())
+    }
+
+    /// Records in the box.
+    pub fn len(&self) -> u64 {
+        self.len.load(Ordering::Acquire)
+    }
+
+    /// True if there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes of a record.
+    pub fn record_bytes(&self) -> usize {
+        self.record_bytes
+    }
+
+    /// What the records are, as said when the box was made.
+    pub fn schema(&self) -> &[u8] {
+        &self.schema
+    }
+
+    /// Bytes of the file.
+    pub fn file_bytes(&self) -> Result<u64> {
+        Ok(self.pages.file_bytes()?)
+    }
+
+    /// Records that a batch of a stream has: a whole number of pages.
+    pub fn batch_len(&self) -> usize {
+        // Each batch in flight has a copy of what was read, to tell what changed.
+        let bytes = self.options.batch_bytes() / (2 * pipeline::in_flight(&self.options.resources));
+        (bytes / self.pages.page_bytes()).clamp(1, 256) * self.per_page
+    }
+
+    fn place(&self, id: u64) -> (PageId, usize) {
+        let (page, index) = (id / self.per_page as u64, id as usize % self.per_page);
+        (PageId::new(0, page), index * self.record_bytes)
+    }
+
+    fn check(&self, id: u64) -> Result<()> {
+        let len = self.len();
+        if id < len { Ok(()) } else { Err(Error::OutOfRange { path: self.path().into(), id, len }) }
+    }
+
+    fn check_range(&self, start: u64, count: u64) -> Result<()> {
+        match start.checked_add(count) {
+            Some(end) if end <= self.len() => Ok(()),
+            _ => Err(Error::OutOfRange {
+                path: self.path().into(),
+                id: start.max(self.len()),
+                len: self.len(),
+            }),
+        }
+    }
+
+    fn check_bytes(&self, found: usize, records: usize) -> Result<()> {
+        if self.record_bytes.checked_mul(records) == Some(found) {
+            return Ok(());
+        }
+        let expected = (self.record_bytes as u64).saturating_mul(records as u64);
+        Err(Error::RecordBytes { path: self.path().into(), expected, found: found as u64 })
+    }
+
+    /// Lets `f` see record `id`: one read at most.
+    #[inline]
+    pub fn fetch<R>(&self, id: u64, f: impl FnOnce(&[u8]) -> R) -> Result<R> {
+        self.check(id)?;
+        let (page, at) = self.place(id);
+        Ok(self.pages.read(page, |bytes| f(bytes.get(at..at + self.record_bytes).unwrap_or_default()))?)
+    }
+
+    /// Fills `out` with the records from `start` on, in large reads.
+    pub fn fetch_range(&self, start: u64, out: &mut [u8]) -> Result<()> {
+        let count = out.len() / self.record_bytes;
+        self.check_bytes(out.len(), count)?;
+        self.check_range(start, count as u64)?;
+        // The first piece ends where a page does, so that the others begin with one.
+        let head = (self.per_page - start as usize % self.per_page).min(count);
+        let (first, rest) = out.split_at_mut(head * self.record_bytes);
+        self.fetch_pages(start, first)?;
+        let piece = WINDOW_PAGES * 4 * self.per_page;
+        let pieces = || (start + head as u64..).step_by(piece);
+        let bytes = piece * self.record_bytes;
+        if rest.len() <= bytes {
+            return self.fetch_pages(start + head as u64, rest);
+        }
+        self.options.resources.pool.install(|| {
+            let starts: Vec<u64> = pieces().take(rest.len().div_ceil(bytes)).collect();
+            rest.par_chunks_mut(bytes).zip(starts).try_for_each(|(out, start)| self.fetch_pages(start, out))
+        })
+    }
+
+    /// Fills `out` from one thread.
+    fn fetch_pages(&self, start: u64, out: &mut [u8]) -> Result<()> {
+        let count = out.len() / self.record_bytes;
+        if count == 0 {
+            return Ok(());
+        }
+        let copy = |page: PageId, bytes: &[u8], out: &mut [u8]| {
+            let first = page.number() * self.per_page as u64;
+            let from = start.max(first);
+            let to = (start + count as u64).min(first + self.per_page as u64);
+            let source =
+                (from - first) as usize * self.record_bytes..(to - first) as usize * self.record_bytes;
+            let target =
+                (from - start) as usize * self.record_bytes..(to - start) as usize * self.record_bytes;
+            if let (Some(target), Some(source)) = (out.get_mut(target), bytes.get(source)) {
+                target.copy_from_slice(source);
+            }
+        };
+        let first = start / self.per_page as u64;
+        let last = (start + count as u64 - 1) / self.per_page as u64;
+        if last - first < 2 {
+            for number in first..=last {
+                let page = PageId::new(0, number);
+                self.pages.read(page, |bytes| copy(page, bytes, out))?;
+            }
+            return Ok(());
+        }
+        let pages = (first..=last).map(|number| PageId::new(0, number));
+        Ok(self.pages.scanner().visit(pages, |page, bytes| {
+            copy(page, bytes, out);
+            Ok(())
+        })?)
+    }
+
+    /// Fills `out` with the records `ids`, in their order. Pages are read in their order, each once a
+    /// thread.
+    pub fn fetch_batch(&self, ids: &[u64], out: &mut [u8]) -> Result<()> {
+        self.check_bytes(out.len(), ids.len())?;
+        if let Some(largest) = ids.iter().copied().max() {
+            self.check(largest)?;
+        }
+        let workers = self.options.resources.workers();
+        let share = ids.len().div_ceil(workers).max(4096);
+        if ids.len() <= share {
+            return self.fetch_ids(ids, out);
+        }
+        self.options.resources.pool.install(|| {
+            let parts = ids.par_chunks(share).zip(out.par_chunks_mut(share * self.record_bytes));
+            parts.try_for_each(|(ids, out)| self.fetch_ids(ids, out))
+        })
+    }
+
+    fn fetch_ids(&self, ids: &[u64], out: &mut [u8]) -> Result<()> {
+        if ids.len() < 16 {
+            for (id, out) in ids.iter().zip(out.chunks_exact_mut(self.record_bytes)) {
+                self.fetch(*id, |bytes| out.copy_from_slice(bytes))?;
+            }
+            return Ok(());
+        }
+        let sorted = self.by_page(ids);
+        let mut groups = sorted.chunk_by(|a, b| a.0 == b.0);
+        let pages: Vec<PageId> =
+            groups.clone().filter_map(|g| g.first()).map(|g| PageId::new(0, g.0)).collect();
+        let mut scanner = self.pages.scanner();
+        // Visits come out of order within a window, so each window finds its groups again.
+        for window in pages.chunks(WINDOW_PAGES) {
+            let groups: Vec<_> = groups.by_ref().take(window.len()).collect();
+            scanner.visit(window.iter().copied(), |page, bytes| {
+                let group = groups.binary_search_by_key(&page.number(), |g| g.first().map_or(0, |g| g.0));
+                for (_, index) in group.ok().and_then(|at| groups.get(at)).copied().unwrap_or_default() {
+                    let index = *index as usize;
+                    let at = self.place(ids.get(index).copied().unwrap_or(0)).1;
+                    let to = index * self.record_bytes;
+                    let target = out.get_mut(to..to + self.record_bytes);
+                    if let (Some(target), Some(source)) = (target, bytes.get(at..at + self.record_bytes)) {
+                        target.copy_from_slice(source);
+                    }
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// (page, index into `ids`), ascending.
+    fn by_page(&self, ids: &[u64]) -> Vec<(u64, u32)> {
+        let pages = ids.iter().zip(0..).map(|(id, index)| (id / self.per_page as u64, index));
+        let mut sorted: Vec<(u64, u32)> = pages.collect();
+        sorted.sort_unstable();
+        sorted
+    }
+
+    /// Replaces record `id`.
+    pub fn store(&self, id: u64, record: &[u8]) -> Result<()> {
+        self.check(id)?;
+        self.check_bytes(record.len(), 1)?;
+        let (page, at) = self.place(id);
+        let writing = self.pages.write();
+        Ok(self.pages.update(&writing, page, |page| {
+            if let Some(place) = page.bytes_mut().get_mut(at..at + record.len()) {
+                place.copy_from_slice(record);
+            }
+        })?)
+    }
+
+    /// Replaces the records from `start` on.
+    pub fn store_range(&self, start: u64, records: &[u8]) -> Result<()> {
+        let count = records.len() / self.record_bytes;
+        self.check_bytes(records.len(), count)?;
+        self.check_range(start, count as u64)?;
+        self.write_range(&self.pages.write(), start, records)
+    }
+
+    fn write_range(&self, writing: &Writing<'_>, start: u64, records: &[u8]) -> Result<()> {
+        let mut rest = records;
+        let mut id = start;
+        while !rest.is_empty() {
+            let (page, at) = self.place(id);
+            let count = (self.per_page - id as usize % self.per_page).min(rest.len() / self.record_bytes);
+            let (now, later) = rest.split_at(count * self.record_bytes);
+            let put = |bytes: &mut [u8]| {
+                if let Some(place) = bytes.get_mut(at..at + now.len()) {
+                    place.copy_from_slice(now);
+                }
+            };
+            if count == self.per_page {
+                self.pages.overwrite(writing, page, |bytes| {
+                    put(bytes);
+                    bytes.get_mut(now.len()..).unwrap_or_default().fill(0);
+                })?;
+            } else {
+                self.pages.update(writing, page, |page| put(page.bytes_mut()))?;
+            }
+            (rest, id) = (later, id + count as u64);
+        }
+        Ok(())
+    }
+
+    /// Replaces the records `ids`; of an id that occurs twice the last one stays.
+    pub fn store_batch(&self, ids: &[u64], records: &[u8]) -> Result<()> {
+        self.check_bytes(records.len(), ids.len())?;
+        self.update_batch(ids, |index, place| {
+            let at = index * self.record_bytes;
+            if let Some(record) = records.get(at..at + self.record_bytes) {
+                place.copy_from_slice(record);
+            }
+        })
+    }
+
+    /// Lets `f` change the records `ids`, given the index into `ids` and the record. Records of one page
+    /// are changed together, in the order of `ids`; the threads of the pool share the pages.
+    pub fn update_batch(&self, ids: &[u64], f: impl Fn(usize, &mut [u8]) + Sync) -> Result<()> {
+        let Some(largest) = ids.iter().copied().max() else {
+            return Ok(());
+        };
+        self.check(largest)?;
+        if ids.len() < 16 {
+            let writing = self.pages.write();
+            for (index, id) in ids.iter().enumerate() {
+                let (page, at) = self.place(*id);
+                self.pages.update(&writing, page, |page| {
+                    f(index, page.bytes_mut().get_mut(at..at + self.record_bytes).unwrap_or_default());
+                })?;
+            }
+            return Ok(());
+        }
+        let pool = &self.options.resources.pool;
+        let writing = self.pages.write();
+        // As many pages as every thread can have in memory at once.
+        let window = self.window(pool.current_num_threads());
+        pool.install(|| {
+            let pages =
+                ids.par_iter().enumerate().map(|(index, id)| (id / self.per_page as u64, index as u32));
+            let mut sorted: Vec<(u64, u32)> = pages.collect();
+            sorted.par_sort_unstable();
+            let groups: Vec<&[(u64, u32)]> = sorted.chunk_by(|a, b| a.0 == b.0).collect();
+            groups.par_chunks(window).try_for_each(|groups| {
+                let page_of = |group: &&[(u64, u32)]| PageId::new(0, group.first().map_or(0, |g| g.0));
+                if groups.len() > 1 {
+                    self.pages.scanner().load(groups.iter().map(page_of))?;
+                }
+                for group in groups {
+                    self.pages.update(&writing, page_of(group), |page| {
+                        let bytes = page.bytes_mut();
+                        for (_, index) in *group {
+                            let id = ids.get(*index as usize).copied().unwrap_or(0);
+                            let at = self.place(id).1;
+                            f(*index as usize, bytes.get_mut(at..at + self.record_bytes).unwrap_or_default());
+                        }
+                    })?;
+                }
+                Ok(())
+            })
+        })
+    }
+
+    fn window(&self, threads: usize) -> usize {
+        (self.pages.cache_bytes() / self.pages.page_bytes() / (4 * threads)).clamp(1, WINDOW_PAGES)
+    }
+
+    /// Appends one record; returns its id.
+    pub fn append(&self, record: &[u8]) -> Result<u64> {
+        self.check_bytes(record.len(), 1)?;
+        self.extend(record)
+    }
+
+    /// Appends records; returns the id of the first.
+    pub fn extend(&self, records: &[u8]) -> Result<u64> {
+        let count = records.len() / self.record_bytes;
+        self.check_bytes(records.len(), count)?;
+        let _growing = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
+        let writing = self.pages.write();
+        let start = self.len();
+        self.write_range(&writing, start, records)?;
+        self.len.store(start + count as u64, Ordering::Release);
+        Ok(start)
+    }
+
+    /// Makes the box `len` records long: what is new is zero, what is beyond is gone.
+    pub fn resize(&self, len: u64) -> Result<()> {
+        let _growing = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
+        let writing = self.pages.write();
+        let old = self.len();
+        self.len.store(len.min(old), Ordering::Release);
+        if len < old {
+            // What is beyond becomes zero, for the records that may come there again.
+            let (page, at) = self.place(len);
+            let keep = at > 0;
+            if keep {
+                self.pages.update(&writing, page, |page| {
+                    page.bytes_mut().get_mut(at..).unwrap_or_default().fill(0)
+                })?;
+            }
+            for number in page.number() + u64::from(keep)..old.div_ceil(self.per_page as u64) {
+                self.pages.discard(&writing, PageId::new(0, number))?;
+            }
+        }
+        self.len.store(len, Ordering::Release);
+        Ok(())
+    }
+
+    /// Makes everything stored so far survive a crash.
+    pub fn sync(&self) -> Result<()> {
+        Ok(self.pages.sync_with(|_| Ok(describe(self.record_bytes, self.len(), &self.schema)))?)
+    }
+
+    /// Gives unused space of the file back; makes everything durable.
+    pub fn compact(&self) -> Result<()> {
+        Ok(self.pages.compact(|_| Ok(describe(self.record_bytes, self.len(), &self.schema)))?)
+    }
+}
+
+/// A box's description in its root.
+fn describe(record_bytes: usize, len: u64, schema: &[u8]) -> Vec<u8> {
+    let mut out = (record_bytes as u64).to_le_bytes().to_vec();
+    out.extend_from_slice(&len.to_le_bytes());
+    out.extend_from_slice(schema);
+    out
+}

@@ -1,0 +1,271 @@
+//! A map of live objects with a memory limit: what was not used lately is in a bag.
+//!
+//! Eviction is a clock: an object goes when it was not used since the hand last passed. Invariant: an
+//! object is live, or in the bag, or both and then they are equal.
+
+use std::borrow::Borrow;
+use std::collections::{HashMap, VecDeque};
+use std::hash::Hash;
+use std::num::NonZeroU64;
+use std::path::Path;
+
+use crate::bag::RecordBag;
+use crate::disk_bag::{Codec, Postcard};
+use crate::error::{Error, Result};
+use crate::home::Options;
+
+/// Objects that leave together: one batch for the bag.
+const BATCH: usize = 256;
+
+#[derive(Debug)]
+struct Live<V> {
+    value: V,
+    /// One more than the record of the bag that equals the value, if there is one. Small: whatever is
+    /// added to a value costs time at each get.
+    record: Option<NonZeroU64>,
+    used: bool,
+}
+
+impl<V> Live<V> {
+    fn record(&self) -> Option<u64> {
+        self.record.map(|record| record.get() - 1)
+    }
+}
+
+/// A map that keeps up to so many bytes of its values as live objects and the rest in a bag. The keys
+/// stay in memory.
+///
+/// It is a cache, not a store: it begins empty, and its folder can go when it is dropped.
+#[derive(Debug)]
+pub struct SpillingMap<K, V, C = Postcard> {
+    live: HashMap<K, Live<V>>,
+    spilled: HashMap<K, u64>,
+    /// The live keys, in the order in which the hand meets them.
+    clock: VecDeque<K>,
+    bag: RecordBag,
+    /// Records of the bag that nobody uses.
+    unused: Vec<u64>,
+    weigh: fn(&K, &V) -> usize,
+    limit: usize,
+    weight: usize,
+    codec: std::marker::PhantomData<fn() -> C>,
+}
+
+impl<K: Hash + Eq + Clone, V, C: Codec<V>> SpillingMap<K, V, C> {
+    /// A map that keeps up to `limit` bytes live, as `weigh` counts them, and the rest at `path`.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if something is at `path` already; else as [`RecordBag::open`].
+    pub fn create(path: &Path, limit: usize, weigh: fn(&K, &V) -> usize, options: Options) -> Result<Self> {
+        let bag = RecordBag::open(path, C::NAME.as_bytes(), options)?;
+        if !bag.is_empty() {
+            return Err(Error::Usage(format!("{} holds a collection; a cache begins empty", path.display())));
+        }
+        Ok(Self {
+            live: HashMap::new(),
+            spilled: HashMap::new(),
+            clock: VecDeque::new(),
+            bag,
+            unused: Vec::new(),
+            weigh,
+            limit,
+            weight: 0,
+            codec: std::marker::PhantomData,
+        })
+    }
+
+    /// Keys in the map.
+    pub fn len(&self) -> usize {
+        self.live.len() + self.spilled.len()
+    }
+
+    /// True if there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Values that are live.
+    pub fn live(&self) -> usize {
+        self.live.len()
+    }
+
+    /// Bytes of live values, as counted.
+    pub fn weight(&self) -> usize {
+        self.weight
+    }
+
+    /// Puts a value in; the old one, if any, is dropped.
+    pub fn insert(&mut self, key: K, value: V) -> Result<()> {
+        self.weight += (self.weigh)(&key, &value);
+        let record = self.spilled.remove(&key);
+        self.unused.extend(record);
+        match self.live.get_mut(&key) {
+            Some(old) => {
+                self.weight -= (self.weigh)(&key, &old.value);
+                self.unused.extend(old.record());
+                *old = Live { value, record: None, used: true };
+            }
+            None => {
+                self.clock.push_back(key.clone());
+                self.live.insert(key, Live { value, record: None, used: false });
+            }
+        }
+        self.make_room()
+    }
+
+    /// Lets `f` see the value of `key`, live again if it was not. One look-up where it is live.
+    #[inline]
+    pub fn view<Q: Hash + Eq + ?Sized, R>(&mut self, key: &Q, f: impl FnOnce(&V) -> R) -> Result<Option<R>>
+    where
+        K: Borrow<Q>,
+    {
+        if let Some(live) = self.live.get_mut(key) {
+            live.used = true;
+            return Ok(Some(f(&live.value)));
+        }
+        Ok(self.get(key)?.map(f))
+    }
+
+    /// The value of `key`, live again if it was not.
+    pub fn get<Q: Hash + Eq + ?Sized>(&mut self, key: &Q) -> Result<Option<&V>>
+    where
+        K: Borrow<Q>,
+    {
+        if !self.live.contains_key(key) && !self.bring_back(key)? {
+            return Ok(None);
+        }
+        Ok(self.live.get_mut(key).map(|live| {
+            live.used = true;
+            &live.value
+        }))
+    }
+
+    /// Lets `f` change the value of `key`.
+    pub fn update<Q: Hash + Eq + ?Sized, R>(
+        &mut self,
+        key: &Q,
+        f: impl FnOnce(&mut V) -> R,
+    ) -> Result<Option<R>>
+    where
+        K: Borrow<Q>,
+    {
+        if !self.live.contains_key(key) && !self.bring_back(key)? {
+            return Ok(None);
+        }
+        let Some((key, mut live)) = self.live.remove_entry(key) else {
+            return Ok(None);
+        };
+        self.weight -= (self.weigh)(&key, &live.value);
+        let result = f(&mut live.value);
+        self.weight += (self.weigh)(&key, &live.value);
+        self.unused.extend(live.record());
+        (live.record, live.used) = (None, true);
+        self.live.insert(key, live);
+        self.make_room()?;
+        Ok(Some(result))
+    }
+
+    /// Removes a key; false if it was not there.
+    pub fn remove<Q: Hash + Eq + ?Sized>(&mut self, key: &Q) -> bool
+    where
+        K: Borrow<Q>,
+    {
+        let record = match self.live.remove_entry(key) {
+            Some((key, live)) => {
+                self.weight -= (self.weigh)(&key, &live.value);
+                // Its place in the clock is skipped when the hand comes by; see `make_room`.
+                self.unused.extend(live.record());
+                return true;
+            }
+            None => self.spilled.remove(key),
+        };
+        self.unused.extend(record);
+        record.is_some()
+    }
+
+    /// Makes a spilled value live; false if there is none.
+    fn bring_back<Q: Hash + Eq + ?Sized>(&mut self, key: &Q) -> Result<bool>
+    where
+        K: Borrow<Q>,
+    {
+        let Some((key, record)) = self.spilled.remove_entry(key) else {
+            return Ok(false);
+        };
+        let read = self.bag.fetch(record, |bytes| C::decode(bytes));
+        let value = match read {
+            Ok(Ok(value)) => value,
+            Ok(Err(what)) => {
+                self.spilled.insert(key, record);
+                return Err(Error::Codec { path: self.bag.path().into(), id: record, what });
+            }
+            Err(error) => {
+                self.spilled.insert(key, record);
+                return Err(error);
+            }
+        };
+        self.weight += (self.weigh)(&key, &value);
+        self.clock.push_back(key.clone());
+        // Used: it must not be the next to go.
+        self.live.insert(key, Live { value, record: NonZeroU64::new(record + 1), used: true });
+        self.make_room()?;
+        Ok(true)
+    }
+
+    /// Spills values until the rest is within the limit; the value used last stays.
+    fn make_room(&mut self) -> Result<()> {
+        if self.weight <= self.limit || self.live.len() <= 1 {
+            return Ok(());
+        }
+        // Some more than must go, so that the bag gets a batch.
+        let enough = self.limit - self.limit / 64;
+        let (mut ids, mut kept, mut leaving) = (Vec::new(), Vec::new(), Vec::new());
+        let mut turns = 2 * self.clock.len();
+        while self.weight > enough && leaving.len() < BATCH && self.live.len() > 1 && turns > 0 {
+            turns -= 1;
+            let Some(key) = self.clock.pop_front() else {
+                break;
+            };
+            let Some(live) = self.live.get_mut(&key) else {
+                continue;
+            };
+            if std::mem::take(&mut live.used) {
+                self.clock.push_back(key);
+                continue;
+            }
+            if let Some((key, live)) = self.live.remove_entry(&key) {
+                self.weight -= (self.weigh)(&key, &live.value);
+                leaving.push((key, live));
+            }
+        }
+        let mut records = Vec::new();
+        for (key, live) in leaving {
+            match live.record() {
+                Some(record) => {
+                    self.spilled.insert(key, record);
+                }
+                None => {
+                    let mut bytes = Vec::new();
+                    C::encode(&live.value, &mut bytes)
+                        .map_err(|what| Error::Usage(format!("the serializer refuses a value: {what}")))?;
+                    records.push(bytes);
+                    kept.push(key);
+                }
+            }
+        }
+        // Records that nobody uses are written again, the rest is new.
+        let again = self.unused.len().min(records.len());
+        ids.extend(self.unused.drain(self.unused.len() - again..));
+        let (old, new) = records.split_at(again);
+        self.bag.store_batch(&ids, old)?;
+        let first = self.bag.extend(new)?;
+        ids.extend(first..first + new.len() as u64);
+        self.spilled.extend(kept.into_iter().zip(ids));
+        // Keys removed and put in again have two places in the clock.
+        if self.clock.len() > 2 * self.live.len() + BATCH {
+            let mut seen = std::collections::HashSet::new();
+            let live = &self.live;
+            self.clock.retain(|key| live.contains_key(key) && seen.insert(key.clone()));
+        }
+        Ok(())
+    }
+}

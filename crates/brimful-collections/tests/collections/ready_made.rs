@@ -1,0 +1,229 @@
+//! The ready-made collections against those of the standard library, larger than their memory.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use brimful_collections::{
+    BloomFilter, DiskLists, DiskMap, Error, FrequencyCounter, MembershipSet, SpillingMap,
+};
+use brimful_store::fault::{FaultFolder, FaultPlan, Operation};
+
+use crate::{Random, options};
+
+const MEMORY: u64 = 20 << 20;
+
+#[test]
+fn counts_agree_with_a_map() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("counts");
+    let (mut random, mut model) = (Random(1), BTreeMap::<u64, u64>::new());
+    for round in 0..3 {
+        let counter = FrequencyCounter::open(&path, options(MEMORY)).unwrap();
+        for _ in 0..6 {
+            let most = if round == 0 { 1000 } else { u64::MAX };
+            let keys: Vec<u64> = (0..100_000).map(|_| random.below(most) >> random.below(50)).collect();
+            counter.add_many(&keys).unwrap();
+            keys.iter().for_each(|key| *model.entry(*key).or_default() += 1);
+            let asked: Vec<u64> = keys.iter().map(|key| key + random.below(2)).take(30_000).collect();
+            let expected: Vec<u64> = asked.iter().map(|key| model.get(key).copied().unwrap_or(0)).collect();
+            assert_eq!(counter.count_many(&asked).unwrap(), expected);
+            assert_eq!(counter.count(keys[0]).unwrap(), model[&keys[0]]);
+        }
+        assert_eq!(counter.len().unwrap(), model.len() as u64);
+        let mut all = BTreeMap::new();
+        counter.for_each(|key, count| Ok(assert_eq!(all.insert(key, count), None))).unwrap();
+        assert_eq!(all, model);
+        let mut top: Vec<(u64, u64)> = model.iter().map(|(key, count)| (*key, *count)).collect();
+        top.sort_by_key(|(key, count)| (std::cmp::Reverse(*count), *key));
+        assert_eq!(counter.top(50).unwrap(), top[..50]);
+        counter.sync().unwrap();
+    }
+}
+
+#[test]
+fn members_agree_with_a_set() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("set");
+    let (mut random, mut model) = (Random(2), BTreeSet::new());
+    for _ in 0..3 {
+        let set = MembershipSet::open(&path, options(MEMORY)).unwrap();
+        let keys: Vec<u64> = (0..400_000).map(|_| random.below(1 << 22)).collect();
+        set.add_many(&keys).unwrap();
+        model.extend(&keys);
+        for key in keys.iter().take(500) {
+            assert_eq!(set.remove(*key).unwrap(), model.remove(key));
+        }
+        let asked: Vec<u64> = (0..200_000).map(|_| random.below(1 << 22)).collect();
+        let expected: Vec<bool> = asked.iter().map(|key| model.contains(key)).collect();
+        assert_eq!(set.contains_many(&asked).unwrap(), expected);
+        assert!(asked.iter().zip(&expected).take(1000).all(|(key, is)| set.contains(*key).unwrap() == *is));
+        assert_eq!(set.len().unwrap(), model.len() as u64);
+        let mut all = BTreeSet::new();
+        set.for_each(|key| Ok(assert!(all.insert(key)))).unwrap();
+        assert_eq!(all, model);
+        set.sync().unwrap();
+    }
+}
+
+#[test]
+fn a_crash_leaves_counts_as_they_were_at_a_sync() {
+    let run = |folder: &FaultFolder| {
+        let counter = FrequencyCounter::open_in(folder, options(MEMORY)).unwrap();
+        let mut random = Random(3);
+        for _ in 0..4 {
+            counter.add_many(&(0..20_000).map(|_| random.below(30_000)).collect::<Vec<_>>()).unwrap();
+            counter.sync().unwrap();
+        }
+    };
+    let folder = FaultFolder::new();
+    run(&folder);
+    for at in 4..=folder.count(Operation::Sync) {
+        let folder = FaultFolder::new();
+        folder.set_plan(FaultPlan::new().freeze_from_sync(at).torn(at));
+        run(&folder);
+        let counter = FrequencyCounter::open_in(&folder.crash(), options(MEMORY)).unwrap();
+        let mut sum = 0;
+        counter.for_each(|_, count| Ok(sum += count)).unwrap();
+        assert!(sum % 20_000 == 0 && sum < 80_000, "sync {at}: {sum} were counted");
+    }
+}
+
+#[test]
+fn a_failed_write_makes_a_counter_refuse_what_it_no_longer_knows() {
+    let folder = FaultFolder::new();
+    let counter = FrequencyCounter::open_in(&folder, options(MEMORY)).unwrap();
+    counter.add_many(&[1, 2, 3]).unwrap();
+    counter.sync().unwrap();
+    folder.set_plan(FaultPlan::new().capacity(folder.used_bytes()));
+    let keys: Vec<u64> = (0..3_000_000).collect();
+    let failed = counter.add_many(&keys).and_then(|()| counter.sync()).unwrap_err();
+    assert!(failed.to_string().contains("the disk is full"), "{failed}");
+    drop(counter);
+    let counter = FrequencyCounter::open_in(&folder.crash(), options(MEMORY)).unwrap();
+    assert_eq!(counter.count_many(&[1, 2, 3, 4]).unwrap(), [1, 1, 1, 0]);
+}
+
+#[test]
+fn a_filter_finds_what_was_added_and_little_else() {
+    for rate in [0.1, 0.01, 0.001] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("filter");
+        let keys = 500_000;
+        let filter = BloomFilter::open(&path, keys, rate, options(MEMORY)).unwrap();
+        filter.add_many(&(0..keys).collect::<Vec<_>>()).unwrap();
+        filter.sync().unwrap();
+        drop(filter);
+        let filter = BloomFilter::open(&path, keys, rate, options(MEMORY)).unwrap();
+        assert_eq!(filter.added(), keys);
+        assert!(filter.contains_many(&(0..keys).collect::<Vec<_>>()).unwrap().iter().all(|found| *found));
+        let others = filter.contains_many(&(keys..keys * 2).collect::<Vec<_>>()).unwrap();
+        let found = others.iter().filter(|found| **found).count() as f64 / keys as f64;
+        assert!(found < rate * 1.15 && found > rate * 0.7, "{found} for {rate}");
+        assert!((0..1000).all(|i| filter.contains(keys + i).unwrap() == others[i as usize]));
+        let bits = -(keys as f64) * rate.ln() / std::f64::consts::LN_2.powi(2);
+        assert!((filter.bytes() * 8) as f64 / bits < 1.1);
+        drop(filter);
+        assert!(matches!(
+            BloomFilter::open(&path, keys + 1, rate, options(MEMORY)),
+            Err(Error::RecordType { .. })
+        ));
+    }
+    let folder = FaultFolder::new();
+    for (keys, rate) in [(0, 0.1), (10, 0.0), (10, 1.0), (10, f64::NAN)] {
+        assert!(matches!(BloomFilter::open_in(&folder, keys, rate, options(MEMORY)), Err(Error::Usage(_))));
+    }
+}
+
+#[test]
+fn a_map_with_chains_agrees_with_a_map_of_lists() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("map");
+    let (mut random, mut model) = (Random(4), HashMap::<Vec<u8>, Vec<Vec<u8>>>::new());
+    for _ in 0..3 {
+        let map = DiskMap::open(&path, options(1 << 20)).unwrap();
+        for _ in 0..6000 {
+            let key = random.below(3000).to_string().into_bytes();
+            let value = vec![random.next() as u8; random.below(200) as usize];
+            match random.below(8) {
+                0 => assert_eq!(map.remove(&key).unwrap(), model.remove(&key).is_some()),
+                1 | 2 => {
+                    map.insert(&key, &value).unwrap();
+                    model.insert(key, vec![value]);
+                }
+                3 | 4 => {
+                    map.chain(&key, &value).unwrap();
+                    model.entry(key).or_default().push(value);
+                }
+                5 => assert_eq!(map.get_all(&key).unwrap(), model.get(&key).cloned().unwrap_or_default()),
+                _ => assert_eq!(map.get(&key).unwrap(), model.get(&key).map(|values| values[0].clone())),
+            }
+        }
+        assert_eq!(map.len(), model.len() as u64);
+        let mut all = HashMap::<Vec<u8>, Vec<Vec<u8>>>::new();
+        map.for_each(|key, value| Ok(all.entry(key.to_vec()).or_default().push(value.to_vec()))).unwrap();
+        assert_eq!(all, model);
+        map.compact().unwrap();
+    }
+}
+
+#[test]
+fn lists_agree_with_vectors() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("lists");
+    let lists = DiskLists::open(&path, 5000, options(MEMORY)).unwrap();
+    let (mut random, mut model) = (Random(5), vec![Vec::<u32>::new(); 5000]);
+    for _ in 0..4 {
+        let to: Vec<u32> = (0..200_000).map(|_| (random.below(5000).pow(2) / 5000) as u32).collect();
+        let items: Vec<u32> = to.iter().map(|_| random.next() as u32).collect();
+        lists.append_many(&to, &items).unwrap();
+        to.iter().zip(&items).for_each(|(list, item)| model[*list as usize].push(*item));
+        lists.sync().unwrap();
+    }
+    drop(lists);
+    let lists = DiskLists::open(&path, 5000, options(MEMORY)).unwrap();
+    model.iter_mut().for_each(|list| list.sort_unstable());
+    let sorted = |mut list: Vec<u32>| {
+        list.sort_unstable();
+        list
+    };
+    (0..5000).for_each(|list| assert_eq!(sorted(lists.get(list).unwrap()), model[list as usize]));
+    let (counts, all) = lists.get_many(&[4999, 0]).unwrap();
+    assert_eq!(counts, [model[4999].len() as u64, model[0].len() as u64]);
+    assert_eq!(sorted(all[..counts[0] as usize].to_vec()), model[4999]);
+    assert!(matches!(lists.append_many(&[5000], &[1]), Err(Error::OutOfRange { id: 5000, .. })));
+    assert!(matches!(lists.append_many(&[1], &[]), Err(Error::Usage(_))));
+    drop(lists);
+    assert!(matches!(DiskLists::open(&path, 5001, options(MEMORY)), Err(Error::RecordType { .. })));
+}
+
+#[test]
+fn a_spilling_map_agrees_with_a_map_and_keeps_to_its_limit() {
+    let folder = tempfile::tempdir().unwrap();
+    let limit = 20_000;
+    let weigh = |_: &u64, value: &String| value.len() + 16;
+    let mut map =
+        SpillingMap::<u64, String>::create(&folder.path().join("spill"), limit, weigh, options(1 << 20))
+            .unwrap();
+    let (mut random, mut model) = (Random(6), HashMap::new());
+    for _ in 0..40_000 {
+        let key = random.below(1000).pow(2) / 1000;
+        match random.below(8) {
+            0 => assert_eq!(map.remove(&key), model.remove(&key).is_some()),
+            1 | 2 => {
+                let value = "x".repeat(random.below(100) as usize);
+                map.insert(key, value.clone()).unwrap();
+                model.insert(key, value);
+            }
+            3 => {
+                let changed = map.update(&key, |value| value.push('y')).unwrap();
+                assert_eq!(changed, model.get_mut(&key).map(|value: &mut String| value.push('y')));
+            }
+            _ => assert_eq!(map.get(&key).unwrap(), model.get(&key)),
+        }
+        assert_eq!(map.len(), model.len());
+        assert!(map.weight() <= limit + 200, "{} bytes live", map.weight());
+    }
+    assert!(map.live() < map.len());
+    for (key, value) in &model {
+        assert_eq!(map.get(key).unwrap(), Some(value));
+    }
+}

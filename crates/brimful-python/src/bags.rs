@@ -1,0 +1,108 @@
+//! `RecordBag`: records of any length as bytes; `brimful.bags` gives them a meaning.
+
+use std::path::PathBuf;
+
+use brimful::collections;
+use pyo3::buffer::PyBuffer;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::{PyBytes, PyList};
+
+use crate::call::collection_options;
+use crate::errors::CollectionFailure;
+
+/// A disk-resident sequence of records of any length.
+#[pyclass(frozen, module = "brimful._native")]
+pub(crate) struct RecordBag {
+    inner: collections::RecordBag,
+}
+
+#[pymethods]
+impl RecordBag {
+    #[staticmethod]
+    fn open(py: Python<'_>, path: PathBuf, schema: &str, budget: Option<u64>) -> PyResult<Self> {
+        let open = || -> Result<Self, CollectionFailure> {
+            let options = collection_options(budget)?;
+            Ok(Self { inner: collections::RecordBag::open(&path, schema.as_bytes(), options)? })
+        };
+        Ok(py.detach(open)?)
+    }
+
+    fn __len__(&self) -> usize {
+        self.inner.len() as usize
+    }
+
+    #[getter]
+    fn count(&self) -> u64 {
+        self.inner.count()
+    }
+
+    #[getter]
+    fn batch_len(&self) -> usize {
+        self.inner.batch_len()
+    }
+
+    fn file_bytes(&self) -> PyResult<u64> {
+        Ok(self.inner.file_bytes().map_err(CollectionFailure::from)?)
+    }
+
+    fn fetch<'py>(&self, py: Python<'py>, id: u64) -> PyResult<Bound<'py, PyBytes>> {
+        let record = py.detach(|| self.inner.get(id)).map_err(CollectionFailure::from)?;
+        Ok(PyBytes::new(py, &record))
+    }
+
+    fn fetch_range<'py>(&self, py: Python<'py>, start: u64, count: usize) -> PyResult<Bound<'py, PyList>> {
+        let records = py.detach(|| self.inner.fetch_range(start, count)).map_err(CollectionFailure::from)?;
+        PyList::new(py, (0..records.len()).map(|index| records.get(index).map(|r| PyBytes::new(py, r))))
+    }
+
+    fn fetch_batch<'py>(&self, py: Python<'py>, ids: PyBuffer<u64>) -> PyResult<Bound<'py, PyList>> {
+        let ids = ids.to_vec(py)?;
+        let batches = py.detach(|| self.inner.fetch_batch(&ids)).map_err(CollectionFailure::from)?;
+        let list = PyList::empty(py);
+        for records in &batches {
+            for record in records.iter() {
+                list.append(PyBytes::new(py, record))?;
+            }
+        }
+        Ok(list)
+    }
+
+    fn contains(&self, py: Python<'_>, id: u64) -> PyResult<bool> {
+        Ok(py.detach(|| self.inner.contains(id)).map_err(CollectionFailure::from)?)
+    }
+
+    fn store(&self, py: Python<'_>, id: u64, record: PyBackedBytes) -> PyResult<()> {
+        Ok(py.detach(|| self.inner.store(id, &record)).map_err(CollectionFailure::from)?)
+    }
+
+    fn store_batch(&self, py: Python<'_>, ids: PyBuffer<u64>, records: Vec<PyBackedBytes>) -> PyResult<()> {
+        let ids = ids.to_vec(py)?;
+        Ok(py.detach(|| self.inner.store_batch(&ids, &records)).map_err(CollectionFailure::from)?)
+    }
+
+    fn append_to(&self, py: Python<'_>, id: u64, record: PyBackedBytes) -> PyResult<()> {
+        Ok(py.detach(|| self.inner.append_to(id, &record)).map_err(CollectionFailure::from)?)
+    }
+
+    fn append_to_batch(&self, py: Python<'_>, ids: PyBuffer<u64>, items: Vec<PyBackedBytes>) -> PyResult<()> {
+        let ids = ids.to_vec(py)?;
+        Ok(py.detach(|| self.inner.append_to_batch(&ids, &items)).map_err(CollectionFailure::from)?)
+    }
+
+    fn extend(&self, py: Python<'_>, records: Vec<PyBackedBytes>) -> PyResult<u64> {
+        Ok(py.detach(|| self.inner.extend(&records)).map_err(CollectionFailure::from)?)
+    }
+
+    fn remove(&self, py: Python<'_>, id: u64) -> PyResult<()> {
+        Ok(py.detach(|| self.inner.remove(id)).map_err(CollectionFailure::from)?)
+    }
+
+    fn sync(&self, py: Python<'_>) -> PyResult<()> {
+        Ok(py.detach(|| self.inner.sync()).map_err(CollectionFailure::from)?)
+    }
+
+    fn compact(&self, py: Python<'_>) -> PyResult<()> {
+        Ok(py.detach(|| self.inner.compact()).map_err(CollectionFailure::from)?)
+    }
+}

@@ -1,0 +1,114 @@
+//! `RecordBox`: records as bytes; `brimful.boxes` gives them a dtype.
+
+use std::path::PathBuf;
+
+use brimful::collections;
+use pyo3::buffer::PyBuffer;
+use pyo3::prelude::*;
+use pyo3::types::{PyByteArray, PyBytes};
+
+use crate::call::collection_options;
+use crate::errors::CollectionFailure;
+
+/// A disk-resident array of records of one size.
+#[pyclass(frozen, module = "brimful._native")]
+pub(crate) struct RecordBox {
+    inner: collections::RecordBox,
+}
+
+type Outcome<T> = Result<T, CollectionFailure>;
+
+#[pymethods]
+impl RecordBox {
+    #[staticmethod]
+    fn open(
+        py: Python<'_>,
+        path: PathBuf,
+        record_bytes: usize,
+        schema: &str,
+        budget: Option<u64>,
+    ) -> PyResult<Self> {
+        let open = || -> Outcome<Self> {
+            let options = collection_options(budget)?;
+            Ok(Self { inner: collections::RecordBox::open(&path, record_bytes, schema.as_bytes(), options)? })
+        };
+        Ok(py.detach(open)?)
+    }
+
+    fn __len__(&self) -> usize {
+        self.inner.len() as usize
+    }
+
+    #[getter]
+    fn batch_len(&self) -> usize {
+        self.inner.batch_len()
+    }
+
+    fn file_bytes(&self) -> PyResult<u64> {
+        Ok(self.inner.file_bytes().map_err(CollectionFailure::from)?)
+    }
+
+    fn fetch<'py>(&self, py: Python<'py>, id: u64) -> PyResult<Bound<'py, PyBytes>> {
+        let found = self.inner.fetch(id, |record| PyBytes::new(py, record));
+        Ok(found.map_err(CollectionFailure::from)?)
+    }
+
+    fn fetch_range<'py>(
+        &self,
+        py: Python<'py>,
+        start: u64,
+        count: usize,
+    ) -> PyResult<Bound<'py, PyByteArray>> {
+        let len = self.bytes_of(count)?;
+        // Before the memory is taken: a count that cannot be must not become an allocation.
+        if start.checked_add(count as u64).is_none_or(|end| end > self.inner.len()) {
+            let (id, len) = (start.max(self.inner.len()), self.inner.len());
+            let error = collections::Error::OutOfRange { path: self.inner.path().into(), id, len };
+            return Err(CollectionFailure::from(error).into());
+        }
+        PyByteArray::new_with(py, len, |out| {
+            Ok(py.detach(|| self.inner.fetch_range(start, out)).map_err(CollectionFailure::from)?)
+        })
+    }
+
+    fn fetch_batch<'py>(&self, py: Python<'py>, ids: PyBuffer<u64>) -> PyResult<Bound<'py, PyByteArray>> {
+        let ids = ids.to_vec(py)?;
+        PyByteArray::new_with(py, self.bytes_of(ids.len())?, |out| {
+            Ok(py.detach(|| self.inner.fetch_batch(&ids, out)).map_err(CollectionFailure::from)?)
+        })
+    }
+
+    fn store_range(&self, py: Python<'_>, start: u64, records: PyBuffer<u8>) -> PyResult<()> {
+        let records = records.to_vec(py)?;
+        Ok(py.detach(|| self.inner.store_range(start, &records)).map_err(CollectionFailure::from)?)
+    }
+
+    fn store_batch(&self, py: Python<'_>, ids: PyBuffer<u64>, records: PyBuffer<u8>) -> PyResult<()> {
+        let (ids, records) = (ids.to_vec(py)?, records.to_vec(py)?);
+        Ok(py.detach(|| self.inner.store_batch(&ids, &records)).map_err(CollectionFailure::from)?)
+    }
+
+    fn extend(&self, py: Python<'_>, records: PyBuffer<u8>) -> PyResult<u64> {
+        let records = records.to_vec(py)?;
+        Ok(py.detach(|| self.inner.extend(&records)).map_err(CollectionFailure::from)?)
+    }
+
+    fn resize(&self, py: Python<'_>, len: u64) -> PyResult<()> {
+        Ok(py.detach(|| self.inner.resize(len)).map_err(CollectionFailure::from)?)
+    }
+
+    fn sync(&self, py: Python<'_>) -> PyResult<()> {
+        Ok(py.detach(|| self.inner.sync()).map_err(CollectionFailure::from)?)
+    }
+
+    fn compact(&self, py: Python<'_>) -> PyResult<()> {
+        Ok(py.detach(|| self.inner.compact()).map_err(CollectionFailure::from)?)
+    }
+}
+
+impl RecordBox {
+    fn bytes_of(&self, records: usize) -> Outcome<usize> {
+        let bytes = records.checked_mul(self.inner.record_bytes());
+        bytes.ok_or_else(|| collections::Error::Usage(format!("{records} records cannot be meant")).into())
+    }
+}

@@ -1,0 +1,151 @@
+//! Many pages at once: those not in memory are read in large pieces.
+//!
+//! A bulk read takes no lock while it reads. What it read is used only if it has the checksum that the
+//! page table gave; a page that moved meanwhile is read again, under its lock. Invariant: every page is
+//! seen as it was at some moment between call and return.
+
+use super::table::Entry;
+use super::{PageFile, PageId, Writing};
+use crate::error::Result;
+use crate::sealed::Buffer;
+
+/// Most bytes read at once.
+const RUN_BYTES: usize = 2 << 20;
+/// A gap up to this long is cheaper to read than to skip.
+const GAP_BYTES: u64 = 64 << 10;
+
+/// One thread's bulk reads; holds the buffer.
+#[derive(Debug)]
+pub struct Scanner<'p> {
+    pages: &'p PageFile,
+    buffer: Buffer,
+    missing: Vec<(u64, PageId, Entry)>,
+}
+
+impl PageFile {
+    /// A reader of many pages. It holds a buffer of up to 2 MiB beside the cache.
+    pub fn scanner(&self) -> Scanner<'_> {
+        Scanner { pages: self, buffer: Buffer::new(), missing: Vec::new() }
+    }
+
+    /// Replaces a page by `bytes` without reading it, if it is not in memory and still has the
+    /// checksum `expected`; false if it is not so.
+    pub fn replace(&self, _: &Writing<'_>, page: PageId, expected: u64, bytes: &[u8]) -> Result<bool> {
+        self.file.usable()?;
+        let mut stripe = self.stripe(page);
+        if stripe.contains(page) {
+            return Ok(false);
+        }
+        let entry = self.space().table.get(page);
+        if entry.slot().is_none() || entry.checksum != expected {
+            return Ok(false);
+        }
+        let mut frame = self.take_frame(&mut stripe)?;
+        frame.copy_from_slice(bytes);
+        Ok(stripe.insert(page, frame, true).is_some())
+    }
+}
+
+impl Scanner<'_> {
+    /// Calls `visit` once for each of `pages`, in no particular order. What is read stays in memory
+    /// only where there is room.
+    pub fn visit(
+        &mut self,
+        pages: impl IntoIterator<Item = PageId>,
+        mut visit: impl FnMut(PageId, &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let mut pages = pages.into_iter().peekable();
+        let most = RUN_BYTES.div_ceil(self.pages.page_bytes);
+        while pages.peek().is_some() {
+            self.missing.clear();
+            self.pages.file.usable()?;
+            for page in pages.by_ref().take(most) {
+                let mut stripe = self.pages.stripe(page);
+                if let Some(frame) = stripe.find(page) {
+                    visit(page, &frame.bytes)?;
+                    continue;
+                }
+                let entry = self.pages.space().table.get(page);
+                drop(stripe);
+                match entry.slot() {
+                    Some(slot) => self.missing.push((slot, page, entry)),
+                    None => self.pages.read(page, |bytes| visit(page, bytes))??,
+                }
+            }
+            self.read_missing(false, &mut visit)?;
+        }
+        Ok(())
+    }
+
+    /// Brings `pages` into memory, for changes that follow.
+    pub fn load(&mut self, pages: impl IntoIterator<Item = PageId>) -> Result<()> {
+        self.missing.clear();
+        for page in pages {
+            let stripe = self.pages.stripe(page);
+            if stripe.contains(page) {
+                continue;
+            }
+            let entry = self.pages.space().table.get(page);
+            if let Some(slot) = entry.slot() {
+                self.missing.push((slot, page, entry));
+            }
+        }
+        self.read_missing(true, &mut |_, _| Ok(()))
+    }
+
+    fn read_missing(
+        &mut self,
+        admit: bool,
+        visit: &mut dyn FnMut(PageId, &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let (pages, page_bytes) = (self.pages, self.pages.page_bytes);
+        self.missing.sort_unstable_by_key(|(slot, ..)| *slot);
+        let gap = GAP_BYTES / page_bytes as u64 + 1;
+        let mut rest = self.missing.as_slice();
+        while let Some(&(first, ..)) = rest.first() {
+            let mut last = first;
+            let near = |(slot, ..): &&(u64, PageId, Entry)| {
+                let joins = *slot - last <= gap && ((*slot - first + 1) as usize * page_bytes) <= RUN_BYTES;
+                if joins || *slot == first {
+                    last = *slot;
+                    return true;
+                }
+                false
+            };
+            let count = rest.iter().take_while(near).count().max(1);
+            let (run, others) = rest.split_at(count);
+            rest = others;
+            self.buffer.resize((last - first + 1) as usize * page_bytes);
+            // A file that was cut meanwhile, because the pages moved, fails here: see below.
+            let whole = pages.file.read_exact_at(self.buffer.bytes_mut(), pages.offset(first)).is_ok();
+            for &(slot, page, entry) in run {
+                let at = (slot - first) as usize * page_bytes;
+                let bytes = self.buffer.bytes().get(at..at + page_bytes).unwrap_or_default();
+                if !whole || crate::checksum(bytes) != entry.checksum {
+                    pages.read(page, |bytes| visit(page, bytes))??;
+                    continue;
+                }
+                visit(page, bytes)?;
+                pages.admit(page, entry, bytes, admit)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl PageFile {
+    /// Keeps a page that was read, if it is still so; where there is no room, only if it `must`.
+    fn admit(&self, page: PageId, entry: Entry, bytes: &[u8], must: bool) -> Result<()> {
+        let most = self.frames_per_stripe.load(std::sync::atomic::Ordering::Relaxed);
+        let mut stripe = self.stripe(page);
+        if stripe.contains(page) || !(must || stripe.has_room(most)) {
+            return Ok(());
+        }
+        if self.space().table.get(page) == entry {
+            let mut frame = self.take_frame(&mut stripe)?;
+            frame.copy_from_slice(bytes);
+            stripe.insert(page, frame, false);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,127 @@
+//! Pages in memory: frames in stripes, each stripe under a lock of its own.
+//!
+//! Invariant: a page has at most one frame, in the stripe that its number chooses; a dirty frame is the
+//! only place where its content is.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use super::table::PageId;
+
+/// Spreads page numbers, which are consecutive, over a map.
+#[derive(Default)]
+pub(super) struct PageHasher(u64);
+
+impl Hasher for PageHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|b| self.write_u64(u64::from(*b)));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = (self.0 ^ number).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(26);
+    }
+}
+
+/// One page in memory.
+#[derive(Debug)]
+pub(super) struct Frame {
+    pub(super) page: Option<PageId>,
+    pub(super) bytes: Box<[u8]>,
+    pub(super) dirty: bool,
+    /// Used since the clock's hand passed.
+    touched: bool,
+}
+
+/// The frames of one lock.
+#[derive(Debug, Default)]
+pub(super) struct Stripe {
+    frames: Vec<Frame>,
+    homes: HashMap<u64, usize, BuildHasherDefault<PageHasher>>,
+    empty: Vec<usize>,
+    hand: usize,
+}
+
+impl Stripe {
+    /// The frame of a page.
+    #[inline]
+    pub(super) fn find(&mut self, page: PageId) -> Option<&mut Frame> {
+        let at = *self.homes.get(&page.packed())?;
+        let frame = self.frames.get_mut(at)?;
+        frame.touched = true;
+        Some(frame)
+    }
+
+    pub(super) fn contains(&self, page: PageId) -> bool {
+        self.homes.contains_key(&page.packed())
+    }
+
+    /// True if a page can come in without another going out.
+    pub(super) fn has_room(&self, most: usize) -> bool {
+        self.frames.len() - self.empty.len() < most
+    }
+
+    /// The frame that goes next: the first that was not used since the hand last passed.
+    pub(super) fn victim(&mut self) -> Option<&mut Frame> {
+        for _ in 0..self.frames.len() * 2 {
+            self.hand = (self.hand + 1) % self.frames.len().max(1);
+            let frame = self.frames.get_mut(self.hand)?;
+            if frame.page.is_some() && !std::mem::take(&mut frame.touched) {
+                return self.frames.get_mut(self.hand);
+            }
+        }
+        None
+    }
+
+    /// Forgets a page; its frame is empty then.
+    pub(super) fn remove(&mut self, page: PageId) {
+        let Some(at) = self.homes.remove(&page.packed()) else {
+            return;
+        };
+        if let Some(frame) = self.frames.get_mut(at) {
+            (frame.page, frame.dirty) = (None, false);
+            self.empty.push(at);
+        }
+    }
+
+    /// An empty frame, out of the stripe. Gives memory back where the stripe has more than `most`.
+    pub(super) fn take_empty(&mut self, page_bytes: usize, most: usize) -> Box<[u8]> {
+        while let Some(at) = self.empty.pop() {
+            let Some(frame) = self.frames.get_mut(at) else {
+                continue;
+            };
+            let bytes = std::mem::take(&mut frame.bytes);
+            self.forget(at);
+            if self.frames.len() < most {
+                return bytes;
+            }
+        }
+        vec![0; page_bytes].into()
+    }
+
+    /// Puts a page in.
+    pub(super) fn insert(&mut self, page: PageId, bytes: Box<[u8]>, dirty: bool) -> Option<&mut Frame> {
+        let at = self.frames.len();
+        self.frames.push(Frame { page: Some(page), bytes, dirty, touched: true });
+        self.homes.insert(page.packed(), at);
+        self.frames.get_mut(at)
+    }
+
+    /// The pages that are dirty.
+    pub(super) fn dirty(&self) -> impl Iterator<Item = PageId> {
+        self.frames.iter().filter(|frame| frame.dirty).filter_map(|frame| frame.page)
+    }
+
+    /// Removes frame `at`; the last one takes its place.
+    fn forget(&mut self, at: usize) {
+        self.frames.swap_remove(at);
+        if let Some(page) = self.frames.get(at).and_then(|frame| frame.page) {
+            self.homes.insert(page.packed(), at);
+        }
+        let moved = self.frames.len();
+        self.empty.iter_mut().filter(|e| **e == moved).for_each(|e| *e = at);
+    }
+}

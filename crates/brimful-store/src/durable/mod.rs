@@ -1,0 +1,425 @@
+//! Durable pages: the user's own collections, changed in place as the user sees it.
+//!
+//! A page file is a set of numbered pages in a few address spaces (*streams*), a page cache within a
+//! given memory, and [`PageFile::sync`]. Pages are never overwritten where a durable root names them: a
+//! changed page goes to a fresh slot, and a sync writes the changed parts of the page table and then
+//! one checksummed root. Invariant: after a crash the file is what it was at the last sync that
+//! completed (or at the one that was under way), whatever was evicted since; and nothing of a page is
+//! handed out before its checksum was verified. `docs/format.md` draws it, `docs/adr/0010` says why.
+//!
+//! Pages belong to one writer at a time by lock stripe. Nothing here knows what is in a page.
+
+mod bulk;
+mod commit;
+mod frames;
+mod root;
+mod slots;
+mod table;
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use crate::budget::Reservation;
+use crate::device::Folder;
+use crate::error::{Error, Result};
+use crate::file::{StoreFile, Traffic};
+
+pub use bulk::Scanner;
+use commit::Committed;
+use frames::{Frame, Stripe};
+pub use root::{MAX_META_BYTES, STREAMS, VERSION};
+use root::{ROOTS_BYTES, Root, valid_page_bytes};
+use slots::Slots;
+pub use table::PageId;
+use table::{Entry, Table};
+
+/// Bytes of a page unless said otherwise: small enough for random records, and a sequential scan
+/// reads many at once anyway.
+pub const PAGE_BYTES: usize = 16 << 10;
+/// Fewest pages that a cache can work with.
+const MIN_FRAMES: usize = 32;
+const MAX_STRIPES: usize = 64;
+
+/// Smallest memory that a page file with pages of `page_bytes` works with.
+pub const fn minimum_bytes(page_bytes: usize) -> u64 {
+    (MIN_FRAMES * page_bytes) as u64 + (64 << 10)
+}
+
+/// What a page file holds, said by its owner.
+#[derive(Debug, Clone)]
+pub struct Purpose<'a> {
+    /// The name of the file in its folder.
+    pub name: &'a str,
+    /// A number that tells the owners' formats apart.
+    pub kind: u32,
+    /// Bytes of a page: a power of two.
+    pub page_bytes: usize,
+}
+
+/// Table and slots, changed together.
+#[derive(Debug)]
+struct Space {
+    table: Table,
+    slots: Slots,
+}
+
+/// Where a dirty page is about to be written.
+#[derive(Debug, Clone, Copy)]
+struct Placement {
+    before: Entry,
+    slot: u64,
+    is_new: bool,
+}
+
+impl Space {
+    fn place(&mut self, page: PageId) -> Placement {
+        let before = self.table.get(page);
+        match before.slot().filter(|_| before.is_fresh()) {
+            Some(slot) => Placement { before, slot, is_new: false },
+            None => Placement { before, slot: self.slots.allocate(), is_new: true },
+        }
+    }
+
+    fn abandon(&mut self, placement: Placement) {
+        if placement.is_new {
+            self.slots.free(placement.slot);
+        }
+    }
+
+    fn written(&mut self, page: PageId, placement: Placement, checksum: u64) {
+        if self.table.get(page) != placement.before {
+            // The same content went elsewhere meanwhile: a sync and an eviction met.
+            return self.abandon(placement);
+        }
+        self.table.set(page, Entry::fresh(placement.slot, checksum));
+        if let Some(old) = placement.before.slot().filter(|_| placement.is_new) {
+            self.slots.retire(old);
+        }
+    }
+}
+
+/// A file of durable pages; shareable between threads.
+pub struct PageFile {
+    file: StoreFile,
+    kind: u32,
+    page_bytes: usize,
+    stripes: Box<[Mutex<Stripe>]>,
+    /// Frames that each stripe may have.
+    frames_per_stripe: AtomicUsize,
+    space: Mutex<Space>,
+    /// Held shared by whoever changes pages, exclusively by a sync while it collects them.
+    gate: RwLock<()>,
+    committed: Mutex<Committed>,
+    memory: Reservation,
+    /// Bytes of the memory that the owner holds itself.
+    owner_bytes: AtomicU64,
+}
+
+impl std::fmt::Debug for PageFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PageFile").field("path", &self.file.path()).finish_non_exhaustive()
+    }
+}
+
+/// The right to change pages: a sync waits until it is dropped, so that all that one holder changes
+/// becomes durable together or not at all. One thread must not hold two.
+pub struct Writing<'a> {
+    _guard: Guard<'a>,
+}
+
+enum Guard<'a> {
+    Shared(#[expect(dead_code, reason = "held for its lock")] RwLockReadGuard<'a, ()>),
+    Exclusive(#[expect(dead_code, reason = "held for its lock")] RwLockWriteGuard<'a, ()>),
+}
+
+/// A page under its lock.
+pub struct PageMut<'a>(&'a mut Frame);
+
+impl PageMut<'_> {
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0.bytes
+    }
+
+    /// The bytes, to be changed: the page will be written.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        self.0.dirty = true;
+        &mut self.0.bytes
+    }
+
+    /// Marks the page as changed.
+    fn mark(&mut self) {
+        self.0.dirty = true;
+    }
+}
+
+impl PageFile {
+    /// Makes a new page file, durable and empty but for `meta`, the owner's description.
+    ///
+    /// # Errors
+    /// [`Error::Exists`], [`Error::Io`], [`Error::Budget`] below [`minimum_bytes`].
+    pub fn create(
+        folder: &dyn Folder,
+        purpose: &Purpose<'_>,
+        meta: &[u8],
+        memory: Reservation,
+        traffic: &Arc<Traffic>,
+    ) -> Result<Self> {
+        // Under another name until it is whole, so that a crash leaves no half-made collection.
+        let partial = format!("{}.new", purpose.name);
+        match folder.remove(&partial) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                return Err(Error::io(folder.path().join(&partial), "remove the unfinished", e));
+            }
+            _ => {}
+        }
+        let path = folder.path().join(purpose.name);
+        let names = folder.list().map_err(|e| Error::io(folder.path(), "list", e))?;
+        if names.iter().any(|name| name == purpose.name) {
+            return Err(Error::Exists { path });
+        }
+        let file = StoreFile::create(folder, &partial, traffic)?;
+        let pages =
+            Self::new(file, purpose, Table::new(purpose.page_bytes as u64), Slots::default(), memory)?;
+        pages.sync(meta)?;
+        let fail = |e| Error::io(&path, "create", e);
+        folder.rename(&partial, purpose.name).map_err(fail)?;
+        folder.sync().map_err(fail)?;
+        // The device is that of the renamed file; only its name in messages was the other.
+        let PageFile { memory, .. } = pages;
+        Self::open(folder, purpose, memory, traffic).map(|(pages, _)| pages)
+    }
+
+    /// Opens a page file for reading and writing, with its owner's description as of the last sync.
+    ///
+    /// The page table is read and verified; a page is when it is first used. The caller sees to it that
+    /// one process does so at a time.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`], [`Error::Version`], [`Error::Io`]; [`Error::Budget`] where the memory cannot
+    /// hold the page table.
+    pub fn open(
+        folder: &dyn Folder,
+        purpose: &Purpose<'_>,
+        memory: Reservation,
+        traffic: &Arc<Traffic>,
+    ) -> Result<(Self, Vec<u8>)> {
+        let file = StoreFile::open_to_change(folder, purpose.name, traffic)?;
+        let length = file.len()?;
+        if length < ROOTS_BYTES / 2 {
+            let what = format!("the file is {length} bytes long, shorter than its root; it was cut");
+            return Err(Error::corrupt(file.path(), length, what));
+        }
+        let mut copies = vec![0; ROOTS_BYTES as usize];
+        // After a crash just after the first sync the second root may not be there.
+        let there = copies.len().min(length as usize);
+        file.read_exact_at(&mut copies[..there], 0)?;
+        let (root, both) = Root::choose(&copies, file.path())?;
+        if root.kind != purpose.kind {
+            let what = format!("expected a collection of kind {}, found kind {}", purpose.kind, root.kind);
+            return Err(Error::corrupt(file.path(), 12, what));
+        }
+        let purpose = Purpose { page_bytes: root.page_bytes as usize, ..purpose.clone() };
+        let (table, slots) = commit::read_table(&file, &root, length, memory.bytes())?;
+        let mut pages = Self::new(file, &purpose, table, slots, memory)?;
+        let meta = root.meta.clone();
+        pages.committed = Mutex::new(Committed::opened(&root, both));
+        Ok((pages, meta))
+    }
+
+    fn new(
+        file: StoreFile,
+        purpose: &Purpose<'_>,
+        table: Table,
+        slots: Slots,
+        memory: Reservation,
+    ) -> Result<Self> {
+        assert!(valid_page_bytes(purpose.page_bytes as u64), "a page size is a power of two");
+        let frames = memory.bytes() as usize / purpose.page_bytes;
+        let stripes = (frames / 16).clamp(1, MAX_STRIPES).next_power_of_two();
+        let pages = Self {
+            file,
+            kind: purpose.kind,
+            page_bytes: purpose.page_bytes,
+            stripes: (0..stripes).map(|_| Mutex::default()).collect(),
+            frames_per_stripe: AtomicUsize::new(0),
+            space: Mutex::new(Space { table, slots }),
+            gate: RwLock::new(()),
+            committed: Mutex::new(Committed::default()),
+            memory,
+            owner_bytes: AtomicU64::new(0),
+        };
+        pages.share_memory(&pages.space())?;
+        Ok(pages)
+    }
+
+    /// Where the file is.
+    pub fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    /// Bytes of a page.
+    pub fn page_bytes(&self) -> usize {
+        self.page_bytes
+    }
+
+    /// Bytes of the file.
+    pub fn file_bytes(&self) -> Result<u64> {
+        self.file.len()
+    }
+
+    /// Most bytes of pages in memory at once.
+    pub fn cache_bytes(&self) -> usize {
+        self.frames_per_stripe.load(Ordering::Relaxed) * self.stripes.len() * self.page_bytes
+    }
+
+    /// Tells how many bytes of the memory the owner holds itself; the cache gets as much less.
+    pub fn owner_holds(&self, bytes: u64) {
+        self.owner_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Begins to change pages; waits while a sync collects what is to be written.
+    pub fn write(&self) -> Writing<'_> {
+        Writing { _guard: Guard::Shared(self.gate.read().unwrap_or_else(PoisonError::into_inner)) }
+    }
+
+    fn write_alone(&self) -> Writing<'_> {
+        Writing { _guard: Guard::Exclusive(self.gate.write().unwrap_or_else(PoisonError::into_inner)) }
+    }
+
+    /// Lets `f` see a page; one that was never written is zeros.
+    #[inline]
+    pub fn read<R>(&self, page: PageId, f: impl FnOnce(&[u8]) -> R) -> Result<R> {
+        self.with_frame(page, true, |frame| f(&frame.bytes))
+    }
+
+    /// Lets `f` change a page. It must not use this file.
+    #[inline]
+    pub fn update<R>(
+        &self,
+        _: &Writing<'_>,
+        page: PageId,
+        f: impl FnOnce(&mut PageMut<'_>) -> R,
+    ) -> Result<R> {
+        self.with_frame(page, true, |frame| f(&mut PageMut(frame)))
+    }
+
+    /// Lets `f` write a page whose content does not matter: it is not read, and may be anything.
+    pub fn overwrite<R>(&self, _: &Writing<'_>, page: PageId, f: impl FnOnce(&mut [u8]) -> R) -> Result<R> {
+        self.with_frame(page, false, |frame| {
+            frame.dirty = true;
+            f(&mut frame.bytes)
+        })
+    }
+
+    /// Gives a page's space back; it reads as zeros from now on.
+    pub fn discard(&self, _: &Writing<'_>, page: PageId) -> Result<()> {
+        self.file.usable()?;
+        let mut stripe = self.stripe(page);
+        stripe.remove(page);
+        let mut space = self.space();
+        let entry = space.table.get(page);
+        if let Some(slot) = entry.slot() {
+            space.table.set(page, Entry::NONE);
+            if entry.is_fresh() { space.slots.free(slot) } else { space.slots.retire(slot) }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn with_frame<R>(&self, page: PageId, load: bool, f: impl FnOnce(&mut Frame) -> R) -> Result<R> {
+        self.file.usable()?;
+        let mut stripe = self.stripe(page);
+        if let Some(frame) = stripe.find(page) {
+            return Ok(f(frame));
+        }
+        self.fault(&mut stripe, page, load).map(f)
+    }
+
+    /// Brings a page into its stripe, whose lock the caller holds.
+    #[cold]
+    fn fault<'s>(&self, stripe: &'s mut Stripe, page: PageId, load: bool) -> Result<&'s mut Frame> {
+        let mut bytes = self.take_frame(stripe)?;
+        let entry = if load { self.space().table.get(page) } else { Entry::NONE };
+        match entry.slot() {
+            Some(slot) => self.read_slot(slot, entry.checksum, &mut bytes)?,
+            None => bytes.fill(0),
+        }
+        let path = self.file.path();
+        stripe.insert(page, bytes, false).ok_or_else(|| Error::corrupt(path, 0, "a page without a frame"))
+    }
+
+    /// Memory for one page more in a stripe; writes out what must go.
+    fn take_frame(&self, stripe: &mut Stripe) -> Result<Box<[u8]>> {
+        let most = self.share_memory(&self.space())?;
+        while !stripe.has_room(most) {
+            let Some(frame) = stripe.victim() else {
+                break;
+            };
+            let Some(page) = frame.page else {
+                break;
+            };
+            if frame.dirty {
+                self.write_out(page, &frame.bytes)?;
+            }
+            stripe.remove(page);
+        }
+        Ok(stripe.take_empty(self.page_bytes, most))
+    }
+
+    /// Writes one page to its slot. A failure changes nothing: the frame stays dirty.
+    fn write_out(&self, page: PageId, bytes: &[u8]) -> Result<()> {
+        let placement = self.space().place(page);
+        let result = self.file.write_all_at(bytes, self.offset(placement.slot));
+        let mut space = self.space();
+        match result {
+            Ok(()) => space.written(page, placement, crate::checksum(bytes)),
+            Err(_) => space.abandon(placement),
+        }
+        result
+    }
+
+    fn read_slot(&self, slot: u64, checksum: u64, bytes: &mut [u8]) -> Result<()> {
+        let offset = self.offset(slot);
+        self.file.read_exact_at(bytes, offset)?;
+        if crate::checksum(bytes) != checksum {
+            return Err(Error::corrupt(self.file.path(), offset, "the page fails its checksum"));
+        }
+        Ok(())
+    }
+
+    /// Gives the cache what the page table leaves; returns the frames of a stripe.
+    fn share_memory(&self, space: &Space) -> Result<usize> {
+        let owner = self.owner_bytes.load(Ordering::Relaxed);
+        let resident = space.table.memory_bytes() + space.slots.memory_bytes() + owner;
+        let frames = self.memory.bytes().saturating_sub(resident) as usize / self.page_bytes;
+        if frames < MIN_FRAMES - 1 {
+            let needed = resident + minimum_bytes(self.page_bytes);
+            let purpose = format!("for the pages of {}", self.file.path().display());
+            return Err(Error::Budget { budget: self.memory.bytes(), needed, purpose });
+        }
+        let share = (frames / self.stripes.len()).max(1);
+        self.frames_per_stripe.store(share, Ordering::Relaxed);
+        Ok(share)
+    }
+
+    fn offset(&self, slot: u64) -> u64 {
+        first_byte(self.page_bytes) + slot * self.page_bytes as u64
+    }
+
+    fn stripe(&self, page: PageId) -> MutexGuard<'_, Stripe> {
+        // Streams are shifted against each other: index and data of one record need two locks.
+        let index = (page.number() as usize + page.stream() * 17) & (self.stripes.len() - 1);
+        self.stripes[index].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn space(&self) -> MutexGuard<'_, Space> {
+        self.space.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Where slot 0 begins: behind the roots, at a multiple of the page.
+fn first_byte(page_bytes: usize) -> u64 {
+    ROOTS_BYTES.next_multiple_of(page_bytes as u64)
+}

@@ -1,0 +1,149 @@
+//! Which slots of a page file are in use.
+//!
+//! A slot is a place for one page. Invariant: a slot that the durable root names is never given out:
+//! it is *retired* when its page moves, and free only after the next root is durable.
+
+/// The map of slots; slots below the end of the file that are not in use are free.
+#[derive(Debug, Default)]
+pub(super) struct Slots {
+    /// One bit a slot: in use, or retired.
+    taken: Vec<u64>,
+    taken_count: u64,
+    /// All slots below this one are taken.
+    cursor: u64,
+    /// Slots whose pages moved since the last sync began.
+    retired: Vec<u64>,
+}
+
+impl Slots {
+    /// Marks a slot as in use while a file is opened; false if it was already.
+    pub(super) fn claim(&mut self, slot: u64) -> bool {
+        let (word, bit) = place(slot);
+        if self.taken.len() <= word {
+            self.taken.resize(word + 1, 0);
+        }
+        let Some(bits) = self.taken.get_mut(word) else {
+            return false;
+        };
+        let fresh = *bits & bit == 0;
+        *bits |= bit;
+        self.taken_count += u64::from(fresh);
+        fresh
+    }
+
+    /// The first free slot, extending the file where there is none.
+    pub(super) fn allocate(&mut self) -> u64 {
+        let mut word = (self.cursor / 64) as usize;
+        while self.taken.get(word) == Some(&u64::MAX) {
+            word += 1;
+        }
+        let bit = self.taken.get(word).map_or(0, |bits| bits.trailing_ones());
+        let slot = word as u64 * 64 + u64::from(bit);
+        self.cursor = slot;
+        self.claim(slot);
+        slot
+    }
+
+    /// `count` slots in a row.
+    pub(super) fn allocate_run(&mut self, count: u64) -> u64 {
+        let end = self.end();
+        let (mut start, mut slot) = (self.cursor, self.cursor);
+        while slot - start < count && slot < end {
+            slot += 1;
+            if self.is_taken(slot - 1) {
+                start = slot;
+            }
+        }
+        (start..start + count).for_each(|slot| {
+            self.claim(slot);
+        });
+        start
+    }
+
+    /// Takes back a slot that the durable root does not name.
+    pub(super) fn free(&mut self, slot: u64) {
+        let (word, bit) = place(slot);
+        if let Some(bits) = self.taken.get_mut(word).filter(|bits| **bits & bit != 0) {
+            *bits &= !bit;
+            self.taken_count -= 1;
+            self.cursor = self.cursor.min(slot);
+        }
+    }
+
+    /// Takes back a slot that the durable root may name, once the next root is durable.
+    pub(super) fn retire(&mut self, slot: u64) {
+        self.retired.push(slot);
+    }
+
+    /// The slots retired so far; the caller frees them when the root that forgets them is durable.
+    pub(super) fn take_retired(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.retired)
+    }
+
+    /// One beyond the last slot taken.
+    pub(super) fn end(&self) -> u64 {
+        let last = self.taken.iter().rposition(|&bits| bits != 0);
+        last.map_or(0, |word| {
+            word as u64 * 64 + 64 - u64::from(self.taken.get(word).map_or(0, |b| b.leading_zeros()))
+        })
+    }
+
+    /// Slots in use or retired.
+    pub(super) fn taken_count(&self) -> u64 {
+        self.taken_count
+    }
+
+    /// Bytes of memory held.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        (self.taken.capacity() + self.retired.capacity()) as u64 * 8
+    }
+
+    fn is_taken(&self, slot: u64) -> bool {
+        let (word, bit) = place(slot);
+        self.taken.get(word).is_some_and(|bits| bits & bit != 0)
+    }
+}
+
+fn place(slot: u64) -> (usize, u64) {
+    ((slot / 64) as usize, 1 << (slot % 64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_are_given_out_lowest_first_and_never_twice() {
+        let mut slots = Slots::default();
+        assert_eq!((0..130).map(|_| slots.allocate()).collect::<Vec<_>>(), (0..130).collect::<Vec<_>>());
+        slots.free(70);
+        slots.free(3);
+        assert_eq!((slots.allocate(), slots.allocate(), slots.allocate()), (3, 70, 130));
+        assert_eq!((slots.end(), slots.taken_count()), (131, 131));
+    }
+
+    #[test]
+    fn runs_are_contiguous_and_fill_gaps() {
+        let mut slots = Slots::default();
+        (0..100).for_each(|slot| assert_eq!(slots.allocate(), slot));
+        (40..44).for_each(|slot| slots.free(slot));
+        slots.free(98);
+        slots.free(99);
+        assert_eq!(slots.allocate_run(3), 40);
+        assert_eq!(slots.allocate_run(4), 98);
+        assert_eq!(slots.allocate(), 43);
+        assert_eq!(slots.end(), 102);
+    }
+
+    #[test]
+    fn retired_slots_stay_taken_until_freed() {
+        let mut slots = Slots::default();
+        let slot = slots.allocate();
+        slots.retire(slot);
+        assert_eq!(slots.allocate(), 1);
+        for slot in slots.take_retired() {
+            slots.free(slot);
+        }
+        assert_eq!(slots.allocate(), 0);
+    }
+}

@@ -1,0 +1,213 @@
+//! The page table: where each page is and what it must hash to.
+//!
+//! Resident: 16 bytes a page (a terabyte in pages of 64 KiB: 256 MiB), counted in the
+//! budget. On disk it is itself made of pages, of which a sync writes those that changed. Invariant: an
+//! entry is *fresh* iff no durable root names its slot, and only fresh slots are written in place.
+
+use super::root::{STREAMS, le};
+
+/// A page of one of the file's address spaces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PageId(u64);
+
+const STREAM_SHIFT: u32 = 60;
+
+impl PageId {
+    /// Page `number` of address space `stream` (below [`super::STREAMS`]).
+    pub const fn new(stream: u8, number: u64) -> Self {
+        Self((stream as u64) << STREAM_SHIFT | number & ((1 << STREAM_SHIFT) - 1))
+    }
+
+    /// The address space.
+    pub const fn stream(self) -> usize {
+        (self.0 >> STREAM_SHIFT) as usize
+    }
+
+    /// The number within it.
+    pub const fn number(self) -> u64 {
+        self.0 & ((1 << STREAM_SHIFT) - 1)
+    }
+
+    pub(super) const fn packed(self) -> u64 {
+        self.0
+    }
+}
+
+/// Bytes of an entry on disk and in memory.
+pub(super) const ENTRY_BYTES: usize = 16;
+const FRESH: u64 = 1 << 63;
+const NOWHERE: u64 = FRESH - 1;
+
+/// Where a page is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Entry {
+    place: u64,
+    pub(super) checksum: u64,
+}
+
+impl Entry {
+    /// A page that was never written, or was discarded: it reads as zeros.
+    pub(super) const NONE: Self = Self { place: NOWHERE, checksum: 0 };
+
+    pub(super) fn fresh(slot: u64, checksum: u64) -> Self {
+        Self { place: slot | FRESH, checksum }
+    }
+
+    pub(super) fn slot(self) -> Option<u64> {
+        let slot = self.place & !FRESH;
+        (slot != NOWHERE).then_some(slot)
+    }
+
+    pub(super) fn is_fresh(self) -> bool {
+        self.place & FRESH != 0
+    }
+
+    fn settled(self) -> Self {
+        Self { place: self.place & !FRESH, ..self }
+    }
+
+    fn encode(self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&(self.place & !FRESH).to_le_bytes());
+        out.extend_from_slice(&self.checksum.to_le_bytes());
+    }
+
+    fn decode(bytes: &[u8]) -> Self {
+        Self { place: le(bytes, 0, 8) & !FRESH, checksum: le(bytes, 8, 8) }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Stream {
+    entries: Vec<Entry>,
+    /// Where the table's own pages are; `Entry::NONE` for one never written.
+    homes: Vec<Entry>,
+    changed: Vec<bool>,
+}
+
+/// The table of all streams.
+#[derive(Debug)]
+pub(super) struct Table {
+    streams: [Stream; STREAMS],
+    per_page: usize,
+}
+
+impl Table {
+    pub(super) fn new(page_bytes: u64) -> Self {
+        Self { streams: Default::default(), per_page: page_bytes as usize / ENTRY_BYTES }
+    }
+
+    /// Pages of each stream.
+    pub(super) fn pages(&self) -> [u64; STREAMS] {
+        let mut pages = [0; STREAMS];
+        pages.iter_mut().zip(&self.streams).for_each(|(count, stream)| *count = stream.entries.len() as u64);
+        pages
+    }
+
+    pub(super) fn get(&self, page: PageId) -> Entry {
+        let stream = self.streams.get(page.stream());
+        stream.and_then(|s| s.entries.get(page.number() as usize)).copied().unwrap_or(Entry::NONE)
+    }
+
+    /// Sets an entry, extending the stream to it.
+    pub(super) fn set(&mut self, page: PageId, entry: Entry) {
+        let per_page = self.per_page;
+        let Some(stream) = self.streams.get_mut(page.stream()) else {
+            return;
+        };
+        let index = page.number() as usize;
+        if stream.entries.len() <= index {
+            stream.entries.resize(index + 1, Entry::NONE);
+            stream.homes.resize(stream.entries.len().div_ceil(per_page), Entry::NONE);
+            stream.changed.resize(stream.homes.len(), true);
+        }
+        if let (Some(old), Some(changed)) =
+            (stream.entries.get_mut(index), stream.changed.get_mut(index / per_page))
+        {
+            (*old, *changed) = (entry, true);
+        }
+    }
+
+    /// The numbers of the table's pages that changed: (stream, index).
+    pub(super) fn changed(&self) -> Vec<(usize, usize)> {
+        let mut found = Vec::new();
+        for (number, stream) in self.streams.iter().enumerate() {
+            found.extend(stream.changed.iter().enumerate().filter(|(_, c)| **c).map(|(i, _)| (number, i)));
+        }
+        found
+    }
+
+    /// The bytes of one of the table's pages.
+    pub(super) fn encode(&self, stream: usize, index: usize, out: &mut Vec<u8>) {
+        out.clear();
+        let entries = self.streams.get(stream).and_then(|s| s.entries.chunks(self.per_page).nth(index));
+        entries.unwrap_or_default().iter().for_each(|entry| entry.encode(out));
+        out.resize(self.per_page * ENTRY_BYTES, 0);
+    }
+
+    /// Takes in one of the table's pages; `pages` is how many pages the stream has in all.
+    pub(super) fn decode(&mut self, stream: usize, bytes: &[u8], pages: u64) {
+        if let Some(stream) = self.streams.get_mut(stream) {
+            let left = (pages as usize).saturating_sub(stream.entries.len());
+            stream.entries.extend(bytes.chunks_exact(ENTRY_BYTES).take(left).map(Entry::decode));
+        }
+    }
+
+    /// The directory: where the table's own pages are.
+    pub(super) fn encode_directory(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.streams.iter().flat_map(|s| &s.homes).for_each(|home| home.encode(&mut out));
+        out
+    }
+
+    /// Takes in the directory for streams of so many pages; returns the homes by stream.
+    pub(super) fn decode_directory(&mut self, bytes: &[u8], pages: &[u64; STREAMS]) -> Vec<(usize, Entry)> {
+        let mut homes = bytes.chunks_exact(ENTRY_BYTES).map(Entry::decode);
+        let mut found = Vec::new();
+        for (number, stream) in self.streams.iter_mut().enumerate() {
+            let count = pages.get(number).map_or(0, |pages| pages.div_ceil(self.per_page as u64)) as usize;
+            stream.homes = homes.by_ref().take(count).collect();
+            stream.changed = vec![false; stream.homes.len()];
+            found.extend(stream.homes.iter().map(|home| (number, *home)));
+        }
+        found
+    }
+
+    /// Gives one of the table's pages a new home; returns the old slot.
+    pub(super) fn rehome(&mut self, stream: usize, index: usize, home: Entry) -> Option<u64> {
+        let old = self.streams.get_mut(stream)?.homes.get_mut(index)?;
+        std::mem::replace(old, home.settled()).slot()
+    }
+
+    /// After a root that names everything was written: nothing is fresh, nothing changed.
+    pub(super) fn settle(&mut self) {
+        let per_page = self.per_page;
+        for stream in &mut self.streams {
+            let pages = stream.entries.chunks_mut(per_page).zip(&mut stream.changed);
+            for (entries, changed) in pages.filter(|(_, changed)| **changed) {
+                entries.iter_mut().for_each(|entry| *entry = entry.settled());
+                *changed = false;
+            }
+        }
+    }
+
+    /// Up to `most` pages that stand in slot `from` or beyond; marks the table's own pages there as
+    /// changed, so that the next sync moves them.
+    pub(super) fn beyond(&mut self, from: u64, most: usize) -> Vec<PageId> {
+        let mut found = Vec::new();
+        for (number, stream) in self.streams.iter_mut().enumerate() {
+            let high = |entry: &Entry| entry.slot().is_some_and(|slot| slot >= from);
+            let pages = stream.entries.iter().enumerate().filter(|(_, entry)| high(entry));
+            found.extend(pages.take(most - found.len()).map(|(i, _)| PageId::new(number as u8, i as u64)));
+            let homes = stream.homes.iter().zip(&mut stream.changed);
+            homes.filter(|(home, _)| high(home)).for_each(|(_, changed)| *changed = true);
+        }
+        found
+    }
+
+    /// Bytes of memory held.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        let of =
+            |s: &Stream| (s.entries.capacity() + s.homes.capacity()) * ENTRY_BYTES + s.changed.capacity();
+        self.streams.iter().map(of).sum::<usize>() as u64
+    }
+}

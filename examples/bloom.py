@@ -1,0 +1,25 @@
+"""Say how many numbers of one file may occur in another: a few bits a number, 1 % false answers."""
+
+import os
+import sys
+
+import numpy as np
+
+from brimful import BloomFilter
+
+
+def main(known: str, asked: str) -> None:
+    """Read two files of 64-bit numbers, as NumPy's `tofile` writes them."""
+    members = BloomFilter(known + ".bloom", os.path.getsize(known) // 8, budget="64M")
+    with open(known, "rb") as file:
+        while len(numbers := np.fromfile(file, "u8", 1 << 20)):
+            members.add_many(numbers)
+    found = 0
+    with open(asked, "rb") as file:
+        while len(numbers := np.fromfile(file, "u8", 1 << 20)):
+            found += int(members.contains_many(numbers).sum())
+    print(found)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

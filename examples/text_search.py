@@ -1,0 +1,18 @@
+"""Find the lines of a text that contain a word."""
+
+import sys
+
+import brimful as bf
+
+
+def main(path: str, word: str) -> None:
+    """Read the lines once, search them, print how many there are and the first ones found."""
+    lines = bf.Bag(path + ".lines", serializer="str", budget="64M")
+    with open(path, encoding="utf-8") as file:
+        lines.extend(file)
+    found = [number for number, line in enumerate(lines) if word in line]
+    print(len(lines), len(found), [lines[number].rstrip() for number in found[:3]])
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

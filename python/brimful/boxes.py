@@ -1,0 +1,269 @@
+"""`Box`: a disk-resident array of fixed-size records with a NumPy dtype."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from brimful import _native
+from brimful.collection import CHUNK, Collection, batches, ids, one_id
+from brimful.errors import UsageError
+from brimful.sizes import Budget, parse_budget
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+
+class Box(Collection[_native.RecordBox]):
+    """A disk-resident array of fixed-size records, in a memory budget.
+
+    `path` is a folder, made if it is not there; `dtype` any NumPy dtype of fixed size, structured
+    ones included. `budget` is brimful's own memory.
+
+    >>> import brimful as bf, tempfile
+    >>> with bf.Box(tempfile.mkdtemp() + "/x", "f8", budget="64M") as box:
+    ...     first = box.extend([1.5, 2.5, 3.5])
+    ...     box[1] = 7
+    ...     len(box), box[0].item(), box[1:].tolist(), box[[2, 0]].tolist()
+    (3, 1.5, [7.0, 3.5], [3.5, 1.5])
+
+    Raises:
+        InputError: it was made with another dtype.
+        StoreIoError: another process has it open, or the system refuses.
+        CorruptError: it is damaged.
+        BudgetError: the budget is too small.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], dtype: DTypeLike, *, budget: Budget = None
+    ) -> None:
+        """Open the box at `path`, or make it."""
+        self._dtype = np.dtype(dtype)
+        if self._dtype.hasobject or self._dtype.itemsize == 0:
+            raise UsageError(
+                f"records of {self._dtype} have no fixed size; use brimful.Bag for objects"
+            )
+        described = repr(np.lib.format.dtype_to_descr(self._dtype))
+        native = _native.RecordBox.open(
+            os.fspath(path), self._dtype.itemsize, described, parse_budget(budget)
+        )
+        super().__init__(native, path)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of the records."""
+        return self._dtype
+
+    @property
+    def file_bytes(self) -> int:
+        """The size of the file."""
+        return self.native.file_bytes()
+
+    def __len__(self) -> int:
+        """Return the number of records."""
+        return len(self.native)
+
+    def __repr__(self) -> str:
+        """Return path, dtype and length."""
+        length = "closed" if self.closed else f"{len(self)} records"
+        return f"Box({self._path!r}, {self._dtype!r}): {length}"
+
+    def _array(self, records: bytes | bytearray) -> NDArray[Any]:
+        return np.frombuffer(records, self._dtype)
+
+    def _bytes(self, records: ArrayLike, *, count: int | None = None) -> NDArray[np.uint8]:
+        """Return records as bytes; `count` says how many they must be, one may serve for all."""
+        array = self._converted(records)
+        if count is not None:
+            if array.shape not in ((), (count,)):
+                raise UsageError(f"{count} records are to be stored, {array.shape} were given")
+            array = np.broadcast_to(array, (count,))
+        elif array.ndim != 1:
+            raise UsageError(f"records are an array of one dimension, not {array.ndim}")
+        flat: NDArray[np.uint8] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        return flat
+
+    def _converted(self, records: ArrayLike) -> NDArray[Any]:
+        """Return records as this dtype, without losing anything but a float's precision."""
+        wanted = self._dtype
+        try:
+            if wanted.names is not None and not isinstance(records, np.ndarray):
+                return np.array(records, wanted)
+            array = np.asarray(records)
+            if array.dtype == wanted:
+                return array
+            if array.size == 0:
+                return array.astype(wanted)
+            if array.dtype.kind in "iu" and wanted.kind in "iu":
+                bounds = np.iinfo(wanted)
+                if int(array.min()) < bounds.min or int(array.max()) > bounds.max:
+                    raise ValueError(f"they reach from {array.min()} to {array.max()}")
+                return array.astype(wanted)
+            if array.dtype.kind == wanted.kind in "SU" and array.dtype.itemsize > wanted.itemsize:
+                raise ValueError(f"they are wider: {array.dtype}")
+            return array.astype(wanted, casting="same_kind")
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"these are no records of {wanted}: {error}") from None
+
+    def fetch(self, id: int) -> Any:
+        """Return one record, as `box[id]` does."""
+        return self[id]
+
+    def fetch_range(self, start: int, count: int) -> NDArray[Any]:
+        """Return `count` records from `start` on: a new, writable array."""
+        return self._array(self.native.fetch_range(start, count))
+
+    def fetch_batch(self, ids_: ArrayLike) -> NDArray[Any]:
+        """Return the records `ids_`, in their order: a new, writable array."""
+        return self._array(self.native.fetch_batch(ids(ids_, len(self))))
+
+    def store(self, id: int, record: Any) -> None:
+        """Replace one record, as `box[id] = record` does."""
+        self[id] = record
+
+    def store_range(self, start: int, records: ArrayLike) -> None:
+        """Replace the records from `start` on."""
+        self.native.store_range(start, self._bytes(records))
+
+    def store_batch(self, ids_: ArrayLike, records: ArrayLike) -> None:
+        """Replace the records `ids_`; of an id that occurs twice the last one stays."""
+        found = ids(ids_, len(self))
+        self.native.store_batch(found, self._bytes(records, count=len(found)))
+
+    def append(self, record: Any) -> int:
+        """Append one record; return its id."""
+        return self.native.extend(self._bytes(_scalar(record, self._dtype), count=1))
+
+    def extend(self, records: ArrayLike) -> int:
+        """Append records; return the id of the first."""
+        array = np.asarray(records)
+        first = len(self)
+        for start in range(0, len(array), CHUNK):
+            self.native.extend(self._bytes(array[start : start + CHUNK]))
+        return first
+
+    def resize(self, length: int) -> None:
+        """Make the box `length` records long; what is new is zero."""
+        if length < 0:
+            raise UsageError(f"a box has no {length} records")
+        self.native.resize(length)
+
+    def __getitem__(self, key: Any) -> Any:
+        """Return a record, or an array of those that a slice, a list of ids or a mask names."""
+        if isinstance(key, slice):
+            start, stop, step = key.indices(len(self))
+            if step == 1:
+                return self.fetch_range(start, max(0, stop - start))
+            return self.fetch_batch(np.arange(start, stop, step))
+        if isinstance(key, (list, tuple, np.ndarray)) and np.ndim(key) > 0:
+            return self.fetch_batch(self._positions(key))
+        return self._array(self.native.fetch(one_id(key, len(self))))[0]
+
+    def __setitem__(self, key: Any, records: Any) -> None:
+        """Replace what `__getitem__` would return; one record may serve for all."""
+        if isinstance(key, slice):
+            start, stop, step = key.indices(len(self))
+            positions = range(start, stop, step)
+            if step == 1:
+                data = self._bytes(records, count=len(positions))
+                self.native.store_range(start, data)
+            else:
+                self.store_batch(np.arange(start, stop, step), records)
+        elif isinstance(key, (list, tuple, np.ndarray)) and np.ndim(key) > 0:
+            self.store_batch(self._positions(key), records)
+        else:
+            data = self._bytes(_scalar(records, self._dtype), count=1)
+            self.native.store_range(one_id(key, len(self)), data)
+
+    def _positions(self, key: Any) -> NDArray[Any]:
+        array = np.asarray(key)
+        if array.dtype == bool:
+            if array.shape != (len(self),):
+                raise UsageError(f"a mask for {len(self)} records has {array.shape} entries")
+            return np.flatnonzero(array)
+        return array
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield all records, reading them in batches."""
+        step = self.native.batch_len
+        for start in range(0, len(self), step):
+            yield from self.fetch_range(start, min(step, len(self) - start))
+
+    def __contains__(self, record: object) -> bool:
+        """Return whether some record equals `record`: one sequential pass."""
+        wanted = np.asarray(record, self._dtype)
+        step = self.native.batch_len
+        starts = range(0, len(self), step)
+        return any(
+            bool((self.fetch_range(start, min(step, len(self) - start)) == wanted).any())
+            for start in starts
+        )
+
+    def process(
+        self,
+        update: Callable[[NDArray[Any]], object],
+        order: str | range | Sequence[range] | ArrayLike | None = None,
+    ) -> None:
+        """Stream the box through `update`, which gets batches to change in place.
+
+        Batches are sized by the budget; the next one is read while `update` runs, and only records
+        that changed are written back. `order`: "ascending" (default), "descending", a range, ranges
+        or ids.
+        """
+        parts = batches(order, len(self), self.native.batch_len)
+        with ThreadPoolExecutor(1, "brimful-read") as reader:
+            coming = reader.submit(self._read, parts[0]) if parts else None
+            for index, part in enumerate(parts):
+                if coming is None:
+                    break
+                batch = coming.result()
+                later = index + 1 < len(parts)
+                coming = reader.submit(self._read, parts[index + 1]) if later else None
+                before = batch.copy()
+                update(batch)
+                changed = np.flatnonzero(_rows(batch) != _rows(before))
+                if len(changed) == 0:
+                    continue
+                if isinstance(part, range) and len(changed) == len(batch):
+                    self.store_range(part.start, batch)
+                elif isinstance(part, range):
+                    self.store_batch(changed + part.start, batch[changed])
+                else:
+                    self.store_batch(np.asarray(part)[changed], batch[changed])
+
+    def _read(self, part: range | Sequence[int]) -> NDArray[Any]:
+        if isinstance(part, range):
+            return self.fetch_range(part.start, len(part))
+        return self.fetch_batch(np.asarray(part))
+
+    def compact(self) -> None:
+        """Give unused space of the file back; makes everything durable."""
+        self.native.compact()
+
+
+def _rows(records: NDArray[Any]) -> NDArray[Any]:
+    """Return records as bytes that compare as such, NaNs included."""
+    return records.view(np.dtype((np.void, records.dtype.itemsize)))
+
+
+def _scalar(record: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return one record.
+
+    Raises:
+        UsageError: it is none, or it is longer than a text or bytes record may be.
+    """
+    try:
+        array = np.array(record, dtype)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise UsageError(f"{record!r} is no record of {dtype}: {error}") from None
+    if array.shape != ():
+        raise UsageError(f"one record of {dtype} is to be stored, {array.shape} were given")
+    if dtype.kind in "SU" and len(record) > dtype.itemsize // (4 if dtype.kind == "U" else 1):
+        raise UsageError(f"{record!r} is wider than a record of {dtype}")
+    return array

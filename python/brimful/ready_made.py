@@ -1,0 +1,462 @@
+"""Ready-made collections larger than memory: counter, set, Bloom filter, map, lists, cache.
+
+Batches are NumPy arrays; keys are partitioned before they touch the disk, so that random input is
+not random I/O. Signed keys keep their 64 bits.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, MutableMapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from brimful import _native
+from brimful.bags import Bag
+from brimful.collection import CHUNK, Collection, uint64
+from brimful.errors import NotFoundError, UsageError
+from brimful.sizes import Budget, parse_budget
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+
+def _chunks(keys: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    return (keys[start : start + CHUNK] for start in range(0, len(keys), CHUNK))
+
+
+def _key(key: Any) -> int:
+    try:
+        number = int(key.__index__())
+    except AttributeError:
+        raise UsageError(f"a key is a 64-bit integer, not {key!r}") from None
+    if not -(2**63) <= number < 2**64:
+        raise UsageError(f"a key is a 64-bit integer, {number} is longer")
+    return number % 2**64
+
+
+class FrequencyCounter(Collection[_native.FrequencyCounter]):
+    """How often each 64-bit key occurred; exact, and larger than memory.
+
+    >>> import brimful as bf, tempfile
+    >>> with bf.FrequencyCounter(tempfile.mkdtemp() + "/x", budget="64M") as counter:
+    ...     counter.add_many([3, 1, 3])
+    ...     counter[3], counter.count_many([1, 2, 3]).tolist(), counter.top(1), len(counter)
+    (2, [1, 0, 2], [(3, 2)], 2)
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, budget: Budget = None) -> None:
+        """Open the counter at `path`, or make it."""
+        native = _native.FrequencyCounter.open(os.fspath(path), parse_budget(budget))
+        super().__init__(native, path)
+
+    def add_many(self, keys: ArrayLike) -> None:
+        """Count each of `keys` once more."""
+        for chunk in _chunks(uint64(keys, "keys")):
+            self.native.add_many(chunk)
+
+    def add(self, key: int) -> None:
+        """Count `key` once more; `add_many` is much faster."""
+        self.native.add_many(np.array([_key(key)], np.uint64))
+
+    def __getitem__(self, key: int) -> int:
+        """Return how often `key` occurred."""
+        return self.native.count(_key(key))
+
+    def count_many(self, keys: ArrayLike) -> NDArray[np.uint64]:
+        """Return how often each of `keys` occurred: uint64[len(keys)]."""
+        found = [self.native.count_many(chunk) for chunk in _chunks(uint64(keys, "keys"))]
+        return np.frombuffer(b"".join(found), np.uint64)
+
+    def top(self, count: int) -> list[tuple[int, int]]:
+        """Return the `count` most frequent keys with their counts; one sequential pass."""
+        return self.native.top(count)
+
+    def __len__(self) -> int:
+        """Return the number of different keys."""
+        return len(self.native)
+
+
+class MembershipSet(Collection[_native.MembershipSet]):
+    """An exact set of 64-bit keys, larger than memory.
+
+    >>> import brimful as bf, tempfile
+    >>> with bf.MembershipSet(tempfile.mkdtemp() + "/x", budget="64M") as members:
+    ...     members.add_many([3, 1, 3])
+    ...     3 in members, members.contains_many([1, 2]).tolist(), len(members)
+    (True, [True, False], 2)
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, budget: Budget = None) -> None:
+        """Open the set at `path`, or make it."""
+        super().__init__(_native.MembershipSet.open(os.fspath(path), parse_budget(budget)), path)
+
+    def add_many(self, keys: ArrayLike) -> None:
+        """Add keys."""
+        for chunk in _chunks(uint64(keys, "keys")):
+            self.native.add_many(chunk)
+
+    def add(self, key: int) -> None:
+        """Add one key; `add_many` is much faster."""
+        self.native.add_many(np.array([_key(key)], np.uint64))
+
+    def contains_many(self, keys: ArrayLike) -> NDArray[np.bool_]:
+        """Return which of `keys` are in the set: bool[len(keys)]."""
+        found = [self.native.contains_many(chunk) for chunk in _chunks(uint64(keys, "keys"))]
+        return np.frombuffer(b"".join(found), np.bool_)
+
+    def discard(self, key: int) -> bool:
+        """Remove a key; return whether it was there."""
+        return self.native.remove(_key(key))
+
+    def __contains__(self, key: object) -> bool:
+        """Return whether `key` is in the set."""
+        return self.native.contains(_key(key))
+
+    def __len__(self) -> int:
+        """Return the number of keys."""
+        return len(self.native)
+
+
+class BloomFilter(Collection[_native.BloomFilter]):
+    """A set of 64-bit keys in a few bits each, which may say yes to a key that was never added.
+
+    `keys` is how many will be added, `false_positives` how often another key is found then.
+
+    >>> import brimful as bf, tempfile
+    >>> folder = tempfile.mkdtemp() + "/x"
+    >>> with bf.BloomFilter(folder, 10_000, 0.01, budget="64M") as maybe:
+    ...     maybe.add_many(range(10_000))
+    ...     bool(maybe.contains_many(range(10_000)).all()), 5 in maybe
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        keys: int,
+        false_positives: float = 0.01,
+        *,
+        budget: Budget = None,
+    ) -> None:
+        """Open the filter at `path`, or make it."""
+        if keys < 1:
+            raise UsageError(f"a Bloom filter is for 1 key or more, not {keys}")
+        native = _native.BloomFilter.open(
+            os.fspath(path), keys, false_positives, parse_budget(budget)
+        )
+        super().__init__(native, path)
+
+    @property
+    def bytes(self) -> int:
+        """The size of the bits."""
+        return self.native.bytes
+
+    def add_many(self, keys: ArrayLike) -> None:
+        """Add keys."""
+        for chunk in _chunks(uint64(keys, "keys")):
+            self.native.add_many(chunk)
+
+    def add(self, key: int) -> None:
+        """Add one key; `add_many` is much faster."""
+        self.native.add_many(np.array([_key(key)], np.uint64))
+
+    def contains_many(self, keys: ArrayLike) -> NDArray[np.bool_]:
+        """Return for each of `keys` whether it may have been added: bool[len(keys)]."""
+        found = [self.native.contains_many(chunk) for chunk in _chunks(uint64(keys, "keys"))]
+        return np.frombuffer(b"".join(found), np.bool_)
+
+    def __contains__(self, key: object) -> bool:
+        """Return whether `key` may have been added."""
+        return self.native.contains(_key(key))
+
+    def __len__(self) -> int:
+        """Return the number of keys added, repeats included."""
+        return self.native.added
+
+
+def _text_or_bytes(value: Any) -> bytes:
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, bytes):
+        return value
+    raise UsageError(f"keys and values of a map are bytes or text, not {type(value).__name__}")
+
+
+class Map(Collection[_native.DiskMap]):
+    """A map from bytes (or text, stored as UTF-8) to one or more values of bytes each.
+
+    >>> import brimful as bf, tempfile
+    >>> with bf.Map(tempfile.mkdtemp() + "/x", budget="64M") as words:
+    ...     words["one"] = b"1"
+    ...     words.chain("one", b"uno")
+    ...     words["one"], words.get_all("one"), "two" in words, len(words)
+    (b'1', [b'1', b'uno'], False, 1)
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, budget: Budget = None) -> None:
+        """Open the map at `path`, or make it."""
+        super().__init__(_native.DiskMap.open(os.fspath(path), parse_budget(budget)), path)
+
+    def get(self, key: bytes | str, default: Any = None) -> Any:
+        """Return the first value of `key`, or `default`."""
+        value = self.native.get(_text_or_bytes(key))
+        return default if value is None else value
+
+    def get_all(self, key: bytes | str) -> list[bytes]:
+        """Return all values of `key`, the oldest first."""
+        return self.native.get_all(_text_or_bytes(key))
+
+    def chain(self, key: bytes | str, value: bytes | str) -> None:
+        """Add a value to those of `key`."""
+        self.native.chain(_text_or_bytes(key), _text_or_bytes(value))
+
+    def __getitem__(self, key: bytes | str) -> bytes:
+        """Return the first value of `key`.
+
+        Raises:
+            NotFoundError: it has none.
+        """
+        value = self.native.get(_text_or_bytes(key))
+        if value is None:
+            raise NotFoundError(f"{self._path} has no key {key!r}")
+        return value
+
+    def __setitem__(self, key: bytes | str, value: bytes | str) -> None:
+        """Make `value` the only value of `key`."""
+        self.native.insert(_text_or_bytes(key), _text_or_bytes(value))
+
+    def __delitem__(self, key: bytes | str) -> None:
+        """Remove `key` with all its values."""
+        if not self.native.remove(_text_or_bytes(key)):
+            raise NotFoundError(f"{self._path} has no key {key!r}")
+
+    def __contains__(self, key: object) -> bool:
+        """Return whether `key` has a value."""
+        return self.native.get(_text_or_bytes(key)) is not None
+
+    def __len__(self) -> int:
+        """Return the number of keys."""
+        return len(self.native)
+
+
+class Lists(Collection[_native.DiskLists]):
+    """A fixed number of growing lists of 32-bit numbers: the neighbours of each vertex.
+
+    >>> import brimful as bf, tempfile
+    >>> with bf.Lists(tempfile.mkdtemp() + "/x", 3, budget="64M") as neighbours:
+    ...     neighbours.append_many([0, 2, 0], [2, 0, 1])
+    ...     neighbours[0].tolist(), neighbours[1].tolist()
+    ([1, 2], [])
+    """
+
+    def __init__(self, path: str | os.PathLike[str], count: int, *, budget: Budget = None) -> None:
+        """Open the lists at `path`, or make `count` empty ones."""
+        if count < 1:
+            raise UsageError(f"there is 1 list or more, not {count}")
+        native = _native.DiskLists.open(os.fspath(path), count, parse_budget(budget))
+        super().__init__(native, path)
+
+    def append_many(self, lists: ArrayLike, items: ArrayLike) -> None:
+        """Append `items[i]` to list `lists[i]`; sorted within what one question finds added."""
+        targets, values = (self._narrow(numbers) for numbers in (lists, items))
+        if len(targets) != len(values):
+            raise UsageError(f"{len(targets)} lists and {len(values)} items were given")
+        for start in range(0, len(targets), CHUNK):
+            chunk = slice(start, start + CHUNK)
+            self.native.append_many(targets[chunk], values[chunk])
+
+    @staticmethod
+    def _narrow(numbers: ArrayLike) -> NDArray[np.uint32]:
+        array = np.asarray(numbers)
+        if array.dtype == np.uint32:
+            return np.ascontiguousarray(array)
+        wide = uint64(array, "lists and items")
+        if len(wide) and int(wide.max()) >= 2**32:
+            raise UsageError("lists and items are numbers of 32 bits, from 0 on")
+        return wide.astype(np.uint32)
+
+    def __getitem__(self, index: int) -> NDArray[np.uint32]:
+        """Return the items of a list: uint32[n]."""
+        return self.get_many([index])[1]
+
+    def get_many(self, lists: ArrayLike) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
+        """Return how many items each of `lists` has, and all items, list after list."""
+        counts, items = self.native.get_many(uint64(lists, "lists"))
+        return np.frombuffer(counts, np.uint64), np.frombuffer(items, np.uint32)
+
+    def __len__(self) -> int:
+        """Return the number of lists."""
+        return len(self.native)
+
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class SpillingDict(dict[K, V]):
+    """A `dict` that keeps `limit` values as live objects and the rest in a `Bag`.
+
+    A hit costs what it costs in a `dict`. What came in first goes first; what is asked for comes
+    back as the youngest. Values change only by assignment: one that is changed in place may be
+    forgotten. `len`, `in` and iteration count spilled keys too. It is a cache: it begins empty and
+    its folder is removed with it.
+
+    >>> import brimful as bf
+    >>> cache = bf.SpillingDict(limit=2, budget="64M")
+    >>> for number in range(5):
+    ...     cache[number] = str(number)
+    >>> len(cache), cache.live, cache[0], 9 in cache
+    (5, 2, '0', False)
+    """
+
+    def __init__(
+        self,
+        limit: int,
+        *,
+        serializer: str | Any = "pickle",
+        folder: str | os.PathLike[str] | None = None,
+        budget: Budget = "64M",
+    ) -> None:
+        """Begin an empty cache of at most `limit` live values; the rest goes below `folder`."""
+        super().__init__()
+        if limit < 1:
+            raise UsageError(f"a cache holds 1 value or more, not {limit}")
+        self._limit = limit
+        self._folder = tempfile.mkdtemp(prefix="brimful-cache-", dir=folder)
+        self._bag: Bag | None = Bag(
+            os.path.join(self._folder, "bag"), serializer=serializer, budget=budget
+        )
+        self._spilled: dict[K, int] = {}
+        #: The record that equals a live value.
+        self._clean: dict[K, int] = {}
+        self._unused: list[int] = []
+
+    @property
+    def bag(self) -> Bag:
+        """Where the spilled values are.
+
+        Raises:
+            UsageError: the cache is closed.
+        """
+        if self._bag is None:
+            raise UsageError("the cache is closed")
+        return self._bag
+
+    @property
+    def live(self) -> int:
+        """The number of live values."""
+        return super().__len__()
+
+    def __setitem__(self, key: K, value: V) -> None:
+        """Put a value in."""
+        for known in (self._spilled, self._clean):
+            if (record := known.pop(key, None)) is not None:
+                self._unused.append(record)
+        super().__setitem__(key, value)
+        if super().__len__() > self._limit:
+            self._spill()
+
+    def __missing__(self, key: K) -> V:
+        """Bring a spilled value back."""
+        record = self._spilled.get(key)
+        if record is None:
+            raise KeyError(key)
+        value: V = self.bag[record]
+        del self._spilled[key]
+        self._clean[key] = record
+        super().__setitem__(key, value)
+        if super().__len__() > self._limit:
+            self._spill()
+        return value
+
+    def _spill(self) -> None:
+        """Move the oldest values out, some more than must go."""
+        excess = super().__len__() - self._limit
+        count = min(excess + min(self._limit // 64, 1024), super().__len__() - 1)
+        iterator = super().__iter__()
+        keys = [next(iterator) for _ in range(count)]
+        dirty = []
+        for key in keys:
+            record = self._clean.pop(key, None)
+            if record is None:
+                dirty.append(key)
+            else:
+                self._spilled[key] = record
+        values = [super(SpillingDict, self).__getitem__(key) for key in dirty]
+        again = min(len(self._unused), len(values))
+        records = [self._unused.pop() for _ in range(again)]
+        self.bag.store_batch(np.array(records, np.uint64), values[:again])
+        first = self.bag.extend(values[again:])
+        records += range(first, first + len(values) - again)
+        self._spilled.update(zip(dirty, records, strict=True))
+        for key in keys:
+            super().__delitem__(key)
+
+    def __delitem__(self, key: K) -> None:
+        """Remove a key."""
+        found = [known.pop(key) for known in (self._spilled, self._clean) if key in known]
+        self._unused += found
+        if super().__contains__(key):
+            super().__delitem__(key)
+        elif not found:
+            raise KeyError(key)
+
+    def get(self, key: K, default: Any = None) -> Any:
+        """Return the value of `key`, or `default`."""
+        try:
+            return self[key]
+        except KeyError:
+            return default
+
+    def __contains__(self, key: object) -> bool:
+        """Return whether `key` is there, live or spilled."""
+        return super().__contains__(key) or key in self._spilled
+
+    def __len__(self) -> int:
+        """Return the number of keys, live and spilled."""
+        return super().__len__() + len(self._spilled)
+
+    def __iter__(self) -> Iterator[K]:
+        """Yield all keys: the live ones, then the spilled ones."""
+        yield from list(super().__iter__())
+        yield from list(self._spilled)
+
+    # What `dict` does in C would see live values only.
+    keys = MutableMapping.keys  # type: ignore[assignment]
+    values = MutableMapping.values  # type: ignore[assignment]
+    items = MutableMapping.items  # type: ignore[assignment]
+    popitem = MutableMapping.popitem
+    clear = MutableMapping.clear
+    update = MutableMapping.update
+    setdefault = MutableMapping.setdefault
+    __eq__ = MutableMapping.__eq__
+    __hash__ = None
+
+    def pop(self, key: K, *default: Any) -> Any:
+        """Remove a key and return its value, or `default`."""
+        try:
+            value = self[key]
+        except KeyError:
+            if default:
+                return default[0]
+            raise
+        del self[key]
+        return value
+
+    def close(self) -> None:
+        """Forget everything and remove the folder."""
+        if self._bag is not None:
+            self._bag.__exit__(KeyboardInterrupt, None, None)
+            self._bag = None
+            super().clear()
+            self._spilled.clear()
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def __del__(self) -> None:
+        """Remove the folder."""
+        if getattr(self, "_bag", None) is not None:
+            self.close()

@@ -1,0 +1,65 @@
+"""The example pairs: size-oblivious differs from in-memory by nine lines at most, and agrees."""
+
+from __future__ import annotations
+
+import difflib
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+#: What the paper's Table 1 claims.
+MOST_LINES = 9
+
+
+def numbers(path: Path, count: int, most: int, seed: int) -> str:
+    np.random.default_rng(seed).integers(0, most, count, dtype="u8").tofile(path)
+    return str(path)
+
+
+def run(name: str, *arguments: str) -> str:
+    command = [sys.executable, str(EXAMPLES / name), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize("name", ["frequency", "membership", "bloom", "mesh", "text_search"])
+def test_a_pair_differs_by_few_lines(name: str) -> None:
+    before = (EXAMPLES / f"{name}_in_memory.py").read_text().splitlines()
+    after = (EXAMPLES / f"{name}.py").read_text().splitlines()
+    changes = [line for line in difflib.ndiff(before, after) if line[0] in "+-"]
+    added, removed = (sum(line[0] == sign for line in changes) for sign in "+-")
+    assert 1 <= max(added, removed) <= MOST_LINES, "\n".join(changes)
+
+
+def test_frequency(tmp_path: Path) -> None:
+    path = numbers(tmp_path / "numbers", 300_000, 5000, 1)
+    assert run("frequency.py", path) == run("frequency_in_memory.py", path)
+
+
+def test_membership(tmp_path: Path) -> None:
+    known, asked = (numbers(tmp_path / f"{seed}", 200_000, 400_000, seed) for seed in (1, 2))
+    assert run("membership.py", known, asked) == run("membership_in_memory.py", known, asked)
+
+
+def test_bloom(tmp_path: Path) -> None:
+    known, asked = (numbers(tmp_path / f"{seed}", 200_000, 2**60, seed) for seed in (1, 2))
+    for program in ("bloom.py", "bloom_in_memory.py"):
+        assert int(run(program, known, asked)) < 200_000 * 0.013
+    assert run("bloom.py", known, known).strip() == "200000"
+
+
+def test_mesh(tmp_path: Path) -> None:
+    arguments = (str(tmp_path / "mesh"), "20000", "7")
+    assert run("mesh.py", *arguments) == run("mesh_in_memory.py", *arguments)
+
+
+def test_text_search(tmp_path: Path) -> None:
+    path = tmp_path / "text"
+    path.write_text(
+        "".join(f"line {n} is {'näive' if n % 7 == 0 else 'plain'}\n" for n in range(20_000))
+    )
+    arguments = (str(path), "näive")
+    assert run("text_search.py", *arguments) == run("text_search_in_memory.py", *arguments)
