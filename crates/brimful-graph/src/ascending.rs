@@ -201,7 +201,7 @@ impl AscendingFile {
         numbers.clear();
         let whole = match block.form {
             Form::Gaps => Gaps::decode(buffer.bytes(), block.count, 0, Unpack::fastest(), |base, keys| {
-                numbers.extend(keys.iter().map(|&key| block.first + base + u64::from(key)));
+                numbers.extend(keys.iter().map(|key| block.first + base + u64::from(key)));
                 true
             }),
             Form::Plain => bytemuck::try_cast_slice(buffer.bytes()).is_ok_and(|plain| {

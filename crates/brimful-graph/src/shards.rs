@@ -545,7 +545,7 @@ impl SegmentReader {
                 if let Some(weights) = &mut weights {
                     weights.take(&mut values[..keys.len()]);
                 }
-                keys.iter().zip(&values).all(|(&key, &weight)| {
+                keys.iter().zip(&values).all(|(key, &weight)| {
                     let (source, target) = (base + u64::from(key >> bits), key & mask);
                     let ordered = last <= (source, target) && source <= segment.last_source;
                     last = (source, target);
@@ -572,12 +572,12 @@ impl SegmentReader {
         let plain = plain_bytes(segment.packing, stored, segment.plain as usize, &mut self.room)
             .ok_or_else(|| bad("a segment contradicts its entry in the table"))?;
         let (bits, mut keys) = (shards.interval_bits, Vec::new());
-        let absolute = |base: u64, batch: &[u32]| {
-            batch.iter().map(move |&key| (base << bits) + u64::from(key)).collect::<Vec<_>>()
+        let absolute = |base: u64, batch: Keys<'_>| {
+            batch.iter().map(move |key| (base << bits) + u64::from(key)).collect::<Vec<_>>()
         };
         let mut whole = with_codec!(segment.packing.codec, C => {
             C::decode(plain, segment.edges, bits, self.unpack, |base, batch| {
-                keys.extend(absolute(base, &batch));
+                keys.extend(absolute(base, batch));
                 true
             })
         });
@@ -586,7 +586,7 @@ impl SegmentReader {
             whole &= brimful_store::checksum(bytes) as u32 == checksum;
             whole &= with_codec!(segment.packing.codec, C => {
                 C::decode_block(bytes, block.source, rest.len() as u32, bits, self.unpack, |base, batch| {
-                    let same = rest.get(..batch.len()).is_some_and(|keys| keys == absolute(base, &batch));
+                    let same = rest.get(..batch.len()).is_some_and(|keys| keys == absolute(base, batch));
                     rest = rest.get(batch.len()..).unwrap_or_default();
                     same
                 })

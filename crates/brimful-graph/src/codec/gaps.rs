@@ -120,8 +120,8 @@ impl Code for Gaps {
         }
     }
 
-    /// Unpacks a block's gaps before the block before it is handed out, and adds them up after
-    /// (`Unpack::gaps` says why).
+    /// Unpacks a block before the one before it is handed out: the wide stores of the one are then complete
+    /// when the narrow loads of the other need them.
     #[inline]
     fn decode(
         bytes: &[u8],
@@ -133,25 +133,25 @@ impl Code for Gaps {
         let (mut one, mut other) = ([0_u32; BATCH], [0_u32; BATCH]);
         let (mut this, mut next) = (&mut one, &mut other);
         let (mut rest, mut left) = (bytes, edges as usize);
-        let mut unpacked: Option<Header> = None;
+        let mut unpacked: Option<(Header, u32)> = None;
         loop {
             let mut following = None;
             if !rest.is_empty() {
-                let Some((mut header, after)) = Header::read(rest, target_bits) else {
+                let Some((header, after)) = Header::read(rest, target_bits) else {
                     return false;
                 };
-                let Some(after) = unpack.gaps(&mut header, after, next) else {
+                let Some((most, after)) = unpack.gaps(&header, after, next) else {
                     return false;
                 };
                 rest = after;
-                following = Some(header);
+                following = Some((header, most));
             }
-            if let Some(header) = &unpacked {
+            if let Some((header, most)) = &unpacked {
                 let Some(fewer) = left.checked_sub(header.count) else {
                     return false;
                 };
                 left = fewer;
-                if !batch(u64::from(header.source), unpack.add_up(header, this)) {
+                if !batch(u64::from(header.source), Keys::of_block(header, this, *most)) {
                     return false;
                 }
             }
@@ -171,12 +171,11 @@ impl Code for Gaps {
         unpack: Unpack,
         mut batch: impl FnMut(u64, Keys<'_>) -> bool,
     ) -> bool {
-        let mut keys = [0_u32; BATCH];
-        let Some((mut header, rest)) = Header::read(bytes, target_bits).filter(|(h, _)| h.source == source)
-        else {
-            return false;
-        };
-        unpack.gaps(&mut header, rest, &mut keys).is_some()
-            && batch(u64::from(source), unpack.add_up(&header, &mut keys))
+        let mut gaps = [0_u32; BATCH];
+        let header = Header::read(bytes, target_bits).filter(|(header, _)| header.source == source);
+        header.is_some_and(|(header, rest)| {
+            let most = unpack.gaps(&header, rest, &mut gaps);
+            most.is_some_and(|(most, _)| batch(u64::from(source), Keys::of_block(&header, &gaps, most)))
+        })
     }
 }

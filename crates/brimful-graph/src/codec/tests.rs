@@ -40,7 +40,7 @@ fn decoded<C: Code>(bytes: &[u8], edges: usize, target_bits: u32, unpack: Unpack
     let mut out = Vec::new();
     C::decode(bytes, edges as u32, target_bits, unpack, |base, keys| {
         assert!(!keys.is_empty() && keys.len() <= BATCH);
-        out.extend(keys.iter().map(|&key| (base << target_bits) + u64::from(key)));
+        out.extend(keys.iter().map(|key| (base << target_bits) + u64::from(key)));
         true
     })
     .then_some(out)
@@ -67,7 +67,7 @@ fn check<C: Code>(keys: &[u64], target_bits: u32) {
                 target_bits,
                 unpack,
                 |base, keys| {
-                    by_block.extend(keys.iter().map(|&key| (base << target_bits) + u64::from(key)));
+                    by_block.extend(keys.iter().map(|key| (base << target_bits) + u64::from(key)));
                     true
                 }
             ));
@@ -192,7 +192,7 @@ fn compare_forms<C: Code>(bytes: &[u8], edges: usize) {
     for unpack in Unpack::available() {
         let mut out = Vec::new();
         let whole = C::decode(bytes, edges as u32, 16, unpack, |base, keys| {
-            out.extend(keys.iter().map(|&key| (base << 16) + u64::from(key)));
+            out.extend(keys.iter().map(|key| (base << 16) + u64::from(key)));
             true
         });
         let found = (out, whole);
@@ -209,13 +209,14 @@ fn scatter_refuses_keys_outside() {
     let mut targets = [0; 4];
     let mut sum = |keys: &[u32], bits: u32| {
         let add = |source: i32, target: &mut i32| *target += source;
-        let done = scatter(Keys::ascending(keys).unwrap(), bits, &sources, &mut targets, add);
+        let mut keys = keys.to_vec();
+        let done = scatter(Keys::ascending(&mut keys).unwrap(), bits, &sources, &mut targets, add);
         (done, targets)
     };
     assert_eq!(sum(&[0, 3, 9, 11], 2), (true, [1, 3, 0, 4]));
     assert!(!sum(&[0, 12], 2).0);
     assert!(!sum(&[0], 3).0);
     assert!(sum(&[], 2).0);
-    assert!(Keys::ascending(&[1, 0]).is_none());
+    assert!(Keys::ascending(&mut [1, 0]).is_none());
     assert_eq!(targets, [1, 3, 0, 4], "a refused batch changes nothing");
 }

@@ -20,8 +20,6 @@ pub(super) struct Header {
     width: u32,
     exceptions: usize,
     high_bytes: usize,
-    /// The greatest key of a block without exceptions, once it is unpacked.
-    most: u32,
 }
 
 impl Header {
@@ -37,7 +35,6 @@ impl Header {
             width: u32::from(raw[8]),
             exceptions: usize::from(raw[9]),
             high_bytes: usize::from(raw[10]),
-            most: 0,
         };
         let sane = header.width <= 32
             && allowed_width(header.width) == header.width
@@ -102,96 +99,92 @@ impl Unpack {
         }
     }
 
-    /// Unpacks the block whose payload begins `bytes` into the groups of `keys`: gaps if it has exceptions, and
-    /// then [`Unpack::add_up`] is to follow, else keys. Returns the bytes after the block.
-    ///
-    /// The two are apart so that time passes between them: adding up loads in one go what patching stored
-    /// piece by piece, which must have left the processor's store buffer by then.
+    /// Unpacks the gaps of the block whose payload begins `bytes` into the groups of `gaps`. Returns the
+    /// greatest key and the bytes after the block.
     #[inline]
     pub(super) fn gaps<'b>(
         self,
-        header: &mut Header,
+        header: &Header,
         bytes: &'b [u8],
-        keys: &mut [u32; BATCH],
-    ) -> Option<&'b [u8]> {
+        gaps: &mut [u32; BATCH],
+    ) -> Option<(u32, &'b [u8])> {
         let (packed, rest) = bytes.split_at_checked(header.groups() * 2 * header.width as usize)?;
         let (places, rest) = rest.split_at_checked(header.exceptions)?;
         let (highs, rest) = rest.split_at_checked(header.exceptions * header.high_bytes)?;
-        if header.exceptions == 0 {
-            header.most = match self.0 {
-                Form::Scalar => scalar::<true>(header, packed, keys),
-                #[cfg(target_arch = "x86_64")]
-                #[expect(unsafe_code, reason = "instructions that were detected")]
-                // SAFETY: `available` makes these forms only where the processor has the instructions.
-                Form::Avx2 => unsafe { x86::avx2::<true>(header, packed, keys) },
-                #[cfg(target_arch = "x86_64")]
-                #[expect(unsafe_code, reason = "instructions that were detected")]
-                // SAFETY: as above.
-                Form::Avx512 => unsafe { x86::avx512::<true>(header, packed, keys) },
-            };
-            return Some(rest);
-        }
-        match self.0 {
-            Form::Scalar => scalar::<false>(header, packed, keys),
+        let gaps_sum = match self.0 {
+            Form::Scalar => scalar(header, packed, gaps),
+            #[cfg(target_arch = "x86_64")]
+            #[expect(unsafe_code, reason = "instructions that were detected")]
+            // SAFETY: `available` makes these forms only where the processor has the instructions.
+            Form::Avx2 => unsafe { x86::avx2(header, packed, gaps) },
             #[cfg(target_arch = "x86_64")]
             #[expect(unsafe_code, reason = "instructions that were detected")]
             // SAFETY: as above.
-            Form::Avx2 => unsafe { x86::avx2::<false>(header, packed, keys) },
-            #[cfg(target_arch = "x86_64")]
-            #[expect(unsafe_code, reason = "instructions that were detected")]
-            // SAFETY: as above.
-            Form::Avx512 => unsafe { x86::avx512::<false>(header, packed, keys) },
+            Form::Avx512 => unsafe { x86::avx512(header, packed, gaps) },
         };
-        patch(header, places, highs, keys);
-        Some(rest)
-    }
-
-    /// Makes keys of what [`Unpack::gaps`] left of a block.
-    #[inline]
-    pub(super) fn add_up<'k>(self, header: &Header, keys: &'k mut [u32; BATCH]) -> Keys<'k> {
-        let most = match self.0 {
-            _ if header.exceptions == 0 => header.most,
-            Form::Scalar => add_up(header, keys),
-            #[cfg(target_arch = "x86_64")]
-            #[expect(unsafe_code, reason = "instructions that were detected")]
-            // SAFETY: as above.
-            Form::Avx2 => unsafe { x86::add_up_avx2(header, keys) },
-            #[cfg(target_arch = "x86_64")]
-            #[expect(unsafe_code, reason = "instructions that were detected")]
-            // SAFETY: as above.
-            Form::Avx512 => unsafe { x86::add_up_avx512(header, keys) },
-        };
-        Keys { keys: &keys[..header.count], most }
+        // Nothing wraps round: the sum bounds every key, and every gap.
+        let most = patch(header, places, highs, gaps).saturating_add(gaps_sum + u64::from(header.target));
+        Some((u32::try_from(most).ok()?, rest))
     }
 }
 
-/// Keys of a batch. Invariant: none is above `most`.
+/// The keys of a batch, as the first and the gaps between them. Invariant: no key is above `most`.
 #[derive(Debug, Clone, Copy)]
 pub struct Keys<'k> {
-    keys: &'k [u32],
+    first: u32,
+    gaps: &'k [u32],
     most: u32,
 }
 
 impl<'k> Keys<'k> {
-    /// Keys that ascend; `None` if they do not.
-    pub(super) fn ascending(keys: &'k [u32]) -> Option<Self> {
-        keys.is_sorted().then_some(Self { keys, most: keys.last().copied().unwrap_or(0) })
+    /// The keys of an unpacked block.
+    pub(super) fn of_block(header: &Header, gaps: &'k [u32; BATCH], most: u32) -> Self {
+        Self { first: header.target, gaps: &gaps[..header.count], most }
+    }
+
+    /// Ascending keys, which become gaps in place; `None` if they do not ascend.
+    pub(super) fn ascending(keys: &'k mut [u32]) -> Option<Self> {
+        let (first, most) = (keys.first().copied().unwrap_or(0), keys.last().copied().unwrap_or(0));
+        let mut last = first;
+        for key in keys.iter_mut() {
+            let gap = key.checked_sub(last)?;
+            last = std::mem::replace(key, gap);
+        }
+        Some(Self { first, gaps: keys, most })
+    }
+
+    /// Number of keys.
+    pub fn len(&self) -> usize {
+        self.gaps.len()
+    }
+
+    /// True if there is none.
+    pub fn is_empty(&self) -> bool {
+        self.gaps.is_empty()
+    }
+
+    /// The keys, ascending.
+    #[inline]
+    pub fn iter(&self) -> impl Iterator<Item = u32> + use<'k> {
+        let mut key = self.first;
+        self.gaps.iter().map(move |gap| {
+            // The first gap is zero, and `most` bounds the sum of all.
+            key = key.wrapping_add(*gap);
+            key
+        })
     }
 }
 
-impl std::ops::Deref for Keys<'_> {
-    type Target = [u32];
-    fn deref(&self) -> &[u32] {
-        self.keys
-    }
-}
-
-/// Adds the high parts of the exceptions above the width.
+/// Adds the high parts of the exceptions above the width; returns what that adds up to.
 #[inline]
-fn patch(header: &Header, places: &[u8], highs: &[u8], keys: &mut [u32; BATCH]) {
+fn patch(header: &Header, places: &[u8], highs: &[u8], gaps: &mut [u32; BATCH]) -> u64 {
+    let mut sum = 0_u64;
     let mut add = |place: u8, high: u32| {
-        let key = &mut keys[usize::from(place)];
-        *key = key.wrapping_add(high.wrapping_shl(header.width));
+        let high = u64::from(high) << header.width;
+        sum = sum.saturating_add(high);
+        let gap = &mut gaps[usize::from(place)];
+        // Where this wraps round, the sum is above 32 bits and the block is refused.
+        *gap = gap.wrapping_add(high as u32);
     };
     let places = places.iter().copied();
     match header.high_bytes {
@@ -201,23 +194,18 @@ fn patch(header: &Header, places: &[u8], highs: &[u8], keys: &mut [u32; BATCH]) 
             .for_each(|(place, high)| add(place, u32::from(u16::from_le_bytes(*high)))),
         _ => places.zip(highs.as_chunks().0).for_each(|(place, high)| add(place, u32::from_le_bytes(*high))),
     }
+    sum
 }
 
-/// Gaps become keys. Returns the greatest.
-fn add_up(header: &Header, keys: &mut [u32; BATCH]) -> u32 {
-    let (mut sum, mut most) = (header.target, 0);
-    for key in &mut keys[..header.groups() * GROUP] {
-        sum = sum.wrapping_add(*key);
-        most = most.max(sum);
-        *key = sum;
-    }
-    most
+/// The reference. Returns the sum of the gaps.
+fn scalar(header: &Header, packed: &[u8], gaps: &mut [u32; BATCH]) -> u64 {
+    let gaps = &mut gaps[..header.groups() * GROUP];
+    extract(header.width, packed, gaps);
+    sum_of(gaps)
 }
 
-/// The reference. Gaps, or keys if they `ADD` up; then the greatest.
-fn scalar<const ADD: bool>(header: &Header, packed: &[u8], keys: &mut [u32; BATCH]) -> u32 {
-    extract(header.width, packed, &mut keys[..header.groups() * GROUP]);
-    if ADD { add_up(header, keys) } else { 0 }
+fn sum_of(gaps: &[u32]) -> u64 {
+    gaps.iter().map(|&gap| u64::from(gap)).sum()
 }
 
 /// Reads numbers of `width` bits each from the start of a bit stream.
@@ -254,9 +242,9 @@ pub fn scatter<A: Copy, B>(
         return keys.is_empty();
     }
     if target_bits == USUAL_BITS {
-        scatter_within(&keys, USUAL_BITS, sources, targets, f);
+        scatter_within(keys, USUAL_BITS, sources, targets, f);
     } else {
-        scatter_within(&keys, target_bits, sources, targets, f);
+        scatter_within(keys, target_bits, sources, targets, f);
     }
     true
 }
@@ -265,16 +253,16 @@ pub fn scatter<A: Copy, B>(
 #[inline(always)]
 #[expect(unsafe_code, reason = "two checks an edge cost a tenth of a superstep")]
 fn scatter_within<A: Copy, B>(
-    keys: &[u32],
+    keys: Keys<'_>,
     target_bits: u32,
     sources: &[A],
     targets: &mut [B],
     mut f: impl FnMut(A, &mut B),
 ) {
     let mask = (1_u32 << target_bits) - 1;
-    for &key in keys {
+    for key in keys.iter() {
         // SAFETY: `scatter` found the source of the greatest key in range, and every target below
-        // 2^target_bits. The safe line:
+        // 2^target_bits; no key is above the greatest, by the invariant of `Keys`. The safe line:
         // `f(sources[(key >> target_bits) as usize], &mut targets[(key & mask) as usize])`.
         unsafe {
             let source = *sources.get_unchecked((key >> target_bits) as usize);
@@ -289,7 +277,7 @@ mod x86 {
 
     use std::arch::x86_64::*;
 
-    use super::{BATCH, GROUP, Header, extract};
+    use super::{BATCH, GROUP, Header, extract, sum_of};
 
     /// For each width, where in a group each lane's 4 bytes are, and by how much to shift them.
     struct Tables {
@@ -341,9 +329,12 @@ mod x86 {
         t
     }
 
+    /// Widths up to which 16 gaps in each lane add up within 32 bits.
+    const SUMMABLE: usize = 23;
+
     #[expect(unsafe_code, reason = "vector loads and stores")]
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
-    pub(super) fn avx512<const ADD: bool>(header: &Header, packed: &[u8], keys: &mut [u32; BATCH]) -> u32 {
+    pub(super) fn avx512(header: &Header, packed: &[u8], gaps: &mut [u32; BATCH]) -> u64 {
         let width = header.width as usize;
         // SAFETY: the arrays have 64 bytes; unaligned loads.
         let (places, shifts) = unsafe {
@@ -354,61 +345,28 @@ mod x86 {
         };
         let low = _mm512_set1_epi32(((1_u64 << width) - 1) as i32);
         let bytes = if width == 32 { u64::MAX } else { (1 << (2 * width)) - 1 };
-        let mut sum = _mm512_set1_epi32(header.target.cast_signed());
-        let mut most = _mm512_setzero_si512();
+        let mut sums = _mm512_setzero_si512();
         for group in 0..header.groups() {
             let from = &packed[group * 2 * width..(group + 1) * 2 * width];
-            let to = &mut keys[group * GROUP..(group + 1) * GROUP];
+            let to = &mut gaps[group * GROUP..(group + 1) * GROUP];
             // SAFETY: only the bytes of `from`, 2 * width of them, are loaded; `to` has 16 numbers.
             unsafe {
                 let group = _mm512_maskz_loadu_epi8(bytes, from.as_ptr().cast());
                 let lanes = _mm512_permutexvar_epi8(places, group);
                 let gaps = _mm512_and_si512(_mm512_srlv_epi32(lanes, shifts), low);
-                if ADD {
-                    let keys = _mm512_add_epi32(prefix_avx512(gaps), sum);
-                    most = _mm512_max_epu32(most, keys);
-                    sum = _mm512_permutexvar_epi32(_mm512_set1_epi32(15), keys);
-                    _mm512_storeu_si512(to.as_mut_ptr().cast(), keys);
-                } else {
-                    _mm512_storeu_si512(to.as_mut_ptr().cast(), gaps);
-                }
+                sums = _mm512_add_epi32(sums, gaps);
+                _mm512_storeu_si512(to.as_mut_ptr().cast(), gaps);
             }
         }
-        _mm512_reduce_max_epu32(most)
-    }
-
-    /// Each lane becomes the sum of itself and those below.
-    #[inline]
-    #[target_feature(enable = "avx512f")]
-    fn prefix_avx512(mut x: __m512i) -> __m512i {
-        let zero = _mm512_setzero_si512();
-        x = _mm512_add_epi32(x, _mm512_alignr_epi32::<15>(x, zero));
-        x = _mm512_add_epi32(x, _mm512_alignr_epi32::<14>(x, zero));
-        x = _mm512_add_epi32(x, _mm512_alignr_epi32::<12>(x, zero));
-        _mm512_add_epi32(x, _mm512_alignr_epi32::<8>(x, zero))
-    }
-
-    #[expect(unsafe_code, reason = "vector loads and stores")]
-    #[target_feature(enable = "avx512f")]
-    pub(super) fn add_up_avx512(header: &Header, keys: &mut [u32; BATCH]) -> u32 {
-        let mut sum = _mm512_set1_epi32(header.target.cast_signed());
-        let mut most = _mm512_setzero_si512();
-        for group in keys.chunks_exact_mut(GROUP).take(header.groups()) {
-            // SAFETY: the chunk has 16 numbers.
-            unsafe {
-                let gaps = _mm512_loadu_si512(group.as_ptr().cast());
-                let keys = _mm512_add_epi32(prefix_avx512(gaps), sum);
-                most = _mm512_max_epu32(most, keys);
-                sum = _mm512_permutexvar_epi32(_mm512_set1_epi32(15), keys);
-                _mm512_storeu_si512(group.as_mut_ptr().cast(), keys);
-            }
+        if width > SUMMABLE {
+            return sum_of(&gaps[..header.groups() * GROUP]);
         }
-        _mm512_reduce_max_epu32(most)
+        u64::from(_mm512_reduce_add_epi32(sums).cast_unsigned())
     }
 
     #[expect(unsafe_code, reason = "vector loads and stores")]
     #[target_feature(enable = "avx2")]
-    pub(super) fn avx2<const ADD: bool>(header: &Header, packed: &[u8], keys: &mut [u32; BATCH]) -> u32 {
+    pub(super) fn avx2(header: &Header, packed: &[u8], gaps: &mut [u32; BATCH]) -> u64 {
         let width = header.width as usize;
         // SAFETY: the arrays have 32 bytes; unaligned loads.
         let (places, shifts) = unsafe {
@@ -418,75 +376,25 @@ mod x86 {
             )
         };
         let low = _mm256_set1_epi32(((1_u64 << width) - 1) as i32);
-        let mut sum = _mm256_set1_epi32(header.target.cast_signed());
-        let mut most = _mm256_setzero_si256();
         for half in 0..2 * header.groups() {
-            let to = &mut keys[half * 8..half * 8 + 8];
+            let to = &mut gaps[half * 8..half * 8 + 8];
             let second = half * width + width / 2;
-            let gaps = if let (Some(a), Some(b)) =
+            let (Some(a), Some(b)) =
                 (packed.get(half * width..half * width + 16), packed.get(second..second + 16))
-            {
-                // SAFETY: both slices have 16 bytes.
-                let lanes = unsafe {
-                    _mm256_set_m128i(_mm_loadu_si128(b.as_ptr().cast()), _mm_loadu_si128(a.as_ptr().cast()))
-                };
-                let lanes = _mm256_shuffle_epi8(lanes, places);
-                _mm256_and_si256(_mm256_srlv_epi32(lanes, shifts), low)
-            } else {
+            else {
                 // The last halves of a block end before 16 bytes.
-                let mut gaps = [0; 8];
-                extract(header.width, &packed[half * width..], &mut gaps);
-                // SAFETY: the array has 32 bytes.
-                unsafe { _mm256_loadu_si256(gaps.as_ptr().cast()) }
+                extract(header.width, &packed[half * width..], to);
+                continue;
             };
-            let out = if ADD {
-                let keys = _mm256_add_epi32(prefix_avx2(gaps), sum);
-                most = _mm256_max_epu32(most, keys);
-                sum = _mm256_permutevar8x32_epi32(keys, _mm256_set1_epi32(7));
-                keys
-            } else {
-                gaps
-            };
-            // SAFETY: `to` has 8 numbers.
-            unsafe { _mm256_storeu_si256(to.as_mut_ptr().cast(), out) };
-        }
-        greatest(most)
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx2")]
-    fn greatest(x: __m256i) -> u32 {
-        let x = _mm_max_epu32(_mm256_castsi256_si128(x), _mm256_extracti128_si256::<1>(x));
-        let x = _mm_max_epu32(x, _mm_shuffle_epi32::<0b0100_1110>(x));
-        let x = _mm_max_epu32(x, _mm_shuffle_epi32::<0b1011_0001>(x));
-        _mm_cvtsi128_si32(x).cast_unsigned()
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx2")]
-    fn prefix_avx2(mut x: __m256i) -> __m256i {
-        x = _mm256_add_epi32(x, _mm256_slli_si256::<4>(x));
-        x = _mm256_add_epi32(x, _mm256_slli_si256::<8>(x));
-        // The sum of the lower half goes to all of the upper.
-        let lower = _mm256_permutevar8x32_epi32(x, _mm256_set1_epi32(3));
-        _mm256_add_epi32(x, _mm256_blend_epi32::<0xF0>(_mm256_setzero_si256(), lower))
-    }
-
-    #[expect(unsafe_code, reason = "vector loads and stores")]
-    #[target_feature(enable = "avx2")]
-    pub(super) fn add_up_avx2(header: &Header, keys: &mut [u32; BATCH]) -> u32 {
-        let mut sum = _mm256_set1_epi32(header.target.cast_signed());
-        let mut most = _mm256_setzero_si256();
-        for half in keys.chunks_exact_mut(8).take(2 * header.groups()) {
-            // SAFETY: the chunk has 8 numbers.
+            // SAFETY: both slices have 16 bytes, and `to` has 8 numbers.
             unsafe {
-                let gaps = _mm256_loadu_si256(half.as_ptr().cast());
-                let keys = _mm256_add_epi32(prefix_avx2(gaps), sum);
-                most = _mm256_max_epu32(most, keys);
-                sum = _mm256_permutevar8x32_epi32(keys, _mm256_set1_epi32(7));
-                _mm256_storeu_si256(half.as_mut_ptr().cast(), keys);
+                let lanes =
+                    _mm256_set_m128i(_mm_loadu_si128(b.as_ptr().cast()), _mm_loadu_si128(a.as_ptr().cast()));
+                let lanes = _mm256_shuffle_epi8(lanes, places);
+                let gaps = _mm256_and_si256(_mm256_srlv_epi32(lanes, shifts), low);
+                _mm256_storeu_si256(to.as_mut_ptr().cast(), gaps);
             }
         }
-        greatest(most)
+        sum_of(&gaps[..header.groups() * GROUP])
     }
 }

@@ -82,7 +82,7 @@ impl<const N: usize> Words<N> {
                 source = source.checked_add(delta)?;
             }
             if count == BATCH || (count > 0 && source - base >= span) {
-                if !batch(base, Keys::ascending(&keys[..count])?) {
+                if !batch(base, Keys::ascending(&mut keys[..count])?) {
                     return None;
                 }
                 count = 0;
@@ -94,7 +94,7 @@ impl<const N: usize> Words<N> {
             count += 1;
             left -= 1;
         }
-        (count == 0 || batch(base, Keys::ascending(&keys[..count])?)).then_some(bytes.len() - rest.len())
+        (count == 0 || batch(base, Keys::ascending(&mut keys[..count])?)).then_some(bytes.len() - rest.len())
     }
 }
 
