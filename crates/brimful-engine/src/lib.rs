@@ -1,11 +1,12 @@
 //! Time: supersteps over the shards of a graph.
 //!
 //! - [`program`]: what an algorithm provides.
-//! - [`mod@run`]: the superstep loop; `sweep`: one pass over the shards; [`residency`]: which segments
-//!   stay in memory and how the others stream.
+//! - [`mod@run`]: the superstep loop; `sweep`: one pass over the shards; `collect`: the vertex phase;
+//!   [`residency`]: which units stay in memory and how the others stream.
 //! - `isolated`: vertices without edges, one state for all. [`plan`]: what a run needs before it begins; [`stats`]: what it did;
 //!   [`table`]: its result in the user's ids, `rows`: row after row.
 
+mod collect;
 pub mod error;
 mod isolated;
 pub mod plan;

@@ -16,13 +16,14 @@ use brimful_graph::shards::ShardFile;
 use brimful_graph::{Graph, import};
 use brimful_store::huge::HugeArray;
 use brimful_store::read_ahead::ReadPool;
-use brimful_store::scratch::{ScratchArray, Windows};
+use brimful_store::scratch::ScratchArray;
 use brimful_store::{DiskFolder, Reservation, Resources};
 
+use crate::collect::{Collector, Degrees, Partial, Room};
 use crate::error::{Error, Result};
 use crate::isolated::{self, Isolated};
 use crate::plan::Plan;
-use crate::program::{Aggregate, Globals, Mode, Program, Vertex};
+use crate::program::{Aggregate, Globals, Mode, Program};
 use crate::residency::Resident;
 use crate::stats::{Reason, Stats};
 use crate::sweep::{ACTIVITY_BITS, Schedule, Sweep};
@@ -137,38 +138,8 @@ struct Run<'a, P: Program> {
     seconds: Vec<f64>,
 }
 
-/// Out-degrees, or sums of outgoing weights, by vertex.
-enum Degrees {
-    Unused,
-    Resident(Vec<u32>),
-    ResidentStrengths(Vec<f64>),
-    OnDisk,
-}
-
 /// Degrees read at once.
 const DEGREES_AT_ONCE: usize = 1 << 16;
-
-/// One worker's windows, for arrays that are on disk.
-struct Room<P: Program> {
-    states: Vec<P::State>,
-    signals: Vec<P::Signal>,
-    degrees: Vec<u64>,
-    strengths: Vec<f64>,
-    external: Vec<u64>,
-}
-
-impl<P: Program> Default for Room<P> {
-    fn default() -> Self {
-        Self { states: vec![], signals: vec![], degrees: vec![], strengths: vec![], external: vec![] }
-    }
-}
-
-/// What collecting an interval adds up.
-#[derive(Debug, Clone, Copy, Default)]
-struct Partial {
-    aggregate: Aggregate,
-    changed: u64,
-}
 
 impl<'a, P: Program> Run<'a, P> {
     fn new(
@@ -377,148 +348,5 @@ fn scratch<T: bytemuck::Pod + Send>(
             Ok(ScratchArray::paged(len, window, &DiskFolder::new(std::env::temp_dir()), job)?)
         }
         array => Ok(array?),
-    }
-}
-
-/// Collects vertices, interval by interval, from many threads.
-struct Collector<'c, P: Program> {
-    program: &'c P,
-    graph: &'c Graph,
-    weighted: bool,
-    degrees: &'c Degrees,
-    states: Windows<'c, P::State>,
-    next: Windows<'c, P::Signal>,
-    activity: Option<&'c [AtomicBool]>,
-    globals: Globals,
-    smallest_key: u64,
-    window: usize,
-}
-
-impl<P: Program> Collector<'_, P> {
-    /// Collects one interval; without sums, sets its initial states.
-    fn interval(&self, interval: usize, sums: Option<&mut [P::Sum]>, room: &mut Room<P>) -> Result<Partial> {
-        let start = interval * self.window;
-        let length = self.window.min(self.graph.connected() as usize - start);
-        let Room { states: state_room, signals: signal_room, degrees, strengths, external } = room;
-        self.read_degrees(start, length, degrees, strengths)?;
-        let (wide, sums) = (&*degrees, sums.map(|sums| &sums[..length]));
-        if sums.is_none() {
-            self.read_external(start, length, external)?;
-        }
-        let (strengths, external) = (&*strengths, &*external);
-        let vertex = |at: usize| self.vertex(start + at, at, wide, strengths);
-        let step = |states: &mut [P::State], signals: &mut [P::Signal]| match sums {
-            None => self.initial(start, states, signals, external, vertex),
-            Some(sums) => self.collect(start, states, signals, sums, vertex),
-        };
-        let fill = |states: &mut [P::State]| {
-            self.next.overwrite(interval, signal_room, |signals| step(states, signals))
-        };
-        let result = match sums {
-            None => self.states.overwrite(interval, state_room, fill),
-            Some(_) => self.states.update(interval, state_room, fill),
-        };
-        Ok(result??)
-    }
-
-    fn initial(
-        &self,
-        start: usize,
-        states: &mut [P::State],
-        signals: &mut [P::Signal],
-        external: &[u64],
-        vertex: impl Fn(usize) -> Vertex,
-    ) -> Partial {
-        let mut partial = Partial::default();
-        for (at, (state, signal)) in states.iter_mut().zip(signals).enumerate() {
-            let vertex = Vertex { external: external.get(at).copied().unwrap_or(0), ..vertex(at) };
-            *state = self.program.initial(vertex, &self.globals);
-            *signal = self.program.signal(vertex, *state);
-            partial.add(self.program.aggregate(vertex, *state, *state), true);
-        }
-        self.activate(start..start + states.len());
-        partial
-    }
-
-    fn collect(
-        &self,
-        start: usize,
-        states: &mut [P::State],
-        signals: &mut [P::Signal],
-        sums: &[P::Sum],
-        vertex: impl Fn(usize) -> Vertex,
-    ) -> Partial {
-        let mut partial = Partial::default();
-        for (at, ((state, signal), sum)) in states.iter_mut().zip(signals).zip(sums).enumerate() {
-            let vertex = vertex(at);
-            let new = self.program.collect(vertex, *state, *sum, &self.globals);
-            let changed = P::MODE == Mode::Full || self.program.changed(*state, new);
-            *signal = if changed { self.program.signal(vertex, new) } else { self.program.silence() };
-            if changed && P::MODE == Mode::Idempotent {
-                self.activate(start + at..start + at + 1);
-            }
-            partial.add(self.program.aggregate(vertex, *state, new), changed);
-            *state = new;
-        }
-        partial
-    }
-
-    fn activate(&self, vertices: std::ops::Range<usize>) {
-        let Some(map) = self.activity else { return };
-        let last = vertices.end.saturating_sub(1) >> ACTIVITY_BITS;
-        map[vertices.start >> ACTIVITY_BITS..=last]
-            .iter()
-            .for_each(|block| block.store(true, Ordering::Relaxed));
-    }
-
-    #[inline]
-    fn vertex(&self, id: usize, at: usize, degrees: &[u64], strengths: &[f64]) -> Vertex {
-        let (degree, strength) = match self.degrees {
-            Degrees::Unused => (0, 0.0),
-            Degrees::Resident(all) => (u64::from(all[id]), f64::from(all[id])),
-            Degrees::ResidentStrengths(all) => (0, all[id]),
-            Degrees::OnDisk if self.weighted => (0, strengths[at]),
-            Degrees::OnDisk => (degrees[at], degrees[at] as f64),
-        };
-        Vertex { id: id as u64, degree, strength, external: 0 }
-    }
-
-    /// The places of the external ids of an interval, if the program wants them.
-    fn read_external(&self, start: usize, length: usize, external: &mut Vec<u64>) -> Result<()> {
-        if P::NEEDS_EXTERNAL {
-            external.resize(length, 0);
-            self.graph.external_ids(start as u64, external)?;
-            let id_type = self.graph.id_type();
-            external.iter_mut().for_each(|id| *id = id_type.order_key(*id).wrapping_sub(self.smallest_key));
-        }
-        Ok(())
-    }
-
-    fn read_degrees(
-        &self,
-        start: usize,
-        length: usize,
-        degrees: &mut Vec<u64>,
-        strengths: &mut Vec<f64>,
-    ) -> Result<()> {
-        if !matches!(self.degrees, Degrees::OnDisk) {
-            return Ok(());
-        }
-        if self.weighted {
-            strengths.resize(length, 0.0);
-            self.graph.strengths(start as u64, strengths)?;
-        } else {
-            degrees.resize(length, 0);
-            self.graph.degrees(start as u64, degrees)?;
-        }
-        Ok(())
-    }
-}
-
-impl Partial {
-    #[inline]
-    fn add(&mut self, aggregate: Aggregate, changed: bool) {
-        self.aggregate.iter_mut().zip(aggregate).for_each(|(sum, part)| *sum += part);
-        self.changed += u64::from(changed);
     }
 }
