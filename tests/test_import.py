@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import lzma
 import struct
@@ -45,6 +46,8 @@ def compress(name: str, content: bytes) -> bytes:
         return gzip.compress(content)
     if name.endswith(".xz"):
         return lzma.compress(content)
+    if name.endswith(".bz2"):
+        return bz2.compress(content)
     if name.endswith(".zst"):
         return pa.compress(content, codec="zstd", asbytes=True)
     return content
@@ -72,7 +75,7 @@ def test_json_has_every_field_and_counts_what_was_read(tmp_path: Path) -> None:
     assert edges_of(tmp_path / "g.brimful") == sorted(EDGES)
 
 
-@pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".zst"])
+@pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".zst", ".bz2"])
 @pytest.mark.parametrize("kind", ["txt", "csv", "u32"])
 def test_every_format_and_compression_gives_the_same_edges(
     tmp_path: Path, kind: str, suffix: str
@@ -88,7 +91,7 @@ def test_every_format_and_compression_gives_the_same_edges(
     assert edges_of(tmp_path / "g.brimful") == sorted(EDGES)
 
 
-@pytest.mark.parametrize("compression", ["", ".gz", ".xz", ".zst"])
+@pytest.mark.parametrize("compression", ["", ".gz", ".xz", ".zst", ".bz2"])
 def test_standard_input(tmp_path: Path, compression: str) -> None:
     content = "".join(f"{source} {target}\n" for source, target in EDGES).encode()
     succeed("import", "-", tmp_path / "g.brimful", "--quiet", stdin=compress(compression, content))

@@ -7,6 +7,7 @@ stream protocol carries only their text.
 
 from __future__ import annotations
 
+import bz2
 import contextlib
 import csv
 import io
@@ -56,6 +57,8 @@ class EdgeTable:
     weight: str | None
     reader: Any  # pyarrow.RecordBatchReader
     reserve_bytes: int
+    #: Rows left out for their number of columns: how many; input, line and text of the first.
+    malformed: tuple[int, str, int, str] = (0, "", 0, "")
     failure: BaseException | None = None
     resources: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
@@ -126,10 +129,11 @@ def pick_columns(name: str, present: Sequence[str], wanted: EdgeColumns) -> Edge
     return EdgeColumns(source, target, weight)
 
 
-def open_csv(path: str, wanted: EdgeColumns) -> EdgeTable:
+def open_csv(path: str, wanted: EdgeColumns, skip: bool = False) -> EdgeTable:
     """Open a CSV file with a header line as an edge table; `-` is standard input.
 
-    Ids are read as text and parsed by brimful, so that 64 bits stay exact.
+    Ids are read as text and parsed by brimful, so that 64 bits stay exact. With `skip`, rows
+    with too few or too many columns are left out and counted in `malformed`.
 
     Raises:
         InputError: no header, missing columns, or a broken compression.
@@ -154,12 +158,18 @@ def open_csv(path: str, wanted: EdgeColumns) -> EdgeTable:
             )
         schema = pa.schema(
             [(columns.source, pa.string()), (columns.target, pa.string())]
-            + ([] if columns.weight is None else [(columns.weight, pa.float64())])
+            # Where a weight may be left out, it is brimful that tells which is none.
+            + (
+                []
+                if columns.weight is None
+                else [(columns.weight, pa.string() if skip else pa.float64())]
+            )
         )
         table = EdgeTable(
             name, columns.source, columns.target, columns.weight, None, ARROW_RESERVE_BYTES
         )
-        table.reader = _guarded(table, schema, _csv_batches(stream, name, names, schema))
+        batches = _csv_batches(stream, table, names, schema, skip=skip)
+        table.reader = _guarded(table, schema, batches)
         table.resources = resources
         on_error.pop_all()
         return table
@@ -297,7 +307,7 @@ def _cast_batches(batches: Iterator[Any], schema: Any) -> Iterator[Any]:
 
 
 def _csv_batches(
-    stream: io.BufferedReader, name: str, names: list[str], schema: Any
+    stream: io.BufferedReader, table: EdgeTable, names: list[str], schema: Any, *, skip: bool
 ) -> Iterator[Any]:
     """Yield the rows of a CSV body in batches of about `_CSV_BLOCK_BYTES` of text.
 
@@ -308,7 +318,18 @@ def _csv_batches(
     import pyarrow as pa
     import pyarrow.csv as pacsv
 
-    parsing = pacsv.ParseOptions(newlines_in_values=False)
+    def leave_out(row: Any) -> str:
+        count = table.malformed[0]
+        if count == 0:
+            table.malformed = (1, name, lines_before + row.number, row.text[:40])
+        else:
+            table.malformed = (count + 1, *table.malformed[1:])
+        return "skip"
+
+    name = table.name
+    parsing = pacsv.ParseOptions(
+        newlines_in_values=False, invalid_row_handler=leave_out if skip else None
+    )
     converting = pacsv.ConvertOptions(
         column_types=schema, include_columns=schema.names, strings_can_be_null=False
     )
@@ -330,8 +351,10 @@ def _csv_batches(
                 use_threads=False, block_size=2 * _CSV_LINE_BYTES, column_names=names
             )
             with _reader_errors(name, lines_before):
-                table = pacsv.read_csv(pa.BufferReader(text[:cut]), reading, parsing, converting)
-            yield from table.to_batches()
+                block_table = pacsv.read_csv(
+                    pa.BufferReader(text[:cut]), reading, parsing, converting
+                )
+            yield from block_table.to_batches()
         lines_before += text.count(b"\n", 0, cut)
         if not block:
             return
@@ -408,6 +431,8 @@ def _open_decompressed(path: str, resources: contextlib.ExitStack) -> io.Buffere
             codec = "zstd"
         elif magic.startswith(b"\xfd7zXZ\x00"):
             return io.BufferedReader(resources.enter_context(lzma.open(raw)))
+        elif re.match(rb"BZh[1-9](1A|\x17r)", magic):
+            return io.BufferedReader(resources.enter_context(bz2.open(raw)))
         else:
             return raw
         stream = resources.enter_context(pa.CompressedInputStream(raw, codec))

@@ -14,10 +14,13 @@ use brimful_store::{DiskFolder, Resources};
 use crate::decompress;
 use crate::edges::{BATCH_EDGES, EdgeBatch, EdgeSource, Spool};
 use crate::error::{Error, Result};
+use crate::formats::parser::{OnError, Output, Rejection, TextParser};
+use crate::formats::reader::{CHUNK_BYTES, TextReader};
+use crate::formats::{TextFile, TextFormat, graphalytics, webgraph::WebGraph};
 use crate::ids::{IdBitmap, IdType};
 use crate::pairs::{self, PairFiles};
 use crate::pump::{chunks_in_flight, pump};
-use crate::text::{CHUNK_BYTES, ChunkReader, EdgeListParser, Signs, check_signs};
+use crate::text::{Signs, Span, check_signs};
 
 /// A stream of edges that is pulled batch by batch, once.
 pub trait EdgeStream: Send {
@@ -29,12 +32,26 @@ pub trait EdgeStream: Send {
     fn weighted(&self) -> bool;
     /// How ids are read, known at the latest when the stream has ended.
     fn id_type(&self) -> Result<IdType>;
+    /// The vertices are 0 to n - 1, whatever the edges are.
+    fn declared(&self) -> Option<u64> {
+        None
+    }
+    /// What was left out, by reason, when the stream has ended.
+    fn rejections(&self) -> Vec<Rejection> {
+        Vec::new()
+    }
 }
 
 /// Where edges come from.
 pub enum Input<'a> {
     /// Text edge lists, perhaps compressed; `-` is standard input.
     EdgeList(Vec<PathBuf>),
+    /// Text of any format whose files stand alone.
+    Text(TextFormat, Vec<PathBuf>),
+    /// Graphs of a vertex and an edge file each, named by any of their files.
+    Graphalytics(Vec<PathBuf>),
+    /// A graph in the BV format, named by any of its files.
+    WebGraph(PathBuf),
     /// Little-endian pairs of 32-bit ids.
     Pairs(Vec<PathBuf>),
     /// Anything else that yields batches.
@@ -49,6 +66,18 @@ pub(crate) fn reading_bytes(workers: usize) -> u64 {
     ((chunks_in_flight(workers) + 1) * CHUNK_BYTES + workers * 2 * batch) as u64
 }
 
+/// Vertices that exist without an edge that says so.
+#[derive(Default)]
+pub(crate) enum Declared {
+    /// None are known.
+    #[default]
+    None,
+    /// Those of a range.
+    Range { first: u64, count: u64 },
+    /// The ends of these edges, which are none.
+    Listed(Box<dyn EdgeSource>),
+}
+
 /// What the first pass learned.
 pub(crate) struct Seen {
     pub(crate) id_type: IdType,
@@ -57,6 +86,27 @@ pub(crate) struct Seen {
     pub(crate) edges: u64,
     pub(crate) self_loops: u64,
     pub(crate) bitmap: Option<IdBitmap>,
+    /// What the input declares beside `--vertices`. Edges have no ends outside of a range.
+    pub(crate) declared: Declared,
+    /// The format says that edges have no direction.
+    pub(crate) undirected: bool,
+    pub(crate) rejected: u64,
+    pub(crate) rejections: Vec<Rejection>,
+}
+
+impl Seen {
+    /// True if the input says of no vertex that it exists.
+    pub(crate) fn declares_none(&self) -> bool {
+        matches!(self.declared, Declared::None | Declared::Range { count: 0, .. })
+    }
+
+    /// The end of the declared range.
+    pub(crate) fn last_declared(&self) -> u64 {
+        match self.declared {
+            Declared::Range { first, count } => first + count,
+            _ => 0,
+        }
+    }
 }
 
 /// Counters and ids of everything read, filled by many threads.
@@ -89,6 +139,17 @@ impl Census {
             edges: self.edges.into_inner(),
             self_loops: self.self_loops.into_inner(),
             bitmap: self.bitmap,
+            declared: Declared::None,
+            undirected: false,
+            rejected: 0,
+            rejections: Vec::new(),
+        }
+    }
+
+    /// Adds vertices that exist without an edge: the ends of `batch`.
+    fn declare(&self, batch: &EdgeBatch) {
+        if let Some(bitmap) = &self.bitmap {
+            bitmap.insert_all(&batch.sources);
         }
     }
 }
@@ -100,6 +161,9 @@ pub(crate) struct Reader<'a> {
     pub(crate) resources: &'a Resources,
     /// The ids 0 to n - 1 exist whatever the input says.
     pub(crate) declared: Option<u64>,
+    /// Edges listed at both ends are arcs.
+    pub(crate) directed: bool,
+    pub(crate) on_error: OnError,
     /// Memory for the set of ids, and for a decompressor's window.
     pub(crate) bitmap_bytes: u64,
     pub(crate) decoder_bytes: u64,
@@ -114,50 +178,76 @@ impl Reader<'_> {
         }
         let census = Census::new(Some(bitmap));
         match input {
-            Input::EdgeList(files) => self.read_text(files, census),
+            Input::EdgeList(paths) => self.read_text(&alone(TextFormat::EdgeList, paths), census),
+            Input::Text(format, paths) => self.read_text(&alone(*format, paths), census),
+            Input::Graphalytics(paths) => {
+                let files = graphalytics::files(paths, |path| self.open(path))?;
+                self.read_text(&files, census)
+            }
+            Input::WebGraph(path) => {
+                let mut stream = WebGraph::open(path, self.decoder_bytes, |path| self.open(path))?;
+                self.read_stream(&mut stream, census)
+            }
             Input::Pairs(files) => self.read_pairs(files, census),
             Input::Stream(stream) => self.read_stream(&mut **stream, census),
             Input::Numbered(..) => unreachable!("numbered sources need no census"),
         }
     }
 
-    fn read_text(&self, files: &[PathBuf], census: Census) -> Result<(Box<dyn EdgeSource>, Seen)> {
+    fn open(&self, path: &Path) -> Result<Box<dyn Read + Send>> {
+        decompress::open(open_input(path, &self.resources.job)?, path, self.decoder_bytes)
+    }
+
+    fn read_text(&self, files: &[TextFile], census: Census) -> Result<(Box<dyn EdgeSource>, Seen)> {
         let resources = self.resources;
-        let lengths: Option<u64> = files.iter().map(|path| input_len(path)).sum();
+        let lengths: Option<u64> = files.iter().map(|file| input_len(&file.path)).sum();
         resources.job.begin("read", lengths.unwrap_or(0));
-        let mut reader = ChunkReader::new(files, self.decoder_bytes, &resources.job);
-        let parser = EdgeListParser::new(files);
+        let mut reader = TextReader::new(files, self.directed, CHUNK_BYTES, Box::new(|path| self.open(path)));
+        let parser = TextParser::new(files, self.on_error);
         let spool = Spool::new(self.folder, &resources.job)?;
+        let listed = Spool::new(self.folder, &resources.job)?;
         let signs = Mutex::new(Signs::default());
+        let take = |out: &mut Output, room: &mut Vec<u8>| -> Result<()> {
+            if !out.edges.is_empty() {
+                census.add(&out.edges);
+                spool.append(&out.edges, room)?;
+                out.edges.clear();
+            }
+            if !out.declared.is_empty() {
+                census.declare(&out.declared);
+                listed.append(&out.declared, room)?;
+                out.declared.clear();
+            }
+            Ok(())
+        };
         pump(
             resources,
-            |chunk| {
-                let more = reader.next(chunk)?;
-                if more {
-                    parser.look(chunk);
-                }
-                Ok(more)
+            |chunk| reader.next(chunk),
+            || Ok((Output::default(), Vec::new())),
+            |(out, room), _, chunk| parser.parse(chunk, out, &mut |out| take(out, room)),
+            |(mut out, mut room)| {
+                signs.lock().unwrap_or_else(PoisonError::into_inner).merge(out.signs);
+                take(&mut out, &mut room)
             },
-            || Ok((EdgeBatch::default(), Vec::new(), Signs::default())),
-            |(batch, room, signs), number, chunk| {
-                parser.parse(number, chunk, batch, signs, BATCH_EDGES, |batch| {
-                    census.add(batch);
-                    spool.append(batch, room)?;
-                    batch.clear();
-                    Ok(())
-                })
-            },
-            |(batch, mut room, seen)| {
-                signs.lock().unwrap_or_else(PoisonError::into_inner).merge(seen);
-                census.add(&batch);
-                if batch.is_empty() { Ok(()) } else { spool.append(&batch, &mut room) }
-            },
-        )
-        .map_err(|error| parser.settle(error))?;
+        )?;
         let signs = signs.into_inner().unwrap_or_else(PoisonError::into_inner);
-        check_signs(signs, files.first().map_or(Path::new("-"), PathBuf::as_path))?;
+        check_signs(signs, files.first().map_or(Path::new("-"), |file| &file.path))?;
         let id_type = if signs.huge { IdType::UInt64 } else { IdType::Int64 };
-        Ok((Box::new(spool.into_source()), census.into_seen(id_type, parser.weighted(), parser.lines())))
+        let summary = parser.finish(&reader.into_ends())?;
+        let listed = listed.into_source();
+        let declared = match summary.declared {
+            Some(Span { first, count }) => Declared::Range { first, count },
+            None if listed.parts() > 0 => Declared::Listed(Box::new(listed)),
+            None => Declared::None,
+        };
+        let seen = Seen {
+            declared,
+            undirected: summary.undirected,
+            rejected: summary.rejected,
+            rejections: summary.rejections,
+            ..census.into_seen(id_type, summary.weighted, summary.lines)
+        };
+        Ok((Box::new(spool.into_source()), seen))
     }
 
     fn read_pairs(&self, files: &[PathBuf], census: Census) -> Result<(Box<dyn EdgeSource>, Seen)> {
@@ -203,8 +293,20 @@ impl Reader<'_> {
             |_| Ok(()),
         )?;
         let edges = census.edges.load(Ordering::Relaxed);
-        Ok((Box::new(spool.into_source()), census.into_seen(stream.id_type()?, stream.weighted(), edges)))
+        let rejections = stream.rejections();
+        let rejected = rejections.iter().map(|rejection| rejection.count).sum();
+        let declared = match stream.declared() {
+            Some(count) => Declared::Range { first: 0, count },
+            None => Declared::None,
+        };
+        let seen = census.into_seen(stream.id_type()?, stream.weighted(), edges + rejected);
+        Ok((Box::new(spool.into_source()), Seen { declared, rejected, rejections, ..seen }))
     }
+}
+
+/// Files of one format.
+fn alone(format: TextFormat, paths: &[PathBuf]) -> Vec<TextFile> {
+    paths.iter().map(|path| TextFile { path: path.clone(), format }).collect()
 }
 
 /// Walks a source with all workers, each with a state of its own.

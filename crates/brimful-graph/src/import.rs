@@ -9,17 +9,18 @@ use std::path::Path;
 use std::time::Instant;
 
 use brimful_store::array::ArrayWriter;
-use brimful_store::external::{FolderLock, PartialFolder};
+use brimful_store::external::{FolderLock, PartialFolder, free_bytes};
 use brimful_store::sealed::Kind;
 use brimful_store::{DiskFolder, Error as StoreError, Folder, Resources, manifest, sorter};
 
 use crate::build::{Built, ShardSortWriter, ShardSorter, encoding_bytes};
-use crate::census::{Census, Reader, Seen, each_part, reading_bytes};
+use crate::census::{Census, Declared, Reader, Seen, each_part, reading_bytes};
 pub use crate::census::{EdgeStream, Input};
 use crate::degrees::{self, DegreeCounter};
 use crate::description::{Counts, Description, FORMAT, Ids, Layer, Order, Shards};
 use crate::edges::{EdgeBatch, EdgeSource};
 use crate::error::{Error, Result};
+pub use crate::formats::parser::{OnError, Rejection};
 use crate::graph::{self, Graph, IDS, Index};
 use crate::ids::{IdBitmap, IdRanks, IdType};
 use crate::joins;
@@ -31,6 +32,10 @@ use crate::shards::{Geometry, ShardFile};
 pub struct ImportOptions {
     /// Store every edge in both directions.
     pub undirected: bool,
+    /// Store every edge in the direction it is written, whatever the format says.
+    pub directed: bool,
+    /// What happens to lines that are no edges.
+    pub on_error: OnError,
     /// Declares the vertices 0 to n - 1.
     pub vertices: Option<u64>,
     /// Build the reverse shards too.
@@ -52,6 +57,8 @@ pub struct ImportReport {
     pub phases: Vec<(&'static str, f64)>,
     /// Bytes of the graph's files.
     pub bytes_on_disk: u64,
+    /// What was left out, by reason.
+    pub rejections: Vec<Rejection>,
 }
 
 /// Smallest budget, in bytes beside the process's own, in which an import works.
@@ -74,28 +81,42 @@ pub fn import(
     let minimum = minimum_bytes(resources.workers(), may_have_weights);
     resources.budget.require(minimum, "to build a graph")?;
     let memory = resources.budget.reserve(resources.budget.limit(), "to build a graph")?;
+    if options.directed && options.undirected {
+        return Err(Error::Usage("a graph is directed or undirected, not both".into()));
+    }
     let partial = PartialFolder::create(out)?;
     let mut import = Import {
         folder: partial.folder(),
         options,
+        undirected: options.undirected,
+        rejections: Vec::new(),
         resources,
         spare: memory.bytes() - minimum,
         phases: Vec::new(),
         since: Instant::now(),
     };
     let description = import.run(&mut input)?;
-    let phases = import.phases;
+    let (phases, rejections) = (import.phases, import.rejections);
     let payload = serde_json::to_vec_pretty(&description).map_err(|e| Error::Usage(e.to_string()))?;
     manifest::publish(partial.folder(), 1, &payload, resources.job.traffic())?;
     let bytes_on_disk = Graph::open_folder(partial.folder(), resources.job.traffic())?.bytes_on_disk()?;
     resources.job.check()?;
     partial.publish()?;
-    Ok(ImportReport { description, seconds: begin.elapsed().as_secs_f64(), phases, bytes_on_disk })
+    Ok(ImportReport {
+        description,
+        seconds: begin.elapsed().as_secs_f64(),
+        phases,
+        bytes_on_disk,
+        rejections,
+    })
 }
 
 struct Import<'a> {
     folder: &'a DiskFolder,
     options: &'a ImportOptions,
+    /// As the options or the format say.
+    undirected: bool,
+    rejections: Vec<Rejection>,
     resources: &'a Resources,
     /// Budget beyond the minimum, to be shared out.
     spare: u64,
@@ -152,15 +173,30 @@ impl Import<'_> {
             folder: self.folder,
             resources: self.resources,
             declared: self.options.vertices,
+            directed: self.options.directed,
+            on_error: self.options.on_error,
             bitmap_bytes: IdBitmap::BASE_BYTES * 4 + self.spare / 4,
             // The sorters' share, which is not in use yet.
             decoder_bytes: self.sorter_bytes(self.spare / 4),
         };
         let (source, mut seen) = reader.read(input)?;
         self.end_phase("read");
-        if seen.edges == 0 && self.options.vertices.unwrap_or(0) == 0 {
+        self.undirected |= seen.undirected && !self.options.directed;
+        self.rejections = std::mem::take(&mut seen.rejections);
+        let vertices = self.options.vertices.unwrap_or(0);
+        if seen.edges == 0 && vertices == 0 && seen.declares_none() {
             return Err(no_edges(input));
         }
+        if let Declared::Range { first, .. } = seen.declared {
+            // Edges have no other ends; `--vertices` adds ids that adjoin these.
+            let first = if vertices > 0 { 0 } else { first };
+            let count = (seen.last_declared() - first).max(vertices);
+            self.check_declared(count)?;
+            let map = IdMap::Consecutive { first };
+            let indexed = self.sort_mapped(&*source, &map, count, seen.weighted, None)?;
+            return self.finish(&seen, Some(first), indexed);
+        }
+        self.check_declared(vertices)?;
         let Some(bitmap) = seen.bitmap.take().filter(|bitmap| !bitmap.gave_up()) else {
             let indexed = self.sort_joined(&*source, &seen)?;
             return self.finish(&seen, None, indexed);
@@ -177,6 +213,19 @@ impl Import<'_> {
         let indexed = self.sort_mapped(&*source, &map, vertices, seen.weighted, None)?;
         drop(map);
         self.finish(&seen, first, indexed)
+    }
+
+    /// Refuses vertices that this disk cannot hold, before anything is written for each of them.
+    fn check_declared(&self, vertices: u64) -> Result<()> {
+        let free = free_bytes(self.folder.path())?;
+        if vertices.saturating_mul(4) > free {
+            let what = format!(
+                "{vertices} vertices are declared, for which the disk has no room (4 bytes each, {free} are \
+                 free); correct the header or --vertices, or use another disk"
+            );
+            return Err(Error::input(self.folder.path(), what));
+        }
+        Ok(())
     }
 
     fn end_phase(&mut self, name: &'static str) {
@@ -208,7 +257,7 @@ impl Import<'_> {
         let degree_bytes = if forward.arcs < 1 << 32 { 4 } else { 8 };
         self.write_degrees(map, vertices, weighted, degree_bytes, degrees)?;
         let mut reverse = None;
-        if self.options.reverse && !self.options.undirected {
+        if self.options.reverse && !self.undirected {
             let mut none = DegreeCounter::default();
             reverse =
                 Some(self.sort_index(Index::Reverse, source, map, vertices, weighted, None, &mut none)?);
@@ -278,7 +327,7 @@ impl Import<'_> {
             self.folder,
             layout,
             self.options.geometry,
-            self.options.undirected,
+            self.undirected,
             bytes,
             workers,
             job,
@@ -311,7 +360,8 @@ impl Import<'_> {
         let spec = joins::Spec {
             folder: self.folder,
             id_type: seen.id_type,
-            declared: self.options.vertices.unwrap_or(0),
+            vertices: self.options.vertices.unwrap_or(0),
+            declared: &seen.declared,
             bytes: half,
             resources: self.resources,
         };
@@ -336,7 +386,7 @@ impl Import<'_> {
             vertices,
             edges: seen.edges,
             arcs: forward.arcs,
-            directed: !self.options.undirected,
+            directed: !self.undirected,
             weighted: seen.weighted,
             order: Order::External,
             ids: Ids { id_type: seen.id_type, first },
@@ -346,7 +396,7 @@ impl Import<'_> {
                 lines: seen.lines,
                 self_loops: seen.self_loops,
                 duplicates: forward.duplicates,
-                rejected: 0,
+                rejected: seen.rejected,
             },
             forward: Some(layers(Index::In, forward)),
             reverse: reverse.map(|reverse| layers(Index::Reverse, reverse)),
@@ -365,7 +415,10 @@ pub(crate) fn shard_file(index: Index) -> &'static str {
 
 fn no_edges(input: &Input<'_>) -> Error {
     let path = match input {
-        Input::EdgeList(files) | Input::Pairs(files) => files.first().cloned().unwrap_or_default(),
+        Input::EdgeList(files) | Input::Pairs(files) | Input::Text(_, files) | Input::Graphalytics(files) => {
+            files.first().cloned().unwrap_or_default()
+        }
+        Input::WebGraph(path) => path.clone(),
         Input::Stream(stream) => stream.name().into(),
         Input::Numbered(..) => "(generator)".into(),
     };
@@ -408,6 +461,8 @@ pub fn build_reverse(graph: &Graph, resources: &Resources) -> Result<f64> {
     let mut import = Import {
         folder: &folder,
         options: &options,
+        undirected: false,
+        rejections: Vec::new(),
         resources,
         spare: memory.bytes() - minimum,
         phases: Vec::new(),

@@ -8,7 +8,7 @@ use brimful_store::sealed::Kind;
 use brimful_store::sorter::{SortWriter, Sorter};
 use brimful_store::{DiskFolder, Resources};
 
-use crate::census::each_part;
+use crate::census::{Declared, each_part};
 use crate::edges::{BATCH_EDGES, EdgeBatch, EdgeSource, Spool, SpooledEdges};
 use crate::error::{Error, Result};
 use crate::graph::IDS;
@@ -19,8 +19,10 @@ use crate::records::EndsRecord;
 pub(crate) struct Spec<'a> {
     pub(crate) folder: &'a DiskFolder,
     pub(crate) id_type: IdType,
-    /// The ids 0 to `declared` - 1 exist too.
-    pub(crate) declared: u64,
+    /// The ids 0 to `vertices` - 1 exist too.
+    pub(crate) vertices: u64,
+    /// So do those that the input lists.
+    pub(crate) declared: &'a Declared,
     /// Memory of each of the two sorters that live at once.
     pub(crate) bytes: u64,
     pub(crate) resources: &'a Resources,
@@ -56,10 +58,17 @@ pub(crate) fn rank_edges<R: EndsRecord>(spec: &Spec<'_>, source: &dyn EdgeSource
         Ok(edges.finish()?)
     })?;
     let mut declared = ids.writer();
-    for id in 0..spec.declared {
+    for id in 0..spec.vertices {
         declared.push(key(id))?;
     }
     declared.finish()?;
+    if let Declared::Listed(source) = spec.declared {
+        let push = |ids: &mut SortWriter<'_, '_, u64>, batch: &EdgeBatch| {
+            batch.sources.iter().try_for_each(|&id| ids.push(key(id)))?;
+            Ok(())
+        };
+        each_part(&**source, spec.resources, || Ok(ids.writer()), push, |ids| Ok(ids.finish()?))?;
+    }
     let vertices = write_distinct(spec, ids)?;
 
     job.begin("rank sources", by_source.len());
