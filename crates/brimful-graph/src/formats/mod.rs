@@ -99,10 +99,18 @@ impl TextFormat {
             Self::Pace => gr::header(line, Some(gr::Problem::Pace)),
             Self::Gr => gr::header(line, None),
             Self::Adjacency => adjacency::header(line),
-            Self::AdjacencyIds => Ok(Step::Data(adjacency::with_ids())),
             Self::Jlg => jlg::header(line),
             Self::Graphalytics(file) => graphalytics::header(line, file, draft),
-            Self::Vertices => Ok(Step::Data(Body::new(Shape::Vertices))),
+            Self::AdjacencyIds | Self::Vertices => Ok(self.without_header().map_or(Step::Skip, Step::Data)),
+        }
+    }
+
+    /// The body of a format that has nothing before it.
+    fn without_header(self) -> Option<Body> {
+        match self {
+            Self::AdjacencyIds => Some(adjacency::with_ids()),
+            Self::Vertices => Some(Body::new(Shape::Vertices)),
+            _ => None,
         }
     }
 

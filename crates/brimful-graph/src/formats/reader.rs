@@ -134,7 +134,8 @@ impl<'a> Current<'a> {
     fn new(file: &'a TextFile, reader: Box<dyn Read + Send>, draft: Draft, chunk_bytes: usize) -> Self {
         let at = Start { line: 1, ..Start::default() };
         let (format, rest) = (file.format, Vec::new());
-        Self { file, format, reader, ended: false, rest, chunk_bytes, draft, body: None, header_line: 1, at }
+        let body = format.without_header();
+        Self { file, format, reader, ended: false, rest, chunk_bytes, draft, body, header_line: 1, at }
     }
 
     fn next(&mut self, chunk: &mut Chunk) -> Result<bool> {

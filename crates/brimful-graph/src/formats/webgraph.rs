@@ -108,11 +108,10 @@ impl WebGraph {
     fn decode(&mut self) -> Result<()> {
         let Parameters { nodes, window, min_interval, .. } = self.parameters;
         let degree = self.read(self.parameters.outdegrees)?;
-        if degree > nodes || self.arcs.saturating_add(degree) > self.parameters.arcs {
-            return Err(self.fail(&format!(
-                "an out-degree of {degree}, expected at most {} more arcs",
-                self.parameters.arcs - self.arcs
-            )));
+        let most = nodes.min(self.parameters.arcs - self.arcs);
+        if degree > most {
+            let what = format!("an out-degree of {degree}, expected at most {most} by the properties");
+            return Err(self.fail(&what));
         }
         while self.window.len() as u64 > window {
             self.drop_oldest();
@@ -374,3 +373,6 @@ fn wrong(path: &Path, line: u64, expected: &str, found: &str) -> Error {
     let (path, advice) = (path.into(), "correct the properties".into());
     Error::Parse { path, line, column: 1, expected: expected.into(), found, advice }
 }
+
+#[cfg(test)]
+mod tests;
