@@ -178,6 +178,19 @@ impl Lists {
     }
 }
 
+/// Words of a part of a line: every chunk of a long line is counted by one thread, so this has no
+/// branches.
+fn count_words(bytes: &[u8]) -> u64 {
+    let separates = |&byte: &u8| {
+        u64::from(byte == b' ')
+            | u64::from(byte == b'\t')
+            | u64::from(byte == b',')
+            | u64::from(byte == b'\r')
+    };
+    let begins = bytes.iter().zip(bytes.iter().skip(1)).map(|(a, b)| separates(a) & (1 ^ separates(b)));
+    begins.sum::<u64>() + bytes.first().map_or(0, |first| 1 ^ separates(first))
+}
+
 /// Where a chunk that follows `bytes` begins. They are whole lines, or a part of one line.
 pub(super) fn advance(lists: &Lists, start: Start, bytes: &[u8]) -> Start {
     let newlines = memchr::memchr_iter(b'\n', bytes).count() as u64;
@@ -188,7 +201,7 @@ pub(super) fn advance(lists: &Lists, start: Start, bytes: &[u8]) -> Start {
         next.column += bytes.len() as u64;
         next.comment = start.comment || (start.words == 0 && starts_comment(bytes));
         if !next.comment {
-            next.words += crate::text::words(bytes).count() as u64;
+            next.words += count_words(bytes);
             if start.words == 0 {
                 next.source = read_id(bytes, &mut skip(bytes, 0)).ok();
             }
