@@ -108,6 +108,8 @@ def input_format(path: str, named: str | None = None) -> str:
 
 def split_suffix(path: str) -> tuple[str, str]:
     """Return a path without its suffix and that suffix in small letters, compression left out."""
+    if "://" in path:
+        path = path.partition("?")[0]
     stem, suffix = os.path.splitext(path)
     if suffix.lower() in COMPRESSIONS:
         stem, suffix = os.path.splitext(stem)

@@ -22,6 +22,7 @@ from brimful.ingest import (
     parse_indexes,
     rejection_sentences,
 )
+from brimful.remote import is_remote
 from brimful.result import vertex_id
 from brimful.sizes import Budget, format_bytes, parse_budget
 from brimful.source import open_graph
@@ -283,13 +284,14 @@ def read(
 
     `source_data` is a graph directory (opened), an input file (imported beside itself as
     `<file name>.brimful` and kept; imported again when it changed), a list of files of one graph,
-    a pattern such as `part-*.txt`, or anything with `__arrow_c_stream__`. The last three go to a
-    temporary directory that `close` removes. `path` names the graph directory to make and keep
-    instead. `format` is one of `brimful.formats.InputFormat`, default by name, then by content.
-    `source`, `target`, `weight` name columns of tables. `undirected` None is what the format says.
-    `vertices` declares the ids 0..vertices-1. `on_error="skip"` leaves out what is no edge and logs
-    how often, and where first. `budget` limits brimful's own memory, in bytes or as
-    "500M"; it is also the default of algorithms on the graph.
+    a pattern such as `part-*.txt`, a URL such as `s3://bucket/edges.txt.gz`, or anything with
+    `__arrow_c_stream__`. All but the first two go to a temporary directory that `close` removes.
+    `path` names the graph directory to make and keep instead. `format` is one of
+    `brimful.formats.InputFormat`, default by name, then by content. `source`, `target`, `weight`
+    name columns of tables. `undirected` None is what the format says. `vertices` declares the ids
+    0..vertices-1. `on_error="skip"` leaves out what is no edge and logs how often, and where first.
+    `budget` limits brimful's own memory, in bytes or as "500M"; it is also the default of
+    algorithms on the graph.
 
     Raises:
         NotFoundError: nothing is there.
@@ -305,7 +307,12 @@ def read(
         index=parse_indexes(index),
     )
     resources = Resources(threads, parse_budget(budget), progress=progress)
-    if isinstance(source_data, (str, os.PathLike)) and path is None and not is_pattern(source_data):
+    if (
+        isinstance(source_data, (str, os.PathLike))
+        and path is None
+        and not is_pattern(source_data)
+        and not is_remote(source_data)
+    ):
         return Graph(
             open_graph(os.fspath(source_data), options, resources, _warn), budget=resources.budget
         )

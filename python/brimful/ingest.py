@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from brimful.errors import InputError, UsageError
 from brimful.formats import TABLE_FORMATS, input_format
+from brimful.remote import Feed, check, expand, is_remote
 from brimful.tables import EdgeColumns, open_csv, open_parquet, open_stream, shrink_arrow_pools
 
 if TYPE_CHECKING:
@@ -123,6 +124,11 @@ def import_paths(
     (format_name,) = formats
     for path in paths:
         check_input_file(path)
+    remote = any(is_remote(path) for path in paths)
+    if remote and format_name in ("graphalytics", "webgraph"):
+        raise UsageError(
+            f"{format_name} is read from files beside each other; copy them to this machine first"
+        )
     if "-" in paths and format_name in ("graphalytics", "webgraph"):
         raise UsageError(
             f"{format_name} is read from files beside each other, not from standard input; name one"
@@ -141,20 +147,31 @@ def import_paths(
         )
     from brimful import _native
 
-    return _native.import_files(
-        list(paths),
-        out,
-        format=format_name,
-        undirected=options.undirected,
-        vertices=options.vertices,
-        on_error=options.on_error,
-        index=list(options.index),
-        threads=resources.threads,
-        budget=resources.budget,
-        process_budget=resources.process_budget,
-        origin=origin,
-        progress=resources.progress,
-    )
+    def read(paths: list[str], progress: Progress | None) -> dict[str, Any]:
+        return _native.import_files(
+            paths,
+            out,
+            format=format_name,
+            undirected=options.undirected,
+            vertices=options.vertices,
+            on_error=options.on_error,
+            index=list(options.index),
+            threads=resources.threads,
+            budget=resources.budget,
+            process_budget=resources.process_budget,
+            origin=origin,
+            progress=progress,
+        )
+
+    if not remote:
+        return read(list(paths), resources.progress)
+    if resources.process_budget:
+        shrink_arrow_pools()
+    with Feed(paths, resources.progress) as feed:
+        figures = read(feed.paths, feed.progress)
+    for kind in figures["rejections"]:
+        kind["input"] = feed.renamed(kind["input"])
+    return figures
 
 
 def _listed(formats: set[str]) -> str:
@@ -233,7 +250,7 @@ def rejection_sentences(figures: dict[str, Any]) -> list[str]:
 def is_pattern(path: str | os.PathLike[str]) -> bool:
     """Return whether `path` is a pattern (`*`, `?`, `[...]`) rather than something that exists."""
     name = os.fspath(path)
-    return glob.has_magic(name) and not os.path.lexists(name)
+    return not is_remote(name) and glob.has_magic(name) and not os.path.lexists(name)
 
 
 def expand_globs(paths: Sequence[str]) -> list[str]:
@@ -246,6 +263,9 @@ def expand_globs(paths: Sequence[str]) -> list[str]:
     """
     found: list[str] = []
     for path in paths:
+        if is_remote(path):
+            found.extend(expand(path))
+            continue
         if not is_pattern(path):
             found.append(path)
             continue
@@ -263,6 +283,9 @@ def check_input_file(path: str) -> None:
         InputError: it is.
     """
     if path == "-":
+        return
+    if is_remote(path):
+        check(path)
         return
     if os.path.isdir(path):
         raise InputError(f"{path} is a directory; name a file in it")

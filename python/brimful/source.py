@@ -26,6 +26,7 @@ from brimful.ingest import (
     import_paths,
     rejection_sentences,
 )
+from brimful.remote import is_remote
 
 if TYPE_CHECKING:
     from brimful import _native
@@ -52,6 +53,10 @@ def open_graph(
         raise UsageError(
             "a graph cannot come from standard input; import it first with "
             "'brimful import - NAME.brimful'"
+        )
+    if is_remote(path):
+        raise UsageError(
+            f"{path} is imported before it is used: 'brimful import {path} NAME.brimful'"
         )
     if os.path.isdir(path):
         return _native.Graph.open(path)

@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from brimful.errors import BrimfulError, InputError, StoreIoError, UsageError
+from brimful.remote import is_remote, open_file
+from brimful.remote import open_stream as open_remote
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -195,7 +197,9 @@ def open_parquet(path: str, wanted: EdgeColumns) -> EdgeTable:
             if path == "-":
                 raise UsageError("Parquet cannot be read from standard input; give a file")
             # A native file: pyarrow reads it without calling back into Python.
-            raw = resources.enter_context(pa.OSFile(path, "rb"))
+            raw = resources.enter_context(
+                open_file(path) if is_remote(path) else pa.OSFile(path, "rb")
+            )
             try:
                 file = pq.ParquetFile(
                     raw, pre_buffer=False, buffer_size=_PARQUET_BUFFER_BYTES, memory_map=False
@@ -404,6 +408,8 @@ def _reader_errors(name: str, lines_before: int = 0) -> Iterator[None]:
         raise InputError(f"{name} is a directory; name a file in it") from None
     except OSError as error:
         sentence = " ".join(str(error).split())
+        if error.errno is None and is_remote(name):
+            raise StoreIoError(f"cannot read {name}: {sentence}") from None
         if error.errno is None:  # not the system but pyarrow: a codec or a page
             raise InputError(
                 f"{name} is truncated or damaged ({sentence.rstrip('.')}); copy or write it again"
@@ -422,6 +428,9 @@ def _open_decompressed(path: str, resources: contextlib.ExitStack) -> io.Buffere
         raw: io.BufferedReader
         if path == "-":
             raw = io.BufferedReader(_Unclosed(sys.stdin.buffer))
+        elif is_remote(path):
+            stream = resources.enter_context(open_remote(path))
+            raw = io.BufferedReader(stream, _CSV_BLOCK_BYTES)
         else:
             raw = resources.enter_context(open(path, "rb"))  # noqa: SIM115
         magic = raw.peek(6)[:6]
