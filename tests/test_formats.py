@@ -301,3 +301,104 @@ def test_truncated_bzip2(tmp_path: Path) -> None:
     (tmp_path / "a.txt.bz2").write_bytes(whole[: len(whole) // 2])
     sentence = refuse(INPUT, "import", tmp_path / "a.txt.bz2", tmp_path / "g.brimful", "--quiet")
     assert "a.txt.bz2" in sentence
+
+
+LINE = "correct the line, or leave such lines out with --on-error skip"
+WEIGHTED = "graph.g.edge-properties.names = weight\n"
+
+
+@pytest.mark.parametrize(
+    ("vertices", "edges", "properties", "message"),
+    [
+        ("1\nx\n", "1 2\n", "", 'g.v:2:1: expected an integer vertex id, found "x"; ' + LINE),
+        (
+            "1\n18446744073709551616\n",
+            "1 2\n",
+            "",
+            'g.v:2:1: expected a vertex id between -2^63 and 2^64-1, found "18446744073709551616"; '
+            + LINE,
+        ),
+        (
+            "1\n",
+            "1\n",
+            "",
+            "g.e:1:2: expected two vertex ids on a line, found the end of the line; " + LINE,
+        ),
+        (
+            "1\n",
+            "1 2\n1 2 0.5\n",
+            "",
+            "g.e:2:5: expected the end of the line after source and target, as in the lines "
+            'before, found "0.5"; ' + LINE,
+        ),
+        (
+            "1\n",
+            "1 2\n",
+            WEIGHTED,
+            "g.e:1:4: expected a finite number as weight, as in the first line, found the end of "
+            "the line; " + LINE,
+        ),
+        (
+            "1\n",
+            "1 2 3 4\n",
+            WEIGHTED,
+            'g.e:1:7: expected the end of the line after source, target and weight, found "4"; '
+            + LINE,
+        ),
+        (
+            "1\n",
+            "1 2\n",
+            "# x\ngraph.g.directed = yes\n",
+            'g.properties:2:1: expected `true` or `false` as `directed`, found "yes"; correct the '
+            "properties",
+        ),
+    ],
+)
+def test_broken_graphalytics_files(
+    tmp_path: Path, vertices: str, edges: str, properties: str, message: str
+) -> None:
+    (tmp_path / "g.v").write_text(vertices)
+    (tmp_path / "g.e").write_text(edges)
+    (tmp_path / "g.properties").write_text(properties)
+    sentence = refuse(INPUT, "import", tmp_path / "g.e", tmp_path / "g.brimful", "--quiet")
+    assert sentence == f"brimful: {tmp_path}/{message}"
+
+
+@pytest.mark.parametrize("length", [1, 4, 7, 9, 15, 1023])
+def test_broken_pairs(tmp_path: Path, length: int) -> None:
+    (tmp_path / "a.u32").write_bytes(bytes(length))
+    for name, content in (("a.u32", bytes(length)), ("a.u32.gz", gzip.compress(bytes(length)))):
+        (tmp_path / name).write_bytes(content)
+        sentence = refuse(INPUT, "import", tmp_path / name, tmp_path / "g.brimful", "--quiet")
+        assert sentence == (
+            f"brimful: {tmp_path}/{name}: {length} bytes are no whole number of 8-byte pairs; the "
+            "file was cut or is of another format"
+        )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("source,target\n1,b\n", 'row 1, column "target": expected ID, found "b"'),
+        ("source,target\n1,2\n,2\n", 'row 2, column "source": expected ID, found ""'),
+        ("source,target\n1,2.5\n", 'row 1, column "target": expected ID, found "2.5"'),
+        (
+            "source,target\n18446744073709551616,2\n",
+            'row 1, column "source": expected ID, found "18446744073709551616"',
+        ),
+        (
+            "source,target,weight\n1,2,1\n1,2,inf\n",
+            'row 2, column "weight": expected a finite number as weight, found inf',
+        ),
+        (
+            "source,target,weight\n1,2,nan\n",
+            'row 1, column "weight": expected a finite number as weight, found NaN',
+        ),
+    ],
+)
+def test_broken_csv_rows(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "a.csv").write_text(text)
+    sentence = refuse(INPUT, "import", tmp_path / "a.csv", tmp_path / "g.brimful", "--quiet")
+    message = message.replace("ID", "an integer vertex id between -2^63 and 2^64-1")
+    advice = "correct the row, or leave such rows out with --on-error skip"
+    assert sentence == f"brimful: {tmp_path}/a.csv: {message}; {advice}"

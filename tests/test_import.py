@@ -112,6 +112,29 @@ def test_several_inputs_are_one_graph(tmp_path: Path) -> None:
     assert edges_of(tmp_path / "g.brimful") == sorted(EDGES)
 
 
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_several_tables_are_one_graph(tmp_path: Path, kind: str) -> None:
+    def write(name: str, table: pa.Table) -> Path:
+        path = tmp_path / f"{name}.{kind}"
+        pq.write_table(table, path) if kind == "parquet" else pacsv.write_csv(table, path)
+        return path
+
+    for number, part in enumerate((EDGES[:2], EDGES[2:3], EDGES[3:])):
+        sources, targets = zip(*part, strict=True)
+        write(f"part-{number}", pa.table({"source": sources, "target": targets}))
+    succeed("import", tmp_path / f"part-*.{kind}", tmp_path / "g.brimful", "--quiet")
+    assert edges_of(tmp_path / "g.brimful") == sorted(EDGES)
+    other = write("z", pa.table({"from": [1], "to": [2]}))
+    sentence = refuse(INPUT, "import", tmp_path / f"part-0.{kind}", other, tmp_path / "h.brimful")
+    assert f"the columns of {other} are not those of" in sentence
+    # Rows are counted over all parts: two, one, and the second of this one.
+    broken = write("part-9", pa.table({"source": ["1", "x"], "target": ["2", "3"]}))
+    if kind == "csv":
+        inputs = [tmp_path / "part-0.csv", tmp_path / "part-1.csv", broken]
+        sentence = refuse(INPUT, "import", *inputs, tmp_path / "h.brimful", "--quiet")
+        assert 'part-0.csv and 2 more: row 5, column "source"' in sentence
+
+
 def test_no_newline_at_the_end_and_carriage_returns(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(b"1 2\r\n2 3\r\n3 1")
     succeed("import", tmp_path / "a.txt", tmp_path / "g.brimful", "--quiet")
@@ -276,7 +299,7 @@ def test_what_import_refuses_as_usage(tmp_path: Path) -> None:
     assert ".brimful" in refuse(USAGE, "import", source, tmp_path / "graph")
     refuse(USAGE, "import", source, out, "--source", "a")
     refuse(USAGE, "import", source, tmp_path / "a.csv", out)
-    refuse(USAGE, "import", tmp_path / "a.csv", tmp_path / "a.csv", out)
+    refuse(USAGE, "import", tmp_path / "a.csv", "-", out, "--format", "csv")
     refuse(USAGE, "import", "-", "-", out)
     refuse(USAGE, "import", source, out, "--vertices", "-1")
     refuse(USAGE, "import", source, out, "--budget", "lots")

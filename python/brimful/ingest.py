@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Any
 from brimful.errors import InputError, UsageError
 from brimful.formats import TABLE_FORMATS, input_format
 from brimful.remote import Feed, check, expand, is_remote
-from brimful.tables import EdgeColumns, open_csv, open_parquet, open_stream, shrink_arrow_pools
+from brimful.tables import (
+    EdgeColumns,
+    EdgeTable,
+    chain_tables,
+    open_csv,
+    open_parquet,
+    open_stream,
+    shrink_arrow_pools,
+)
 
 if TYPE_CHECKING:
     from brimful.reporting import Progress
@@ -134,12 +142,7 @@ def import_paths(
             f"{format_name} is read from files beside each other, not from standard input; name one"
         )
     if format_name in TABLE_FORMATS:
-        if len(paths) != 1:
-            raise UsageError(
-                f"{format_name} is imported from one file and {len(paths)} were given; join them "
-                "first, for example with DuckDB or polars"
-            )
-        return _import_table(paths[0], format_name, out, options, resources, origin)
+        return _import_tables(list(paths), format_name, out, options, resources, origin)
     if options.columns != EdgeColumns():
         raise UsageError(
             f"--source, --target and --weight name columns of csv and parquet, and the input is "
@@ -195,8 +198,8 @@ def import_arrow(
         return _import_opened(table, out, options, resources, None)
 
 
-def _import_table(
-    path: str,
+def _import_tables(
+    paths: list[str],
     format_name: str,
     out: str,
     options: ImportOptions,
@@ -205,10 +208,13 @@ def _import_table(
 ) -> dict[str, Any]:
     if resources.process_budget:
         shrink_arrow_pools()
-    if format_name == "csv":
-        opened = open_csv(path, options.columns, skip=options.on_error == "skip")
-    else:
-        opened = open_parquet(path, options.columns)
+
+    def open_table(path: str) -> EdgeTable:
+        if format_name == "csv":
+            return open_csv(path, options.columns, skip=options.on_error == "skip")
+        return open_parquet(path, options.columns)
+
+    opened = open_table(paths[0]) if len(paths) == 1 else chain_tables(paths, open_table)
     with opened as table:
         return _import_opened(table, out, options, resources, origin)
 

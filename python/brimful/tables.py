@@ -14,7 +14,7 @@ import io
 import lzma
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -232,6 +232,49 @@ def open_parquet(path: str, wanted: EdgeColumns) -> EdgeTable:
         return table
 
 
+def chain_tables(paths: Sequence[str], open_table: Callable[[str], EdgeTable]) -> EdgeTable:
+    """Return the tables at `paths` as one, opened one after the other; the first names the columns.
+
+    All are looked at before, so that the reserve is that of the largest and a file with other
+    columns is refused before any work.
+
+    Raises:
+        InputError: the columns of the tables differ, or as `open_table`.
+    """
+    import pyarrow as pa
+
+    first, reserve = None, 0
+    for path in paths:
+        if path == "-":
+            raise UsageError("standard input is one table; import it by itself")
+        with open_table(path) as table:
+            columns = (table.source, table.target, table.weight, table.reader.schema)
+            reserve = max(reserve, table.reserve_bytes)
+        if first is None:
+            first = columns
+        elif columns != first:
+            raise InputError(
+                f"the columns of {path} are not those of {paths[0]}; name them with --source, "
+                "--target and --weight, or convert them to the same types"
+            )
+    assert first is not None
+    source, target, weight, schema = first
+    # The native side counts the rows of all of them.
+    name = f"{paths[0]} and {len(paths) - 1} more"
+    chained = EdgeTable(name, source, target, weight, None, reserve)
+
+    def batches() -> Iterator[Any]:
+        for path in paths:
+            with open_table(path) as table:
+                yield from table.reader
+                if table.malformed[0]:
+                    kept = chained.malformed if chained.malformed[0] else table.malformed
+                    chained.malformed = (chained.malformed[0] + table.malformed[0], *kept[1:])
+
+    chained.reader = pa.RecordBatchReader.from_batches(schema, _kept(chained, batches()))
+    return chained
+
+
 def open_stream(stream: object, wanted: EdgeColumns, *, name: str = "the table") -> EdgeTable:
     """Take anything with `__arrow_c_stream__` (polars, DuckDB, pandas, pyarrow) as an edge table.
 
@@ -335,7 +378,10 @@ def _csv_batches(
         newlines_in_values=False, invalid_row_handler=leave_out if skip else None
     )
     converting = pacsv.ConvertOptions(
-        column_types=schema, include_columns=schema.names, strings_can_be_null=False
+        column_types=schema,
+        include_columns=schema.names,
+        null_values=[""],
+        strings_can_be_null=False,
     )
     # Line 1 of the file is the header.
     lines_before = 1
@@ -368,15 +414,16 @@ def _guarded(table: EdgeTable, schema: Any, batches: Iterator[Any]) -> Any:
     """Return a reader of `batches` that keeps what went wrong in `table.failure`."""
     import pyarrow as pa
 
-    def kept() -> Iterator[Any]:
-        try:
-            with _reader_errors(table.name):
-                yield from batches
-        except (BrimfulError, KeyboardInterrupt) as error:
-            table.failure = error
-            raise
+    return pa.RecordBatchReader.from_batches(schema, _kept(table, batches))
 
-    return pa.RecordBatchReader.from_batches(schema, kept())
+
+def _kept(table: EdgeTable, batches: Iterator[Any]) -> Iterator[Any]:
+    try:
+        with _reader_errors(table.name):
+            yield from batches
+    except (BrimfulError, KeyboardInterrupt) as error:
+        table.failure = error
+        raise
 
 
 @contextlib.contextmanager

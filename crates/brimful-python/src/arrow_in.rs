@@ -220,7 +220,10 @@ impl Judge<'_> {
         let shown: String = found.chars().take(40).collect();
         if self.on_error == OnError::Fail {
             let name = &wanted.name;
-            let what = format!("row {row}, column {name:?}: expected {expected}, found {shown}");
+            let what = format!(
+                "row {row}, column {name:?}: expected {expected}, found {shown}; correct the row, or leave such rows \
+                 out with --on-error skip"
+            );
             return Err(Error::input(self.origin, what));
         }
         if self.rejected.len() <= at {
