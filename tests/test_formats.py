@@ -270,7 +270,7 @@ def test_vertices_add_to_a_header(tmp_path: Path) -> None:
 def test_more_vertices_than_the_disk_holds_are_refused(tmp_path: Path) -> None:
     source = write(tmp_path, "a.gr", f"p tw {10**18} 1\n1 2\n")
     sentence = refuse(INPUT, "import", source, tmp_path / "g.brimful", "--quiet")
-    assert f"{10**18} vertices are declared" in sentence
+    assert f"{source}: {10**18} vertices are declared" in sentence
     edges = write(tmp_path, "a.txt", "1 2\n")
     refuse(INPUT, "import", edges, tmp_path / "g.brimful", "--vertices", 10**18, "--quiet")
     assert names_below(tmp_path) == {"a.gr", "a.txt"}

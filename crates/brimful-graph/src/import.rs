@@ -5,7 +5,7 @@
 //! appears under its name complete, or not at all; its bytes depend on the input alone.
 
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use brimful_store::array::ArrayWriter;
@@ -191,12 +191,12 @@ impl Import<'_> {
             // Edges have no other ends; `--vertices` adds ids that adjoin these.
             let first = if vertices > 0 { 0 } else { first };
             let count = (seen.last_declared() - first).max(vertices);
-            self.check_declared(count)?;
+            self.check_declared(input, count)?;
             let map = IdMap::Consecutive { first };
             let indexed = self.sort_mapped(&*source, &map, count, seen.weighted, None)?;
             return self.finish(&seen, Some(first), indexed);
         }
-        self.check_declared(vertices)?;
+        self.check_declared(input, vertices)?;
         let Some(bitmap) = seen.bitmap.take().filter(|bitmap| !bitmap.gave_up()) else {
             let indexed = self.sort_joined(&*source, &seen)?;
             return self.finish(&seen, None, indexed);
@@ -216,14 +216,14 @@ impl Import<'_> {
     }
 
     /// Refuses vertices that this disk cannot hold, before anything is written for each of them.
-    fn check_declared(&self, vertices: u64) -> Result<()> {
+    fn check_declared(&self, input: &Input<'_>, vertices: u64) -> Result<()> {
         let free = free_bytes(self.folder.path())?;
         if vertices.saturating_mul(4) > free {
             let what = format!(
                 "{vertices} vertices are declared, for which the disk has no room (4 bytes each, {free} are \
                  free); correct the header or --vertices, or use another disk"
             );
-            return Err(Error::input(self.folder.path(), what));
+            return Err(Error::input(name_of(input), what));
         }
         Ok(())
     }
@@ -413,16 +413,20 @@ pub(crate) fn shard_file(index: Index) -> &'static str {
     }
 }
 
-fn no_edges(input: &Input<'_>) -> Error {
-    let path = match input {
+/// What messages call an input.
+fn name_of(input: &Input<'_>) -> PathBuf {
+    match input {
         Input::EdgeList(files) | Input::Pairs(files) | Input::Text(_, files) | Input::Graphalytics(files) => {
             files.first().cloned().unwrap_or_default()
         }
         Input::WebGraph(path) => path.clone(),
         Input::Stream(stream) => stream.name().into(),
         Input::Numbered(..) => "(generator)".into(),
-    };
-    Error::input(path, "there is no edge in it; `--vertices N` makes a graph without edges")
+    }
+}
+
+fn no_edges(input: &Input<'_>) -> Error {
+    Error::input(name_of(input), "there is no edge in it; `--vertices N` makes a graph without edges")
 }
 
 /// Builds the reverse shards of an existing graph and publishes them. Returns the seconds it took;

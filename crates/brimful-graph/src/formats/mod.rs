@@ -1,9 +1,9 @@
 //! Every text format of edges, as a header that says how the body is read.
 //!
-//! [`reader`] cuts files into chunks and lets the format's own module read the header: [`edge_list`],
-//! [`mtx`], [`gr`] (DIMACS and PACE), [`jlg`], [`metis`], [`adjacency`], [`graphalytics`]. All of them
-//! end in one of two shapes, [`lines`] (an edge a line) or [`lists`] (the targets of one vertex a line),
-//! which [`parser`] reads on all cores. [`webgraph`] is the binary one, with its [`bits`].
+//! `reader` cuts files into chunks and lets the format's own module read the header: `edge_list`,
+//! `mtx`, `gr` (DIMACS and PACE), `jlg`, `metis`, `adjacency`, [`graphalytics`]. All of them
+//! end in one of two shapes, `lines` (an edge a line) or `lists` (the targets of one vertex a line),
+//! which `parser` reads on all cores. [`webgraph`] is the binary one, with its `bits`.
 //!
 //! Invariant: what a header claims is believed only about the meaning of words, never about sizes:
 //! nothing is allocated for a count, and counts are compared with what was found.

@@ -23,6 +23,9 @@ pub enum OnError {
     Skip,
 }
 
+/// Vertices per batch: few beside the edges, which is what memory is planned for.
+const BATCH_DECLARED: usize = BATCH_EDGES / 16;
+
 /// What was left out for one reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rejection {
@@ -95,7 +98,7 @@ pub(crate) struct Output {
 impl Output {
     /// True if edges or vertices should be taken now.
     pub(crate) fn is_full(&self) -> bool {
-        self.edges.len() >= BATCH_EDGES || self.declared.len() >= BATCH_EDGES
+        self.edges.len() >= BATCH_EDGES || self.declared.len() >= BATCH_DECLARED
     }
 
     #[inline]
