@@ -15,10 +15,14 @@ from brimful.formats import GRAPH_SUFFIX, require_graph_suffix
 from brimful.ingest import (
     ImportOptions,
     Resources,
+    expand_globs,
     import_arrow,
     import_paths,
+    is_pattern,
     parse_indexes,
+    rejection_sentences,
 )
+from brimful.remote import is_remote
 from brimful.result import vertex_id
 from brimful.sizes import Budget, format_bytes, parse_budget
 from brimful.source import open_graph
@@ -86,8 +90,9 @@ class Graph:
         target: str | None = None,
         weight: str | None = None,
         path: str | os.PathLike[str] | None = None,
-        undirected: bool = False,
+        undirected: bool | None = None,
         vertices: int | None = None,
+        on_error: str = "fail",
         index: str | Sequence[str] = ("in",),
         threads: int | None = None,
         budget: Budget = None,
@@ -110,6 +115,7 @@ class Graph:
             columns=EdgeColumns(source, target, weight),
             undirected=undirected,
             vertices=vertices,
+            on_error=on_error,
             index=parse_indexes(index),
         )
         resources = Resources(threads, parse_budget(budget), progress=progress)
@@ -262,12 +268,13 @@ def read(
     source_data: object,
     *,
     budget: Budget = None,
-    undirected: bool = False,
+    undirected: bool | None = None,
     format: str | None = None,
     source: str | None = None,
     target: str | None = None,
     weight: str | None = None,
     vertices: int | None = None,
+    on_error: str = "fail",
     index: str | Sequence[str] = ("in",),
     path: str | os.PathLike[str] | None = None,
     threads: int | None = None,
@@ -277,11 +284,14 @@ def read(
 
     `source_data` is a graph directory (opened), an input file (imported beside itself as
     `<file name>.brimful` and kept; imported again when it changed), a list of files of one graph,
-    or anything with `__arrow_c_stream__`. The last two go to a temporary directory that `close`
-    removes. `path` names the graph directory to make and keep instead. `format`: `edgelist`, `csv`,
-    `parquet` or `u32pairs`, default by name. `source`, `target`, `weight` name columns of tables.
-    `vertices` declares the ids 0..vertices-1. `budget` limits brimful's own memory, in bytes or as
-    "500M"; it is also the default of algorithms on the graph.
+    a pattern such as `part-*.txt`, a URL such as `s3://bucket/edges.txt.gz`, or anything with
+    `__arrow_c_stream__`. All but the first two go to a temporary directory that `close` removes.
+    `path` names the graph directory to make and keep instead. `format` is one of
+    `brimful.formats.InputFormat`, default by name, then by content. `source`, `target`, `weight`
+    name columns of tables. `undirected` None is what the format says. `vertices` declares the ids
+    0..vertices-1. `on_error="skip"` leaves out what is no edge and logs how often, and where first.
+    `budget` limits brimful's own memory, in bytes or as "500M"; it is also the default of
+    algorithms on the graph.
 
     Raises:
         NotFoundError: nothing is there.
@@ -293,10 +303,16 @@ def read(
         columns=EdgeColumns(source, target, weight),
         undirected=undirected,
         vertices=vertices,
+        on_error=on_error,
         index=parse_indexes(index),
     )
     resources = Resources(threads, parse_budget(budget), progress=progress)
-    if isinstance(source_data, (str, os.PathLike)) and path is None:
+    if (
+        isinstance(source_data, (str, os.PathLike))
+        and path is None
+        and not is_pattern(source_data)
+        and not is_remote(source_data)
+    ):
         return Graph(
             open_graph(os.fspath(source_data), options, resources, _warn), budget=resources.budget
         )
@@ -318,6 +334,7 @@ def read(
         )
     if not paths:
         raise UsageError("the list of files is empty; name at least one")
+    paths = expand_globs(paths)
     out, temporary = _new_place(path)
     return _make(lambda: import_paths(paths, out, options, resources), out, temporary, resources)
 
@@ -339,14 +356,15 @@ def _new_place(path: str | os.PathLike[str] | None) -> tuple[str, str | None]:
 
 
 def _make(
-    work: Callable[[], object], out: str, temporary: str | None, resources: Resources
+    work: Callable[[], dict[str, Any]], out: str, temporary: str | None, resources: Resources
 ) -> Graph:
     """Run an import and open what it made; a failure leaves no temporary directory."""
     from brimful import _native
 
     done = False
     try:
-        work()
+        for sentence in rejection_sentences(work()):
+            _warn(sentence)
         graph = Graph(_native.Graph.open(out), budget=resources.budget, temporary=temporary)
         done = True
     finally:

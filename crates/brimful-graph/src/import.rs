@@ -9,21 +9,22 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use brimful_store::external::{FolderLock, PartialFolder};
+use brimful_store::external::{FolderLock, PartialFolder, free_bytes};
 use brimful_store::sealed::Kind;
 use brimful_store::{DiskFolder, Error as StoreError, Folder, Resources, manifest, sorter};
 
 use crate::ascending::AscendingWriter;
 use crate::bitmap::IdBitmap;
 use crate::build::{Built, ShardSortWriter, ShardSorter, encoding_bytes};
-pub use crate::census::{EdgeStream, Input};
-use crate::census::{Reader, Seen, each_part, reading_bytes};
+use crate::census::{Declared, Reader, Seen, each_part, reading_bytes};
+pub use crate::census::{EdgeStream, Input, Listed};
 use crate::choice::{self, Sampled};
 use crate::classes::{InInternalOrder, Tally, changed};
 use crate::degrees::{self, DegreeCounter};
 use crate::description::{Counts, Description, FORMAT, Ids, Layer, Order, OrderName, Shards};
 use crate::edges::{EdgeBatch, EdgeSource, SpooledEdges};
 use crate::error::{Error, Result};
+pub use crate::formats::parser::{OnError, Rejection};
 use crate::graph::{self, Graph, IDS, Index};
 use crate::ids::IdType;
 use crate::joins;
@@ -36,6 +37,10 @@ use crate::shards::{Geometry, ShardFile, file_names};
 pub struct ImportOptions {
     /// Store every edge in both directions.
     pub undirected: bool,
+    /// Store every edge in the direction it is written, whatever the format says.
+    pub directed: bool,
+    /// What happens to lines that are no edges.
+    pub on_error: OnError,
     /// Declares the vertices 0 to n - 1.
     pub vertices: Option<u64>,
     /// Build the reverse shards too.
@@ -59,6 +64,8 @@ pub struct ImportReport {
     pub phases: Vec<(&'static str, f64)>,
     /// Bytes of the graph's files.
     pub bytes_on_disk: u64,
+    /// What was left out, by reason.
+    pub rejections: Vec<Rejection>,
 }
 
 /// Bytes for the ids that an import always has.
@@ -85,28 +92,42 @@ pub fn import(
     let minimum = minimum_bytes(resources.workers(), may_have_weights);
     resources.budget.require(minimum, "to build a graph")?;
     let memory = resources.budget.reserve(resources.budget.limit(), "to build a graph")?;
+    if options.directed && options.undirected {
+        return Err(Error::Usage("a graph is directed or undirected, not both".into()));
+    }
     let partial = PartialFolder::create(out)?;
     let mut import = Import {
         folder: partial.folder(),
         options,
+        undirected: options.undirected,
+        rejections: Vec::new(),
         resources,
         spare: memory.bytes() - minimum,
         phases: Vec::new(),
         since: Instant::now(),
     };
     let description = import.run(&mut input)?;
-    let phases = import.phases;
+    let (phases, rejections) = (import.phases, import.rejections);
     let payload = serde_json::to_vec_pretty(&description).map_err(|e| Error::Usage(e.to_string()))?;
     manifest::publish(partial.folder(), 1, &payload, resources.job.traffic())?;
     let bytes_on_disk = Graph::open_folder(partial.folder(), resources.job.traffic())?.bytes_on_disk()?;
     resources.job.check()?;
     partial.publish()?;
-    Ok(ImportReport { description, seconds: begin.elapsed().as_secs_f64(), phases, bytes_on_disk })
+    Ok(ImportReport {
+        description,
+        seconds: begin.elapsed().as_secs_f64(),
+        phases,
+        bytes_on_disk,
+        rejections,
+    })
 }
 
 struct Import<'a> {
     folder: &'a DiskFolder,
     options: &'a ImportOptions,
+    /// As the options or the format say.
+    undirected: bool,
+    rejections: Vec<Rejection>,
     resources: &'a Resources,
     /// Budget beyond the minimum, to be shared out.
     spare: u64,
@@ -181,29 +202,30 @@ struct Indexed {
 impl Import<'_> {
     fn run(&mut self, input: &mut Input<'_>) -> Result<Description> {
         let name = name_of(input);
-        let declared = match input {
-            Input::Numbered(_, vertices) => *vertices,
-            _ => self.options.vertices.unwrap_or(0),
-        };
         let half = self.spare / 2;
         let reader = Reader {
             folder: self.folder,
             resources: self.resources,
-            declared,
+            declared: self.options.vertices.unwrap_or(0),
+            directed: self.options.directed,
             undirected: self.options.undirected,
+            on_error: self.options.on_error,
             bitmap_bytes: if self.options.sort_ids { 0 } else { IDS_BYTES + half },
             // The sorters' share, which is not in use yet.
             decoder_bytes: self.sorter_bytes(IDS_BYTES + half),
         };
         let (source, mut seen) = reader.read(input)?;
         self.end_phase("read");
-        if seen.edges == 0 && declared == 0 {
+        self.undirected |= seen.undirected && !self.options.directed;
+        self.rejections = std::mem::take(&mut seen.rejections);
+        if seen.edges == 0 && seen.declared.is_none() {
             let what = "there is no edge in it; `--vertices N` makes a graph without edges";
             return Err(Error::input(name, what));
         }
+        self.check_declared(name, &seen.declared)?;
         let sampled = std::mem::take(&mut seen.sampled);
         let Some(bitmap) = seen.bitmap.take() else {
-            let (edges, ids) = self.order_joined(&*source, &seen, declared, sampled)?;
+            let (edges, ids) = self.order_joined(&*source, &seen, sampled)?;
             let map = IdMap::Consecutive { first: 0 };
             let indexed = self.sort_mapped(&edges, &map, ids.tally.connected(), seen.weighted)?;
             return Ok(self.finish(&seen, &ids, indexed));
@@ -248,13 +270,12 @@ impl Import<'_> {
         &mut self,
         source: &dyn EdgeSource,
         seen: &Seen,
-        declared: u64,
         sampled: Sampled,
     ) -> Result<(SpooledEdges, OrderedIds)> {
         let spec = joins::Spec {
             folder: self.folder,
             id_type: seen.id_type,
-            declared,
+            declared: &seen.declared,
             bytes: self.sorter_bytes(0) / 2,
             resources: self.resources,
         };
@@ -264,6 +285,19 @@ impl Import<'_> {
         };
         self.end_phase("rank ids");
         joined
+    }
+
+    /// Refuses vertices that this disk cannot hold, before anything is written for each of them.
+    fn check_declared(&self, name: PathBuf, declared: &Declared) -> Result<()> {
+        let (vertices, free) = (declared.numbered(), free_bytes(self.folder.path())?);
+        if vertices.saturating_mul(4) > free {
+            let what = format!(
+                "{vertices} vertices are declared, for which the disk has no room (4 bytes each, {free} are \
+                 free); correct the header or --vertices, or use another disk"
+            );
+            return Err(Error::input(name, what));
+        }
+        Ok(())
     }
 
     fn end_phase(&mut self, name: &'static str) {
@@ -284,7 +318,7 @@ impl Import<'_> {
         let forward = self.sort_index(Index::In, source, map, connected, weighted, &mut degrees)?;
         self.write_degrees(map, connected, weighted, degrees)?;
         let mut reverse = None;
-        if self.options.reverse && !self.options.undirected {
+        if self.options.reverse && !self.undirected {
             let mut none = DegreeCounter::default();
             reverse = Some(self.sort_index(Index::Reverse, source, map, connected, weighted, &mut none)?);
         }
@@ -350,7 +384,7 @@ impl Import<'_> {
             self.folder,
             layout,
             self.options.geometry,
-            self.options.undirected,
+            self.undirected,
             bytes,
             workers,
             job,
@@ -388,7 +422,7 @@ impl Import<'_> {
             connected: ids.tally.connected(),
             edges: seen.edges,
             arcs: forward.arcs,
-            directed: !self.options.undirected,
+            directed: !self.undirected,
             weighted: seen.weighted,
             order: Order { name: ids.name, runs: ids.tally.runs() },
             ids: Ids { id_type: seen.id_type, first: ids.first },
@@ -397,7 +431,7 @@ impl Import<'_> {
                 lines: seen.lines,
                 self_loops: seen.self_loops,
                 duplicates: forward.duplicates,
-                rejected: 0,
+                rejected: seen.rejected,
             },
             forward: Some(layers(Index::In, forward)),
             reverse: reverse.map(|reverse| layers(Index::Reverse, reverse)),
@@ -409,7 +443,10 @@ impl Import<'_> {
 /// What messages call an input.
 fn name_of(input: &Input<'_>) -> PathBuf {
     match input {
-        Input::EdgeList(files) | Input::Pairs(files) => files.first().cloned().unwrap_or_default(),
+        Input::EdgeList(files) | Input::Pairs(files) | Input::Text(_, files) | Input::Graphalytics(files) => {
+            files.first().cloned().unwrap_or_default()
+        }
+        Input::WebGraph(path) => path.clone(),
         Input::Stream(stream) => stream.name().into(),
         Input::Numbered(..) => "(generator)".into(),
     }
@@ -451,6 +488,8 @@ pub fn build_reverse(graph: &Graph, resources: &Resources) -> Result<f64> {
     let mut import = Import {
         folder: &folder,
         options: &options,
+        undirected: false,
+        rejections: Vec::new(),
         resources,
         spare: memory.bytes() - minimum,
         phases: Vec::new(),

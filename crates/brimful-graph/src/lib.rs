@@ -1,7 +1,7 @@
 //! Vertices and edges: from the user's file to shards on disk, and back.
 //!
-//! - [`edges`]: edges on their way in; [`text`], [`pairs`], [`decompress`]: where they come from;
-//!   [`pump`]: how streams are parsed on all cores.
+//! - [`edges`]: edges on their way in; [`formats`], [`pairs`], [`decompress`]: where they come from;
+//!   [`text`]: words of text; [`pump`]: how streams are parsed on all cores.
 //! - [`generate`]: graphs made from a seed.
 //! - [`import`]: from input to graph: `census`, the first pass; [`ids`], what the user calls vertices.
 //! - The internal order: `classes`, what it is; `bitmap` and `positions`, made in memory; `joins` and
@@ -24,6 +24,7 @@ mod distinct;
 pub mod edges;
 pub mod error;
 pub mod export;
+pub mod formats;
 pub mod generate;
 pub mod graph;
 pub mod ids;

@@ -2,6 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "test helpers: a failure is a failed test")]
 
+#[path = "graph/formats.rs"]
+mod formats;
+#[path = "graph/mutations.rs"]
+mod mutations;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use brimful::graph::formats::TextFormat;
 use brimful::graph::generate::{Generator, Kind};
-use brimful::graph::import::{ImportOptions, ImportReport, Input, import};
+use brimful::graph::import::{ImportOptions, ImportReport, Input, OnError, Rejection, import};
 use brimful::graph::{Error as GraphError, Index};
 use brimful::store::memory::peak_resident_bytes;
 use pyo3::prelude::*;
@@ -14,18 +15,27 @@ use crate::call::{Limits, with_resources};
 use crate::errors::Failure;
 use crate::graph::bytes_per_edge;
 
+/// `--directed` is `Some(false)`, `--undirected` is `Some(true)`, neither is what the format says.
 fn options(
-    undirected: bool,
+    undirected: Option<bool>,
     vertices: Option<u64>,
+    on_error: &str,
     index: &[String],
     origin: Option<String>,
 ) -> Result<ImportOptions, Failure> {
+    let on_error = match on_error {
+        "fail" => OnError::Fail,
+        "skip" => OnError::Skip,
+        _ => return Err(GraphError::Usage(format!("on_error is fail or skip, not {on_error:?}")).into()),
+    };
     let indexes = index.iter().map(|name| Index::from_name(name)).collect::<Result<Vec<_>, _>>()?;
     if !indexes.contains(&Index::In) {
         return Err(GraphError::Usage("the index `in` is always built; add it to --index".into()).into());
     }
     Ok(ImportOptions {
-        undirected,
+        undirected: undirected == Some(true),
+        directed: undirected == Some(false),
+        on_error,
         vertices,
         reverse: indexes.contains(&Index::Reverse),
         origin,
@@ -44,6 +54,7 @@ fn report<'py>(py: Python<'py>, report: &ImportReport, limits: Limits) -> PyResu
     out.set_item("self_loops", graph.counts.self_loops)?;
     out.set_item("duplicates", graph.counts.duplicates)?;
     out.set_item("rejected", graph.counts.rejected)?;
+    out.set_item("rejections", rejections(py, &report.rejections)?)?;
     out.set_item("seconds", report.seconds)?;
     out.set_item("peak_rss_bytes", peak_resident_bytes())?;
     out.set_item("bytes_on_disk", report.bytes_on_disk)?;
@@ -51,6 +62,21 @@ fn report<'py>(py: Python<'py>, report: &ImportReport, limits: Limits) -> PyResu
     out.set_item("budget_bytes", limits.budget_bytes())?;
     out.set_item("phases", phases(py, &report.phases)?)?;
     Ok(out)
+}
+
+fn rejections<'py>(py: Python<'py>, rejections: &[Rejection]) -> PyResult<Vec<Bound<'py, PyDict>>> {
+    rejections
+        .iter()
+        .map(|rejection| {
+            let out = PyDict::new(py);
+            out.set_item("reason", rejection.reason)?;
+            out.set_item("count", rejection.count)?;
+            out.set_item("input", rejection.path.to_string_lossy())?;
+            out.set_item("first_line", rejection.line)?;
+            out.set_item("found", &rejection.found)?;
+            Ok(out)
+        })
+        .collect()
 }
 
 /// Seconds by phase; a phase that happened twice is one sum.
@@ -63,17 +89,18 @@ pub(crate) fn phases<'py>(py: Python<'py>, phases: &[(&'static str, f64)]) -> Py
     Ok(out)
 }
 
-/// Imports text edge lists or pairs of 32-bit ids as the new graph directory `out`.
+/// Imports files of every format that is no table as the new graph directory `out`.
 #[pyfunction]
-#[pyo3(signature = (paths, out, *, format, undirected, vertices, index, threads, budget, process_budget, origin, progress))]
+#[pyo3(signature = (paths, out, *, format, undirected, vertices, on_error, index, threads, budget, process_budget, origin, progress))]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
 pub(crate) fn import_files<'py>(
     py: Python<'py>,
     paths: Vec<PathBuf>,
     out: PathBuf,
     format: &str,
-    undirected: bool,
+    undirected: Option<bool>,
     vertices: Option<u64>,
+    on_error: &str,
     index: Vec<String>,
     threads: Option<usize>,
     budget: Option<u64>,
@@ -82,13 +109,23 @@ pub(crate) fn import_files<'py>(
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let limits = Limits { threads, budget, process_budget, reserve_bytes: 0 };
-    let options = options(undirected, vertices, &index, origin)?;
+    let options = options(undirected, vertices, on_error, &index, origin)?;
     let input = match format {
-        "edgelist" => Input::EdgeList(paths),
         "u32pairs" => Input::Pairs(paths),
-        _ => {
-            return Err(Failure::from(GraphError::Usage(format!("there is no format {format:?}"))).into());
-        }
+        "graphalytics" => Input::Graphalytics(paths),
+        "webgraph" => match <[PathBuf; 1]>::try_from(paths) {
+            Ok([path]) => Input::WebGraph(path),
+            Err(_) => {
+                let what = "a graph in the format webgraph is imported by itself; import others apart";
+                return Err(Failure::from(GraphError::Usage(what.into())).into());
+            }
+        },
+        _ => match TextFormat::from_name(format) {
+            Some(format) => Input::Text(format, paths),
+            None => {
+                return Err(Failure::from(GraphError::Usage(format!("there is no format {format:?}"))).into());
+            }
+        },
     };
     let done =
         with_resources(py, progress, limits, |resources| Ok(import(input, &out, &options, resources)?))?;
@@ -97,7 +134,7 @@ pub(crate) fn import_files<'py>(
 
 /// Imports anything with `__arrow_c_stream__` as the new graph directory `out`.
 #[pyfunction]
-#[pyo3(signature = (stream, out, *, name, source, target, weight, undirected, vertices, index, threads, budget, process_budget, reserve_bytes, origin, progress))]
+#[pyo3(signature = (stream, out, *, name, source, target, weight, undirected, vertices, on_error, index, threads, budget, process_budget, reserve_bytes, origin, progress))]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
 pub(crate) fn import_stream<'py>(
     py: Python<'py>,
@@ -107,8 +144,9 @@ pub(crate) fn import_stream<'py>(
     source: &str,
     target: &str,
     weight: Option<&str>,
-    undirected: bool,
+    undirected: Option<bool>,
     vertices: Option<u64>,
+    on_error: &str,
     index: Vec<String>,
     threads: Option<usize>,
     budget: Option<u64>,
@@ -118,8 +156,8 @@ pub(crate) fn import_stream<'py>(
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let limits = Limits { threads, budget, process_budget, reserve_bytes };
-    let options = options(undirected, vertices, &index, origin)?;
-    let mut edges = ArrowEdges::open(stream, Path::new(&name), source, target, weight)?;
+    let options = options(undirected, vertices, on_error, &index, origin)?;
+    let mut edges = ArrowEdges::open(stream, Path::new(&name), source, target, weight, options.on_error)?;
     let done = with_resources(py, progress, limits, |resources| {
         Ok(import(Input::Stream(&mut edges), &out, &options, resources)?)
     })?;
@@ -175,7 +213,7 @@ pub(crate) fn generate<'py>(
     let limits = Limits { threads, budget, process_budget, reserve_bytes: 0 };
     let kind = self::kind(kind, params)?;
     let undirected = undirected || matches!(kind, Kind::Grid { .. });
-    let options = options(undirected, None, &index, None)?;
+    let options = options(Some(undirected), None, "fail", &index, None)?;
     let generator = Generator::new(kind, seed).map_err(Failure::from)?;
     let done = with_resources(py, progress, limits, |resources| {
         Ok(import(Input::Numbered(&generator, generator.vertices()), &out, &options, resources)?)
