@@ -2,7 +2,7 @@
 //!
 //! - [`edges`]: edges on their way in; [`text`], [`pairs`], [`decompress`]: where they come from;
 //!   [`pump`]: how streams are parsed on all cores.
-//! - [`generate`]: graphs made from a seed.
+//! - [`generate`]: graphs made from a seed; `random`: its numbers.
 //! - [`import`]: from input to graph: `census`, the first pass; [`ids`], the set of ids and their ranks;
 //!   `joins`, ranks for sparse ids.
 //! - [`build`]: external sort of [`records`] into shards; `degrees`: counted on the way. [`codec`], [`shards`]: how edges are packed and cut.
@@ -25,6 +25,7 @@ pub mod import;
 mod joins;
 pub mod pairs;
 pub mod pump;
+mod random;
 pub mod records;
 pub mod shards;
 pub mod text;

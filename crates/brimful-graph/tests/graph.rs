@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use brimful_graph::edges::{EdgeBatch, EdgeSource};
 use brimful_graph::export::{self, EdgeReader, Format};
-use brimful_graph::generate::{Generator, Kind};
+use brimful_graph::generate::{Amount, Generator, Kind};
 use brimful_graph::import::{ImportOptions, ImportReport, Input, build_reverse, import};
 use brimful_graph::shards::Geometry;
 use brimful_graph::{Error, Graph, Index, verify};
@@ -182,6 +182,10 @@ fn generated_graphs_have_the_same_bytes_at_any_thread_count_and_budget() {
         Kind::Rmat { scale: 12, edge_factor: 30 },
         Kind::LogNormal { vertices: 1500, mu: 4.0, sigma: 1.3 },
         Kind::Grid { rows: 90, columns: 31, torus: true },
+        Kind::Mesh { vertices: 5_000 },
+        Kind::WattsStrogatz { vertices: 30_000, neighbors: 8, rewire: 0.3 },
+        Kind::ErdosRenyi { vertices: 3_000, amount: Amount::Edges(150_000), undirected: false },
+        Kind::ErdosRenyi { vertices: 3_000, amount: Amount::Probability(0.04), undirected: true },
     ];
     for kind in kinds {
         let folder = tempfile::tempdir().unwrap();

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use brimful::graph::generate::{Generator, Kind};
+use brimful::graph::generate::{Amount, Generator, Kind};
 use brimful::graph::import::{ImportOptions, ImportReport, Input, import};
 use brimful::graph::{Error as GraphError, Index};
 use brimful::store::memory::peak_resident_bytes;
@@ -125,7 +125,7 @@ pub(crate) fn import_stream<'py>(
     report(py, &done, limits)
 }
 
-fn kind(name: &str, params: &Bound<'_, PyDict>) -> PyResult<Kind> {
+fn kind(name: &str, params: &Bound<'_, PyDict>, undirected: bool) -> PyResult<Kind> {
     let missing =
         |key: &str| Failure::from(GraphError::Usage(format!("{name} needs --{}", key.replace('_', "-"))));
     let get =
@@ -145,9 +145,24 @@ fn kind(name: &str, params: &Bound<'_, PyDict>) -> PyResult<Kind> {
             columns: get("columns")?.extract()?,
             torus: get("torus")?.extract::<u64>()? != 0,
         },
+        "mesh" => Kind::Mesh { vertices: get("vertices")?.extract()? },
+        "watts-strogatz" => Kind::WattsStrogatz {
+            vertices: get("vertices")?.extract()?,
+            neighbors: get("neighbors")?.extract()?,
+            rewire: get("probability")?.extract()?,
+        },
+        "erdos-renyi" => Kind::ErdosRenyi {
+            vertices: get("vertices")?.extract()?,
+            amount: match params.get_item("edges")? {
+                Some(edges) => Amount::Edges(edges.extract()?),
+                None => Amount::Probability(get("probability")?.extract()?),
+            },
+            undirected,
+        },
         _ => {
             let what = format!(
-                "there is no generator {name:?}; choose from: rmat, lognormal, chain, ring, star, grid"
+                "there is no generator {name:?}; choose from: rmat, lognormal, chain, ring, star, grid, \
+                 mesh, watts-strogatz, erdos-renyi"
             );
             return Err(Failure::from(GraphError::Usage(what)).into());
         }
@@ -172,8 +187,8 @@ pub(crate) fn generate<'py>(
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let limits = Limits { threads, budget, process_budget, reserve_bytes: 0 };
-    let kind = self::kind(kind, params)?;
-    let undirected = undirected || matches!(kind, Kind::Grid { .. });
+    let kind = self::kind(kind, params, undirected)?;
+    let undirected = undirected || kind.is_undirected();
     let options = options(undirected, None, &index, None)?;
     let generator = Generator::new(kind, seed).map_err(Failure::from)?;
     let done = with_resources(py, progress, limits, |resources| {
