@@ -88,6 +88,9 @@ class Graph:
         path: str | os.PathLike[str] | None = None,
         undirected: bool = False,
         vertices: int | None = None,
+        weights: str = "input",
+        self_loops: str = "keep",
+        duplicates: str = "keep",
         index: str | Sequence[str] = ("in",),
         threads: int | None = None,
         budget: Budget = None,
@@ -98,8 +101,9 @@ class Graph:
         `source` and `target` name the id columns (integers of any width, or text of integers);
         default: those called so, else the first two. `weight` names a numeric column; default: one
         called `weight`, if any. The graph is kept at `path`, or in a temporary directory that is
-        removed on `close`. `vertices` declares the ids 0..vertices-1. Memory: within `budget`,
-        brimful's own; the table's is the caller's.
+        removed on `close`. `vertices` declares the ids 0..vertices-1. `weights`, `self_loops`
+        and `duplicates` as for `read`. Memory: within `budget`, brimful's own; the table's is the
+        caller's.
 
         Raises:
             InputError: missing columns, nulls, columns that are no integers, no edges.
@@ -111,6 +115,9 @@ class Graph:
             undirected=undirected,
             vertices=vertices,
             index=parse_indexes(index),
+            weights=weights,
+            self_loops=self_loops,
+            duplicates=duplicates,
         )
         resources = Resources(threads, parse_budget(budget), progress=progress)
         out, temporary = _new_place(path)
@@ -268,6 +275,9 @@ def read(
     target: str | None = None,
     weight: str | None = None,
     vertices: int | None = None,
+    weights: str = "input",
+    self_loops: str = "keep",
+    duplicates: str = "keep",
     index: str | Sequence[str] = ("in",),
     path: str | os.PathLike[str] | None = None,
     threads: int | None = None,
@@ -280,8 +290,12 @@ def read(
     or anything with `__arrow_c_stream__`. The last two go to a temporary directory that `close`
     removes. `path` names the graph directory to make and keep instead. `format`: `edgelist`, `csv`,
     `parquet` or `u32pairs`, default by name. `source`, `target`, `weight` name columns of tables.
-    `vertices` declares the ids 0..vertices-1. `budget` limits brimful's own memory, in bytes or as
-    "500M"; it is also the default of algorithms on the graph.
+    `vertices` declares the ids 0..vertices-1. `weights="hash"` replaces weights by whole numbers
+    from 1 to 100 made of the two ids, the same in both directions. `self_loops` is `keep` or
+    `drop`. `duplicates`, edges with the same ends, is `keep`, `drop` (all but one), `sum` (one
+    edge with the sum of their weights; without weights each counts 1) or `min` (the one of least
+    weight). What was dropped is in `Graph.info()`. `budget` limits brimful's own memory, in bytes
+    or as "500M"; it is also the default of algorithms on the graph.
 
     Raises:
         NotFoundError: nothing is there.
@@ -294,6 +308,9 @@ def read(
         undirected=undirected,
         vertices=vertices,
         index=parse_indexes(index),
+        weights=weights,
+        self_loops=self_loops,
+        duplicates=duplicates,
     )
     resources = Resources(threads, parse_budget(budget), progress=progress)
     if isinstance(source_data, (str, os.PathLike)) and path is None:

@@ -13,20 +13,34 @@ from typing import TYPE_CHECKING, Any
 
 from brimful.errors import InputError, UsageError
 from brimful.formats import InputFormat, input_format
-from brimful.tables import EdgeColumns, open_csv, open_parquet, open_stream, shrink_arrow_pools
+from brimful.tables import (
+    EdgeColumns,
+    EdgeTable,
+    open_csv,
+    open_parquet,
+    open_stream,
+    shrink_arrow_pools,
+)
 
 if TYPE_CHECKING:
     from brimful.reporting import Progress
 
 #: Indexes that this release builds.
 INDEX_NAMES = ("in", "reverse")
+#: Where weights come from.
+WEIGHTS = ("input", "hash")
+#: What becomes of edges from a vertex to itself.
+SELF_LOOPS = ("keep", "drop")
+#: What becomes of edges with the same ends.
+DUPLICATES = ("keep", "drop", "sum", "min")
 
 
 @dataclass(frozen=True)
 class ImportOptions:
     """How an input becomes a graph: everything that changes the graph's bytes.
 
-    `vertices` declares the ids 0..vertices-1. `index` is a subset of `INDEX_NAMES`.
+    `vertices` declares the ids 0..vertices-1. `index` is a subset of `INDEX_NAMES`. `weights`,
+    `self_loops` and `duplicates` are names out of `WEIGHTS`, `SELF_LOOPS` and `DUPLICATES`.
     """
 
     format: str | None = None
@@ -34,6 +48,23 @@ class ImportOptions:
     undirected: bool = False
     vertices: int | None = None
     index: tuple[str, ...] = ("in",)
+    weights: str = "input"
+    self_loops: str = "keep"
+    duplicates: str = "keep"
+
+    def __post_init__(self) -> None:
+        """Refuse unknown names.
+
+        Raises:
+            UsageError: naming those that there are.
+        """
+        for option, name, known in (
+            ("weights", self.weights, WEIGHTS),
+            ("self-loops", self.self_loops, SELF_LOOPS),
+            ("duplicates", self.duplicates, DUPLICATES),
+        ):
+            if name not in known:
+                raise UsageError(f"{option} cannot be '{name}'; choose one of: {', '.join(known)}")
 
     def describe(self) -> dict[str, object]:
         """Return the options as JSON values, to compare with those of an earlier import."""
@@ -45,6 +76,9 @@ class ImportOptions:
             "undirected": self.undirected,
             "vertices": self.vertices,
             "index": list(self.index),
+            "weights": self.weights,
+            "self_loops": self.self_loops,
+            "duplicates": self.duplicates,
         }
 
 
@@ -139,6 +173,9 @@ def import_paths(
         undirected=options.undirected,
         vertices=options.vertices,
         index=list(options.index),
+        weights=options.weights,
+        self_loops=options.self_loops,
+        duplicates=options.duplicates,
         threads=resources.threads,
         budget=resources.budget,
         process_budget=resources.process_budget,
@@ -160,7 +197,7 @@ def import_arrow(
     Returns and raises as `import_paths`.
     """
     with open_stream(stream, options.columns, name=name) as table:
-        return _import_opened(table, out, options, resources, None)
+        return import_table(table, out, options, resources)
 
 
 def _import_table(
@@ -175,12 +212,23 @@ def _import_table(
         shrink_arrow_pools()
     opened = (open_csv if format_name == "csv" else open_parquet)(path, options.columns)
     with opened as table:
-        return _import_opened(table, out, options, resources, origin)
+        return import_table(table, out, options, resources, origin=origin)
 
 
-def _import_opened(
-    table: Any, out: str, options: ImportOptions, resources: Resources, origin: str | None
+def import_table(
+    table: EdgeTable,
+    out: str,
+    options: ImportOptions,
+    resources: Resources,
+    *,
+    origin: str | None = None,
+    isolated: Sequence[int] = (),
 ) -> dict[str, Any]:
+    """Import an open edge table into the new graph directory `out`.
+
+    `isolated` are ids of vertices that exist whether an edge names them or not. Returns and raises
+    as `import_paths`.
+    """
     from brimful import _native
 
     return _native.import_stream(
@@ -192,7 +240,11 @@ def _import_opened(
         weight=table.weight,
         undirected=options.undirected,
         vertices=options.vertices,
+        isolated=list(isolated),
         index=list(options.index),
+        weights=options.weights,
+        self_loops=options.self_loops,
+        duplicates=options.duplicates,
         threads=resources.threads,
         budget=resources.budget,
         process_budget=resources.process_budget,

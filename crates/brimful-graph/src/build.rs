@@ -6,7 +6,8 @@ use brimful_store::sorter::{SortWriter, Sorter};
 use brimful_store::{Folder, Resources};
 
 use crate::degrees::DegreeCounter;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::policy::{Applied, Merger, Policy};
 use crate::records::{EdgeRecord, KeyLayout};
 use crate::shards::{Geometry, ShardWriter};
 
@@ -23,8 +24,8 @@ pub struct ShardSorter<'j, R: EdgeRecord> {
 pub struct Built {
     /// Arcs stored.
     pub arcs: u64,
-    /// Edges equal to an earlier one.
-    pub duplicates: u64,
+    /// What became of self-loops and duplicates, and the range of weights.
+    pub applied: Applied,
     /// Length of the file in bytes.
     pub bytes: u64,
 }
@@ -48,11 +49,12 @@ impl<'j, R: EdgeRecord> ShardSorter<'j, R> {
         ShardSortWriter { writer: self.sorter.writer(), layout: self.layout, undirected: self.undirected }
     }
 
-    /// Writes all edges as the shard file `name` and tells `degrees` of each.
+    /// Writes the edges that `policy` passes on as the shard file `name` and tells `degrees` of each.
     pub(crate) fn write(
         self,
         folder: &dyn Folder,
         name: &str,
+        policy: Policy,
         degrees: &mut DegreeCounter,
         resources: &Resources,
     ) -> Result<Built> {
@@ -60,23 +62,27 @@ impl<'j, R: EdgeRecord> ShardSorter<'j, R> {
         resources.job.begin("write shards", total);
         let (layout, undirected) = (self.layout, self.undirected);
         let mut shards = ShardWriter::create(folder, name, self.geometry, resources.job.traffic())?;
-        let mut last = None;
-        let mut duplicates = 0;
+        let mut merger = Merger::new(policy, undirected);
+        let mut emit = |source, target, weight| {
+            degrees.add(source, weight);
+            shards.push(source, target, weight)
+        };
         self.sorter.merge(&resources.pool, |batch| {
             for record in batch {
                 let (source, target, weight) = record.unpack(layout);
-                // Both directions of an undirected edge are stored; one of them counts.
-                let counts = !undirected || source <= target;
-                duplicates += u64::from(last == Some((source, target)) && counts);
-                last = Some((source, target));
-                degrees.add(source, weight);
-                shards.push(source, target, weight)?;
+                merger.push(source, target, weight, &mut emit)?;
             }
             resources.job.advance(batch.len() as u64);
-            Ok::<(), crate::Error>(())
+            Ok::<(), Error>(())
         })?;
+        let applied = merger.finish(&mut emit)?;
+        if applied.weights.is_some_and(|range| range.any_infinite()) {
+            let what = "the weights of equal edges add up to more than 64-bit floating point holds; scale \
+                        them down, or choose another of --duplicates keep, drop, min";
+            return Err(Error::input("(input)", what));
+        }
         let (arcs, bytes) = shards.finish()?;
-        Ok(Built { arcs, duplicates, bytes })
+        Ok(Built { arcs, applied, bytes })
     }
 }
 

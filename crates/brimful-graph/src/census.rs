@@ -100,6 +100,8 @@ pub(crate) struct Reader<'a> {
     pub(crate) resources: &'a Resources,
     /// The ids 0 to n - 1 exist whatever the input says.
     pub(crate) declared: Option<u64>,
+    /// These ids exist too.
+    pub(crate) declared_ids: &'a [u64],
     /// Memory for the set of ids, and for a decompressor's window.
     pub(crate) bitmap_bytes: u64,
     pub(crate) decoder_bytes: u64,
@@ -112,6 +114,7 @@ impl Reader<'_> {
         if let Some(count) = self.declared {
             bitmap.insert_range(count);
         }
+        bitmap.insert_all(self.declared_ids);
         let census = Census::new(Some(bitmap));
         match input {
             Input::EdgeList(files) => self.read_text(files, census),

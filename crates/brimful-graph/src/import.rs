@@ -23,8 +23,10 @@ use crate::error::{Error, Result};
 use crate::graph::{self, Graph, IDS, Index};
 use crate::ids::{IdBitmap, IdRanks, IdType};
 use crate::joins;
+use crate::policy::Policy;
 use crate::records::{EdgeRecord, KeyLayout, Pair, WeightedKey, WeightedPair};
 use crate::shards::{Geometry, ShardFile};
+use crate::weights::{Hashed, Weights};
 
 /// What the user chose.
 #[derive(Debug, Clone, Default)]
@@ -35,6 +37,12 @@ pub struct ImportOptions {
     pub vertices: Option<u64>,
     /// Build the reverse shards too.
     pub reverse: bool,
+    /// What becomes of self-loops and duplicates.
+    pub policy: Policy,
+    /// Where weights come from.
+    pub weights: Weights,
+    /// External ids, as their bits, of vertices that exist whether an edge names them or not.
+    pub declared: Vec<u64>,
     /// Kept in the manifest.
     pub origin: Option<String>,
     /// How shards are cut.
@@ -70,7 +78,9 @@ pub fn import(
 ) -> Result<ImportReport> {
     let begin = Instant::now();
     // Text may turn out to have weights.
-    let may_have_weights = !matches!(input, Input::Pairs(_) | Input::Numbered(..));
+    let may_have_weights = !matches!(input, Input::Pairs(_) | Input::Numbered(..))
+        || options.weights == Weights::Hash
+        || options.policy.weighted(false);
     let minimum = minimum_bytes(resources.workers(), may_have_weights);
     resources.budget.require(minimum, "to build a graph")?;
     let memory = resources.budget.reserve(resources.budget.limit(), "to build a graph")?;
@@ -140,11 +150,13 @@ struct Indexed {
 impl Import<'_> {
     fn run(&mut self, input: &mut Input<'_>) -> Result<Description> {
         if let Input::Numbered(source, vertices) = input {
-            let (source, vertices) = (*source, *vertices);
+            let (hashed, vertices) = (Hashed(*source), *vertices);
+            let weighted = self.options.weights == Weights::Hash;
+            let source = if weighted { &hashed } else { *source };
             let census = Census::new(None);
             let map = IdMap::Consecutive { first: 0 };
-            let indexed = self.sort_mapped(source, &map, vertices, false, Some(&census))?;
-            let mut seen = census.into_seen(IdType::Int64, false, 0);
+            let indexed = self.sort_mapped(source, &map, vertices, weighted, Some(&census))?;
+            let mut seen = census.into_seen(IdType::Int64, weighted, 0);
             seen.lines = seen.edges;
             return self.finish(&seen, Some(0), indexed);
         }
@@ -152,17 +164,25 @@ impl Import<'_> {
             folder: self.folder,
             resources: self.resources,
             declared: self.options.vertices,
+            declared_ids: &self.options.declared,
             bitmap_bytes: IdBitmap::BASE_BYTES * 4 + self.spare / 4,
             // The sorters' share, which is not in use yet.
             decoder_bytes: self.sorter_bytes(self.spare / 4),
         };
         let (source, mut seen) = reader.read(input)?;
         self.end_phase("read");
-        if seen.edges == 0 && self.options.vertices.unwrap_or(0) == 0 {
+        let declared = self.options.vertices.unwrap_or(0) > 0 || !self.options.declared.is_empty();
+        if seen.edges == 0 && !declared {
             return Err(no_edges(input));
         }
+        let hashed = Hashed(&*source);
+        let source: &dyn EdgeSource = match self.options.weights {
+            Weights::Input => &*source,
+            Weights::Hash => &hashed,
+        };
+        seen.weighted |= self.options.weights == Weights::Hash;
         let Some(bitmap) = seen.bitmap.take().filter(|bitmap| !bitmap.gave_up()) else {
-            let indexed = self.sort_joined(&*source, &seen)?;
+            let indexed = self.sort_joined(source, &seen)?;
             return self.finish(&seen, None, indexed);
         };
         let ranks = bitmap.into_ranks();
@@ -174,7 +194,7 @@ impl Import<'_> {
                 IdMap::Ranks(ranks)
             }
         };
-        let indexed = self.sort_mapped(&*source, &map, vertices, seen.weighted, None)?;
+        let indexed = self.sort_mapped(source, &map, vertices, seen.weighted, None)?;
         drop(map);
         self.finish(&seen, first, indexed)
     }
@@ -202,11 +222,12 @@ impl Import<'_> {
         weighted: bool,
         census: Option<&Census>,
     ) -> Result<Indexed> {
-        let counted = vertices.min(self.spare / 4 / degrees::bytes_per_vertex(weighted));
-        let mut degrees = DegreeCounter::new(0..counted, weighted);
+        let stored_weighted = self.options.policy.weighted(weighted);
+        let counted = vertices.min(self.spare / 4 / degrees::bytes_per_vertex(stored_weighted));
+        let mut degrees = DegreeCounter::new(0..counted, stored_weighted);
         let forward = self.sort_index(Index::In, source, map, vertices, weighted, census, &mut degrees)?;
         let degree_bytes = if forward.arcs < 1 << 32 { 4 } else { 8 };
-        self.write_degrees(map, vertices, weighted, degree_bytes, degrees)?;
+        self.write_degrees(map, vertices, stored_weighted, degree_bytes, degrees)?;
         let mut reverse = None;
         if self.options.reverse && !self.options.undirected {
             let mut none = DegreeCounter::default();
@@ -300,7 +321,8 @@ impl Import<'_> {
         };
         each_part(source, self.resources, || Ok(sorter.writer()), push_all, ShardSortWriter::finish)?;
         self.end_phase("sort");
-        let built = sorter.write(self.folder, shard_file(index), degrees, self.resources)?;
+        let built =
+            sorter.write(self.folder, shard_file(index), self.options.policy, degrees, self.resources)?;
         self.end_phase("write shards");
         Ok(built)
     }
@@ -312,6 +334,7 @@ impl Import<'_> {
             folder: self.folder,
             id_type: seen.id_type,
             declared: self.options.vertices.unwrap_or(0),
+            declared_ids: &self.options.declared,
             bytes: half,
             resources: self.resources,
         };
@@ -327,6 +350,7 @@ impl Import<'_> {
     fn finish(&self, seen: &Seen, first: Option<u64>, indexed: Indexed) -> Result<Description> {
         let Indexed { vertices, degree_bytes, forward, reverse } = indexed;
         let geometry = self.options.geometry;
+        let applied = forward.applied;
         let layers = |index: Index, built: Built| Shards {
             layers: vec![Layer { file: shard_file(index).into(), arcs: built.arcs, bytes: built.bytes }],
         };
@@ -334,10 +358,11 @@ impl Import<'_> {
             format: FORMAT,
             created_by: concat!("brimful ", env!("CARGO_PKG_VERSION")).into(),
             vertices,
-            edges: seen.edges,
+            edges: seen.edges - applied.self_loops_dropped - applied.duplicates_dropped,
             arcs: forward.arcs,
             directed: !self.options.undirected,
-            weighted: seen.weighted,
+            weighted: self.options.policy.weighted(seen.weighted),
+            weights: applied.weights,
             order: Order::External,
             ids: Ids { id_type: seen.id_type, first },
             interval_bits: geometry.interval_bits,
@@ -345,8 +370,10 @@ impl Import<'_> {
             counts: Counts {
                 lines: seen.lines,
                 self_loops: seen.self_loops,
-                duplicates: forward.duplicates,
+                duplicates: applied.duplicates,
                 rejected: 0,
+                self_loops_dropped: applied.self_loops_dropped,
+                duplicates_dropped: applied.duplicates_dropped,
             },
             forward: Some(layers(Index::In, forward)),
             reverse: reverse.map(|reverse| layers(Index::Reverse, reverse)),

@@ -21,6 +21,8 @@ pub(crate) struct Spec<'a> {
     pub(crate) id_type: IdType,
     /// The ids 0 to `declared` - 1 exist too.
     pub(crate) declared: u64,
+    /// These ids exist too.
+    pub(crate) declared_ids: &'a [u64],
     /// Memory of each of the two sorters that live at once.
     pub(crate) bytes: u64,
     pub(crate) resources: &'a Resources,
@@ -57,6 +59,9 @@ pub(crate) fn rank_edges<R: EndsRecord>(spec: &Spec<'_>, source: &dyn EdgeSource
     })?;
     let mut declared = ids.writer();
     for id in 0..spec.declared {
+        declared.push(key(id))?;
+    }
+    for &id in spec.declared_ids {
         declared.push(key(id))?;
     }
     declared.finish()?;

@@ -6,6 +6,7 @@
 //! - [`import`]: from input to graph: `census`, the first pass; [`ids`], the set of ids and their ranks;
 //!   `joins`, ranks for sparse ids.
 //! - [`build`]: external sort of [`records`] into shards; `degrees`: counted on the way. [`codec`], [`shards`]: how edges are packed and cut.
+//! - [`policy`]: what becomes of self-loops and duplicates; [`weights`]: made ones, and their range.
 //! - [`graph`]: the graph directory; [`description`]: its manifest; [`verify`]: every byte and structure
 //!   of it; [`export`]: the way out.
 
@@ -24,12 +25,14 @@ pub mod ids;
 pub mod import;
 mod joins;
 pub mod pairs;
+pub mod policy;
 pub mod pump;
 mod random;
 pub mod records;
 pub mod shards;
 pub mod text;
 pub mod verify;
+pub mod weights;
 
 pub use error::{Error, Result};
 pub use graph::{Graph, Index};

@@ -10,7 +10,9 @@ use brimful_graph::edges::{EdgeBatch, EdgeSource};
 use brimful_graph::export::{self, EdgeReader, Format};
 use brimful_graph::generate::{Amount, Generator, Kind};
 use brimful_graph::import::{ImportOptions, ImportReport, Input, build_reverse, import};
+use brimful_graph::policy::{Duplicates, Policy, SelfLoops};
 use brimful_graph::shards::Geometry;
+use brimful_graph::weights::Weights;
 use brimful_graph::{Error, Graph, Index, verify};
 use brimful_store::{Budget, Error as StoreError, ErrorKind, Job, Resources};
 
@@ -318,4 +320,55 @@ fn parts_of_a_generator_can_be_read_in_any_order() {
     let mut backward: Vec<_> = (0..generator.parts()).rev().map(read).collect();
     backward.reverse();
     assert_eq!(forward, backward);
+}
+
+#[test]
+fn policies_give_the_same_bytes_at_any_thread_count_and_budget() {
+    let minimum = brimful_graph::import::minimum_bytes(4, true);
+    let ids: Vec<i128> = (0..40).collect();
+    for (duplicates, weights, weighted) in [
+        (Duplicates::Sum, Weights::Input, false),
+        (Duplicates::Min, Weights::Input, true),
+        (Duplicates::Drop, Weights::Hash, true),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let input = write(folder.path(), "edges.txt", random_text(3, &ids, 100_000, weighted));
+        let options = ImportOptions {
+            geometry: SMALL,
+            reverse: true,
+            policy: Policy { duplicates, self_loops: SelfLoops::Drop },
+            weights,
+            ..Default::default()
+        };
+        let mut first = None;
+        for (threads, budget) in [(1, minimum), (4, 1 << 28)] {
+            let out = folder.path().join(format!("{threads}.brimful"));
+            let resources = resources(threads, budget);
+            let report = import(Input::EdgeList(vec![input.clone()]), &out, &options, &resources).unwrap();
+            let counts = report.description.counts;
+            assert_eq!(counts.self_loops, counts.self_loops_dropped);
+            let dropped = counts.self_loops_dropped + counts.duplicates_dropped;
+            assert_eq!(report.description.edges, 100_000 - dropped);
+            assert_eq!(report.description.edges, 40 * 39, "every pair occurs");
+            assert!(report.description.weighted && report.description.weights.is_some());
+            verify::verify(&Graph::open(&out, resources.job.traffic()).unwrap(), &Job::new()).unwrap();
+            let bytes = bytes_of(&out);
+            assert!(first.get_or_insert_with(|| bytes.clone()) == &bytes, "{duplicates:?}");
+        }
+    }
+}
+
+#[test]
+fn declared_ids_are_vertices_for_dense_and_sparse_ids() {
+    for far in [70_000_i64, i64::MAX] {
+        let folder = tempfile::tempdir().unwrap();
+        let declared = [9, far].map(i64::cast_unsigned).to_vec();
+        let options = ImportOptions { declared, ..Default::default() };
+        let (graph, report) = import_text(folder.path(), "1 2\n2 9\n", &options);
+        assert_eq!((report.description.vertices, report.description.edges), (4, 2));
+        assert_eq!(graph.neighbors(i128::from(far)).unwrap(), []);
+        let empty = tempfile::tempdir().unwrap();
+        let (graph, _) = import_text(empty.path(), "# nothing\n", &options);
+        assert_eq!(graph.vertices(), 2);
+    }
 }

@@ -90,6 +90,10 @@ impl Graph {
         out.set_item("self_loops", graph.counts.self_loops)?;
         out.set_item("duplicates", graph.counts.duplicates)?;
         out.set_item("rejected", graph.counts.rejected)?;
+        out.set_item("self_loops_dropped", graph.counts.self_loops_dropped)?;
+        out.set_item("duplicates_dropped", graph.counts.duplicates_dropped)?;
+        out.set_item("weight_min", graph.weights.map(|range| range.min))?;
+        out.set_item("weight_max", graph.weights.map(|range| range.max))?;
         out.set_item("order", graph.order.name())?;
         out.set_item("id_type", graph.ids.id_type.name())?;
         out.set_item("ids_consecutive", graph.ids.first.is_some())?;

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use brimful::graph::generate::{Amount, Generator, Kind};
 use brimful::graph::import::{ImportOptions, ImportReport, Input, import};
+use brimful::graph::policy::{Duplicates, Policy, SelfLoops};
+use brimful::graph::weights::Weights;
 use brimful::graph::{Error as GraphError, Index};
 use brimful::store::memory::peak_resident_bytes;
 use pyo3::prelude::*;
@@ -13,17 +15,35 @@ use crate::arrow_in::ArrowEdges;
 use crate::call::{Limits, with_resources};
 use crate::errors::Failure;
 
+/// What `--weights`, `--self-loops` and `--duplicates` say.
+struct Choices<'a> {
+    weights: &'a str,
+    self_loops: &'a str,
+    duplicates: &'a str,
+}
+
 fn options(
     undirected: bool,
     vertices: Option<u64>,
     index: &[String],
+    choices: &Choices<'_>,
     origin: Option<String>,
 ) -> Result<ImportOptions, Failure> {
     let indexes = index.iter().map(|name| Index::from_name(name)).collect::<Result<Vec<_>, _>>()?;
     if !indexes.contains(&Index::In) {
         return Err(GraphError::Usage("the index `in` is always built; add it to --index".into()).into());
     }
+    let weights = Weights::from_name(choices.weights).ok_or_else(|| {
+        let what = format!("weights come from the input or from a hash, not {:?}", choices.weights);
+        GraphError::Usage(what + "; choose input or hash")
+    })?;
+    let policy = Policy {
+        self_loops: SelfLoops::from_name(choices.self_loops)?,
+        duplicates: Duplicates::from_name(choices.duplicates)?,
+    };
     Ok(ImportOptions {
+        policy,
+        weights,
         undirected,
         vertices,
         reverse: indexes.contains(&Index::Reverse),
@@ -43,6 +63,8 @@ fn report<'py>(py: Python<'py>, report: &ImportReport, limits: Limits) -> PyResu
     out.set_item("self_loops", graph.counts.self_loops)?;
     out.set_item("duplicates", graph.counts.duplicates)?;
     out.set_item("rejected", graph.counts.rejected)?;
+    out.set_item("self_loops_dropped", graph.counts.self_loops_dropped)?;
+    out.set_item("duplicates_dropped", graph.counts.duplicates_dropped)?;
     out.set_item("seconds", report.seconds)?;
     out.set_item("peak_rss_bytes", peak_resident_bytes())?;
     out.set_item("bytes_on_disk", report.bytes_on_disk)?;
@@ -64,7 +86,7 @@ pub(crate) fn phases<'py>(py: Python<'py>, phases: &[(&'static str, f64)]) -> Py
 
 /// Imports text edge lists or pairs of 32-bit ids as the new graph directory `out`.
 #[pyfunction]
-#[pyo3(signature = (paths, out, *, format, undirected, vertices, index, threads, budget, process_budget, origin, progress))]
+#[pyo3(signature = (paths, out, *, format, undirected, vertices, index, weights, self_loops, duplicates, threads, budget, process_budget, origin, progress))]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
 pub(crate) fn import_files<'py>(
     py: Python<'py>,
@@ -74,6 +96,9 @@ pub(crate) fn import_files<'py>(
     undirected: bool,
     vertices: Option<u64>,
     index: Vec<String>,
+    weights: &str,
+    self_loops: &str,
+    duplicates: &str,
     threads: Option<usize>,
     budget: Option<u64>,
     process_budget: bool,
@@ -81,7 +106,8 @@ pub(crate) fn import_files<'py>(
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let limits = Limits { threads, budget, process_budget, reserve_bytes: 0 };
-    let options = options(undirected, vertices, &index, origin)?;
+    let choices = Choices { weights, self_loops, duplicates };
+    let options = options(undirected, vertices, &index, &choices, origin)?;
     let input = match format {
         "edgelist" => Input::EdgeList(paths),
         "u32pairs" => Input::Pairs(paths),
@@ -96,7 +122,7 @@ pub(crate) fn import_files<'py>(
 
 /// Imports anything with `__arrow_c_stream__` as the new graph directory `out`.
 #[pyfunction]
-#[pyo3(signature = (stream, out, *, name, source, target, weight, undirected, vertices, index, threads, budget, process_budget, reserve_bytes, origin, progress))]
+#[pyo3(signature = (stream, out, *, name, source, target, weight, undirected, vertices, isolated, index, weights, self_loops, duplicates, threads, budget, process_budget, reserve_bytes, origin, progress))]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
 pub(crate) fn import_stream<'py>(
     py: Python<'py>,
@@ -108,7 +134,11 @@ pub(crate) fn import_stream<'py>(
     weight: Option<&str>,
     undirected: bool,
     vertices: Option<u64>,
+    isolated: Vec<i128>,
     index: Vec<String>,
+    weights: &str,
+    self_loops: &str,
+    duplicates: &str,
     threads: Option<usize>,
     budget: Option<u64>,
     process_budget: bool,
@@ -117,12 +147,26 @@ pub(crate) fn import_stream<'py>(
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let limits = Limits { threads, budget, process_budget, reserve_bytes };
-    let options = options(undirected, vertices, &index, origin)?;
+    let choices = Choices { weights, self_loops, duplicates };
+    let mut options = options(undirected, vertices, &index, &choices, origin)?;
+    options.declared = id_bits(&isolated)?;
     let mut edges = ArrowEdges::open(stream, Path::new(&name), source, target, weight)?;
     let done = with_resources(py, progress, limits, |resources| {
         Ok(import(Input::Stream(&mut edges), &out, &options, resources)?)
     })?;
     report(py, &done, limits)
+}
+
+/// The 64 bits of ids.
+fn id_bits(ids: &[i128]) -> Result<Vec<u64>, Failure> {
+    let bits = |id: &i128| {
+        let signed = i64::try_from(*id).map(i64::cast_unsigned);
+        signed.or_else(|_| u64::try_from(*id)).map_err(|_| {
+            let what = format!("{id} is no vertex id; ids are integers between -2^63 and 2^64-1");
+            GraphError::Usage(what).into()
+        })
+    };
+    ids.iter().map(bits).collect()
 }
 
 fn kind(name: &str, params: &Bound<'_, PyDict>, undirected: bool) -> PyResult<Kind> {
@@ -171,7 +215,7 @@ fn kind(name: &str, params: &Bound<'_, PyDict>, undirected: bool) -> PyResult<Ki
 
 /// Generates a graph as the new graph directory `out`.
 #[pyfunction]
-#[pyo3(signature = (kind, out, params, *, seed, undirected, index, threads, budget, process_budget, progress))]
+#[pyo3(signature = (kind, out, params, *, seed, undirected, index, weights, threads, budget, process_budget, progress))]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
 pub(crate) fn generate<'py>(
     py: Python<'py>,
@@ -181,6 +225,7 @@ pub(crate) fn generate<'py>(
     seed: u64,
     undirected: bool,
     index: Vec<String>,
+    weights: &str,
     threads: Option<usize>,
     budget: Option<u64>,
     process_budget: bool,
@@ -189,7 +234,8 @@ pub(crate) fn generate<'py>(
     let limits = Limits { threads, budget, process_budget, reserve_bytes: 0 };
     let kind = self::kind(kind, params, undirected)?;
     let undirected = undirected || kind.is_undirected();
-    let options = options(undirected, None, &index, None)?;
+    let choices = Choices { weights, self_loops: "keep", duplicates: "keep" };
+    let options = options(undirected, None, &index, &choices, None)?;
     let generator = Generator::new(kind, seed).map_err(Failure::from)?;
     let done = with_resources(py, progress, limits, |resources| {
         Ok(import(Input::Numbered(&generator, generator.vertices()), &out, &options, resources)?)

@@ -69,6 +69,12 @@ def add_to(verbs: shared.Verbs) -> None:
     parser.add_argument(
         "--seed", metavar="N", type=shared.not_negative, default=0, help="default 0"
     )
+    parser.add_argument(
+        "--weights",
+        choices=("none", "hash"),
+        default="none",
+        help="hash: whole numbers from 1 to 100 made of the ids (default: none)",
+    )
     parser.add_argument("--undirected", action="store_true", help="edges have no direction")
     parser.add_argument(
         "--index", metavar="NAMES", default="in", help="in or in,reverse (default: in)"
@@ -95,6 +101,7 @@ def act(options: argparse.Namespace) -> None:
             seed=options.seed,
             undirected=options.undirected,
             index=list(index),
+            weights="hash" if options.weights == "hash" else "input",
             threads=given.threads,
             budget=given.budget,
             process_budget=given.process_budget,

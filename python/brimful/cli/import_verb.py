@@ -11,7 +11,15 @@ from brimful.cli import options as shared
 from brimful.cli.progress import ProgressLine, format_seconds
 from brimful.errors import UsageError
 from brimful.formats import InputFormat, require_graph_suffix
-from brimful.ingest import ImportOptions, check_input_file, import_paths, parse_indexes
+from brimful.ingest import (
+    DUPLICATES,
+    SELF_LOOPS,
+    WEIGHTS,
+    ImportOptions,
+    check_input_file,
+    import_paths,
+    parse_indexes,
+)
 from brimful.sizes import format_bytes
 from brimful.source import fingerprint
 from brimful.tables import EdgeColumns
@@ -39,6 +47,25 @@ def add_to(verbs: shared.Verbs) -> None:
         "--vertices", metavar="N", type=shared.not_negative, help="declare the ids 0..N-1"
     )
     parser.add_argument(
+        "--weights",
+        choices=WEIGHTS,
+        default="input",
+        help="input: those it has (the default); hash: whole numbers from 1 to 100 made of the ids",
+    )
+    parser.add_argument(
+        "--self-loops",
+        choices=SELF_LOOPS,
+        default="keep",
+        help="edges from a vertex to itself (default: keep); their vertices stay",
+    )
+    parser.add_argument(
+        "--duplicates",
+        choices=DUPLICATES,
+        default="keep",
+        help="edges with the same ends: keep all (the default), drop all but one, sum their "
+        "weights (without weights: their number), or keep the one of min weight",
+    )
+    parser.add_argument(
         "--index", metavar="NAMES", default="in", help="in or in,reverse (default: in)"
     )
     shared.add_threads(parser)
@@ -55,6 +82,9 @@ def act(options: argparse.Namespace) -> None:
         undirected=options.undirected,
         vertices=options.vertices,
         index=parse_indexes(options.index),
+        weights=options.weights,
+        self_loops=options.self_loops,
+        duplicates=options.duplicates,
     )
     inputs: list[str] = options.inputs
     shared.refuse_terminal_input(inputs)
@@ -116,6 +146,16 @@ def summary(out: str, figures: dict[str, object]) -> str:
     ]
     if kept:
         lines.append("  " + ", ".join(kept))
+    dropped = [
+        f"{count(key):,} {name}"
+        for key, name in (
+            ("self_loops_dropped", "self-loops"),
+            ("duplicates_dropped", "duplicates"),
+        )
+        if count(key)
+    ]
+    if dropped:
+        lines.append("  left out: " + ", ".join(dropped))
     peak = figures.get("peak_rss_bytes")
     budget = figures.get("budget_bytes")
     lines.append(

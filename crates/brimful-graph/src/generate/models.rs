@@ -5,7 +5,7 @@
 use crate::random::{Random, choose, fill_distinct, mix};
 
 /// A mesh joins every vertex to fewer earlier vertices than this.
-pub(crate) const MESH_DEGREE: u64 = 80;
+const MESH_DEGREE: u64 = 80;
 
 /// The earlier vertices that `vertex` of a mesh is joined to, ascending.
 pub(super) fn mesh_targets(mut random: Random, vertex: u64, targets: &mut Vec<u64>) {
@@ -42,7 +42,7 @@ impl Pairs {
     /// How many there are.
     pub(super) fn count(self) -> u128 {
         let n = u128::from(self.vertices);
-        n * (n - 1) >> u32::from(self.undirected)
+        (n * (n - 1)) >> u32::from(self.undirected)
     }
 
     /// Pair number `index`: row d joins every vertex to the one d steps round the ring. Unordered
