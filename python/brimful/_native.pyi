@@ -140,6 +140,8 @@ class Graph:
         out: str,
         *,
         format: str,
+        compression: str | None,
+        renumber: bool,
         overwrite: bool,
         budget: int | None,
         process_budget: bool,

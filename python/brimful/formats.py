@@ -13,7 +13,9 @@ from brimful.errors import UsageError
 #: Formats that `import` reads.
 InputFormat = Literal["edgelist", "u32pairs", "csv", "parquet"]
 #: Formats that `export` writes.
-ExportFormat = Literal["edgelist", "u32pairs", "csv", "parquet", "arrow"]
+ExportFormat = Literal[
+    "edgelist", "u32pairs", "csv", "parquet", "arrow", "mtx", "metis", "graphalytics"
+]
 #: Formats that a result is written in.
 ResultFormat = Literal["parquet", "csv", "arrow"]
 
@@ -42,6 +44,11 @@ _EXPORT_SUFFIXES: dict[str, ExportFormat] = {
     ".u32": "u32pairs",
     ".bin": "u32pairs",
     ".u32pairs": "u32pairs",
+    ".mtx": "mtx",
+    ".metis": "metis",
+    ".graph": "metis",
+    ".v": "graphalytics",
+    ".properties": "graphalytics",
 }
 _RESULT_SUFFIXES: dict[str, ResultFormat] = {
     ".parquet": "parquet",
@@ -80,13 +87,39 @@ def export_format(path: str, named: str | None = None) -> ExportFormat:
                 result: ExportFormat = known
                 return result
         raise UsageError(f"'{named}' is not a format; known: {', '.join(get_args(ExportFormat))}")
-    suffix = os.path.splitext(path.lower())[1]
+    stem, suffix = os.path.splitext(path.lower())
+    if suffix in _COMPRESSIONS:
+        suffix = os.path.splitext(stem)[1]
     if suffix not in _EXPORT_SUFFIXES:
         raise UsageError(
             f"the name {path} does not say a format; end it in one of "
             f"{', '.join(_EXPORT_SUFFIXES)}, or name one with --format"
         )
     return _EXPORT_SUFFIXES[suffix]
+
+
+def export_compression(path: str, format_name: ExportFormat) -> str | None:
+    """Return `gz`, `xz` or `zst` if the name of an export asks for it.
+
+    Raises:
+        UsageError: the format is not compressed as a whole.
+    """
+    suffix = os.path.splitext(path.lower())[1]
+    if suffix not in _COMPRESSIONS:
+        return None
+    if format_name in ("parquet", "arrow", "graphalytics"):
+        raise UsageError(
+            f"{format_name} is not compressed as a whole, and {path} ends in {suffix}; leave it out"
+        )
+    return suffix[1:]
+
+
+def graphalytics_files(path: str) -> tuple[str, str, str]:
+    """Return the `.v`, `.e` and `.properties` files of `path`: one of them, or their stem."""
+    stem, suffix = os.path.splitext(path)
+    if suffix not in (".v", ".e", ".properties"):
+        stem = path
+    return stem + ".v", stem + ".e", stem + ".properties"
 
 
 def result_format(path: str) -> ResultFormat:

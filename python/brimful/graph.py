@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from brimful.errors import NotFoundError, UsageError
-from brimful.formats import GRAPH_SUFFIX, require_graph_suffix
+from brimful.formats import GRAPH_SUFFIX, ExportFormat, export_format, require_graph_suffix
 from brimful.ingest import (
     ImportOptions,
     Resources,
@@ -19,6 +19,7 @@ from brimful.ingest import (
     import_paths,
     parse_indexes,
 )
+from brimful.output import write_graph
 from brimful.result import vertex_id
 from brimful.sizes import Budget, format_bytes, parse_budget
 from brimful.source import open_graph
@@ -200,6 +201,38 @@ class Graph:
             CorruptError: naming the file, the offset and the remedy.
         """
         return self.native.verify(progress=progress)
+
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        format: ExportFormat | None = None,
+        renumber: bool = False,
+        overwrite: bool = False,
+        budget: Budget = None,
+        progress: Progress | None = None,
+    ) -> int:
+        """Write the graph to a file, as `brimful export` does; return the number of edges.
+
+        `format`, by default from the name: `edgelist`, `csv`, `parquet`, `arrow`, `u32pairs`, which
+        hold edges alone, or `mtx`, `metis`, `graphalytics`. `renumber`: `mtx` and `metis` number
+        vertices 1 to n; consecutive ids that begin elsewhere are written so. An undirected edge is
+        written once. Memory: within `budget`, brimful's own.
+
+        Raises:
+            UsageError: the format cannot hold the graph (the sentence names one that can), or the
+                file exists and `overwrite` is false.
+            BudgetError, StoreIoError: as their names say; nothing is left.
+        """
+        name = os.fspath(path)
+        return write_graph(
+            lambda: self.native,
+            name,
+            export_format(name, format),
+            Resources(None, parse_budget(budget), progress=progress),
+            renumber=renumber,
+            overwrite=overwrite,
+        )
 
     def close(self) -> None:
         """Let go of the files, and remove the directory if it was temporary; may be repeated."""

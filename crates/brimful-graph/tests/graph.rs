@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use brimful_graph::edges::{EdgeBatch, EdgeSource};
-use brimful_graph::export::{self, EdgeReader, Format};
+use brimful_graph::export::{self, EdgeReader, ExportOptions, Format};
 use brimful_graph::generate::{Amount, Generator, Kind};
 use brimful_graph::import::{ImportOptions, ImportReport, Input, build_reverse, import};
 use brimful_graph::policy::{Duplicates, Policy, SelfLoops};
@@ -54,6 +54,10 @@ fn edges(graph: Graph) -> BTreeMap<(i128, i128, u64), usize> {
         }
     }
     out
+}
+
+fn export_as(graph: &Arc<Graph>, out: &Path, options: &ExportOptions) -> Result<u64, Error> {
+    export::write(graph, out, options, &resources(2, export::minimum_bytes(options, 2)))
 }
 
 fn random_text(seed: u64, ids: &[i128], count: usize, weighted: bool) -> String {
@@ -230,7 +234,7 @@ fn text_and_binary_exports_import_again_as_the_same_graph() {
         let (graph, _) = import_text(folder.path(), &text, &ImportOptions::default());
         let wanted = expected(&text);
         let out = folder.path().join(name);
-        assert_eq!(export::write(&Arc::new(graph), &out, format, false, &Job::new()).unwrap(), 5000);
+        assert_eq!(export_as(&Arc::new(graph), &out, &ExportOptions::new(format)).unwrap(), 5000);
         let input = match format {
             Format::U32Pairs => Input::Pairs(vec![out]),
             _ => Input::EdgeList(vec![out]),
