@@ -10,6 +10,8 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from brimful import convert_in
+from brimful.convert_out import Conversions
 from brimful.errors import NotFoundError, UsageError
 from brimful.formats import GRAPH_SUFFIX, ExportFormat, export_format, require_graph_suffix
 from brimful.ingest import (
@@ -17,6 +19,7 @@ from brimful.ingest import (
     Resources,
     import_arrow,
     import_paths,
+    import_table,
     parse_indexes,
 )
 from brimful.output import write_graph
@@ -32,12 +35,12 @@ if TYPE_CHECKING:
     from brimful.reporting import Progress
 
 
-class Graph:
+class Graph(Conversions):
     """A graph in a `.brimful` directory; its edges stay on disk.
 
-    `vertices`, `edges` and `arcs` are counts. Made by `brimful.read`, `Graph.open` or
-    `Graph.from_arrow`. As a context manager it is closed on leaving, which removes the directory
-    if it was temporary.
+    `vertices`, `edges` and `arcs` are counts. Made by `brimful.read`, `Graph.open` or one of
+    `Graph.from_*`; `to_*` copy it into memory. As a context manager it is closed on leaving, which
+    removes the directory if it was temporary.
 
     >>> import brimful as bf, pyarrow as pa
     >>> table = pa.table({"source": [0, 0, 2], "target": [1, 2, 0]})
@@ -124,6 +127,111 @@ class Graph:
         out, temporary = _new_place(path)
         return _make(
             lambda: import_arrow(table, out, options, resources), out, temporary, resources
+        )
+
+    #: A `pandas.DataFrame` (2.2 or newer) and a `polars.DataFrame` are tables like others.
+    from_pandas = from_arrow
+    from_polars = from_arrow
+
+    @classmethod
+    def from_networkx(
+        cls,
+        graph: object,
+        *,
+        weight: str | None = "weight",
+        path: str | os.PathLike[str] | None = None,
+        index: str | Sequence[str] = ("in",),
+        threads: int | None = None,
+        budget: Budget = None,
+        progress: Progress | None = None,
+    ) -> Graph:
+        """Import a NetworkX graph of any of its four kinds.
+
+        Nodes are integers of 64 bits and become the vertex ids, those without edges too; direction,
+        self-loops and multi-edges stay. `weight` names the edge attribute of weights; an edge that
+        lacks it counts 1, as in NetworkX; if no edge has it, or with None, there are no weights.
+        Other attributes are left out. `path`, `index`, `budget` as for `from_arrow`. Memory: within
+        `budget`, brimful's own; edges are handed over in batches.
+
+        Raises:
+            InputError: a node that is no integer, a weight that is no finite number, no node.
+            UsageError: `graph` is no NetworkX graph, or `path` exists.
+            BudgetError, StoreIoError: as their names say.
+        """
+        edges = convert_in.from_networkx(graph, weight)
+        return _from_object(
+            edges,
+            path,
+            parse_indexes(index),
+            Resources(threads, parse_budget(budget), progress=progress),
+        )
+
+    @classmethod
+    def from_scipy(
+        cls,
+        matrix: object,
+        *,
+        undirected: bool = False,
+        weighted: bool | None = None,
+        path: str | os.PathLike[str] | None = None,
+        index: str | Sequence[str] = ("in",),
+        threads: int | None = None,
+        budget: Budget = None,
+        progress: Progress | None = None,
+    ) -> Graph:
+        """Import the stored entries of a square sparse matrix: entry (i, j) is the edge i -> j.
+
+        Vertices are 0..n-1 for a matrix of n rows. `weighted`: whether values are weights; default:
+        unless they are of type bool. Stored zeros are edges; repeated entries of a `coo_array` are
+        multi-edges. With `undirected` the matrix is symmetric and an entry and its mirror are one
+        edge. `path`, `index`, `budget` as for `from_arrow`. Memory: within `budget`, brimful's own,
+        beside a copy of the matrix in coordinate form (16 to 24 bytes an entry).
+
+        Raises:
+            InputError: not square, no real numbers, not symmetric though `undirected`, no vertex.
+            UsageError: `matrix` is not sparse, or `path` exists.
+            BudgetError, StoreIoError: as their names say.
+        """
+        edges = convert_in.from_scipy(matrix, undirected, weighted)
+        return _from_object(
+            edges,
+            path,
+            parse_indexes(index),
+            Resources(threads, parse_budget(budget), progress=progress),
+        )
+
+    @classmethod
+    def from_igraph(
+        cls,
+        graph: object,
+        *,
+        weight: str | None = "weight",
+        vertex: str | None = "vertex",
+        path: str | os.PathLike[str] | None = None,
+        index: str | Sequence[str] = ("in",),
+        threads: int | None = None,
+        budget: Budget = None,
+        progress: Progress | None = None,
+    ) -> Graph:
+        """Import an `igraph.Graph`, vertices without edges too.
+
+        `vertex` names the vertex attribute that holds ids, integers of 64 bits, as `to_igraph`
+        makes it; if there is none, or with None, ids are igraph's own, 0..n-1. `weight` names the
+        edge attribute of weights (None: 1); if there is none there are no weights. Direction,
+        self-loops and multi-edges stay. `path`, `index`, `budget` as for `from_arrow`. Memory:
+        within `budget`, brimful's own, beside a list of the edges (about 120 bytes each).
+
+        Raises:
+            InputError: ids that are no integers or not distinct, a weight that is no finite number.
+            UsageError: `graph` is no igraph graph, or `path` exists.
+            BudgetError, StoreIoError: as their names say.
+        """
+        edges = convert_in.from_igraph(graph, weight, vertex)
+        return _from_object(
+            edges,
+            path,
+            parse_indexes(index),
+            Resources(threads, parse_budget(budget), progress=progress),
         )
 
     @property
@@ -370,6 +478,23 @@ def read(
         raise UsageError("the list of files is empty; name at least one")
     out, temporary = _new_place(path)
     return _make(lambda: import_paths(paths, out, options, resources), out, temporary, resources)
+
+
+def _from_object(
+    edges: convert_in.ObjectEdges,
+    path: str | os.PathLike[str] | None,
+    index: tuple[str, ...],
+    resources: Resources,
+) -> Graph:
+    """Import what a converter made of an object."""
+    options = ImportOptions(undirected=edges.undirected, vertices=edges.vertices, index=index)
+    out, temporary = _new_place(path)
+
+    def work() -> None:
+        with edges.table as table:
+            import_table(table, out, options, resources, isolated=edges.isolated)
+
+    return _make(work, out, temporary, resources)
 
 
 def _warn(sentence: str) -> None:
