@@ -97,6 +97,20 @@ pub struct Applied {
     pub weights: Option<WeightRange>,
 }
 
+impl Applied {
+    /// Adds what another merger saw of other edges: of a stream cut where (source, target) changes, as
+    /// between shards, the parts may be merged apart.
+    pub fn add(&mut self, other: &Self) {
+        self.duplicates += other.duplicates;
+        self.self_loops_dropped += other.self_loops_dropped;
+        self.duplicates_dropped += other.duplicates_dropped;
+        if let Some(WeightRange { min, max }) = other.weights {
+            self.weights = Some(WeightRange::including(self.weights, min));
+            self.weights = Some(WeightRange::including(self.weights, max));
+        }
+    }
+}
+
 /// Applies a policy to a sorted stream of edges.
 ///
 /// ```
@@ -334,6 +348,22 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    #[test]
+    fn parts_of_a_stream_can_be_merged_apart() {
+        for duplicates in [Duplicates::Keep, Duplicates::Sum, Duplicates::Min] {
+            let policy = policy(SelfLoops::Drop, duplicates);
+            let (whole, expected) = apply(policy, false, &WEIGHTED);
+            let part = |below: bool| -> Vec<Edge> {
+                WEIGHTED.into_iter().filter(|(source, ..)| (*source < 2) == below).collect()
+            };
+            let (mut out, mut applied) = apply(policy, false, &part(true));
+            let (rest, other) = apply(policy, false, &part(false));
+            out.extend(rest);
+            applied.add(&other);
+            assert_eq!((out, applied), (whole, expected));
         }
     }
 
