@@ -154,23 +154,39 @@ impl Merger {
         let repeated = self.last == Some(edge);
         // Of an undirected edge both directions come; one of them counts.
         let counts = u64::from(!self.undirected || source <= target);
-        self.applied.duplicates += if repeated { counts } else { 0 };
-        if source == target && self.policy.self_loops == SelfLoops::Drop {
+        self.applied.duplicates += u64::from(repeated) & counts;
+        if self.policy == Policy::default() {
+            self.last = Some(edge);
+            return self.pass_on(source, target, weight, emit);
+        }
+        self.choose(edge, weight, repeated, counts, &mut emit)
+    }
+
+    /// [`Merger::push`] where not everything is kept.
+    fn choose(
+        &mut self,
+        edge: (u64, u64),
+        weight: Option<f64>,
+        repeated: bool,
+        counts: u64,
+        emit: &mut impl FnMut(u64, u64, Option<f64>) -> Result<()>,
+    ) -> Result<()> {
+        if edge.0 == edge.1 && self.policy.self_loops == SelfLoops::Drop {
             self.applied.self_loops_dropped += 1;
-            self.flush(&mut emit)?;
+            self.flush(emit)?;
             self.last = Some(edge);
             return Ok(());
         }
         if self.policy.duplicates == Duplicates::Keep {
             self.last = Some(edge);
-            return self.pass_on(source, target, weight, emit);
+            return self.pass_on(edge.0, edge.1, weight, emit);
         }
         if repeated {
             self.applied.duplicates_dropped += counts;
             self.merge(weight);
             return Ok(());
         }
-        self.flush(&mut emit)?;
+        self.flush(emit)?;
         self.last = Some(edge);
         let weight = if self.policy.duplicates == Duplicates::Sum { weight.or(Some(1.0)) } else { weight };
         self.pending = Some(weight);
