@@ -17,7 +17,7 @@ from bench.table import Table, figure, target
 
 @dataclass(frozen=True)
 class _Graph:
-    """A file of the test data, how to turn it into an edge list, and the target in bytes per arc."""
+    """A file of the test data, its way to an edge list, and the target in bytes per arc."""
 
     name: str
     file: str

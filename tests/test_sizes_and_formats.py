@@ -76,11 +76,13 @@ def test_input_formats(name: str, expected: str) -> None:
 def test_formats_by_name() -> None:
     assert input_format("data.dat", "u32pairs") == "u32pairs"
     assert export_format("a.parquet") == "parquet"
+    assert export_format("a.Graph.XZ") == "metis"
     assert export_format("a.dat", "csv") == "csv"
     assert result_format("a.ARROW") == "arrow"
     for wrong in (
         lambda: input_format("a", "xml"),
-        lambda: export_format("a.txt.gz"),
+        lambda: export_format("a.gz"),
+        lambda: export_format("a.txt.bz2"),
         lambda: export_format("a.txt", "xml"),
         lambda: result_format("a.txt"),
     ):

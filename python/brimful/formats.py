@@ -30,14 +30,18 @@ InputFormat = Literal[
 #: Formats whose rows are read through pyarrow.
 TABLE_FORMATS = ("csv", "parquet")
 #: Formats that `export` writes.
-ExportFormat = Literal["edgelist", "u32pairs", "csv", "parquet", "arrow"]
+ExportFormat = Literal[
+    "edgelist", "u32pairs", "csv", "parquet", "arrow", "mtx", "metis", "graphalytics"
+]
 #: Formats that a result is written in.
 ResultFormat = Literal["parquet", "csv", "arrow"]
 
 #: The suffix of a graph directory.
 GRAPH_SUFFIX = ".brimful"
 
+#: Suffixes of compressed inputs; of outputs all but the last.
 COMPRESSIONS = (".gz", ".xz", ".zst", ".bz2")
+_WRITTEN_COMPRESSIONS = COMPRESSIONS[:-1]
 #: What a name says. `.gr` is DIMACS or PACE, `.graph` METIS or WebGraph, `.e` half of a graph of
 #: Graphalytics or an edge list: what lies beside the file, or its header, decides.
 _INPUT_SUFFIXES: dict[str, str] = {
@@ -73,6 +77,11 @@ _EXPORT_SUFFIXES: dict[str, ExportFormat] = {
     ".u32": "u32pairs",
     ".bin": "u32pairs",
     ".u32pairs": "u32pairs",
+    ".mtx": "mtx",
+    ".metis": "metis",
+    ".graph": "metis",
+    ".v": "graphalytics",
+    ".properties": "graphalytics",
 }
 _RESULT_SUFFIXES: dict[str, ResultFormat] = {
     ".parquet": "parquet",
@@ -153,13 +162,39 @@ def export_format(path: str, named: str | None = None) -> ExportFormat:
                 result: ExportFormat = known
                 return result
         raise UsageError(f"'{named}' is not a format; known: {', '.join(get_args(ExportFormat))}")
-    suffix = os.path.splitext(path.lower())[1]
+    stem, suffix = os.path.splitext(path.lower())
+    if suffix in _WRITTEN_COMPRESSIONS:
+        suffix = os.path.splitext(stem)[1]
     if suffix not in _EXPORT_SUFFIXES:
         raise UsageError(
             f"the name {path} does not say a format; end it in one of "
             f"{', '.join(_EXPORT_SUFFIXES)}, or name one with --format"
         )
     return _EXPORT_SUFFIXES[suffix]
+
+
+def export_compression(path: str, format_name: ExportFormat) -> str | None:
+    """Return `gz`, `xz` or `zst` if the name of an export asks for it.
+
+    Raises:
+        UsageError: the format is not compressed as a whole.
+    """
+    suffix = os.path.splitext(path.lower())[1]
+    if suffix not in _WRITTEN_COMPRESSIONS:
+        return None
+    if format_name in ("parquet", "arrow", "graphalytics"):
+        raise UsageError(
+            f"{format_name} is not compressed as a whole, and {path} ends in {suffix}; leave it out"
+        )
+    return suffix[1:]
+
+
+def graphalytics_files(path: str) -> tuple[str, str, str]:
+    """Return the `.v`, `.e` and `.properties` files of `path`: one of them, or their stem."""
+    stem, suffix = os.path.splitext(path)
+    if suffix not in (".v", ".e", ".properties"):
+        stem = path
+    return stem + ".v", stem + ".e", stem + ".properties"
 
 
 def result_format(path: str) -> ResultFormat:

@@ -30,6 +30,12 @@ if TYPE_CHECKING:
 
 #: Indexes that this release builds.
 INDEX_NAMES = ("in", "reverse")
+#: Where weights come from.
+WEIGHTS = ("input", "hash")
+#: What becomes of edges from a vertex to itself.
+SELF_LOOPS = ("keep", "drop")
+#: What becomes of edges with the same ends.
+DUPLICATES = ("keep", "drop", "sum", "min")
 
 
 @dataclass(frozen=True)
@@ -38,7 +44,8 @@ class ImportOptions:
 
     `undirected` None is what the format says. `vertices` declares the ids 0..vertices-1.
     `on_error` is `fail` or `skip`: what happens to lines that are no edges. `index` is a subset of
-    `INDEX_NAMES`.
+    `INDEX_NAMES`. `weights`, `self_loops` and `duplicates` are names out of `WEIGHTS`, `SELF_LOOPS`
+    and `DUPLICATES`.
     """
 
     format: str | None = None
@@ -47,6 +54,23 @@ class ImportOptions:
     vertices: int | None = None
     on_error: str = "fail"
     index: tuple[str, ...] = ("in",)
+    weights: str = "input"
+    self_loops: str = "keep"
+    duplicates: str = "keep"
+
+    def __post_init__(self) -> None:
+        """Refuse unknown names.
+
+        Raises:
+            UsageError: naming those that there are.
+        """
+        for option, name, known in (
+            ("weights", self.weights, WEIGHTS),
+            ("self-loops", self.self_loops, SELF_LOOPS),
+            ("duplicates", self.duplicates, DUPLICATES),
+        ):
+            if name not in known:
+                raise UsageError(f"{option} cannot be '{name}'; choose one of: {', '.join(known)}")
 
     def describe(self) -> dict[str, object]:
         """Return the options as JSON values, to compare with those of an earlier import."""
@@ -59,6 +83,9 @@ class ImportOptions:
             "vertices": self.vertices,
             "on_error": self.on_error,
             "index": list(self.index),
+            "weights": self.weights,
+            "self_loops": self.self_loops,
+            "duplicates": self.duplicates,
         }
 
 
@@ -159,6 +186,9 @@ def import_paths(
             vertices=options.vertices,
             on_error=options.on_error,
             index=list(options.index),
+            weights=options.weights,
+            self_loops=options.self_loops,
+            duplicates=options.duplicates,
             threads=resources.threads,
             budget=resources.budget,
             process_budget=resources.process_budget,
@@ -195,7 +225,7 @@ def import_arrow(
     Returns and raises as `import_paths`.
     """
     with open_stream(stream, options.columns, name=name) as table:
-        return _import_opened(table, out, options, resources, None)
+        return import_table(table, out, options, resources)
 
 
 def _import_tables(
@@ -216,12 +246,23 @@ def _import_tables(
 
     opened = open_table(paths[0]) if len(paths) == 1 else chain_tables(paths, open_table)
     with opened as table:
-        return _import_opened(table, out, options, resources, origin)
+        return import_table(table, out, options, resources, origin=origin)
 
 
-def _import_opened(
-    table: Any, out: str, options: ImportOptions, resources: Resources, origin: str | None
+def import_table(
+    table: EdgeTable,
+    out: str,
+    options: ImportOptions,
+    resources: Resources,
+    *,
+    origin: str | None = None,
+    isolated: Sequence[int] = (),
 ) -> dict[str, Any]:
+    """Import an open edge table into the new graph directory `out`.
+
+    `isolated` are ids of vertices that exist whether an edge names them or not. Returns and raises
+    as `import_paths`.
+    """
     from brimful import _native
 
     return _native.import_stream(
@@ -233,8 +274,12 @@ def _import_opened(
         weight=table.weight,
         undirected=options.undirected,
         vertices=options.vertices,
+        isolated=list(isolated),
         on_error=options.on_error,
         index=list(options.index),
+        weights=options.weights,
+        self_loops=options.self_loops,
+        duplicates=options.duplicates,
         threads=resources.threads,
         budget=resources.budget,
         process_budget=resources.process_budget,

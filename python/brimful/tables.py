@@ -304,6 +304,14 @@ def open_stream(stream: object, wanted: EdgeColumns, *, name: str = "the table")
     return table
 
 
+def open_batches(name: str, schema: Any, batches: Iterator[Any]) -> EdgeTable:
+    """Take batches with the columns `source`, `target` and perhaps `weight` as an edge table."""
+    weight = "weight" if "weight" in schema.names else None
+    table = EdgeTable(name, "source", "target", weight, None, 0)
+    table.reader = _guarded(table, schema, batches)
+    return table
+
+
 def shrink_arrow_pools() -> None:
     """Keep pyarrow to one thread of each kind, where its buffers count against a budget."""
     import pyarrow as pa

@@ -125,22 +125,52 @@ pub(crate) struct Seen {
 pub(crate) struct Census {
     bitmap: IdBitmap,
     sample: EdgeSample,
+    /// They will not be stored: vertices that have no other edge count as declared.
+    drops_self_loops: bool,
     edges: AtomicU64,
     self_loops: AtomicU64,
 }
 
+/// Edges copied at once to leave out self-loops.
+const COPIED_EDGES: usize = 1 << 10;
+
 impl Census {
-    pub(crate) fn new(bitmap: IdBitmap, undirected: bool) -> Self {
+    pub(crate) fn new(bitmap: IdBitmap, undirected: bool, drops_self_loops: bool) -> Self {
         let sample = EdgeSample::new(undirected);
-        Self { bitmap, sample, edges: AtomicU64::new(0), self_loops: AtomicU64::new(0) }
+        let (edges, self_loops) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { bitmap, sample, drops_self_loops, edges, self_loops }
     }
 
     pub(crate) fn add(&self, batch: &EdgeBatch) {
-        self.bitmap.insert_edges(batch);
-        self.sample.add(batch);
         let loops = batch.sources.iter().zip(&batch.targets).filter(|(s, t)| s == t).count();
+        if loops > 0 && self.drops_self_loops {
+            self.add_without_loops(batch);
+        } else {
+            self.bitmap.insert_edges(batch);
+            self.sample.add(batch);
+        }
         self.edges.fetch_add(batch.len() as u64, Ordering::Relaxed);
         self.self_loops.fetch_add(loops as u64, Ordering::Relaxed);
+    }
+
+    fn add_without_loops(&self, batch: &EdgeBatch) {
+        let (mut kept, mut loops) = (EdgeBatch::default(), Vec::new());
+        let chunks = batch.sources.chunks(COPIED_EDGES).zip(batch.targets.chunks(COPIED_EDGES));
+        for (sources, targets) in chunks {
+            for (&source, &target) in sources.iter().zip(targets) {
+                if source == target {
+                    loops.push(source);
+                } else {
+                    kept.sources.push(source);
+                    kept.targets.push(target);
+                }
+            }
+            self.bitmap.insert_declared(&loops);
+            self.bitmap.insert_edges(&kept);
+            self.sample.add(&kept);
+            loops.clear();
+            kept.clear();
+        }
     }
 
     pub(crate) fn into_seen(self, declared: Declared, id_type: IdType, weighted: bool, lines: u64) -> Seen {
@@ -171,6 +201,8 @@ pub(crate) struct Reader<'a> {
     pub(crate) undirected: bool,
     /// Every edge will be stored as it is written; those listed at both ends are arcs.
     pub(crate) directed: bool,
+    /// Self-loops will not be stored.
+    pub(crate) drops_self_loops: bool,
     pub(crate) on_error: OnError,
     /// Memory for the set of ids, and for a decompressor's window.
     pub(crate) bitmap_bytes: u64,
@@ -181,7 +213,7 @@ impl Reader<'_> {
     /// Reads the input once: counts, ids, and a source to read the edges from again.
     pub(crate) fn read<'i>(&self, input: &'i mut Input<'_>) -> Result<(Box<dyn EdgeSource + 'i>, Seen)> {
         let bitmap = IdBitmap::new(self.bitmap_bytes);
-        let census = Census::new(bitmap, self.undirected);
+        let census = Census::new(bitmap, self.undirected, self.drops_self_loops);
         match input {
             Input::EdgeList(paths) => self.read_text(&alone(TextFormat::EdgeList, paths), census),
             Input::Text(format, paths) => self.read_text(&alone(*format, paths), census),

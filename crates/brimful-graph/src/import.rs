@@ -28,9 +28,11 @@ pub use crate::formats::parser::{OnError, Rejection};
 use crate::graph::{self, Graph, IDS, Index};
 use crate::ids::IdType;
 use crate::joins;
+use crate::policy::Policy;
 use crate::positions::IdPositions;
 use crate::records::{EdgeRecord, KeyLayout, Pair, WeightedKey, WeightedPair};
 use crate::shards::{Geometry, ShardFile, file_names};
+use crate::weights::{Hashed, Weights};
 
 /// What the user chose.
 #[derive(Debug, Clone, Default)]
@@ -45,6 +47,10 @@ pub struct ImportOptions {
     pub vertices: Option<u64>,
     /// Build the reverse shards too.
     pub reverse: bool,
+    /// What becomes of self-loops and duplicates.
+    pub policy: Policy,
+    /// Where weights come from.
+    pub weights: Weights,
     /// Rank ids by sorting also where a bitmap would hold them: slower, in less memory, the same graph.
     pub sort_ids: bool,
     /// Kept in the manifest.
@@ -88,7 +94,9 @@ pub fn import(
 ) -> Result<ImportReport> {
     let begin = Instant::now();
     // Text may turn out to have weights.
-    let may_have_weights = !matches!(input, Input::Pairs(_) | Input::Numbered(..));
+    let may_have_weights = !matches!(input, Input::Pairs(_) | Input::Numbered(..))
+        || options.weights == Weights::Hash
+        || options.policy.weighted(false);
     let minimum = minimum_bytes(resources.workers(), may_have_weights);
     resources.budget.require(minimum, "to build a graph")?;
     let memory = resources.budget.reserve(resources.budget.limit(), "to build a graph")?;
@@ -209,6 +217,7 @@ impl Import<'_> {
             declared: self.options.vertices.unwrap_or(0),
             directed: self.options.directed,
             undirected: self.options.undirected,
+            drops_self_loops: self.options.policy.drops_self_loops(),
             on_error: self.options.on_error,
             bitmap_bytes: if self.options.sort_ids { 0 } else { IDS_BYTES + half },
             // The sorters' share, which is not in use yet.
@@ -223,15 +232,29 @@ impl Import<'_> {
             return Err(Error::input(name, what));
         }
         self.check_declared(name, &seen.declared)?;
-        let sampled = std::mem::take(&mut seen.sampled);
-        let Some(bitmap) = seen.bitmap.take() else {
-            let (edges, ids) = self.order_joined(&*source, &seen, sampled)?;
-            let map = IdMap::Consecutive { first: 0 };
-            let indexed = self.sort_mapped(&edges, &map, ids.tally.connected(), seen.weighted)?;
-            return Ok(self.finish(&seen, &ids, indexed));
+        // Weights are made of external ids.
+        let hashed = Hashed(&*source);
+        let source: &dyn EdgeSource = match self.options.weights {
+            Weights::Input => &*source,
+            Weights::Hash => &hashed,
         };
-        let (map, ids) = self.order(bitmap, seen.id_type, sampled)?;
-        let indexed = self.sort_mapped(&*source, &map, ids.tally.connected(), seen.weighted)?;
+        seen.weighted |= self.options.weights == Weights::Hash;
+        let sampled = std::mem::take(&mut seen.sampled);
+        let joined;
+        let (source, map, ids) = match seen.bitmap.take() {
+            Some(bitmap) => {
+                let (map, ids) = self.order(bitmap, seen.id_type, sampled)?;
+                (source, map, ids)
+            }
+            None => {
+                let (edges, ids) = self.order_joined(source, &seen, sampled)?;
+                joined = edges;
+                (&joined as &dyn EdgeSource, IdMap::Consecutive { first: 0 }, ids)
+            }
+        };
+        // Sums of edges without weights are weights.
+        seen.weighted = self.options.policy.weighted(seen.weighted);
+        let indexed = self.sort_mapped(source, &map, ids.tally, seen.weighted)?;
         Ok(self.finish(&seen, &ids, indexed))
     }
 
@@ -276,6 +299,7 @@ impl Import<'_> {
             folder: self.folder,
             id_type: seen.id_type,
             declared: &seen.declared,
+            drops_self_loops: self.options.policy.drops_self_loops(),
             bytes: self.sorter_bytes(0) / 2,
             resources: self.resources,
         };
@@ -310,17 +334,20 @@ impl Import<'_> {
         &mut self,
         source: &dyn EdgeSource,
         map: &IdMap,
-        connected: u64,
+        tally: Tally,
         weighted: bool,
     ) -> Result<Indexed> {
+        let connected = tally.connected();
+        // Self-loops that go may be of vertices that have no other edge.
+        let ends = if self.options.policy.drops_self_loops() { tally.vertices() } else { connected };
         let counted = connected.min(self.spare / 4 / degrees::bytes_per_vertex(weighted));
         let mut degrees = DegreeCounter::new(0..counted, weighted);
-        let forward = self.sort_index(Index::In, source, map, connected, weighted, &mut degrees)?;
+        let forward = self.sort_index(Index::In, source, map, ends, weighted, &mut degrees)?;
         self.write_degrees(map, connected, weighted, degrees)?;
         let mut reverse = None;
         if self.options.reverse && !self.undirected {
             let mut none = DegreeCounter::default();
-            reverse = Some(self.sort_index(Index::Reverse, source, map, connected, weighted, &mut none)?);
+            reverse = Some(self.sort_index(Index::Reverse, source, map, ends, weighted, &mut none)?);
         }
         Ok(Indexed { forward, reverse })
     }
@@ -348,11 +375,11 @@ impl Import<'_> {
         index: Index,
         source: &dyn EdgeSource,
         map: &IdMap,
-        connected: u64,
+        ends: u64,
         weighted: bool,
         degrees: &mut DegreeCounter,
     ) -> Result<Built> {
-        let layout = KeyLayout::new(connected, self.options.geometry.interval_bits);
+        let layout = KeyLayout::new(ends, self.options.geometry.interval_bits);
         match (layout.is_narrow(), weighted) {
             (true, false) => self.sort_as::<u64>(index, source, map, layout, degrees),
             (true, true) => self.sort_as::<WeightedKey>(index, source, map, layout, degrees),
@@ -404,7 +431,7 @@ impl Import<'_> {
         };
         each_part(source, self.resources, || Ok(sorter.writer()), push_all, ShardSortWriter::finish)?;
         self.end_phase("sort");
-        let built = sorter.write(self.folder, index.name(), degrees, self.resources)?;
+        let built = sorter.write(self.folder, index.name(), self.options.policy, degrees, self.resources)?;
         self.end_phase("write shards");
         Ok(built)
     }
@@ -412,6 +439,7 @@ impl Import<'_> {
     fn finish(&self, seen: &Seen, ids: &OrderedIds, indexed: Indexed) -> Description {
         let Indexed { forward, reverse } = indexed;
         let geometry = self.options.geometry;
+        let applied = forward.applied;
         let layers = |index: Index, built: Built| Shards {
             layers: vec![Layer { name: index.name().into(), arcs: built.arcs, bytes: built.bytes }],
         };
@@ -420,18 +448,21 @@ impl Import<'_> {
             created_by: concat!("brimful ", env!("CARGO_PKG_VERSION")).into(),
             vertices: ids.tally.vertices(),
             connected: ids.tally.connected(),
-            edges: seen.edges,
+            edges: seen.edges - applied.self_loops_dropped - applied.duplicates_dropped,
             arcs: forward.arcs,
             directed: !self.undirected,
             weighted: seen.weighted,
+            weights: forward.weights,
             order: Order { name: ids.name, runs: ids.tally.runs() },
             ids: Ids { id_type: seen.id_type, first: ids.first },
             interval_bits: geometry.interval_bits,
             counts: Counts {
                 lines: seen.lines,
                 self_loops: seen.self_loops,
-                duplicates: forward.duplicates,
+                duplicates: applied.duplicates,
                 rejected: seen.rejected,
+                self_loops_dropped: applied.self_loops_dropped,
+                duplicates_dropped: applied.duplicates_dropped,
             },
             forward: Some(layers(Index::In, forward)),
             reverse: reverse.map(|reverse| layers(Index::Reverse, reverse)),

@@ -25,6 +25,8 @@ pub(crate) struct Spec<'a> {
     pub(crate) id_type: IdType,
     /// The vertices that exist without an edge.
     pub(crate) declared: &'a Declared,
+    /// Self-loops will not be stored: vertices that have no other edge count as declared.
+    pub(crate) drops_self_loops: bool,
     /// Memory of each of two sorters that live at once.
     pub(crate) bytes: u64,
     pub(crate) resources: &'a Resources,
@@ -45,7 +47,7 @@ pub(crate) fn order_edges<R: EndsRecord>(
 ) -> Result<(SpooledEdges, OrderedIds)> {
     let (workers, job) = (spec.resources.workers(), &*spec.resources.job);
     let key = |bits| spec.id_type.order_key(bits);
-    let listed = sort_listed(spec)?;
+    let listed = sort_listed(spec, source)?;
     // Single keys need a third of what edges with weights do, so two sorters fit the share of one.
     let third = spec.bytes / 3;
     let ends = Sorter::<u64>::new(spec.folder, 2 * third, workers, job)?;
@@ -56,11 +58,13 @@ pub(crate) fn order_edges<R: EndsRecord>(
     let push_all = |writers: &mut Writers<'_, '_, R>, batch: &EdgeBatch| {
         for (at, (&source, &target)) in batch.sources.iter().zip(&batch.targets).enumerate() {
             let (s, t) = (key(source), key(target));
-            writers.ends.push(s)?;
-            writers.ends.push(t)?;
-            if is_counted(source, target) {
-                writers.counted.push(s)?;
-                writers.counted.push(t)?;
+            if source != target || !spec.drops_self_loops {
+                writers.ends.push(s)?;
+                writers.ends.push(t)?;
+                if is_counted(source, target) {
+                    writers.counted.push(s)?;
+                    writers.counted.push(t)?;
+                }
             }
             writers.edges.push(R::new(s, t, batch.weight(at)))?;
         }
@@ -118,18 +122,28 @@ pub(crate) fn order_edges<R: EndsRecord>(
     Ok((spool.into_source(), OrderedIds { name, tally, first }))
 }
 
-/// The ids that are listed, ascending and once each.
-fn sort_listed(spec: &Spec<'_>) -> Result<Option<Sequence<u64>>> {
-    let Some(source) = &spec.declared.listed else {
+/// The ids that are listed, and those of self-loops that go: ascending and once each.
+fn sort_listed(spec: &Spec<'_>, edges: &dyn EdgeSource) -> Result<Option<Sequence<u64>>> {
+    if spec.declared.listed.is_none() && !spec.drops_self_loops {
         return Ok(None);
-    };
+    }
     let (workers, job) = (spec.resources.workers(), &*spec.resources.job);
     let sorter = Sorter::<u64>::new(spec.folder, spec.bytes, workers, job)?;
-    let push = |writer: &mut SortWriter<'_, '_, u64>, batch: &EdgeBatch| {
-        batch.sources.iter().try_for_each(|&id| writer.push(spec.id_type.order_key(id)))?;
-        Ok(())
-    };
-    each_part(&**source, spec.resources, || Ok(sorter.writer()), push, |writer| Ok(writer.finish()?))?;
+    let begin = || Ok(sorter.writer());
+    let push = |writer: &mut SortWriter<'_, '_, u64>, id| writer.push(spec.id_type.order_key(id));
+    if let Some(listed) = &spec.declared.listed {
+        let push_all = |writer: &mut _, batch: &EdgeBatch| {
+            Ok(batch.sources.iter().try_for_each(|&id| push(writer, id))?)
+        };
+        each_part(&**listed, spec.resources, begin, push_all, |writer| Ok(writer.finish()?))?;
+    }
+    if spec.drops_self_loops {
+        let push_all = |writer: &mut _, batch: &EdgeBatch| {
+            let mut loops = batch.sources.iter().zip(&batch.targets).filter(|(s, t)| s == t);
+            Ok(loops.try_for_each(|(&id, _)| push(writer, id))?)
+        };
+        each_part(edges, spec.resources, begin, push_all, |writer| Ok(writer.finish()?))?;
+    }
     let (mut listed, mut last) = (SequenceWriter::new(spec.folder, job)?, None);
     sorter.merge(&spec.resources.pool, |batch| {
         for &key in batch {

@@ -11,9 +11,9 @@ use arrow_array::types::{
 };
 use arrow_array::{Array, RecordBatch, RecordBatchReader};
 use arrow_schema::{DataType, Schema};
-use brimful::graph::edges::{BATCH_EDGES, EdgeBatch};
+use brimful::graph::edges::{BATCH_EDGES, EdgeBatch, VertexList};
 use brimful::graph::ids::IdType;
-use brimful::graph::import::{EdgeStream, OnError, Rejection};
+use brimful::graph::import::{EdgeStream, Listed, OnError, Rejection};
 use brimful::graph::text::{Signs, check_signs, parse_number};
 use brimful::graph::{Error, Result};
 use pyo3::prelude::*;
@@ -43,6 +43,7 @@ pub(crate) struct ArrowEdges {
     signs: Signs,
     on_error: OnError,
     rejections: Vec<Rejection>,
+    isolated: Vec<u64>,
     table: Py<PyAny>,
 }
 
@@ -99,8 +100,14 @@ impl ArrowEdges {
             signs: Signs::default(),
             on_error,
             rejections: Vec::new(),
+            isolated: Vec::new(),
             table: object.clone().unbind(),
         })
+    }
+
+    /// Adds vertices that exist whether an edge names them or not: the bits of their ids.
+    pub(crate) fn declare(&mut self, ids: Vec<u64>) {
+        self.isolated.extend(ids);
     }
 
     fn more_rows(&mut self) -> Result<bool> {
@@ -151,6 +158,11 @@ impl EdgeStream for ArrowEdges {
 
     fn weighted(&self) -> bool {
         self.weight.is_some()
+    }
+
+    fn listed(&mut self) -> Option<Listed> {
+        let ids = std::mem::take(&mut self.isolated);
+        (!ids.is_empty()).then(|| Box::new(VertexList::new(ids)) as Listed)
     }
 
     fn rejections(&self) -> Vec<Rejection> {

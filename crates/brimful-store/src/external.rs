@@ -140,6 +140,17 @@ impl OutputFile {
     }
 }
 
+/// For encoders; their caller says which file it was that failed.
+impl Write for OutputFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.writer.as_mut().map_or(Ok(0), |writer| writer.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.writer.as_mut().map_or(Ok(()), BufWriter::flush)
+    }
+}
+
 impl Drop for OutputFile {
     fn drop(&mut self) {
         // After `finish` the hidden name is gone; before it, nothing of the output may stay.

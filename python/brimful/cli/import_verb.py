@@ -12,6 +12,7 @@ from brimful.cli.progress import ProgressLine, format_seconds
 from brimful.errors import UsageError
 from brimful.formats import InputFormat, require_graph_suffix
 from brimful.ingest import (
+    WEIGHTS,
     ImportOptions,
     check_input_file,
     expand_globs,
@@ -57,6 +58,13 @@ def add_to(verbs: shared.Verbs) -> None:
         help="skip: leave out what is no edge, count it and say so (default: fail)",
     )
     parser.add_argument(
+        "--weights",
+        choices=WEIGHTS,
+        default="input",
+        help="input: those it has (the default); hash: whole numbers from 1 to 100 made of the ids",
+    )
+    shared.add_policies(parser)
+    parser.add_argument(
         "--index", metavar="NAMES", default="in", help="in or in,reverse (default: in)"
     )
     shared.add_threads(parser)
@@ -74,6 +82,9 @@ def act(options: argparse.Namespace) -> None:
         vertices=options.vertices,
         on_error=options.on_error,
         index=parse_indexes(options.index),
+        weights=options.weights,
+        self_loops=options.self_loops,
+        duplicates=options.duplicates,
     )
     inputs = expand_globs(options.inputs)
     shared.refuse_terminal_input(inputs)
@@ -137,6 +148,16 @@ def summary(out: str, figures: dict[str, object]) -> str:
     ]
     if kept:
         lines.append("  " + ", ".join(kept))
+    dropped = [
+        f"{count(key):,} {name}"
+        for key, name in (
+            ("self_loops_dropped", "self-loops"),
+            ("duplicates_dropped", "duplicates"),
+        )
+        if count(key)
+    ]
+    if dropped:
+        lines.append("  left out: " + ", ".join(dropped))
     peak = figures.get("peak_rss_bytes")
     budget = figures.get("budget_bytes")
     lines.append(

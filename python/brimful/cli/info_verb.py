@@ -8,7 +8,6 @@ from brimful.cli import options as shared
 from brimful.cli.progress import ProgressLine
 from brimful.sizes import format_bytes
 
-
 BAR_WIDTH = 40
 """Characters of the longest bar of a histogram."""
 

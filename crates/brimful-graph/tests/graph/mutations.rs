@@ -8,6 +8,7 @@ use std::path::Path;
 
 use brimful_graph::Error;
 use brimful_graph::formats::TextFormat;
+use brimful_graph::formats::graphalytics::EdgeFile;
 use brimful_graph::formats::scan::{has_place, scan_text, scan_webgraph};
 use brimful_graph::import::OnError;
 
@@ -84,7 +85,10 @@ fn each_input(name: &str, mut check: impl FnMut(&[u8])) {
 }
 
 fn check_text(name: &str) {
-    let format = TextFormat::from_name(name).unwrap();
+    check_as(name, TextFormat::from_name(name).unwrap());
+}
+
+fn check_as(name: &str, format: TextFormat) {
     let (mut read, mut refused) = (0, 0);
     each_input(name, |bytes| {
         let whole = scan_text(format, bytes, 1 << 20, OnError::Fail);
@@ -163,6 +167,12 @@ fn adjacency_ids() {
 #[test]
 fn jlg() {
     check_text("jlg");
+}
+
+#[test]
+fn graphalytics() {
+    check_as("graphalytics", TextFormat::Vertices);
+    check_as("graphalytics", TextFormat::Graphalytics(EdgeFile::default()));
 }
 
 #[test]
