@@ -340,16 +340,20 @@ mod tests {
     use brimful_store::{Budget, DiskFolder, Job};
 
     use super::*;
-    use crate::records::{Pair, WeightedPair};
+    use crate::policy::{Duplicates, SelfLoops};
+    use crate::records::{Pair, WeightedKey, WeightedPair};
     use crate::shards::{SegmentReader, ShardFile};
 
     type Edges = Vec<(u64, u64, f64)>;
+
+    const KEEP: Policy = Policy { self_loops: SelfLoops::Keep, duplicates: Duplicates::Keep };
 
     /// Writes the index of `edges` and reads it back, with what was counted.
     fn round_trip<R: EdgeRecord>(
         vertices: u64,
         geometry: Geometry,
         edges: &Edges,
+        policy: Policy,
         workers: usize,
     ) -> (Edges, Built, ShardFile) {
         let folder = tempfile::tempdir().unwrap();
@@ -362,7 +366,7 @@ mod tests {
         edges.iter().for_each(|&(s, t, w)| writer.push(s, t, w).unwrap());
         writer.finish().unwrap();
         let mut degrees = DegreeCounter::new(0..vertices.min(10), false);
-        let built = sorter.write(&folder, "in", Policy::default(), &mut degrees, &resources).unwrap();
+        let built = sorter.write(&folder, "in", policy, &mut degrees, &resources).unwrap();
         let bits = geometry.interval_bits;
         let shards = ShardFile::open(&folder, "in", vertices, R::WEIGHTED, bits, job.traffic()).unwrap();
         let (mut reader, mut out) = (SegmentReader::default(), Vec::new());
@@ -386,12 +390,12 @@ mod tests {
             vec![(0, 0, 1.0), (top, top, 0.1), (5, top, 3.0), (top, 0, 7.0), (1, 1 << 32, 2.0)];
         // Far beyond 32 bits above the segment's first source, so that segments are cut between them.
         edges.extend((0..250).map(|i| (i << 25, 77, i as f64)));
-        let (out, built, shards) = round_trip::<WeightedPair>(top + 1, geometry, &edges, 2);
+        let (out, built, shards) = round_trip::<WeightedPair>(top + 1, geometry, &edges, KEEP, 2);
         assert_eq!(out, in_order(&edges, geometry.interval_bits));
         assert_eq!((built.arcs, built.applied.duplicates), (255, 0));
         assert!(shards.segments().iter().all(|s| s.last_source - s.first_source < 1 << 32));
         let unweighted: Edges = edges.iter().map(|&(s, t, _)| (s, t, 1.0)).collect();
-        let (out, ..) = round_trip::<Pair>(top + 1, geometry, &unweighted, 1);
+        let (out, ..) = round_trip::<Pair>(top + 1, geometry, &unweighted, KEEP, 1);
         assert_eq!(out, in_order(&unweighted, geometry.interval_bits));
     }
 
@@ -399,11 +403,37 @@ mod tests {
     fn shards_of_one_edge_and_graphs_of_none_are_written() {
         let geometry = Geometry::default();
         let edges: Edges = (0..40).map(|i| (39 - i, i << 16, 1.0)).collect();
-        let (out, _, shards) = round_trip::<u64>(40 << 16, geometry, &edges, 2);
+        let (out, _, shards) = round_trip::<u64>(40 << 16, geometry, &edges, KEEP, 2);
         assert_eq!(out, in_order(&edges, 16));
         assert_eq!((shards.segments().len(), shards.units()), (40, 1), "they share a unit");
-        let (out, built, shards) = round_trip::<u64>(0, geometry, &Vec::new(), 2);
+        let (out, built, shards) = round_trip::<u64>(0, geometry, &Vec::new(), KEEP, 2);
         assert_eq!((out.len(), built.arcs, shards.units()), (0, 0, 0));
+    }
+
+    #[test]
+    fn policies_see_repeats_that_are_not_materialised() {
+        let geometry =
+            Geometry { interval_bits: 4, window_edges: 3000, segment_edges: 1000, unit_bytes: 4000 };
+        // Of three edges so many that they are pieces of their own; one of them is a self-loop. Adding
+        // 0.1 many times does not give what multiplying does.
+        let many = |edge| std::iter::repeat_n(edge, 50_000);
+        let mut edges: Edges = (0..20_000_u64).map(|i| (i * i % 977, i * 31 % 40, 0.5)).collect();
+        edges.extend(many((500, 3, 0.1)).chain(many((7, 7, 1.0))).chain(many((501, 3, 2.0))));
+        for self_loops in [SelfLoops::Keep, SelfLoops::Drop] {
+            for duplicates in [Duplicates::Keep, Duplicates::Drop, Duplicates::Sum] {
+                let policy = Policy { self_loops, duplicates };
+                let mut merger = Merger::new(policy, false);
+                let whole = in_order(&edges, 4).into_iter().map(|(s, t, w)| (s, t, Some(w)));
+                let mut expected: Vec<_> = whole.filter_map(|edge| merger.push(edge)).collect();
+                expected.extend(merger.finish());
+                for workers in [1, 3] {
+                    let (out, built, _) = round_trip::<WeightedKey>(1000, geometry, &edges, policy, workers);
+                    assert!(out.iter().map(|&(s, t, w)| (s, t, Some(w))).eq(expected.iter().copied()));
+                    assert_eq!(built.applied, merger.applied(), "{policy:?} {workers}");
+                    assert_eq!(built.arcs, expected.len() as u64);
+                }
+            }
+        }
     }
 
     #[test]
@@ -413,12 +443,12 @@ mod tests {
         let mut edges: Edges = (0..60_000_u64).map(|i| (i * i % 977, i * 31 % 40, 1.0)).collect();
         // One edge so often that the sorter does not materialise it.
         edges.extend(std::iter::repeat_n((500, 3, 1.0), 50_000));
-        let (out, built, one) = round_trip::<u64>(1000, geometry, &edges, 1);
+        let (out, built, one) = round_trip::<u64>(1000, geometry, &edges, KEEP, 1);
         assert_eq!(out, in_order(&edges, 4));
         let mut distinct = out;
         distinct.dedup();
         assert_eq!(built.applied.duplicates, 110_000 - distinct.len() as u64);
-        let (.., many) = round_trip::<u64>(1000, geometry, &edges, 3);
+        let (.., many) = round_trip::<u64>(1000, geometry, &edges, KEEP, 3);
         assert_eq!(one.segments(), many.segments());
         assert!(one.segments().iter().any(|s| s.window > 1));
         let windows = one.segments().chunk_by(|a, b| (a.interval, a.window) == (b.interval, b.window));

@@ -201,6 +201,9 @@ pub(crate) fn write_ids(
 /// Ids written between two looks at whether the work was cancelled.
 const CHECK_EVERY: u64 = 1 << 16;
 
+/// Bytes on disk, most of them for a while, of a vertex that is declared and in no bitmap.
+const DECLARED_BYTES: u64 = 8 + 1 + 8;
+
 /// Shards and degrees written.
 struct Indexed {
     forward: Built,
@@ -231,7 +234,6 @@ impl Import<'_> {
             let what = "there is no edge in it; `--vertices N` makes a graph without edges";
             return Err(Error::input(name, what));
         }
-        self.check_declared(name, &seen.declared)?;
         // Weights are made of external ids.
         let hashed = Hashed(&*source);
         let source: &dyn EdgeSource = match self.options.weights {
@@ -247,6 +249,7 @@ impl Import<'_> {
                 (source, map, ids)
             }
             None => {
+                self.check_declared(name, &seen.declared)?;
                 let (edges, ids) = self.order_joined(source, &seen, sampled)?;
                 joined = edges;
                 (&joined as &dyn EdgeSource, IdMap::Consecutive { first: 0 }, ids)
@@ -314,9 +317,9 @@ impl Import<'_> {
     /// Refuses vertices that this disk cannot hold, before anything is written for each of them.
     fn check_declared(&self, name: PathBuf, declared: &Declared) -> Result<()> {
         let (vertices, free) = (declared.numbered(), free_bytes(self.folder.path())?);
-        if vertices.saturating_mul(4) > free {
+        if vertices.saturating_mul(DECLARED_BYTES) > free {
             let what = format!(
-                "{vertices} vertices are declared, for which the disk has no room (4 bytes each, {free} are \
+                "{vertices} vertices are declared, for which the disk has no room ({DECLARED_BYTES} bytes each, {free} are \
                  free); correct the header or --vertices, or use another disk"
             );
             return Err(Error::input(name, what));
