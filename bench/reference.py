@@ -73,7 +73,7 @@ def sort(path: str, limit: str) -> dict[str, float]:
 def spmv(path: str, vertices: str, precision: str) -> dict[str, float]:
     """Multiply the transposed CSR matrix of a `u32pairs` file, duplicates kept, ten times by x."""
     import numpy as np
-    import scipy.sparse  # type: ignore[import-untyped]
+    import scipy.sparse
 
     count = int(vertices)
     dtype = np.float32 if precision == "f32" else np.float64

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from command import succeed
+from command import USAGE, refuse, succeed
 
 
 def generated(
@@ -86,3 +86,67 @@ def test_export_keeps_arrow_small(tmp_path: Path) -> None:
         metadata.row_group(group).num_rows <= 1 << 18 for group in range(metadata.num_row_groups)
     )
     assert pc.max(pq.read_table(out)["source"]).as_py() < 1 << 16
+
+
+def test_a_mesh_joins_each_vertex_to_fewer_than_80_earlier_ones(tmp_path: Path) -> None:
+    figures, edges = generated(tmp_path, "mesh", "--vertices", 3000)
+    assert (figures["vertices"], figures["directed"]) == (3000, False)
+    assert figures["arcs"] == 2 * len(edges) == 2 * figures["edges"]
+    assert figures["self_loops"] == figures["duplicates"] == 0
+    joined = [0] * 3000
+    for one, other in edges:
+        joined[max(one, other)] += 1
+    assert max(joined) == 79
+    assert len(edges) == pytest.approx(3000 * 39.5, rel=0.05)
+
+
+@pytest.mark.slow
+def test_the_infinimem_mesh_is_generated_in_bounded_memory(tmp_path: Path) -> None:
+    figures = succeed(
+        *("generate", "mesh", tmp_path / "g.brimful", "--vertices", 7_500_000, "--budget", "300M"),
+        "--json",
+        timeout=1800,
+    ).figures
+    assert figures["edges"] == pytest.approx(7_500_000 * 39.5, rel=1e-3)
+    assert figures["arcs"] == 2 * figures["edges"]
+    assert figures["peak_rss_bytes"] <= 300 << 20
+
+
+def test_small_worlds(tmp_path: Path) -> None:
+    shape = ("--vertices", 1000, "--neighbors", 6, "--probability")
+    figures, edges = generated(tmp_path, "watts-strogatz", *shape, 0)
+    assert (figures["directed"], len(edges), figures["duplicates"]) == (False, 3000, 0)
+    assert {(other - one) % 1000 for one, other in edges} == {1, 2, 3, 997, 998, 999}
+    (tmp_path / "rewired").mkdir()
+    figures, edges = generated(tmp_path / "rewired", "watts-strogatz", *shape, 0.2)
+    moved = sum((other - one) % 1000 not in {1, 2, 3, 997, 998, 999} for one, other in edges)
+    assert moved == pytest.approx(600, rel=0.2) and len(edges) == 3000
+
+
+@pytest.mark.parametrize("direction", [[], ["--undirected"]])
+def test_random_graphs(tmp_path: Path, direction: list[str]) -> None:
+    for amount in (["--edges", 5000], ["--probability", 0.5]):
+        folder = tmp_path / amount[0].strip("-")  # type: ignore[union-attr]
+        folder.mkdir()
+        figures, edges = generated(folder, "erdos-renyi", "--vertices", 200, *amount, *direction)
+        assert (figures["vertices"], figures["directed"]) == (200, not direction)
+        assert figures["self_loops"] == figures["duplicates"] == 0
+        pairs = 200 * 199 // (2 if direction else 1)
+        if amount[0] == "--edges":
+            assert len(edges) == 5000
+        else:
+            assert len(edges) == pytest.approx(pairs / 2, rel=0.05)
+
+
+def test_impossible_parameters_are_refused(tmp_path: Path) -> None:
+    for sentence, *arguments in (
+        ("one of the two", "erdos-renyi", "--vertices", 9),
+        ("one of the two", "erdos-renyi", "--vertices", 9, "--edges", 3, "--probability", 0.1),
+        ("36 pairs", "erdos-renyi", "--vertices", 9, "--edges", 37, "--undirected"),
+        ("between 0 and 1", "erdos-renyi", "--vertices", 9, "--probability", 1.5),
+        ("even", "watts-strogatz", "--vertices", 9, "--neighbors", 3, "--probability", 0),
+        ("--neighbors", "watts-strogatz", "--vertices", 9, "--probability", 0),
+        ("does not belong", "mesh", "--vertices", 9, "--edges", 3),
+    ):
+        kind, *options = arguments
+        assert sentence in refuse(USAGE, "generate", kind, tmp_path / "g.brimful", *options)

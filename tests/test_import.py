@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import lzma
 import struct
@@ -45,6 +46,8 @@ def compress(name: str, content: bytes) -> bytes:
         return gzip.compress(content)
     if name.endswith(".xz"):
         return lzma.compress(content)
+    if name.endswith(".bz2"):
+        return bz2.compress(content)
     if name.endswith(".zst"):
         return pa.compress(content, codec="zstd", asbytes=True)
     return content
@@ -72,7 +75,7 @@ def test_json_has_every_field_and_counts_what_was_read(tmp_path: Path) -> None:
     assert edges_of(tmp_path / "g.brimful") == sorted(EDGES)
 
 
-@pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".zst"])
+@pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".zst", ".bz2"])
 @pytest.mark.parametrize("kind", ["txt", "csv", "u32"])
 def test_every_format_and_compression_gives_the_same_edges(
     tmp_path: Path, kind: str, suffix: str
@@ -88,7 +91,7 @@ def test_every_format_and_compression_gives_the_same_edges(
     assert edges_of(tmp_path / "g.brimful") == sorted(EDGES)
 
 
-@pytest.mark.parametrize("compression", ["", ".gz", ".xz", ".zst"])
+@pytest.mark.parametrize("compression", ["", ".gz", ".xz", ".zst", ".bz2"])
 def test_standard_input(tmp_path: Path, compression: str) -> None:
     content = "".join(f"{source} {target}\n" for source, target in EDGES).encode()
     succeed("import", "-", tmp_path / "g.brimful", "--quiet", stdin=compress(compression, content))
@@ -107,6 +110,29 @@ def test_several_inputs_are_one_graph(tmp_path: Path) -> None:
     second.write_bytes(gzip.compress("".join(f"{s} {t}\n" for s, t in EDGES[3:]).encode()))
     succeed("import", first, second, tmp_path / "g.brimful", "--quiet")
     assert edges_of(tmp_path / "g.brimful") == sorted(EDGES)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_several_tables_are_one_graph(tmp_path: Path, kind: str) -> None:
+    def write(name: str, table: pa.Table) -> Path:
+        path = tmp_path / f"{name}.{kind}"
+        pq.write_table(table, path) if kind == "parquet" else pacsv.write_csv(table, path)
+        return path
+
+    for number, part in enumerate((EDGES[:2], EDGES[2:3], EDGES[3:])):
+        sources, targets = zip(*part, strict=True)
+        write(f"part-{number}", pa.table({"source": sources, "target": targets}))
+    succeed("import", tmp_path / f"part-*.{kind}", tmp_path / "g.brimful", "--quiet")
+    assert edges_of(tmp_path / "g.brimful") == sorted(EDGES)
+    other = write("z", pa.table({"from": [1], "to": [2]}))
+    sentence = refuse(INPUT, "import", tmp_path / f"part-0.{kind}", other, tmp_path / "h.brimful")
+    assert f"the columns of {other} are not those of" in sentence
+    # Rows are counted over all parts: two, one, and the second of this one.
+    broken = write("part-9", pa.table({"source": ["1", "x"], "target": ["2", "3"]}))
+    if kind == "csv":
+        inputs = [tmp_path / "part-0.csv", tmp_path / "part-1.csv", broken]
+        sentence = refuse(INPUT, "import", *inputs, tmp_path / "h.brimful", "--quiet")
+        assert 'part-0.csv and 2 more: row 5, column "source"' in sentence
 
 
 def test_no_newline_at_the_end_and_carriage_returns(tmp_path: Path) -> None:
@@ -273,7 +299,7 @@ def test_what_import_refuses_as_usage(tmp_path: Path) -> None:
     assert ".brimful" in refuse(USAGE, "import", source, tmp_path / "graph")
     refuse(USAGE, "import", source, out, "--source", "a")
     refuse(USAGE, "import", source, tmp_path / "a.csv", out)
-    refuse(USAGE, "import", tmp_path / "a.csv", tmp_path / "a.csv", out)
+    refuse(USAGE, "import", tmp_path / "a.csv", "-", out, "--format", "csv")
     refuse(USAGE, "import", "-", "-", out)
     refuse(USAGE, "import", source, out, "--vertices", "-1")
     refuse(USAGE, "import", source, out, "--budget", "lots")

@@ -48,11 +48,20 @@ def test_bytes_for_people() -> None:
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("web.txt", "edgelist"),
-        ("web.txt.gz", "edgelist"),
-        ("web.e", "edgelist"),
-        ("web", "edgelist"),
-        ("-", "edgelist"),
+        # The content decides; an edge list unless its first line says otherwise.
+        ("web.txt", "auto"),
+        ("web.txt.gz", "auto"),
+        ("web.e", "auto"),
+        ("web", "auto"),
+        ("-", "auto"),
+        ("web.mtx.bz2", "mtx"),
+        ("web.metis", "metis"),
+        ("web.graph.gz", "metis"),
+        ("road.gr.xz", "gr"),
+        ("cnr-2000.graph-txt.gz", "adjacency"),
+        ("web.adjlist", "adjacency-ids"),
+        ("email.jlg", "jlg"),
+        ("web.v.zst", "graphalytics"),
         ("web.csv", "csv"),
         ("WEB.CSV.ZST", "csv"),
         ("web.parquet", "parquet"),
@@ -67,11 +76,13 @@ def test_input_formats(name: str, expected: str) -> None:
 def test_formats_by_name() -> None:
     assert input_format("data.dat", "u32pairs") == "u32pairs"
     assert export_format("a.parquet") == "parquet"
+    assert export_format("a.Graph.XZ") == "metis"
     assert export_format("a.dat", "csv") == "csv"
     assert result_format("a.ARROW") == "arrow"
     for wrong in (
         lambda: input_format("a", "xml"),
-        lambda: export_format("a.txt.gz"),
+        lambda: export_format("a.gz"),
+        lambda: export_format("a.txt.bz2"),
         lambda: export_format("a.txt", "xml"),
         lambda: result_format("a.txt"),
     ):

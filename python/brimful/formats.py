@@ -1,33 +1,68 @@
-"""Which format a file has, decided by its name.
+"""Which format a file has, decided by its name, and by its content where the name leaves it open.
 
 Compression is decided by content where the file is read, so its suffix is only stripped here.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import Literal, get_args
 
 from brimful.errors import UsageError
 
 #: Formats that `import` reads.
-InputFormat = Literal["edgelist", "u32pairs", "csv", "parquet"]
+InputFormat = Literal[
+    "edgelist",
+    "csv",
+    "parquet",
+    "mtx",
+    "metis",
+    "dimacs",
+    "pace",
+    "graphalytics",
+    "adjacency",
+    "adjacency-ids",
+    "jlg",
+    "u32pairs",
+    "webgraph",
+]
+#: Formats whose rows are read through pyarrow.
+TABLE_FORMATS = ("csv", "parquet")
 #: Formats that `export` writes.
-ExportFormat = Literal["edgelist", "u32pairs", "csv", "parquet", "arrow"]
+ExportFormat = Literal[
+    "edgelist", "u32pairs", "csv", "parquet", "arrow", "mtx", "metis", "graphalytics"
+]
 #: Formats that a result is written in.
 ResultFormat = Literal["parquet", "csv", "arrow"]
 
 #: The suffix of a graph directory.
 GRAPH_SUFFIX = ".brimful"
 
-_COMPRESSIONS = (".gz", ".xz", ".zst")
-_INPUT_SUFFIXES: dict[str, InputFormat] = {
+#: Suffixes of compressed inputs; of outputs all but the last.
+COMPRESSIONS = (".gz", ".xz", ".zst", ".bz2")
+_WRITTEN_COMPRESSIONS = COMPRESSIONS[:-1]
+#: What a name says. `.gr` is DIMACS or PACE, `.graph` METIS or WebGraph, `.e` half of a graph of
+#: Graphalytics or an edge list: what lies beside the file, or its header, decides.
+_INPUT_SUFFIXES: dict[str, str] = {
     ".csv": "csv",
     ".parquet": "parquet",
     ".pq": "parquet",
     ".u32": "u32pairs",
     ".bin": "u32pairs",
     ".u32pairs": "u32pairs",
+    ".mtx": "mtx",
+    ".metis": "metis",
+    ".graph": "metis",
+    ".chaco": "metis",
+    ".gr": "gr",
+    ".dimacs": "dimacs",
+    ".graph-txt": "adjacency",
+    ".adj": "adjacency",
+    ".adjacency": "adjacency",
+    ".adjlist": "adjacency-ids",
+    ".jlg": "jlg",
+    ".v": "graphalytics",
 }
 _EXPORT_SUFFIXES: dict[str, ExportFormat] = {
     ".txt": "edgelist",
@@ -42,6 +77,11 @@ _EXPORT_SUFFIXES: dict[str, ExportFormat] = {
     ".u32": "u32pairs",
     ".bin": "u32pairs",
     ".u32pairs": "u32pairs",
+    ".mtx": "mtx",
+    ".metis": "metis",
+    ".graph": "metis",
+    ".v": "graphalytics",
+    ".properties": "graphalytics",
 }
 _RESULT_SUFFIXES: dict[str, ResultFormat] = {
     ".parquet": "parquet",
@@ -50,22 +90,64 @@ _RESULT_SUFFIXES: dict[str, ResultFormat] = {
 }
 
 
-def input_format(path: str, named: str | None = None) -> InputFormat:
-    """Return the format of an input: the one `named`, else by its suffix, else `edgelist`.
+def input_format(path: str, named: str | None = None) -> str:
+    """Return the format of an input: the one `named`, else what its name or content says.
+
+    That is an `InputFormat`, or one of two that the reader settles by the first lines: `gr` (DIMACS
+    or PACE) and `auto` (MatrixMarket, `.gr` and jlg are known by them; else an edge list).
 
     Raises:
         UsageError: `named` is not a format that can be read.
     """
     if named is not None:
-        for known in get_args(InputFormat):
-            if named == known:
-                result: InputFormat = known
-                return result
+        if named in get_args(InputFormat):
+            return named
         raise UsageError(f"'{named}' is not a format; known: {', '.join(get_args(InputFormat))}")
-    stem, suffix = os.path.splitext(path.lower())
-    if suffix in _COMPRESSIONS:
-        suffix = os.path.splitext(stem)[1]
-    return _INPUT_SUFFIXES.get(suffix, "edgelist")
+    stem, suffix = split_suffix(path)
+    if suffix == ".properties":
+        return "webgraph" if _is_webgraph(path) else "graphalytics"
+    if suffix == ".graph" and _is_webgraph(stem + ".properties"):
+        return "webgraph"
+    if suffix == ".e" and any(os.path.exists(stem + ".v" + end) for end in ("", *COMPRESSIONS)):
+        return "graphalytics"
+    if suffix in _INPUT_SUFFIXES:
+        return _INPUT_SUFFIXES[suffix]
+    return "parquet" if _starts_with(path, b"PAR1") else "auto"
+
+
+def split_suffix(path: str) -> tuple[str, str]:
+    """Return a path without its suffix and that suffix in small letters, compression left out."""
+    if "://" in path:
+        path = path.partition("?")[0]
+    stem, suffix = os.path.splitext(path)
+    if suffix.lower() in COMPRESSIONS:
+        stem, suffix = os.path.splitext(stem)
+    return stem, suffix.lower()
+
+
+def companions(path: str, format_name: str) -> list[str]:
+    """Return the files beside `path` that belong to the same graph and exist."""
+    if format_name not in ("graphalytics", "webgraph"):
+        return []
+    stem, _ = split_suffix(path)
+    names = (stem + part + end for part in (".v", ".e", ".graph") for end in ("", *COMPRESSIONS))
+    found = [name for name in (stem + ".properties", *names) if os.path.isfile(name)]
+    return [name for name in found if os.path.abspath(name) != os.path.abspath(path)]
+
+
+def _is_webgraph(properties: str) -> bool:
+    with contextlib.suppress(OSError), open(properties, "rb") as file:
+        return b"BVGraph" in file.read(1 << 16)
+    return False
+
+
+def _starts_with(path: str, magic: bytes) -> bool:
+    """Return whether a regular file begins with `magic`; streams are not touched."""
+    if not os.path.isfile(path):
+        return False
+    with contextlib.suppress(OSError), open(path, "rb") as file:
+        return file.read(len(magic)) == magic
+    return False
 
 
 def export_format(path: str, named: str | None = None) -> ExportFormat:
@@ -80,13 +162,39 @@ def export_format(path: str, named: str | None = None) -> ExportFormat:
                 result: ExportFormat = known
                 return result
         raise UsageError(f"'{named}' is not a format; known: {', '.join(get_args(ExportFormat))}")
-    suffix = os.path.splitext(path.lower())[1]
+    stem, suffix = os.path.splitext(path.lower())
+    if suffix in _WRITTEN_COMPRESSIONS:
+        suffix = os.path.splitext(stem)[1]
     if suffix not in _EXPORT_SUFFIXES:
         raise UsageError(
             f"the name {path} does not say a format; end it in one of "
             f"{', '.join(_EXPORT_SUFFIXES)}, or name one with --format"
         )
     return _EXPORT_SUFFIXES[suffix]
+
+
+def export_compression(path: str, format_name: ExportFormat) -> str | None:
+    """Return `gz`, `xz` or `zst` if the name of an export asks for it.
+
+    Raises:
+        UsageError: the format is not compressed as a whole.
+    """
+    suffix = os.path.splitext(path.lower())[1]
+    if suffix not in _WRITTEN_COMPRESSIONS:
+        return None
+    if format_name in ("parquet", "arrow", "graphalytics"):
+        raise UsageError(
+            f"{format_name} is not compressed as a whole, and {path} ends in {suffix}; leave it out"
+        )
+    return suffix[1:]
+
+
+def graphalytics_files(path: str) -> tuple[str, str, str]:
+    """Return the `.v`, `.e` and `.properties` files of `path`: one of them, or their stem."""
+    stem, suffix = os.path.splitext(path)
+    if suffix not in (".v", ".e", ".properties"):
+        stem = path
+    return stem + ".v", stem + ".e", stem + ".properties"
 
 
 def result_format(path: str) -> ResultFormat:

@@ -8,17 +8,26 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from brimful import convert_in
+from brimful.convert_out import Conversions
 from brimful.errors import NotFoundError, UsageError
-from brimful.formats import GRAPH_SUFFIX, require_graph_suffix
+from brimful.formats import GRAPH_SUFFIX, ExportFormat, export_format, require_graph_suffix
 from brimful.ingest import (
     ImportOptions,
     Resources,
+    expand_globs,
     import_arrow,
     import_paths,
+    import_table,
+    is_pattern,
     parse_indexes,
+    rejection_sentences,
 )
+from brimful.output import write_graph
+from brimful.remote import is_remote
 from brimful.result import vertex_id
 from brimful.sizes import Budget, format_bytes, parse_budget
 from brimful.source import open_graph
@@ -31,12 +40,12 @@ if TYPE_CHECKING:
     from brimful.reporting import Progress
 
 
-class Graph:
+class Graph(Conversions):
     """A graph in a `.brimful` directory; its edges stay on disk.
 
-    `vertices`, `edges` and `arcs` are counts. Made by `brimful.read`, `Graph.open` or
-    `Graph.from_arrow`. As a context manager it is closed on leaving, which removes the directory
-    if it was temporary.
+    `vertices`, `edges` and `arcs` are counts. Made by `brimful.read`, `Graph.open` or one of
+    `Graph.from_*`; `to_*` copy it into memory. As a context manager it is closed on leaving, which
+    removes the directory if it was temporary.
 
     >>> import brimful as bf, pyarrow as pa
     >>> table = pa.table({"source": [0, 0, 2], "target": [1, 2, 0]})
@@ -86,8 +95,12 @@ class Graph:
         target: str | None = None,
         weight: str | None = None,
         path: str | os.PathLike[str] | None = None,
-        undirected: bool = False,
+        undirected: bool | None = None,
         vertices: int | None = None,
+        on_error: str = "fail",
+        weights: str = "input",
+        self_loops: str = "keep",
+        duplicates: str = "keep",
         index: str | Sequence[str] = ("in",),
         threads: int | None = None,
         budget: Budget = None,
@@ -98,8 +111,9 @@ class Graph:
         `source` and `target` name the id columns (integers of any width, or text of integers);
         default: those called so, else the first two. `weight` names a numeric column; default: one
         called `weight`, if any. The graph is kept at `path`, or in a temporary directory that is
-        removed on `close`. `vertices` declares the ids 0..vertices-1. Memory: within `budget`,
-        brimful's own; the table's is the caller's.
+        removed on `close`. `vertices` declares the ids 0..vertices-1. `weights`, `self_loops`
+        and `duplicates` as for `read`. Memory: within `budget`, brimful's own; the table's is the
+        caller's.
 
         Raises:
             InputError: missing columns, nulls, columns that are no integers, no edges.
@@ -110,12 +124,121 @@ class Graph:
             columns=EdgeColumns(source, target, weight),
             undirected=undirected,
             vertices=vertices,
+            on_error=on_error,
             index=parse_indexes(index),
+            weights=weights,
+            self_loops=self_loops,
+            duplicates=duplicates,
         )
         resources = Resources(threads, parse_budget(budget), progress=progress)
         out, temporary = _new_place(path)
         return _make(
             lambda: import_arrow(table, out, options, resources), out, temporary, resources
+        )
+
+    #: A `pandas.DataFrame` (2.2 or newer) and a `polars.DataFrame` are tables like others.
+    from_pandas = from_arrow
+    from_polars = from_arrow
+
+    @classmethod
+    def from_networkx(
+        cls,
+        graph: object,
+        *,
+        weight: str | None = "weight",
+        path: str | os.PathLike[str] | None = None,
+        index: str | Sequence[str] = ("in",),
+        threads: int | None = None,
+        budget: Budget = None,
+        progress: Progress | None = None,
+    ) -> Graph:
+        """Import a NetworkX graph of any of its four kinds.
+
+        Nodes are integers of 64 bits and become the vertex ids, those without edges too; direction,
+        self-loops and multi-edges stay. `weight` names the edge attribute of weights; an edge that
+        lacks it counts 1, as in NetworkX; if no edge has it, or with None, there are no weights.
+        Other attributes are left out. `path`, `index`, `budget` as for `from_arrow`. Memory: within
+        `budget`, brimful's own; edges are handed over in batches.
+
+        Raises:
+            InputError: a node that is no integer, a weight that is no finite number, no node.
+            UsageError: `graph` is no NetworkX graph, or `path` exists.
+            BudgetError, StoreIoError: as their names say.
+        """
+        edges = convert_in.from_networkx(graph, weight)
+        return _from_object(
+            edges,
+            path,
+            ImportOptions(index=parse_indexes(index)),
+            Resources(threads, parse_budget(budget), progress=progress),
+        )
+
+    @classmethod
+    def from_scipy(
+        cls,
+        matrix: object,
+        *,
+        undirected: bool = False,
+        weighted: bool | None = None,
+        path: str | os.PathLike[str] | None = None,
+        index: str | Sequence[str] = ("in",),
+        threads: int | None = None,
+        budget: Budget = None,
+        progress: Progress | None = None,
+    ) -> Graph:
+        """Import the stored entries of a square sparse matrix: entry (i, j) is the edge i -> j.
+
+        Vertices are 0..n-1 for a matrix of n rows. `weighted`: whether values are weights; default:
+        unless they are of type bool. Stored zeros are edges; repeated entries of a `coo_array` are
+        multi-edges. With `undirected` the matrix is symmetric and an entry and its mirror are one
+        edge. `path`, `index`, `budget` as for `from_arrow`. Memory: within `budget`, brimful's own,
+        beside a copy of the matrix in coordinate form (16 to 24 bytes an entry).
+
+        Raises:
+            InputError: not square, no real numbers, not symmetric though `undirected`, no vertex.
+            UsageError: `matrix` is not sparse, or `path` exists.
+            BudgetError, StoreIoError: as their names say.
+        """
+        edges = convert_in.from_scipy(matrix, undirected, weighted)
+        return _from_object(
+            edges,
+            path,
+            ImportOptions(index=parse_indexes(index)),
+            Resources(threads, parse_budget(budget), progress=progress),
+        )
+
+    @classmethod
+    def from_igraph(
+        cls,
+        graph: object,
+        *,
+        weight: str | None = "weight",
+        vertex: str | None = "vertex",
+        path: str | os.PathLike[str] | None = None,
+        index: str | Sequence[str] = ("in",),
+        threads: int | None = None,
+        budget: Budget = None,
+        progress: Progress | None = None,
+    ) -> Graph:
+        """Import an `igraph.Graph`, vertices without edges too.
+
+        `vertex` names the vertex attribute that holds ids, integers of 64 bits, as `to_igraph`
+        makes it; if there is none, or with None, ids are igraph's own, 0..n-1. `weight` names the
+        edge attribute of weights (None: 1); if there is none there are no weights. Direction,
+        self-loops and multi-edges stay. `path`, `index`, `budget` as for `from_arrow`. Memory:
+        within `budget`, brimful's own, beside a list of the edges (about 120 bytes each).
+
+        Raises:
+            InputError: ids that are no integers or not distinct, a weight that is no finite number.
+            UsageError: `graph` is no igraph graph, or `path` exists.
+            BudgetError, StoreIoError: as their names say.
+        """
+        edges = convert_in.from_igraph(graph, weight, vertex)
+        return _from_object(
+            edges,
+            path,
+            ImportOptions(index=parse_indexes(index)),
+            Resources(threads, parse_budget(budget), progress=progress),
         )
 
     @property
@@ -194,6 +317,38 @@ class Graph:
         """
         return self.native.verify(progress=progress)
 
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        format: ExportFormat | None = None,
+        renumber: bool = False,
+        overwrite: bool = False,
+        budget: Budget = None,
+        progress: Progress | None = None,
+    ) -> int:
+        """Write the graph to a file, as `brimful export` does; return the number of edges.
+
+        `format`, by default from the name: `edgelist`, `csv`, `parquet`, `arrow`, `u32pairs`, which
+        hold edges alone, or `mtx`, `metis`, `graphalytics`. `renumber`: `mtx` and `metis` number
+        vertices 1 to n; consecutive ids that begin elsewhere are written so. An undirected edge is
+        written once. Memory: within `budget`, brimful's own.
+
+        Raises:
+            UsageError: the format cannot hold the graph (the sentence names one that can), or the
+                file exists and `overwrite` is false.
+            BudgetError, StoreIoError: as their names say; nothing is left.
+        """
+        name = os.fspath(path)
+        return write_graph(
+            lambda: self.native,
+            name,
+            export_format(name, format),
+            Resources(None, parse_budget(budget), progress=progress),
+            renumber=renumber,
+            overwrite=overwrite,
+        )
+
     def close(self) -> None:
         """Let go of the files, and remove the directory if it was temporary; may be repeated."""
         self._native = None
@@ -262,26 +417,39 @@ def read(
     source_data: object,
     *,
     budget: Budget = None,
-    undirected: bool = False,
+    undirected: bool | None = None,
     format: str | None = None,
     source: str | None = None,
     target: str | None = None,
     weight: str | None = None,
     vertices: int | None = None,
+    on_error: str = "fail",
+    weights: str = "input",
+    self_loops: str = "keep",
+    duplicates: str = "keep",
     index: str | Sequence[str] = ("in",),
     path: str | os.PathLike[str] | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Graph:
-    """Open a graph, or make one from files or a table.
+    """Open a graph, or make one from files, a table or an object of another package.
 
     `source_data` is a graph directory (opened), an input file (imported beside itself as
     `<file name>.brimful` and kept; imported again when it changed), a list of files of one graph,
-    or anything with `__arrow_c_stream__`. The last two go to a temporary directory that `close`
-    removes. `path` names the graph directory to make and keep instead. `format`: `edgelist`, `csv`,
-    `parquet` or `u32pairs`, default by name. `source`, `target`, `weight` name columns of tables.
-    `vertices` declares the ids 0..vertices-1. `budget` limits brimful's own memory, in bytes or as
-    "500M"; it is also the default of algorithms on the graph.
+    a pattern such as `part-*.txt`, a URL such as `s3://bucket/edges.txt.gz`, anything with
+    `__arrow_c_stream__`, or a graph of NetworkX, igraph or SciPy (with the defaults of
+    `from_networkx` and its like). All but the first two go to a temporary directory that `close`
+    removes.
+    `path` names the graph directory to make and keep instead. `format` is one of
+    `brimful.formats.InputFormat`, default by name, then by content. `source`, `target`, `weight`
+    name columns of tables. `undirected` None is what the format says. `vertices` declares the ids
+    0..vertices-1. `on_error="skip"` leaves out what is no edge and logs how often, and where first.
+    `weights="hash"` replaces weights by whole numbers from 1 to 100 made of the two ids, the same
+    in both directions. `self_loops` is `keep` or `drop`. `duplicates`, edges with the same ends, is
+    `keep`, `drop` (all but one), `sum` (one edge with the sum of their weights; without weights
+    each counts 1) or `min` (the one of least weight). What was dropped is in `Graph.info()`.
+    `budget` limits brimful's own memory, in bytes or as "500M"; it is also the default of
+    algorithms on the graph.
 
     Raises:
         NotFoundError: nothing is there.
@@ -293,10 +461,19 @@ def read(
         columns=EdgeColumns(source, target, weight),
         undirected=undirected,
         vertices=vertices,
+        on_error=on_error,
         index=parse_indexes(index),
+        weights=weights,
+        self_loops=self_loops,
+        duplicates=duplicates,
     )
     resources = Resources(threads, parse_budget(budget), progress=progress)
-    if isinstance(source_data, (str, os.PathLike)) and path is None:
+    if (
+        isinstance(source_data, (str, os.PathLike))
+        and path is None
+        and not is_pattern(source_data)
+        and not is_remote(source_data)
+    ):
         return Graph(
             open_graph(os.fspath(source_data), options, resources, _warn), budget=resources.budget
         )
@@ -305,6 +482,9 @@ def read(
         return _make(
             lambda: import_arrow(source_data, out, options, resources), out, temporary, resources
         )
+    edges = convert_in.of(source_data, weight, undirected)
+    if edges is not None:
+        return _from_object(edges, path, options, resources)
     if isinstance(source_data, (str, os.PathLike)):
         paths = [os.fspath(source_data)]
     elif isinstance(source_data, (list, tuple)) and all(
@@ -313,13 +493,32 @@ def read(
         paths = [os.fspath(item) for item in source_data]
     else:
         raise UsageError(
-            f"a graph is read from a path, a list of paths, or a table with __arrow_c_stream__, "
-            f"not from {type(source_data).__name__}"
+            f"a graph is read from a path, a list of paths, a table with __arrow_c_stream__, or a "
+            f"graph of NetworkX, igraph or SciPy, not from {type(source_data).__name__}"
         )
     if not paths:
         raise UsageError("the list of files is empty; name at least one")
+    paths = expand_globs(paths)
     out, temporary = _new_place(path)
     return _make(lambda: import_paths(paths, out, options, resources), out, temporary, resources)
+
+
+def _from_object(
+    edges: convert_in.ObjectEdges,
+    path: str | os.PathLike[str] | None,
+    options: ImportOptions,
+    resources: Resources,
+) -> Graph:
+    """Import what a converter made of an object, which says direction and vertices."""
+    vertices = max(options.vertices or 0, edges.vertices or 0) or None
+    options = replace(options, undirected=edges.undirected, vertices=vertices)
+    out, temporary = _new_place(path)
+
+    def work() -> dict[str, Any]:
+        with edges.table as table:
+            return import_table(table, out, options, resources, isolated=edges.isolated)
+
+    return _make(work, out, temporary, resources)
 
 
 def _warn(sentence: str) -> None:
@@ -339,14 +538,15 @@ def _new_place(path: str | os.PathLike[str] | None) -> tuple[str, str | None]:
 
 
 def _make(
-    work: Callable[[], object], out: str, temporary: str | None, resources: Resources
+    work: Callable[[], dict[str, Any]], out: str, temporary: str | None, resources: Resources
 ) -> Graph:
     """Run an import and open what it made; a failure leaves no temporary directory."""
     from brimful import _native
 
     done = False
     try:
-        work()
+        for sentence in rejection_sentences(work()):
+            _warn(sentence)
         graph = Graph(_native.Graph.open(out), budget=resources.budget, temporary=temporary)
         done = True
     finally:

@@ -6,34 +6,71 @@ differ. It prints nothing.
 
 from __future__ import annotations
 
+import glob
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from brimful.errors import InputError, UsageError
-from brimful.formats import InputFormat, input_format
-from brimful.tables import EdgeColumns, open_csv, open_parquet, open_stream, shrink_arrow_pools
+from brimful.formats import TABLE_FORMATS, input_format
+from brimful.remote import Feed, check, expand, is_remote
+from brimful.tables import (
+    EdgeColumns,
+    EdgeTable,
+    chain_tables,
+    open_csv,
+    open_parquet,
+    open_stream,
+    shrink_arrow_pools,
+)
 
 if TYPE_CHECKING:
     from brimful.reporting import Progress
 
 #: Indexes that this release builds.
 INDEX_NAMES = ("in", "reverse")
+#: Where weights come from.
+WEIGHTS = ("input", "hash")
+#: What becomes of edges from a vertex to itself.
+SELF_LOOPS = ("keep", "drop")
+#: What becomes of edges with the same ends.
+DUPLICATES = ("keep", "drop", "sum", "min")
 
 
 @dataclass(frozen=True)
 class ImportOptions:
     """How an input becomes a graph: everything that changes the graph's bytes.
 
-    `vertices` declares the ids 0..vertices-1. `index` is a subset of `INDEX_NAMES`.
+    `undirected` None is what the format says. `vertices` declares the ids 0..vertices-1.
+    `on_error` is `fail` or `skip`: what happens to lines that are no edges. `index` is a subset of
+    `INDEX_NAMES`. `weights`, `self_loops` and `duplicates` are names out of `WEIGHTS`, `SELF_LOOPS`
+    and `DUPLICATES`.
     """
 
     format: str | None = None
     columns: EdgeColumns = field(default_factory=EdgeColumns)
-    undirected: bool = False
+    undirected: bool | None = None
     vertices: int | None = None
+    on_error: str = "fail"
     index: tuple[str, ...] = ("in",)
+    weights: str = "input"
+    self_loops: str = "keep"
+    duplicates: str = "keep"
+
+    def __post_init__(self) -> None:
+        """Refuse unknown names.
+
+        Raises:
+            UsageError: naming those that there are.
+        """
+        for option, name, known in (
+            ("weights", self.weights, WEIGHTS),
+            ("self-loops", self.self_loops, SELF_LOOPS),
+            ("duplicates", self.duplicates, DUPLICATES),
+        ):
+            if name not in known:
+                raise UsageError(f"{option} cannot be '{name}'; choose one of: {', '.join(known)}")
 
     def describe(self) -> dict[str, object]:
         """Return the options as JSON values, to compare with those of an earlier import."""
@@ -44,7 +81,11 @@ class ImportOptions:
             "weight": self.columns.weight,
             "undirected": self.undirected,
             "vertices": self.vertices,
+            "on_error": self.on_error,
             "index": list(self.index),
+            "weights": self.weights,
+            "self_loops": self.self_loops,
+            "duplicates": self.duplicates,
         }
 
 
@@ -112,39 +153,63 @@ def import_paths(
     formats = {input_format(path, options.format) for path in paths}
     if len(formats) != 1:
         raise UsageError(
-            f"the inputs of one graph share one format, these have {', '.join(sorted(formats))}; "
+            f"the inputs of one graph share one format, these have {_listed(formats)}; "
             "import them apart, or name one with --format"
         )
     (format_name,) = formats
     for path in paths:
         check_input_file(path)
-    if format_name in ("csv", "parquet"):
-        if len(paths) != 1:
-            raise UsageError(
-                f"{format_name} is imported from one file and {len(paths)} were given; join them "
-                "first, for example with DuckDB or polars"
-            )
-        return _import_table(paths[0], format_name, out, options, resources, origin)
+    remote = any(is_remote(path) for path in paths)
+    if remote and format_name in ("graphalytics", "webgraph"):
+        raise UsageError(
+            f"{format_name} is read from files beside each other; copy them to this machine first"
+        )
+    if "-" in paths and format_name in ("graphalytics", "webgraph"):
+        raise UsageError(
+            f"{format_name} is read from files beside each other, not from standard input; name one"
+        )
+    if format_name in TABLE_FORMATS:
+        return _import_tables(list(paths), format_name, out, options, resources, origin)
     if options.columns != EdgeColumns():
         raise UsageError(
             f"--source, --target and --weight name columns of csv and parquet, and the input is "
-            f"{format_name}; leave them out, or name the format with --format"
+            f"{_listed(formats)}; leave them out, or name the format with --format"
         )
     from brimful import _native
 
-    return _native.import_files(
-        list(paths),
-        out,
-        format=format_name,
-        undirected=options.undirected,
-        vertices=options.vertices,
-        index=list(options.index),
-        threads=resources.threads,
-        budget=resources.budget,
-        process_budget=resources.process_budget,
-        origin=origin,
-        progress=resources.progress,
-    )
+    def read(paths: list[str], progress: Progress | None) -> dict[str, Any]:
+        return _native.import_files(
+            paths,
+            out,
+            format=format_name,
+            undirected=options.undirected,
+            vertices=options.vertices,
+            on_error=options.on_error,
+            index=list(options.index),
+            weights=options.weights,
+            self_loops=options.self_loops,
+            duplicates=options.duplicates,
+            threads=resources.threads,
+            budget=resources.budget,
+            process_budget=resources.process_budget,
+            origin=origin,
+            progress=progress,
+        )
+
+    if not remote:
+        return read(list(paths), resources.progress)
+    if resources.process_budget:
+        shrink_arrow_pools()
+    with Feed(paths, resources.progress) as feed:
+        figures = read(feed.paths, feed.progress)
+    for kind in figures["rejections"]:
+        kind["input"] = feed.renamed(kind["input"])
+    return figures
+
+
+def _listed(formats: set[str]) -> str:
+    shown = {"auto": "edgelist", "gr": "dimacs or pace"}
+    return ", ".join(sorted(shown.get(name, name) for name in formats))
 
 
 def import_arrow(
@@ -160,12 +225,12 @@ def import_arrow(
     Returns and raises as `import_paths`.
     """
     with open_stream(stream, options.columns, name=name) as table:
-        return _import_opened(table, out, options, resources, None)
+        return import_table(table, out, options, resources)
 
 
-def _import_table(
-    path: str,
-    format_name: InputFormat,
+def _import_tables(
+    paths: list[str],
+    format_name: str,
     out: str,
     options: ImportOptions,
     resources: Resources,
@@ -173,14 +238,31 @@ def _import_table(
 ) -> dict[str, Any]:
     if resources.process_budget:
         shrink_arrow_pools()
-    opened = (open_csv if format_name == "csv" else open_parquet)(path, options.columns)
+
+    def open_table(path: str) -> EdgeTable:
+        if format_name == "csv":
+            return open_csv(path, options.columns, skip=options.on_error == "skip")
+        return open_parquet(path, options.columns)
+
+    opened = open_table(paths[0]) if len(paths) == 1 else chain_tables(paths, open_table)
     with opened as table:
-        return _import_opened(table, out, options, resources, origin)
+        return import_table(table, out, options, resources, origin=origin)
 
 
-def _import_opened(
-    table: Any, out: str, options: ImportOptions, resources: Resources, origin: str | None
+def import_table(
+    table: EdgeTable,
+    out: str,
+    options: ImportOptions,
+    resources: Resources,
+    *,
+    origin: str | None = None,
+    isolated: Sequence[int] = (),
 ) -> dict[str, Any]:
+    """Import an open edge table into the new graph directory `out`.
+
+    `isolated` are ids of vertices that exist whether an edge names them or not. Returns and raises
+    as `import_paths`.
+    """
     from brimful import _native
 
     return _native.import_stream(
@@ -192,7 +274,12 @@ def _import_opened(
         weight=table.weight,
         undirected=options.undirected,
         vertices=options.vertices,
+        isolated=list(isolated),
+        on_error=options.on_error,
         index=list(options.index),
+        weights=options.weights,
+        self_loops=options.self_loops,
+        duplicates=options.duplicates,
         threads=resources.threads,
         budget=resources.budget,
         process_budget=resources.process_budget,
@@ -202,6 +289,44 @@ def _import_opened(
     )
 
 
+def rejection_sentences(figures: dict[str, Any]) -> list[str]:
+    """Return a sentence for every reason for which an import left something out."""
+    return [
+        f"left out: {kind['reason']}, {kind['count']:,} times, first at {kind['input']}:"
+        f"{kind['first_line']}: {kind['found']}"
+        for kind in figures["rejections"]
+    ]
+
+
+def is_pattern(path: str | os.PathLike[str]) -> bool:
+    """Return whether `path` is a pattern (`*`, `?`, `[...]`) rather than something that exists."""
+    name = os.fspath(path)
+    return not is_remote(name) and glob.has_magic(name) and not os.path.lexists(name)
+
+
+def expand_globs(paths: Sequence[str]) -> list[str]:
+    """Return `paths` with patterns (`*`, `?`, `[...]`) replaced by the files they match, sorted.
+
+    A path that exists is taken as it is, whatever characters it has.
+
+    Raises:
+        InputError: a pattern matches nothing.
+    """
+    found: list[str] = []
+    for path in paths:
+        if is_remote(path):
+            found.extend(expand(path))
+            continue
+        if not is_pattern(path):
+            found.append(path)
+            continue
+        matches = sorted(glob.glob(path, recursive=True))
+        if not matches:
+            raise InputError(f"no file matches {path}; check the pattern")
+        found.extend(matches)
+    return found
+
+
 def check_input_file(path: str) -> None:
     """Refuse an input that is missing or a directory, before anything is created.
 
@@ -209,6 +334,9 @@ def check_input_file(path: str) -> None:
         InputError: it is.
     """
     if path == "-":
+        return
+    if is_remote(path):
+        check(path)
         return
     if os.path.isdir(path):
         raise InputError(f"{path} is a directory; name a file in it")

@@ -1,4 +1,4 @@
-"""Writing Arrow streams to files: checked before the work, whole or not there after it.
+"""Writing results and graphs to files: checked before the work, whole or not there after it.
 
 Bytes go to a hidden name in the same folder, are synced and renamed. A failure leaves nothing.
 """
@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from brimful import errors
 from brimful.errors import BrimfulError, StoreIoError, UsageError
-from brimful.formats import result_format
+from brimful.formats import ExportFormat, export_compression, graphalytics_files, result_format
+from brimful.ingest import Resources
+from brimful.tables import ARROW_RESERVE_BYTES, shrink_arrow_pools
 
 if TYPE_CHECKING:
     from brimful import _native
@@ -59,6 +61,57 @@ def write_result(result: _native.Result, path: str, *, overwrite: bool) -> None:
             result.write_csv(partial, overwrite=True)
         else:
             write_arrow(result, partial, format_name)
+
+
+def write_graph(
+    open_graph: Callable[[], _native.Graph],
+    path: str,
+    format_name: ExportFormat,
+    resources: Resources,
+    *,
+    renumber: bool,
+    overwrite: bool,
+) -> int:
+    """Write the graph that `open_graph` returns to `path`; return the number of edges.
+
+    The output is checked before the graph is opened, which may import it.
+
+    Raises:
+        UsageError: the format cannot hold the graph (the sentence names one that can), or the
+            output exists and `overwrite` is false.
+        StoreIoError: it cannot be written; nothing is left.
+    """
+    compression = export_compression(path, format_name)
+    if renumber and format_name not in ("mtx", "metis"):
+        raise UsageError(
+            f"--renumber belongs to mtx and metis; {format_name} keeps ids as they are"
+        )
+    outputs = graphalytics_files(path) if format_name == "graphalytics" else (path,)
+    for output in outputs:
+        check_output(output, overwrite=overwrite)
+    graph = open_graph()
+    if format_name in ("parquet", "arrow"):
+        shrink_arrow_pools()
+        with new_file(path, overwrite=overwrite) as partial:
+            return write_arrow(
+                graph.edge_stream(
+                    budget=resources.budget,
+                    process_budget=resources.process_budget,
+                    reserve_bytes=ARROW_RESERVE_BYTES,
+                ),
+                partial,
+                format_name,
+            )
+    return graph.export_text(
+        path,
+        format=format_name,
+        compression=compression,
+        renumber=renumber,
+        overwrite=overwrite,
+        budget=resources.budget,
+        process_budget=resources.process_budget,
+        progress=resources.progress,
+    )
 
 
 def write_arrow(stream: object, path: str, format_name: str) -> int:

@@ -18,8 +18,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from brimful.errors import InputError, NotFoundError, StoreIoError, UsageError
-from brimful.formats import GRAPH_SUFFIX
-from brimful.ingest import ImportOptions, Resources, check_input_file, import_paths
+from brimful.formats import GRAPH_SUFFIX, companions, input_format
+from brimful.ingest import (
+    ImportOptions,
+    Resources,
+    check_input_file,
+    import_paths,
+    rejection_sentences,
+)
+from brimful.remote import is_remote
 
 if TYPE_CHECKING:
     from brimful import _native
@@ -46,6 +53,10 @@ def open_graph(
         raise UsageError(
             "a graph cannot come from standard input; import it first with "
             "'brimful import - NAME.brimful'"
+        )
+    if is_remote(path):
+        raise UsageError(
+            f"{path} is imported before it is used: 'brimful import {path} NAME.brimful'"
         )
     if os.path.isdir(path):
         return _native.Graph.open(path)
@@ -77,14 +88,21 @@ def fingerprint(path: str, options: ImportOptions) -> dict[str, object]:
                 digest.update(file.read(_HASHED_BYTES))
     except OSError as error:
         raise StoreIoError(f"cannot read {path}: {error.strerror}", error.errno) from None
+    beside = companions(os.path.abspath(path), input_format(path, options.format))
     return {
         "path": os.path.abspath(path),
         "size_bytes": status.st_size,
         "mtime_ns": status.st_mtime_ns,
         "blake2b": digest.hexdigest(),
+        "beside": {name: _size_and_time(name) for name in beside},
         "options": options.describe(),
         "automatic": True,
     }
+
+
+def _size_and_time(path: str) -> list[int]:
+    status = os.stat(path)
+    return [status.st_size, status.st_mtime_ns]
 
 
 def cache_directory() -> str:
@@ -119,12 +137,16 @@ def _open_kept(
     origin = json.dumps(wanted, sort_keys=True)
     if not os.path.lexists(kept):
         notify(f"importing {path} as {kept}")
-        import_paths([path], kept, options, resources, origin=origin)
+        figures = import_paths([path], kept, options, resources, origin=origin)
+        for sentence in rejection_sentences(figures):
+            notify(sentence)
         return _native.Graph.open(kept)
     notify(f"importing {path} again: {difference}")
     _sweep(kept)
     fresh = _sibling(kept, "new", os.getpid())
-    import_paths([path], fresh, options, resources, origin=origin)
+    figures = import_paths([path], fresh, options, resources, origin=origin)
+    for sentence in rejection_sentences(figures):
+        notify(sentence)
     _swap(kept, fresh)
     return _native.Graph.open(kept)
 
@@ -149,6 +171,7 @@ def _difference(kept: str, wanted: dict[str, object]) -> str | None:
                 ("size_bytes", "its size has changed"),
                 ("mtime_ns", "it was modified"),
                 ("blake2b", "its content has changed"),
+                ("beside", "a file that belongs to it has changed"),
                 ("options", "the import options are others"),
             )
             if origin.get(key) != wanted[key]

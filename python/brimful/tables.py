@@ -7,17 +7,20 @@ stream protocol carries only their text.
 
 from __future__ import annotations
 
+import bz2
 import contextlib
 import csv
 import io
 import lzma
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from brimful.errors import BrimfulError, InputError, StoreIoError, UsageError
+from brimful.remote import is_remote, open_file
+from brimful.remote import open_stream as open_remote
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -56,6 +59,8 @@ class EdgeTable:
     weight: str | None
     reader: Any  # pyarrow.RecordBatchReader
     reserve_bytes: int
+    #: Rows left out for their number of columns: how many; input, line and text of the first.
+    malformed: tuple[int, str, int, str] = (0, "", 0, "")
     failure: BaseException | None = None
     resources: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
@@ -126,10 +131,11 @@ def pick_columns(name: str, present: Sequence[str], wanted: EdgeColumns) -> Edge
     return EdgeColumns(source, target, weight)
 
 
-def open_csv(path: str, wanted: EdgeColumns) -> EdgeTable:
+def open_csv(path: str, wanted: EdgeColumns, skip: bool = False) -> EdgeTable:
     """Open a CSV file with a header line as an edge table; `-` is standard input.
 
-    Ids are read as text and parsed by brimful, so that 64 bits stay exact.
+    Ids are read as text and parsed by brimful, so that 64 bits stay exact. With `skip`, rows
+    with too few or too many columns are left out and counted in `malformed`.
 
     Raises:
         InputError: no header, missing columns, or a broken compression.
@@ -154,12 +160,18 @@ def open_csv(path: str, wanted: EdgeColumns) -> EdgeTable:
             )
         schema = pa.schema(
             [(columns.source, pa.string()), (columns.target, pa.string())]
-            + ([] if columns.weight is None else [(columns.weight, pa.float64())])
+            # Where a weight may be left out, it is brimful that tells which is none.
+            + (
+                []
+                if columns.weight is None
+                else [(columns.weight, pa.string() if skip else pa.float64())]
+            )
         )
         table = EdgeTable(
             name, columns.source, columns.target, columns.weight, None, ARROW_RESERVE_BYTES
         )
-        table.reader = _guarded(table, schema, _csv_batches(stream, name, names, schema))
+        batches = _csv_batches(stream, table, names, schema, skip=skip)
+        table.reader = _guarded(table, schema, batches)
         table.resources = resources
         on_error.pop_all()
         return table
@@ -185,7 +197,9 @@ def open_parquet(path: str, wanted: EdgeColumns) -> EdgeTable:
             if path == "-":
                 raise UsageError("Parquet cannot be read from standard input; give a file")
             # A native file: pyarrow reads it without calling back into Python.
-            raw = resources.enter_context(pa.OSFile(path, "rb"))
+            raw = resources.enter_context(
+                open_file(path) if is_remote(path) else pa.OSFile(path, "rb")
+            )
             try:
                 file = pq.ParquetFile(
                     raw, pre_buffer=False, buffer_size=_PARQUET_BUFFER_BYTES, memory_map=False
@@ -218,6 +232,49 @@ def open_parquet(path: str, wanted: EdgeColumns) -> EdgeTable:
         return table
 
 
+def chain_tables(paths: Sequence[str], open_table: Callable[[str], EdgeTable]) -> EdgeTable:
+    """Return the tables at `paths` as one, opened one after the other; the first names the columns.
+
+    All are looked at before, so that the reserve is that of the largest and a file with other
+    columns is refused before any work.
+
+    Raises:
+        InputError: the columns of the tables differ, or as `open_table`.
+    """
+    import pyarrow as pa
+
+    first, reserve = None, 0
+    for path in paths:
+        if path == "-":
+            raise UsageError("standard input is one table; import it by itself")
+        with open_table(path) as table:
+            columns = (table.source, table.target, table.weight, table.reader.schema)
+            reserve = max(reserve, table.reserve_bytes)
+        if first is None:
+            first = columns
+        elif columns != first:
+            raise InputError(
+                f"the columns of {path} are not those of {paths[0]}; name them with --source, "
+                "--target and --weight, or convert them to the same types"
+            )
+    assert first is not None
+    source, target, weight, schema = first
+    # The native side counts the rows of all of them.
+    name = f"{paths[0]} and {len(paths) - 1} more"
+    chained = EdgeTable(name, source, target, weight, None, reserve)
+
+    def batches() -> Iterator[Any]:
+        for path in paths:
+            with open_table(path) as table:
+                yield from table.reader
+                if table.malformed[0]:
+                    kept = chained.malformed if chained.malformed[0] else table.malformed
+                    chained.malformed = (chained.malformed[0] + table.malformed[0], *kept[1:])
+
+    chained.reader = pa.RecordBatchReader.from_batches(schema, _kept(chained, batches()))
+    return chained
+
+
 def open_stream(stream: object, wanted: EdgeColumns, *, name: str = "the table") -> EdgeTable:
     """Take anything with `__arrow_c_stream__` (polars, DuckDB, pandas, pyarrow) as an edge table.
 
@@ -244,6 +301,14 @@ def open_stream(stream: object, wanted: EdgeColumns, *, name: str = "the table")
             yield batch.select(schema.names)
 
     table.reader = _guarded(table, schema, _cast_batches(chosen(), schema))
+    return table
+
+
+def open_batches(name: str, schema: Any, batches: Iterator[Any]) -> EdgeTable:
+    """Take batches with the columns `source`, `target` and perhaps `weight` as an edge table."""
+    weight = "weight" if "weight" in schema.names else None
+    table = EdgeTable(name, "source", "target", weight, None, 0)
+    table.reader = _guarded(table, schema, batches)
     return table
 
 
@@ -297,7 +362,7 @@ def _cast_batches(batches: Iterator[Any], schema: Any) -> Iterator[Any]:
 
 
 def _csv_batches(
-    stream: io.BufferedReader, name: str, names: list[str], schema: Any
+    stream: io.BufferedReader, table: EdgeTable, names: list[str], schema: Any, *, skip: bool
 ) -> Iterator[Any]:
     """Yield the rows of a CSV body in batches of about `_CSV_BLOCK_BYTES` of text.
 
@@ -308,9 +373,23 @@ def _csv_batches(
     import pyarrow as pa
     import pyarrow.csv as pacsv
 
-    parsing = pacsv.ParseOptions(newlines_in_values=False)
+    def leave_out(row: Any) -> str:
+        count = table.malformed[0]
+        if count == 0:
+            table.malformed = (1, name, lines_before + row.number, row.text[:40])
+        else:
+            table.malformed = (count + 1, *table.malformed[1:])
+        return "skip"
+
+    name = table.name
+    parsing = pacsv.ParseOptions(
+        newlines_in_values=False, invalid_row_handler=leave_out if skip else None
+    )
     converting = pacsv.ConvertOptions(
-        column_types=schema, include_columns=schema.names, strings_can_be_null=False
+        column_types=schema,
+        include_columns=schema.names,
+        null_values=[""],
+        strings_can_be_null=False,
     )
     # Line 1 of the file is the header.
     lines_before = 1
@@ -330,8 +409,10 @@ def _csv_batches(
                 use_threads=False, block_size=2 * _CSV_LINE_BYTES, column_names=names
             )
             with _reader_errors(name, lines_before):
-                table = pacsv.read_csv(pa.BufferReader(text[:cut]), reading, parsing, converting)
-            yield from table.to_batches()
+                block_table = pacsv.read_csv(
+                    pa.BufferReader(text[:cut]), reading, parsing, converting
+                )
+            yield from block_table.to_batches()
         lines_before += text.count(b"\n", 0, cut)
         if not block:
             return
@@ -341,15 +422,16 @@ def _guarded(table: EdgeTable, schema: Any, batches: Iterator[Any]) -> Any:
     """Return a reader of `batches` that keeps what went wrong in `table.failure`."""
     import pyarrow as pa
 
-    def kept() -> Iterator[Any]:
-        try:
-            with _reader_errors(table.name):
-                yield from batches
-        except (BrimfulError, KeyboardInterrupt) as error:
-            table.failure = error
-            raise
+    return pa.RecordBatchReader.from_batches(schema, _kept(table, batches))
 
-    return pa.RecordBatchReader.from_batches(schema, kept())
+
+def _kept(table: EdgeTable, batches: Iterator[Any]) -> Iterator[Any]:
+    try:
+        with _reader_errors(table.name):
+            yield from batches
+    except (BrimfulError, KeyboardInterrupt) as error:
+        table.failure = error
+        raise
 
 
 @contextlib.contextmanager
@@ -381,6 +463,8 @@ def _reader_errors(name: str, lines_before: int = 0) -> Iterator[None]:
         raise InputError(f"{name} is a directory; name a file in it") from None
     except OSError as error:
         sentence = " ".join(str(error).split())
+        if error.errno is None and is_remote(name):
+            raise StoreIoError(f"cannot read {name}: {sentence}") from None
         if error.errno is None:  # not the system but pyarrow: a codec or a page
             raise InputError(
                 f"{name} is truncated or damaged ({sentence.rstrip('.')}); copy or write it again"
@@ -399,6 +483,9 @@ def _open_decompressed(path: str, resources: contextlib.ExitStack) -> io.Buffere
         raw: io.BufferedReader
         if path == "-":
             raw = io.BufferedReader(_Unclosed(sys.stdin.buffer))
+        elif is_remote(path):
+            stream = resources.enter_context(open_remote(path))
+            raw = io.BufferedReader(stream, _CSV_BLOCK_BYTES)
         else:
             raw = resources.enter_context(open(path, "rb"))  # noqa: SIM115
         magic = raw.peek(6)[:6]
@@ -408,6 +495,8 @@ def _open_decompressed(path: str, resources: contextlib.ExitStack) -> io.Buffere
             codec = "zstd"
         elif magic.startswith(b"\xfd7zXZ\x00"):
             return io.BufferedReader(resources.enter_context(lzma.open(raw)))
+        elif re.match(rb"BZh[1-9](1A|\x17r)", magic):
+            return io.BufferedReader(resources.enter_context(bz2.open(raw)))
         else:
             return raw
         stream = resources.enter_context(pa.CompressedInputStream(raw, codec))

@@ -5,6 +5,7 @@
 //! fit or the pages would exceed the memory given; the caller then takes the path for sparse ids.
 //! Invariant: the content depends on what was inserted, not on the order or the threads.
 
+use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
@@ -99,12 +100,23 @@ impl IdBitmap {
         self.count_all(&counted[..found]);
     }
 
-    /// Declares the ids 0 to `count` - 1.
-    pub(crate) fn insert_range(&self, count: u64) {
-        for start in (0..count).step_by(64) {
+    /// Declares the ids of a range.
+    pub(crate) fn insert_range(&self, range: Range<u64>) {
+        let mut start = range.start;
+        while start < range.end {
             let Some(page) = self.page(start) else { return };
-            let bits = u64::MAX >> (64 - (count - start).min(64));
+            let count = (range.end - start).min(64 - start % 64);
+            let bits = u64::MAX >> (64 - count) << (start % 64);
             page.declared[(start as usize % PAGE_IDS) / 64].fetch_or(bits, Ordering::Relaxed);
+            start += count;
+        }
+    }
+
+    /// Declares single ids.
+    pub(crate) fn insert_declared(&self, ids: &[u64]) {
+        for &id in ids {
+            let Some(page) = self.page(id) else { return };
+            page.declared[(id as usize % PAGE_IDS) / 64].fetch_or(1 << (id % 64), Ordering::Relaxed);
         }
     }
 
@@ -191,10 +203,10 @@ mod tests {
         let small = IdBitmap::new(bytes);
         small.insert_edges(&edges(&[0, PAGE_IDS as u64]));
         assert!(!small.gave_up());
-        small.insert_range(2 * PAGE_IDS as u64 + 1);
+        small.insert_range(5..2 * PAGE_IDS as u64 + 1);
         assert!(small.gave_up());
         let none = IdBitmap::new(0);
-        none.insert_range(1);
+        none.insert_range(0..1);
         assert!(none.gave_up());
     }
 

@@ -10,9 +10,11 @@ use brimful_store::{Folder, Resources};
 
 use crate::codec::{WeightType, pack};
 use crate::degrees::DegreeCounter;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::policy::{Applied, Merger, Policy};
 use crate::records::{EdgeRecord, KeyLayout};
 use crate::shards::{Geometry, PackedSegment, Segment, ShardWriter};
+use crate::weights::WeightRange;
 
 /// Edges with internal ids, going into shards.
 pub struct ShardSorter<'j, R: EdgeRecord> {
@@ -23,12 +25,14 @@ pub struct ShardSorter<'j, R: EdgeRecord> {
 }
 
 /// What writing shards counted.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub struct Built {
     /// Arcs stored.
     pub arcs: u64,
-    /// Edges equal to an earlier one.
-    pub duplicates: u64,
+    /// What became of self-loops and duplicates.
+    pub applied: Applied,
+    /// The weights stored.
+    pub weights: Option<WeightRange>,
     /// Length of the files in bytes.
     pub bytes: u64,
 }
@@ -52,11 +56,12 @@ impl<'j, R: EdgeRecord> ShardSorter<'j, R> {
         ShardSortWriter { writer: self.sorter.writer(), layout: self.layout, undirected: self.undirected }
     }
 
-    /// Writes all edges as the index `name` and tells `degrees` of each.
+    /// Writes the edges that `policy` keeps as the index `name` and tells `degrees` of each.
     pub(crate) fn write(
         self,
         folder: &dyn Folder,
         name: &str,
+        policy: Policy,
         degrees: &mut DegreeCounter,
         resources: &Resources,
     ) -> Result<Built> {
@@ -65,24 +70,38 @@ impl<'j, R: EdgeRecord> ShardSorter<'j, R> {
         let (layout, geometry) = (self.layout, self.geometry);
         let traffic = resources.job.traffic();
         let mut shards = ShardWriter::create(folder, name, R::WEIGHTED, geometry, traffic)?;
-        let mut cutter = Cutter::new(layout, geometry, self.undirected, degrees);
+        let merger = Merger::new(policy, self.undirected);
+        let mut cutter = Cutter::new(layout, geometry, merger, degrees);
+        let mut weights = None;
+        let mut append = |encoded: Vec<Encoded>| {
+            encoded.iter().try_for_each(|(segment, range)| {
+                weights = WeightRange::union(weights, *range);
+                shards.append(segment)
+            })
+        };
         self.sorter.merge_in_stages(
             &resources.pool,
             |piece| {
                 resources.job.advance(piece.records.len() as u64);
-                Ok::<_, crate::Error>(cutter.cut(piece))
+                Ok::<_, Error>(cutter.cut(piece))
             },
             |cuts: Vec<Cut<R>>, records| Ok(cuts.iter().map(|cut| cut.encode(layout, records)).collect()),
-            |encoded: Vec<PackedSegment>| encoded.iter().try_for_each(|segment| shards.append(segment)),
+            &mut append,
         )?;
-        let duplicates = cutter.duplicates;
-        if let Some(rest) = cutter.finish() {
-            shards.append(&rest.encode(layout, &[]))?;
+        let (rest, applied) = cutter.finish();
+        append(rest.iter().map(|cut| cut.encode(layout, &[])).collect())?;
+        if weights.is_some_and(WeightRange::any_infinite) {
+            let what = "the weights of equal edges add up to more than 64-bit floating point holds; scale \
+                        them down, or choose another of --duplicates keep, drop, min";
+            return Err(Error::input("(input)", what));
         }
         let (arcs, bytes) = shards.finish()?;
-        Ok(Built { arcs, duplicates, bytes })
+        Ok(Built { arcs, applied, weights, bytes })
     }
 }
+
+/// A segment ready to be written, and the range of its weights.
+type Encoded = (PackedSegment, Option<WeightRange>);
 
 /// A segment cut from the ordered stream: what earlier pieces left, repeats of a record, and a
 /// range of the piece.
@@ -99,7 +118,7 @@ impl<R: EdgeRecord> Cut<R> {
         self.carried.len() + self.repeats.map_or(0, |(_, count)| count) + self.range.len()
     }
 
-    fn encode(&self, layout: KeyLayout, records: &[R]) -> PackedSegment {
+    fn encode(&self, layout: KeyLayout, records: &[R]) -> Encoded {
         let records = &records[self.range.clone()];
         let repeats = self.repeats.iter().flat_map(|(record, count)| std::iter::repeat_n(record, *count));
         let all = || self.carried.iter().chain(repeats.clone()).chain(records);
@@ -130,18 +149,18 @@ impl<R: EdgeRecord> Cut<R> {
             weight_type,
             begins_unit: false,
         };
-        PackedSegment { entry, bytes, weights: packed_weights, directory }
+        let segment = PackedSegment { entry, bytes, weights: packed_weights, directory };
+        (segment, WeightRange::of(&weights))
     }
 }
 
-/// Cuts the ordered stream into segments and counts what must be counted in order.
+/// Cuts what a policy keeps of the ordered stream into segments and counts what must be counted in order.
 struct Cutter<'d, R> {
     layout: KeyLayout,
     geometry: Geometry,
-    undirected: bool,
+    merger: Merger,
     degrees: &'d mut DegreeCounter,
-    duplicates: u64,
-    last: Option<(u64, u64)>,
+    last_source: Option<u64>,
     /// Where the segment under way belongs, and its records of earlier pieces.
     interval: u64,
     window: u32,
@@ -152,14 +171,13 @@ struct Cutter<'d, R> {
 }
 
 impl<'d, R: EdgeRecord> Cutter<'d, R> {
-    fn new(layout: KeyLayout, geometry: Geometry, undirected: bool, degrees: &'d mut DegreeCounter) -> Self {
+    fn new(layout: KeyLayout, geometry: Geometry, merger: Merger, degrees: &'d mut DegreeCounter) -> Self {
         Self {
             layout,
             geometry,
-            undirected,
+            merger,
             degrees,
-            duplicates: 0,
-            last: None,
+            last_source: None,
             interval: 0,
             window: 0,
             carried: Vec::new(),
@@ -170,31 +188,66 @@ impl<'d, R: EdgeRecord> Cutter<'d, R> {
 
     fn cut(&mut self, piece: Piece<'_, R>) -> Vec<Cut<R>> {
         let mut cuts = Vec::new();
-        if let Some((record, mut count)) = piece.repeats {
-            while count > 0 {
-                // Never more than a segment at once, so that none is materialised longer.
-                let now = count.min(self.geometry.segment_edges as usize);
-                let batch = vec![record; now];
-                self.cut_records(&batch, &mut cuts, true);
-                count -= now;
+        if let Some((record, count)) = piece.repeats {
+            self.cut_repeats(record, count, &mut cuts);
+        }
+        let kept = if self.merger.keeps_all() { piece.records } else { self.keep(piece.records) };
+        self.cut_records(kept, &mut cuts, false);
+        cuts
+    }
+
+    fn cut_repeats(&mut self, record: R, mut count: usize, cuts: &mut Vec<Cut<R>>) {
+        let (source, target, _) = record.unpack(self.layout);
+        if !self.merger.keeps(source, target) {
+            for _ in 0..count {
+                // At most the edge before comes out.
+                if let Some(kept) = self.push(&record) {
+                    self.cut_records(&[kept], cuts, true);
+                }
+            }
+            return;
+        }
+        self.merger.note(source, target, count as u64);
+        while count > 0 {
+            // Never more than a segment at once, so that none is materialised longer.
+            let now = count.min(self.geometry.segment_edges as usize);
+            let batch = vec![record; now];
+            self.cut_records(&batch, cuts, true);
+            count -= now;
+        }
+    }
+
+    /// Moves what the policy keeps to the front of `records`: what it lets go never overtakes it, as each
+    /// edge lets at most one go.
+    fn keep<'p>(&mut self, records: &'p mut [R]) -> &'p [R] {
+        let mut kept = 0;
+        for at in 0..records.len() {
+            if let Some(record) = self.push(&records[at]) {
+                records[kept] = record;
+                kept += 1;
             }
         }
-        self.cut_records(piece.records, &mut cuts, false);
-        cuts
+        &records[..kept]
+    }
+
+    fn push(&mut self, record: &R) -> Option<R> {
+        let (source, target, weight) = self.merger.push(record.unpack(self.layout))?;
+        Some(R::pack(self.layout, source, target, weight.unwrap_or(1.0)))
     }
 
     /// Cuts `records`, whose ranges the cuts refer to, but for `repeats` of one record.
     fn cut_records(&mut self, records: &[R], cuts: &mut Vec<Cut<R>>, repeats: bool) {
         let mut start = 0;
         let mut length = self.carried.len();
+        // Else the merger has seen them.
+        let unseen = self.merger.keeps_all() && !repeats;
         for (at, record) in records.iter().enumerate() {
             let (source, target, weight) = record.unpack(self.layout);
-            // Both directions of an undirected edge are stored; one of them counts.
-            let counts = !self.undirected || source <= target;
-            let (interval, new_source) =
-                (target >> self.layout.interval_bits, self.last.is_none_or(|last| last.0 != source));
-            self.duplicates += u64::from(self.last == Some((source, target)) && counts);
-            self.last = Some((source, target));
+            let interval = target >> self.layout.interval_bits;
+            if unseen {
+                self.merger.note(source, target, 1);
+            }
+            let new_source = self.last_source.replace(source) != Some(source);
             self.degrees.add(source, weight);
             let new_interval = interval != self.interval;
             let new_window = self.window_edges >= self.geometry.window_edges && new_source;
@@ -226,7 +279,14 @@ impl<'d, R: EdgeRecord> Cutter<'d, R> {
         Cut { interval, window, carried, repeats: repeated, range: if repeats { 0..0 } else { range } }
     }
 
-    fn finish(self) -> Option<Cut<R>> {
+    /// The segments that no piece follows, and what became of edges.
+    fn finish(mut self) -> (Vec<Cut<R>>, Applied) {
+        let mut cuts = Vec::new();
+        if let Some((source, target, weight)) = self.merger.finish() {
+            let record = R::pack(self.layout, source, target, weight.unwrap_or(1.0));
+            self.cut_records(&[record], &mut cuts, true);
+        }
+        let applied = self.merger.applied();
         let rest = Cut {
             interval: self.interval,
             window: self.window,
@@ -234,7 +294,8 @@ impl<'d, R: EdgeRecord> Cutter<'d, R> {
             repeats: None,
             range: 0..0,
         };
-        (rest.len() > 0).then_some(rest)
+        cuts.extend((rest.len() > 0).then_some(rest));
+        (cuts, applied)
     }
 }
 
@@ -279,16 +340,20 @@ mod tests {
     use brimful_store::{Budget, DiskFolder, Job};
 
     use super::*;
-    use crate::records::{Pair, WeightedPair};
+    use crate::policy::{Duplicates, SelfLoops};
+    use crate::records::{Pair, WeightedKey, WeightedPair};
     use crate::shards::{SegmentReader, ShardFile};
 
     type Edges = Vec<(u64, u64, f64)>;
+
+    const KEEP: Policy = Policy { self_loops: SelfLoops::Keep, duplicates: Duplicates::Keep };
 
     /// Writes the index of `edges` and reads it back, with what was counted.
     fn round_trip<R: EdgeRecord>(
         vertices: u64,
         geometry: Geometry,
         edges: &Edges,
+        policy: Policy,
         workers: usize,
     ) -> (Edges, Built, ShardFile) {
         let folder = tempfile::tempdir().unwrap();
@@ -301,7 +366,7 @@ mod tests {
         edges.iter().for_each(|&(s, t, w)| writer.push(s, t, w).unwrap());
         writer.finish().unwrap();
         let mut degrees = DegreeCounter::new(0..vertices.min(10), false);
-        let built = sorter.write(&folder, "in", &mut degrees, &resources).unwrap();
+        let built = sorter.write(&folder, "in", policy, &mut degrees, &resources).unwrap();
         let bits = geometry.interval_bits;
         let shards = ShardFile::open(&folder, "in", vertices, R::WEIGHTED, bits, job.traffic()).unwrap();
         let (mut reader, mut out) = (SegmentReader::default(), Vec::new());
@@ -325,12 +390,12 @@ mod tests {
             vec![(0, 0, 1.0), (top, top, 0.1), (5, top, 3.0), (top, 0, 7.0), (1, 1 << 32, 2.0)];
         // Far beyond 32 bits above the segment's first source, so that segments are cut between them.
         edges.extend((0..250).map(|i| (i << 25, 77, i as f64)));
-        let (out, built, shards) = round_trip::<WeightedPair>(top + 1, geometry, &edges, 2);
+        let (out, built, shards) = round_trip::<WeightedPair>(top + 1, geometry, &edges, KEEP, 2);
         assert_eq!(out, in_order(&edges, geometry.interval_bits));
-        assert_eq!((built.arcs, built.duplicates), (255, 0));
+        assert_eq!((built.arcs, built.applied.duplicates), (255, 0));
         assert!(shards.segments().iter().all(|s| s.last_source - s.first_source < 1 << 32));
         let unweighted: Edges = edges.iter().map(|&(s, t, _)| (s, t, 1.0)).collect();
-        let (out, ..) = round_trip::<Pair>(top + 1, geometry, &unweighted, 1);
+        let (out, ..) = round_trip::<Pair>(top + 1, geometry, &unweighted, KEEP, 1);
         assert_eq!(out, in_order(&unweighted, geometry.interval_bits));
     }
 
@@ -338,11 +403,37 @@ mod tests {
     fn shards_of_one_edge_and_graphs_of_none_are_written() {
         let geometry = Geometry::default();
         let edges: Edges = (0..40).map(|i| (39 - i, i << 16, 1.0)).collect();
-        let (out, _, shards) = round_trip::<u64>(40 << 16, geometry, &edges, 2);
+        let (out, _, shards) = round_trip::<u64>(40 << 16, geometry, &edges, KEEP, 2);
         assert_eq!(out, in_order(&edges, 16));
         assert_eq!((shards.segments().len(), shards.units()), (40, 1), "they share a unit");
-        let (out, built, shards) = round_trip::<u64>(0, geometry, &Vec::new(), 2);
+        let (out, built, shards) = round_trip::<u64>(0, geometry, &Vec::new(), KEEP, 2);
         assert_eq!((out.len(), built.arcs, shards.units()), (0, 0, 0));
+    }
+
+    #[test]
+    fn policies_see_repeats_that_are_not_materialised() {
+        let geometry =
+            Geometry { interval_bits: 4, window_edges: 3000, segment_edges: 1000, unit_bytes: 4000 };
+        // Of three edges so many that they are pieces of their own; one of them is a self-loop. Adding
+        // 0.1 many times does not give what multiplying does.
+        let many = |edge| std::iter::repeat_n(edge, 50_000);
+        let mut edges: Edges = (0..20_000_u64).map(|i| (i * i % 977, i * 31 % 40, 0.5)).collect();
+        edges.extend(many((500, 3, 0.1)).chain(many((7, 7, 1.0))).chain(many((501, 3, 2.0))));
+        for self_loops in [SelfLoops::Keep, SelfLoops::Drop] {
+            for duplicates in [Duplicates::Keep, Duplicates::Drop, Duplicates::Sum] {
+                let policy = Policy { self_loops, duplicates };
+                let mut merger = Merger::new(policy, false);
+                let whole = in_order(&edges, 4).into_iter().map(|(s, t, w)| (s, t, Some(w)));
+                let mut expected: Vec<_> = whole.filter_map(|edge| merger.push(edge)).collect();
+                expected.extend(merger.finish());
+                for workers in [1, 3] {
+                    let (out, built, _) = round_trip::<WeightedKey>(1000, geometry, &edges, policy, workers);
+                    assert!(out.iter().map(|&(s, t, w)| (s, t, Some(w))).eq(expected.iter().copied()));
+                    assert_eq!(built.applied, merger.applied(), "{policy:?} {workers}");
+                    assert_eq!(built.arcs, expected.len() as u64);
+                }
+            }
+        }
     }
 
     #[test]
@@ -352,12 +443,12 @@ mod tests {
         let mut edges: Edges = (0..60_000_u64).map(|i| (i * i % 977, i * 31 % 40, 1.0)).collect();
         // One edge so often that the sorter does not materialise it.
         edges.extend(std::iter::repeat_n((500, 3, 1.0), 50_000));
-        let (out, built, one) = round_trip::<u64>(1000, geometry, &edges, 1);
+        let (out, built, one) = round_trip::<u64>(1000, geometry, &edges, KEEP, 1);
         assert_eq!(out, in_order(&edges, 4));
         let mut distinct = out;
         distinct.dedup();
-        assert_eq!(built.duplicates, 110_000 - distinct.len() as u64);
-        let (.., many) = round_trip::<u64>(1000, geometry, &edges, 3);
+        assert_eq!(built.applied.duplicates, 110_000 - distinct.len() as u64);
+        let (.., many) = round_trip::<u64>(1000, geometry, &edges, KEEP, 3);
         assert_eq!(one.segments(), many.segments());
         assert!(one.segments().iter().any(|s| s.window > 1));
         let windows = one.segments().chunk_by(|a, b| (a.interval, a.window) == (b.interval, b.window));

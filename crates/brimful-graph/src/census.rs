@@ -5,6 +5,7 @@
 //! exactly what the second pass will read.
 
 use std::io::Read;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -17,10 +18,13 @@ use crate::choice::{EdgeSample, Sampled};
 use crate::decompress;
 use crate::edges::{BATCH_EDGES, EdgeBatch, EdgeSource, Spool};
 use crate::error::{Error, Result};
+use crate::formats::parser::{OnError, Output, Rejection, TextParser};
+use crate::formats::reader::{CHUNK_BYTES, TextReader};
+use crate::formats::{TextFile, TextFormat, graphalytics, webgraph::WebGraph};
 use crate::ids::IdType;
 use crate::pairs::{self, PairFiles};
 use crate::pump::{chunks_in_flight, pump};
-use crate::text::{CHUNK_BYTES, ChunkReader, EdgeListParser, Signs, check_signs};
+use crate::text::{Signs, Span, check_signs};
 
 /// A stream of edges that is pulled batch by batch, once.
 pub trait EdgeStream: Send {
@@ -32,12 +36,30 @@ pub trait EdgeStream: Send {
     fn weighted(&self) -> bool;
     /// How ids are read, known at the latest when the stream has ended.
     fn id_type(&self) -> Result<IdType>;
+    /// The vertices 0 to n - 1 exist, whatever the edges are.
+    fn declared(&self) -> u64 {
+        0
+    }
+    /// Vertices that exist beside them without an edge, when the stream has ended.
+    fn listed(&mut self) -> Option<Listed> {
+        None
+    }
+    /// What was left out, by reason, when the stream has ended.
+    fn rejections(&self) -> Vec<Rejection> {
+        Vec::new()
+    }
 }
 
 /// Where edges come from.
 pub enum Input<'a> {
     /// Text edge lists, perhaps compressed; `-` is standard input.
     EdgeList(Vec<PathBuf>),
+    /// Text of any format whose files stand alone.
+    Text(TextFormat, Vec<PathBuf>),
+    /// Graphs of a vertex and an edge file each, named by any of their files.
+    Graphalytics(Vec<PathBuf>),
+    /// A graph in the BV format, named by any of its files.
+    WebGraph(PathBuf),
     /// Little-endian pairs of 32-bit ids.
     Pairs(Vec<PathBuf>),
     /// Anything else that yields batches.
@@ -52,6 +74,35 @@ pub(crate) fn reading_bytes(workers: usize) -> u64 {
     ((chunks_in_flight(workers) + 1) * CHUNK_BYTES + workers * 2 * batch) as u64
 }
 
+/// Vertices given as the sources of edges that are none.
+pub type Listed = Box<dyn EdgeSource + Send>;
+
+/// Vertices that exist whether an edge names them or not.
+pub(crate) struct Declared {
+    /// Ids one after another, as a header or the user says: apart and ascending, perhaps empty.
+    pub(crate) ranges: [Range<u64>; 2],
+    /// Single ids, in any order and any number of times.
+    pub(crate) listed: Option<Listed>,
+}
+
+impl Declared {
+    /// The ids 0 to `count` - 1, those of a range and those of a list.
+    fn new(count: u64, range: Range<u64>, listed: Option<Listed>) -> Self {
+        let ranges = if range.start <= count { [0..count.max(range.end), 0..0] } else { [0..count, range] };
+        Self { ranges, listed }
+    }
+
+    /// Ids of the ranges.
+    pub(crate) fn numbered(&self) -> u64 {
+        self.ranges.iter().map(|range| range.end - range.start).sum()
+    }
+
+    /// True if no vertex is declared.
+    pub(crate) fn is_none(&self) -> bool {
+        self.numbered() == 0 && self.listed.is_none()
+    }
+}
+
 /// What the first pass learned.
 pub(crate) struct Seen {
     pub(crate) id_type: IdType,
@@ -62,31 +113,67 @@ pub(crate) struct Seen {
     /// `None` if it gave up.
     pub(crate) bitmap: Option<IdBitmap>,
     pub(crate) sampled: Sampled,
+    /// What exists without an edge.
+    pub(crate) declared: Declared,
+    /// The format says that edges have no direction.
+    pub(crate) undirected: bool,
+    pub(crate) rejected: u64,
+    pub(crate) rejections: Vec<Rejection>,
 }
 
 /// Counters and ids of everything read, filled by many threads.
 pub(crate) struct Census {
     bitmap: IdBitmap,
     sample: EdgeSample,
+    /// They will not be stored: vertices that have no other edge count as declared.
+    drops_self_loops: bool,
     edges: AtomicU64,
     self_loops: AtomicU64,
 }
 
+/// Edges copied at once to leave out self-loops.
+const COPIED_EDGES: usize = 1 << 10;
+
 impl Census {
-    pub(crate) fn new(bitmap: IdBitmap, undirected: bool) -> Self {
+    pub(crate) fn new(bitmap: IdBitmap, undirected: bool, drops_self_loops: bool) -> Self {
         let sample = EdgeSample::new(undirected);
-        Self { bitmap, sample, edges: AtomicU64::new(0), self_loops: AtomicU64::new(0) }
+        let (edges, self_loops) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { bitmap, sample, drops_self_loops, edges, self_loops }
     }
 
     pub(crate) fn add(&self, batch: &EdgeBatch) {
-        self.bitmap.insert_edges(batch);
-        self.sample.add(batch);
         let loops = batch.sources.iter().zip(&batch.targets).filter(|(s, t)| s == t).count();
+        if loops > 0 && self.drops_self_loops {
+            self.add_without_loops(batch);
+        } else {
+            self.bitmap.insert_edges(batch);
+            self.sample.add(batch);
+        }
         self.edges.fetch_add(batch.len() as u64, Ordering::Relaxed);
         self.self_loops.fetch_add(loops as u64, Ordering::Relaxed);
     }
 
-    pub(crate) fn into_seen(self, id_type: IdType, weighted: bool, lines: u64) -> Seen {
+    fn add_without_loops(&self, batch: &EdgeBatch) {
+        let (mut kept, mut loops) = (EdgeBatch::default(), Vec::new());
+        let chunks = batch.sources.chunks(COPIED_EDGES).zip(batch.targets.chunks(COPIED_EDGES));
+        for (sources, targets) in chunks {
+            for (&source, &target) in sources.iter().zip(targets) {
+                if source == target {
+                    loops.push(source);
+                } else {
+                    kept.sources.push(source);
+                    kept.targets.push(target);
+                }
+            }
+            self.bitmap.insert_declared(&loops);
+            self.bitmap.insert_edges(&kept);
+            self.sample.add(&kept);
+            loops.clear();
+            kept.clear();
+        }
+    }
+
+    pub(crate) fn into_seen(self, declared: Declared, id_type: IdType, weighted: bool, lines: u64) -> Seen {
         Seen {
             id_type,
             weighted,
@@ -95,6 +182,10 @@ impl Census {
             self_loops: self.self_loops.into_inner(),
             bitmap: Some(self.bitmap).filter(|bitmap| !bitmap.gave_up()),
             sampled: self.sample.finish(),
+            declared,
+            undirected: false,
+            rejected: 0,
+            rejections: Vec::new(),
         }
     }
 }
@@ -108,6 +199,11 @@ pub(crate) struct Reader<'a> {
     pub(crate) declared: u64,
     /// Every edge will be stored in both directions.
     pub(crate) undirected: bool,
+    /// Every edge will be stored as it is written; those listed at both ends are arcs.
+    pub(crate) directed: bool,
+    /// Self-loops will not be stored.
+    pub(crate) drops_self_loops: bool,
+    pub(crate) on_error: OnError,
     /// Memory for the set of ids, and for a decompressor's window.
     pub(crate) bitmap_bytes: u64,
     pub(crate) decoder_bytes: u64,
@@ -117,18 +213,31 @@ impl Reader<'_> {
     /// Reads the input once: counts, ids, and a source to read the edges from again.
     pub(crate) fn read<'i>(&self, input: &'i mut Input<'_>) -> Result<(Box<dyn EdgeSource + 'i>, Seen)> {
         let bitmap = IdBitmap::new(self.bitmap_bytes);
-        bitmap.insert_range(self.declared);
-        let census = Census::new(bitmap, self.undirected);
+        let census = Census::new(bitmap, self.undirected, self.drops_self_loops);
         match input {
-            Input::EdgeList(files) => self.read_text(files, census),
+            Input::EdgeList(paths) => self.read_text(&alone(TextFormat::EdgeList, paths), census),
+            Input::Text(format, paths) => self.read_text(&alone(*format, paths), census),
+            Input::Graphalytics(paths) => {
+                let files = graphalytics::files(paths, |path| self.open(path))?;
+                self.read_text(&files, census)
+            }
+            Input::WebGraph(path) => {
+                let mut stream = WebGraph::open(path, self.decoder_bytes, |path| self.open(path))?;
+                self.read_stream(&mut stream, census)
+            }
             Input::Pairs(files) => self.read_pairs(files, census),
             Input::Stream(stream) => self.read_stream(&mut **stream, census),
-            Input::Numbered(source, _) => {
+            Input::Numbered(source, vertices) => {
                 let source: &dyn EdgeSource = *source;
                 let edges = self.read_twice(source, &census, source.parts() as u64, |_| 1)?;
-                Ok((Box::new(source), census.into_seen(IdType::Int64, false, edges)))
+                let declared = self.settle(&census, 0..*vertices, None)?;
+                Ok((Box::new(source), census.into_seen(declared, IdType::Int64, false, edges)))
             }
         }
+    }
+
+    fn open(&self, path: &Path) -> Result<Box<dyn Read + Send>> {
+        decompress::open(open_input(path, &self.resources.job)?, path, self.decoder_bytes)
     }
 
     /// Reads a source that can be read again; returns its edges.
@@ -149,43 +258,72 @@ impl Reader<'_> {
         Ok(census.edges.load(Ordering::Relaxed))
     }
 
-    fn read_text<'i>(&self, files: &[PathBuf], census: Census) -> Result<(Box<dyn EdgeSource + 'i>, Seen)> {
+    /// Adds to what the options declare what the input does, and tells the bitmap.
+    fn settle(&self, census: &Census, numbered: Range<u64>, listed: Option<Listed>) -> Result<Declared> {
+        let declared = Declared::new(self.declared, numbered, listed);
+        declared.ranges.iter().for_each(|range| census.bitmap.insert_range(range.clone()));
+        if let Some(listed) = &declared.listed {
+            let insert = |(): &mut (), batch: &EdgeBatch| {
+                census.bitmap.insert_declared(&batch.sources);
+                Ok(())
+            };
+            each_part(&**listed, self.resources, || Ok(()), insert, Ok)?;
+        }
+        Ok(declared)
+    }
+
+    fn read_text<'i>(&self, files: &[TextFile], census: Census) -> Result<(Box<dyn EdgeSource + 'i>, Seen)> {
         let resources = self.resources;
-        let lengths: Option<u64> = files.iter().map(|path| input_len(path)).sum();
+        let lengths: Option<u64> = files.iter().map(|file| input_len(&file.path)).sum();
         resources.job.begin("read", lengths.unwrap_or(0));
-        let mut reader = ChunkReader::new(files, self.decoder_bytes, &resources.job);
-        let parser = EdgeListParser::new(files);
+        let mut reader = TextReader::new(files, self.directed, CHUNK_BYTES, Box::new(|path| self.open(path)));
+        let parser = TextParser::new(files, self.on_error);
         let spool = Spool::new(self.folder, &resources.job)?;
+        let listed = Spool::new(self.folder, &resources.job)?;
         let signs = Mutex::new(Signs::default());
+        let take = |out: &mut Output, room: &mut Vec<u8>| -> Result<()> {
+            if !out.edges.is_empty() {
+                census.add(&out.edges);
+                spool.append(&out.edges, room)?;
+                out.edges.clear();
+            }
+            if !out.declared.is_empty() {
+                listed.append(&out.declared, room)?;
+                out.declared.clear();
+            }
+            Ok(())
+        };
         pump(
             resources,
             |chunk| {
                 let more = reader.next(chunk)?;
-                if more {
-                    parser.look(chunk);
+                if reader.undirected() {
+                    census.sample.take_both_directions();
                 }
                 Ok(more)
             },
-            || Ok((EdgeBatch::default(), Vec::new(), Signs::default())),
-            |(batch, room, signs), number, chunk| {
-                parser.parse(number, chunk, batch, signs, BATCH_EDGES, |batch| {
-                    census.add(batch);
-                    spool.append(batch, room)?;
-                    batch.clear();
-                    Ok(())
-                })
+            || Ok((Output::default(), Vec::new())),
+            |(out, room), _, chunk| parser.parse(chunk, out, &mut |out| take(out, room)),
+            |(mut out, mut room)| {
+                signs.lock().unwrap_or_else(PoisonError::into_inner).merge(out.signs);
+                take(&mut out, &mut room)
             },
-            |(batch, mut room, seen)| {
-                signs.lock().unwrap_or_else(PoisonError::into_inner).merge(seen);
-                census.add(&batch);
-                if batch.is_empty() { Ok(()) } else { spool.append(&batch, &mut room) }
-            },
-        )
-        .map_err(|error| parser.settle(error))?;
+        )?;
         let signs = signs.into_inner().unwrap_or_else(PoisonError::into_inner);
-        check_signs(signs, files.first().map_or(Path::new("-"), PathBuf::as_path))?;
+        check_signs(signs, files.first().map_or(Path::new("-"), |file| &file.path))?;
         let id_type = if signs.huge { IdType::UInt64 } else { IdType::Int64 };
-        Ok((Box::new(spool.into_source()), census.into_seen(id_type, parser.weighted(), parser.lines())))
+        let summary = parser.finish(&reader.into_ends())?;
+        let numbered = summary.declared.map_or(0..0, |Span { first, count }| first..first + count);
+        let listed = listed.into_source();
+        let listed = (listed.parts() > 0).then(|| Box::new(listed) as Listed);
+        let declared = self.settle(&census, numbered, listed)?;
+        let seen = Seen {
+            undirected: summary.undirected,
+            rejected: summary.rejected,
+            rejections: summary.rejections,
+            ..census.into_seen(declared, id_type, summary.weighted, summary.lines)
+        };
+        Ok((Box::new(spool.into_source()), seen))
     }
 
     fn read_pairs<'i>(&self, files: &[PathBuf], census: Census) -> Result<(Box<dyn EdgeSource + 'i>, Seen)> {
@@ -197,7 +335,8 @@ impl Reader<'_> {
         let source = PairFiles::open(files, &self.resources.job)?;
         let pairs = source.pairs();
         self.read_twice(&source, &census, pairs, |batch| batch.len() as u64)?;
-        Ok((Box::new(source), census.into_seen(IdType::UInt32, false, pairs)))
+        let declared = self.settle(&census, 0..0, None)?;
+        Ok((Box::new(source), census.into_seen(declared, IdType::UInt32, false, pairs)))
     }
 
     fn read_stream<'i>(
@@ -220,8 +359,17 @@ impl Reader<'_> {
             |_| Ok(()),
         )?;
         let edges = census.edges.load(Ordering::Relaxed);
-        Ok((Box::new(spool.into_source()), census.into_seen(stream.id_type()?, stream.weighted(), edges)))
+        let rejections = stream.rejections();
+        let rejected = rejections.iter().map(|rejection| rejection.count).sum();
+        let declared = self.settle(&census, 0..stream.declared(), stream.listed())?;
+        let seen = census.into_seen(declared, stream.id_type()?, stream.weighted(), edges + rejected);
+        Ok((Box::new(spool.into_source()), Seen { rejected, rejections, ..seen }))
     }
+}
+
+/// Files of one format.
+fn alone(format: TextFormat, paths: &[PathBuf]) -> Vec<TextFile> {
+    paths.iter().map(|path| TextFile { path: path.clone(), format }).collect()
 }
 
 /// Walks a source with all workers, each with a state of its own.

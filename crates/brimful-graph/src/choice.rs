@@ -14,7 +14,7 @@
 //! would be too kind to gaps of very mixed widths: on a web graph taken as undirected (cnr-2000) it
 //! prefers the external order by a hair, where packing needs 10 % more bytes.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use crate::description::OrderName;
@@ -55,7 +55,7 @@ pub(crate) struct EdgeSample {
     edges: Mutex<Vec<[u64; 2]>>,
     most: usize,
     /// Arcs against the edges exist too.
-    undirected: bool,
+    undirected: AtomicBool,
 }
 
 impl EdgeSample {
@@ -65,14 +65,20 @@ impl EdgeSample {
     }
 
     fn with_cap(undirected: bool, most: usize) -> Self {
+        let undirected = AtomicBool::new(undirected);
         Self { level: AtomicU32::new(0), edges: Mutex::default(), most, undirected }
+    }
+
+    /// From now on edges have no direction. Edges that were looked at before are not looked at again.
+    pub(crate) fn take_both_directions(&self) {
+        self.undirected.store(true, Ordering::Relaxed);
     }
 
     /// Looks at the edges of a batch.
     pub(crate) fn add(&self, batch: &EdgeBatch) {
         let mut found = Vec::new();
         self.look(&batch.sources, &batch.targets, &mut found);
-        if self.undirected {
+        if self.undirected.load(Ordering::Relaxed) {
             // A self-loop is looked at twice, which does no harm.
             self.look(&batch.targets, &batch.sources, &mut found);
         }

@@ -17,10 +17,12 @@ pub(crate) const ISOLATED: usize = RUNS - 1;
 /// One edge in 2^SAMPLE_BITS is counted.
 const SAMPLE_BITS: u32 = 3;
 
-/// True if an edge is counted: the leading bits of a hash of its ends are zero.
+/// True if an edge is counted: the leading bits of a hash of its ends are zero. Which of them it is said to
+/// come from makes no difference, so that an edge without direction may be written either way.
 #[inline]
 pub(crate) fn is_counted(source: u64, target: u64) -> bool {
-    let mixed = source.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ target;
+    let (low, high) = (source.min(target), source.max(target));
+    let mixed = low.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ high;
     (mixed ^ mixed >> 32).wrapping_mul(0xD6E8_FEB8_6659_FD93) >> (u64::BITS - SAMPLE_BITS) == 0
 }
 

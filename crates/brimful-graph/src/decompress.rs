@@ -1,9 +1,10 @@
-//! gzip, xz and zstd, recognised by their first bytes, within a memory limit.
+//! gzip, xz, zstd and bzip2, recognised by their first bytes, within a memory limit.
 
 use std::io::{self, Chain, Cursor, Read};
 use std::path::Path;
 
 use brimful_store::Error as StoreError;
+use bzip2::bufread::MultiBzDecoder;
 use flate2::read::MultiGzDecoder;
 use liblzma::read::XzDecoder;
 use liblzma::stream::{CONCATENATED, Stream};
@@ -14,7 +15,15 @@ const LONGEST_MAGIC: usize = 6;
 
 /// True if these first bytes are those of an archive that [`open`] decodes.
 pub fn is_compressed(start: &[u8]) -> bool {
-    [&[0x1F, 0x8B][..], &XZ, &ZSTD].iter().any(|magic| start.starts_with(magic))
+    [&[0x1F, 0x8B][..], &XZ, &ZSTD].iter().any(|magic| start.starts_with(magic)) || is_bzip2(start)
+}
+
+/// `BZh`, the block size, and the number that begins a block (pi) or ends an empty file (its root).
+fn is_bzip2(start: &[u8]) -> bool {
+    matches!(
+        start,
+        [b'B', b'Z', b'h', b'1'..=b'9', 0x31, 0x41, ..] | [b'B', b'Z', b'h', b'1'..=b'9', 0x17, 0x72, ..]
+    )
 }
 
 const XZ: [u8; 6] = [0xFD, b'7', b'z', b'X', b'Z', 0];
@@ -43,6 +52,9 @@ pub fn open(
             let window_log = memory_bytes.max(1 << 20).ilog2().min(27);
             decoder.window_log_max(window_log).map_err(fail)?;
             Box::new(decoder)
+        }
+        magic if is_bzip2(magic) => {
+            Box::new(MultiBzDecoder::new(io::BufReader::with_capacity(256 << 10, whole)))
         }
         _ => Box::new(whole),
     })

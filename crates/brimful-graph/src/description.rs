@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::ids::IdType;
+use crate::weights::WeightRange;
 
 /// The graph format this program writes.
 pub const FORMAT: u32 = 1;
@@ -19,7 +20,7 @@ pub struct Description {
     pub vertices: u64,
     /// Vertices that have edges: the internal ids below this.
     pub connected: u64,
-    /// Input edges.
+    /// Input edges that are in the graph.
     pub edges: u64,
     /// Stored arcs.
     pub arcs: u64,
@@ -27,6 +28,9 @@ pub struct Description {
     pub directed: bool,
     /// True if edges have weights.
     pub weighted: bool,
+    /// The range of the weights; `None` without weights, without edges, or from before it was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weights: Option<WeightRange>,
     /// How internal ids follow from external ones.
     pub order: Order,
     /// The external ids.
@@ -97,6 +101,12 @@ pub struct Counts {
     pub duplicates: u64,
     /// Lines or records not taken.
     pub rejected: u64,
+    /// Self-loops that were left out, of those seen.
+    #[serde(default)]
+    pub self_loops_dropped: u64,
+    /// Duplicates that were merged into another edge, of those seen.
+    #[serde(default)]
+    pub duplicates_dropped: u64,
 }
 
 /// The shards of one direction: layers over one another, the base first.

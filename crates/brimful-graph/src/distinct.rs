@@ -3,6 +3,8 @@
 //! Both are sequences in ascending order of ids, written and read in step. Invariant: memory is a few
 //! windows, whatever the number of ids.
 
+use std::ops::Range;
+
 use brimful_store::sequence::{Sequence, SequenceReader, SequenceWriter};
 use brimful_store::sorter::Sorter;
 use brimful_store::{DiskFolder, Resources};
@@ -21,12 +23,12 @@ pub(crate) struct DistinctIds {
 }
 
 impl DistinctIds {
-    /// Merges the ends of all edges, the ends of counted edges and the declared ids 0 to `declared` - 1.
-    /// Ends are order keys.
+    /// Merges the ends of all edges, the ends of counted edges and the declared ids, all of them order
+    /// keys.
     pub(crate) fn new(
         ends: Sorter<'_, u64>,
         counted: Sorter<'_, u64>,
-        declared: u64,
+        declared: DeclaredKeys<'_>,
         id_type: IdType,
         folder: &DiskFolder,
         resources: &Resources,
@@ -38,7 +40,7 @@ impl DistinctIds {
             keys: SequenceWriter::new(folder, job)?,
             runs: SequenceWriter::new(folder, job)?,
             counts: counts.reader(),
-            declared: (0..declared).map(|id| id_type.order_key(id)).peekable(),
+            declared,
             tally: Tally::default(),
         };
         let mut last = None;
@@ -98,18 +100,56 @@ fn count(counted: Sorter<'_, u64>, folder: &DiskFolder, resources: &Resources) -
     Ok(writer.finish()?)
 }
 
-struct Writer<'c, D: Iterator<Item = u64>> {
+/// Declared ids, ascending: those of two ranges and those of a list.
+pub(crate) struct DeclaredKeys<'d> {
+    /// Order keys; the first range comes before the second.
+    ranges: [Range<u64>; 2],
+    listed: Option<SequenceReader<'d, u64>>,
+}
+
+impl<'d> DeclaredKeys<'d> {
+    /// Ids of `ranges`, which are below 2^63, and keys of `listed`, ascending and once each.
+    pub(crate) fn new(ranges: &[Range<u64>; 2], listed: Option<&'d Sequence<u64>>, id_type: IdType) -> Self {
+        let keys = |range: &Range<u64>| id_type.order_key(range.start)..id_type.order_key(range.end);
+        let [first, second] = ranges;
+        Self { ranges: [keys(first), keys(second)], listed: listed.map(Sequence::reader) }
+    }
+
+    /// Passes the least key if it is below `end`, or there is no end.
+    fn next_below(&mut self, end: Option<u64>) -> Result<Option<u64>> {
+        let range = self.ranges.iter_mut().find(|range| !range.is_empty());
+        let listed = match &mut self.listed {
+            Some(listed) => listed.peek()?,
+            None => None,
+        };
+        let first = range.as_ref().map(|range| range.start);
+        let least = first.into_iter().chain(listed).min();
+        let Some(key) = least.filter(|key| end.is_none_or(|end| *key < end)) else {
+            return Ok(None);
+        };
+        if let Some(range) = range.filter(|range| range.start == key) {
+            range.start += 1;
+        }
+        if let Some(reader) = self.listed.as_mut().filter(|_| listed == Some(key)) {
+            reader.skip();
+        }
+        Ok(Some(key))
+    }
+}
+
+struct Writer<'c> {
     keys: SequenceWriter<u64>,
     runs: SequenceWriter<u8>,
     counts: SequenceReader<'c, [u64; 2]>,
-    declared: std::iter::Peekable<D>,
+    declared: DeclaredKeys<'c>,
     tally: Tally,
 }
 
-impl<D: Iterator<Item = u64>> Writer<'_, D> {
+impl Writer<'_> {
     fn connected(&mut self, key: u64) -> Result<()> {
         self.isolated_before(Some(key))?;
-        self.declared.next_if_eq(&key);
+        // It may be declared too.
+        self.declared.next_below(key.checked_add(1))?;
         // Every counted end is the end of an edge, so none is skipped over.
         let count = match self.counts.peek()? {
             Some([counted, count]) if counted == key => {
@@ -122,7 +162,7 @@ impl<D: Iterator<Item = u64>> Writer<'_, D> {
     }
 
     fn isolated_before(&mut self, end: Option<u64>) -> Result<()> {
-        while let Some(key) = self.declared.next_if(|key| end.is_none_or(|end| *key < end)) {
+        while let Some(key) = self.declared.next_below(end)? {
             self.push(key, ISOLATED)?;
         }
         Ok(())

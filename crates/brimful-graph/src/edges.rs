@@ -65,6 +65,32 @@ impl<S: EdgeSource + ?Sized> EdgeSource for &S {
     }
 }
 
+/// Vertices as a source of edges that are none: their sources are the vertices.
+pub struct VertexList {
+    ids: Vec<u64>,
+}
+
+impl VertexList {
+    /// The vertices with these ids, as their bits.
+    pub fn new(ids: Vec<u64>) -> Self {
+        Self { ids }
+    }
+}
+
+impl EdgeSource for VertexList {
+    fn parts(&self) -> usize {
+        self.ids.len().div_ceil(BATCH_EDGES)
+    }
+
+    fn read_part(&self, part: usize, batch: &mut EdgeBatch) -> Result<()> {
+        let ids = self.ids.chunks(BATCH_EDGES).nth(part).unwrap_or_default();
+        batch.clear();
+        batch.sources.extend_from_slice(ids);
+        batch.targets.extend_from_slice(ids);
+        Ok(())
+    }
+}
+
 /// Where one spooled batch lies, and how.
 #[derive(Debug, Clone, Copy)]
 struct SpoolPart {

@@ -15,7 +15,7 @@ pub enum Error {
     #[error(transparent)]
     Store(#[from] brimful_store::Error),
     /// A place in an input that is not what it should be.
-    #[error("{}:{line}:{column}: expected {expected}, found {found}", path.display())]
+    #[error("{}:{line}:{column}: expected {expected}, found {found}; {advice}", path.display())]
     Parse {
         /// The input.
         path: PathBuf,
@@ -23,10 +23,12 @@ pub enum Error {
         line: u64,
         /// Column in bytes, counted from 1.
         column: u64,
-        /// What should stand there, and what to do.
+        /// What should stand there.
         expected: String,
         /// The offending text, shortened.
         found: String,
+        /// What to do.
+        advice: String,
     },
     /// An input that is wrong as a whole.
     #[error("{}: {what}", path.display())]

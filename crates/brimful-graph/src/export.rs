@@ -1,18 +1,30 @@
 //! The way out: every edge once, in external ids, segment by segment.
+//!
+//! [`EdgeReader`] yields the edges, `text` writes the formats that hold edges alone, one module each the
+//! others; `numbering` names vertices where a format cannot keep ids, `sink` is the file. Invariant:
+//! what a format cannot hold is refused, naming one that can; nothing is left out in silence.
 
-use std::fmt::Write as _;
+mod graphalytics;
+mod metis;
+mod mtx;
+mod numbering;
+mod sink;
+mod text;
+
 use std::path::Path;
 use std::sync::Arc;
 
-use brimful_store::Job;
-use brimful_store::external::OutputFile;
+use brimful_store::Resources;
 
 use crate::edges::EdgeBatch;
 use crate::error::{Error, Result};
+use crate::export::sink::Sink;
 use crate::graph::{Graph, Index, Names};
 use crate::shards::SegmentReader;
 
-/// A text or binary format for edges.
+pub use crate::export::sink::Compression;
+
+/// A text or binary format for graphs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// `source<TAB>target[<TAB>weight]`, a comment line first.
@@ -21,20 +33,60 @@ pub enum Format {
     Csv,
     /// Little-endian pairs of 32 bits.
     U32Pairs,
+    /// Matrix Market: ids 1 to n.
+    Mtx,
+    /// METIS: ids 1 to n, no direction, no self-loop or multi-edge, whole weights from 1.
+    Metis,
+    /// Graphalytics: three files that hold any graph.
+    Graphalytics,
 }
 
+/// Every format.
+const FORMATS: [Format; 6] =
+    [Format::EdgeList, Format::Csv, Format::U32Pairs, Format::Mtx, Format::Metis, Format::Graphalytics];
+
 impl Format {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::EdgeList => "edgelist",
+            Self::Csv => "csv",
+            Self::U32Pairs => "u32pairs",
+            Self::Mtx => "mtx",
+            Self::Metis => "metis",
+            Self::Graphalytics => "graphalytics",
+        }
+    }
+
     /// The format of this name.
     ///
     /// # Errors
     /// [`Error::Usage`] naming the ones there are.
     pub fn from_name(name: &str) -> Result<Self> {
-        match name {
-            "edgelist" => Ok(Self::EdgeList),
-            "csv" => Ok(Self::Csv),
-            "u32pairs" => Ok(Self::U32Pairs),
-            _ => Err(Error::Usage(format!("cannot write {name:?}; choose from: edgelist, csv, u32pairs"))),
-        }
+        FORMATS.into_iter().find(|format| format.name() == name).ok_or_else(|| {
+            let known = FORMATS.map(Self::name).join(", ");
+            Error::Usage(format!("cannot write {name:?}; choose from: {known}"))
+        })
+    }
+}
+
+/// How a graph is written.
+#[derive(Debug, Clone, Copy)]
+pub struct ExportOptions {
+    /// In which format.
+    pub format: Format,
+    /// Whether and how it is compressed.
+    pub compression: Option<Compression>,
+    /// Replaces what is there.
+    pub overwrite: bool,
+    /// Writes consecutive ids as 1 to n where the format has no others.
+    pub renumber: bool,
+}
+
+impl ExportOptions {
+    /// Plain and careful.
+    pub fn new(format: Format) -> Self {
+        Self { format, compression: None, overwrite: false, renumber: false }
     }
 }
 
@@ -43,6 +95,9 @@ pub const READING_BYTES: u64 = 40 << 20;
 
 /// Ids looked up at once.
 const WINDOW: usize = 64 << 10;
+
+/// Text is handed on in pieces of about this many bytes.
+const FLUSH_BYTES: usize = 1 << 20;
 
 /// Pulls the edges of a graph, a segment a time, in external ids.
 pub struct EdgeReader {
@@ -116,76 +171,78 @@ impl EdgeReader {
     }
 }
 
-/// Writes all edges as `path`. Returns how many.
+/// An export under way: what every format's writer is given.
+struct Exporting<'a> {
+    graph: &'a Arc<Graph>,
+    path: &'a Path,
+    options: &'a ExportOptions,
+    resources: &'a Resources,
+    /// What the budget gives the export.
+    memory_bytes: u64,
+}
+
+impl Exporting<'_> {
+    fn sink(&self) -> Result<Sink> {
+        Sink::create(self.path, self.options.overwrite, self.options.compression)
+    }
+
+    /// The folder of the output, where scratch files go.
+    fn folder(&self) -> &Path {
+        self.path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."))
+    }
+}
+
+/// Bytes that an export needs beside the process's own.
+pub fn minimum_bytes(options: &ExportOptions, workers: usize) -> u64 {
+    let sorting = if options.format == Format::Metis { metis::minimum_bytes(workers) } else { 0 };
+    READING_BYTES + sorting + options.compression.map_or(0, Compression::memory_bytes)
+}
+
+/// Writes the graph as `path` (Graphalytics: as three files beside it). Returns the number of edges.
+///
+/// Memory: [`minimum_bytes`]; METIS uses what the budget has to sort, and scratch space beside the output
+/// of 16 bytes an edge, 32 with weights.
 ///
 /// # Errors
-/// [`Error::Usage`] if the format cannot hold the graph's ids or weights.
-pub fn write(graph: &Arc<Graph>, path: &Path, format: Format, overwrite: bool, job: &Job) -> Result<u64> {
-    if format == Format::U32Pairs && graph.description().weighted {
-        return Err(Error::Usage("u32pairs have no weights; export as edgelist or csv".into()));
+/// [`Error::Usage`] if the format cannot hold the graph: its sentence says why and what can.
+pub fn write(graph: &Arc<Graph>, path: &Path, options: &ExportOptions, resources: &Resources) -> Result<u64> {
+    let minimum = minimum_bytes(options, resources.workers());
+    resources.budget.require(minimum, "to export edges")?;
+    let memory = resources.budget.reserve(resources.budget.limit(), "to export edges")?;
+    let compressing = options.compression.map_or(0, Compression::memory_bytes);
+    let memory_bytes = memory.bytes() - compressing;
+    let exporting = Exporting { graph, path, options, resources, memory_bytes };
+    match options.format {
+        Format::EdgeList | Format::Csv | Format::U32Pairs => text::write(&exporting),
+        Format::Mtx => mtx::write(&exporting),
+        Format::Metis => metis::write(&exporting),
+        Format::Graphalytics => graphalytics::write(&exporting),
     }
-    let mut out = OutputFile::create(path, overwrite)?;
-    job.begin("export", graph.description().arcs);
-    if format == Format::Csv {
-        out.write(if graph.description().weighted { b"source,target,weight\n" } else { b"source,target\n" })?;
-    } else if format == Format::EdgeList {
-        let kind = if graph.description().directed { "directed" } else { "undirected" };
-        let heading =
-            format!("# {kind}, {} vertices, {} edges\n", graph.vertices(), graph.description().edges);
-        out.write(heading.as_bytes())?;
-    }
+}
+
+/// Writes what `line` makes of each edge (source, target, weight) to `out`; returns how many there were.
+fn each_edge(
+    exporting: &Exporting<'_>,
+    out: &mut Sink,
+    mut line: impl FnMut(&mut String, i128, i128, Option<f64>),
+) -> Result<u64> {
+    let (graph, job) = (exporting.graph, &exporting.resources.job);
+    job.begin("export", graph.description().edges);
     let mut reader = EdgeReader::new(Arc::clone(graph));
     let (mut batch, mut text, mut edges) = (EdgeBatch::default(), String::new(), 0);
+    let id_type = graph.id_type();
     while reader.next(&mut batch)? {
-        for start in (0..batch.len()).step_by(WINDOW) {
-            job.check()?;
-            let range = start..batch.len().min(start + WINDOW);
-            match format {
-                Format::U32Pairs => write_pairs(&mut out, &batch, range)?,
-                Format::EdgeList => write_text(&mut out, graph, &batch, range, '\t', &mut text)?,
-                Format::Csv => write_text(&mut out, graph, &batch, range, ',', &mut text)?,
+        for (at, (&source, &target)) in batch.sources.iter().zip(&batch.targets).enumerate() {
+            line(&mut text, id_type.number(source), id_type.number(target), batch.weights.get(at).copied());
+            if text.len() >= FLUSH_BYTES {
+                job.check()?;
+                out.write(text.as_bytes())?;
+                text.clear();
             }
         }
         edges += batch.len() as u64;
         job.advance(batch.len() as u64);
     }
-    out.finish()?;
+    out.write(text.as_bytes())?;
     Ok(edges)
-}
-
-fn write_pairs(out: &mut OutputFile, batch: &EdgeBatch, range: std::ops::Range<usize>) -> Result<()> {
-    let mut bytes = Vec::with_capacity(range.len() * 8);
-    for at in range {
-        for id in [batch.sources[at], batch.targets[at]] {
-            let Ok(id) = u32::try_from(id) else {
-                return Err(Error::Usage(
-                    "u32pairs hold ids below 2^32 only; export as edgelist or csv".into(),
-                ));
-            };
-            bytes.extend_from_slice(&id.to_le_bytes());
-        }
-    }
-    Ok(out.write(&bytes)?)
-}
-
-fn write_text(
-    out: &mut OutputFile,
-    graph: &Graph,
-    batch: &EdgeBatch,
-    range: std::ops::Range<usize>,
-    separator: char,
-    text: &mut String,
-) -> Result<()> {
-    text.clear();
-    let id_type = graph.id_type();
-    for at in range {
-        let (source, target) = (id_type.number(batch.sources[at]), id_type.number(batch.targets[at]));
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{source}{separator}{target}");
-        if let Some(weight) = batch.weights.get(at) {
-            let _ = write!(text, "{separator}{weight}");
-        }
-        text.push('\n');
-    }
-    Ok(out.write(text.as_bytes())?)
 }

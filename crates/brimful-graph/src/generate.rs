@@ -3,8 +3,12 @@
 //! Invariant: an edge depends on the parameters, the seed and its own number alone; only integer
 //! arithmetic and `libm`, so the same graph on every platform.
 
+mod models;
+
 use crate::edges::{BATCH_EDGES, EdgeBatch, EdgeSource};
 use crate::error::{Error, Result};
+use crate::generate::models::{Pairs, Shuffle, mesh_targets, sample, small_world_targets};
+use crate::random::{Random, choose, permute};
 
 /// A kind of graph and its size.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -51,6 +55,55 @@ pub enum Kind {
         /// Joins the last row and column to the first.
         torus: bool,
     },
+    /// Vertex n joined to i earlier ones, i uniform in [0, 80) (at most n), the earlier ones distinct
+    /// and uniform; without direction. (InfiniMem's generator, as a process that works: its paper of
+    /// 2014, algorithm 1.) About 39.5 edges per vertex.
+    Mesh {
+        /// Number of vertices.
+        vertices: u64,
+    },
+    /// A ring in which every vertex is joined to its `neighbors` nearest, then each edge's far end moved
+    /// with probability `rewire` to any other vertex; without direction. (Watts and Strogatz 1998.)
+    ///
+    /// The targets that one vertex draws are distinct; a pair that two vertices draw is a multi-edge.
+    /// About `rewire * neighbors^2 / 2` are to be expected, however many vertices there are.
+    WattsStrogatz {
+        /// Number of vertices.
+        vertices: u64,
+        /// Neighbours on the ring, an even number.
+        neighbors: u64,
+        /// Probability of an edge to be moved.
+        rewire: f64,
+    },
+    /// Edges chosen among all pairs of distinct vertices. (Erdos and Renyi 1959; Gilbert 1959.)
+    ErdosRenyi {
+        /// Number of vertices.
+        vertices: u64,
+        /// How many pairs are chosen.
+        amount: Amount,
+        /// Pairs have no order; else both orders are pairs of their own.
+        undirected: bool,
+    },
+}
+
+/// How many pairs of vertices a random graph joins.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Amount {
+    /// This many, distinct: G(n, m).
+    Edges(u64),
+    /// Each pair with this probability: G(n, p).
+    Probability(f64),
+}
+
+impl Kind {
+    /// True if edges of this kind of graph never have a direction.
+    pub fn is_undirected(self) -> bool {
+        match self {
+            Self::Grid { .. } | Self::Mesh { .. } | Self::WattsStrogatz { .. } => true,
+            Self::ErdosRenyi { undirected, .. } => undirected,
+            _ => false,
+        }
+    }
 }
 
 /// A graph to be made.
@@ -62,6 +115,11 @@ pub struct Generator {
 
 /// Vertices per part of a log-normal graph: about 65,000 edges at a mean degree of 127.
 const LOG_NORMAL_PART: u64 = 512;
+/// Vertices per part of a mesh: about 40,000 edges.
+const MESH_PART: u64 = 1024;
+/// Most neighbours of a small world, so that those of one vertex are little memory.
+const MAX_NEIGHBORS: u64 = 1 << 20;
+const MOST_EDGES: &str = "a random graph has at most 2^48 edges";
 
 impl Generator {
     /// A generator.
@@ -84,6 +142,9 @@ impl Generator {
             | Kind::Chain { vertices }
             | Kind::Ring { vertices }
             | Kind::Star { vertices }
+            | Kind::Mesh { vertices }
+            | Kind::WattsStrogatz { vertices, .. }
+            | Kind::ErdosRenyi { vertices, .. }
                 if !(1..=1 << 40).contains(&vertices) =>
             {
                 usage("the number of vertices must be between 1 and 2^40")
@@ -92,6 +153,28 @@ impl Generator {
                 if !rows.checked_mul(columns).is_some_and(|n| (1..=1 << 40).contains(&n)) =>
             {
                 usage("rows times columns must be between 1 and 2^40")
+            }
+            Kind::WattsStrogatz { vertices, neighbors, .. }
+                if neighbors % 2 == 1 || neighbors >= vertices || neighbors > MAX_NEIGHBORS =>
+            {
+                usage("the number of neighbors must be even, less than the number of vertices, at most 2^20")
+            }
+            Kind::WattsStrogatz { rewire: p, .. }
+            | Kind::ErdosRenyi { amount: Amount::Probability(p), .. }
+                if !(0.0..=1.0).contains(&p) =>
+            {
+                usage("a probability is between 0 and 1")
+            }
+            Kind::ErdosRenyi { vertices, amount, undirected } => {
+                let pairs = Pairs { vertices, undirected }.count();
+                match amount {
+                    Amount::Edges(edges) if u128::from(edges) > pairs => {
+                        usage(&format!("{vertices} vertices have {pairs} pairs, which is the most edges"))
+                    }
+                    Amount::Edges(edges) if edges >> 48 != 0 => usage(MOST_EDGES),
+                    Amount::Probability(p) if pairs as f64 * p > (1_u64 << 48) as f64 => usage(MOST_EDGES),
+                    _ => Ok(Self { kind, seed }),
+                }
             }
             kind => Ok(Self { kind, seed }),
         }
@@ -104,7 +187,10 @@ impl Generator {
             Kind::LogNormal { vertices, .. }
             | Kind::Chain { vertices }
             | Kind::Ring { vertices }
-            | Kind::Star { vertices } => vertices,
+            | Kind::Star { vertices }
+            | Kind::Mesh { vertices }
+            | Kind::WattsStrogatz { vertices, .. }
+            | Kind::ErdosRenyi { vertices, .. } => vertices,
             Kind::Grid { rows, columns, .. } => rows * columns,
         }
     }
@@ -114,12 +200,21 @@ impl Generator {
         match self.kind {
             Kind::Rmat { scale, edge_factor } => (edge_factor << scale, BATCH_EDGES as u64),
             Kind::LogNormal { vertices, .. } => (vertices, LOG_NORMAL_PART),
+            Kind::Mesh { vertices } => (vertices, MESH_PART),
+            Kind::WattsStrogatz { vertices, neighbors, .. } => {
+                (vertices, (BATCH_EDGES as u64 / neighbors.max(2)).max(1))
+            }
+            Kind::ErdosRenyi { amount: Amount::Edges(edges), .. } => (edges, BATCH_EDGES as u64),
+            Kind::ErdosRenyi { vertices, amount: Amount::Probability(p), undirected } => {
+                let pairs = Pairs { vertices, undirected }.count();
+                (pairs.div_ceil(pairs_per_part(p, pairs)) as u64, 1)
+            }
             _ => (self.vertices(), BATCH_EDGES as u64 / 2),
         }
     }
 
     fn random(&self, unit: u64) -> Random {
-        Random(mix(self.seed ^ 0x6272_696D_6675_6C00).wrapping_add(mix(unit.wrapping_add(GOLDEN))))
+        Random::of(self.seed, unit)
     }
 
     fn rmat_edge(&self, edge: u64, scale: u32) -> (u64, u64) {
@@ -142,23 +237,11 @@ impl Generator {
     }
 
     fn log_normal_targets(&self, vertex: u64, vertices: u64, mu: f64, sigma: f64, targets: &mut Vec<u64>) {
-        targets.clear();
         let mut random = self.random(vertex);
         let others = vertices - 1;
         let degree = libm::round(libm::exp(mu + sigma * random.gaussian()));
-        // The cast saturates, and the cap keeps the draw below from never ending.
-        let degree = (degree as u64).min(others);
-        let leave_out = degree > others / 2;
-        let count = if leave_out { others - degree } else { degree } as usize;
-        while targets.len() < count {
-            targets.extend((targets.len()..count).map(|_| random.below(others)));
-            targets.sort_unstable();
-            targets.dedup();
-        }
-        if leave_out {
-            let mut left_out = std::mem::take(targets).into_iter().peekable();
-            targets.extend((0..others).filter(|t| left_out.next_if_eq(t).is_none()));
-        }
+        // The cast saturates, and the cap keeps the draw from never ending.
+        choose(&mut random, targets, (degree as u64).min(others), others);
         // Drawn among the others, numbered without the vertex itself.
         targets.iter_mut().for_each(|t| *t += u64::from(*t >= vertex));
     }
@@ -210,56 +293,55 @@ impl EdgeSource for Generator {
                     }
                 }
             }
+            Kind::Mesh { .. } => {
+                let mut targets = Vec::new();
+                for vertex in range {
+                    mesh_targets(self.random(vertex), vertex, &mut targets);
+                    targets.iter().for_each(|&target| push(vertex, target));
+                }
+            }
+            Kind::WattsStrogatz { vertices, neighbors, rewire } => {
+                let mut targets = Vec::new();
+                for v in range {
+                    small_world_targets(self.random(v), v, vertices, neighbors / 2, rewire, &mut targets);
+                    targets.iter().for_each(|&target| push(v, target));
+                }
+            }
+            Kind::ErdosRenyi { vertices, amount: Amount::Edges(_), undirected } => {
+                let pairs = Pairs { vertices, undirected };
+                let shuffle = Shuffle::new(pairs.count(), self.seed);
+                for edge in range {
+                    let (source, target) = pairs.pair(shuffle.at(u128::from(edge)));
+                    push(source, target);
+                }
+            }
+            Kind::ErdosRenyi { vertices, amount: Amount::Probability(p), undirected } => {
+                let pairs = Pairs { vertices, undirected };
+                let (count, width) = (pairs.count(), pairs_per_part(p, pairs.count()));
+                for unit in range {
+                    let first = u128::from(unit) * width;
+                    sample(self.random(unit), first..count.min(first + width), p, |index| {
+                        let (source, target) = pairs.pair(index);
+                        push(source, target);
+                    });
+                }
+            }
         }
         Ok(())
     }
 }
 
-const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
-
-/// The finaliser of SplitMix64 (Steele, Lea, Flood 2014).
-fn mix(z: u64) -> u64 {
-    let z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ z >> 31
-}
-
-/// A bijection of `bits`-bit numbers, so that hubs are not the low ids.
-fn permute(x: u64, bits: u32) -> u64 {
-    let mask = (1 << bits) - 1;
-    let half = bits.div_ceil(2);
-    let x = x.wrapping_mul(0xD6E8_FEB8_6659_FD93).wrapping_add(GOLDEN) & mask;
-    let x = (x ^ x >> half).wrapping_mul(0xA5A3_5646_90F1_2C17) & mask;
-    x ^ x >> half
-}
-
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(GOLDEN);
-        mix(self.0)
-    }
-
-    /// A number below `bound`; the bias is below bound / 2^64.
-    fn below(&mut self, bound: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
-    }
-
-    /// A standard normal number (Box and Muller 1958).
-    fn gaussian(&mut self) -> f64 {
-        const UNIT: f64 = 1.0 / (1_u64 << 53) as f64;
-        // In (0, 1], so that the logarithm is finite.
-        let radius = ((self.next() >> 11) + 1) as f64 * UNIT;
-        let angle = (self.next() >> 11) as f64 * UNIT;
-        libm::sqrt(-2.0 * libm::log(radius)) * libm::cos(std::f64::consts::TAU * angle)
-    }
+/// Pairs among which about half a batch of edges is to be expected; at most all of them.
+fn pairs_per_part(probability: f64, pairs: u128) -> u128 {
+    // The cast saturates where the probability is 0.
+    let width = libm::ceil(BATCH_EDGES as f64 / 2.0 / probability) as u128;
+    width.clamp(1, pairs.max(1))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random::mix;
 
     fn edges(kind: Kind) -> Vec<(u64, u64)> {
         let generator = Generator::new(kind, 0).unwrap();
@@ -321,5 +403,130 @@ mod tests {
             seen.sort_unstable();
             assert!(seen.iter().copied().eq(0..1 << bits));
         }
+    }
+    fn checksum(all: &[(u64, u64)]) -> u64 {
+        all.iter().fold(0_u64, |sum, &(s, t)| mix(sum ^ s << 32 ^ t))
+    }
+
+    #[test]
+    fn a_mesh_joins_earlier_vertices_and_is_pinned() {
+        let all = edges(Kind::Mesh { vertices: 20_000 });
+        assert!(all.windows(2).all(|w| w[0] < w[1]) && all.iter().all(|(s, t)| t < s));
+        // The mean of 0..80 is 39.5, its deviation 23.1; the first 80 vertices have fewer.
+        let mean = all.len() as f64 / 20_000.0;
+        assert!((mean - 39.5).abs() < 5.0 * 23.1 / 20_000_f64.sqrt() + 0.1, "{mean}");
+        let mut out = vec![0_u64; 20_000];
+        all.iter().for_each(|&(s, _)| out[s as usize] += 1);
+        assert_eq!(out.iter().max(), Some(&79));
+        // Every degree is as likely as any other: chi-squared with 79 degrees of freedom.
+        let mut degrees = [0_f64; 80];
+        out[80..].iter().for_each(|&degree| degrees[degree as usize] += 1.0);
+        let expected = 19_920.0 / 80.0;
+        let chi: f64 = degrees.iter().map(|count| (count - expected).powi(2) / expected).sum();
+        assert!(chi < 140.0, "{chi}");
+        // Targets are uniform among the earlier: half of those of the last vertices lie in the lower half.
+        let late: Vec<_> = all.iter().filter(|(s, _)| *s >= 10_000).collect();
+        let low = late.iter().filter(|(s, t)| 2 * t < *s).count() as f64 / late.len() as f64;
+        assert!((low - 0.5).abs() < 0.01, "{low}");
+        assert_eq!(checksum(&all), MESH_20000, "{:#x}", checksum(&all));
+    }
+    const MESH_20000: u64 = 0x20FE_D332_AD21_3FA6;
+
+    /// Mean over vertices of the share of pairs of neighbours that are joined.
+    fn clustering(all: &[(u64, u64)], vertices: usize) -> f64 {
+        let mut neighbors = vec![std::collections::BTreeSet::new(); vertices];
+        for &(s, t) in all {
+            neighbors[s as usize].insert(t);
+            neighbors[t as usize].insert(s);
+        }
+        let share = |own: &std::collections::BTreeSet<u64>| {
+            let joined = |a: &u64| own.iter().filter(|&b| neighbors[*a as usize].contains(b)).count();
+            let pairs = own.len() * own.len().saturating_sub(1);
+            own.iter().map(joined).sum::<usize>() as f64 / pairs.max(1) as f64
+        };
+        neighbors.iter().map(share).sum::<f64>() / vertices as f64
+    }
+
+    #[test]
+    fn small_worlds_lose_clustering_as_they_are_rewired_and_are_pinned() {
+        let world = |rewire| edges(Kind::WattsStrogatz { vertices: 4_000, neighbors: 10, rewire });
+        for rewire in [0.0, 0.1, 1.0] {
+            let all = world(rewire);
+            assert_eq!(all.len(), 4_000 * 5);
+            assert!(all.iter().all(|(s, t)| s != t) && all.windows(2).all(|w| w[0].0 <= w[1].0));
+            let mut distinct: Vec<_> = all.iter().map(|&(s, t)| (s.min(t), s.max(t))).collect();
+            distinct.sort_unstable();
+            distinct.dedup();
+            assert!(all.len() - distinct.len() <= 100, "{}", all.len() - distinct.len());
+            // C(p) = C(0) (1 - p)^3 with C(0) = 3 (k - 2) / (4 (k - 1)) (Barrat and Weigt 2000).
+            let expected = 2.0 / 3.0 * (1.0 - rewire).powi(3);
+            let found = clustering(&all, 4_000);
+            assert!((found - expected).abs() < 0.02, "{rewire}: {found}, expected {expected}");
+            let kept = all.iter().filter(|(s, t)| (t + 4_000 - s) % 4_000 <= 5).count() as f64 / 20_000.0;
+            assert!((kept - (1.0 - rewire)).abs() < 0.015, "{rewire}: {kept}");
+        }
+        assert_eq!(checksum(&world(0.1)), SMALL_WORLD_4000, "{:#x}", checksum(&world(0.1)));
+    }
+    const SMALL_WORLD_4000: u64 = 0xE9FF_3D04_819B_0F3A;
+
+    #[test]
+    fn random_graphs_have_distinct_edges_binomial_degrees_and_are_pinned() {
+        for undirected in [false, true] {
+            for amount in [Amount::Edges(60_000), Amount::Probability(0.015)] {
+                let mut all = edges(Kind::ErdosRenyi { vertices: 2_000, amount, undirected });
+                let pairs = if undirected { 1_999_000.0 } else { 3_998_000.0 };
+                let expected = match amount {
+                    Amount::Edges(edges) => edges as f64,
+                    Amount::Probability(p) => pairs * p,
+                };
+                let deviation = if amount == Amount::Edges(60_000) { 0.0 } else { expected.sqrt() };
+                assert!((all.len() as f64 - expected).abs() <= 4.0 * deviation, "{}", all.len());
+                let pinned = checksum(&all);
+                let index = usize::from(undirected) * 2 + usize::from(deviation > 0.0);
+                assert_eq!(pinned, RANDOM_2000[index], "{index}: {pinned:#x}");
+                let mut degrees = vec![0_f64; 2_000];
+                for (s, t) in &mut all {
+                    assert!(s != t && *s < 2_000 && *t < 2_000);
+                    if undirected && s > t {
+                        std::mem::swap(s, t);
+                    }
+                    degrees[*s as usize] += 1.0;
+                    degrees[*t as usize] += 1.0;
+                }
+                let mean = 2.0 * all.len() as f64 / 2_000.0;
+                let variance = degrees.iter().map(|d| (d - mean).powi(2)).sum::<f64>() / 2_000.0;
+                assert!((variance / mean - 1.0).abs() < 0.15, "mean {mean}, variance {variance}");
+                let found = all.len();
+                all.sort_unstable();
+                all.dedup();
+                assert_eq!(all.len(), found, "edges are distinct");
+            }
+        }
+        let empty = Amount::Probability(0.0);
+        assert_eq!(edges(Kind::ErdosRenyi { vertices: 9, amount: empty, undirected: true }), []);
+        assert_eq!(edges(Kind::ErdosRenyi { vertices: 1, amount: Amount::Edges(0), undirected: true }), []);
+        let complete = Amount::Probability(1.0);
+        assert_eq!(edges(Kind::ErdosRenyi { vertices: 9, amount: complete, undirected: true }).len(), 36);
+    }
+    const RANDOM_2000: [u64; 4] =
+        [0xEB48_E3B5_AD33_DC98, 0x064F_1F81_0124_0B61, 0xB80E_1BE9_4F2A_03DC, 0x7C39_ED68_B0E8_5A4E];
+
+    #[test]
+    fn impossible_random_graphs_are_refused() {
+        let refused = [
+            Kind::Mesh { vertices: 0 },
+            Kind::WattsStrogatz { vertices: 10, neighbors: 3, rewire: 0.5 },
+            Kind::WattsStrogatz { vertices: 10, neighbors: 10, rewire: 0.5 },
+            Kind::WattsStrogatz { vertices: 10, neighbors: 4, rewire: f64::NAN },
+            Kind::ErdosRenyi { vertices: 4, amount: Amount::Edges(7), undirected: true },
+            Kind::ErdosRenyi { vertices: 4, amount: Amount::Edges(13), undirected: false },
+            Kind::ErdosRenyi { vertices: 4, amount: Amount::Probability(-0.1), undirected: false },
+            Kind::ErdosRenyi { vertices: 1 << 40, amount: Amount::Probability(0.5), undirected: false },
+        ];
+        for kind in refused {
+            assert!(matches!(Generator::new(kind, 0), Err(Error::Usage(_))), "{kind:?}");
+        }
+        Generator::new(Kind::ErdosRenyi { vertices: 4, amount: Amount::Edges(12), undirected: false }, 0)
+            .unwrap();
     }
 }

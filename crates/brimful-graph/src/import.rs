@@ -9,37 +9,48 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use brimful_store::external::{FolderLock, PartialFolder};
+use brimful_store::external::{FolderLock, PartialFolder, free_bytes};
 use brimful_store::sealed::Kind;
 use brimful_store::{DiskFolder, Error as StoreError, Folder, Resources, manifest, sorter};
 
 use crate::ascending::AscendingWriter;
 use crate::bitmap::IdBitmap;
 use crate::build::{Built, ShardSortWriter, ShardSorter, encoding_bytes};
-pub use crate::census::{EdgeStream, Input};
-use crate::census::{Reader, Seen, each_part, reading_bytes};
+use crate::census::{Declared, Reader, Seen, each_part, reading_bytes};
+pub use crate::census::{EdgeStream, Input, Listed};
 use crate::choice::{self, Sampled};
 use crate::classes::{InInternalOrder, Tally, changed};
 use crate::degrees::{self, DegreeCounter};
 use crate::description::{Counts, Description, FORMAT, Ids, Layer, Order, OrderName, Shards};
 use crate::edges::{EdgeBatch, EdgeSource, SpooledEdges};
 use crate::error::{Error, Result};
+pub use crate::formats::parser::{OnError, Rejection};
 use crate::graph::{self, Graph, IDS, Index};
 use crate::ids::IdType;
 use crate::joins;
+use crate::policy::Policy;
 use crate::positions::IdPositions;
 use crate::records::{EdgeRecord, KeyLayout, Pair, WeightedKey, WeightedPair};
 use crate::shards::{Geometry, ShardFile, file_names};
+use crate::weights::{Hashed, Weights};
 
 /// What the user chose.
 #[derive(Debug, Clone, Default)]
 pub struct ImportOptions {
     /// Store every edge in both directions.
     pub undirected: bool,
+    /// Store every edge in the direction it is written, whatever the format says.
+    pub directed: bool,
+    /// What happens to lines that are no edges.
+    pub on_error: OnError,
     /// Declares the vertices 0 to n - 1.
     pub vertices: Option<u64>,
     /// Build the reverse shards too.
     pub reverse: bool,
+    /// What becomes of self-loops and duplicates.
+    pub policy: Policy,
+    /// Where weights come from.
+    pub weights: Weights,
     /// Rank ids by sorting also where a bitmap would hold them: slower, in less memory, the same graph.
     pub sort_ids: bool,
     /// Kept in the manifest.
@@ -59,6 +70,8 @@ pub struct ImportReport {
     pub phases: Vec<(&'static str, f64)>,
     /// Bytes of the graph's files.
     pub bytes_on_disk: u64,
+    /// What was left out, by reason.
+    pub rejections: Vec<Rejection>,
 }
 
 /// Bytes for the ids that an import always has.
@@ -81,32 +94,48 @@ pub fn import(
 ) -> Result<ImportReport> {
     let begin = Instant::now();
     // Text may turn out to have weights.
-    let may_have_weights = !matches!(input, Input::Pairs(_) | Input::Numbered(..));
+    let may_have_weights = !matches!(input, Input::Pairs(_) | Input::Numbered(..))
+        || options.weights == Weights::Hash
+        || options.policy.weighted(false);
     let minimum = minimum_bytes(resources.workers(), may_have_weights);
     resources.budget.require(minimum, "to build a graph")?;
     let memory = resources.budget.reserve(resources.budget.limit(), "to build a graph")?;
+    if options.directed && options.undirected {
+        return Err(Error::Usage("a graph is directed or undirected, not both".into()));
+    }
     let partial = PartialFolder::create(out)?;
     let mut import = Import {
         folder: partial.folder(),
         options,
+        undirected: options.undirected,
+        rejections: Vec::new(),
         resources,
         spare: memory.bytes() - minimum,
         phases: Vec::new(),
         since: Instant::now(),
     };
     let description = import.run(&mut input)?;
-    let phases = import.phases;
+    let (phases, rejections) = (import.phases, import.rejections);
     let payload = serde_json::to_vec_pretty(&description).map_err(|e| Error::Usage(e.to_string()))?;
     manifest::publish(partial.folder(), 1, &payload, resources.job.traffic())?;
     let bytes_on_disk = Graph::open_folder(partial.folder(), resources.job.traffic())?.bytes_on_disk()?;
     resources.job.check()?;
     partial.publish()?;
-    Ok(ImportReport { description, seconds: begin.elapsed().as_secs_f64(), phases, bytes_on_disk })
+    Ok(ImportReport {
+        description,
+        seconds: begin.elapsed().as_secs_f64(),
+        phases,
+        bytes_on_disk,
+        rejections,
+    })
 }
 
 struct Import<'a> {
     folder: &'a DiskFolder,
     options: &'a ImportOptions,
+    /// As the options or the format say.
+    undirected: bool,
+    rejections: Vec<Rejection>,
     resources: &'a Resources,
     /// Budget beyond the minimum, to be shared out.
     spare: u64,
@@ -172,6 +201,9 @@ pub(crate) fn write_ids(
 /// Ids written between two looks at whether the work was cancelled.
 const CHECK_EVERY: u64 = 1 << 16;
 
+/// Bytes on disk, most of them for a while, of a vertex that is declared and in no bitmap.
+const DECLARED_BYTES: u64 = 8 + 1 + 8;
+
 /// Shards and degrees written.
 struct Indexed {
     forward: Built,
@@ -181,35 +213,51 @@ struct Indexed {
 impl Import<'_> {
     fn run(&mut self, input: &mut Input<'_>) -> Result<Description> {
         let name = name_of(input);
-        let declared = match input {
-            Input::Numbered(_, vertices) => *vertices,
-            _ => self.options.vertices.unwrap_or(0),
-        };
         let half = self.spare / 2;
         let reader = Reader {
             folder: self.folder,
             resources: self.resources,
-            declared,
+            declared: self.options.vertices.unwrap_or(0),
+            directed: self.options.directed,
             undirected: self.options.undirected,
+            drops_self_loops: self.options.policy.drops_self_loops(),
+            on_error: self.options.on_error,
             bitmap_bytes: if self.options.sort_ids { 0 } else { IDS_BYTES + half },
             // The sorters' share, which is not in use yet.
             decoder_bytes: self.sorter_bytes(IDS_BYTES + half),
         };
         let (source, mut seen) = reader.read(input)?;
         self.end_phase("read");
-        if seen.edges == 0 && declared == 0 {
+        self.undirected |= seen.undirected && !self.options.directed;
+        self.rejections = std::mem::take(&mut seen.rejections);
+        if seen.edges == 0 && seen.declared.is_none() {
             let what = "there is no edge in it; `--vertices N` makes a graph without edges";
             return Err(Error::input(name, what));
         }
-        let sampled = std::mem::take(&mut seen.sampled);
-        let Some(bitmap) = seen.bitmap.take() else {
-            let (edges, ids) = self.order_joined(&*source, &seen, declared, sampled)?;
-            let map = IdMap::Consecutive { first: 0 };
-            let indexed = self.sort_mapped(&edges, &map, ids.tally.connected(), seen.weighted)?;
-            return Ok(self.finish(&seen, &ids, indexed));
+        // Weights are made of external ids.
+        let hashed = Hashed(&*source);
+        let source: &dyn EdgeSource = match self.options.weights {
+            Weights::Input => &*source,
+            Weights::Hash => &hashed,
         };
-        let (map, ids) = self.order(bitmap, seen.id_type, sampled)?;
-        let indexed = self.sort_mapped(&*source, &map, ids.tally.connected(), seen.weighted)?;
+        seen.weighted |= self.options.weights == Weights::Hash;
+        let sampled = std::mem::take(&mut seen.sampled);
+        let joined;
+        let (source, map, ids) = match seen.bitmap.take() {
+            Some(bitmap) => {
+                let (map, ids) = self.order(bitmap, seen.id_type, sampled)?;
+                (source, map, ids)
+            }
+            None => {
+                self.check_declared(name, &seen.declared)?;
+                let (edges, ids) = self.order_joined(source, &seen, sampled)?;
+                joined = edges;
+                (&joined as &dyn EdgeSource, IdMap::Consecutive { first: 0 }, ids)
+            }
+        };
+        // Sums of edges without weights are weights.
+        seen.weighted = self.options.policy.weighted(seen.weighted);
+        let indexed = self.sort_mapped(source, &map, ids.tally, seen.weighted)?;
         Ok(self.finish(&seen, &ids, indexed))
     }
 
@@ -248,13 +296,13 @@ impl Import<'_> {
         &mut self,
         source: &dyn EdgeSource,
         seen: &Seen,
-        declared: u64,
         sampled: Sampled,
     ) -> Result<(SpooledEdges, OrderedIds)> {
         let spec = joins::Spec {
             folder: self.folder,
             id_type: seen.id_type,
-            declared,
+            declared: &seen.declared,
+            drops_self_loops: self.options.policy.drops_self_loops(),
             bytes: self.sorter_bytes(0) / 2,
             resources: self.resources,
         };
@@ -264,6 +312,19 @@ impl Import<'_> {
         };
         self.end_phase("rank ids");
         joined
+    }
+
+    /// Refuses vertices that this disk cannot hold, before anything is written for each of them.
+    fn check_declared(&self, name: PathBuf, declared: &Declared) -> Result<()> {
+        let (vertices, free) = (declared.numbered(), free_bytes(self.folder.path())?);
+        if vertices.saturating_mul(DECLARED_BYTES) > free {
+            let what = format!(
+                "{vertices} vertices are declared, for which the disk has no room ({DECLARED_BYTES} bytes each, {free} are \
+                 free); correct the header or --vertices, or use another disk"
+            );
+            return Err(Error::input(name, what));
+        }
+        Ok(())
     }
 
     fn end_phase(&mut self, name: &'static str) {
@@ -276,17 +337,20 @@ impl Import<'_> {
         &mut self,
         source: &dyn EdgeSource,
         map: &IdMap,
-        connected: u64,
+        tally: Tally,
         weighted: bool,
     ) -> Result<Indexed> {
+        let connected = tally.connected();
+        // Self-loops that go may be of vertices that have no other edge.
+        let ends = if self.options.policy.drops_self_loops() { tally.vertices() } else { connected };
         let counted = connected.min(self.spare / 4 / degrees::bytes_per_vertex(weighted));
         let mut degrees = DegreeCounter::new(0..counted, weighted);
-        let forward = self.sort_index(Index::In, source, map, connected, weighted, &mut degrees)?;
+        let forward = self.sort_index(Index::In, source, map, ends, weighted, &mut degrees)?;
         self.write_degrees(map, connected, weighted, degrees)?;
         let mut reverse = None;
-        if self.options.reverse && !self.options.undirected {
+        if self.options.reverse && !self.undirected {
             let mut none = DegreeCounter::default();
-            reverse = Some(self.sort_index(Index::Reverse, source, map, connected, weighted, &mut none)?);
+            reverse = Some(self.sort_index(Index::Reverse, source, map, ends, weighted, &mut none)?);
         }
         Ok(Indexed { forward, reverse })
     }
@@ -314,11 +378,11 @@ impl Import<'_> {
         index: Index,
         source: &dyn EdgeSource,
         map: &IdMap,
-        connected: u64,
+        ends: u64,
         weighted: bool,
         degrees: &mut DegreeCounter,
     ) -> Result<Built> {
-        let layout = KeyLayout::new(connected, self.options.geometry.interval_bits);
+        let layout = KeyLayout::new(ends, self.options.geometry.interval_bits);
         match (layout.is_narrow(), weighted) {
             (true, false) => self.sort_as::<u64>(index, source, map, layout, degrees),
             (true, true) => self.sort_as::<WeightedKey>(index, source, map, layout, degrees),
@@ -350,7 +414,7 @@ impl Import<'_> {
             self.folder,
             layout,
             self.options.geometry,
-            self.options.undirected,
+            self.undirected,
             bytes,
             workers,
             job,
@@ -370,7 +434,7 @@ impl Import<'_> {
         };
         each_part(source, self.resources, || Ok(sorter.writer()), push_all, ShardSortWriter::finish)?;
         self.end_phase("sort");
-        let built = sorter.write(self.folder, index.name(), degrees, self.resources)?;
+        let built = sorter.write(self.folder, index.name(), self.options.policy, degrees, self.resources)?;
         self.end_phase("write shards");
         Ok(built)
     }
@@ -378,6 +442,7 @@ impl Import<'_> {
     fn finish(&self, seen: &Seen, ids: &OrderedIds, indexed: Indexed) -> Description {
         let Indexed { forward, reverse } = indexed;
         let geometry = self.options.geometry;
+        let applied = forward.applied;
         let layers = |index: Index, built: Built| Shards {
             layers: vec![Layer { name: index.name().into(), arcs: built.arcs, bytes: built.bytes }],
         };
@@ -386,18 +451,21 @@ impl Import<'_> {
             created_by: concat!("brimful ", env!("CARGO_PKG_VERSION")).into(),
             vertices: ids.tally.vertices(),
             connected: ids.tally.connected(),
-            edges: seen.edges,
+            edges: seen.edges - applied.self_loops_dropped - applied.duplicates_dropped,
             arcs: forward.arcs,
-            directed: !self.options.undirected,
+            directed: !self.undirected,
             weighted: seen.weighted,
+            weights: forward.weights,
             order: Order { name: ids.name, runs: ids.tally.runs() },
             ids: Ids { id_type: seen.id_type, first: ids.first },
             interval_bits: geometry.interval_bits,
             counts: Counts {
                 lines: seen.lines,
                 self_loops: seen.self_loops,
-                duplicates: forward.duplicates,
-                rejected: 0,
+                duplicates: applied.duplicates,
+                rejected: seen.rejected,
+                self_loops_dropped: applied.self_loops_dropped,
+                duplicates_dropped: applied.duplicates_dropped,
             },
             forward: Some(layers(Index::In, forward)),
             reverse: reverse.map(|reverse| layers(Index::Reverse, reverse)),
@@ -409,7 +477,10 @@ impl Import<'_> {
 /// What messages call an input.
 fn name_of(input: &Input<'_>) -> PathBuf {
     match input {
-        Input::EdgeList(files) | Input::Pairs(files) => files.first().cloned().unwrap_or_default(),
+        Input::EdgeList(files) | Input::Pairs(files) | Input::Text(_, files) | Input::Graphalytics(files) => {
+            files.first().cloned().unwrap_or_default()
+        }
+        Input::WebGraph(path) => path.clone(),
         Input::Stream(stream) => stream.name().into(),
         Input::Numbered(..) => "(generator)".into(),
     }
@@ -451,6 +522,8 @@ pub fn build_reverse(graph: &Graph, resources: &Resources) -> Result<f64> {
     let mut import = Import {
         folder: &folder,
         options: &options,
+        undirected: false,
+        rejections: Vec::new(),
         resources,
         spare: memory.bytes() - minimum,
         phases: Vec::new(),

@@ -4,14 +4,15 @@
 //! sorted by source and merged with the ids, then by target and merged again. Every step is sequential,
 //! so memory is what the sorters are given. Invariant: the order is the one that a bitmap would give.
 
+use brimful_store::sequence::{Sequence, SequenceWriter};
 use brimful_store::sorter::{SortWriter, Sorter};
 use brimful_store::{DiskFolder, Resources};
 
-use crate::census::each_part;
+use crate::census::{Declared, each_part};
 use crate::choice::Sampled;
 use crate::classes::is_counted;
 use crate::description::OrderName;
-use crate::distinct::DistinctIds;
+use crate::distinct::{DeclaredKeys, DistinctIds};
 use crate::edges::{BATCH_EDGES, EdgeBatch, EdgeSource, Spool, SpooledEdges};
 use crate::error::{Error, Result};
 use crate::ids::IdType;
@@ -22,8 +23,10 @@ use crate::records::EndsRecord;
 pub(crate) struct Spec<'a> {
     pub(crate) folder: &'a DiskFolder,
     pub(crate) id_type: IdType,
-    /// The ids 0 to `declared` - 1 exist too.
-    pub(crate) declared: u64,
+    /// The vertices that exist without an edge.
+    pub(crate) declared: &'a Declared,
+    /// Self-loops will not be stored: vertices that have no other edge count as declared.
+    pub(crate) drops_self_loops: bool,
     /// Memory of each of two sorters that live at once.
     pub(crate) bytes: u64,
     pub(crate) resources: &'a Resources,
@@ -44,6 +47,7 @@ pub(crate) fn order_edges<R: EndsRecord>(
 ) -> Result<(SpooledEdges, OrderedIds)> {
     let (workers, job) = (spec.resources.workers(), &*spec.resources.job);
     let key = |bits| spec.id_type.order_key(bits);
+    let listed = sort_listed(spec, source)?;
     // Single keys need a third of what edges with weights do, so two sorters fit the share of one.
     let third = spec.bytes / 3;
     let ends = Sorter::<u64>::new(spec.folder, 2 * third, workers, job)?;
@@ -54,11 +58,13 @@ pub(crate) fn order_edges<R: EndsRecord>(
     let push_all = |writers: &mut Writers<'_, '_, R>, batch: &EdgeBatch| {
         for (at, (&source, &target)) in batch.sources.iter().zip(&batch.targets).enumerate() {
             let (s, t) = (key(source), key(target));
-            writers.ends.push(s)?;
-            writers.ends.push(t)?;
-            if is_counted(source, target) {
-                writers.counted.push(s)?;
-                writers.counted.push(t)?;
+            if source != target || !spec.drops_self_loops {
+                writers.ends.push(s)?;
+                writers.ends.push(t)?;
+                if is_counted(source, target) {
+                    writers.counted.push(s)?;
+                    writers.counted.push(t)?;
+                }
             }
             writers.edges.push(R::new(s, t, batch.weight(at)))?;
         }
@@ -70,7 +76,9 @@ pub(crate) fn order_edges<R: EndsRecord>(
         writers.counted.finish()?;
         Ok(writers.edges.finish()?)
     })?;
-    let ids = DistinctIds::new(ends, counted, spec.declared, spec.id_type, spec.folder, spec.resources)?;
+    let declared = DeclaredKeys::new(&spec.declared.ranges, listed.as_ref(), spec.id_type);
+    let ids = DistinctIds::new(ends, counted, declared, spec.id_type, spec.folder, spec.resources)?;
+    drop(listed);
     let name = choose(&ids, spec.id_type, sampled)?;
     let flat = name == OrderName::External;
     let tally = if flat { ids.tally().flattened() } else { ids.tally() };
@@ -112,6 +120,40 @@ pub(crate) fn order_edges<R: EndsRecord>(
         spool.append(&out, &mut room)?;
     }
     Ok((spool.into_source(), OrderedIds { name, tally, first }))
+}
+
+/// The ids that are listed, and those of self-loops that go: ascending and once each.
+fn sort_listed(spec: &Spec<'_>, edges: &dyn EdgeSource) -> Result<Option<Sequence<u64>>> {
+    if spec.declared.listed.is_none() && !spec.drops_self_loops {
+        return Ok(None);
+    }
+    let (workers, job) = (spec.resources.workers(), &*spec.resources.job);
+    let sorter = Sorter::<u64>::new(spec.folder, spec.bytes, workers, job)?;
+    let begin = || Ok(sorter.writer());
+    let push = |writer: &mut SortWriter<'_, '_, u64>, id| writer.push(spec.id_type.order_key(id));
+    if let Some(listed) = &spec.declared.listed {
+        let push_all = |writer: &mut _, batch: &EdgeBatch| {
+            Ok(batch.sources.iter().try_for_each(|&id| push(writer, id))?)
+        };
+        each_part(&**listed, spec.resources, begin, push_all, |writer| Ok(writer.finish()?))?;
+    }
+    if spec.drops_self_loops {
+        let push_all = |writer: &mut _, batch: &EdgeBatch| {
+            let mut loops = batch.sources.iter().zip(&batch.targets).filter(|(s, t)| s == t);
+            Ok(loops.try_for_each(|(&id, _)| push(writer, id))?)
+        };
+        each_part(edges, spec.resources, begin, push_all, |writer| Ok(writer.finish()?))?;
+    }
+    let (mut listed, mut last) = (SequenceWriter::new(spec.folder, job)?, None);
+    sorter.merge(&spec.resources.pool, |batch| {
+        for &key in batch {
+            if last.replace(key) != Some(key) {
+                listed.push(key)?;
+            }
+        }
+        Ok::<(), Error>(())
+    })?;
+    Ok(Some(listed.finish()?))
 }
 
 fn choose(ids: &DistinctIds, id_type: IdType, sampled: Sampled) -> Result<OrderName> {

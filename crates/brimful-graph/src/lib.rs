@@ -1,12 +1,13 @@
 //! Vertices and edges: from the user's file to shards on disk, and back.
 //!
-//! - [`edges`]: edges on their way in; [`text`], [`pairs`], [`decompress`]: where they come from;
-//!   [`pump`]: how streams are parsed on all cores.
-//! - [`generate`]: graphs made from a seed.
+//! - [`edges`]: edges on their way in; [`formats`], [`pairs`], [`decompress`]: where they come from;
+//!   [`text`]: words of text; [`pump`]: how streams are parsed on all cores.
+//! - [`generate`]: graphs made from a seed; `random`: its numbers.
 //! - [`import`]: from input to graph: `census`, the first pass; [`ids`], what the user calls vertices.
 //! - The internal order: `classes`, what it is; `bitmap` and `positions`, made in memory; `joins` and
 //!   `distinct`, made by sorting; `choice`, whether it pays; [`order`]: back to the order of external ids.
 //! - [`build`]: external sort of [`records`] into shards; `degrees`: counted on the way. [`codec`], [`shards`]: how edges are packed and cut.
+//! - [`policy`]: what becomes of self-loops and duplicates; [`weights`]: made ones, and their range.
 //! - [`graph`]: the graph directory; [`description`]: its manifest; [`verify`]: every byte and structure
 //!   of it; [`export`]: the way out.
 
@@ -24,6 +25,7 @@ mod distinct;
 pub mod edges;
 pub mod error;
 pub mod export;
+pub mod formats;
 pub mod generate;
 pub mod graph;
 pub mod ids;
@@ -31,12 +33,15 @@ pub mod import;
 mod joins;
 pub mod order;
 pub mod pairs;
+pub mod policy;
 mod positions;
 pub mod pump;
+mod random;
 pub mod records;
 pub mod shards;
 pub mod text;
 pub mod verify;
+pub mod weights;
 
 pub use error::{Error, Result};
 pub use graph::{Graph, Index};

@@ -252,7 +252,7 @@ mod tests {
             (0..5000_u64).map(|i| (i * i * 37 % 4_000_000_007 % (1 << 32), i % 90 * i)).collect();
         edges.extend([(0, 63), (64, 65_535), (65_536, (1 << 32) - 1)]);
         bitmap.insert_edges(&batch(&edges));
-        bitmap.insert_range(70_000);
+        bitmap.insert_range(0..70_000);
         assert!(!bitmap.gave_up());
         let mut positions = bitmap.into_positions();
         let mut connected: Vec<u64> = edges.iter().flat_map(|&(s, t)| [s, t]).collect();
@@ -284,7 +284,7 @@ mod tests {
         let quiet = (1000..).find(|&t| !is_counted(3, t) && !counted.contains(&t)).unwrap();
         edges.push((3, quiet));
         let bitmap = IdBitmap::new(1 << 30);
-        bitmap.insert_range(2);
+        bitmap.insert_range(0..2);
         bitmap.insert_edges(&batch(&edges));
         let positions = bitmap.into_positions();
         assert_eq!(positions.tally(), Tally([1, 0, 0, 300, 2, 2]));
@@ -295,7 +295,7 @@ mod tests {
     #[test]
     fn full_pages_are_consecutive() {
         let bitmap = IdBitmap::new(1 << 30);
-        bitmap.insert_range(200_000);
+        bitmap.insert_range(0..200_000);
         let positions = bitmap.into_positions();
         assert!((0..200_000).all(|id| positions.internal(id) == Some(id)));
         assert_eq!(positions.consecutive_from().unwrap(), Some(0));

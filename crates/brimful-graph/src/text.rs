@@ -1,111 +1,11 @@
-//! Edge lists as text: two integers a line, perhaps a weight.
+//! Words of text: vertex ids and weights, as every text format and every table writes them.
 //!
-//! `#` and `%` begin a comment line; blanks, tabs and commas separate; gzip, xz and zstd are opened by
-//! content. The first data line decides whether there are weights; every later line must agree.
-//! Invariant: nothing is dropped; the first line that is not an edge ends the import with its place.
+//! Blanks, tabs, commas and carriage returns separate words. Invariant: a number is read exactly or not
+//! at all; nothing here allocates but the text of a message.
 
-use std::io::Read;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::Path;
 
-use brimful_store::Job;
-use brimful_store::external::open_input;
-
-use crate::decompress;
-use crate::edges::EdgeBatch;
 use crate::error::{Error, Result};
-
-/// Bytes read at once; also the longest line.
-pub const CHUNK_BYTES: usize = 1 << 20;
-
-/// Lines of one file, whole.
-#[derive(Debug, Default)]
-pub struct Chunk {
-    file: usize,
-    bytes: Vec<u8>,
-}
-
-/// Reads files one after the other and cuts them into chunks at line ends.
-pub struct ChunkReader<'a> {
-    files: &'a [PathBuf],
-    next: usize,
-    reader: Option<Box<dyn Read + Send>>,
-    rest: Vec<u8>,
-    memory_bytes: u64,
-    job: Arc<Job>,
-}
-
-impl<'a> ChunkReader<'a> {
-    /// A reader of `files`; decompression may use `memory_bytes`.
-    pub fn new(files: &'a [PathBuf], memory_bytes: u64, job: &Arc<Job>) -> Self {
-        Self { files, next: 0, reader: None, rest: Vec::new(), memory_bytes, job: Arc::clone(job) }
-    }
-
-    /// Fills `chunk` with the next whole lines; false at the end.
-    pub fn next(&mut self, chunk: &mut Chunk) -> Result<bool> {
-        loop {
-            if self.reader.is_none() {
-                let Some(path) = self.files.get(self.next) else {
-                    return Ok(false);
-                };
-                self.reader = Some(decompress::open(open_input(path, &self.job)?, path, self.memory_bytes)?);
-                self.next += 1;
-            }
-            chunk.file = self.next - 1;
-            chunk.bytes.clear();
-            chunk.bytes.append(&mut self.rest);
-            if self.fill(&mut chunk.bytes)? {
-                self.keep_rest(chunk)?;
-                return Ok(true);
-            }
-            self.reader = None;
-            if !chunk.bytes.is_empty() {
-                return Ok(true);
-            }
-        }
-    }
-
-    /// Reads up to a full chunk; false at the end of the file.
-    fn fill(&mut self, bytes: &mut Vec<u8>) -> Result<bool> {
-        let path = &self.files[self.next - 1];
-        let Some(reader) = &mut self.reader else {
-            return Ok(false);
-        };
-        let mut done = bytes.len();
-        bytes.resize(CHUNK_BYTES, 0);
-        while done < CHUNK_BYTES {
-            match reader.read(&mut bytes[done..]) {
-                Ok(0) => {
-                    bytes.truncate(done);
-                    return Ok(false);
-                }
-                Ok(n) => done += n,
-                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(decompress::read_error(path, e)),
-            }
-        }
-        Ok(true)
-    }
-
-    fn keep_rest(&mut self, chunk: &mut Chunk) -> Result<()> {
-        let Some(end) = memchr::memrchr(b'\n', &chunk.bytes) else {
-            let what = "a line is longer than 1 MiB, which no edge is; is this a text file?";
-            return Err(Error::input(&self.files[chunk.file], what));
-        };
-        self.rest.extend_from_slice(&chunk.bytes[end + 1..]);
-        chunk.bytes.truncate(end + 1);
-        Ok(())
-    }
-}
-
-/// Whether lines carry a weight.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Columns {
-    /// `source target`
-    Two,
-    /// `source target weight`
-    Three,
-}
 
 /// What was seen of a text beside its edges.
 #[derive(Debug, Default, Clone, Copy)]
@@ -116,116 +16,8 @@ pub struct Signs {
     pub huge: bool,
 }
 
-/// The parser shared by all workers.
-pub struct EdgeListParser<'a> {
-    files: &'a [PathBuf],
-    columns: Mutex<Option<Columns>>,
-    /// Lines of each chunk so far, to place an error.
-    lines: Mutex<Vec<(usize, u64)>>,
-}
-
-impl<'a> EdgeListParser<'a> {
-    /// A parser for chunks of `files`.
-    pub fn new(files: &'a [PathBuf]) -> Self {
-        Self { files, columns: Mutex::new(None), lines: Mutex::new(Vec::new()) }
-    }
-
-    /// Looks at the first data line, if that has not been found yet. Called in file order, before
-    /// [`EdgeListParser::parse`].
-    pub fn look(&self, chunk: &Chunk) {
-        let mut columns = self.columns.lock().unwrap_or_else(PoisonError::into_inner);
-        if columns.is_none() {
-            let mut lines = chunk.bytes.split(|&b| b == b'\n');
-            let data = lines.find(|line| matches!(parse_line(line, None), Ok(Some(_)) | Err(_)));
-            *columns = data.map(|line| if fields(line) > 2 { Columns::Three } else { Columns::Two });
-        }
-    }
-
-    /// True if edges have weights.
-    pub fn weighted(&self) -> bool {
-        *self.columns.lock().unwrap_or_else(PoisonError::into_inner) == Some(Columns::Three)
-    }
-
-    /// Lines in all files together.
-    pub fn lines(&self) -> u64 {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner).iter().map(|(_, lines)| lines).sum()
-    }
-
-    /// Appends the edges of chunk `number` to `batch`, calling `full` whenever it has `limit` edges.
-    pub fn parse(
-        &self,
-        number: u64,
-        chunk: &Chunk,
-        batch: &mut EdgeBatch,
-        signs: &mut Signs,
-        limit: usize,
-        mut full: impl FnMut(&mut EdgeBatch) -> Result<()>,
-    ) -> Result<()> {
-        let columns = *self.columns.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut lines = 0;
-        let mut rest = &chunk.bytes[..];
-        while !rest.is_empty() {
-            let end = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
-            match parse_line(&rest[..end], columns) {
-                Ok(Some(edge)) => {
-                    signs.note(edge.source);
-                    signs.note(edge.target);
-                    batch.sources.push(edge.source.bits);
-                    batch.targets.push(edge.target.bits);
-                    if columns == Some(Columns::Three) {
-                        batch.weights.push(edge.weight);
-                    }
-                    if batch.len() == limit {
-                        full(batch)?;
-                    }
-                }
-                Ok(None) => {}
-                Err(error) => return Err(self.place(number, chunk, lines, error)),
-            }
-            lines += 1;
-            rest = &rest[rest.len().min(end + 1)..];
-        }
-        self.record(number, chunk.file, lines);
-        Ok(())
-    }
-
-    fn record(&self, number: u64, file: usize, lines: u64) {
-        let mut all = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        let length = all.len().max(number as usize + 1);
-        all.resize(length, (usize::MAX, 0));
-        all[number as usize] = (file, lines);
-    }
-
-    /// Chunks are handed out in order, so every earlier one is parsed or being parsed; the pump keeps
-    /// only the earliest failure, and its line number is settled by [`EdgeListParser::settle`].
-    fn place(&self, number: u64, chunk: &Chunk, line: u64, error: LineError) -> Error {
-        self.record(number, chunk.file, 0);
-        Error::Parse {
-            path: self.files[chunk.file].clone(),
-            line: line + 1,
-            column: error.column as u64 + 1,
-            expected: error.expected,
-            found: error.found,
-        }
-    }
-
-    /// Turns the line number of an error, counted within its chunk, into that of its file.
-    pub fn settle(&self, error: Error) -> Error {
-        let Error::Parse { path, line, column, expected, found } = error else {
-            return error;
-        };
-        let all = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        let file = self.files.iter().position(|known| *known == path);
-        // The failed chunk was recorded with no lines, and the chunks after it do not count.
-        let failed = all.iter().position(|&(f, lines)| Some(f) == file && lines == 0).unwrap_or(all.len());
-        let before: u64 =
-            all[..failed].iter().filter(|(f, _)| Some(*f) == file).map(|(_, lines)| lines).sum();
-        Error::Parse { path, line: before + line, column, expected, found }
-    }
-}
-
 impl Signs {
-    fn note(&mut self, id: Id) {
+    pub(crate) fn note(&mut self, id: Id) {
         self.negative |= id.negative;
         self.huge |= !id.negative && id.bits >> 63 == 1;
     }
@@ -237,105 +29,144 @@ impl Signs {
     }
 }
 
+/// Fails if one type cannot hold all ids.
+pub fn check_signs(signs: Signs, path: &Path) -> Result<()> {
+    if signs.negative && signs.huge {
+        let what = "it has ids below 0 and ids of 2^63 or more, which no 64-bit integer type holds together";
+        return Err(Error::input(path, what));
+    }
+    Ok(())
+}
+
 /// An integer as read.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Id {
+    pub(crate) bits: u64,
+    pub(crate) negative: bool,
+}
+
+/// The ids that a header declares, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Id {
-    bits: u64,
-    negative: bool,
+pub(crate) struct Span {
+    pub(crate) first: u64,
+    /// How many there are.
+    pub(crate) count: u64,
 }
 
-#[derive(Debug, PartialEq)]
-struct Edge {
-    source: Id,
-    target: Id,
-    weight: f64,
+impl Span {
+    #[inline]
+    pub(crate) fn contains(self, id: Id) -> bool {
+        !id.negative && id.bits.wrapping_sub(self.first) < self.count
+    }
 }
 
-#[derive(Debug, PartialEq)]
-struct LineError {
-    column: usize,
-    expected: String,
-    found: String,
+/// What is wrong with a word or a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Reason {
+    /// A line with fewer words than an edge.
+    Missing,
+    /// A word that is no integer.
+    NotAnId,
+    /// An integer that 64 bits do not hold.
+    TooLarge,
+    /// An id outside what the header declares.
+    Outside,
+    /// A word after the end of an edge.
+    Extra,
+    /// A weight that is missing or no finite number.
+    Weight,
+    /// A line that begins with the wrong letter.
+    Letter,
+    /// A list after the last vertex.
+    Row,
 }
 
-fn is_separator(byte: u8) -> bool {
+impl Reason {
+    /// Its name in reports.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Missing => "missing id",
+            Self::NotAnId => "not an integer id",
+            Self::TooLarge => "id beyond 64 bits",
+            Self::Outside => "id outside the header's range",
+            Self::Extra => "text after the edge",
+            Self::Weight => "not a finite weight",
+            Self::Letter => "unknown kind of line",
+            Self::Row => "list after the last vertex",
+        }
+    }
+}
+
+/// A place in some text that is not what it should be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Flaw {
+    /// Offset of the offending word.
+    pub(crate) at: usize,
+    pub(crate) reason: Reason,
+}
+
+#[inline]
+pub(crate) fn is_separator(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b',' | b'\r')
 }
 
-fn fields(line: &[u8]) -> usize {
-    line.split(|&b| is_separator(b)).filter(|field| !field.is_empty()).count()
-}
-
-/// The text at `at`, up to the next separator, shortened for a message.
-fn shown(line: &[u8], at: usize) -> String {
-    let field = line[at..].split(|&b| is_separator(b)).next().unwrap_or_default();
-    let text = String::from_utf8_lossy(&field[..field.len().min(40)]);
-    if field.is_empty() {
-        "the end of the line".into()
-    } else if field.len() > 40 {
-        format!("{text:?}...")
-    } else {
-        format!("{text:?}")
-    }
-}
-
-/// Parses a line without its end; `Ok(None)` for a comment or an empty line. `columns` is `None`
-/// while that is still to be found out.
-fn parse_line(line: &[u8], columns: Option<Columns>) -> Result<Option<Edge>, LineError> {
-    let mut at = skip(line, 0);
-    if at == line.len() || line[at] == b'#' || line[at] == b'%' {
-        return Ok(None);
-    }
-    let source = parse_field(line, &mut at)?;
-    at = skip(line, at);
-    let target = parse_field(line, &mut at)?;
-    at = skip(line, at);
-    let mut weight = 1.0;
-    if columns == Some(Columns::Three) {
-        weight = parse_weight(line, &mut at)?;
-        at = skip(line, at);
-    }
-    if at < line.len() && columns.is_some() {
-        let expected = match columns {
-            Some(Columns::Three) => "the end of the line after source, target and weight",
-            _ => "the end of the line after source and target, as in the lines before",
-        };
-        return Err(LineError { column: at, expected: expected.into(), found: shown(line, at) });
-    }
-    Ok(Some(Edge { source, target, weight }))
-}
-
-fn skip(line: &[u8], mut at: usize) -> usize {
-    while at < line.len() && is_separator(line[at]) {
+/// The offset of the first byte of `text` from `at` on that separates nothing.
+#[inline]
+pub(crate) fn skip(text: &[u8], mut at: usize) -> usize {
+    while text.get(at).is_some_and(|&b| is_separator(b)) {
         at += 1;
     }
     at
 }
 
+/// The word at `at`: up to the next separator or line end.
+pub(crate) fn word(text: &[u8], at: usize) -> &[u8] {
+    let rest = text.get(at..).unwrap_or_default();
+    let end = rest.iter().position(|&b| is_separator(b) || b == b'\n').unwrap_or(rest.len());
+    rest.get(..end).unwrap_or_default()
+}
+
+/// The words of a line.
+pub(crate) fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    line.split(|&b| is_separator(b)).filter(|word| !word.is_empty())
+}
+
+/// The word at `at` as messages show it, shortened.
+pub(crate) fn shown(text: &[u8], at: usize) -> String {
+    let word = word(text, at);
+    let short = String::from_utf8_lossy(word.get(..40).unwrap_or(word));
+    match word.len() {
+        0 => "the end of the line".into(),
+        1..=40 => format!("{short:?}"),
+        _ => format!("{short:?}..."),
+    }
+}
+
+/// Reads the id at `at` and moves behind it.
 #[inline]
-fn parse_field(line: &[u8], at: &mut usize) -> Result<Id, LineError> {
+pub(crate) fn read_id(text: &[u8], at: &mut usize) -> Result<Id, Flaw> {
     let start = *at;
-    match parse_id(&line[start..]) {
-        Some((id, length)) if line.get(start + length).is_none_or(|&b| is_separator(b)) => {
+    match text.get(start..).and_then(parse_id) {
+        Some((id, length)) if text.get(start + length).is_none_or(|&b| is_separator(b) || b == b'\n') => {
             *at = start + length;
             Ok(id)
         }
-        _ => Err(id_error(line, start)),
+        _ => Err(id_flaw(text, start)),
     }
 }
 
 #[cold]
-fn id_error(line: &[u8], at: usize) -> LineError {
-    let field = line[at..].split(|&b| is_separator(b)).next().unwrap_or_default();
-    let digits = field.strip_prefix(b"-").unwrap_or(field);
-    let expected = if field.is_empty() {
-        "two vertex ids on a line"
+fn id_flaw(text: &[u8], at: usize) -> Flaw {
+    let word = word(text, at);
+    let digits = word.strip_prefix(b"-").unwrap_or(word);
+    let reason = if word.is_empty() {
+        Reason::Missing
     } else if !digits.is_empty() && digits.iter().all(u8::is_ascii_digit) {
-        "a vertex id between -2^63 and 2^64-1"
+        Reason::TooLarge
     } else {
-        "an integer vertex id (a table with a heading is read with --format csv)"
+        Reason::NotAnId
     };
-    LineError { column: at, expected: expected.into(), found: shown(line, at) }
+    Flaw { at, reason }
 }
 
 /// Parses an integer between -2^63 and 2^64 - 1 at the start of `text`. Returns it and its length.
@@ -371,71 +202,123 @@ pub fn parse_number(text: &str, signs: &mut Signs) -> Option<u64> {
     })
 }
 
-fn parse_weight(line: &[u8], at: &mut usize) -> Result<f64, LineError> {
-    let field = line[*at..].split(|&b| is_separator(b)).next().unwrap_or_default();
-    let number = std::str::from_utf8(field).ok().and_then(|text| text.parse::<f64>().ok());
+/// A word as a count: an integer of at least 0.
+pub(crate) fn parse_count(word: &[u8]) -> Option<u64> {
+    let (id, length) = parse_id(word)?;
+    (length == word.len() && !id.negative).then_some(id.bits)
+}
+
+/// Reads the weight at `at` and moves behind it.
+#[inline]
+pub(crate) fn read_weight(text: &[u8], at: &mut usize) -> Result<f64, Flaw> {
+    let start = *at;
+    if let Some((weight, length)) = text.get(start..).and_then(short_decimal)
+        && text.get(start + length).is_none_or(|&b| is_separator(b) || b == b'\n')
+    {
+        *at = start + length;
+        return Ok(weight);
+    }
+    let word = word(text, start);
+    let number = std::str::from_utf8(word).ok().and_then(|word| word.parse::<f64>().ok());
     match number.filter(|weight| weight.is_finite()) {
         Some(weight) => {
-            *at += field.len();
+            *at = start + word.len();
             Ok(weight)
         }
-        None => {
-            let expected = "a finite number as weight, as in the first line".into();
-            Err(LineError { column: *at, expected, found: shown(line, *at) })
-        }
+        None => Err(Flaw { at: start, reason: Reason::Weight }),
     }
 }
 
-/// Fails if one type cannot hold all ids.
-pub fn check_signs(signs: Signs, path: &Path) -> Result<()> {
-    if signs.negative && signs.huge {
-        let what = "it has ids below 0 and ids of 2^63 or more, which no 64-bit integer type holds together";
-        return Err(Error::input(path, what));
+/// Digits with at most one point among them, few enough that one division is correctly rounded
+/// (Clinger, 1990): the mantissa is below 2^53 and the power of ten exact.
+fn short_decimal(text: &[u8]) -> Option<(f64, usize)> {
+    const POWERS: [f64; 16] =
+        [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
+    let (mut mantissa, mut digits, mut decimals, mut point) = (0_u64, 0, 0, false);
+    let mut at = 0;
+    while let Some(&byte) = text.get(at) {
+        match byte {
+            b'0'..=b'9' => {
+                mantissa = mantissa * 10 + u64::from(byte - b'0');
+                digits += 1;
+                decimals += usize::from(point);
+            }
+            b'.' if !point => point = true,
+            _ => break,
+        }
+        if digits > 15 {
+            return None;
+        }
+        at += 1;
     }
-    Ok(())
+    let power = POWERS.get(decimals)?;
+    (digits > 0).then(|| (mantissa as f64 / power, at))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn edge(line: &str, columns: Columns) -> (i128, i128, f64) {
-        let edge = parse_line(line.as_bytes(), Some(columns)).unwrap().unwrap();
-        let number = |id: Id| {
-            if id.negative { i128::from(id.bits.cast_signed()) } else { i128::from(id.bits) }
-        };
-        (number(edge.source), number(edge.target), edge.weight)
+    fn number(text: &str) -> Option<i128> {
+        let mut at = 0;
+        let id = read_id(text.as_bytes(), &mut at).ok()?;
+        assert_eq!(at, word(text.as_bytes(), 0).len());
+        Some(if id.negative { i128::from(id.bits.cast_signed()) } else { i128::from(id.bits) })
     }
 
     #[test]
-    fn lines_in_every_legal_shape() {
-        assert_eq!(edge("1\t2", Columns::Two), (1, 2, 1.0));
-        assert_eq!(edge("  1 , 2 \r", Columns::Two), (1, 2, 1.0));
-        assert_eq!(edge("-9223372036854775808 -1", Columns::Two), (i128::from(i64::MIN), -1, 1.0));
-        assert_eq!(edge("18446744073709551615 007", Columns::Two), (i128::from(u64::MAX), 7, 1.0));
-        assert_eq!(edge("-0 1 -2.5e3", Columns::Three), (0, 1, -2500.0));
-        for nothing in ["", "   ", "# 1 2", "% x", "\t\r"] {
-            assert_eq!(parse_line(nothing.as_bytes(), Some(Columns::Two)), Ok(None));
+    fn ids_are_exact_to_both_ends() {
+        assert_eq!(number("-9223372036854775808"), Some(i128::from(i64::MIN)));
+        assert_eq!(number("18446744073709551615"), Some(i128::from(u64::MAX)));
+        assert_eq!(number("007 1"), Some(7));
+        assert_eq!(number("-0\n"), Some(0));
+        for wrong in ["18446744073709551616", "-9223372036854775809", "-", "", "1x", "1.0", "+1"] {
+            assert_eq!(number(wrong), None, "{wrong}");
         }
     }
 
     #[test]
-    fn bad_lines_name_column_and_text() {
-        let cases = [
-            ("1", Columns::Two, 1, "the end of the line"),
-            ("a 2", Columns::Two, 0, "\"a\""),
-            ("1 2x", Columns::Two, 2, "\"2x\""),
-            ("1 2 3", Columns::Two, 4, "\"3\""),
-            ("1 18446744073709551616", Columns::Two, 2, "\"18446744073709551616\""),
-            ("-9223372036854775809 1", Columns::Two, 0, "\"-9223372036854775809\""),
-            ("1 2", Columns::Three, 3, "the end of the line"),
-            ("1 2 nan", Columns::Three, 4, "\"nan\""),
-            ("1 2 3 4", Columns::Three, 6, "\"4\""),
-            ("- 2", Columns::Two, 0, "\"-\""),
-        ];
-        for (line, columns, column, found) in cases {
-            let error = parse_line(line.as_bytes(), Some(columns)).unwrap_err();
-            assert_eq!((error.column, error.found.as_str()), (column, found), "{line}");
+    fn flaws_say_why() {
+        let reason = |text: &str| read_id(text.as_bytes(), &mut 0).unwrap_err().reason;
+        assert_eq!(reason(""), Reason::Missing);
+        assert_eq!(reason("1x"), Reason::NotAnId);
+        assert_eq!(reason("-"), Reason::NotAnId);
+        assert_eq!(reason("18446744073709551616"), Reason::TooLarge);
+    }
+
+    #[test]
+    fn weights_are_what_the_standard_parser_says() {
+        for text in [
+            "0",
+            "1",
+            "0.5",
+            ".5",
+            "5.",
+            "123456789.123456",
+            "123456789012345",
+            "0.1",
+            "0.3",
+            "1234567890123456789",
+            "3.14159265358979312",
+            "-2.5e3",
+            "1e-300",
+            "999999999999999",
+            "0.000000000000001",
+        ] {
+            let parsed = read_weight(text.as_bytes(), &mut 0).unwrap();
+            assert_eq!(parsed.to_bits(), text.parse::<f64>().unwrap().to_bits(), "{text}");
         }
+        for wrong in ["", ".", "nan", "inf", "1e999", "1.2.3", "1,5x", "heavy"] {
+            let mut at = 0;
+            let read = read_weight(wrong.as_bytes(), &mut at);
+            assert!(read.is_err() || at < wrong.len(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn long_words_are_shortened() {
+        assert_eq!(shown(b"abc def", 0), "\"abc\"");
+        assert_eq!(shown(b"", 0), "the end of the line");
+        assert_eq!(shown(&[b'x'; 100], 0), format!("\"{}\"...", "x".repeat(40)));
     }
 }

@@ -2,15 +2,22 @@
 
 #![expect(clippy::unwrap_used, reason = "test helpers: a failure is a failed test")]
 
+#[path = "graph/formats.rs"]
+mod formats;
+#[path = "graph/mutations.rs"]
+mod mutations;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use brimful_graph::edges::{EdgeBatch, EdgeSource};
-use brimful_graph::export::{self, EdgeReader, Format};
-use brimful_graph::generate::{Generator, Kind};
+use brimful_graph::export::{self, EdgeReader, ExportOptions, Format};
+use brimful_graph::generate::{Amount, Generator, Kind};
 use brimful_graph::import::{ImportOptions, ImportReport, Input, build_reverse, import};
+use brimful_graph::policy::{Duplicates, Policy, SelfLoops};
 use brimful_graph::shards::Geometry;
+use brimful_graph::weights::Weights;
 use brimful_graph::{Error, Graph, Index, verify};
 use brimful_store::{Budget, Error as StoreError, ErrorKind, Job, Resources};
 
@@ -52,6 +59,10 @@ fn edges(graph: Graph) -> BTreeMap<(i128, i128, u64), usize> {
         }
     }
     out
+}
+
+fn export_as(graph: &Arc<Graph>, out: &Path, options: &ExportOptions) -> Result<u64, Error> {
+    export::write(graph, out, options, &resources(2, export::minimum_bytes(options, 2)))
 }
 
 fn random_text(seed: u64, ids: &[i128], count: usize, weighted: bool) -> String {
@@ -182,6 +193,10 @@ fn generated_graphs_have_the_same_bytes_at_any_thread_count_and_budget() {
         Kind::Rmat { scale: 12, edge_factor: 30 },
         Kind::LogNormal { vertices: 1500, mu: 4.0, sigma: 1.3 },
         Kind::Grid { rows: 90, columns: 31, torus: true },
+        Kind::Mesh { vertices: 5_000 },
+        Kind::WattsStrogatz { vertices: 30_000, neighbors: 8, rewire: 0.3 },
+        Kind::ErdosRenyi { vertices: 3_000, amount: Amount::Edges(150_000), undirected: false },
+        Kind::ErdosRenyi { vertices: 3_000, amount: Amount::Probability(0.04), undirected: true },
     ];
     for kind in kinds {
         let folder = tempfile::tempdir().unwrap();
@@ -224,7 +239,7 @@ fn text_and_binary_exports_import_again_as_the_same_graph() {
         let (graph, _) = import_text(folder.path(), &text, &ImportOptions::default());
         let wanted = expected(&text);
         let out = folder.path().join(name);
-        assert_eq!(export::write(&Arc::new(graph), &out, format, false, &Job::new()).unwrap(), 5000);
+        assert_eq!(export_as(&Arc::new(graph), &out, &ExportOptions::new(format)).unwrap(), 5000);
         let input = match format {
             Format::U32Pairs => Input::Pairs(vec![out]),
             _ => Input::EdgeList(vec![out]),
@@ -314,4 +329,40 @@ fn parts_of_a_generator_can_be_read_in_any_order() {
     let mut backward: Vec<_> = (0..generator.parts()).rev().map(read).collect();
     backward.reverse();
     assert_eq!(forward, backward);
+}
+
+#[test]
+fn policies_give_the_same_bytes_at_any_thread_count_and_budget() {
+    let minimum = brimful_graph::import::minimum_bytes(4, true);
+    let ids: Vec<i128> = (0..40).collect();
+    for (duplicates, weights, weighted) in [
+        (Duplicates::Sum, Weights::Input, false),
+        (Duplicates::Min, Weights::Input, true),
+        (Duplicates::Drop, Weights::Hash, true),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let input = write(folder.path(), "edges.txt", random_text(3, &ids, 100_000, weighted));
+        let options = ImportOptions {
+            geometry: SMALL,
+            reverse: true,
+            policy: Policy { duplicates, self_loops: SelfLoops::Drop },
+            weights,
+            ..Default::default()
+        };
+        let mut first = None;
+        for (threads, budget) in [(1, minimum), (4, 1 << 28)] {
+            let out = folder.path().join(format!("{threads}.brimful"));
+            let resources = resources(threads, budget);
+            let report = import(Input::EdgeList(vec![input.clone()]), &out, &options, &resources).unwrap();
+            let counts = report.description.counts;
+            assert_eq!(counts.self_loops, counts.self_loops_dropped);
+            let dropped = counts.self_loops_dropped + counts.duplicates_dropped;
+            assert_eq!(report.description.edges, 100_000 - dropped);
+            assert_eq!(report.description.edges, 40 * 39, "every pair occurs");
+            assert!(report.description.weighted && report.description.weights.is_some());
+            verify::verify(&Graph::open(&out, resources.job.traffic()).unwrap(), &Job::new()).unwrap();
+            let bytes = bytes_of(&out);
+            assert!(first.get_or_insert_with(|| bytes.clone()) == &bytes, "{duplicates:?}");
+        }
+    }
 }

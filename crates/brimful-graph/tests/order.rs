@@ -7,10 +7,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use brimful_graph::description::OrderName;
-use brimful_graph::edges::EdgeBatch;
-use brimful_graph::export::{self, EdgeReader, Format};
-use brimful_graph::import::{ImportOptions, Input, import, minimum_bytes};
+use brimful_graph::edges::{EdgeBatch, VertexList};
+use brimful_graph::export::{self, EdgeReader, ExportOptions, Format};
+use brimful_graph::formats::TextFormat;
+use brimful_graph::ids::IdType;
+use brimful_graph::import::{EdgeStream, ImportOptions, Input, Listed, import, minimum_bytes};
 use brimful_graph::order::ExternalOrder;
+use brimful_graph::policy::{Policy, SelfLoops};
 use brimful_graph::shards::Geometry;
 use brimful_graph::{Error, Graph, verify};
 use brimful_store::{Budget, ErrorKind, Job, Resources};
@@ -110,6 +113,108 @@ fn the_same_edges_give_the_same_bytes_in_memory_or_sorted_from_text_or_pairs() {
                 assert!(first.get_or_insert_with(|| found.clone()) == &found, "{threads} {number}");
                 std::fs::remove_dir_all(out).unwrap();
             }
+        }
+    }
+}
+
+/// Edges and vertices in memory.
+struct Given {
+    edges: EdgeBatch,
+    vertices: Vec<u64>,
+}
+
+impl EdgeStream for Given {
+    fn next(&mut self, batch: &mut EdgeBatch) -> Result<bool, Error> {
+        *batch = std::mem::take(&mut self.edges);
+        Ok(!batch.is_empty())
+    }
+
+    fn name(&self) -> &Path {
+        Path::new("given")
+    }
+
+    fn weighted(&self) -> bool {
+        false
+    }
+
+    fn id_type(&self) -> Result<IdType, Error> {
+        Ok(IdType::Int64)
+    }
+
+    fn listed(&mut self) -> Option<Listed> {
+        Some(Box::new(VertexList::new(std::mem::take(&mut self.vertices))))
+    }
+}
+
+#[test]
+fn a_header_a_list_and_a_stream_declare_the_same_vertices_in_the_same_order() {
+    const VERTICES: u64 = 25_000;
+    // Ids from 1; a vertex in 10 has a self-loop, some of them no other edge.
+    let mut edges = skewed(20_000, 150_000, |v| (v * 7919 % 20_000) as i64 + 1);
+    edges.extend((0..500).map(|i| (i * 50 + 1, i * 50 + 1)));
+    let folder = tempfile::tempdir().unwrap();
+    let lines =
+        |separator: char| edges.iter().map(|(s, t)| format!("{s}{separator}{t}\n")).collect::<String>();
+    let file = |name: &str, text: String| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let jlg = file("g.jlg", format!("{VERTICES},{},d,g\n{}", edges.len(), lines(',')));
+    let banner = "%%MatrixMarket matrix coordinate pattern general";
+    let mtx = file("g.mtx", format!("{banner}\n{VERTICES} {VERTICES} {}\n{}", edges.len(), lines(' ')));
+    // In no order, some of them twice.
+    let listed: Vec<u64> = (0..30_000).map(|i| i * 7919 % VERTICES + 1).collect();
+    file("g.v", listed.iter().map(|id| format!("{id}\n")).collect());
+    let graphalytics = file("g.e", lines(' '));
+    let ends = |end: fn(&(i64, i64)) -> i64| edges.iter().map(|edge| end(edge) as u64).collect();
+    let batch = EdgeBatch { sources: ends(|e| e.0), targets: ends(|e| e.1), weights: vec![] };
+    for drop in [false, true] {
+        let self_loops = if drop { SelfLoops::Drop } else { SelfLoops::Keep };
+        let mut first = None;
+        for number in 0..16 {
+            let (threads, sort_ids) = (1 + number / 4 % 3, number / 4 % 2 == 0);
+            let mut given = Given { edges: batch.clone(), vertices: listed.clone() };
+            let input = match number % 4 {
+                0 => Input::Text(TextFormat::Jlg, vec![jlg.clone()]),
+                1 => Input::Text(TextFormat::Mtx, vec![mtx.clone()]),
+                2 => Input::Graphalytics(vec![graphalytics.clone()]),
+                _ => Input::Stream(&mut given),
+            };
+            let policy = Policy { self_loops, ..Policy::default() };
+            let options = ImportOptions { sort_ids, policy, geometry: SMALL, ..Default::default() };
+            let out = folder.path().join("g.brimful");
+            let done = import(input, &out, &options, &resources(threads, 1 << 28)).unwrap().description;
+            assert_eq!((done.order.name, done.vertices), (OrderName::Degree, VERTICES));
+            assert_eq!(done.counts.self_loops_dropped > 0, drop);
+            let graph = Graph::open(&out, &Arc::default()).unwrap();
+            verify::verify(&graph, &Job::new()).unwrap();
+            let looped = graph.find(24_951).unwrap();
+            assert_eq!(looped < graph.connected(), !drop, "a vertex with nothing but a self-loop");
+            let found = (done.order.runs, done.connected, bytes_of(&out));
+            assert!(first.get_or_insert_with(|| found.clone()) == &found, "{number}");
+            std::fs::remove_dir_all(out).unwrap();
+        }
+    }
+}
+
+#[test]
+fn listed_vertices_may_be_far_from_the_edges() {
+    for far in [70_000, i64::MAX] {
+        for edges in [vec![(1, 2), (2, 9)], vec![]] {
+            let folder = tempfile::tempdir().unwrap();
+            let ends = |end: fn(&(i64, i64)) -> i64| edges.iter().map(|edge| end(edge) as u64).collect();
+            let batch = EdgeBatch { sources: ends(|e| e.0), targets: ends(|e| e.1), weights: vec![] };
+            let mut given = Given { edges: batch, vertices: vec![9, far.cast_unsigned()] };
+            let out = folder.path().join("g.brimful");
+            let input = Input::Stream(&mut given);
+            import(input, &out, &ImportOptions::default(), &resources(2, 1 << 28)).unwrap();
+            let graph = Graph::open(&out, &Arc::default()).unwrap();
+            assert_eq!(
+                (graph.vertices(), graph.find(far.into()).unwrap()),
+                (2 + edges.len() as u64, 1 + edges.len() as u64)
+            );
+            assert_eq!(graph.neighbors(far.into()).unwrap(), []);
         }
     }
 }
@@ -235,7 +340,7 @@ fn an_export_in_degree_order_imports_again() {
         }
         assert_eq!(edges_of(&graph), wanted);
         let out = folder.path().join("out.u32");
-        export::write(&graph, &out, Format::U32Pairs, false, &Job::new()).unwrap();
+        export::write(&graph, &out, &ExportOptions::new(Format::U32Pairs), &resources(2, 1 << 28)).unwrap();
         let again = folder.path().join("again.brimful");
         import(Input::Pairs(vec![out]), &again, &options, &resources(2, 1 << 28)).unwrap();
         let again = Arc::new(Graph::open(&again, &Arc::default()).unwrap());

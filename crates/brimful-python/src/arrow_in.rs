@@ -11,9 +11,9 @@ use arrow_array::types::{
 };
 use arrow_array::{Array, RecordBatch, RecordBatchReader};
 use arrow_schema::{DataType, Schema};
-use brimful::graph::edges::{BATCH_EDGES, EdgeBatch};
+use brimful::graph::edges::{BATCH_EDGES, EdgeBatch, VertexList};
 use brimful::graph::ids::IdType;
-use brimful::graph::import::EdgeStream;
+use brimful::graph::import::{EdgeStream, Listed, OnError, Rejection};
 use brimful::graph::text::{Signs, check_signs, parse_number};
 use brimful::graph::{Error, Result};
 use pyo3::prelude::*;
@@ -41,6 +41,10 @@ pub(crate) struct ArrowEdges {
     row: usize,
     rows_before: u64,
     signs: Signs,
+    on_error: OnError,
+    rejections: Vec<Rejection>,
+    isolated: Vec<u64>,
+    table: Py<PyAny>,
 }
 
 impl ArrowEdges {
@@ -51,6 +55,7 @@ impl ArrowEdges {
         source: &str,
         target: &str,
         weight: Option<&str>,
+        on_error: OnError,
     ) -> PyResult<Self> {
         let capsule = object.call_method0("__arrow_c_stream__")?.cast_into::<PyCapsule>()?;
         let reader = take_stream(&capsule)?;
@@ -93,7 +98,16 @@ impl ArrowEdges {
             row: 0,
             rows_before: 0,
             signs: Signs::default(),
+            on_error,
+            rejections: Vec::new(),
+            isolated: Vec::new(),
+            table: object.clone().unbind(),
         })
+    }
+
+    /// Adds vertices that exist whether an edge names them or not: the bits of their ids.
+    pub(crate) fn declare(&mut self, ids: Vec<u64>) {
+        self.isolated.extend(ids);
     }
 
     fn more_rows(&mut self) -> Result<bool> {
@@ -121,12 +135,19 @@ impl EdgeStream for ArrowEdges {
         };
         let length = (batch.num_rows() - self.row).min(BATCH_EDGES);
         let slice = batch.slice(self.row, length);
-        let place = Place { origin: &self.origin, first_row: self.rows_before + self.row as u64 + 1 };
-        ids(&slice, &self.source, &place, &mut self.signs, &mut edges.sources)?;
-        ids(&slice, &self.target, &place, &mut self.signs, &mut edges.targets)?;
+        let mut judge = Judge {
+            origin: &self.origin,
+            first_row: self.rows_before + self.row as u64 + 1,
+            on_error: self.on_error,
+            rejected: Vec::new(),
+            rejections: &mut self.rejections,
+        };
+        ids(&slice, &self.source, &mut judge, &mut self.signs, &mut edges.sources)?;
+        ids(&slice, &self.target, &mut judge, &mut self.signs, &mut edges.targets)?;
         if let Some(wanted) = &self.weight {
-            weights(&slice, wanted, &place, &mut edges.weights)?;
+            weights(&slice, wanted, &mut judge, &mut edges.weights)?;
         }
+        judge.drop_rejected(edges);
         self.row += length;
         Ok(true)
     }
@@ -137,6 +158,17 @@ impl EdgeStream for ArrowEdges {
 
     fn weighted(&self) -> bool {
         self.weight.is_some()
+    }
+
+    fn listed(&mut self) -> Option<Listed> {
+        let ids = std::mem::take(&mut self.isolated);
+        (!ids.is_empty()).then(|| Box::new(VertexList::new(ids)) as Listed)
+    }
+
+    fn rejections(&self) -> Vec<Rejection> {
+        let mut rejections = of_reader(&self.table);
+        rejections.extend_from_slice(&self.rejections);
+        rejections
     }
 
     fn id_type(&self) -> Result<IdType> {
@@ -175,31 +207,95 @@ fn is_text(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
 }
 
-struct Place<'a> {
+/// Decides what becomes of a row that is no edge.
+struct Judge<'a> {
     origin: &'a Path,
     first_row: u64,
+    on_error: OnError,
+    /// Whether each row of this batch is left out; short if the last ones are not.
+    rejected: Vec<bool>,
+    rejections: &'a mut Vec<Rejection>,
 }
 
-impl Place<'_> {
-    fn error(&self, wanted: &Wanted, at: usize, expected: &str, found: &str) -> Error {
+impl Judge<'_> {
+    /// Fails, or leaves out row `at`.
+    #[cold]
+    fn reject(
+        &mut self,
+        wanted: &Wanted,
+        at: usize,
+        reason: &'static str,
+        expected: &str,
+        found: &str,
+    ) -> Result<()> {
         let row = self.first_row + at as u64;
         let shown: String = found.chars().take(40).collect();
-        Error::input(
-            self.origin,
-            format!("row {row}, column {:?}: expected {expected}, found {shown}", wanted.name),
-        )
+        if self.on_error == OnError::Fail {
+            let name = &wanted.name;
+            let what = format!(
+                "row {row}, column {name:?}: expected {expected}, found {shown}; correct the row, or leave such rows \
+                 out with --on-error skip"
+            );
+            return Err(Error::input(self.origin, what));
+        }
+        if self.rejected.len() <= at {
+            self.rejected.resize(at + 1, false);
+        }
+        if std::mem::replace(&mut self.rejected[at], true) {
+            return Ok(());
+        }
+        match self.rejections.iter_mut().find(|kept| kept.reason == reason) {
+            Some(kept) => kept.count += 1,
+            None => {
+                let path = self.origin.into();
+                self.rejections.push(Rejection { reason, count: 1, path, line: row, found: shown });
+            }
+        }
+        Ok(())
     }
+
+    /// Takes the rejected rows out of a batch that has one entry per row.
+    fn drop_rejected(self, edges: &mut EdgeBatch) {
+        if self.rejected.is_empty() {
+            return;
+        }
+        fn keep<T>(column: &mut Vec<T>, rejected: &[bool]) {
+            let mut rows = rejected.iter();
+            column.retain(|_| rows.next() != Some(&true));
+        }
+        keep(&mut edges.sources, &self.rejected);
+        keep(&mut edges.targets, &self.rejected);
+        keep(&mut edges.weights, &self.rejected);
+    }
+}
+
+/// What the reader of the table left out by itself: its attribute `malformed`, if it has one, with
+/// how many rows, and the input, line and text of the first.
+fn of_reader(table: &Py<PyAny>) -> Vec<Rejection> {
+    const REASON: &str = "wrong number of columns";
+    Python::attach(|py| {
+        let Ok(kept) = table.bind(py).getattr("malformed") else {
+            return Vec::new();
+        };
+        let read: PyResult<(u64, String, u64, String)> = kept.extract();
+        match read {
+            Ok((count @ 1.., path, line, found)) => {
+                vec![Rejection { reason: REASON, count, path: path.into(), line, found }]
+            }
+            _ => Vec::new(),
+        }
+    })
 }
 
 fn ids(
     batch: &RecordBatch,
     wanted: &Wanted,
-    place: &Place<'_>,
+    judge: &mut Judge<'_>,
     signs: &mut Signs,
     out: &mut Vec<u64>,
 ) -> Result<()> {
     let array = batch.column(wanted.index);
-    no_nulls(array, wanted, place)?;
+    no_nulls(array, wanted, judge)?;
     fn signed<T: ArrowPrimitiveType<Native: Into<i64>>>(
         array: &dyn Array,
         signs: &mut Signs,
@@ -230,11 +326,13 @@ fn ids(
         DataType::UInt64 => unsigned::<UInt64Type>(array, signs, out),
         _ => {
             return texts(array, |at, text| {
-                let Some(bits) = parse_number(text.trim(), signs) else {
+                let bits = parse_number(text.trim(), signs);
+                // A null was judged above, and reads as an empty text here.
+                if bits.is_none() && !array.is_null(at) {
                     let expected = "an integer vertex id between -2^63 and 2^64-1";
-                    return Err(place.error(wanted, at, expected, &format!("{text:?}")));
-                };
-                out.push(bits);
+                    judge.reject(wanted, at, "not an integer id", expected, &format!("{text:?}"))?;
+                }
+                out.push(bits.unwrap_or(0));
                 Ok(())
             });
         }
@@ -242,9 +340,9 @@ fn ids(
     Ok(())
 }
 
-fn weights(batch: &RecordBatch, wanted: &Wanted, place: &Place<'_>, out: &mut Vec<f64>) -> Result<()> {
+fn weights(batch: &RecordBatch, wanted: &Wanted, judge: &mut Judge<'_>, out: &mut Vec<f64>) -> Result<()> {
     let array = batch.column(wanted.index);
-    no_nulls(array, wanted, place)?;
+    no_nulls(array, wanted, judge)?;
     fn numbers<T: ArrowPrimitiveType>(
         array: &dyn Array,
         out: &mut Vec<f64>,
@@ -252,6 +350,8 @@ fn weights(batch: &RecordBatch, wanted: &Wanted, place: &Place<'_>, out: &mut Ve
     ) {
         out.extend(array.as_primitive::<T>().values().iter().map(|&v| widen(v)));
     }
+    const REASON: &str = "not a finite weight";
+    const EXPECTED: &str = "a finite number as weight";
     match &wanted.data_type {
         DataType::Int8 => numbers::<Int8Type>(array, out, f64::from),
         DataType::Int16 => numbers::<Int16Type>(array, out, f64::from),
@@ -263,29 +363,37 @@ fn weights(batch: &RecordBatch, wanted: &Wanted, place: &Place<'_>, out: &mut Ve
         DataType::UInt64 => numbers::<UInt64Type>(array, out, |v| v as f64),
         DataType::Float32 => numbers::<Float32Type>(array, out, f64::from),
         DataType::Float64 => numbers::<Float64Type>(array, out, |v| v),
-        data_type if is_text(data_type) => texts(array, |at, text| match text.trim().parse() {
-            Ok(weight) => {
-                out.push(weight);
-                Ok(())
+        data_type if is_text(data_type) => texts(array, |at, text| {
+            let weight = text.trim().parse().ok();
+            if weight.is_none() && !array.is_null(at) {
+                judge.reject(wanted, at, REASON, EXPECTED, &format!("{text:?}"))?;
             }
-            Err(_) => Err(place.error(wanted, at, "a finite number as weight", &format!("{text:?}"))),
+            out.push(weight.unwrap_or(0.0));
+            Ok(())
         })?,
         other => {
             let what = format!("column {:?} has type {other}, which holds no weights", wanted.name);
-            return Err(Error::input(place.origin, what));
+            return Err(Error::input(judge.origin, what));
         }
     }
-    match out.iter().position(|weight| !weight.is_finite()) {
-        Some(at) => Err(place.error(wanted, at, "a finite number as weight", &out[at].to_string())),
-        None => Ok(()),
+    for (at, weight) in out.iter_mut().enumerate() {
+        if !weight.is_finite() {
+            judge.reject(wanted, at, REASON, EXPECTED, &weight.to_string())?;
+            *weight = 0.0;
+        }
     }
+    Ok(())
 }
 
-fn no_nulls(array: &dyn Array, wanted: &Wanted, place: &Place<'_>) -> Result<()> {
-    match (0..array.len()).find(|&at| array.is_null(at)) {
-        Some(at) => Err(place.error(wanted, at, "a value (drop or fill empty rows first)", "null")),
-        None => Ok(()),
+fn no_nulls(array: &dyn Array, wanted: &Wanted, judge: &mut Judge<'_>) -> Result<()> {
+    if array.null_count() == 0 {
+        return Ok(());
     }
+    for at in (0..array.len()).filter(|&at| array.is_null(at)) {
+        let expected = "a value (drop or fill empty rows first)";
+        judge.reject(wanted, at, "no value", expected, "null")?;
+    }
+    Ok(())
 }
 
 fn texts(array: &dyn Array, mut each: impl FnMut(usize, &str) -> Result<()>) -> Result<()> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use brimful::graph::description::Description;
-use brimful::graph::export::{self, Format};
+use brimful::graph::export::{self, Compression, ExportOptions, Format};
 use brimful::graph::import::build_reverse;
 use brimful::graph::{Error as GraphError, Index, verify};
 use brimful::store::Traffic;
@@ -92,6 +92,10 @@ impl Graph {
         out.set_item("self_loops", graph.counts.self_loops)?;
         out.set_item("duplicates", graph.counts.duplicates)?;
         out.set_item("rejected", graph.counts.rejected)?;
+        out.set_item("self_loops_dropped", graph.counts.self_loops_dropped)?;
+        out.set_item("duplicates_dropped", graph.counts.duplicates_dropped)?;
+        out.set_item("weight_min", graph.weights.map(|range| range.min))?;
+        out.set_item("weight_max", graph.weights.map(|range| range.max))?;
         out.set_item("order", graph.order.name.name())?;
         out.set_item("isolated", graph.vertices - graph.connected)?;
         out.set_item("id_type", graph.ids.id_type.name())?;
@@ -177,21 +181,27 @@ impl Graph {
         Ok(Stream { graph: Arc::clone(&self.inner), vertices: false })
     }
 
-    #[pyo3(signature = (out, *, format, overwrite, budget, process_budget, progress))]
+    #[pyo3(signature = (out, *, format, compression, renumber, overwrite, budget, process_budget, progress))]
+    #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
     fn export_text(
         &self,
         py: Python<'_>,
         out: PathBuf,
         format: &str,
+        compression: Option<&str>,
+        renumber: bool,
         overwrite: bool,
         budget: Option<u64>,
         process_budget: bool,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<u64> {
         let format = Format::from_name(format).map_err(Failure::from)?;
+        let compression = compression.map(Compression::from_suffix).transpose().map_err(Failure::from)?;
+        let options = ExportOptions { format, compression, overwrite, renumber };
         let limits = Limits { threads: None, budget, process_budget, reserve_bytes: 0 };
-        limits.require(export::READING_BYTES, "to export edges")?;
-        with_job(py, progress, |job| Ok(export::write(&self.inner, &out, format, overwrite, job)?))
+        with_resources(py, progress, limits, |resources| {
+            Ok(export::write(&self.inner, &out, &options, resources)?)
+        })
     }
 }
 

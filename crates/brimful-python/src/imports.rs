@@ -2,8 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use brimful::graph::generate::{Generator, Kind};
-use brimful::graph::import::{ImportOptions, ImportReport, Input, import};
+use brimful::graph::formats::TextFormat;
+use brimful::graph::generate::{Amount, Generator, Kind};
+use brimful::graph::import::{ImportOptions, ImportReport, Input, OnError, Rejection, import};
+use brimful::graph::policy::{Duplicates, Policy, SelfLoops};
+use brimful::graph::weights::Weights;
 use brimful::graph::{Error as GraphError, Index};
 use brimful::store::memory::peak_resident_bytes;
 use pyo3::prelude::*;
@@ -14,18 +17,45 @@ use crate::call::{Limits, with_resources};
 use crate::errors::Failure;
 use crate::graph::bytes_per_edge;
 
+/// What `--on-error`, `--weights`, `--self-loops` and `--duplicates` say.
+struct Choices<'a> {
+    on_error: &'a str,
+    weights: &'a str,
+    self_loops: &'a str,
+    duplicates: &'a str,
+}
+
+/// `--directed` is `Some(false)`, `--undirected` is `Some(true)`, neither is what the format says.
 fn options(
-    undirected: bool,
+    undirected: Option<bool>,
     vertices: Option<u64>,
     index: &[String],
+    choices: &Choices<'_>,
     origin: Option<String>,
 ) -> Result<ImportOptions, Failure> {
+    let on_error = match choices.on_error {
+        "fail" => OnError::Fail,
+        "skip" => OnError::Skip,
+        name => return Err(GraphError::Usage(format!("on_error is fail or skip, not {name:?}")).into()),
+    };
     let indexes = index.iter().map(|name| Index::from_name(name)).collect::<Result<Vec<_>, _>>()?;
     if !indexes.contains(&Index::In) {
         return Err(GraphError::Usage("the index `in` is always built; add it to --index".into()).into());
     }
+    let weights = Weights::from_name(choices.weights).ok_or_else(|| {
+        let what = format!("weights come from the input or from a hash, not {:?}", choices.weights);
+        GraphError::Usage(what + "; choose input or hash")
+    })?;
+    let policy = Policy {
+        self_loops: SelfLoops::from_name(choices.self_loops)?,
+        duplicates: Duplicates::from_name(choices.duplicates)?,
+    };
     Ok(ImportOptions {
-        undirected,
+        policy,
+        weights,
+        undirected: undirected == Some(true),
+        directed: undirected == Some(false),
+        on_error,
         vertices,
         reverse: indexes.contains(&Index::Reverse),
         origin,
@@ -44,6 +74,9 @@ fn report<'py>(py: Python<'py>, report: &ImportReport, limits: Limits) -> PyResu
     out.set_item("self_loops", graph.counts.self_loops)?;
     out.set_item("duplicates", graph.counts.duplicates)?;
     out.set_item("rejected", graph.counts.rejected)?;
+    out.set_item("rejections", rejections(py, &report.rejections)?)?;
+    out.set_item("self_loops_dropped", graph.counts.self_loops_dropped)?;
+    out.set_item("duplicates_dropped", graph.counts.duplicates_dropped)?;
     out.set_item("seconds", report.seconds)?;
     out.set_item("peak_rss_bytes", peak_resident_bytes())?;
     out.set_item("bytes_on_disk", report.bytes_on_disk)?;
@@ -51,6 +84,21 @@ fn report<'py>(py: Python<'py>, report: &ImportReport, limits: Limits) -> PyResu
     out.set_item("budget_bytes", limits.budget_bytes())?;
     out.set_item("phases", phases(py, &report.phases)?)?;
     Ok(out)
+}
+
+fn rejections<'py>(py: Python<'py>, rejections: &[Rejection]) -> PyResult<Vec<Bound<'py, PyDict>>> {
+    rejections
+        .iter()
+        .map(|rejection| {
+            let out = PyDict::new(py);
+            out.set_item("reason", rejection.reason)?;
+            out.set_item("count", rejection.count)?;
+            out.set_item("input", rejection.path.to_string_lossy())?;
+            out.set_item("first_line", rejection.line)?;
+            out.set_item("found", &rejection.found)?;
+            Ok(out)
+        })
+        .collect()
 }
 
 /// Seconds by phase; a phase that happened twice is one sum.
@@ -63,18 +111,22 @@ pub(crate) fn phases<'py>(py: Python<'py>, phases: &[(&'static str, f64)]) -> Py
     Ok(out)
 }
 
-/// Imports text edge lists or pairs of 32-bit ids as the new graph directory `out`.
+/// Imports files of every format that is no table as the new graph directory `out`.
 #[pyfunction]
-#[pyo3(signature = (paths, out, *, format, undirected, vertices, index, threads, budget, process_budget, origin, progress))]
+#[pyo3(signature = (paths, out, *, format, undirected, vertices, on_error, index, weights, self_loops, duplicates, threads, budget, process_budget, origin, progress))]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
 pub(crate) fn import_files<'py>(
     py: Python<'py>,
     paths: Vec<PathBuf>,
     out: PathBuf,
     format: &str,
-    undirected: bool,
+    undirected: Option<bool>,
     vertices: Option<u64>,
+    on_error: &str,
     index: Vec<String>,
+    weights: &str,
+    self_loops: &str,
+    duplicates: &str,
     threads: Option<usize>,
     budget: Option<u64>,
     process_budget: bool,
@@ -82,13 +134,24 @@ pub(crate) fn import_files<'py>(
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let limits = Limits { threads, budget, process_budget, reserve_bytes: 0 };
-    let options = options(undirected, vertices, &index, origin)?;
+    let choices = Choices { on_error, weights, self_loops, duplicates };
+    let options = options(undirected, vertices, &index, &choices, origin)?;
     let input = match format {
-        "edgelist" => Input::EdgeList(paths),
         "u32pairs" => Input::Pairs(paths),
-        _ => {
-            return Err(Failure::from(GraphError::Usage(format!("there is no format {format:?}"))).into());
-        }
+        "graphalytics" => Input::Graphalytics(paths),
+        "webgraph" => match <[PathBuf; 1]>::try_from(paths) {
+            Ok([path]) => Input::WebGraph(path),
+            Err(_) => {
+                let what = "a graph in the format webgraph is imported by itself; import others apart";
+                return Err(Failure::from(GraphError::Usage(what.into())).into());
+            }
+        },
+        _ => match TextFormat::from_name(format) {
+            Some(format) => Input::Text(format, paths),
+            None => {
+                return Err(Failure::from(GraphError::Usage(format!("there is no format {format:?}"))).into());
+            }
+        },
     };
     let done =
         with_resources(py, progress, limits, |resources| Ok(import(input, &out, &options, resources)?))?;
@@ -97,7 +160,7 @@ pub(crate) fn import_files<'py>(
 
 /// Imports anything with `__arrow_c_stream__` as the new graph directory `out`.
 #[pyfunction]
-#[pyo3(signature = (stream, out, *, name, source, target, weight, undirected, vertices, index, threads, budget, process_budget, reserve_bytes, origin, progress))]
+#[pyo3(signature = (stream, out, *, name, source, target, weight, undirected, vertices, isolated, on_error, index, weights, self_loops, duplicates, threads, budget, process_budget, reserve_bytes, origin, progress))]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
 pub(crate) fn import_stream<'py>(
     py: Python<'py>,
@@ -107,9 +170,14 @@ pub(crate) fn import_stream<'py>(
     source: &str,
     target: &str,
     weight: Option<&str>,
-    undirected: bool,
+    undirected: Option<bool>,
     vertices: Option<u64>,
+    isolated: Vec<i128>,
+    on_error: &str,
     index: Vec<String>,
+    weights: &str,
+    self_loops: &str,
+    duplicates: &str,
     threads: Option<usize>,
     budget: Option<u64>,
     process_budget: bool,
@@ -118,15 +186,29 @@ pub(crate) fn import_stream<'py>(
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let limits = Limits { threads, budget, process_budget, reserve_bytes };
-    let options = options(undirected, vertices, &index, origin)?;
-    let mut edges = ArrowEdges::open(stream, Path::new(&name), source, target, weight)?;
+    let choices = Choices { on_error, weights, self_loops, duplicates };
+    let options = options(undirected, vertices, &index, &choices, origin)?;
+    let mut edges = ArrowEdges::open(stream, Path::new(&name), source, target, weight, options.on_error)?;
+    edges.declare(id_bits(&isolated)?);
     let done = with_resources(py, progress, limits, |resources| {
         Ok(import(Input::Stream(&mut edges), &out, &options, resources)?)
     })?;
     report(py, &done, limits)
 }
 
-fn kind(name: &str, params: &Bound<'_, PyDict>) -> PyResult<Kind> {
+/// The 64 bits of ids.
+fn id_bits(ids: &[i128]) -> Result<Vec<u64>, Failure> {
+    let bits = |id: &i128| {
+        let signed = i64::try_from(*id).map(i64::cast_unsigned);
+        signed.or_else(|_| u64::try_from(*id)).map_err(|_| {
+            let what = format!("{id} is no vertex id; ids are integers between -2^63 and 2^64-1");
+            GraphError::Usage(what).into()
+        })
+    };
+    ids.iter().map(bits).collect()
+}
+
+fn kind(name: &str, params: &Bound<'_, PyDict>, undirected: bool) -> PyResult<Kind> {
     let missing =
         |key: &str| Failure::from(GraphError::Usage(format!("{name} needs --{}", key.replace('_', "-"))));
     let get =
@@ -146,9 +228,24 @@ fn kind(name: &str, params: &Bound<'_, PyDict>) -> PyResult<Kind> {
             columns: get("columns")?.extract()?,
             torus: get("torus")?.extract::<u64>()? != 0,
         },
+        "mesh" => Kind::Mesh { vertices: get("vertices")?.extract()? },
+        "watts-strogatz" => Kind::WattsStrogatz {
+            vertices: get("vertices")?.extract()?,
+            neighbors: get("neighbors")?.extract()?,
+            rewire: get("probability")?.extract()?,
+        },
+        "erdos-renyi" => Kind::ErdosRenyi {
+            vertices: get("vertices")?.extract()?,
+            amount: match params.get_item("edges")? {
+                Some(edges) => Amount::Edges(edges.extract()?),
+                None => Amount::Probability(get("probability")?.extract()?),
+            },
+            undirected,
+        },
         _ => {
             let what = format!(
-                "there is no generator {name:?}; choose from: rmat, lognormal, chain, ring, star, grid"
+                "there is no generator {name:?}; choose from: rmat, lognormal, chain, ring, star, grid, \
+                 mesh, watts-strogatz, erdos-renyi"
             );
             return Err(Failure::from(GraphError::Usage(what)).into());
         }
@@ -157,7 +254,7 @@ fn kind(name: &str, params: &Bound<'_, PyDict>) -> PyResult<Kind> {
 
 /// Generates a graph as the new graph directory `out`.
 #[pyfunction]
-#[pyo3(signature = (kind, out, params, *, seed, undirected, index, threads, budget, process_budget, progress))]
+#[pyo3(signature = (kind, out, params, *, seed, undirected, index, weights, self_loops, duplicates, threads, budget, process_budget, progress))]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
 pub(crate) fn generate<'py>(
     py: Python<'py>,
@@ -167,15 +264,19 @@ pub(crate) fn generate<'py>(
     seed: u64,
     undirected: bool,
     index: Vec<String>,
+    weights: &str,
+    self_loops: &str,
+    duplicates: &str,
     threads: Option<usize>,
     budget: Option<u64>,
     process_budget: bool,
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let limits = Limits { threads, budget, process_budget, reserve_bytes: 0 };
-    let kind = self::kind(kind, params)?;
-    let undirected = undirected || matches!(kind, Kind::Grid { .. });
-    let options = options(undirected, None, &index, None)?;
+    let kind = self::kind(kind, params, undirected)?;
+    let undirected = undirected || kind.is_undirected();
+    let choices = Choices { on_error: "fail", weights, self_loops, duplicates };
+    let options = options(Some(undirected), None, &index, &choices, None)?;
     let generator = Generator::new(kind, seed).map_err(Failure::from)?;
     let done = with_resources(py, progress, limits, |resources| {
         Ok(import(Input::Numbered(&generator, generator.vertices()), &out, &options, resources)?)

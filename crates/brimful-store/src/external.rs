@@ -41,6 +41,12 @@ pub fn input_len(path: &Path) -> Option<u64> {
     meta.is_file().then_some(meta.len())
 }
 
+/// Bytes that the disk of `path` has room for.
+pub fn free_bytes(path: &Path) -> Result<u64> {
+    let status = rustix::fs::statvfs(path).map_err(|e| Error::io(path, "look at", e.into()))?;
+    Ok(status.f_bavail.saturating_mul(status.f_frsize))
+}
+
 struct Input {
     file: File,
     /// A pipe or terminal, where a read may wait for ever.
@@ -131,6 +137,17 @@ impl OutputFile {
         fs::rename(&self.partial, &self.path).map_err(fail)?;
         let (folder, _) = split(&self.path)?;
         DiskFolder::new(folder).sync().map_err(fail)
+    }
+}
+
+/// For encoders; their caller says which file it was that failed.
+impl Write for OutputFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.writer.as_mut().map_or(Ok(0), |writer| writer.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.writer.as_mut().map_or(Ok(()), BufWriter::flush)
     }
 }
 

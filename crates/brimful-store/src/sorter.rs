@@ -251,7 +251,7 @@ impl<'j, R: Record> Sorter<'j, R> {
                 let ours = first.pass(index, |first| -> Result<(), E> {
                     let count = sorted?;
                     let repeats = low.filter(|_| count > 0).map(|low| (low, count));
-                    passed_on = Some(first(Piece { repeats, records: &records })?);
+                    passed_on = Some(first(Piece { repeats, records: &mut records })?);
                     Ok(())
                 });
                 if !ours? {
@@ -338,8 +338,8 @@ impl<'j, R: Record> Sorter<'j, R> {
 pub struct Piece<'p, R> {
     /// A record and how often it comes before the others: so many repeats of one are not materialised.
     pub repeats: Option<(R, usize)>,
-    /// The records after that, ascending.
-    pub records: &'p [R],
+    /// The records after that, ascending. What is written to them the next stage reads.
+    pub records: &'p mut [R],
 }
 
 impl<R: Record> Piece<'_, R> {

@@ -1,4 +1,4 @@
-"""`brimful export GRAPH OUT`: the edges as text, pairs, Parquet or Arrow."""
+"""`brimful export GRAPH OUT`: the graph in a format of others."""
 
 from __future__ import annotations
 
@@ -9,17 +9,30 @@ from typing import get_args
 from brimful.cli import options as shared
 from brimful.cli.progress import ProgressLine, format_seconds
 from brimful.formats import ExportFormat, export_format
-from brimful.output import check_output, new_file, write_arrow
-from brimful.tables import ARROW_RESERVE_BYTES, shrink_arrow_pools
+from brimful.output import write_graph
 
 
 def add_to(verbs: shared.Verbs) -> None:
     """Add the verb."""
-    parser = shared.add_verb(verbs, "export", "Write the edges of a graph to a file.", act)
+    parser = shared.add_verb(
+        verbs,
+        "export",
+        "Write a graph to a file. edgelist, csv, parquet, arrow and u32pairs hold edges alone; "
+        "mtx, metis and graphalytics (.v, .e and .properties) also vertices without edges and the "
+        "direction. An undirected edge is written once.",
+        act,
+    )
     parser.add_argument("graph", metavar="GRAPH", help="a graph directory or an input file")
-    parser.add_argument("out", metavar="OUT", help="the file to write")
+    parser.add_argument(
+        "out", metavar="OUT", help="the file to write; .gz, .xz and .zst compress text and pairs"
+    )
     parser.add_argument(
         "--format", choices=get_args(ExportFormat), help="default: by the name of OUT"
+    )
+    parser.add_argument(
+        "--renumber",
+        action="store_true",
+        help="mtx, metis: write consecutive ids as 1 to n where they begin with another number",
     )
     parser.add_argument("--overwrite", action="store_true", help="replace OUT if it exists")
     shared.add_budget(parser)
@@ -27,36 +40,21 @@ def add_to(verbs: shared.Verbs) -> None:
 
 
 def act(options: argparse.Namespace) -> None:
-    """Write the edges, an undirected one once; then say how many."""
+    """Write the graph; then say how many edges it has."""
     format_name = export_format(options.out, options.format)
-    check_output(options.out, overwrite=options.overwrite)
     from brimful import _native
 
     began = time.monotonic()
     with ProgressLine(quiet=options.quiet) as progress:
         given = shared.resources(options, progress)
-        graph = shared.open_named_graph(options, given, progress)
-        with new_file(options.out, overwrite=options.overwrite) as partial:
-            if format_name in ("parquet", "arrow"):
-                shrink_arrow_pools()
-                edges = write_arrow(
-                    graph.edge_stream(
-                        budget=given.budget,
-                        process_budget=given.process_budget,
-                        reserve_bytes=ARROW_RESERVE_BYTES,
-                    ),
-                    partial,
-                    format_name,
-                )
-            else:
-                edges = graph.export_text(
-                    partial,
-                    format=format_name,
-                    overwrite=True,
-                    budget=given.budget,
-                    process_budget=given.process_budget,
-                    progress=given.progress,
-                )
+        edges = write_graph(
+            lambda: shared.open_named_graph(options, given, progress),
+            options.out,
+            format_name,
+            given,
+            renumber=options.renumber,
+            overwrite=options.overwrite,
+        )
     seconds = time.monotonic() - began
     figures = {
         "edges": edges,

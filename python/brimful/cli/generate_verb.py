@@ -19,6 +19,10 @@ _KINDS: dict[str, dict[str, int | float | None]] = {
     "ring": {"vertices": None},
     "star": {"vertices": None},
     "grid": {"rows": None, "columns": None, "torus": 0},
+    "mesh": {"vertices": None},
+    "watts-strogatz": {"vertices": None, "neighbors": None, "probability": None},
+    # Of `edges` and `probability` exactly one.
+    "erdos-renyi": {"vertices": None, "edges": None, "probability": None},
 }
 _PARAMETERS = sorted({name for defaults in _KINDS.values() for name in defaults})
 
@@ -31,7 +35,9 @@ def add_to(verbs: shared.Verbs) -> None:
         metavar="KIND",
         choices=sorted(_KINDS),
         help="rmat (--scale --edge-factor), lognormal (--vertices --mu --sigma), chain, ring or "
-        "star (--vertices), grid (--rows --columns --torus)",
+        "star (--vertices), grid (--rows --columns --torus), mesh (--vertices), watts-strogatz "
+        "(--vertices --neighbors --probability), erdos-renyi (--vertices, and --edges or "
+        "--probability); grid, mesh and watts-strogatz are undirected",
     )
     parser.add_argument("out", metavar="OUT.brimful", help="the graph directory to make")
     count = shared.positive
@@ -40,6 +46,21 @@ def add_to(verbs: shared.Verbs) -> None:
         "--edge-factor", metavar="N", type=count, help="rmat: edges per id (default 16)"
     )
     parser.add_argument("--vertices", metavar="N", type=count, help="number of vertices")
+    parser.add_argument(
+        "--edges",
+        metavar="M",
+        type=shared.not_negative,
+        help="erdos-renyi: exactly M distinct edges",
+    )
+    parser.add_argument(
+        "--probability",
+        metavar="P",
+        type=float,
+        help="erdos-renyi: of each pair to be joined; watts-strogatz: of an edge to be rewired",
+    )
+    parser.add_argument(
+        "--neighbors", metavar="K", type=count, help="watts-strogatz: nearest on the ring, even"
+    )
     parser.add_argument("--mu", metavar="X", type=float, help="lognormal: default 4")
     parser.add_argument("--sigma", metavar="X", type=float, help="lognormal: default 1.3")
     parser.add_argument("--rows", metavar="N", type=count, help="grid: rows")
@@ -48,6 +69,13 @@ def add_to(verbs: shared.Verbs) -> None:
     parser.add_argument(
         "--seed", metavar="N", type=shared.not_negative, default=0, help="default 0"
     )
+    parser.add_argument(
+        "--weights",
+        choices=("none", "hash"),
+        default="none",
+        help="hash: whole numbers from 1 to 100 made of the ids (default: none)",
+    )
+    shared.add_policies(parser)
     parser.add_argument("--undirected", action="store_true", help="edges have no direction")
     parser.add_argument(
         "--index", metavar="NAMES", default="in", help="in or in,reverse (default: in)"
@@ -72,8 +100,11 @@ def act(options: argparse.Namespace) -> None:
             options.out,
             params,
             seed=options.seed,
-            undirected=options.undirected or options.kind == "grid",
+            undirected=options.undirected,
             index=list(index),
+            weights="hash" if options.weights == "hash" else "input",
+            self_loops=options.self_loops,
+            duplicates=options.duplicates,
             threads=given.threads,
             budget=given.budget,
             process_budget=given.process_budget,
@@ -88,7 +119,13 @@ def _params(options: argparse.Namespace) -> dict[str, int | float]:
     Raises:
         UsageError: one is missing, or belongs to another kind.
     """
-    defaults = _KINDS[options.kind]
+    defaults = dict(_KINDS[options.kind])
+    if options.kind == "erdos-renyi":
+        if (options.edges is None) == (options.probability is None):
+            raise UsageError(
+                "erdos-renyi needs --edges M or --probability P, one of the two; give it"
+            )
+        del defaults["probability" if options.probability is None else "edges"]
     params: dict[str, int | float] = {}
     for name in _PARAMETERS:
         given: int | float | None = getattr(options, name)
@@ -99,6 +136,6 @@ def _params(options: argparse.Namespace) -> dict[str, int | float]:
             continue
         value = defaults[name] if given is None else given
         if value is None:
-            raise UsageError(f"{options.kind} needs {flag} N; give it")
+            raise UsageError(f"{options.kind} needs {flag}; give it")
         params[name] = value
     return params

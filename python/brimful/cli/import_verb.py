@@ -11,7 +11,15 @@ from brimful.cli import options as shared
 from brimful.cli.progress import ProgressLine, format_seconds
 from brimful.errors import UsageError
 from brimful.formats import InputFormat, require_graph_suffix
-from brimful.ingest import ImportOptions, check_input_file, import_paths, parse_indexes
+from brimful.ingest import (
+    WEIGHTS,
+    ImportOptions,
+    check_input_file,
+    expand_globs,
+    import_paths,
+    parse_indexes,
+    rejection_sentences,
+)
 from brimful.sizes import format_bytes
 from brimful.source import fingerprint
 from brimful.tables import EdgeColumns
@@ -20,24 +28,42 @@ from brimful.tables import EdgeColumns
 def add_to(verbs: shared.Verbs) -> None:
     """Add the verb."""
     parser = shared.add_verb(
-        verbs, "import", "Make a graph from edge lists, pairs, CSV or Parquet.", act
+        verbs, "import", "Make a graph from files of edges in any of many formats.", act
     )
     parser.add_argument(
-        "inputs", metavar="INPUT", nargs="+", help="input files, .gz .xz .zst too; - is stdin"
+        "inputs",
+        metavar="INPUT",
+        nargs="+",
+        help="files or patterns, .gz .xz .zst .bz2 too; - is stdin",
     )
     parser.add_argument("out", metavar="OUT.brimful", help="the graph directory to make")
     parser.add_argument(
-        "--format", choices=get_args(InputFormat), help="default: by the name of the input"
+        "--format",
+        choices=get_args(InputFormat),
+        help="default: by the name of the input, then by its content",
     )
     parser.add_argument("--source", metavar="COL", help="column of source ids (csv, parquet)")
     parser.add_argument("--target", metavar="COL", help="column of target ids (csv, parquet)")
     parser.add_argument("--weight", metavar="COL", help="column of weights (csv, parquet)")
     direction = parser.add_mutually_exclusive_group()
     direction.add_argument("--undirected", action="store_true", help="edges have no direction")
-    direction.add_argument("--directed", action="store_true", help="edges are arcs (the default)")
+    direction.add_argument("--directed", action="store_true", help="edges are arcs")
     parser.add_argument(
         "--vertices", metavar="N", type=shared.not_negative, help="declare the ids 0..N-1"
     )
+    parser.add_argument(
+        "--on-error",
+        choices=["fail", "skip"],
+        default="fail",
+        help="skip: leave out what is no edge, count it and say so (default: fail)",
+    )
+    parser.add_argument(
+        "--weights",
+        choices=WEIGHTS,
+        default="input",
+        help="input: those it has (the default); hash: whole numbers from 1 to 100 made of the ids",
+    )
+    shared.add_policies(parser)
     parser.add_argument(
         "--index", metavar="NAMES", default="in", help="in or in,reverse (default: in)"
     )
@@ -52,11 +78,15 @@ def act(options: argparse.Namespace) -> None:
     import_options = ImportOptions(
         format=options.format,
         columns=EdgeColumns(options.source, options.target, options.weight),
-        undirected=options.undirected,
+        undirected=True if options.undirected else False if options.directed else None,
         vertices=options.vertices,
+        on_error=options.on_error,
         index=parse_indexes(options.index),
+        weights=options.weights,
+        self_loops=options.self_loops,
+        duplicates=options.duplicates,
     )
-    inputs: list[str] = options.inputs
+    inputs = expand_globs(options.inputs)
     shared.refuse_terminal_input(inputs)
     for path in inputs:
         check_input_file(path)
@@ -68,6 +98,8 @@ def act(options: argparse.Namespace) -> None:
         figures = import_paths(
             inputs, options.out, import_options, shared.resources(options, progress), origin=origin
         )
+        for sentence in rejection_sentences(figures):
+            progress.warn(sentence)
     report(options, figures)
 
 
@@ -116,6 +148,16 @@ def summary(out: str, figures: dict[str, object]) -> str:
     ]
     if kept:
         lines.append("  " + ", ".join(kept))
+    dropped = [
+        f"{count(key):,} {name}"
+        for key, name in (
+            ("self_loops_dropped", "self-loops"),
+            ("duplicates_dropped", "duplicates"),
+        )
+        if count(key)
+    ]
+    if dropped:
+        lines.append("  left out: " + ", ".join(dropped))
     peak = figures.get("peak_rss_bytes")
     budget = figures.get("budget_bytes")
     lines.append(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from brimful.cli.progress import ProgressLine
 from brimful.errors import UsageError
-from brimful.ingest import ImportOptions, Resources
+from brimful.ingest import DUPLICATES, SELF_LOOPS, ImportOptions, Resources
 from brimful.sizes import parse_budget
 from brimful.source import open_graph
 
@@ -40,6 +40,23 @@ def add_budget(parser: argparse.ArgumentParser) -> None:
         default="auto",
         help="memory of the whole process: 500M, 1G or auto (three quarters of the cgroup limit or "
         "of available memory; the default)",
+    )
+
+
+def add_policies(parser: argparse.ArgumentParser) -> None:
+    """Add --self-loops and --duplicates."""
+    parser.add_argument(
+        "--self-loops",
+        choices=SELF_LOOPS,
+        default="keep",
+        help="edges from a vertex to itself (default: keep); their vertices stay",
+    )
+    parser.add_argument(
+        "--duplicates",
+        choices=DUPLICATES,
+        default="keep",
+        help="edges with the same ends: keep all (the default), drop all but one, sum their "
+        "weights (without weights: their number), or keep the one of min weight",
     )
 
 

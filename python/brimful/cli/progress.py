@@ -49,8 +49,11 @@ class ProgressLine:
 
     def say(self, sentence: str) -> None:
         """Show one sentence that stays."""
-        if self._quiet:
-            return
+        if not self._quiet:
+            self.warn(sentence)
+
+    def warn(self, sentence: str) -> None:
+        """Show one sentence that stays, though progress be silenced: something was left out."""
         self.clear()
         self._write(f"brimful: {sentence}\n")
 

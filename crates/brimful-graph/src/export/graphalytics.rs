@@ -1,0 +1,104 @@
+//! LDBC Graphalytics: `.v` lists the vertices, `.e` the edges, `.properties` says what they are.
+//! (The LDBC Graphalytics Benchmark, section 2.2; arXiv 2011.15028.)
+//!
+//! The one text format that keeps every graph as it is: any ids, vertices without edges, direction.
+//! Invariant: `.properties` appears last, so that where it is the others are whole.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use super::sink::Sink;
+use super::{Exporting, WINDOW, each_edge};
+use crate::error::{Error, Result};
+use crate::order::ExternalOrder;
+
+/// The three files of a graph.
+pub(super) struct Files {
+    vertices: PathBuf,
+    edges: PathBuf,
+    properties: PathBuf,
+    name: String,
+}
+
+impl Files {
+    /// The files that `path` names: itself without `.v`, `.e` or `.properties`, and each of them.
+    pub(super) fn of(path: &Path) -> Result<Self> {
+        let own =
+            path.extension().is_some_and(|suffix| ["v", "e", "properties"].iter().any(|s| *s == suffix));
+        let stem = if own { path.with_extension("") } else { path.to_path_buf() };
+        let Some(name) = stem.file_name().map(|name| name.to_string_lossy().into_owned()) else {
+            return Err(Error::Usage(format!("{} names no file", path.display())));
+        };
+        let with = |suffix: &str| stem.with_file_name(format!("{name}.{suffix}"));
+        Ok(Self { vertices: with("v"), edges: with("e"), properties: with("properties"), name })
+    }
+}
+
+/// Writes the three files; returns the number of edges.
+pub(super) fn write(exporting: &Exporting<'_>) -> Result<u64> {
+    if exporting.options.compression.is_some() {
+        let what = "graphalytics is three files that its tools read uncompressed; leave the suffix out";
+        return Err(Error::Usage(what.into()));
+    }
+    let files = Files::of(exporting.path)?;
+    let create = |path: &Path| Sink::create(path, exporting.options.overwrite, None);
+    let (mut vertices, mut edges) = (create(&files.vertices)?, create(&files.edges)?);
+    let mut properties = create(&files.properties)?;
+    write_vertices(exporting, &mut vertices)?;
+    let written = each_edge(exporting, &mut edges, |text, source, target, weight| {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{source} {target}");
+        if let Some(weight) = weight {
+            let _ = write!(text, " {weight}");
+        }
+        text.push('\n');
+    })?;
+    properties.write(describe(exporting, &files).as_bytes())?;
+    vertices.finish()?;
+    edges.finish()?;
+    properties.finish()?;
+    Ok(written)
+}
+
+/// Writes the ids of all vertices, ascending.
+fn write_vertices(exporting: &Exporting<'_>, out: &mut Sink) -> Result<()> {
+    let id_type = exporting.graph.id_type();
+    let mut order = ExternalOrder::new(&**exporting.graph);
+    let (mut vertices, mut ids, mut text) = (Vec::new(), Vec::new(), String::new());
+    loop {
+        exporting.resources.job.check()?;
+        vertices.clear();
+        ids.clear();
+        order.next_batch(WINDOW, &mut vertices, &mut ids)?;
+        if ids.is_empty() {
+            return Ok(());
+        }
+        text.clear();
+        for &bits in &ids {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "{}", id_type.number(bits));
+        }
+        out.write(text.as_bytes())?;
+    }
+}
+
+fn describe(exporting: &Exporting<'_>, files: &Files) -> String {
+    let (name, graph) = (&files.name, exporting.graph.description());
+    let mut text = format!(
+        "# {}\n\
+         graph.{name}.vertex-file = {name}.v\n\
+         graph.{name}.edge-file = {name}.e\n\
+         graph.{name}.meta.vertices = {}\n\
+         graph.{name}.meta.edges = {}\n\
+         graph.{name}.directed = {}\n",
+        graph.created_by, graph.vertices, graph.edges, graph.directed
+    );
+    if graph.weighted {
+        let _ = write!(
+            text,
+            "graph.{name}.edge-properties.names = weight\n\
+             graph.{name}.edge-properties.types = real\n"
+        );
+    }
+    text
+}

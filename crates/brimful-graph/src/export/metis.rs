@@ -1,0 +1,173 @@
+//! METIS: a line per vertex that lists its neighbours, each edge in both lines.
+//! (Karypis and Kumar, *METIS 5.1 manual*, section 4.1.1.)
+//!
+//! Both directions of every edge go through the external sorter, so memory is the budget's whatever the
+//! degrees are. What METIS cannot hold is refused, before the work where the graph's counts tell, else
+//! where it is met; nothing is written then. Invariant: the lines hold exactly twice the edges announced.
+
+use std::fmt::Write as _;
+
+use brimful_store::DiskFolder;
+use brimful_store::sorter::{self, Sorter};
+
+use super::numbering::Numbering;
+use super::sink::Sink;
+use super::{EdgeReader, Exporting, FLUSH_BYTES, READING_BYTES};
+use crate::edges::EdgeBatch;
+use crate::error::{Error, Result};
+use crate::records::{EdgeRecord, KeyLayout, Pair, WeightedKey, WeightedPair};
+
+/// Bytes that sorting the lines needs at least.
+pub(super) fn minimum_bytes(workers: usize) -> u64 {
+    sorter::minimum_bytes(workers, size_of::<WeightedPair>())
+}
+
+/// Writes the graph; returns the number of edges.
+pub(super) fn write(exporting: &Exporting<'_>) -> Result<u64> {
+    let graph = exporting.graph.description();
+    if graph.directed {
+        return refuse(
+            "METIS graphs have no direction; import the graph with --undirected, or export as mtx",
+        );
+    }
+    if graph.counts.self_loops > graph.counts.self_loops_dropped {
+        return refuse(SELF_LOOP);
+    }
+    // Of dropped self-loops some may have been duplicates: then only the edges tell.
+    if graph.counts.self_loops_dropped == 0 && graph.counts.duplicates > graph.counts.duplicates_dropped {
+        return refuse(MULTI_EDGE);
+    }
+    if graph.weights.is_some_and(|range| range.min < 1.0) {
+        return refuse(WEIGHT);
+    }
+    let numbering = Numbering::of(exporting)?;
+    // Records sort by vertex, then neighbour.
+    let vertex_bits = KeyLayout::new(exporting.graph.vertices(), 1).vertex_bits;
+    let layout = KeyLayout { vertex_bits, interval_bits: 0 };
+    match (layout.is_narrow(), graph.weighted) {
+        (true, false) => write_lines::<u64>(exporting, numbering, layout),
+        (true, true) => write_lines::<WeightedKey>(exporting, numbering, layout),
+        (false, false) => write_lines::<Pair>(exporting, numbering, layout),
+        (false, true) => write_lines::<WeightedPair>(exporting, numbering, layout),
+    }
+}
+
+const SELF_LOOP: &str = "METIS graphs have no self-loops and this one has; import it with --self-loops drop, \
+                         or export as mtx";
+const MULTI_EDGE: &str = "METIS graphs have one edge between two vertices at most and this one has more; import \
+                          it with --duplicates drop, sum or min, or export as mtx";
+const WEIGHT: &str = "METIS weights are whole numbers from 1 and this graph has others; export as mtx or \
+                      graphalytics";
+
+fn refuse<T>(what: &str) -> Result<T> {
+    Err(Error::Usage(what.into()))
+}
+
+fn write_lines<R: EdgeRecord>(
+    exporting: &Exporting<'_>,
+    numbering: Numbering,
+    layout: KeyLayout,
+) -> Result<u64> {
+    let (graph, resources) = (exporting.graph, exporting.resources);
+    let job = &resources.job;
+    let bytes = exporting.memory_bytes.saturating_sub(READING_BYTES).max(minimum_bytes(resources.workers()));
+    let folder = DiskFolder::new(exporting.folder());
+    let sorter = Sorter::<R>::new(&folder, bytes, resources.workers(), job)?;
+    let mut writer = sorter.writer();
+    let mut reader = EdgeReader::new(std::sync::Arc::clone(graph));
+    let mut batch = EdgeBatch::default();
+    let id_type = graph.id_type();
+    job.begin("sort", graph.description().edges);
+    while reader.next(&mut batch)? {
+        job.check()?;
+        for (at, (&source, &target)) in batch.sources.iter().zip(&batch.targets).enumerate() {
+            let source = numbering.number(id_type.number(source));
+            let target = numbering.number(id_type.number(target));
+            let weight = batch.weight(at);
+            if source == target {
+                return refuse(SELF_LOOP);
+            }
+            // The list's vertex is what sorts first, the layout's target. Keys count from 0.
+            writer.push(R::pack(layout, target - 1, source - 1, weight))?;
+            writer.push(R::pack(layout, source - 1, target - 1, weight))?;
+        }
+        job.advance(batch.len() as u64);
+    }
+    writer.finish()?;
+
+    job.begin("export", sorter.len());
+    let edges = sorter.len() / 2;
+    let mut lines = Lines::create(exporting, edges)?;
+    sorter.merge(&resources.pool, |batch| {
+        for record in batch {
+            let (neighbor, vertex, weight) = record.unpack(layout);
+            lines.push(vertex, neighbor, weight)?;
+        }
+        job.advance(batch.len() as u64);
+        Ok::<(), Error>(())
+    })?;
+    lines.finish(graph.vertices())?;
+    Ok(edges)
+}
+
+/// Writes lines from neighbours sorted by vertex.
+struct Lines {
+    out: Sink,
+    text: String,
+    /// The vertex whose line is being written, and its last neighbour.
+    vertex: u64,
+    last: Option<u64>,
+}
+
+impl Lines {
+    fn create(exporting: &Exporting<'_>, edges: u64) -> Result<Self> {
+        let format = if exporting.graph.description().weighted { " 001" } else { "" };
+        let mut out = exporting.sink()?;
+        out.write(format!("{} {edges}{format}\n", exporting.graph.vertices()).as_bytes())?;
+        Ok(Self { out, text: String::new(), vertex: 0, last: None })
+    }
+
+    #[inline]
+    fn push(&mut self, vertex: u64, neighbor: u64, weight: Option<f64>) -> Result<()> {
+        self.end_lines(vertex)?;
+        if self.last == Some(neighbor) {
+            return refuse(MULTI_EDGE);
+        }
+        let space = if self.last.is_some() { " " } else { "" };
+        // Writing to a string cannot fail.
+        let _ = write!(self.text, "{space}{}", neighbor + 1);
+        if let Some(weight) = weight {
+            if weight < 1.0 || weight.fract() != 0.0 {
+                return refuse(WEIGHT);
+            }
+            let _ = write!(self.text, " {weight}");
+        }
+        self.last = Some(neighbor);
+        self.flush(FLUSH_BYTES)
+    }
+
+    /// Ends the lines of the vertices before `vertex`.
+    fn end_lines(&mut self, vertex: u64) -> Result<()> {
+        while self.vertex < vertex {
+            self.text.push('\n');
+            self.vertex += 1;
+            self.last = None;
+            self.flush(FLUSH_BYTES)?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self, limit: usize) -> Result<()> {
+        if self.text.len() >= limit {
+            self.out.write(self.text.as_bytes())?;
+            self.text.clear();
+        }
+        Ok(())
+    }
+
+    fn finish(mut self, vertices: u64) -> Result<()> {
+        self.end_lines(vertices)?;
+        self.flush(0)?;
+        self.out.finish()
+    }
+}

@@ -1,0 +1,54 @@
+//! Vertex numbers of formats that have nothing but 1 to n.
+//!
+//! Invariant: a vertex gets the number that is its id, unless the user asked for other numbers.
+
+use super::Exporting;
+use crate::error::{Error, Result};
+use crate::graph::Graph;
+
+/// How external ids become numbers from 1 to n.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Numbering {
+    /// Subtracted from every id.
+    offset: i128,
+}
+
+impl Numbering {
+    /// The numbering of a graph whose ids are 1 to n; with `renumber` of any consecutive ids.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if the ids are others.
+    pub(super) fn of(exporting: &Exporting<'_>) -> Result<Self> {
+        let Exporting { graph, options, .. } = exporting;
+        let name = options.format.name();
+        let (min, max) = id_range(graph)?;
+        let vertices = i128::from(graph.vertices());
+        // Ids are distinct, so this many in this range leave no gap.
+        let consecutive = max - min + 1 == vertices;
+        if consecutive && (min == 1 || options.renumber) {
+            return Ok(Self { offset: min - 1 });
+        }
+        let remedy = match consecutive {
+            true => "write them as 1 to n with --renumber, or export as graphalytics, which keeps ids",
+            false => "export as graphalytics, which keeps ids, or as edgelist",
+        };
+        let gaps = if consecutive { "" } else { " with gaps" };
+        Err(Error::Usage(format!(
+            "{name} numbers its {vertices} vertices 1 to {vertices}, and the ids of this graph are {min} to \
+             {max}{gaps}; {remedy}"
+        )))
+    }
+
+    /// The number, from 1, of the vertex with external id `id`.
+    #[inline]
+    pub(super) fn number(self, id: i128) -> u64 {
+        // In 1..=n: every id lies in the range that was looked at.
+        (id - self.offset) as u64
+    }
+}
+
+/// The least and the greatest external id; (0, -1) of a graph without vertices.
+fn id_range(graph: &Graph) -> Result<(i128, i128)> {
+    let number = |key| graph.id_type().number(graph.id_type().from_order_key(key));
+    Ok(graph.key_bounds()?.map_or((0, -1), |(least, greatest)| (number(least), number(greatest))))
+}

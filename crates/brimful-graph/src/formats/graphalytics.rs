@@ -1,0 +1,184 @@
+//! `graphalytics`: `NAME.v`, a vertex a line, and `NAME.e`, `source target [properties]` a line.
+//!
+//! The two lie beside each other; any of them, or `NAME.properties`, names the graph. The properties
+//! say whether edges have a direction and which of their properties is the weight: the one that SSSP
+//! uses, or the one called `weight`, or none. Without that file edges are directed and a third column is
+//! the weight. Vertices: those of `NAME.v`, of any 64 bits.
+//!
+//! Format: Iosup et al., "The LDBC Graphalytics Benchmark", arXiv:2011.15028, section 2.2.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use brimful_store::external::input_len;
+
+use super::{Body, Draft, HeaderFlaw, Lines, Shape, Step, TextFile, TextFormat, edge_list};
+use crate::error::{Error, Result};
+
+const COMPRESSIONS: [&str; 5] = ["", "gz", "xz", "zst", "bz2"];
+/// Longest properties file that is read.
+const PROPERTIES_BYTES: u64 = 1 << 20;
+
+/// What the properties say about an edge file.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct EdgeFile {
+    undirected: bool,
+    /// Properties of an edge, and which of them is the weight; `None`: the first line decides.
+    columns: Option<(u8, Option<u8>)>,
+}
+
+pub(super) fn header(line: &[u8], file: EdgeFile, draft: &mut Draft) -> Result<Step, HeaderFlaw> {
+    let body = match file.columns {
+        Some((columns, weight)) => {
+            let lines = Lines { comments: b"#", columns, weight, ..Lines::default() };
+            Step::Data(Body { weighted: weight.is_some(), ..Body::new(Shape::Lines(lines)) })
+        }
+        None => edge_list::first_line(line, b"#", draft)?,
+    };
+    Ok(match body {
+        Step::Data(body) => Step::Data(Body { undirected: file.undirected, ..body }),
+        step => step,
+    })
+}
+
+/// The files of the graphs that `paths` name, each graph once.
+///
+/// # Errors
+/// [`Error::Input`] if a vertex or edge file is not there, or the properties make no sense.
+pub fn files(
+    paths: &[PathBuf],
+    mut open: impl FnMut(&Path) -> Result<Box<dyn Read + Send>>,
+) -> Result<Vec<TextFile>> {
+    let mut files = Vec::new();
+    let mut stems: Vec<PathBuf> = Vec::new();
+    for path in paths {
+        let stem = stem(path);
+        if stems.contains(&stem) {
+            continue;
+        }
+        let part = |suffix: &str| {
+            find(&stem, suffix).ok_or_else(|| {
+                let what = format!("a graph in this format needs {}.{suffix} beside it", stem.display());
+                Error::input(path, what)
+            })
+        };
+        let (vertices, edges) = (part("v")?, part("e")?);
+        let edge_file = match find(&stem, "properties") {
+            None => EdgeFile::default(),
+            Some(path) => {
+                let mut text = Vec::new();
+                let read = open(&path)?.take(PROPERTIES_BYTES).read_to_end(&mut text);
+                read.map_err(|e| crate::decompress::read_error(&path, e))?;
+                read_properties(&path, &text)?
+            }
+        };
+        files.push(TextFile { path: vertices, format: TextFormat::Vertices });
+        files.push(TextFile { path: edges, format: TextFormat::Graphalytics(edge_file) });
+        stems.push(stem);
+    }
+    Ok(files)
+}
+
+/// `path` without the suffixes that make it a part of a graph.
+fn stem(path: &Path) -> PathBuf {
+    let is = |path: &Path, known: &[&str]| {
+        path.extension().and_then(|suffix| suffix.to_str()).is_some_and(|suffix| known.contains(&suffix))
+    };
+    let mut stem = path.to_path_buf();
+    if is(&stem, &COMPRESSIONS) {
+        stem.set_extension("");
+    }
+    if is(&stem, &["v", "e", "properties"]) {
+        stem.set_extension("");
+    }
+    stem
+}
+
+fn find(stem: &Path, suffix: &str) -> Option<PathBuf> {
+    COMPRESSIONS.iter().find_map(|compression| {
+        let mut name = stem.as_os_str().to_owned();
+        name.push(".");
+        name.push(suffix);
+        if !compression.is_empty() {
+            name.push(".");
+            name.push(compression);
+        }
+        input_len(Path::new(&name)).is_some().then(|| PathBuf::from(name))
+    })
+}
+
+fn read_properties(path: &Path, text: &[u8]) -> Result<EdgeFile> {
+    let mut file = EdgeFile { undirected: false, columns: Some((0, None)) };
+    let (mut names, mut weight) = (Vec::new(), None);
+    for (number, line) in text.split(|&b| b == b'\n').enumerate() {
+        let line = String::from_utf8_lossy(line);
+        let Some((key, value)) = property(&line) else {
+            continue;
+        };
+        let fail = |expected: &str| Error::Parse {
+            path: path.into(),
+            line: number as u64 + 1,
+            column: 1,
+            expected: expected.into(),
+            found: crate::text::shown(value.as_bytes(), 0),
+            advice: "correct the properties".into(),
+        };
+        // Keys are `graph.NAME.rest`, and a name may have points.
+        if key.ends_with(".directed") {
+            file.undirected = match value {
+                "true" => false,
+                "false" => true,
+                _ => return Err(fail("`true` or `false` as `directed`")),
+            };
+        } else if key.ends_with(".edge-properties.names") {
+            names = value.split(',').map(|name| name.trim().to_owned()).filter(|n| !n.is_empty()).collect();
+            if names.len() > usize::from(u8::MAX) {
+                return Err(fail("at most 255 edge properties"));
+            }
+        } else if key.ends_with(".sssp.weight-property") {
+            weight = Some(value.to_owned());
+        }
+    }
+    let weight = weight.unwrap_or_else(|| "weight".to_owned());
+    let position = names.iter().position(|name| *name == weight);
+    file.columns = Some((names.len() as u8, position.map(|position| position as u8)));
+    Ok(file)
+}
+
+/// Key and value of a line of a Java properties file; `None` for a comment or an empty line.
+pub(super) fn property(line: &str) -> Option<(&str, &str)> {
+    let line = line.trim();
+    if line.is_empty() || line.starts_with(['#', '!']) {
+        return None;
+    }
+    let (key, value) = line.split_once(['=', ':'])?;
+    Some((key.trim(), value.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn properties_say_direction_and_weight() {
+        let read = |text: &str| read_properties(Path::new("g.properties"), text.as_bytes());
+        let text = "# x\ngraph.a.b.directed = false\ngraph.a.b.edge-properties.names = time, weight\n";
+        assert_eq!(read(text).unwrap(), EdgeFile { undirected: true, columns: Some((2, Some(1))) });
+        let text = "graph.g.edge-properties.names = cost\ngraph.g.sssp.weight-property = cost\n";
+        assert_eq!(read(text).unwrap(), EdgeFile { undirected: false, columns: Some((1, Some(0))) });
+        assert_eq!(read("").unwrap(), EdgeFile { undirected: false, columns: Some((0, None)) });
+        let error = read("\ngraph.g.directed = maybe\n").unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "g.properties:2:1: expected `true` or `false` as `directed`, found \"maybe\"; correct the \
+             properties"
+        );
+    }
+
+    #[test]
+    fn any_part_names_the_graph() {
+        for name in ["d/g", "d/g.v", "d/g.e", "d/g.properties", "d/g.v.gz", "d/g.e.zst"] {
+            assert_eq!(stem(Path::new(name)), Path::new("d/g"), "{name}");
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! An edge a line: `[letter] source target [more]`.
+//!
+//! Invariant: every line of the body is an edge, a comment, blank, or judged.
+
+use super::parser::{Output, Work};
+use crate::error::Result;
+use crate::text::{Flaw, Id, Reason, Span, is_separator, read_id, read_weight, skip, word};
+
+/// How such lines are read.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Lines {
+    /// Bytes that begin a comment line.
+    pub(crate) comments: &'static [u8],
+    /// The letter that begins every edge.
+    pub(crate) letter: Option<u8>,
+    /// Words after source and target.
+    pub(crate) columns: u8,
+    /// Which of those is the weight.
+    pub(crate) weight: Option<u8>,
+    /// The ids that may occur.
+    pub(crate) ids: Option<Span>,
+}
+
+struct Edge {
+    source: Id,
+    target: Id,
+    weight: f64,
+}
+
+impl Lines {
+    pub(crate) fn parse(
+        &self,
+        work: &mut Work<'_>,
+        out: &mut Output,
+        full: &mut impl FnMut(&mut Output) -> Result<()>,
+    ) -> Result<()> {
+        let bytes = work.bytes();
+        let mut at = work.from();
+        loop {
+            at = skip(bytes, at);
+            match bytes.get(at) {
+                None => return Ok(()),
+                Some(b'\n') => {
+                    at += 1;
+                    continue;
+                }
+                Some(byte) if self.comments.contains(byte) => {
+                    at = line_end(bytes, at);
+                    continue;
+                }
+                Some(_) => {}
+            }
+            match self.edge(bytes, &mut at) {
+                Ok(edge) => {
+                    out.push(edge.source, edge.target, self.weight.map(|_| edge.weight));
+                    if out.is_full() {
+                        full(out)?;
+                    }
+                }
+                Err(flaw) => {
+                    work.judge(flaw, out)?;
+                    at = line_end(bytes, at);
+                }
+            }
+        }
+    }
+
+    /// Reads an edge and stops at the end of its line.
+    #[inline]
+    fn edge(&self, bytes: &[u8], at: &mut usize) -> Result<Edge, Flaw> {
+        if let Some(letter) = self.letter {
+            if bytes.get(*at) != Some(&letter) || !bytes.get(*at + 1).is_some_and(|&b| is_separator(b)) {
+                return Err(Flaw { at: *at, reason: Reason::Letter });
+            }
+            *at = skip(bytes, *at + 1);
+        }
+        let source = self.id(bytes, at)?;
+        let target = self.id(bytes, at)?;
+        let mut weight = 1.0;
+        for column in 0..self.columns {
+            if self.weight == Some(column) {
+                weight = read_weight(bytes, at)?;
+            } else {
+                *at += word(bytes, *at).len();
+            }
+            *at = skip(bytes, *at);
+        }
+        match bytes.get(*at) {
+            None | Some(b'\n') => Ok(Edge { source, target, weight }),
+            Some(_) => Err(Flaw { at: *at, reason: Reason::Extra }),
+        }
+    }
+
+    /// Reads an id and stops at the next word.
+    #[inline]
+    fn id(&self, bytes: &[u8], at: &mut usize) -> Result<Id, Flaw> {
+        let start = *at;
+        let id = read_id(bytes, at)?;
+        *at = skip(bytes, *at);
+        match self.ids {
+            Some(span) if !span.contains(id) => Err(Flaw { at: start, reason: Reason::Outside }),
+            _ => Ok(id),
+        }
+    }
+
+    /// What should have stood where a flaw is.
+    pub(crate) fn expected(&self, reason: Reason) -> String {
+        match reason {
+            Reason::Missing => "two vertex ids on a line".into(),
+            Reason::NotAnId if self.ids.is_none() => {
+                "an integer vertex id (a table with a heading is read with --format csv)".into()
+            }
+            Reason::Extra if self.weight.is_some() => {
+                "the end of the line after source, target and weight".into()
+            }
+            Reason::Extra if self.ids.is_none() => {
+                "the end of the line after source and target, as in the lines before".into()
+            }
+            Reason::Extra => "the end of the line after source and target".into(),
+            Reason::Weight if self.ids.is_none() => "a finite number as weight, as in the first line".into(),
+            _ => expected(reason, self.ids),
+        }
+    }
+}
+
+/// What should have stood where a flaw is, in any shape.
+pub(super) fn expected(reason: Reason, ids: Option<Span>) -> String {
+    match (reason, ids) {
+        (Reason::Missing, _) => "a vertex id".into(),
+        (Reason::NotAnId, _) => "an integer vertex id".into(),
+        (Reason::TooLarge, None) => "a vertex id between -2^63 and 2^64-1".into(),
+        (Reason::TooLarge | Reason::Outside, Some(Span { count: 0, .. })) => {
+            "no edge, as the header says that there are no vertices".into()
+        }
+        (Reason::TooLarge | Reason::Outside, ids) => {
+            let Span { first, count } = ids.unwrap_or(Span { first: 0, count: 0 });
+            let last = first.saturating_add(count).saturating_sub(1);
+            format!("a vertex id from {first} to {last}, as the header says")
+        }
+        (Reason::Extra, _) => "the end of the line".into(),
+        (Reason::Weight, _) => "a finite number as weight".into(),
+        (Reason::Letter, _) => "a line that begins with `a` (an arc) or `c` (a comment)".into(),
+        (Reason::Row, ids) => {
+            let count = ids.map_or(0, |ids| ids.count);
+            format!("the end of the file after the lists of {count} vertices, as the header says")
+        }
+    }
+}
+
+/// The start of the next line.
+#[inline]
+pub(super) fn line_end(bytes: &[u8], at: usize) -> usize {
+    let rest = bytes.get(at..).unwrap_or_default();
+    memchr::memchr(b'\n', rest).map_or(bytes.len(), |end| at + end + 1)
+}
+
+/// Reads lines of one id each, for vertices that exist without edges.
+pub(super) fn parse_vertices(
+    work: &mut Work<'_>,
+    out: &mut Output,
+    full: &mut impl FnMut(&mut Output) -> Result<()>,
+) -> Result<()> {
+    let bytes = work.bytes();
+    let mut at = work.from();
+    loop {
+        at = skip(bytes, at);
+        match bytes.get(at) {
+            None => return Ok(()),
+            Some(b'\n') => {
+                at += 1;
+                continue;
+            }
+            Some(b'#') => {
+                at = line_end(bytes, at);
+                continue;
+            }
+            Some(_) => {}
+        }
+        // What follows the id on its line is a property of the vertex, which is not kept.
+        match read_id(bytes, &mut at) {
+            Ok(id) => {
+                out.declare(id);
+                if out.is_full() {
+                    full(out)?;
+                }
+            }
+            Err(flaw) => work.judge(flaw, out)?,
+        }
+        at = line_end(bytes, at);
+    }
+}

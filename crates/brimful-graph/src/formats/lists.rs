@@ -1,0 +1,219 @@
+//! The targets of one vertex a line: `[id] [skipped words] target [weight] target [weight] ...`.
+//!
+//! A chunk may begin and end within a line, between two entries; where it begins was counted by the
+//! reader. Invariant: every word of the body belongs to an entry, is skipped by the header's word, or
+//! is judged.
+
+use super::lines::{expected, line_end};
+use super::parser::{Output, Work};
+use super::reader::Start;
+use crate::error::Result;
+use crate::text::{Flaw, Id, Reason, Span, read_id, read_weight, skip, word};
+
+/// How such lines are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Lists {
+    /// Whose targets a line has.
+    pub(crate) rows: Rows,
+    /// Words before the first target that say nothing about edges.
+    pub(crate) skip: u64,
+    /// A weight follows every target.
+    pub(crate) weighted: bool,
+    /// The byte that begins a comment line.
+    pub(crate) comment: Option<u8>,
+    /// Every edge is listed at both its ends.
+    pub(crate) mirrored: bool,
+    /// Store an edge of a mirrored list once, where its lower end lists it.
+    pub(crate) once: bool,
+}
+
+/// Which vertex a line belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rows {
+    /// The vertices in order, a line each, empty ones too.
+    Numbered(Span),
+    /// The vertex that the line begins with.
+    Named,
+}
+
+impl Rows {
+    fn span(self) -> Option<Span> {
+        match self {
+            Self::Numbered(span) => Some(span),
+            Self::Named => None,
+        }
+    }
+}
+
+/// Where in a line the parser is.
+struct Row {
+    number: u64,
+    /// Words of this line read so far.
+    words: u64,
+    /// The vertex, unless it is not known yet or was rejected.
+    source: Option<Id>,
+}
+
+impl Lists {
+    pub(crate) fn parse(
+        &self,
+        work: &mut Work<'_>,
+        out: &mut Output,
+        full: &mut impl FnMut(&mut Output) -> Result<()>,
+    ) -> Result<()> {
+        let bytes = work.bytes();
+        let start = work.start();
+        let mut at = if start.comment { line_end(bytes, work.from()) } else { work.from() };
+        let mut row = Row { number: start.row, words: start.words, source: start.source };
+        self.enter(&mut row);
+        loop {
+            at = skip(bytes, at);
+            match bytes.get(at) {
+                None => return Ok(()),
+                Some(b'\n') => {
+                    if self.rows == Rows::Named && row.words == 1 {
+                        row.source.into_iter().for_each(|id| out.declare(id));
+                    }
+                    row = Row { number: row.number + 1, words: 0, source: None };
+                    self.enter(&mut row);
+                    at += 1;
+                }
+                Some(&byte) if row.words == 0 && self.comment == Some(byte) => {
+                    at = line_end(bytes, at);
+                }
+                Some(_) => {
+                    match self.word(bytes, &mut at, &mut row, out) {
+                        Ok(()) => {}
+                        Err(flaw) => {
+                            work.judge(flaw, out)?;
+                            at = self.leave(bytes, flaw, at);
+                        }
+                    }
+                    if out.is_full() {
+                        full(out)?;
+                    }
+                }
+            }
+        }
+    }
+
+    /// A numbered line knows its vertex before its first word.
+    fn enter(&self, row: &mut Row) {
+        if let Rows::Numbered(span) = self.rows {
+            let bits = span.first + row.number;
+            row.source = (row.number < span.count).then_some(Id { bits, negative: false });
+        }
+    }
+
+    /// Reads the next word or entry of a line.
+    #[inline]
+    fn word(&self, bytes: &[u8], at: &mut usize, row: &mut Row, out: &mut Output) -> Result<(), Flaw> {
+        row.words += 1;
+        if self.rows == Rows::Named && row.words == 1 {
+            row.source = Some(read_id(bytes, at)?);
+            return Ok(());
+        }
+        let Some(source) = row.source else {
+            // A rejected vertex takes its line with it; a line after the last vertex has none.
+            let flaw = Flaw { at: *at, reason: Reason::Row };
+            let rest = bytes.get(*at..).unwrap_or_default();
+            *at = memchr::memchr(b'\n', rest).map_or(bytes.len(), |end| *at + end);
+            return if row.words > 1 { Ok(()) } else { Err(flaw) };
+        };
+        if row.words <= self.skip {
+            *at += word(bytes, *at).len();
+            return Ok(());
+        }
+        let start = *at;
+        row.words += u64::from(self.weighted);
+        let target = read_id(bytes, at)?;
+        if self.rows.span().is_some_and(|span| !span.contains(target)) {
+            return Err(Flaw { at: start, reason: Reason::Outside });
+        }
+        let mut weight = None;
+        if self.weighted {
+            *at = skip(bytes, *at);
+            weight = Some(read_weight(bytes, at)?);
+        }
+        if self.mirrored {
+            out.tally.mirror(source.bits, target.bits, weight.unwrap_or(1.0));
+        }
+        if self.once && source.bits > target.bits {
+            out.tally.entries += 1;
+        } else {
+            out.push(source, target, weight);
+        }
+        Ok(())
+    }
+
+    /// Behind what a flaw takes with it: an entry, or the whole line if its vertex is unknown.
+    fn leave(&self, bytes: &[u8], flaw: Flaw, at: usize) -> usize {
+        match flaw.reason {
+            Reason::Row => at,
+            // The word in question stood where a weight should.
+            Reason::Weight => flaw.at + word(bytes, flaw.at).len(),
+            _ => {
+                let behind = flaw.at + word(bytes, flaw.at).len();
+                if !self.weighted {
+                    return behind;
+                }
+                let weight = skip(bytes, behind);
+                weight + word(bytes, weight).len()
+            }
+        }
+    }
+
+    /// What should have stood where a flaw is.
+    pub(crate) fn expected(&self, reason: Reason) -> String {
+        match reason {
+            Reason::Weight => "a finite number as the weight of the edge".into(),
+            _ => expected(reason, self.rows.span()),
+        }
+    }
+
+    /// Words of an unfinished line that must stay together with what follows: 1 between a target and
+    /// its weight.
+    pub(super) fn dangling(&self, words: u64) -> bool {
+        self.weighted && words > self.skip && (words - self.skip) % 2 == 1
+    }
+}
+
+/// Words of a part of a line: every chunk of a long line is counted by one thread, so this has no
+/// branches.
+fn count_words(bytes: &[u8]) -> u64 {
+    let separates = |&byte: &u8| {
+        u64::from(byte == b' ')
+            | u64::from(byte == b'\t')
+            | u64::from(byte == b',')
+            | u64::from(byte == b'\r')
+    };
+    let begins = bytes.iter().zip(bytes.iter().skip(1)).map(|(a, b)| separates(a) & (1 ^ separates(b)));
+    begins.sum::<u64>() + bytes.first().map_or(0, |first| 1 ^ separates(first))
+}
+
+/// Where a chunk that follows `bytes` begins. They are whole lines, or a part of one line.
+pub(super) fn advance(lists: &Lists, start: Start, bytes: &[u8]) -> Start {
+    let newlines = memchr::memchr_iter(b'\n', bytes).count() as u64;
+    let starts_comment =
+        |line: &[u8]| lists.comment.is_some_and(|comment| line.get(skip(line, 0)) == Some(&comment));
+    let mut next = Start { line: start.line + newlines, ..start };
+    if newlines == 0 {
+        next.column += bytes.len() as u64;
+        next.comment = start.comment || (start.words == 0 && starts_comment(bytes));
+        if !next.comment {
+            next.words += count_words(bytes);
+            if start.words == 0 {
+                next.source = read_id(bytes, &mut skip(bytes, 0)).ok();
+            }
+        }
+        return next;
+    }
+    let mut comments = 0;
+    if start.comment || lists.comment.is_some_and(|comment| memchr::memchr(comment, bytes).is_some()) {
+        for (number, line) in bytes.split_inclusive(|&b| b == b'\n').enumerate() {
+            let first = number == 0 && (start.comment || start.words > 0);
+            comments += u64::from(if first { start.comment } else { starts_comment(line) });
+        }
+    }
+    Start { line: next.line, row: start.row + newlines - comments, ..Start::default() }
+}

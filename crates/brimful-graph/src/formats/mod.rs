@@ -1,0 +1,245 @@
+//! Every text format of edges, as a header that says how the body is read.
+//!
+//! `reader` cuts files into chunks and lets the format's own module read the header: `edge_list`,
+//! `mtx`, `gr` (DIMACS and PACE), `jlg`, `metis`, `adjacency`, [`graphalytics`]. All of them
+//! end in one of two shapes, `lines` (an edge a line) or `lists` (the targets of one vertex a line),
+//! which `parser` reads on all cores. [`webgraph`] is the binary one, with its `bits`.
+//!
+//! Invariant: what a header claims is believed only about the meaning of words, never about sizes:
+//! nothing is allocated for a count, and counts are compared with what was found.
+
+use std::path::PathBuf;
+
+use crate::text::{self, Span};
+
+mod adjacency;
+mod bits;
+mod edge_list;
+mod gr;
+pub mod graphalytics;
+mod jlg;
+mod lines;
+mod lists;
+mod metis;
+mod mtx;
+pub(crate) mod parser;
+pub(crate) mod reader;
+pub mod scan;
+pub mod webgraph;
+
+pub(crate) use lines::Lines;
+pub(crate) use lists::Lists;
+
+/// A format of text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TextFormat {
+    /// The first line decides: `mtx`, `.gr` and `jlg` are known by it, anything else is an edge list.
+    Auto,
+    /// `source target [weight]`.
+    EdgeList,
+    /// MatrixMarket coordinates.
+    Mtx,
+    /// METIS and Chaco adjacency lists.
+    Metis,
+    /// `p sp n m`, then `a source target weight`.
+    Dimacs,
+    /// `p tw n m`, then `source target`.
+    Pace,
+    /// DIMACS or PACE, which the header decides.
+    Gr,
+    /// The number of vertices, then the targets of vertex 0, 1, ... a line.
+    Adjacency,
+    /// `id target target ...`.
+    AdjacencyIds,
+    /// `n,m,u|d,name`, then `source,target`.
+    Jlg,
+    /// An edge file of Graphalytics.
+    Graphalytics(graphalytics::EdgeFile),
+    /// A vertex file of Graphalytics.
+    Vertices,
+}
+
+impl TextFormat {
+    /// The format called `name`; `None` if there is none among those whose files stand alone.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "auto" => Self::Auto,
+            "edgelist" => Self::EdgeList,
+            "mtx" => Self::Mtx,
+            "metis" => Self::Metis,
+            "dimacs" => Self::Dimacs,
+            "pace" => Self::Pace,
+            "gr" => Self::Gr,
+            "adjacency" => Self::Adjacency,
+            "adjacency-ids" => Self::AdjacencyIds,
+            "jlg" => Self::Jlg,
+            _ => return None,
+        })
+    }
+
+    /// What a file that begins with `line` (not blank) is.
+    fn of_first_line(line: &[u8]) -> Self {
+        let mut words = text::words(line);
+        match words.next() {
+            Some(word) if mtx::is_banner(word) => Self::Mtx,
+            Some(b"c" | b"p") => Self::Gr,
+            _ if jlg::is_header(line) => Self::Jlg,
+            _ => Self::EdgeList,
+        }
+    }
+
+    /// Reads a line before the body, without its end.
+    fn header(self, line: &[u8], draft: &mut Draft) -> Result<Step, HeaderFlaw> {
+        match self {
+            // Settled by the reader before a header is looked for.
+            Self::Auto | Self::EdgeList => edge_list::header(line, draft),
+            Self::Mtx => mtx::header(line, draft),
+            Self::Metis => metis::header(line, draft),
+            Self::Dimacs => gr::header(line, Some(gr::Problem::Dimacs)),
+            Self::Pace => gr::header(line, Some(gr::Problem::Pace)),
+            Self::Gr => gr::header(line, None),
+            Self::Adjacency => adjacency::header(line),
+            Self::Jlg => jlg::header(line),
+            Self::Graphalytics(file) => graphalytics::header(line, file, draft),
+            Self::AdjacencyIds | Self::Vertices => Ok(self.without_header().map_or(Step::Skip, Step::Data)),
+        }
+    }
+
+    /// The body of a format that has nothing before it.
+    fn without_header(self) -> Option<Body> {
+        match self {
+            Self::AdjacencyIds => Some(adjacency::with_ids()),
+            Self::Vertices => Some(Body::new(Shape::Vertices)),
+            _ => None,
+        }
+    }
+
+    /// What a file without a body lacks; `None` if a file may end there.
+    fn missing_header(self) -> Option<&'static str> {
+        match self {
+            Self::Mtx => Some(mtx::HEADER),
+            Self::Metis => Some(metis::HEADER),
+            Self::Dimacs | Self::Pace | Self::Gr => Some(gr::HEADER),
+            Self::Adjacency => Some(adjacency::HEADER),
+            Self::Jlg => Some(jlg::HEADER),
+            _ => None,
+        }
+    }
+}
+
+/// A file to be read, and as what.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TextFile {
+    /// `-` is standard input.
+    pub path: PathBuf,
+    /// Its format.
+    pub format: TextFormat,
+}
+
+/// How a body is laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// An edge a line.
+    Lines(Lines),
+    /// The targets of a vertex a line.
+    Lists(Lists),
+    /// A vertex a line.
+    Vertices,
+}
+
+/// What a header says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Body {
+    pub(crate) shape: Shape,
+    /// Edges have no direction.
+    pub(crate) undirected: bool,
+    pub(crate) weighted: bool,
+    /// The vertices that exist whatever the edges are; edges have no others.
+    pub(crate) declared: Option<Span>,
+    pub(crate) claim: Option<Claim>,
+}
+
+impl Body {
+    pub(crate) fn new(shape: Shape) -> Self {
+        Self { shape, undirected: false, weighted: false, declared: None, claim: None }
+    }
+}
+
+/// A count in a header, to be compared with what was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Claim {
+    /// So many entries.
+    Entries(u64),
+    /// So many edges, each of them listed at both its ends.
+    Mirrored(u64),
+}
+
+/// What is kept between the lines of a header.
+#[derive(Debug, Default)]
+pub(crate) struct Draft {
+    mtx: Option<mtx::Banner>,
+    /// Columns after source and target, as an earlier file of the same import had them.
+    pub(crate) columns: Option<u8>,
+    /// Store every edge in the direction it is written.
+    pub(crate) directed: bool,
+}
+
+/// What a line before the body was.
+pub(crate) enum Step {
+    /// A comment, or a part of the header.
+    Skip,
+    /// The last line of the header.
+    Header(Body),
+    /// The first line of the body.
+    Data(Body),
+}
+
+/// A header that is not what it should be.
+pub(crate) struct HeaderFlaw {
+    /// Offset of the offending word in its line.
+    pub(crate) at: usize,
+    pub(crate) expected: String,
+}
+
+impl HeaderFlaw {
+    pub(crate) fn new(at: usize, expected: impl Into<String>) -> Self {
+        Self { at, expected: expected.into() }
+    }
+}
+
+/// Counts in a line of a header, with their places.
+struct HeaderWords<'a> {
+    line: &'a [u8],
+    at: usize,
+}
+
+impl<'a> HeaderWords<'a> {
+    fn new(line: &'a [u8]) -> Self {
+        Self { line, at: text::skip(line, 0) }
+    }
+
+    /// The next word, with its offset; empty at the end.
+    fn next(&mut self) -> (usize, &'a [u8]) {
+        let (at, word) = (self.at, text::word(self.line, self.at));
+        self.at = text::skip(self.line, at + word.len());
+        (at, word)
+    }
+
+    fn count(&mut self, expected: &str) -> Result<u64, HeaderFlaw> {
+        let (at, word) = self.next();
+        text::parse_count(word).ok_or_else(|| HeaderFlaw::new(at, expected))
+    }
+
+    fn end(&mut self, expected: &str) -> Result<(), HeaderFlaw> {
+        let (at, word) = self.next();
+        if word.is_empty() { Ok(()) } else { Err(HeaderFlaw::new(at, expected)) }
+    }
+}
+
+/// The ids of `count` vertices from `first` on, if 64 bits hold them all.
+fn span(first: u64, count: u64, at: usize) -> Result<Span, HeaderFlaw> {
+    match first.checked_add(count) {
+        Some(end) if end <= 1 << 63 => Ok(Span { first, count }),
+        _ => Err(HeaderFlaw::new(at, "fewer than 2^63 vertices")),
+    }
+}

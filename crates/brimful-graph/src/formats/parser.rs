@@ -1,0 +1,347 @@
+//! Bodies of text into edges, on all cores, and the judgement of what is no edge.
+//!
+//! Invariant: every entry is stored, mirrored by one that is, or rejected and counted; when all is read,
+//! the counts are those that the headers claim.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::reader::{Chunk, FileEnd, Start};
+use super::{Body, Claim, Shape, TextFile, lines};
+use crate::edges::{BATCH_EDGES, EdgeBatch};
+use crate::error::{Error, Result};
+use crate::text::{self, Flaw, Id, Reason, Signs, Span};
+
+/// What happens to a line that is no edge.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum OnError {
+    /// It ends the import.
+    #[default]
+    Fail,
+    /// It is left out and counted.
+    Skip,
+}
+
+/// Vertices per batch: few beside the edges, which is what memory is planned for.
+const BATCH_DECLARED: usize = BATCH_EDGES / 16;
+
+/// What was left out for one reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rejection {
+    /// The reason.
+    pub reason: &'static str,
+    /// How often.
+    pub count: u64,
+    /// The input of the first.
+    pub path: PathBuf,
+    /// Its line (or row of a table), counted from 1.
+    pub line: u64,
+    /// The offending text, shortened.
+    pub found: String,
+}
+
+/// What was found in one file, to be compared with its header.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Tally {
+    pub(crate) entries: u64,
+    rejected: u64,
+    loops: u64,
+    /// Entries that name a higher vertex, and a sum of them that does not depend on their order.
+    up: (u64, u64),
+    /// Entries that name a lower one, read from the other side.
+    down: (u64, u64),
+}
+
+impl Tally {
+    /// Notes an entry of a list that has every edge twice.
+    #[inline]
+    pub(crate) fn mirror(&mut self, source: u64, target: u64, weight: f64) {
+        if source == target {
+            self.loops += 1;
+            return;
+        }
+        let (low, high) = (source.min(target), source.max(target));
+        let mixed = mix(mix(mix(low).wrapping_add(high)).wrapping_add(weight.to_bits()));
+        let side = if source < target { &mut self.up } else { &mut self.down };
+        *side = (side.0 + 1, side.1.wrapping_add(mixed));
+    }
+
+    fn merge(&mut self, other: &Self) {
+        let add = |a: (u64, u64), b: (u64, u64)| (a.0 + b.0, a.1.wrapping_add(b.1));
+        self.entries += other.entries;
+        self.rejected += other.rejected;
+        self.loops += other.loops;
+        (self.up, self.down) = (add(self.up, other.up), add(self.down, other.down));
+    }
+}
+
+/// The finaliser of splitmix64 (Steele, Lea, Flood, 2014).
+fn mix(value: u64) -> u64 {
+    let mut z = value.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+/// What a worker made of its chunks.
+#[derive(Debug, Default)]
+pub(crate) struct Output {
+    /// Edges, to be taken when [`Output::is_full`].
+    pub(crate) edges: EdgeBatch,
+    /// Vertices that exist without an edge that says so, two by two as if they were edges.
+    pub(crate) declared: EdgeBatch,
+    pub(crate) signs: Signs,
+    pub(crate) tally: Tally,
+}
+
+impl Output {
+    /// True if edges or vertices should be taken now.
+    pub(crate) fn is_full(&self) -> bool {
+        self.edges.len() >= BATCH_EDGES || self.declared.len() >= BATCH_DECLARED
+    }
+
+    #[inline]
+    pub(crate) fn push(&mut self, source: Id, target: Id, weight: Option<f64>) {
+        self.signs.note(source);
+        self.signs.note(target);
+        self.edges.sources.push(source.bits);
+        self.edges.targets.push(target.bits);
+        self.edges.weights.extend(weight);
+        self.tally.entries += 1;
+    }
+
+    pub(crate) fn declare(&mut self, id: Id) {
+        self.signs.note(id);
+        self.declared.sources.push(id.bits);
+        self.declared.targets.push(id.bits);
+    }
+}
+
+/// A chunk being parsed.
+pub(crate) struct Work<'w> {
+    chunk: &'w Chunk,
+    shape: Shape,
+    parser: &'w TextParser<'w>,
+    /// Line at an offset, so that judging many flaws counts every line end once.
+    line: u64,
+    line_begin: usize,
+}
+
+impl<'w> Work<'w> {
+    pub(crate) fn bytes(&self) -> &'w [u8] {
+        &self.chunk.bytes
+    }
+
+    pub(crate) fn from(&self) -> usize {
+        self.chunk.from
+    }
+
+    pub(crate) fn start(&self) -> Start {
+        self.chunk.start
+    }
+
+    /// Ends the parsing, or counts a rejection.
+    #[cold]
+    pub(crate) fn judge(&mut self, flaw: Flaw, out: &mut Output) -> Result<()> {
+        let before = self.chunk.bytes.get(self.line_begin..flaw.at).unwrap_or_default();
+        self.line += memchr::memchr_iter(b'\n', before).count() as u64;
+        self.line_begin += memchr::memrchr(b'\n', before).map_or(0, |end| end + 1);
+        if self.parser.on_error == OnError::Skip {
+            out.tally.rejected += 1;
+            let mut rejections = self.parser.rejections();
+            let place = (self.chunk.file, self.line);
+            let kept = rejections.entry(flaw.reason).or_default();
+            kept.count += 1;
+            if kept.count == 1 || place < kept.place {
+                (kept.place, kept.found) = (place, text::shown(&self.chunk.bytes, flaw.at));
+            }
+            return Ok(());
+        }
+        let first_line = self.line_begin <= self.chunk.from;
+        let before_chunk = if first_line { self.chunk.start.column } else { 0 };
+        let line_begin = self.line_begin.max(self.chunk.from);
+        Err(Error::Parse {
+            path: self.parser.files.get(self.chunk.file).map(|file| file.path.clone()).unwrap_or_default(),
+            line: self.line,
+            column: before_chunk + (flaw.at - line_begin) as u64 + 1,
+            expected: match self.shape {
+                Shape::Lines(lines) => lines.expected(flaw.reason),
+                Shape::Lists(lists) => lists.expected(flaw.reason),
+                Shape::Vertices => lines::expected(flaw.reason, None),
+            },
+            found: text::shown(&self.chunk.bytes, flaw.at),
+            advice: "correct the line, or leave such lines out with --on-error skip".into(),
+        })
+    }
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    count: u64,
+    place: (usize, u64),
+    found: String,
+}
+
+/// What the files together said.
+#[derive(Debug, Default)]
+pub(crate) struct Summary {
+    pub(crate) lines: u64,
+    pub(crate) rejected: u64,
+    pub(crate) rejections: Vec<Rejection>,
+    pub(crate) undirected: bool,
+    pub(crate) weighted: bool,
+    /// The vertices of all headers; edges have no others.
+    pub(crate) declared: Option<Span>,
+}
+
+/// The parser shared by all workers.
+pub(crate) struct TextParser<'a> {
+    files: &'a [TextFile],
+    on_error: OnError,
+    tallies: Mutex<Vec<Tally>>,
+    rejections: Mutex<BTreeMap<Reason, Kept>>,
+}
+
+impl<'a> TextParser<'a> {
+    /// A parser for chunks of `files`.
+    pub(crate) fn new(files: &'a [TextFile], on_error: OnError) -> Self {
+        let tallies = Mutex::new(vec![Tally::default(); files.len()]);
+        Self { files, on_error, tallies, rejections: Mutex::default() }
+    }
+
+    fn rejections(&self) -> MutexGuard<'_, BTreeMap<Reason, Kept>> {
+        self.rejections.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Appends what `chunk` holds to `out`, calling `full` whenever that is full.
+    pub(crate) fn parse(
+        &self,
+        chunk: &Chunk,
+        out: &mut Output,
+        full: &mut impl FnMut(&mut Output) -> Result<()>,
+    ) -> Result<()> {
+        let Some(shape) = chunk.shape else {
+            return Ok(());
+        };
+        let mut work = Work { chunk, shape, parser: self, line: chunk.start.line, line_begin: chunk.from };
+        out.tally = Tally::default();
+        match shape {
+            Shape::Lines(lines) => lines.parse(&mut work, out, full)?,
+            Shape::Lists(lists) => lists.parse(&mut work, out, full)?,
+            Shape::Vertices => lines::parse_vertices(&mut work, out, full)?,
+        }
+        let mut tallies = self.tallies.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(tally) = tallies.get_mut(chunk.file) {
+            tally.merge(&out.tally);
+        }
+        Ok(())
+    }
+
+    /// Compares what was found with what the headers say.
+    pub(crate) fn finish(self, ends: &[FileEnd]) -> Result<Summary> {
+        let tallies = self.tallies.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut summary = Summary::default();
+        let mut first: Option<(&TextFile, &Body)> = None;
+        let mut free = false;
+        for ((file, end), tally) in self.files.iter().zip(ends).zip(&tallies) {
+            summary.lines += end.lines;
+            summary.rejected += tally.rejected;
+            let Some(body) = &end.body else { continue };
+            check_claim(file, end, body, tally)?;
+            free |= body.declared.is_none();
+            summary.declared = merge(summary.declared, body.declared);
+            if body.shape == Shape::Vertices {
+                continue;
+            }
+            match first {
+                None => first = Some((file, body)),
+                Some((known, other)) => check_same(known, other, file, body)?,
+            }
+            (summary.undirected, summary.weighted) = (body.undirected, body.weighted);
+        }
+        if free {
+            summary.declared = None;
+        }
+        let rejections = self.rejections.into_inner().unwrap_or_else(PoisonError::into_inner);
+        summary.rejections = rejections
+            .into_iter()
+            .map(|(reason, kept)| Rejection {
+                reason: reason.name(),
+                count: kept.count,
+                path: self.files.get(kept.place.0).map(|file| file.path.clone()).unwrap_or_default(),
+                line: kept.place.1,
+                found: kept.found,
+            })
+            .collect();
+        Ok(summary)
+    }
+}
+
+/// Both spans begin at 0 or 1, so that together they are one.
+fn merge(a: Option<Span>, b: Option<Span>) -> Option<Span> {
+    let (Some(a), Some(b)) = (a, b) else {
+        return a.or(b);
+    };
+    let first = a.first.min(b.first);
+    let end = (a.first + a.count).max(b.first + b.count);
+    Some(Span { first, count: end - first })
+}
+
+/// Files of one graph agree on direction and weights.
+fn check_same(known: &TextFile, other: &Body, file: &TextFile, body: &Body) -> Result<()> {
+    let what = |kind: [&'static str; 2], yes: bool| if yes { kind[0] } else { kind[1] };
+    for (kind, a, b) in [
+        (["undirected", "directed"], other.undirected, body.undirected),
+        (["weighted", "unweighted"], other.weighted, body.weighted),
+    ] {
+        if a != b {
+            let what = format!(
+                "its edges are {} and those of {} are {}; import the files apart",
+                what(kind, b),
+                known.path.display(),
+                what(kind, a)
+            );
+            return Err(Error::input(&file.path, what));
+        }
+    }
+    Ok(())
+}
+
+fn check_claim(file: &TextFile, end: &FileEnd, body: &Body, tally: &Tally) -> Result<()> {
+    let fail = |expected: String, found: String| {
+        let advice = "the file was cut or its header is wrong; correct it or get the file again";
+        let path = file.path.clone();
+        Err(Error::Parse { path, line: end.header_line, column: 1, expected, found, advice: advice.into() })
+    };
+    match body.claim {
+        None => Ok(()),
+        Some(Claim::Entries(claimed)) if tally.entries + tally.rejected == claimed => Ok(()),
+        Some(Claim::Entries(claimed)) => {
+            fail(format!("{claimed} edges, as the header says"), (tally.entries + tally.rejected).to_string())
+        }
+        // What was rejected cannot be told from what is missing.
+        Some(Claim::Mirrored(_)) if tally.rejected > 0 => Ok(()),
+        Some(Claim::Mirrored(claimed)) => {
+            let (up, down) = (tally.up, tally.down);
+            if up.0 != down.0 {
+                let (first, second) = (up.0 + tally.loops, down.0);
+                return fail(
+                    format!("every edge at both its ends ({claimed} edges, as the header says)"),
+                    format!("{first} entries from the lower end and {second} from the higher"),
+                );
+            }
+            if up.0 + tally.loops != claimed {
+                let found = format!("{} (entries, halved)", up.0 + tally.loops);
+                return fail(format!("{claimed} edges, as the header says"), found);
+            }
+            if up.1 != down.1 {
+                return fail(
+                    "every edge at both its ends, with the same weight".into(),
+                    "an entry without its reverse".into(),
+                );
+            }
+            Ok(())
+        }
+    }
+}

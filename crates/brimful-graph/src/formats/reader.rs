@@ -1,0 +1,306 @@
+//! Cuts files of text into chunks, reads their headers, and counts where each chunk begins.
+//!
+//! One thread runs this; the chunks are parsed by all. A chunk is whole lines, or, where lines are lists,
+//! a part of a line that is longer than a chunk. Invariant: a chunk knows its first line's number, so
+//! that it can be parsed, and blamed, without those before it. The last line of a file always ends with
+//! a line end here, whatever the file says.
+
+use std::io::Read;
+use std::path::Path;
+
+use super::{Body, Draft, Lists, Shape, Step, TextFile, TextFormat, lists};
+use crate::decompress;
+use crate::error::{Error, Result};
+use crate::text::{self, Id};
+
+/// Bytes read at once; also the longest line of a format with an edge a line.
+pub(crate) const CHUNK_BYTES: usize = 1 << 20;
+
+/// What to do about a header.
+const ADVICE: &str = "correct the header, or name the format with --format";
+
+/// Where a chunk begins.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Start {
+    /// Line of the file, counted from 1.
+    pub(crate) line: u64,
+    /// Bytes of that line before the chunk.
+    pub(crate) column: u64,
+    /// Lists before it.
+    pub(crate) row: u64,
+    /// Words of the unfinished list before it.
+    pub(crate) words: u64,
+    /// The first of these words, if it is an id.
+    pub(crate) source: Option<Id>,
+    /// It begins within a comment.
+    pub(crate) comment: bool,
+}
+
+/// A piece of one file.
+#[derive(Debug, Default)]
+pub(crate) struct Chunk {
+    pub(crate) file: usize,
+    pub(crate) bytes: Vec<u8>,
+    /// Where the body begins; before it is the header.
+    pub(crate) from: usize,
+    /// The place of the byte at `from`.
+    pub(crate) start: Start,
+    /// `None`: the chunk has only a part of the header.
+    pub(crate) shape: Option<Shape>,
+}
+
+/// What a whole file was.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FileEnd {
+    /// `None` if there was nothing but comments.
+    pub(crate) body: Option<Body>,
+    pub(crate) header_line: u64,
+    pub(crate) lines: u64,
+}
+
+type Open<'a> = Box<dyn FnMut(&Path) -> Result<Box<dyn Read + Send>> + Send + 'a>;
+
+/// Reads files one after the other.
+pub(crate) struct TextReader<'a> {
+    files: &'a [TextFile],
+    open: Open<'a>,
+    chunk_bytes: usize,
+    directed: bool,
+    current: Option<Current<'a>>,
+    ends: Vec<FileEnd>,
+}
+
+impl<'a> TextReader<'a> {
+    /// A reader of `files` in chunks of `chunk_bytes`; with `directed`, edges listed at both ends are
+    /// arcs.
+    pub(crate) fn new(files: &'a [TextFile], directed: bool, chunk_bytes: usize, open: Open<'a>) -> Self {
+        Self { files, open, chunk_bytes, directed, current: None, ends: Vec::new() }
+    }
+
+    /// Fills `chunk`; false at the end.
+    pub(crate) fn next(&mut self, chunk: &mut Chunk) -> Result<bool> {
+        loop {
+            let current = match &mut self.current {
+                Some(current) => current,
+                None => {
+                    let Some(file) = self.files.get(self.ends.len()) else {
+                        return Ok(false);
+                    };
+                    let reader = (self.open)(&file.path)?;
+                    let columns = self.ends.iter().find_map(|end| columns(&end.body?));
+                    let draft = Draft { columns, directed: self.directed, ..Draft::default() };
+                    self.current.insert(Current::new(file, reader, draft, self.chunk_bytes))
+                }
+            };
+            chunk.file = self.ends.len();
+            if current.next(chunk)? {
+                return Ok(true);
+            }
+            let end = current.end()?;
+            self.ends.push(end);
+            self.current = None;
+        }
+    }
+
+    /// True if the edges of the file being read have no direction, by what was read of it.
+    pub(crate) fn undirected(&self) -> bool {
+        self.current.as_ref().and_then(|current| current.body).is_some_and(|body| body.undirected)
+    }
+
+    /// What every file was, when all are read.
+    pub(crate) fn into_ends(self) -> Vec<FileEnd> {
+        self.ends
+    }
+}
+
+fn columns(body: &Body) -> Option<u8> {
+    match body.shape {
+        Shape::Lines(lines) => Some(lines.columns),
+        _ => None,
+    }
+}
+
+/// The file being read.
+struct Current<'a> {
+    file: &'a TextFile,
+    format: TextFormat,
+    reader: Box<dyn Read + Send>,
+    ended: bool,
+    /// Bytes read that belong to the next chunk.
+    rest: Vec<u8>,
+    chunk_bytes: usize,
+    draft: Draft,
+    body: Option<Body>,
+    header_line: u64,
+    at: Start,
+}
+
+impl<'a> Current<'a> {
+    fn new(file: &'a TextFile, reader: Box<dyn Read + Send>, draft: Draft, chunk_bytes: usize) -> Self {
+        let at = Start { line: 1, ..Start::default() };
+        let (format, rest) = (file.format, Vec::new());
+        let body = format.without_header();
+        Self { file, format, reader, ended: false, rest, chunk_bytes, draft, body, header_line: 1, at }
+    }
+
+    fn next(&mut self, chunk: &mut Chunk) -> Result<bool> {
+        chunk.bytes.clear();
+        chunk.bytes.append(&mut self.rest);
+        self.ended = self.ended || !self.fill(&mut chunk.bytes)?;
+        if self.ended {
+            let unfinished = chunk.bytes.last().map_or(self.at.column > 0, |&last| last != b'\n');
+            chunk.bytes.extend(unfinished.then_some(b'\n'));
+            if chunk.bytes.is_empty() {
+                return Ok(false);
+            }
+        } else {
+            self.cut(&mut chunk.bytes)?;
+        }
+        (chunk.from, chunk.start) = (0, self.at);
+        if self.body.is_none() {
+            self.read_header(chunk)?;
+        }
+        chunk.shape = self.body.map(|body| body.shape);
+        self.at = self.advance(chunk);
+        Ok(true)
+    }
+
+    /// Reads up to a full chunk; false at the end of the file.
+    fn fill(&mut self, bytes: &mut Vec<u8>) -> Result<bool> {
+        let mut done = bytes.len();
+        bytes.resize(self.chunk_bytes.max(done), 0);
+        while let Some(room @ [_, ..]) = bytes.get_mut(done..) {
+            match self.reader.read(room) {
+                Ok(0) => {
+                    bytes.truncate(done);
+                    return Ok(false);
+                }
+                Ok(n) => done += n,
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(decompress::read_error(&self.file.path, e)),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Keeps what follows the last whole line, or the last whole entry of a line that fills the chunk.
+    fn cut(&mut self, bytes: &mut Vec<u8>) -> Result<()> {
+        let end = match memchr::memrchr(b'\n', bytes) {
+            Some(end) => end + 1,
+            None => self.cut_line(bytes),
+        };
+        if end == 0 {
+            let expected = match self.body.map(|body| body.shape) {
+                Some(Shape::Lists(_)) => "a vertex id",
+                Some(_) => "one edge on a line",
+                None => "a header or an edge",
+            };
+            return Err(Error::Parse {
+                path: self.file.path.clone(),
+                line: self.at.line,
+                column: self.at.column + 1,
+                expected: expected.into(),
+                found: format!("{} bytes without an end; is this a text file?", bytes.len()),
+                advice: "check the file".into(),
+            });
+        }
+        self.rest.extend_from_slice(bytes.get(end..).unwrap_or_default());
+        bytes.truncate(end);
+        Ok(())
+    }
+
+    /// Where a line without an end may be cut; 0: nowhere.
+    fn cut_line(&self, bytes: &[u8]) -> usize {
+        let Some(Body { shape: Shape::Lists(lists), .. }) = &self.body else {
+            return 0;
+        };
+        let gap = |bytes: &[u8]| bytes.iter().rposition(|&b| text::is_separator(b));
+        let end = gap(bytes).map_or(0, |gap| gap + 1);
+        let whole = bytes.get(..end).unwrap_or_default();
+        let next = lists::advance(lists, self.at, whole);
+        if next.comment || !lists.dangling(next.words) {
+            return end;
+        }
+        let word_end = whole.iter().rposition(|&b| !text::is_separator(b)).map_or(0, |last| last + 1);
+        gap(whole.get(..word_end).unwrap_or_default()).map_or(0, |gap| gap + 1)
+    }
+
+    /// Looks for the header, or its rest, in the lines of `chunk`.
+    fn read_header(&mut self, chunk: &mut Chunk) -> Result<()> {
+        while self.body.is_none() {
+            let rest = chunk.bytes.get(chunk.from..).unwrap_or_default();
+            let Some(end) = memchr::memchr(b'\n', rest) else {
+                return Ok(());
+            };
+            let line = rest.get(..end).unwrap_or_default();
+            let blank = text::skip(line, 0) == line.len();
+            if self.format == TextFormat::Auto && !blank {
+                self.format = TextFormat::of_first_line(line);
+            }
+            let step = if blank { self.blank_line() } else { self.format.header(line, &mut self.draft) };
+            let step = step.map_err(|flaw| Error::Parse {
+                path: self.file.path.clone(),
+                line: chunk.start.line,
+                column: flaw.at as u64 + 1,
+                expected: flaw.expected,
+                found: text::shown(line, flaw.at),
+                advice: ADVICE.into(),
+            })?;
+            match step {
+                Step::Data(body) => self.body = Some(body),
+                Step::Skip | Step::Header(_) => {
+                    if let Step::Header(body) = step {
+                        (self.body, self.header_line) = (Some(body), chunk.start.line);
+                    }
+                    chunk.from += end + 1;
+                    chunk.start.line += 1;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// An empty line is nothing before every header but that of a list of vertices in order.
+    fn blank_line(&mut self) -> Result<Step, super::HeaderFlaw> {
+        match self.format {
+            TextFormat::Adjacency => self.format.header(b"", &mut self.draft),
+            _ => Ok(Step::Skip),
+        }
+    }
+
+    /// Where the chunk after `chunk` begins.
+    fn advance(&self, chunk: &Chunk) -> Start {
+        let body = chunk.bytes.get(chunk.from..).unwrap_or_default();
+        match chunk.shape {
+            Some(Shape::Lists(lists)) => lists::advance(&lists, chunk.start, body),
+            _ => {
+                let newlines = memchr::memchr_iter(b'\n', body).count() as u64;
+                Start { line: chunk.start.line + newlines, ..Start::default() }
+            }
+        }
+    }
+
+    fn end(&self) -> Result<FileEnd> {
+        let fail = |expected: String, found: String| Error::Parse {
+            path: self.file.path.clone(),
+            line: self.at.line,
+            column: 1,
+            expected,
+            found,
+            advice: ADVICE.into(),
+        };
+        let missing = self.format.missing_header().filter(|_| self.body.is_none());
+        if let Some(header) = missing {
+            return Err(fail(header.into(), "the end of the file".into()));
+        }
+        if let Some(Body { shape: Shape::Lists(Lists { rows: lists::Rows::Numbered(ids), .. }), .. }) =
+            self.body
+            && self.at.row.saturating_add(1) < ids.count
+        {
+            let expected = format!("{} lists, one for each vertex of the header", ids.count);
+            return Err(fail(expected, format!("the end of the file after {}", self.at.row)));
+        }
+        let (body, header_line) = (self.body, self.header_line);
+        Ok(FileEnd { body, header_line, lines: self.at.line - 1 })
+    }
+}

@@ -1,0 +1,99 @@
+//! A whole input in memory through the same reader and parser as an import, on one thread.
+//!
+//! What fuzzing and tests of the parsers call; chunks may be as small as a few bytes, so that lines are
+//! cut everywhere.
+
+use std::io::{Cursor, Read};
+use std::path::{Path, PathBuf};
+
+use super::parser::{OnError, Output, Rejection, TextParser};
+use super::reader::{Chunk, TextReader};
+use super::webgraph::WebGraph;
+use super::{TextFile, TextFormat};
+use crate::census::EdgeStream;
+use crate::edges::EdgeBatch;
+use crate::error::{Error, Result};
+
+/// What was in an input.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub struct Scanned {
+    /// Source, target and weight (1 where there is none), as 64 bits.
+    pub edges: Vec<(u64, u64, f64)>,
+    /// Vertices without edges that were listed one by one.
+    pub listed: Vec<u64>,
+    /// First id and number of vertices, if a header declares them.
+    pub declared: Option<(u64, u64)>,
+    /// Edges have no direction.
+    pub undirected: bool,
+    /// Edges have weights.
+    pub weighted: bool,
+    /// Lines read.
+    pub lines: u64,
+    /// What was left out, by reason.
+    pub rejections: Vec<Rejection>,
+}
+
+impl Scanned {
+    fn take(&mut self, edges: &mut EdgeBatch) {
+        for at in 0..edges.len() {
+            let ends = edges.sources.get(at).zip(edges.targets.get(at));
+            self.edges.extend(ends.map(|(&source, &target)| (source, target, edges.weight(at))));
+        }
+        edges.clear();
+    }
+}
+
+/// Reads text in `format`, called `NAME` in errors, in chunks of `chunk_bytes`.
+///
+/// # Errors
+/// Those of an import.
+pub fn scan_text(format: TextFormat, bytes: &[u8], chunk_bytes: usize, on_error: OnError) -> Result<Scanned> {
+    let files = [TextFile { path: PathBuf::from("NAME"), format }];
+    let input = bytes.to_vec();
+    let open = Box::new(move |_: &Path| -> Result<Box<dyn Read + Send>> {
+        Ok(Box::new(Cursor::new(input.clone())))
+    });
+    let mut reader = TextReader::new(&files, false, chunk_bytes, open);
+    let parser = TextParser::new(&files, on_error);
+    let (mut chunk, mut out, mut scanned) = (Chunk::default(), Output::default(), Scanned::default());
+    let mut full = |out: &mut Output| {
+        scanned.take(&mut out.edges);
+        scanned.listed.append(&mut out.declared.sources);
+        out.declared.clear();
+        Ok(())
+    };
+    while reader.next(&mut chunk)? {
+        parser.parse(&chunk, &mut out, &mut full)?;
+    }
+    full(&mut out)?;
+    let summary = parser.finish(&reader.into_ends())?;
+    Ok(Scanned {
+        declared: summary.declared.map(|span| (span.first, span.count)),
+        undirected: summary.undirected,
+        weighted: summary.weighted,
+        lines: summary.lines,
+        rejections: summary.rejections,
+        ..scanned
+    })
+}
+
+/// Reads a WebGraph from its two files; lists may take `memory_bytes`.
+///
+/// # Errors
+/// Those of an import.
+pub fn scan_webgraph(properties: &[u8], graph: &[u8], memory_bytes: u64) -> Result<Scanned> {
+    let mut stream = WebGraph::open(Path::new("NAME.graph"), memory_bytes, |path| {
+        let is_graph = path.extension().is_some_and(|suffix| suffix == "graph");
+        Ok(Box::new(Cursor::new(if is_graph { graph.to_vec() } else { properties.to_vec() })))
+    })?;
+    let (mut batch, mut scanned) = (EdgeBatch::default(), Scanned::default());
+    while stream.next(&mut batch)? {
+        scanned.take(&mut batch);
+    }
+    Ok(Scanned { declared: Some((0, stream.declared())), ..scanned })
+}
+
+/// True if an error says where in the text it is.
+pub fn has_place(error: &Error) -> bool {
+    matches!(error, Error::Parse { line: 1.., column: 1.., .. })
+}

@@ -1,0 +1,338 @@
+//! What becomes of self-loops and of edges between the same two vertices.
+//!
+//! Edges come sorted by (source, target) in any grouping that keeps equal ones together, and equal ones
+//! in order of weight bits; so what is kept depends on the multiset of edges alone. Of an undirected
+//! graph both directions come, and both are treated alike; what is counted is one of them.
+//! Invariant: edges in = edges out + self-loops dropped + duplicates dropped.
+
+use crate::error::{Error, Result};
+
+/// What becomes of edges from a vertex to itself.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum SelfLoops {
+    /// They stay.
+    #[default]
+    Keep,
+    /// They go; their vertices stay.
+    Drop,
+}
+
+/// What becomes of edges with the same source and target, whatever their weights.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Duplicates {
+    /// They stay.
+    #[default]
+    Keep,
+    /// The one whose weight has the least bits stays: of weights that are not negative, the least.
+    Drop,
+    /// One edge with the sum of the weights stays; without weights each counts 1, so that the sum is
+    /// their number and the graph has weights.
+    Sum,
+    /// The one of least weight stays; without weights the same as `Drop`.
+    Min,
+}
+
+/// Both choices.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Policy {
+    /// Of edges from a vertex to itself.
+    pub self_loops: SelfLoops,
+    /// Of repeated edges.
+    pub duplicates: Duplicates,
+}
+
+impl SelfLoops {
+    /// The choice of this name.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] naming the ones there are.
+    pub fn from_name(name: &str) -> Result<Self> {
+        match name {
+            "keep" => Ok(Self::Keep),
+            "drop" => Ok(Self::Drop),
+            _ => Err(Error::Usage(format!(
+                "self-loops are kept or dropped, not {name:?}; choose keep or drop"
+            ))),
+        }
+    }
+}
+
+impl Duplicates {
+    /// The choice of this name.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] naming the ones there are.
+    pub fn from_name(name: &str) -> Result<Self> {
+        match name {
+            "keep" => Ok(Self::Keep),
+            "drop" => Ok(Self::Drop),
+            "sum" => Ok(Self::Sum),
+            "min" => Ok(Self::Min),
+            _ => {
+                let what = format!("duplicates cannot be {name:?}; choose one of: keep, drop, sum, min");
+                Err(Error::Usage(what))
+            }
+        }
+    }
+}
+
+impl Policy {
+    /// True if self-loops go.
+    pub fn drops_self_loops(self) -> bool {
+        self.self_loops == SelfLoops::Drop
+    }
+
+    /// True if what is stored has weights, given whether what comes in has.
+    pub fn weighted(self, input: bool) -> bool {
+        input || self.duplicates == Duplicates::Sum
+    }
+}
+
+/// What a policy saw and did, in edges (an undirected one counts once).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Applied {
+    /// Edges equal to an earlier one.
+    pub duplicates: u64,
+    /// Self-loops not passed on.
+    pub self_loops_dropped: u64,
+    /// Edges merged into an earlier one; none of them a dropped self-loop.
+    pub duplicates_dropped: u64,
+}
+
+/// Source, target and, where there is one, weight.
+pub type Edge = (u64, u64, Option<f64>);
+
+/// Applies a policy to a sorted stream of edges.
+///
+/// An edge that later ones may change is kept back until another follows; so each edge that is pushed
+/// lets at most one go, itself or the one kept back.
+///
+/// ```
+/// use brimful_graph::policy::{Duplicates, Merger, Policy};
+/// let mut merger = Merger::new(Policy { duplicates: Duplicates::Sum, ..Policy::default() }, false);
+/// let edges = [(0, 1, Some(2.0)), (0, 1, Some(3.0)), (0, 4, Some(1.0))];
+/// let mut out: Vec<_> = edges.into_iter().filter_map(|edge| merger.push(edge)).collect();
+/// out.extend(merger.finish());
+/// assert_eq!(out, [(0, 1, Some(5.0)), (0, 4, Some(1.0))]);
+/// assert_eq!((merger.applied().duplicates, merger.applied().duplicates_dropped), (1, 1));
+/// ```
+#[derive(Debug)]
+pub struct Merger {
+    policy: Policy,
+    undirected: bool,
+    /// The ends of the last edge.
+    last: Option<(u64, u64)>,
+    /// The edge that may still change.
+    pending: Option<Edge>,
+    applied: Applied,
+}
+
+impl Merger {
+    /// A merger; of an undirected graph it is given both directions of every edge.
+    pub fn new(policy: Policy, undirected: bool) -> Self {
+        Self { policy, undirected, last: None, pending: None, applied: Applied::default() }
+    }
+
+    /// True if every edge passes through, so that [`Merger::note`] does for it.
+    #[inline]
+    pub fn keeps_all(&self) -> bool {
+        self.policy == Policy::default()
+    }
+
+    /// True if edges of these ends pass through one by one, so that [`Merger::note`] does for them.
+    #[inline]
+    pub fn keeps(&self, source: u64, target: u64) -> bool {
+        self.policy.duplicates == Duplicates::Keep
+            && (source != target || self.policy.self_loops == SelfLoops::Keep)
+    }
+
+    /// Counts `times` edges with these ends; true if the ends are those of the edge before.
+    #[inline]
+    pub fn note(&mut self, source: u64, target: u64, times: u64) -> bool {
+        let repeated = self.last == Some((source, target));
+        self.applied.duplicates += (times - u64::from(!repeated)) * self.counted(source, target);
+        self.last = Some((source, target));
+        repeated
+    }
+
+    /// Of an undirected edge both directions come; one of them counts.
+    #[inline]
+    fn counted(&self, source: u64, target: u64) -> u64 {
+        u64::from(!self.undirected || source <= target)
+    }
+
+    /// Takes the next edge; returns the one that is complete, if any.
+    pub fn push(&mut self, edge: Edge) -> Option<Edge> {
+        let (source, target, weight) = edge;
+        let repeated = self.note(source, target, 1);
+        if self.keeps(source, target) {
+            return Some(edge);
+        }
+        if source == target && self.policy.self_loops == SelfLoops::Drop {
+            self.applied.self_loops_dropped += 1;
+            return self.pending.take();
+        }
+        if repeated {
+            self.applied.duplicates_dropped += self.counted(source, target);
+            self.merge(weight);
+            return None;
+        }
+        let weight = if self.policy.duplicates == Duplicates::Sum { weight.or(Some(1.0)) } else { weight };
+        self.pending.replace((source, target, weight))
+    }
+
+    /// The edge kept back; call it once after the last edge.
+    pub fn finish(&mut self) -> Option<Edge> {
+        self.pending.take()
+    }
+
+    /// What was done so far.
+    pub fn applied(&self) -> Applied {
+        self.applied
+    }
+
+    /// Adds a repeated edge to the one that is pending.
+    fn merge(&mut self, weight: Option<f64>) {
+        let Some((_, _, pending)) = &mut self.pending else {
+            return;
+        };
+        match self.policy.duplicates {
+            Duplicates::Sum => *pending = pending.map(|sum| sum + weight.unwrap_or(1.0)),
+            // Negative weights come after the others, as their bits say.
+            Duplicates::Min => {
+                *pending = pending.map(|least| weight.map_or(least, |weight| least.min(weight)))
+            }
+            Duplicates::Keep | Duplicates::Drop => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    fn apply(policy: Policy, undirected: bool, edges: &[Edge]) -> (Vec<Edge>, Applied) {
+        let mut stored: Vec<Edge> = edges.to_vec();
+        if undirected {
+            stored.extend(edges.iter().filter(|(s, t, _)| s != t).map(|&(s, t, w)| (t, s, w)));
+        }
+        stored.sort_by_key(|&(s, t, w)| (s, t, w.map(f64::to_bits)));
+        let mut merger = Merger::new(policy, undirected);
+        let mut out: Vec<Edge> = stored.into_iter().filter_map(|edge| merger.push(edge)).collect();
+        out.extend(merger.finish());
+        (out, merger.applied())
+    }
+
+    fn policy(self_loops: SelfLoops, duplicates: Duplicates) -> Policy {
+        Policy { self_loops, duplicates }
+    }
+
+    const WEIGHTED: [Edge; 7] = [
+        (2, 2, Some(9.0)),
+        (0, 1, Some(5.0)),
+        (1, 0, Some(4.0)),
+        (0, 1, Some(-2.0)),
+        (2, 2, Some(1.0)),
+        (0, 1, Some(5.0)),
+        (3, 1, Some(0.5)),
+    ];
+
+    #[test]
+    fn keep_passes_everything_on_and_counts() {
+        let (out, applied) = apply(Policy::default(), false, &WEIGHTED);
+        assert_eq!(out.len(), 7);
+        assert_eq!((applied.duplicates, applied.duplicates_dropped, applied.self_loops_dropped), (3, 0, 0));
+        let (out, applied) = apply(Policy::default(), true, &WEIGHTED);
+        assert_eq!((out.len(), applied.duplicates), (12, 4));
+    }
+
+    #[test]
+    fn duplicates_drop_sum_and_min() {
+        let kept =
+            |duplicates, undirected| apply(policy(SelfLoops::Keep, duplicates), undirected, &WEIGHTED).0;
+        let w = Some;
+        assert_eq!(
+            kept(Duplicates::Drop, false),
+            [(0, 1, w(5.0)), (1, 0, w(4.0)), (2, 2, w(1.0)), (3, 1, w(0.5))]
+        );
+        assert_eq!(
+            kept(Duplicates::Min, false),
+            [(0, 1, w(-2.0)), (1, 0, w(4.0)), (2, 2, w(1.0)), (3, 1, w(0.5))]
+        );
+        assert_eq!(
+            kept(Duplicates::Sum, false),
+            [(0, 1, w(8.0)), (1, 0, w(4.0)), (2, 2, w(10.0)), (3, 1, w(0.5))]
+        );
+        assert_eq!(
+            kept(Duplicates::Sum, true),
+            [(0, 1, w(12.0)), (1, 0, w(12.0)), (1, 3, w(0.5)), (2, 2, w(10.0)), (3, 1, w(0.5))]
+        );
+    }
+
+    #[test]
+    fn without_weights_the_sum_is_the_number() {
+        let edges = [(0, 1, None), (0, 1, None), (4, 4, None), (0, 1, None)];
+        let sum = policy(SelfLoops::Keep, Duplicates::Sum);
+        assert!(sum.weighted(false) && !Policy::default().weighted(false));
+        let (out, _) = apply(sum, false, &edges);
+        assert_eq!(out, [(0, 1, Some(3.0)), (4, 4, Some(1.0))]);
+        let (out, applied) = apply(policy(SelfLoops::Keep, Duplicates::Min), false, &edges);
+        assert_eq!(out, [(0, 1, None), (4, 4, None)]);
+        assert_eq!(applied, Applied { duplicates: 2, duplicates_dropped: 2, ..Applied::default() });
+    }
+
+    #[test]
+    fn dropped_self_loops_are_no_dropped_duplicates() {
+        let (out, applied) = apply(policy(SelfLoops::Drop, Duplicates::Drop), false, &WEIGHTED);
+        assert_eq!(out.len(), 3);
+        assert_eq!((applied.duplicates, applied.duplicates_dropped, applied.self_loops_dropped), (3, 2, 2));
+        let only_loops = [(7, 7, None), (7, 7, None)];
+        let (out, applied) = apply(policy(SelfLoops::Drop, Duplicates::Sum), true, &only_loops);
+        assert_eq!((out.len(), applied.duplicates, applied.self_loops_dropped), (0, 1, 2));
+    }
+
+    #[test]
+    fn nothing_is_lost_in_silence_under_any_policy() {
+        let mut state = 5;
+        let mut next = |bound: u64| {
+            state = crate::random::splitmix64(state);
+            state % bound
+        };
+        let edges: Vec<Edge> = (0..500).map(|_| (next(9), next(9), Some(next(4) as f64 - 1.0))).collect();
+        let mut weights = BTreeMap::<(u64, u64), Vec<f64>>::new();
+        edges.iter().for_each(|&(s, t, w)| weights.entry((s, t)).or_default().extend(w));
+        for self_loops in [SelfLoops::Keep, SelfLoops::Drop] {
+            for duplicates in [Duplicates::Keep, Duplicates::Drop, Duplicates::Sum, Duplicates::Min] {
+                for undirected in [false, true] {
+                    let (out, applied) = apply(policy(self_loops, duplicates), undirected, &edges);
+                    let out_edges = out.iter().filter(|(s, t, _)| !undirected || s <= t).count() as u64;
+                    assert_eq!(500, out_edges + applied.self_loops_dropped + applied.duplicates_dropped);
+                    if undirected {
+                        let mut turned: Vec<Edge> = out.iter().map(|&(s, t, w)| (t, s, w)).collect();
+                        turned.sort_by_key(|&(s, t, w)| (s, t, w.map(f64::to_bits)));
+                        assert_eq!(out, turned, "both directions are treated alike");
+                        continue;
+                    }
+                    for &(s, t, w) in out.iter().filter(|_| duplicates != Duplicates::Keep) {
+                        let all = &weights[&(s, t)];
+                        let expected = match duplicates {
+                            Duplicates::Sum => all.iter().sum(),
+                            Duplicates::Min => all.iter().copied().fold(f64::INFINITY, f64::min),
+                            _ => all.iter().copied().min_by_key(|w| w.to_bits()).unwrap(),
+                        };
+                        assert_eq!(w, Some(expected));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn names_are_understood() {
+        assert_eq!(SelfLoops::from_name("drop").unwrap(), SelfLoops::Drop);
+        assert_eq!(Duplicates::from_name("sum").unwrap(), Duplicates::Sum);
+        assert!(Duplicates::from_name("max").unwrap_err().to_string().contains("keep, drop, sum, min"));
+        assert!(SelfLoops::from_name("").is_err());
+    }
+}

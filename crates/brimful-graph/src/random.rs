@@ -1,0 +1,119 @@
+//! Random numbers that depend on a seed and a counter alone.
+//!
+//! Invariant: integer arithmetic and `libm` only, so the same numbers on every platform; nothing here
+//! may change, or every graph that anybody generated changes.
+
+/// 2^64 divided by the golden ratio.
+pub(crate) const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// The finaliser of SplitMix64 (Steele, Lea, Flood 2014).
+pub(crate) fn mix(z: u64) -> u64 {
+    let z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ z >> 31
+}
+
+/// A bijection of `bits`-bit numbers, so that hubs are not the low ids.
+pub(crate) fn permute(x: u64, bits: u32) -> u64 {
+    let mask = (1 << bits) - 1;
+    let half = bits.div_ceil(2);
+    let x = x.wrapping_mul(0xD6E8_FEB8_6659_FD93).wrapping_add(GOLDEN) & mask;
+    let x = (x ^ x >> half).wrapping_mul(0xA5A3_5646_90F1_2C17) & mask;
+    x ^ x >> half
+}
+
+/// 2^-53.
+const UNIT: f64 = 1.0 / (1_u64 << 53) as f64;
+
+/// SplitMix64.
+pub(crate) struct Random(u64);
+
+impl Random {
+    /// The numbers of thing number `unit` under `seed`.
+    pub(crate) fn of(seed: u64, unit: u64) -> Self {
+        Self(mix(seed ^ 0x6272_696D_6675_6C00).wrapping_add(mix(unit.wrapping_add(GOLDEN))))
+    }
+
+    /// The next 64 bits.
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(GOLDEN);
+        mix(self.0)
+    }
+
+    /// A number below `bound`; the bias is below bound / 2^64.
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
+    }
+
+    /// A number in (0, 1], so that its logarithm is finite.
+    pub(crate) fn positive_unit(&mut self) -> f64 {
+        ((self.next() >> 11) + 1) as f64 * UNIT
+    }
+
+    /// True with this probability.
+    pub(crate) fn happens(&mut self, probability: f64) -> bool {
+        ((self.next() >> 11) as f64) * UNIT < probability
+    }
+
+    /// A standard normal number (Box and Muller 1958).
+    pub(crate) fn gaussian(&mut self) -> f64 {
+        let radius = self.positive_unit();
+        let angle = (self.next() >> 11) as f64 * UNIT;
+        libm::sqrt(-2.0 * libm::log(radius)) * libm::cos(std::f64::consts::TAU * angle)
+    }
+}
+
+/// The first number of SplitMix64 from the state `x`: a hash of `x`.
+pub(crate) fn splitmix64(x: u64) -> u64 {
+    Random(x).next()
+}
+
+/// Brings `set` to `count` distinct numbers, ascending, by drawing more of them.
+///
+/// The caller sees to it that `draw` yields enough distinct numbers, about twice as many as needed.
+pub(crate) fn fill_distinct(set: &mut Vec<u64>, count: usize, mut draw: impl FnMut() -> u64) {
+    loop {
+        set.sort_unstable();
+        set.dedup();
+        if set.len() >= count {
+            return;
+        }
+        set.extend((set.len()..count).map(|_| draw()));
+    }
+}
+
+/// Replaces `set` by `count` distinct numbers below `bound`, ascending, each choice as likely as any.
+pub(crate) fn choose(random: &mut Random, set: &mut Vec<u64>, count: u64, bound: u64) {
+    set.clear();
+    // Of many it is quicker to draw those that are left out.
+    let leave_out = count > bound / 2;
+    let drawn = if leave_out { bound - count } else { count } as usize;
+    fill_distinct(set, drawn, || random.below(bound));
+    if leave_out {
+        let mut left_out = std::mem::take(set).into_iter().peekable();
+        set.extend((0..bound).filter(|number| left_out.next_if_eq(number).is_none()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn splitmix64_is_the_published_one() {
+        // The first two outputs of the reference implementation from the states 0 and 1234567.
+        assert_eq!(splitmix64(0), 0xE220_A839_7B1D_CDAF);
+        assert_eq!(splitmix64(1_234_567), 6_457_827_717_110_365_317);
+    }
+
+    #[test]
+    fn choices_are_distinct_ascending_and_complete() {
+        let (mut random, mut set) = (Random::of(1, 2), Vec::new());
+        for (count, bound) in [(0, 0), (0, 5), (1, 1), (3, 10), (9, 10), (10, 10), (500, 1000)] {
+            choose(&mut random, &mut set, count, bound);
+            assert_eq!(set.len() as u64, count);
+            assert!(set.windows(2).all(|pair| pair[0] < pair[1]));
+            assert!(set.iter().all(|&number| number < bound));
+        }
+    }
+}

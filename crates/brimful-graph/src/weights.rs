@@ -1,0 +1,134 @@
+//! Weights that are made, and what is known of weights before a run.
+//!
+//! Invariant: a hashed weight depends on the two external ids alone, whichever way the edge points.
+
+use serde::{Deserialize, Serialize};
+
+use crate::edges::{EdgeBatch, EdgeSource};
+use crate::error::Result;
+use crate::random::{GOLDEN, splitmix64};
+
+/// Where edge weights come from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Weights {
+    /// From the input, if it has any.
+    #[default]
+    Input,
+    /// [`hash`] of the two ids, whatever the input has.
+    Hash,
+}
+
+impl Weights {
+    /// The weights of this name; `None` if there are none such.
+    pub fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "input" => Some(Self::Input),
+            "hash" => Some(Self::Hash),
+            _ => None,
+        }
+    }
+}
+
+/// The weight, from 1 to 100, that `--weights hash` gives the edge between two external ids:
+/// 1 + (splitmix64(min * 0x9E3779B97F4A7C15 xor max) mod 100), multiplication modulo 2^64.
+///
+/// Ids are taken as their 64 bits without sign; the same for both directions of an edge.
+///
+/// ```
+/// use brimful_graph::weights::hash;
+/// assert_eq!((hash(0, 1), hash(1, 0), hash(41, 42)), (66.0, 66.0, 35.0));
+/// ```
+pub fn hash(one: u64, other: u64) -> f64 {
+    let (min, max) = (one.min(other), one.max(other));
+    // Below 101, hence exact.
+    (1 + splitmix64(min.wrapping_mul(GOLDEN) ^ max) % 100) as f64
+}
+
+/// A source whose edges have hashed weights in place of their own.
+pub(crate) struct Hashed<'s>(pub(crate) &'s dyn EdgeSource);
+
+impl EdgeSource for Hashed<'_> {
+    fn parts(&self) -> usize {
+        self.0.parts()
+    }
+
+    fn read_part(&self, part: usize, batch: &mut EdgeBatch) -> Result<()> {
+        self.0.read_part(part, batch)?;
+        let EdgeBatch { sources, targets, weights } = batch;
+        weights.clear();
+        weights.extend(sources.iter().zip(targets).map(|(source, target)| hash(*source, *target)));
+        Ok(())
+    }
+}
+
+/// The range of the weights stored, so that an algorithm can refuse some before it runs.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WeightRange {
+    /// The least weight.
+    pub min: f64,
+    /// The greatest weight.
+    pub max: f64,
+}
+
+impl WeightRange {
+    /// The range of some weights; `None` of none.
+    pub fn of(weights: &[f64]) -> Option<Self> {
+        let first = *weights.first()?;
+        let (min, max) = weights.iter().fold((first, first), |(min, max), w| (min.min(*w), max.max(*w)));
+        Some(Self { min, max })
+    }
+
+    /// The range of the weights of both.
+    pub fn union(one: Option<Self>, other: Option<Self>) -> Option<Self> {
+        let (Some(a), Some(b)) = (one, other) else {
+            return one.or(other);
+        };
+        Some(Self { min: a.min.min(b.min), max: a.max.max(b.max) })
+    }
+
+    /// True if there is a weight below zero.
+    pub fn any_negative(self) -> bool {
+        self.min < 0.0
+    }
+
+    /// True if there is an infinite weight. Inputs with one are refused; sums can overflow.
+    pub fn any_infinite(self) -> bool {
+        self.min.is_infinite() || self.max.is_infinite()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hashed_weights_are_pinned_and_symmetric() {
+        // Pinned: other implementations of the same formula compare their results with ours.
+        let pairs = [(0, 0), (0, 1), (1, 2), (41, 42), (7, 1 << 40), (u64::MAX, 3), (1 << 63, u64::MAX)];
+        let weights = pairs.map(|(one, other)| hash(one, other));
+        assert_eq!(weights, [36.0, 66.0, 27.0, 35.0, 57.0, 16.0, 40.0]);
+        for (one, other) in pairs {
+            assert_eq!(hash(one, other), hash(other, one));
+        }
+    }
+
+    #[test]
+    fn hashed_weights_are_spread_over_1_to_100() {
+        let mut counts = [0_u32; 101];
+        (0..300_u64)
+            .flat_map(|s| (0..300).map(move |t| (s, t)))
+            .for_each(|(s, t)| counts[hash(s, t) as usize] += 1);
+        assert_eq!(counts[0], 0);
+        assert!(counts[1..].iter().all(|&count| (700..1_100).contains(&count)), "{counts:?}");
+    }
+
+    #[test]
+    fn a_range_knows_its_ends() {
+        let range = WeightRange::of(&[3.5, -0.0, 7.0]).unwrap();
+        assert_eq!(range, WeightRange { min: -0.0, max: 7.0 });
+        assert!(!range.any_negative() && !range.any_infinite());
+        assert!(WeightRange::union(Some(range), WeightRange::of(&[-1e-300])).unwrap().any_negative());
+        assert!(WeightRange::of(&[1.0, f64::INFINITY]).unwrap().any_infinite());
+    }
+}

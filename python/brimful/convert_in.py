@@ -1,0 +1,250 @@
+"""Graphs of NetworkX, SciPy and igraph as edge tables with what else makes them graphs.
+
+Nothing of those packages is imported: their objects are asked. Edges are handed over batch by
+batch; the object itself is the caller's and in memory already. Invariant: vertices, multi-edges,
+self-loops, weights and direction arrive as they are, or an error says what cannot.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import operator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, SupportsIndex
+
+from brimful.errors import InputError, UsageError
+from brimful.tables import EdgeTable, open_batches
+
+_BATCH_ROWS = 65_536
+#: What objects of these packages have, and no others.
+_NETWORKX = ("nodes", "edges", "degree", "is_directed")
+_IGRAPH = ("vcount", "get_edgelist", "vs", "es")
+_SCIPY = ("tocoo", "dtype")
+
+
+@dataclass(frozen=True)
+class ObjectEdges:
+    """The edges of an object in memory, and what a table of edges does not say.
+
+    `isolated` are ids of vertices that exist without an edge; `vertices` declares 0..vertices-1.
+    """
+
+    table: EdgeTable
+    undirected: bool
+    isolated: Sequence[int] = ()
+    vertices: int | None = None
+
+
+def of(source: Any, weight: str | None, undirected: bool | None) -> ObjectEdges | None:
+    """Return the edges of an object of NetworkX, igraph or SciPy; None if it is none of them.
+
+    `weight` names the edge attribute of weights, by default `weight`. `undirected` None is what the
+    object says; a matrix has no direction only if told so.
+
+    Raises:
+        InputError: as `from_networkx`, `from_igraph` and `from_scipy`.
+    """
+    if all(hasattr(source, name) for name in _NETWORKX):
+        edges = from_networkx(source, weight or "weight")
+    elif all(hasattr(source, name) for name in _IGRAPH):
+        edges = from_igraph(source, weight or "weight", "vertex")
+    elif all(hasattr(source, name) for name in _SCIPY):
+        return from_scipy(source, bool(undirected), None)
+    else:
+        return None
+    return edges if undirected is None else replace(edges, undirected=undirected)
+
+
+def from_networkx(graph: Any, weight: str | None) -> ObjectEdges:
+    """Return the edges of a NetworkX graph; `weight` names the edge attribute, None takes none.
+
+    Raises:
+        UsageError: `graph` is no NetworkX graph.
+        InputError: a node is no integer of 64 bits, or a weight no number.
+    """
+    if not all(hasattr(graph, name) for name in _NETWORKX):
+        raise UsageError(f"{type(graph).__name__} is no NetworkX graph; pass one of its four kinds")
+    name = "the NetworkX graph"
+    id_type = _id_type(
+        graph.nodes,
+        name,
+        "nodes",
+        "relabel them with networkx.convert_node_labels_to_integers",
+    )
+    weighted = weight is not None and any(
+        value is not None for _, _, value in graph.edges(data=weight, default=None)
+    )
+    edges = graph.edges(data=weight, default=1.0) if weighted else graph.edges(data=False)
+    return ObjectEdges(
+        _table(name, id_type, edges, weighted),
+        not graph.is_directed(),
+        isolated=[operator.index(node) for node, degree in graph.degree if degree == 0],
+    )
+
+
+def from_igraph(graph: Any, weight: str | None, vertex: str | None) -> ObjectEdges:
+    """Return the edges of an igraph graph.
+
+    `weight` names the edge attribute; `vertex` the vertex attribute that holds integer ids, in
+    whose absence ids are igraph's own indexes, 0..n-1.
+
+    Raises:
+        UsageError: `graph` is no igraph graph.
+        InputError: an id is no integer of 64 bits, or there twice; or a weight is no number.
+    """
+    if not all(hasattr(graph, name) for name in _IGRAPH):
+        raise UsageError(f"{type(graph).__name__} is no igraph graph; pass an igraph.Graph")
+    name = "the igraph graph"
+    count: int = graph.vcount()
+    pairs: list[tuple[int, int]] = graph.get_edgelist()
+    ids: Sequence[Any] = range(count)
+    id_type = "int64"
+    isolated: list[int] = []
+    if vertex is not None and vertex in graph.vs.attributes():
+        ids = graph.vs[vertex]
+        id_type = _id_type(ids, name, f"vertex attributes '{vertex}'", "give other ids")
+        if len(set(ids)) != count:
+            raise InputError(
+                f"{name} has vertices with the same '{vertex}'; ids differ from vertex to vertex, "
+                "or pass vertex=None to take igraph's own indexes"
+            )
+        isolated = [int(ids[at]) for at, degree in enumerate(graph.degree()) if degree == 0]
+    weighted = weight is not None and weight in graph.es.attributes()
+    ends = ((ids[source], ids[target]) for source, target in pairs)
+    edges: Iterable[Sequence[Any]] = ends
+    if weighted:
+        values = (1.0 if value is None else value for value in graph.es[weight])
+        edges = ((*pair, value) for pair, value in zip(ends, values, strict=True))
+    return ObjectEdges(
+        _table(name, id_type, edges, weighted),
+        not graph.is_directed(),
+        isolated=isolated,
+        vertices=count if isinstance(ids, range) else None,
+    )
+
+
+def from_scipy(matrix: Any, undirected: bool, weighted: bool | None) -> ObjectEdges:
+    """Return the stored entries of a sparse matrix: entry (i, j) is the edge i -> j.
+
+    Raises:
+        UsageError: `matrix` is not sparse.
+        InputError: it is not square, holds no real numbers, or should be symmetric and is not.
+    """
+    if not all(hasattr(matrix, name) for name in _SCIPY):
+        raise UsageError(
+            f"{type(matrix).__name__} is no sparse matrix; pass one of scipy.sparse, for example "
+            "scipy.sparse.csr_array(dense)"
+        )
+    if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1]:
+        shape = " x ".join(map(str, matrix.shape))
+        raise InputError(
+            f"the matrix is {shape}; the matrix of a graph is square, one row a vertex"
+        )
+    if matrix.dtype.kind not in "biuf":
+        raise InputError(f"the matrix has type {matrix.dtype}; weights are real numbers")
+    if weighted is None:
+        weighted = matrix.dtype.kind != "b"
+    if undirected:
+        rows = matrix.tocsr()
+        if (rows != rows.T.tocsr()).nnz:
+            raise InputError(
+                "the matrix is not symmetric, so its entries are arcs; leave undirected=True out, "
+                "or make it symmetric"
+            )
+    return ObjectEdges(
+        _open("the matrix", "int64", _entries(matrix.tocoo(), undirected, weighted), weighted),
+        undirected,
+        vertices=matrix.shape[0],
+    )
+
+
+def _entries(matrix: Any, undirected: bool, weighted: bool) -> Iterator[list[Any]]:
+    """Yield the columns of batches of entries; of a symmetric matrix the upper triangle."""
+    import pyarrow as pa
+
+    for start in range(0, matrix.nnz, _BATCH_ROWS):
+        part = slice(start, start + _BATCH_ROWS)
+        rows, columns = matrix.row[part], matrix.col[part]
+        values = matrix.data[part]
+        if undirected:
+            upper = rows <= columns
+            rows, columns, values = rows[upper], columns[upper], values[upper]
+        arrays = [pa.array(rows.astype("int64")), pa.array(columns.astype("int64"))]
+        if weighted:
+            arrays.append(pa.array(values.astype("float64")))
+        yield arrays
+
+
+def _id_type(ids: Iterable[Any], name: str, what: str, remedy: str) -> str:
+    """Return `int64`, or `uint64` where an id needs it.
+
+    Raises:
+        InputError: an id is no integer, or they do not fit one of the two.
+    """
+    low, high = 0, 0
+    for value in ids:
+        if isinstance(value, bool) or not isinstance(value, SupportsIndex):
+            later = " (strings come with a later release)" if isinstance(value, str) else ""
+            raise InputError(
+                f"{name} has {what} such as {str(value)[:40]!r} ({type(value).__name__}), and "
+                f"vertex ids are integers{later}; {remedy}"
+            )
+        number = operator.index(value)
+        low, high = min(low, number), max(high, number)
+    if low < -(2**63) or high >= 2**64 or (low < 0 and high >= 2**63):
+        raise InputError(
+            f"{name} has {what} from {low} to {high}; vertex ids have 64 bits, signed or not"
+        )
+    return "uint64" if high >= 2**63 else "int64"
+
+
+def _table(name: str, id_type: str, edges: Iterable[Sequence[Any]], weighted: bool) -> EdgeTable:
+    """Return a table of `(source, target)` or `(source, target, weight)` tuples."""
+
+    def batches() -> Iterator[list[Any]]:
+        import pyarrow as pa
+
+        rows = iter(edges)
+        while batch := list(itertools.islice(rows, _BATCH_ROWS)):
+            columns = [[operator.index(row[end]) for row in batch] for end in (0, 1)]
+            arrays = [pa.array(column, pa.type_for_alias(id_type)) for column in columns]
+            if weighted:
+                arrays.append(pa.array([_weight(name, row) for row in batch], pa.float64()))
+            yield arrays
+
+    return _open(name, id_type, batches(), weighted)
+
+
+def _weight(name: str, edge: Sequence[Any]) -> float:
+    """Return the weight of an edge.
+
+    Raises:
+        InputError: it is no finite number.
+    """
+    try:
+        weight = float(edge[2])
+    except (TypeError, ValueError, OverflowError):
+        weight = math.nan
+    if not math.isfinite(weight):
+        raise InputError(
+            f"{name} has an edge from {edge[0]} to {edge[1]} of weight {str(edge[2])[:40]!r}; "
+            "weights are finite numbers"
+        )
+    return weight
+
+
+def _open(name: str, id_type: str, batches: Iterator[list[Any]], weighted: bool) -> EdgeTable:
+    import pyarrow as pa
+
+    kind = pa.type_for_alias(id_type)
+    fields = [pa.field("source", kind), pa.field("target", kind)]
+    if weighted:
+        fields.append(pa.field("weight", pa.float64()))
+    schema = pa.schema(fields)
+    return open_batches(
+        name,
+        schema,
+        (pa.RecordBatch.from_arrays(arrays, schema=schema) for arrays in batches),
+    )
