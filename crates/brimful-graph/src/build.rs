@@ -370,9 +370,10 @@ mod tests {
         let bits = geometry.interval_bits;
         let shards = ShardFile::open(&folder, "in", vertices, R::WEIGHTED, bits, job.traffic()).unwrap();
         let (mut reader, mut out) = (SegmentReader::default(), Vec::new());
+        let directory = shards.open_directory().unwrap();
         for index in 0..shards.segments().len() {
             reader.for_each_edge(&shards, index, |s, t, w| out.push((s, t, w))).unwrap();
-            reader.verify_directory(&shards, index).unwrap();
+            reader.verify_directory(&shards, &directory, index).unwrap();
         }
         (out, built, shards)
     }

@@ -37,10 +37,12 @@ const INTERVAL_BITS: u32 = 16;
 /// Bits of a position beside which a tag of the block is kept.
 const POSITION_BITS: u32 = 44;
 
-/// Spreads blocks over all 64 bits; the leading ones decide (multiplicative hashing, Knuth 6.4).
+/// One multiplication alone would take blocks at a fixed stride, which ids may have too.
 #[inline]
 fn hash_of_block(source: u64) -> u64 {
-    (source >> BLOCK_BITS).wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+    let mixed = (source >> BLOCK_BITS).wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let mixed = (mixed ^ mixed >> 32).wrapping_mul(0xD6E8_FEB8_6659_FD93);
+    mixed ^ mixed >> 32
 }
 
 /// The highest level at which edges of a source are in the sample.

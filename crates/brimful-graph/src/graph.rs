@@ -346,7 +346,8 @@ impl Graph {
 
     /// Bytes of all files on disk.
     pub fn bytes_on_disk(&self) -> Result<u64> {
-        let mut sum = self.manifest_bytes;
+        let shards = [self.forward.as_ref(), self.reverse.get()].into_iter().flatten();
+        let mut sum = self.manifest_bytes + shards.map(|shards| shards.directory_bytes()).sum::<u64>();
         for file in self.sealed_files() {
             sum += file.len()?;
         }

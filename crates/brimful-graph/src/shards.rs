@@ -8,11 +8,12 @@
 //! segment crosses a window, a shard or a unit; segments cover their unit exactly.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use brimful_store::file::Traffic;
 use brimful_store::sealed::{Buffer, Kind, SealedFile, SealedWriter};
-use brimful_store::{Error as StoreError, Folder};
+use brimful_store::{DiskFolder, Error as StoreError, Folder};
 
 use crate::codec::{
     Code, DIRECTORY_ROW, Keys, Packing, Unpack, WeightType, Weights, directory_rows, plain_bytes,
@@ -134,6 +135,9 @@ pub struct PackedSegment {
     pub directory: Vec<u8>,
 }
 
+/// Extension of the file of block starts.
+const BLOCKS: &str = "blocks";
+
 /// Names of the files of one index.
 struct Names {
     shards: String,
@@ -146,7 +150,7 @@ impl Names {
         Self {
             shards: format!("{name}.shards"),
             weights: format!("{name}.weights"),
-            blocks: format!("{name}.blocks"),
+            blocks: format!("{name}.{BLOCKS}"),
         }
     }
 }
@@ -260,7 +264,8 @@ impl ShardWriter {
 pub struct ShardFile {
     shards: Arc<SealedFile>,
     weights: Option<Arc<SealedFile>>,
-    directory: Arc<SealedFile>,
+    /// Length of the file of block starts, which is open only while it is needed.
+    directory_bytes: u64,
     segments: Vec<Segment>,
     places: Vec<Place>,
     interval_bits: u32,
@@ -320,7 +325,8 @@ impl ShardFile {
         let weight_units = weights.as_ref().map_or_else(|| vec![0; table], |file| lengths(file));
         let places = place(&segments, &units, &weight_units, &lengths(&directory))
             .ok_or_else(|| corrupt("the segments do not cover their units"))?;
-        Ok(Self { shards, weights, directory, segments, places, interval_bits })
+        let directory_bytes = directory.len()?;
+        Ok(Self { shards, weights, directory_bytes, segments, places, interval_bits })
     }
 
     /// The segments in order of (interval, window, source).
@@ -343,9 +349,9 @@ impl ShardFile {
         self.weights.as_ref()
     }
 
-    /// The files, for verification and sizes.
+    /// The files but for that of block starts, for verification and sizes.
     pub fn files(&self) -> impl Iterator<Item = &Arc<SealedFile>> {
-        [Some(&self.shards), self.weights.as_ref(), Some(&self.directory)].into_iter().flatten()
+        [Some(&self.shards), self.weights.as_ref()].into_iter().flatten()
     }
 
     /// Number of units.
@@ -358,9 +364,22 @@ impl ShardFile {
         self.places[index].unit as usize
     }
 
+    /// Opens the file of block starts, whose block `u` is that of unit `u`.
+    pub fn open_directory(&self) -> Result<SealedFile> {
+        let path = self.shards.path().with_extension(BLOCKS);
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let folder = DiskFolder::new(path.parent().unwrap_or(Path::new("")));
+        Ok(SealedFile::open(&folder, &name, Kind::Directory, 0, &Arc::default())?)
+    }
+
+    /// Length of the file of block starts in bytes.
+    pub fn directory_bytes(&self) -> u64 {
+        self.directory_bytes
+    }
+
     /// Length of all files in bytes.
     pub fn len_bytes(&self) -> Result<u64> {
-        let mut bytes = 0;
+        let mut bytes = self.directory_bytes;
         for file in self.files() {
             bytes += file.len()?;
         }
@@ -561,14 +580,19 @@ impl SegmentReader {
     }
 
     /// Verifies that the directory of segment `index` says where its blocks begin and what they hash to.
-    pub fn verify_directory(&mut self, shards: &ShardFile, index: usize) -> Result<(), StoreError> {
+    pub fn verify_directory(
+        &mut self,
+        shards: &ShardFile,
+        directory: &SealedFile,
+        index: usize,
+    ) -> Result<(), StoreError> {
         self.load(shards, index)?;
         let (segment, place) = (&shards.segments[index], &shards.places[index]);
-        let mut directory = Buffer::new();
-        shards.directory.read_block(shards.unit(index), &mut directory)?;
-        let rows = &directory.bytes()[place.directory as usize..][..segment.blocks as usize * DIRECTORY_ROW];
+        let mut unit = Buffer::new();
+        directory.read_block(shards.unit(index), &mut unit)?;
+        let rows = &unit.bytes()[place.directory as usize..][..segment.blocks as usize * DIRECTORY_ROW];
         let stored = &self.bytes.bytes()[place.offset as usize..][..segment.stored as usize];
-        let bad = |what: &str| shards.directory.corrupt(shards.unit(index), what);
+        let bad = |what: &str| directory.corrupt(shards.unit(index), what);
         let plain = plain_bytes(segment.packing, stored, segment.plain as usize, &mut self.room)
             .ok_or_else(|| bad("a segment contradicts its entry in the table"))?;
         let (bits, mut keys) = (shards.interval_bits, Vec::new());

@@ -42,6 +42,8 @@ pub fn verify(graph: &Graph, job: &Job) -> Result<Verified> {
     {
         let Some(shards) = shards else { continue };
         let arcs = count_arcs(shards, graph.connected(), job)?;
+        found.files += 1;
+        found.bytes += shards.directory_bytes();
         found.arcs += arcs;
         if arcs != graph.description().arcs {
             let what = format!("expected {} arcs, found {arcs}", graph.description().arcs);
@@ -80,6 +82,8 @@ fn verify_ids(graph: &Graph, job: &Job) -> Result<()> {
 
 fn count_arcs(shards: &ShardFile, connected: u64, job: &Job) -> Result<u64> {
     let (mut reader, mut arcs) = (SegmentReader::default(), 0);
+    let directory = shards.open_directory()?;
+    directory.verify(job)?;
     for index in 0..shards.segments().len() {
         job.check()?;
         let mut beyond = false;
@@ -87,7 +91,7 @@ fn count_arcs(shards: &ShardFile, connected: u64, job: &Job) -> Result<u64> {
             beyond |= target >= connected;
             arcs += 1;
         })?;
-        reader.verify_directory(shards, index)?;
+        reader.verify_directory(shards, &directory, index)?;
         if beyond {
             let unit = shards.unit(index);
             return Err(shards.file().corrupt(unit, "a target is no vertex with edges").into());
