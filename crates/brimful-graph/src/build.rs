@@ -4,6 +4,7 @@
 //! order. Invariant: the bytes of the index depend on the multiset of edges alone.
 
 use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
 
 use brimful_store::sorter::{Piece, SortWriter, Sorter};
 use brimful_store::{Folder, Resources};
@@ -65,6 +66,8 @@ impl<'j, R: EdgeRecord> ShardSorter<'j, R> {
         let (layout, geometry) = (self.layout, self.geometry);
         let traffic = resources.job.traffic();
         let mut shards = ShardWriter::create(folder, name, R::WEIGHTED, geometry, traffic)?;
+        // Buffers for keys, passed from one piece to another: fresh memory would be zeroed for each.
+        let spare = Mutex::new(Vec::new());
         let mut cutter = Cutter::new(layout, geometry, self.undirected, degrees);
         self.sorter.merge_in_stages(
             &resources.pool,
@@ -72,12 +75,18 @@ impl<'j, R: EdgeRecord> ShardSorter<'j, R> {
                 resources.job.advance(piece.records.len() as u64);
                 Ok::<_, crate::Error>(cutter.cut(piece))
             },
-            |cuts: Vec<Cut<R>>, records| Ok(cuts.iter().map(|cut| cut.encode(layout, records)).collect()),
+            |cuts: Vec<Cut<R>>, records| {
+                let lock = || spare.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut keys = lock().pop().unwrap_or_default();
+                let encoded = cuts.iter().map(|cut| cut.encode(layout, records, &mut keys)).collect();
+                lock().push(keys);
+                Ok(encoded)
+            },
             |encoded: Vec<PackedSegment>| encoded.iter().try_for_each(|segment| shards.append(segment)),
         )?;
         let duplicates = cutter.duplicates;
         if let Some(rest) = cutter.finish() {
-            shards.append(&rest.encode(layout, &[]))?;
+            shards.append(&rest.encode(layout, &[], &mut Vec::new()))?;
         }
         let (arcs, bytes) = shards.finish()?;
         Ok(Built { arcs, duplicates, bytes })
@@ -99,12 +108,13 @@ impl<R: EdgeRecord> Cut<R> {
         self.carried.len() + self.repeats.map_or(0, |(_, count)| count) + self.range.len()
     }
 
-    fn encode(&self, layout: KeyLayout, records: &[R]) -> PackedSegment {
+    fn encode(&self, layout: KeyLayout, records: &[R], keys: &mut Vec<u64>) -> PackedSegment {
         let records = &records[self.range.clone()];
         let repeats = self.repeats.iter().flat_map(|(record, count)| std::iter::repeat_n(record, *count));
         let all = || self.carried.iter().chain(repeats.clone()).chain(records);
         let (bits, first) = (layout.interval_bits, all().next().map_or(0, |record| record.unpack(layout).0));
-        let mut keys = Vec::with_capacity(self.len());
+        keys.clear();
+        keys.reserve_exact(self.len());
         keys.extend(all().map(|record| {
             let (source, target, _) = record.unpack(layout);
             (source - first) << bits | target & ((1 << bits) - 1)
@@ -114,7 +124,7 @@ impl<R: EdgeRecord> Cut<R> {
             weights.extend(all().map(|record| record.unpack(layout).2.unwrap_or(1.0)));
         }
         let (mut bytes, mut packed_weights, mut directory) = (Vec::new(), Vec::new(), Vec::new());
-        let (packing, plain, blocks) = pack(&keys, bits, &mut bytes, &mut directory);
+        let (packing, plain, blocks) = pack(keys, bits, &mut bytes, &mut directory);
         let weight_type = WeightType::narrowest(&weights);
         weight_type.encode(&weights, &mut packed_weights);
         let entry = Segment {
