@@ -45,6 +45,11 @@ fn hash_of_block(source: u64) -> u64 {
     mixed ^ mixed >> 32
 }
 
+/// The greatest hash that is in the sample at a level.
+fn greatest_hash(level: u32) -> u64 {
+    u64::MAX.checked_shr(level).unwrap_or(0)
+}
+
 /// The highest level at which edges of a source are in the sample.
 #[inline]
 fn level_of(source: u64) -> u32 {
@@ -89,13 +94,14 @@ impl EdgeSample {
 
     fn look(&self, sources: &[u64], targets: &[u64], found: &mut Vec<[u64; 2]>) {
         // A level that rises meanwhile is looked at again under the lock.
-        let mut level = self.level.load(Ordering::Relaxed);
+        let level = || greatest_hash(self.level.load(Ordering::Relaxed));
+        let mut greatest = level();
         for (&source, &target) in sources.iter().zip(targets) {
-            if level_of(source) >= level {
+            if hash_of_block(source) <= greatest {
                 found.push([source, target]);
                 if found.len() == FOUND_EDGES {
                     self.keep(found);
-                    level = self.level.load(Ordering::Relaxed);
+                    greatest = level();
                 }
             }
         }

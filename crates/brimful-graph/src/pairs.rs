@@ -70,9 +70,13 @@ impl EdgeSource for PairFiles {
             if part < parts {
                 let start = (part * BATCH_EDGES) as u64;
                 let count = (pairs - start).min(BATCH_EDGES as u64) as usize;
-                let mut bytes = vec![0; count * PAIR_BYTES as usize];
-                file.read_exact_at(&mut bytes, start * PAIR_BYTES)?;
-                decode(&bytes, batch);
+                // A pair has the size of an id: pairs are read into the memory of the targets.
+                batch.targets.resize(count, 0);
+                file.read_exact_at(bytemuck::cast_slice_mut(&mut batch.targets), start * PAIR_BYTES)?;
+                batch
+                    .sources
+                    .extend(batch.targets.iter().map(|&pair| u64::from_le(pair) & u64::from(u32::MAX)));
+                batch.targets.iter_mut().for_each(|pair| *pair = u64::from_le(*pair) >> 32);
                 return Ok(());
             }
             part -= parts;

@@ -1,9 +1,8 @@
-//! Internal ids of the ids of an [`IdBitmap`], in two memory reads each.
+//! Internal ids of the ids of an [`IdBitmap`], in one memory read each.
 //!
-//! A cache line serves 128 ids: three bit planes hold a code per id (0: absent, else 1 + its run), and
-//! for each run there is the number of its members that come before in the page; the page knows how many
-//! come before the page. That is 4 bits per id of a used page. Invariant: internal ids are the runs one after another, each
-//! ascending by external id.
+//! A cache line serves 64 ids: three bit planes hold a code per id (0: absent, else 1 + its run), and
+//! for each run there is the internal id of its first member in the line. That is a byte per id of a used
+//! page. Invariant: internal ids are the runs one after another, each ascending by external id.
 
 use std::sync::atomic::Ordering;
 
@@ -15,25 +14,30 @@ use crate::classes::{ISOLATED, InInternalOrder, RUNS, Tally, run_of};
 use crate::error::Result;
 
 /// Ids of a line.
-const LINE_IDS: usize = 128;
+const LINE_IDS: usize = 64;
 const PAGE_LINES: usize = PAGE_IDS / LINE_IDS;
 
 /// Three planes of the codes of 64 ids.
 type Planes = [u64; 3];
 
-/// 128 ids in a cache line.
+/// 64 ids in a cache line.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C, align(64))]
 struct Line {
-    halves: [Planes; 2],
-    /// Members of each run before this line within the page: at most 2^16 - 128.
-    before: [u16; 8],
+    planes: Planes,
+    /// By code: the internal id of the first member in this line or, if it has none, after it. Where that
+    /// is 2^32, it wraps round, and nobody reads it. Two are only there to fill the line.
+    next: [u32; 10],
 }
 
+/// The code of an id, and the ids of the line below it that have the same.
 #[inline]
-fn code_of(planes: &Planes, bit: u32) -> usize {
-    let plane = |index: usize| (planes[index] >> bit & 1) << index;
-    (plane(0) | plane(1) | plane(2)) as usize
+fn code_of(planes: &Planes, bit: u32) -> (usize, u64) {
+    let ones = planes.map(|plane| plane >> bit & 1);
+    // All ones where the code has a zero: the plane is taken inverted.
+    let same = |index: usize| planes[index] ^ ones[index].wrapping_sub(1);
+    let below = (1 << bit) - 1;
+    ((ones[0] | ones[1] << 1 | ones[2] << 2) as usize, same(0) & same(1) & same(2) & below)
 }
 
 fn set_code(planes: &mut Planes, bit: u32, code: usize) {
@@ -43,78 +47,49 @@ fn set_code(planes: &mut Planes, bit: u32, code: usize) {
 }
 
 /// The ids of the planes that have `code`.
-#[inline]
 fn members(planes: &Planes, code: usize) -> u64 {
-    let same = |index: usize| {
-        // All ones where the code has a zero: the plane is taken inverted.
-        let invert = (code as u64 >> index & 1).wrapping_sub(1);
-        planes[index] ^ invert
-    };
+    let same = |index: usize| planes[index] ^ (code as u64 >> index & 1).wrapping_sub(1);
     same(0) & same(1) & same(2)
-}
-
-impl Line {
-    /// Ids of the line with `code` below the one at `bit` of half `half`.
-    #[inline]
-    fn below(&self, code: usize, half: usize, bit: u32) -> u64 {
-        // Without a branch, which would be mispredicted for every other id.
-        let (mask, second) = ((1_u64 << bit) - 1, (half as u64).wrapping_neg());
-        let first = members(&self.halves[0], code) & (mask | second);
-        let second = members(&self.halves[1], code) & mask & second;
-        u64::from(first.count_ones() + second.count_ones())
-    }
 }
 
 /// The internal id of every id.
 pub(crate) struct IdPositions {
     /// Where the lines of each page of ids are, if it is in use.
     slots: Box<[u32]>,
-    /// The internal id of the first member of each run, by slot.
-    bases: Vec<[u64; 8]>,
     /// The lines of all slots; one allocation, on huge pages.
     lines: HugeArray<Line>,
     tally: Tally,
 }
 
-/// The slot of a page that is not in use.
+/// The slot of a page that is not in use: its lines would be beyond all others.
 const UNUSED: u32 = u32::MAX;
 
 /// Bytes that a page of ids takes.
-pub(crate) const PAGE_BYTES: usize = PAGE_LINES * size_of::<Line>() + size_of::<[u64; 8]>();
-
-/// Where an id is: line, half, bit.
-struct Place<'p> {
-    base: &'p [u64; 8],
-    line: &'p Line,
-    half: usize,
-    bit: u32,
-    code: usize,
-}
+pub(crate) const PAGE_BYTES: usize = PAGE_LINES * size_of::<Line>();
 
 impl IdPositions {
     /// Positions in the degree order.
     pub(crate) fn new(bitmap: &IdBitmap) -> Self {
         let used = bitmap.pages().flatten().count();
         let mut lines: HugeArray<Line> = HugeArray::zeroed(used * PAGE_LINES);
-        let (mut tally, mut bases, mut slots) = (Tally::default(), Vec::with_capacity(used), Vec::new());
+        let (mut tally, mut slots, mut slot) = (Tally::default(), Vec::new(), 0);
         let mut rest = lines.chunks_exact_mut(PAGE_LINES);
         for page in bitmap.pages() {
             slots.push(match page.and_then(|page| Some((page, rest.next()?))) {
                 None => UNUSED,
                 Some((page, lines)) => {
-                    let mut base = [0; 8];
-                    base[..RUNS].copy_from_slice(&tally.0);
-                    bases.push(base);
                     code_page(bitmap, page, lines, &mut tally);
-                    bases.len() as u32 - 1
+                    slot += 1;
+                    slot - 1
                 }
             });
         }
         let starts = tally.starts();
-        for base in &mut bases {
-            base.iter_mut().zip(starts).for_each(|(base, start)| *base += start);
+        for line in lines.iter_mut() {
+            let next = line.next[1..].iter_mut().zip(starts);
+            next.for_each(|(next, start)| *next = next.wrapping_add(start as u32));
         }
-        Self { slots: slots.into(), bases, lines, tally }
+        Self { slots: slots.into(), lines, tally }
     }
 
     /// How many vertices each run has.
@@ -124,55 +99,48 @@ impl IdPositions {
 
     /// Bytes of memory held.
     pub(crate) fn memory_bytes(&self) -> u64 {
-        (self.bases.len() * PAGE_BYTES + self.slots.len() * size_of::<u32>()) as u64
+        (self.lines.len() * size_of::<Line>() + self.slots.len() * size_of::<u32>()) as u64
     }
 
     #[inline]
-    fn place(&self, id: u64) -> Option<Place<'_>> {
+    fn line(&self, id: u64) -> Option<&Line> {
         let at = usize::try_from(id).ok()?;
         let slot = *self.slots.get(at / PAGE_IDS)? as usize;
-        let (base, line) = (self.bases.get(slot)?, slot * PAGE_LINES + at % PAGE_IDS / LINE_IDS);
-        let line = self.lines.get(line)?;
-        let (half, bit) = (at / 64 % 2, (at % 64) as u32);
-        let code = code_of(&line.halves[half], bit);
-        Some(Place { base, line, half, bit, code })
+        self.lines.get(slot * PAGE_LINES + at % PAGE_IDS / LINE_IDS)
     }
 
     /// The internal id of an id of the set; `None` for any other.
     #[inline]
     pub(crate) fn internal(&self, id: u64) -> Option<u64> {
-        let Place { base, line, half, bit, code } = self.place(id)?;
-        let run = code.checked_sub(1)?;
-        Some(base.get(run)? + u64::from(*line.before.get(run)?) + line.below(code, half, bit))
+        let (line, bit) = (self.line(id)?, (id % LINE_IDS as u64) as u32);
+        let (code, before) = code_of(&line.planes, bit);
+        (code != 0).then(|| u64::from(line.next[code]) + u64::from(before.count_ones()))
     }
 
     /// The internal id that an id with edges would have in the external order.
     pub(crate) fn external(&self, id: u64) -> Option<u64> {
-        let Place { base, line, half, bit, code } = self.place(id)?;
+        let (line, bit) = (self.line(id)?, (id % LINE_IDS as u64) as u32);
         let starts = self.tally.starts();
         let before = (0..ISOLATED).map(|run| {
-            base[run] - starts[run] + u64::from(line.before[run]) + line.below(run + 1, half, bit)
+            let within_run = line.next[run + 1].wrapping_sub(starts[run] as u32);
+            let before = members(&line.planes, run + 1) & ((1 << bit) - 1);
+            u64::from(within_run) + u64::from(before.count_ones())
         });
-        (code != 0).then(|| before.sum())
+        (code_of(&line.planes, bit).0 != 0).then(|| before.sum())
     }
 
     /// Turns the degree order into the external order: the classes become one run.
     pub(crate) fn flatten(&mut self) {
         let starts = self.tally.starts();
         self.tally = self.tally.flattened();
-        for base in &mut self.bases {
-            let before: u64 = (0..ISOLATED).map(|run| base[run] - starts[run]).sum();
-            *base = [before, 0, 0, 0, 0, base[ISOLATED], 0, 0];
-        }
         for line in self.lines.iter_mut() {
-            let before = line.before[..ISOLATED].iter().sum();
-            line.before = [before, 0, 0, 0, 0, line.before[ISOLATED], 0, 0];
-            for planes in &mut line.halves {
-                let last = members(planes, ISOLATED + 1);
-                let connected = (1..=ISOLATED).fold(0, |all, code| all | members(planes, code));
-                // Code 1 is the first plane, code 6 the others.
-                *planes = [connected, last, last];
-            }
+            let within_run = |run: usize| line.next[run + 1].wrapping_sub(starts[run] as u32);
+            let first = (0..ISOLATED).fold(0, |sum: u32, run| sum.wrapping_add(within_run(run)));
+            line.next[1] = first;
+            let isolated = members(&line.planes, ISOLATED + 1);
+            let connected = (1..=ISOLATED).fold(0, |all, code| all | members(&line.planes, code));
+            // Code 1 is the first plane, code 6 the others.
+            line.planes = [connected, isolated, isolated];
         }
     }
 }
@@ -182,10 +150,9 @@ impl InInternalOrder for IdPositions {
         for run in (0..RUNS).filter(|run| self.tally.0[*run] > 0) {
             for (number, slot) in self.slots.iter().enumerate().filter(|(_, slot)| **slot != UNUSED) {
                 let lines = self.lines.iter().skip(*slot as usize * PAGE_LINES).take(PAGE_LINES);
-                let halves = lines.flat_map(|line| &line.halves);
-                for (index, planes) in halves.enumerate() {
-                    let start = (number * PAGE_IDS + index * 64) as u64;
-                    let mut left = members(planes, run + 1);
+                for (index, line) in lines.enumerate() {
+                    let start = (number * PAGE_IDS + index * LINE_IDS) as u64;
+                    let mut left = members(&line.planes, run + 1);
                     while left != 0 {
                         if !f(start + u64::from(left.trailing_zeros()))? {
                             return Ok(());
@@ -202,23 +169,19 @@ impl InInternalOrder for IdPositions {
 /// Gives every id of a page its code; `tally` gets its members.
 fn code_page(bitmap: &IdBitmap, page: &Page, lines: &mut [Line], tally: &mut Tally) {
     let counters = bitmap.counters(page).unwrap_or_default();
-    let mut before = [0_u16; 8];
-    for (number, line) in lines.iter_mut().enumerate() {
-        line.before = before;
-        for (half, planes) in line.halves.iter_mut().enumerate() {
-            let index = 2 * number + half;
-            let connected = page.connected[index].load(Ordering::Relaxed);
-            let mut present = connected | page.declared[index].load(Ordering::Relaxed);
-            while present != 0 {
-                let bit = present.trailing_zeros();
-                present &= present - 1;
-                let count = counters.get(index * 64 + bit as usize).map_or(0, |c| c.load(Ordering::Relaxed));
-                let run = if connected >> bit & 1 == 1 { run_of(count) } else { ISOLATED };
-                set_code(planes, bit, run + 1);
-                tally.0[run] += 1;
-                // After the last line this may wrap round; nobody reads it then.
-                before[run] = before[run].wrapping_add(1);
-            }
+    for (index, line) in lines.iter_mut().enumerate() {
+        // The runs' starts are added when all are known.
+        line.next[1..].iter_mut().zip(tally.0).for_each(|(next, count)| *next = count as u32);
+        let connected = page.connected[index].load(Ordering::Relaxed);
+        let mut present = connected | page.declared[index].load(Ordering::Relaxed);
+        while present != 0 {
+            let bit = present.trailing_zeros();
+            present &= present - 1;
+            let count =
+                counters.get(index * LINE_IDS + bit as usize).map_or(0, |c| c.load(Ordering::Relaxed));
+            let run = if connected >> bit & 1 == 1 { run_of(count) } else { ISOLATED };
+            set_code(&mut line.planes, bit, run + 1);
+            tally.0[run] += 1;
         }
     }
 }

@@ -3,56 +3,42 @@
 use crate::huge::advise_spare;
 use crate::sorter::Record;
 
-/// Bits per digit of the first, partitioning pass and of the passes within the cache.
+/// Bits of a digit where records are split, and most bits where they are sorted.
 const TOP_BITS: u32 = 10;
-const LOW_BITS: u32 = 11;
+const LOW_BITS: u32 = 12;
+/// Digits of the least-significant-digit sort: with more, comparing is faster.
+const MOST_PASSES: usize = 4;
 /// Below this many records a comparison sort is faster.
-const SMALL: usize = 1 << 10;
+const SMALL: usize = 1 << 9;
 
-/// Sorts in memory: one partition by the leading digit that varies, then least-significant-digit
-/// passes inside each part, which fits the cache. `room` grows to the size of `records`.
-pub(crate) fn sort<R: Record>(records: &mut [R], room: &mut Vec<R>) {
-    if records.len() < SMALL {
+/// Sorts in memory, by least-significant-digit passes over the bits that vary. Meant for pieces that fit
+/// the cache twice: a pass scatters over the whole piece. `room` grows to the size of `records`.
+pub(crate) fn sort<R: Record>(records: &mut Vec<R>, room: &mut Vec<R>) {
+    let varying = varying_bits(records);
+    let low = varying.trailing_zeros();
+    let bits = (u64::BITS - varying.leading_zeros()).saturating_sub(low);
+    let passes = bits.div_ceil(LOW_BITS) as usize;
+    if records.len() < SMALL || passes > MOST_PASSES {
         return records.sort_unstable();
     }
     make_room(records.len(), room);
-    let room = &mut room[..records.len()];
-    let bits = u64::BITS - varying_bits(records).leading_zeros();
-    let shift = bits.saturating_sub(TOP_BITS);
-    let mut from = 0;
-    for to in partition::<R, { 1 << TOP_BITS }>(records, room, shift) {
-        let to = to as usize;
-        sort_part(&mut room[from..to], &mut records[from..to], shift);
-        from = to;
-    }
-}
-
-/// Sorts `source` by the low `bits` bits (the higher ones are equal) into `target`.
-fn sort_part<R: Record>(source: &mut [R], target: &mut [R], bits: u32) {
-    if source.len() < SMALL {
-        source.sort_unstable();
-        return target.copy_from_slice(source);
-    }
-    let varying = varying_bits(source) & (1_u64 << bits).wrapping_sub(1);
-    let low = varying.trailing_zeros().min(bits);
-    let mut in_source = true;
-    let mut shift = low;
-    while shift < bits {
-        let width = LOW_BITS.min(bits - shift);
-        if varying >> shift & ((1 << width) - 1) != 0 {
-            let (from, to) =
-                if in_source { (&mut *source, &mut *target) } else { (&mut *target, &mut *source) };
-            // Bits above the width are the same in the whole part and change no order.
-            partition::<R, { 1 << LOW_BITS }>(from, to, shift);
-            in_source = !in_source;
+    room.truncate(records.len());
+    // Digits as narrow as that number of passes allows.
+    let width = bits.div_ceil(passes.max(1) as u32);
+    let mut counts = [[0; 1 << LOW_BITS]; MOST_PASSES];
+    for record in records.iter() {
+        let mut rest = record.radix() >> low % u64::BITS;
+        for counts in &mut counts[..passes] {
+            counts[rest as usize & ((1 << width) - 1)] += 1;
+            rest >>= width;
         }
-        shift += width;
     }
-    if in_source {
-        target.copy_from_slice(source);
+    for (pass, counts) in counts[..passes].iter_mut().enumerate() {
+        scatter(records, room, low + pass as u32 * width, &mut counts[..1 << width]);
+        std::mem::swap(records, room);
     }
     if !R::RADIX_IS_WHOLE {
-        for equal in target.chunk_by_mut(|a, b| a.radix() == b.radix()) {
+        for equal in records.chunk_by_mut(|a, b| a.radix() == b.radix()) {
             equal.sort_unstable();
         }
     }
@@ -121,16 +107,23 @@ fn partition<R: Record, const DIGITS: usize>(source: &[R], target: &mut [R], shi
     for record in source {
         next[digit(record)] += 1;
     }
+    scatter(source, target, shift, &mut next);
+    next
+}
+
+/// Puts the records of `source` where their digit belongs, given how many there are of each digit; a
+/// power of two of digits. Leaves where each digit ends.
+fn scatter<R: Record>(source: &[R], target: &mut [R], shift: u32, next: &mut [u32]) {
     let mut sum = 0;
-    for slot in &mut next {
+    for slot in next.iter_mut() {
         sum += std::mem::replace(slot, sum);
     }
+    let last = next.len() - 1;
     for &record in source {
-        let slot = &mut next[digit(&record)];
+        let slot = &mut next[(record.radix() >> shift) as usize & last];
         target[*slot as usize] = record;
         *slot += 1;
     }
-    next
 }
 
 fn make_room<R: Record>(len: usize, room: &mut Vec<R>) {

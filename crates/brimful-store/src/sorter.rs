@@ -39,12 +39,14 @@ impl Record for u64 {
 
 /// Most runs merged at once; more are first merged into longer ones.
 const MAX_RUNS: usize = 128;
-/// Largest piece in records: a piece is sorted near the cache and must not delay a cancellation.
-const MAX_PIECE: usize = 1 << 20;
+/// Largest piece in records: a piece of 8-byte records and the room to sort it fit a cache of 2 MiB.
+const MAX_PIECE: usize = 1 << 17;
 /// Most records a buffer may hold: sorting it must not delay a cancellation either.
 const MAX_BUFFER: usize = 1 << 23;
-/// Most records of a part of a run.
-const MAX_PART: usize = 1 << 14;
+/// Most records of a part of a run, in small and in large buffers. A cut divides a part of each run, whose
+/// records are read for both its sides.
+const MIN_PART: usize = 1 << 7;
+const MAX_PART: usize = 1 << 12;
 /// Fewest records a buffer may hold.
 const MIN_BUFFER: usize = 1 << 12;
 
@@ -64,8 +66,9 @@ struct Run<R> {
     home: Home<R>,
     /// Where each part begins, and where the last one ends.
     starts: Vec<u64>,
-    /// The least record of each part.
+    /// The least record of each part, and the greatest.
     least: Vec<R>,
+    greatest: Vec<R>,
     /// Parts that differ in a radix bit from here on were told apart by the first digit.
     shift: u32,
 }
@@ -75,11 +78,15 @@ impl<R: Record> Run<R> {
         self.starts.last().copied().unwrap_or(0)
     }
 
-    /// A range of positions that covers the records in [low, high), and at most a part more.
-    fn bracket(&self, low: Option<R>, high: Option<R>) -> (u64, u64) {
-        let from = low.map_or(0, |low| self.least.partition_point(|l| *l < low).saturating_sub(1));
-        let to = high.map_or(self.least.len(), |high| self.least.partition_point(|l| *l < high));
-        (self.starts[from.min(to)], self.starts[to])
+    /// The range of positions of all parts with records in [low, high), and whether others are in it.
+    fn bracket(&self, low: Option<R>, high: Option<R>) -> (u64, u64, bool) {
+        let from = low.map_or(0, |low| self.greatest.partition_point(|g| *g < low));
+        let to = high.map_or(self.least.len(), |high| self.least.partition_point(|l| *l < high)).max(from);
+        let ends = self.least.get(from).zip(to.checked_sub(1).and_then(|last| self.greatest.get(last)));
+        let others = |(least, greatest): (&R, &R)| {
+            low.is_some_and(|low| *least < low) || high.is_some_and(|high| *greatest >= high)
+        };
+        (self.starts[from], self.starts[to], from < to && ends.is_some_and(others))
     }
 
     /// A range of positions known to hold nothing but `value`: the parts of which it is the least,
@@ -108,7 +115,7 @@ impl<'j, R: Record> Sorter<'j, R> {
     /// A sorter that uses at most `bytes` of memory with up to `workers` writers at once, and a
     /// scratch file in `folder`. The caller has reserved the bytes.
     ///
-    /// Below [`minimum_bytes`] it may use more. On top comes an index: a record and 8 bytes for every
+    /// Below [`minimum_bytes`] it may use more. On top comes an index: two records and 8 bytes for every
     /// part of a run, which has some thousand records where keys are spread evenly.
     pub fn new(folder: &dyn Folder, bytes: u64, workers: usize, job: &'j Job) -> Result<Self> {
         let per_worker = usize::try_from(bytes).unwrap_or(usize::MAX) / workers.max(1);
@@ -121,7 +128,7 @@ impl<'j, R: Record> Sorter<'j, R> {
             runs: Mutex::new(Vec::new()),
             buffer_len,
             room_for_runs: AtomicU64::new(bytes.saturating_sub(buffers)),
-            part_len: (buffer_len / 512).clamp(64, MAX_PART),
+            part_len: (buffer_len / 2048).clamp(MIN_PART, MAX_PART),
             job,
         })
     }
@@ -206,11 +213,13 @@ impl<'j, R: Record> Sorter<'j, R> {
         };
         let len: u64 = group.iter().map(Run::len).sum();
         let offset = self.end.fetch_add(len * size_of::<R>() as u64, Ordering::Relaxed);
-        let (mut written, mut starts, mut least) = (0, Vec::new(), Vec::new());
+        let (mut written, mut starts, mut least, mut greatest) = (0, Vec::new(), Vec::new(), Vec::new());
         let mut write = |batch: &[R]| {
             let end = written + batch.len() as u64;
             starts.extend((written..end).step_by(self.part_len));
-            least.extend(batch.iter().step_by(self.part_len));
+            let parts = || batch.chunks(self.part_len);
+            least.extend(parts().filter_map(|part| part.first()));
+            greatest.extend(parts().filter_map(|part| part.last()));
             self.file.write_all_at(bytemuck::cast_slice(batch), offset + written * size_of::<R>() as u64)?;
             written = end;
             Ok::<(), Error>(())
@@ -218,7 +227,7 @@ impl<'j, R: Record> Sorter<'j, R> {
         let first = |piece: Piece<'_, R>| piece.for_each_batch(self.job, &mut write);
         self.merge_runs(&group, pool, first, |(), _| Ok(()), |()| Ok(()))?;
         starts.push(written);
-        self.runs().push(Run { home: Home::File { offset }, starts, least, shift: 0 });
+        self.runs().push(Run { home: Home::File { offset }, starts, least, greatest, shift: 0 });
         Ok(())
     }
 
@@ -303,9 +312,10 @@ impl<'j, R: Record> Sorter<'j, R> {
         piece: &mut Vec<R>,
     ) -> Result<usize> {
         piece.clear();
-        let mut repeats = 0;
+        let (mut repeats, mut others) = (0, false);
         let parts = runs.iter().map(|run| {
-            let (from, to) = run.bracket(low, high);
+            let (from, to, more) = run.bracket(low, high);
+            others |= more;
             let (skip, resume) = low.map_or((from, from), |low| run.repeats(low));
             if skip < resume { [from..skip, resume..to] } else { [from..to, to..to] }
         });
@@ -329,7 +339,9 @@ impl<'j, R: Record> Sorter<'j, R> {
                 }
             }
         }
-        piece.retain(|r| low.is_none_or(|low| *r >= low) && high.is_none_or(|high| *r < high));
+        if others {
+            piece.retain(|r| low.is_none_or(|low| *r >= low) && high.is_none_or(|high| *r < high));
+        }
         Ok(repeats)
     }
 }
@@ -391,7 +403,7 @@ impl<R: Record> SortWriter<'_, '_, R> {
         }
         self.sorter.job.check()?;
         let (starts, shift) = radix::split(&mut self.records, &mut self.room, self.sorter.part_len);
-        let least = least_of(&self.records, &starts);
+        let (least, greatest) = ends_of(&self.records, &starts);
         let home = if self.sorter.has_room_for_run() {
             let mut fresh = Vec::with_capacity(full);
             advise_spare(&mut fresh);
@@ -401,7 +413,7 @@ impl<R: Record> SortWriter<'_, '_, R> {
             self.records.clear();
             Home::File { offset }
         };
-        self.sorter.runs().push(Run { home, starts, least, shift });
+        self.sorter.runs().push(Run { home, starts, least, greatest, shift });
         Ok(())
     }
 
@@ -411,17 +423,19 @@ impl<R: Record> SortWriter<'_, '_, R> {
             return Ok(());
         }
         let (starts, shift) = radix::split(&mut self.records, &mut self.room, self.sorter.part_len);
-        let least = least_of(&self.records, &starts);
+        let (least, greatest) = ends_of(&self.records, &starts);
         let home = Home::Memory(std::mem::take(&mut self.records));
-        self.sorter.runs().push(Run { home, starts, least, shift });
+        self.sorter.runs().push(Run { home, starts, least, greatest, shift });
         Ok(())
     }
 }
 
-/// The least record of each part.
-fn least_of<R: Record>(records: &[R], starts: &[u64]) -> Vec<R> {
-    let part = |part: &[u64]| records[part[0] as usize..part[1] as usize].iter().min().copied();
-    starts.windows(2).filter_map(part).collect()
+/// The least and the greatest record of each part.
+fn ends_of<R: Record>(records: &[R], starts: &[u64]) -> (Vec<R>, Vec<R>) {
+    let parts = || starts.windows(2).map(|part| &records[part[0] as usize..part[1] as usize]);
+    let least = parts().filter_map(|part| part.iter().min()).copied();
+    let greatest = parts().filter_map(|part| part.iter().max()).copied();
+    (least.collect(), greatest.collect())
 }
 
 #[cfg(test)]
