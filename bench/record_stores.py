@@ -1,6 +1,7 @@
 """One store of records, in a process of its own: `python -m bench.record_stores NAME FOLDER COUNT`.
 
-Loads COUNT records of 500 bytes, gets and updates as many at random, and prints JSON. `native`
+Loads COUNT records of 500 bytes, gets and updates as many at random, and prints JSON. `spilling`,
+`dict` and `rocksdb-one` get one value after the other, `text_search` searches lines. `native`
 runs `examples/measure.rs` of the collections instead: FOLDER BUDGET_BYTES MEASURE.
 """
 
@@ -86,6 +87,71 @@ def measure(name: str, folder: Path, count: int) -> dict[str, float]:
     return figures
 
 
+def _one_by_one(name: str, folder: Path, count: int) -> Any:
+    if name == "dict":
+        return {}
+    if name == "rocksdb-one":
+        try:
+            rocksdict: Any = importlib.import_module("rocksdict")
+        except ImportError:
+            missing = "rocksdict is missing; requirements/bench.txt has it"
+            print(json.dumps({"not_measured": missing}))
+            raise SystemExit(0) from None
+        return rocksdict.Rdict(str(folder / "rocks"))
+    import brimful as bf
+
+    return bf.SpillingDict(count * 3 // 4, serializer="bytes", folder=folder)
+
+
+def cache(name: str, folder: Path, count: int) -> dict[str, float]:
+    """Return seconds of a cache on one access sequence: fill, get live keys, get all keys."""
+    store = _one_by_one(name, folder, count)
+    rng = random.Random(1)
+    figures: dict[str, float] = {"count": count}
+
+    def timed(phase: str, work: Callable[[], object]) -> None:
+        started = time.perf_counter()
+        work()
+        figures[f"{phase}_seconds"] = time.perf_counter() - started
+
+    def fill() -> None:
+        for key in range(count):
+            # A value of its own each, as an object would be.
+            store[key] = key.to_bytes(8, "big") + bytes(RECORD_BYTES - 8)
+
+    def get(keys: list[int]) -> None:
+        for key in keys:
+            store[key]
+
+    # What came in last is live.
+    live = [count // 2 + rng.randrange(count // 2) for _ in range(count)]
+    every = [rng.randrange(count) for _ in range(count)]
+    timed("load", fill)
+    timed("live", lambda: get(live))
+    timed("all", lambda: get(every))
+    return figures
+
+
+def text(name: str, folder: Path, count: int) -> dict[str, float]:
+    """Return seconds of a program of `examples/` that searches `count` lines."""
+    path = folder / "lines.txt"
+    rng = random.Random(1)
+    words = [f"word{number}" for number in range(1000)]
+    block = ["".join(f"{word} " for word in rng.choices(words, k=12)) + "\n" for _ in range(10_000)]
+    with path.open("w", encoding="utf-8") as file:
+        for _ in range(count // len(block)):
+            file.writelines(block)
+    program = ROOT / "examples" / f"{name}.py"
+    started = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, program, path, "word7 word77"], check=False, capture_output=True, text=True
+    )
+    seconds = time.perf_counter() - started
+    if done.returncode != 0:
+        raise CommandFailed(done.stderr[-200:])
+    return {"count": count, "search_seconds": seconds}
+
+
 def native(folder: Path, budget: str, name: str) -> dict[str, float]:
     """Return the figures of the Rust program."""
     program = ROOT / "target" / "release" / "examples" / "measure"
@@ -104,7 +170,13 @@ def main() -> None:
     place = Path(folder)
     place.mkdir(parents=True)
     try:
-        figures = native(place, *rest) if name == "native" else measure(name, place, int(rest[0]))
+        if name == "native":
+            figures = native(place, *rest)
+        elif name.startswith("text"):
+            figures = text(name, place, int(rest[0]))
+        else:
+            work = measure if name in _STORES else cache
+            figures = work(name, place, int(rest[0]))
     finally:
         shutil.rmtree(place)
     print(json.dumps(figures))

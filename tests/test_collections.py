@@ -23,7 +23,7 @@ BUDGET = "64M"
 POINT = np.dtype([("x", "f8"), ("n", "i4"), ("name", "S5")])
 
 
-@pytest.mark.parametrize("name", ["bags", "boxes", "ready_made"])
+@pytest.mark.parametrize("name", ["bags", "boxes", "ready_made", "sorting"])
 def test_examples_in_the_documentation(name: str) -> None:
     outcome = doctest.testmod(importlib.import_module(f"brimful.{name}"))
     assert outcome.attempted > 0 and outcome.failed == 0
@@ -431,3 +431,87 @@ def test_threads_share_a_box(tmp_path: Path) -> None:
         for thread in threads:
             thread.join()
         assert (box[:] == 10).all()
+
+
+def test_many_keys_of_a_map_at_once(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    numbers = [str(n) for n in rng.integers(0, 5000, 20_000)]
+    with bf.Map(tmp_path / "map", budget="64M") as words:
+        words.update((number, f"{at}") for at, number in enumerate(numbers))
+        model = {number: f"{at}".encode() for at, number in enumerate(numbers)}
+        assert len(words) == len(model)
+        asked = [str(n) for n in range(6000)]
+        assert words.get_many(asked) == [model.get(number) for number in asked]
+        words.chain_many([("a", "1"), ("b", "2"), ("a", "3")])
+        assert (words.get_all("a"), words.get_all("b")) == ([b"1", b"3"], [b"2"])
+        words.update({"a": "4"})
+        assert words.get_all("a") == [b"4"]
+        with pytest.raises(bf.UsageError, match="bytes or text"):
+            words.get_many([1])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("name", ["FrequencyCounter", "MembershipSet"])
+def test_text_is_no_key_of_a_counter_or_set(tmp_path: Path, name: str) -> None:
+    with getattr(bf, name)(tmp_path / "x", budget="64M") as keys:
+        for call in (lambda: keys.add_many(["one"]), lambda: keys.add("one")):
+            with pytest.raises(bf.UsageError, match="a Map takes text and bytes"):
+                call()
+
+
+def test_questions_about_more_keys_than_memory_sorts(tmp_path: Path) -> None:
+    keys = np.random.default_rng(4).integers(0, 3_000_000, 3_000_000).astype(np.uint64)
+    # Half of the questions are one and the same key.
+    keys[::2] = 7
+    with bf.MembershipSet(tmp_path / "set", budget="24M") as members:
+        members.add_many(np.arange(0, 3_000_000, 3))
+        members.add_many(np.array([2**64 - 1, 2**40], np.uint64))
+        assert np.array_equal(members.contains_many(keys), keys % 3 == 0)
+        assert members.contains_many([2**40, 2**40 + 1, -1]).tolist() == [True, False, True]
+    with bf.FrequencyCounter(tmp_path / "counter", budget="24M") as counter:
+        counter.add_many(keys)
+        assert np.array_equal(
+            counter.count_many(keys), np.bincount(keys.astype(np.int64))[keys.astype(np.int64)]
+        )
+
+
+@pytest.mark.parametrize("dtype", ["uint64", "int64", "int16", "uint8"])
+def test_sorting_more_than_memory(tmp_path: Path, dtype: str) -> None:
+    bounds = np.iinfo(dtype)
+    rng = np.random.default_rng(5)
+    batches = [
+        rng.integers(bounds.min, bounds.max, 1_500_000, dtype, endpoint=True) for _ in range(4)
+    ]
+    found = list(bf.sort(batches, budget="24M", folder=tmp_path))
+    assert all(batch.dtype == dtype for batch in found)
+    assert np.array_equal(np.concatenate(found), np.sort(np.concatenate(batches)))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_sorting_refuses(tmp_path: Path) -> None:
+    assert list(bf.sort([], budget="64M")) == []
+    with pytest.raises(bf.UsageError, match="not float64"):
+        list(bf.sort([[0.5]], budget="64M"))
+    with pytest.raises(bf.UsageError, match="the first had uint8"):
+        list(bf.sort([np.zeros(3, np.uint8), np.zeros(3, np.int8)], budget="64M"))
+    with pytest.raises(bf.BudgetError):
+        list(bf.sort([[1]], budget="4K"))
+    with pytest.raises(bf.StoreIoError):
+        list(bf.sort([np.arange(10)], budget="64M", folder=tmp_path / "missing"))
+    # A sort that nobody finishes ends with its generator.
+    begun = bf.sort([np.arange(3_000_000)], budget="24M")
+    assert len(next(begun)) > 0
+    begun.close()
+
+
+def test_a_corrupt_collection_is_not_told_to_import_a_graph(tmp_path: Path) -> None:
+    with bf.MembershipSet(tmp_path / "set", budget="64M") as members:
+        members.add_many(np.arange(100_000))
+    pages = tmp_path / "set" / "pages"
+    raw = bytearray(pages.read_bytes())
+    raw[16384 * 3 :: 16384] = bytes(byte ^ 1 for byte in raw[16384 * 3 :: 16384])
+    pages.write_bytes(raw)
+    with (
+        pytest.raises(bf.CorruptError, match="restore the collection from a copy or fill it again"),
+        bf.MembershipSet(tmp_path / "set", budget="64M") as members,
+    ):
+        members.contains_many(np.arange(100_000))

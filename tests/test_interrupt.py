@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -102,3 +103,54 @@ def test_what_a_killed_import_left_is_swept_by_the_next(long_text: Path, tmp_pat
     succeed("import", tmp_path / "small.txt", tmp_path / "g.brimful", "--quiet")
     left = {name for name in names_below(tmp_path) if not name.startswith("g.brimful")}
     assert left == {"small.txt"}
+
+
+_COLLECTION = """
+import os, signal, sys, threading, time
+import numpy as np
+import brimful as bf
+
+path, call = sys.argv[1:]
+counter = bf.FrequencyCounter(path, budget="128M")
+counter.add_many(np.arange(1000))
+counter.sync()
+keys = np.random.default_rng(1).integers(0, 2**63, 1 << 23)
+for _ in range(5):
+    counter.add_many(keys)
+    keys += 1
+calls = {
+    "sync": counter.sync,
+    "count": lambda: counter[7],
+    "count_many": lambda: counter.count_many(keys),
+    "top": lambda: counter.top(3),
+}
+threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+started = time.monotonic()
+try:
+    calls[call]()
+except KeyboardInterrupt:
+    print("interrupted", time.monotonic() - started - 0.3)
+# What was stopped may be done again, and nothing is counted twice or lost.
+asked = keys[:100_000] - 1
+print("total", int(counter.count_many(asked).min()), len(counter))
+counter.close()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("call", ["sync", "count", "count_many", "top"])
+def test_an_interrupted_call_of_a_collection_can_be_repeated(tmp_path: Path, call: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _COLLECTION, tmp_path / "counter", call],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    stopped, total = (line.split() for line in done.stdout.splitlines())
+    assert stopped[0] == "interrupted"
+    assert float(stopped[1]) < PATIENCE_SECONDS
+    # Five times 2^23 random numbers, each array one more than the last: nearly all are different.
+    assert total[1] == "1"
+    assert 5 * 2**23 + 1000 - 100 <= int(total[2]) <= 5 * 2**23 + 1000

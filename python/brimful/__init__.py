@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         SpillingDict,
     )
     from brimful.result import Result
+    from brimful.sorting import sort
 
     __version__: str
 
@@ -65,6 +66,7 @@ __all__ = [
     "connected_components",
     "pagerank",
     "read",
+    "sort",
 ]
 
 _HOMES = {
@@ -81,6 +83,7 @@ _HOMES = {
     "connected_components": "brimful.algorithms",
     "pagerank": "brimful.algorithms",
     "read": "brimful.graph",
+    "sort": "brimful.sorting",
 }
 
 

@@ -102,7 +102,8 @@ def uint64(numbers: ArrayLike, what: str) -> NDArray[np.uint64]:
     if array.size == 0:
         return np.empty(0, np.uint64)
     if array.dtype.kind not in "iu":
-        raise UsageError(f"{what} are integers, not {array.dtype}")
+        hint = "; a Map takes text and bytes" if array.dtype.kind in "USO" else ""
+        raise UsageError(f"{what} are integers, not {array.dtype}{hint}")
     if array.dtype.kind == "i":
         array = array.astype(np.int64, copy=False).view(np.uint64)
     return np.ascontiguousarray(array.reshape(-1), dtype=np.uint64)

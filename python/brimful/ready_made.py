@@ -1,7 +1,11 @@
 """Ready-made collections larger than memory: counter, set, Bloom filter, map, lists, cache.
 
 Batches are NumPy arrays; keys are partitioned before they touch the disk, so that random input is
-not random I/O. Signed keys keep their 64 bits.
+not random I/O. Signed keys keep their 64 bits. Text is no key of a counter, set or filter, as a
+hash of 64 bits would sometimes take two texts for one: `Map` takes text and compares it in full.
+
+A question (`contains_many`, `count_many`) reads each page of a structure about once, however many
+keys it has: where the structure is larger than memory, ask for 8 million keys or more at a time.
 """
 
 from __future__ import annotations
@@ -9,7 +13,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -24,15 +28,21 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 
-def _chunks(keys: NDArray[Any]) -> Iterator[NDArray[Any]]:
-    return (keys[start : start + CHUNK] for start in range(0, len(keys), CHUNK))
+#: Keys asked for at once: a question reads a structure once, however many keys it has.
+_QUESTION = 1 << 24
+
+
+def _chunks(keys: NDArray[Any], step: int = CHUNK) -> Iterator[NDArray[Any]]:
+    return (keys[start : start + step] for start in range(0, len(keys), step))
 
 
 def _key(key: Any) -> int:
     try:
         number = int(key.__index__())
     except AttributeError:
-        raise UsageError(f"a key is a 64-bit integer, not {key!r}") from None
+        raise UsageError(
+            f"a key is a 64-bit integer, not {key!r}; a Map takes text and bytes"
+        ) from None
     if not -(2**63) <= number < 2**64:
         raise UsageError(f"a key is a 64-bit integer, {number} is longer")
     return number % 2**64
@@ -68,7 +78,8 @@ class FrequencyCounter(Collection[_native.FrequencyCounter]):
 
     def count_many(self, keys: ArrayLike) -> NDArray[np.uint64]:
         """Return how often each of `keys` occurred: uint64[len(keys)]."""
-        found = [self.native.count_many(chunk) for chunk in _chunks(uint64(keys, "keys"))]
+        chunks = _chunks(uint64(keys, "keys"), _QUESTION)
+        found = [self.native.count_many(chunk) for chunk in chunks]
         return np.frombuffer(b"".join(found), np.uint64)
 
     def top(self, count: int) -> list[tuple[int, int]]:
@@ -105,7 +116,8 @@ class MembershipSet(Collection[_native.MembershipSet]):
 
     def contains_many(self, keys: ArrayLike) -> NDArray[np.bool_]:
         """Return which of `keys` are in the set: bool[len(keys)]."""
-        found = [self.native.contains_many(chunk) for chunk in _chunks(uint64(keys, "keys"))]
+        chunks = _chunks(uint64(keys, "keys"), _QUESTION)
+        found = [self.native.contains_many(chunk) for chunk in chunks]
         return np.frombuffer(b"".join(found), np.bool_)
 
     def discard(self, key: int) -> bool:
@@ -166,7 +178,8 @@ class BloomFilter(Collection[_native.BloomFilter]):
 
     def contains_many(self, keys: ArrayLike) -> NDArray[np.bool_]:
         """Return for each of `keys` whether it may have been added: bool[len(keys)]."""
-        found = [self.native.contains_many(chunk) for chunk in _chunks(uint64(keys, "keys"))]
+        chunks = _chunks(uint64(keys, "keys"), _QUESTION)
+        found = [self.native.contains_many(chunk) for chunk in chunks]
         return np.frombuffer(b"".join(found), np.bool_)
 
     def __contains__(self, key: object) -> bool:
@@ -213,6 +226,23 @@ class Map(Collection[_native.DiskMap]):
     def chain(self, key: bytes | str, value: bytes | str) -> None:
         """Add a value to those of `key`."""
         self.native.chain(_text_or_bytes(key), _text_or_bytes(value))
+
+    def get_many(self, keys: Iterable[bytes | str]) -> list[bytes | None]:
+        """Return the first value of each of `keys`, None where there is none."""
+        return self.native.get_many([_text_or_bytes(key) for key in keys])
+
+    def update(self, pairs: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
+        """Make each value the only one of its key; of a key that comes twice the last one stays."""
+        self.native.insert_many(self._pairs(pairs))
+
+    def chain_many(self, pairs: Iterable[tuple[bytes | str, bytes | str]]) -> None:
+        """Add each value to those of its key."""
+        self.native.chain_many(self._pairs(pairs))
+
+    @staticmethod
+    def _pairs(pairs: Any) -> list[tuple[bytes, bytes]]:
+        listed = pairs.items() if isinstance(pairs, Mapping) else pairs
+        return [(_text_or_bytes(key), _text_or_bytes(value)) for key, value in listed]
 
     def __getitem__(self, key: bytes | str) -> bytes:
         """Return the first value of `key`.

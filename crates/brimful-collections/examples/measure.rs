@@ -1,6 +1,6 @@
 //! Measures the collections in Rust; prints one JSON object. `bench/collections.py` runs it.
 //!
-//! `measure FOLDER BUDGET_BYTES [bag|box|keys|mesh|spill]...` with the sizes of the issue.
+//! `measure FOLDER BUDGET_BYTES [bag|box|keys|counter|set|bloom|mesh|spill]...` with the sizes of the issue.
 
 #![allow(
     clippy::unwrap_used,
@@ -38,7 +38,11 @@ impl Measures {
     fn time<R>(&mut self, name: &str, count: u64, f: impl FnOnce() -> R) -> R {
         let begin = Instant::now();
         let result = f();
-        let seconds = begin.elapsed().as_secs_f64();
+        self.note(name, count, begin.elapsed().as_secs_f64());
+        result
+    }
+
+    fn note(&mut self, name: &str, count: u64, seconds: f64) {
         self.0.push(format!(
             "\"{name}_seconds\": {seconds:.6}, \"{name}_per_second\": {:.0}",
             count as f64 / seconds
@@ -48,7 +52,6 @@ impl Measures {
             count as f64 / seconds / 1e6,
             seconds * 1e9 / count as f64
         );
-        result
     }
 }
 
@@ -64,7 +67,7 @@ fn main() {
         match name.as_str() {
             "bag" => bag(&path, options, &mut measures),
             "box" => boxes(&path, options, &mut measures),
-            "keys" | "counter" | "set" | "bloom" => keys(folder, &resources, budget, &mut measures),
+            "keys" | "counter" | "set" | "bloom" => keys(folder, &resources, budget, name, &mut measures),
             "mesh" => mesh(&path, options, &mut measures),
             "spill" => spill(&path, options, &mut measures),
             other => panic!("there is no measure {other}"),
@@ -158,65 +161,93 @@ fn boxes(path: &Path, options: Options, measures: &mut Measures) {
     });
 }
 
-/// Counter, set and filter of four times the budget each.
-fn keys(folder: &Path, resources: &Arc<Resources>, budget: u64, measures: &mut Measures) {
+/// Counter, set and filter of at least four times the budget each; the random keys of a batch are made
+/// outside the clock.
+fn keys(folder: &Path, resources: &Arc<Resources>, budget: u64, which: &str, measures: &mut Measures) {
+    const BATCH: u64 = 8_000_000;
     let options = || Options::new(resources);
-    // What four times the budget holds: 16 bytes and 8 bytes a key at a fill of two thirds.
-    let distinct = budget * 4 / 24;
-    let batch = |random: &mut Random, most: u64| -> Vec<u64> {
-        (0..1_000_000).map(|_| random.next() % most).collect()
-    };
-    let rounds = 200;
-    let count = rounds * 1_000_000;
-    {
-        let counter = FrequencyCounter::open(&folder.join("counter"), options()).unwrap();
+    let wanted = |name: &str| which == "keys" || which == name;
+    let mut batch = vec![0; BATCH as usize];
+    let mut fill = {
         let mut random = Random(1);
-        let seeds = batch(&mut random, u64::MAX);
-        measures.time("counter_add", count, || {
-            for round in 0..rounds {
-                let factor = round * 2 + 1;
-                let keys: Vec<u64> = seeds.iter().map(|seed| seed.wrapping_mul(factor) % distinct).collect();
-                counter.add_many(&keys).unwrap();
-            }
-            eprintln!("counter: added");
-            counter.sync().unwrap();
-        });
+        move |batch: &mut [u64], most: u64| batch.iter_mut().for_each(|key| *key = random.next() % most)
+    };
+    // Tables double: these many entries fill the last doubling to five eighths, or more.
+    let pages = (budget * 4 / (16 << 10)).next_power_of_two();
+    if wanted("counter") {
+        let (rounds, distinct) = (25, pages * 1023 * 5 / 8);
+        let counter = FrequencyCounter::open(&folder.join("counter"), options()).unwrap();
+        let seconds: f64 = (0..rounds)
+            .map(|_| {
+                fill(&mut batch, distinct);
+                let begin = Instant::now();
+                counter.add_many(&batch).unwrap();
+                begin.elapsed().as_secs_f64()
+            })
+            .sum();
+        let begin = Instant::now();
+        counter.sync().unwrap();
+        measures.note("counter_add", rounds * BATCH, seconds + begin.elapsed().as_secs_f64());
         eprintln!("counter: {} keys, {} MiB", counter.len().unwrap(), counter.file_bytes().unwrap() >> 20);
+        drop(counter);
+        std::fs::remove_dir_all(folder.join("counter")).unwrap();
     }
-    std::fs::remove_dir_all(folder.join("counter")).unwrap();
-    {
+    if wanted("set") {
+        let distinct = pages * 2047 * 5 / 8;
         let set = MembershipSet::open(&folder.join("set"), options()).unwrap();
-        let mut random = Random(2);
-        measures.time("set_add", distinct * 2, || {
-            for start in (0..distinct * 2).step_by(1_000_000) {
-                set.add_many(&(start..(start + 1_000_000).min(distinct * 2)).collect::<Vec<_>>()).unwrap();
+        let mut seconds = 0.0;
+        for start in (0..distinct).step_by(BATCH as usize) {
+            let some = (distinct - start).min(BATCH);
+            // Every second number, so that half of what is asked for is absent.
+            batch.iter_mut().zip(start..start + some).for_each(|(key, number)| *key = number * 2);
+            let begin = Instant::now();
+            set.add_many(batch.get(..some as usize).unwrap()).unwrap();
+            seconds += begin.elapsed().as_secs_f64();
+        }
+        let begin = Instant::now();
+        set.sync().unwrap();
+        measures.note("set_add", distinct, seconds + begin.elapsed().as_secs_f64());
+        for (name, len) in [("set_contains", BATCH), ("set_contains_1m", 1_000_000)] {
+            let mut seconds = 0.0;
+            for _ in 0..3 {
+                let batch = batch.get_mut(..len as usize).unwrap();
+                fill(batch, distinct * 2);
+                let begin = Instant::now();
+                let found = set.contains_many(batch).unwrap();
+                seconds += begin.elapsed().as_secs_f64();
+                assert!(found.iter().zip(batch).all(|(found, key)| *found == (*key % 2 == 0)));
             }
-            set.sync().unwrap();
-        });
-        let asked = batch(&mut random, distinct * 4);
-        measures.time("set_contains", 12_000_000, || {
-            (0..12).for_each(|_| drop(set.contains_many(&asked).unwrap()));
-        });
+            measures.note(name, 3 * len, seconds);
+        }
         eprintln!("set: {} MiB", set.file_bytes().unwrap() >> 20);
+        drop(set);
+        std::fs::remove_dir_all(folder.join("set")).unwrap();
     }
-    std::fs::remove_dir_all(folder.join("set")).unwrap();
-    {
-        let keys = budget * 4 * 8 / 10;
+    if wanted("bloom") {
+        let (rounds, keys) = (25, budget * 4 * 8 / 10);
         let filter = BloomFilter::open(&folder.join("bloom"), keys, 0.01, options()).unwrap();
-        let mut random = Random(3);
-        measures.time("bloom_add", count, || {
-            for start in 0..rounds {
-                filter.add_many(&(start * 1_000_000..(start + 1) * 1_000_000).collect::<Vec<_>>()).unwrap();
-            }
-            filter.sync().unwrap();
-        });
-        let asked = batch(&mut random, keys);
-        measures.time("bloom_contains", 12_000_000, || {
-            (0..12).for_each(|_| drop(filter.contains_many(&asked).unwrap()));
-        });
+        let mut seconds = 0.0;
+        for _ in 0..rounds {
+            fill(&mut batch, keys);
+            let begin = Instant::now();
+            filter.add_many(&batch).unwrap();
+            seconds += begin.elapsed().as_secs_f64();
+        }
+        let begin = Instant::now();
+        filter.sync().unwrap();
+        measures.note("bloom_add", rounds * BATCH, seconds + begin.elapsed().as_secs_f64());
+        let mut seconds = 0.0;
+        for _ in 0..3 {
+            fill(&mut batch, keys);
+            let begin = Instant::now();
+            drop(filter.contains_many(&batch).unwrap());
+            seconds += begin.elapsed().as_secs_f64();
+        }
+        measures.note("bloom_contains", 3 * BATCH, seconds);
         eprintln!("bloom: {} MiB", filter.bytes() >> 20);
+        drop(filter);
+        std::fs::remove_dir_all(folder.join("bloom")).unwrap();
     }
-    std::fs::remove_dir_all(folder.join("bloom")).unwrap();
 }
 
 /// 7.5 M vertices, each joined to up to 80 earlier ones, in both directions.

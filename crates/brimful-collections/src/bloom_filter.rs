@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use brimful_store::Folder;
 use brimful_store::durable::{PageFile, PageId};
 use brimful_store::external::FolderLock;
-use rayon::prelude::*;
 
+use crate::by_range::by_range;
 use crate::error::{Error, Result};
 use crate::hash_pages::mix;
 use crate::home::{Home, Options, open_pages, u64_at};
@@ -85,6 +85,11 @@ impl BloomFilter {
         })
     }
 
+    /// Keys put off: the next question applies them first, which may take long.
+    pub fn waiting(&self) -> u64 {
+        self.log.len()
+    }
+
     /// Where the filter is.
     pub fn path(&self) -> &Path {
         self.pages.path().parent().unwrap_or(self.pages.path())
@@ -130,7 +135,7 @@ impl BloomFilter {
     }
 
     fn apply(&self) -> Result<()> {
-        self.log.drain(&self.options, |keys| {
+        self.log.drain(&self.options, mix, |keys| {
             let writing = self.pages.write();
             let groups: Vec<&[u64]> = keys.chunk_by(|a, b| self.page_of(*a) == self.page_of(*b)).collect();
             let page = |group: &&[u64]| PageId::new(0, group.first().map_or(0, |key| self.page_of(*key)));
@@ -166,42 +171,28 @@ impl BloomFilter {
     /// [`BloomFilter::contains`] for each of `keys`, in their order.
     pub fn contains_many(&self, keys: &[u64]) -> Result<Vec<bool>> {
         self.apply()?;
-        let mut out = vec![false; keys.len()];
-        let most = (self.options.batch_bytes() / 16).max(1 << 16);
-        for (keys, out) in keys.chunks(most).zip(out.chunks_mut(most)) {
-            let workers = self.options.resources.workers();
-            let found: Vec<Vec<u32>> = self.options.resources.pool.install(|| {
-                let mut sorted: Vec<(u64, u32)> = keys.iter().map(|key| mix(*key)).zip(0..).collect();
-                sorted.par_sort_unstable();
-                let parts = sorted.par_chunks(sorted.len().div_ceil(workers).max(1));
-                parts.map(|part| self.found(part)).collect::<Result<_>>()
-            })?;
-            for index in found.into_iter().flatten() {
-                if let Some(place) = out.get_mut(index as usize) {
-                    *place = true;
-                }
-            }
-        }
-        Ok(out)
+        by_range(&self.options, keys, false, mix, |sorted, found| self.find(sorted, found))
     }
 
-    /// The second numbers of those whose mixed key may be there.
-    fn found(&self, sorted: &[(u64, u32)]) -> Result<Vec<u32>> {
-        let mut found = Vec::with_capacity(sorted.len());
+    /// Pushes the second numbers of those whose mixed key may be there.
+    fn find(&self, sorted: &[(u64, u32)], found: &mut Vec<(u32, bool)>) -> Result<()> {
         let mut scanner = self.pages.scanner();
         let groups: Vec<&[(u64, u32)]> =
             sorted.chunk_by(|a, b| self.page_of(a.0) == self.page_of(b.0)).collect();
         for window in groups.chunks(WINDOW_PAGES) {
+            self.options.resources.job.check()?;
             let number = |group: &&[(u64, u32)]| group.first().map_or(0, |(key, _)| self.page_of(*key));
             let pages: Vec<u64> = window.iter().map(number).collect();
             scanner.visit(pages.iter().map(|number| PageId::new(0, *number)), |page, bytes| {
                 let group = pages.binary_search(&page.number()).ok().and_then(|at| window.get(at));
                 let keys = group.copied().unwrap_or_default().iter();
-                found.extend(keys.filter(|(key, _)| self.may_be(bytes, *key)).map(|(_, index)| *index));
+                found.extend(
+                    keys.filter(|(key, _)| self.may_be(bytes, *key)).map(|(_, index)| (*index, true)),
+                );
                 Ok(())
             })?;
         }
-        Ok(found)
+        Ok(())
     }
 
     /// Makes everything added so far survive a crash.

@@ -75,6 +75,11 @@ impl DiskLists {
         Ok(Self { bag, log, options, bits })
     }
 
+    /// Items put off: the next question applies them first, which may take long.
+    pub fn waiting(&self) -> u64 {
+        self.log.len()
+    }
+
     /// Where the lists are.
     pub fn path(&self) -> &Path {
         self.bag.path()
@@ -117,19 +122,26 @@ impl DiskLists {
     /// Appends what was put off.
     pub fn apply(&self) -> Result<()> {
         let shift = 32 - self.bits;
-        self.log.drain(&self.options, |keys| {
-            let list_of = |key: &u64| (key >> shift) >> 32;
-            let (mut ids, mut ends, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
-            for part in keys.chunk_by(|a, b| list_of(a) == list_of(b)) {
-                ids.extend(part.first().map(list_of));
-                part.iter().for_each(|key| bytes.extend_from_slice(&((key >> shift) as u32).to_le_bytes()));
-                ends.push(bytes.len());
-            }
-            let starts = std::iter::once(0).chain(ends.iter().copied());
-            let items: Vec<&[u8]> =
-                starts.zip(&ends).map(|(start, end)| bytes.get(start..*end).unwrap_or_default()).collect();
-            self.bag.append_sorted(&ids, &items)
-        })
+        self.log.drain(
+            &self.options,
+            |key| key,
+            |keys| {
+                let list_of = |key: &u64| (key >> shift) >> 32;
+                let (mut ids, mut ends, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
+                for part in keys.chunk_by(|a, b| list_of(a) == list_of(b)) {
+                    ids.extend(part.first().map(list_of));
+                    part.iter()
+                        .for_each(|key| bytes.extend_from_slice(&((key >> shift) as u32).to_le_bytes()));
+                    ends.push(bytes.len());
+                }
+                let starts = std::iter::once(0).chain(ends.iter().copied());
+                let items: Vec<&[u8]> = starts
+                    .zip(&ends)
+                    .map(|(start, end)| bytes.get(start..*end).unwrap_or_default())
+                    .collect();
+                self.bag.append_sorted(&ids, &items)
+            },
+        )
     }
 
     /// The items of a list.

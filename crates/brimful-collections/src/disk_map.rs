@@ -15,6 +15,8 @@ use crate::home::{Options, u32_at};
 
 const SCHEMA: &[u8] = b"map";
 const LOCKS: usize = 64;
+/// Keys asked for together.
+const BATCH: usize = 1 << 16;
 
 /// A map from keys to one or more values each, larger than memory.
 ///
@@ -176,6 +178,78 @@ impl DiskMap {
             None => self.bag.append_linked(mixed, &link(key, value)),
             Some(id) => self.bag.append_to(id, &link(key, value)),
         }
+    }
+
+    /// The first value of each of `keys`, in their order. Table and records are read in the order of their
+    /// pages.
+    pub fn get_many(&self, keys: &[impl AsRef<[u8]>]) -> Result<Vec<Option<Vec<u8>>>> {
+        let job = &self.bag.options().resources.job;
+        let mut out = vec![None; keys.len()];
+        for (keys, out) in keys.chunks(BATCH).zip(out.chunks_mut(BATCH)) {
+            job.check()?;
+            let mut sorted: Vec<(u64, u32)> = keys.iter().map(|key| hash(key.as_ref())).zip(0..).collect();
+            sorted.sort_unstable();
+            let mut found = Vec::new();
+            self.bag
+                .keys()
+                .get_sorted(self.bag.pages(), job, &sorted, |index, id| found.push((index, id)))?;
+            let ids: Vec<u64> = found.iter().map(|(_, id)| *id).collect();
+            let batches = match self.bag.fetch_batch(&ids) {
+                // A chain became empty since the table was asked.
+                Err(Error::Removed { .. }) => {
+                    for (key, place) in keys.iter().zip(&mut *out) {
+                        *place = self.get(key.as_ref())?;
+                    }
+                    continue;
+                }
+                batches => batches?,
+            };
+            let chains = batches.iter().flat_map(|records| records.iter());
+            for ((index, id), chain) in found.iter().zip(chains) {
+                let index = *index as usize;
+                let (Some(key), Some(place)) = (keys.get(index), out.get_mut(index)) else {
+                    continue;
+                };
+                for link in links(chain) {
+                    let link = link.ok_or_else(|| self.broken(*id))?;
+                    if link.key == key.as_ref() {
+                        *place = Some(link.value.to_vec());
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    /// [`DiskMap::insert`] for each key and value, in the order of the table's pages; of a key that occurs
+    /// twice the last value stays. If it fails or is stopped, some of them are in the map.
+    pub fn insert_many<B: AsRef<[u8]>>(&self, pairs: &[(B, B)]) -> Result<()> {
+        self.in_order(pairs, |key, value| self.insert(key, value))
+    }
+
+    /// [`DiskMap::chain`] for each key and value, in the order of the table's pages.
+    pub fn chain_many<B: AsRef<[u8]>>(&self, pairs: &[(B, B)]) -> Result<()> {
+        self.in_order(pairs, |key, value| self.chain(key, value))
+    }
+
+    fn in_order<B: AsRef<[u8]>>(
+        &self,
+        pairs: &[(B, B)],
+        change: impl Fn(&[u8], &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let job = &self.bag.options().resources.job;
+        let mut sorted: Vec<(u64, &(B, B))> =
+            pairs.iter().map(|pair| (hash(pair.0.as_ref()), pair)).collect();
+        // Stable: what is given later stays later.
+        sorted.sort_by_key(|(mixed, _)| *mixed);
+        for some in sorted.chunks(BATCH / 64) {
+            job.check()?;
+            for (_, (key, value)) in some {
+                change(key.as_ref(), value.as_ref())?;
+            }
+        }
+        Ok(())
     }
 
     /// Removes `key` with all its values; false if it had none.

@@ -43,6 +43,11 @@ impl FrequencyCounter {
         Ok(Self(Keyed::open_in(folder, KIND, 2, options)?))
     }
 
+    /// Keys put off: the next question applies them first, which may take long.
+    pub fn waiting(&self) -> u64 {
+        self.0.waiting()
+    }
+
     /// Where the counter is.
     pub fn path(&self) -> &Path {
         self.0.path()

@@ -5,10 +5,11 @@
 //! their number doubles in one sequential pass. Invariant: entries of a bucket ascend; a bucket is one
 //! page. A batch that is sorted visits each page once.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 use brimful_store::durable::{PageFile, PageId, Writing};
+use brimful_store::{Error as StoreError, Job};
 
 use crate::error::Result;
 use crate::home::{put, u32_at, u64_at};
@@ -59,6 +60,8 @@ pub(crate) struct HashPages {
     words: usize,
     bits: RwLock<u32>,
     len: AtomicU64,
+    /// The number of buckets was doubled in part: what is known is what the last sync said.
+    broken: AtomicBool,
 }
 
 impl HashPages {
@@ -66,7 +69,13 @@ impl HashPages {
     /// 1 for a set and 2 for a map to a number.
     pub(crate) fn restore(stream: u8, words: usize, description: (u64, u64)) -> Self {
         let (bits, len) = description;
-        Self { stream, words, bits: RwLock::new(bits.min(48) as u32), len: AtomicU64::new(len) }
+        Self {
+            stream,
+            words,
+            bits: RwLock::new(bits.min(48) as u32),
+            len: AtomicU64::new(len),
+            broken: AtomicBool::new(false),
+        }
     }
 
     /// What must be kept beside the pages.
@@ -95,9 +104,18 @@ impl HashPages {
         PageId::new(self.stream, bucket)
     }
 
+    /// Fails if the buckets are between two numbers; whoever syncs asks first.
+    pub(crate) fn usable(&self, pages: &PageFile) -> brimful_store::Result<()> {
+        if self.broken.load(Ordering::Relaxed) {
+            return Err(StoreError::Poisoned { path: pages.path().into() });
+        }
+        Ok(())
+    }
+
     /// The value of a mixed key (0 in a set), if it is there.
     pub(crate) fn get(&self, pages: &PageFile, mixed: u64) -> Result<Option<u64>> {
         let bits = self.bits();
+        self.usable(pages)?;
         Ok(pages.read(self.page(bucket(mixed, *bits)), |bytes| {
             let found = self.find(bytes, mixed).ok()?;
             Some(if self.words > 1 { self.word(bytes, found, 1) } else { 0 })
@@ -109,15 +127,18 @@ impl HashPages {
     pub(crate) fn get_sorted(
         &self,
         pages: &PageFile,
+        job: &Job,
         sorted: &[(u64, u32)],
         mut found: impl FnMut(u32, u64),
     ) -> Result<()> {
         let bits = self.bits();
+        self.usable(pages)?;
         let groups: Vec<&[(u64, u32)]> =
             sorted.chunk_by(|a, b| bucket(a.0, *bits) == bucket(b.0, *bits)).collect();
         let bucket_of = |group: &&[(u64, u32)]| group.first().map_or(0, |g| bucket(g.0, *bits));
         let mut scanner = pages.scanner();
         for window in groups.chunks(WINDOW_PAGES) {
+            job.check()?;
             let wanted: Vec<u64> = window.iter().map(bucket_of).collect();
             scanner.visit(wanted.iter().map(|b| self.page(*b)), |page, bytes| {
                 let at = wanted.binary_search(&page.number()).ok();
@@ -138,21 +159,23 @@ impl HashPages {
     pub(crate) fn add_sorted(&self, pages: &PageFile, keys: &[u64]) -> Result<()> {
         let mut rest = keys;
         while !rest.is_empty() {
-            rest = self.add_some(pages, rest)?;
+            let (left, bits) = self.add_some(pages, rest)?;
+            rest = left;
             if !rest.is_empty() {
-                self.grow(pages)?;
+                self.grow_within(pages, &pages.write(), bits)?;
             }
         }
         Ok(())
     }
 
-    /// Adds keys until a bucket is full; returns those from that bucket on.
-    fn add_some<'k>(&self, pages: &PageFile, keys: &'k [u64]) -> Result<&'k [u64]> {
+    /// Adds keys until a bucket is full; returns those from that bucket on, and how many bits chose it.
+    fn add_some<'k>(&self, pages: &PageFile, keys: &'k [u64]) -> Result<(&'k [u64], u32)> {
         // In this order, as whoever doubles the buckets does.
         let writing = pages.write();
         let bits = self.bits();
+        self.usable(pages)?;
         if self.is_crowded(pages, *bits) {
-            return Ok(keys);
+            return Ok((keys, *bits));
         }
         let groups: Vec<&[u64]> = keys.chunk_by(|a, b| bucket(*a, *bits) == bucket(*b, *bits)).collect();
         let bucket_of = |group: &&[u64]| group.first().map_or(0, |key| bucket(*key, *bits));
@@ -171,7 +194,7 @@ impl HashPages {
                     merged
                 })?;
                 match merged {
-                    Merged::Full => return Ok(keys.get(done..).unwrap_or_default()),
+                    Merged::Full => return Ok((keys.get(done..).unwrap_or_default(), *bits)),
                     Merged::Changed { new } => {
                         self.len.fetch_add(new, Ordering::Relaxed);
                     }
@@ -180,7 +203,7 @@ impl HashPages {
                 done += group.len();
             }
         }
-        Ok(&[])
+        Ok((&[], *bits))
     }
 
     /// Merges many ascending keys into a bucket's entries, one entry after the other: a few nanoseconds
@@ -287,8 +310,9 @@ impl HashPages {
         value: Option<u64>,
     ) -> Result<Option<u64>> {
         loop {
-            {
+            let seen = {
                 let bits = self.bits();
+                self.usable(pages)?;
                 let capacity = self.capacity(pages);
                 let outcome = pages.update(writing, self.page(bucket(mixed, *bits)), |page| {
                     self.set_in(page.bytes_mut(), mixed, value, capacity)
@@ -301,8 +325,9 @@ impl HashPages {
                     };
                     return Ok(old);
                 }
-            }
-            self.grow_within(pages, writing)?;
+                *bits
+            };
+            self.grow_within(pages, writing, seen)?;
         }
     }
 
@@ -343,14 +368,22 @@ impl HashPages {
     }
 
     /// Calls `f` with the mixed keys and values of one bucket after the other.
-    pub(crate) fn for_each(&self, pages: &PageFile, mut f: impl FnMut(u64, u64) -> Result<()>) -> Result<()> {
+    pub(crate) fn for_each(
+        &self,
+        pages: &PageFile,
+        job: &Job,
+        mut f: impl FnMut(u64, u64) -> Result<()>,
+    ) -> Result<()> {
         let bits = self.bits();
+        self.usable(pages)?;
         let mut entries = Vec::new();
         let mut scanner = pages.scanner();
-        let buckets: Vec<u64> = (0..1 << *bits).collect();
-        for window in buckets.chunks(WINDOW_PAGES) {
+        let (count, step) = (1 << *bits, WINDOW_PAGES as u64);
+        for start in (0..count).step_by(WINDOW_PAGES) {
+            let window = start..(start + step).min(count);
+            job.check()?;
             entries.clear();
-            scanner.visit(window.iter().map(|b| self.page(*b)), |_, bytes| {
+            scanner.visit(window.map(|b| self.page(b)), |_, bytes| {
                 let value = |at| if self.words > 1 { self.word(bytes, at, 1) } else { 0 };
                 entries.extend((0..self.count(bytes)).map(|at| (self.word(bytes, at, 0), value(at))));
                 Ok(())
@@ -363,26 +396,36 @@ impl HashPages {
 
     fn is_crowded(&self, pages: &PageFile, bits: u32) -> bool {
         // Evenly spread keys leave room for the few buckets that get more than others.
-        self.len() > (self.capacity(pages) as u64 * 4 / 5) << bits
+        self.len() > (self.capacity(pages) as u64 * 7 / 8) << bits
     }
 
-    fn grow(&self, pages: &PageFile) -> Result<()> {
-        self.grow_within(pages, &pages.write())
-    }
-
-    /// Doubles the buckets, from the last to the first: both halves of a bucket go behind it.
-    fn grow_within(&self, pages: &PageFile, writing: &Writing<'_>) -> Result<()> {
+    /// Doubles the buckets, unless somebody else did since `seen` bits chose a bucket.
+    fn grow_within(&self, pages: &PageFile, writing: &Writing<'_>, seen: u32) -> Result<()> {
         let mut bits = self.bits.write().unwrap_or_else(PoisonError::into_inner);
+        self.usable(pages)?;
+        if *bits != seen {
+            return Ok(());
+        }
+        let doubled = self.split_buckets(pages, writing, *bits);
+        match doubled {
+            Ok(()) => *bits += 1,
+            Err(_) => self.broken.store(true, Ordering::Relaxed),
+        }
+        doubled
+    }
+
+    /// From the last to the first: both halves of a bucket go behind it.
+    fn split_buckets(&self, pages: &PageFile, writing: &Writing<'_>, bits: u32) -> Result<()> {
         let entry_bytes = self.entry_bytes();
         let mut scanner = pages.scanner();
-        for number in (0..1u64 << *bits).rev() {
+        for number in (0..1u64 << bits).rev() {
             if number % WINDOW_PAGES as u64 == WINDOW_PAGES as u64 - 1 {
                 let window = number + 1 - WINDOW_PAGES as u64..=number;
                 scanner.load(window.map(|number| self.page(number)))?;
             }
             let old = pages.read(self.page(number), <[u8]>::to_vec)?;
             let count = self.count(&old);
-            let middle = (number * 2 + 1).checked_shl(63 - *bits).unwrap_or(0);
+            let middle = (number * 2 + 1).checked_shl(63 - bits).unwrap_or(0);
             let cut = self.find_from(&old, 0, middle);
             let place = |index: usize| HEADER_BYTES + index * entry_bytes;
             for (half, range) in [(1, cut..count), (0, 0..cut)] {
@@ -402,7 +445,6 @@ impl HashPages {
                 })?;
             }
         }
-        *bits += 1;
         Ok(())
     }
 

@@ -81,9 +81,10 @@ pub(crate) fn open_pages(
     let traffic = options.resources.job.traffic();
     if is_new {
         let pages = PageFile::create(folder, &purpose, meta, memory, traffic)?;
-        return Ok((pages, meta.to_vec()));
+        return Ok((pages.stopped_by(&options.resources.job), meta.to_vec()));
     }
-    Ok(PageFile::open(folder, &purpose, memory, traffic)?)
+    let (pages, meta) = PageFile::open(folder, &purpose, memory, traffic)?;
+    Ok((pages.stopped_by(&options.resources.job), meta))
 }
 
 /// A little-endian number at `at`; 0 where the bytes do not reach.

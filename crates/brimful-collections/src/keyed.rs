@@ -3,13 +3,12 @@
 //! Invariant: keys put off are applied before anything is asked for or made durable.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 
+use brimful_store::Folder;
 use brimful_store::durable::PageFile;
 use brimful_store::external::FolderLock;
-use brimful_store::{Error as StoreError, Folder};
-use rayon::prelude::*;
 
+use crate::by_range::by_range;
 use crate::error::Result;
 use crate::hash_pages::{HashPages, mix, unmix};
 use crate::home::{Home, Options, open_pages, u64_at};
@@ -22,8 +21,6 @@ pub(crate) struct Keyed {
     table: HashPages,
     log: PartitionLog,
     options: Options,
-    /// Keys were lost half-way: what is known is what the last sync said.
-    broken: AtomicBool,
     _lock: Option<FolderLock>,
 }
 
@@ -42,7 +39,7 @@ impl Keyed {
         let (pages, meta) = open_pages(folder, kind, &options, &[0; 16])?;
         let table = HashPages::restore(0, words, (u64_at(&meta, 0), u64_at(&meta, 8)));
         let log = PartitionLog::new(folder, &options, options.resources.job.traffic())?;
-        Ok(Self { pages, table, log, options, broken: AtomicBool::new(false), _lock: None })
+        Ok(Self { pages, table, log, options, _lock: None })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -53,27 +50,18 @@ impl Keyed {
         Ok(self.pages.file_bytes()?)
     }
 
-    fn usable(&self) -> Result<()> {
-        if self.broken.load(Ordering::Relaxed) {
-            return Err(StoreError::Poisoned { path: self.path().into() }.into());
-        }
-        Ok(())
+    pub(crate) fn waiting(&self) -> u64 {
+        self.log.len()
     }
 
     pub(crate) fn add_many(&self, keys: &[u64]) -> Result<()> {
-        self.usable()?;
         self.log.push(keys, mix, &self.options)?;
         if self.log.is_full() { self.apply() } else { Ok(()) }
     }
 
     /// Applies what was put off.
     pub(crate) fn apply(&self) -> Result<()> {
-        self.usable()?;
-        let applied = self.log.drain(&self.options, |keys| self.table.add_sorted(&self.pages, keys));
-        if applied.is_err() {
-            self.broken.store(true, Ordering::Relaxed);
-        }
-        applied
+        self.log.drain(&self.options, mix, |keys| self.table.add_sorted(&self.pages, keys))
     }
 
     pub(crate) fn len(&self) -> Result<u64> {
@@ -99,40 +87,21 @@ impl Keyed {
         f: impl Fn(u64) -> R + Sync,
     ) -> Result<Vec<R>> {
         self.apply()?;
-        let mut out = vec![absent; keys.len()];
-        // So many that the sorting fits beside the pages.
-        let most = (self.options.batch_bytes() / 16).max(1 << 16);
-        for (keys, out) in keys.chunks(most).zip(out.chunks_mut(most)) {
-            let workers = self.options.resources.workers();
-            let found: Vec<Vec<(u32, R)>> = self.options.resources.pool.install(|| {
-                let mut sorted: Vec<(u64, u32)> = keys.iter().map(|key| mix(*key)).zip(0..).collect();
-                sorted.par_sort_unstable();
-                let parts = sorted.par_chunks(sorted.len().div_ceil(workers).max(1));
-                parts
-                    .map(|part| {
-                        let mut found = Vec::with_capacity(part.len());
-                        self.table
-                            .get_sorted(&self.pages, part, |index, value| found.push((index, f(value))))?;
-                        Ok(found)
-                    })
-                    .collect::<Result<_>>()
-            })?;
-            for (index, value) in found.into_iter().flatten() {
-                if let Some(place) = out.get_mut(index as usize) {
-                    *place = value;
-                }
-            }
-        }
-        Ok(out)
+        by_range(&self.options, keys, absent, mix, |sorted, found| {
+            self.table.get_sorted(&self.pages, &self.options.resources.job, sorted, |index, value| {
+                found.push((index, f(value)));
+            })
+        })
     }
 
     pub(crate) fn for_each(&self, mut f: impl FnMut(u64, u64) -> Result<()>) -> Result<()> {
         self.apply()?;
-        self.table.for_each(&self.pages, |mixed, value| f(unmix(mixed), value))
+        self.table.for_each(&self.pages, &self.options.resources.job, |mixed, value| f(unmix(mixed), value))
     }
 
     pub(crate) fn sync(&self) -> Result<()> {
         self.apply()?;
+        self.table.usable(&self.pages)?;
         Ok(self.pages.sync_with(|_| {
             let (bits, len) = self.table.describe();
             Ok([bits.to_le_bytes(), len.to_le_bytes()].concat())

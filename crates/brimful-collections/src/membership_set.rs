@@ -28,6 +28,11 @@ impl MembershipSet {
         Ok(Self(Keyed::open_in(folder, KIND, 1, options)?))
     }
 
+    /// Keys put off: the next question applies them first, which may take long.
+    pub fn waiting(&self) -> u64 {
+        self.0.waiting()
+    }
+
     /// Where the set is.
     pub fn path(&self) -> &Path {
         self.0.path()

@@ -1,14 +1,16 @@
 //! Keys put off: sorted into partitions as they come, applied a partition at a time.
 //!
 //! Random keys would touch a page each. Here they are appended to the part of a working file that their
-//! leading bits choose, 8 bytes a key, and applied when a partition's pages are worth reading.
+//! leading bits choose, 4 bytes a key where they are small and 8 where not, and applied when a partition's
+//! pages are worth reading.
 //! Invariant: a key is handed out once, in a partition of ascending leading bits; nothing survives a
 //! crash, so whoever syncs applies first.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use brimful_store::{Folder, StoreFile, Traffic};
+use brimful_store::sorter::sort_in_memory;
+use brimful_store::{Error as StoreError, Folder, StoreFile, Traffic};
 use rayon::prelude::*;
 
 use crate::error::Result;
@@ -28,7 +30,14 @@ const CHUNK_LEN: usize = 1 << 16;
 struct Part {
     buffer: Vec<u64>,
     /// Where its blocks of [`BUFFER_LEN`] keys are.
-    blocks: Vec<u64>,
+    blocks: Vec<Block>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Block {
+    offset: u64,
+    /// Every key takes 4 bytes.
+    is_narrow: bool,
 }
 
 /// Keys in partitions, in memory and in a nameless file.
@@ -42,6 +51,8 @@ pub(crate) struct PartitionLog {
     gate: RwLock<()>,
     /// Keys after which they should be applied.
     most: u64,
+    /// A partition was applied in part: what is known is what the last sync said.
+    broken: AtomicBool,
 }
 
 impl PartitionLog {
@@ -55,8 +66,9 @@ impl PartitionLog {
     }
 
     pub(crate) fn new(folder: &dyn Folder, options: &Options, traffic: &Arc<Traffic>) -> Result<Self> {
-        // Each worker has one partition in memory when it is applied.
-        let share = options.batch_bytes() / options.resources.workers() / 16;
+        // Each worker has one partition in memory when it is applied, and as much room to sort it; some
+        // partitions get more keys than others.
+        let share = options.batch_bytes() / options.resources.workers() / 18;
         Ok(Self {
             file: StoreFile::scratch(folder, traffic)?,
             end: AtomicU64::new(0),
@@ -64,6 +76,7 @@ impl PartitionLog {
             len: AtomicU64::new(0),
             gate: RwLock::new(()),
             most: (share.max(BUFFER_LEN) * PARTITIONS) as u64,
+            broken: AtomicBool::new(false),
         })
     }
 
@@ -77,20 +90,29 @@ impl PartitionLog {
         self.len() >= self.most
     }
 
-    /// Takes `keys`, each turned by `map` into one whose leading bits are evenly spread.
+    /// Fails if a partition was applied in part.
+    pub(crate) fn usable(&self) -> Result<()> {
+        if self.broken.load(Ordering::Relaxed) {
+            return Err(StoreError::Poisoned { path: self.file.path().into() }.into());
+        }
+        Ok(())
+    }
+
+    /// Takes `keys`; the leading bits of what `map` makes of them are evenly spread. [`PartitionLog::drain`]
+    /// must be given the same `map`: what is kept is the keys, which are often small.
     pub(crate) fn push(
         &self,
         keys: &[u64],
         map: impl Fn(u64) -> u64 + Sync,
         options: &Options,
     ) -> Result<()> {
+        self.usable()?;
         let _pushing = self.gate.read().unwrap_or_else(PoisonError::into_inner);
         let chunk = |keys: &[u64]| {
             let mut sorted: Vec<Vec<u64>> = vec![Vec::new(); PARTITIONS];
             for key in keys {
-                let key = map(*key);
-                if let Some(part) = sorted.get_mut((key >> (64 - BITS)) as usize) {
-                    part.push(key);
+                if let Some(part) = sorted.get_mut((map(*key) >> (64 - BITS)) as usize) {
+                    part.push(*key);
                 }
             }
             sorted.iter().zip(&self.parts).try_for_each(|(keys, part)| self.append(part, keys))
@@ -112,44 +134,85 @@ impl PartitionLog {
             part.buffer.extend_from_slice(now);
             rest = later;
             if part.buffer.len() == BUFFER_LEN {
-                let bytes: &[u8] = bytemuck::cast_slice(&part.buffer);
+                let narrow = narrowed(&part.buffer);
+                let bytes: &[u8] = match &narrow {
+                    Some(narrow) => bytemuck::cast_slice(narrow),
+                    None => bytemuck::cast_slice(&part.buffer),
+                };
                 let offset = self.end.fetch_add(bytes.len() as u64, Ordering::Relaxed);
                 self.file.write_all_at(bytes, offset)?;
                 // Under a hard limit nobody should wait for dirty pages later.
                 if offset / START_BYTES != (offset + bytes.len() as u64) / START_BYTES {
                     self.file.start_writing(offset / START_BYTES * START_BYTES, START_BYTES);
                 }
-                part.blocks.push(offset);
+                part.blocks.push(Block { offset, is_narrow: narrow.is_some() });
                 part.buffer.clear();
             }
         }
         Ok(())
     }
 
-    /// Hands out all keys, a sorted partition at a time, to the threads of the pool; whoever pushes
-    /// waits. After an error the partitions that were not applied are still here.
-    pub(crate) fn drain(&self, options: &Options, apply: impl Fn(&[u64]) -> Result<()> + Sync) -> Result<()> {
-        let _draining = self.gate.write().unwrap_or_else(PoisonError::into_inner);
+    /// Hands out all keys as `map` turns them, a sorted partition at a time, to the threads of the pool;
+    /// whoever pushes waits. A cancelled job stops it between two partitions: the others are still here.
+    /// After an error within a partition everything is refused.
+    pub(crate) fn drain(
+        &self,
+        options: &Options,
+        map: impl Fn(u64) -> u64 + Sync,
+        apply: impl Fn(&[u64]) -> Result<()> + Sync,
+    ) -> Result<()> {
+        self.usable()?;
         if self.len() == 0 {
             return Ok(());
         }
-        options.resources.pool.install(|| {
-            self.parts.par_iter().try_for_each(|part| {
+        let _draining = self.gate.write().unwrap_or_else(PoisonError::into_inner);
+        // In their order, so that what the threads write lies side by side.
+        let next = AtomicUsize::new(0);
+        let results = options.resources.pool.broadcast(|_| {
+            let (mut keys, mut room) = (Vec::new(), Vec::new());
+            while let Some(part) = self.parts.get(next.fetch_add(1, Ordering::Relaxed)) {
+                self.usable()?;
+                options.resources.job.check()?;
                 let mut part = part.lock().unwrap_or_else(PoisonError::into_inner);
-                let mut keys = vec![0; part.blocks.len() * BUFFER_LEN];
-                for (offset, block) in part.blocks.iter().zip(keys.chunks_mut(BUFFER_LEN)) {
-                    self.file.read_exact_at(bytemuck::cast_slice_mut(block), *offset)?;
+                self.read(&part, &mut keys)?;
+                keys.iter_mut().for_each(|key| *key = map(*key));
+                sort_in_memory(&mut keys, &mut room);
+                if let Err(error) = apply(&keys) {
+                    self.broken.store(true, Ordering::Relaxed);
+                    return Err(error);
                 }
-                keys.extend_from_slice(&part.buffer);
-                keys.sort_unstable();
-                apply(&keys)?;
                 part.blocks.clear();
                 part.buffer.clear();
-                Ok::<(), crate::Error>(())
-            })
-        })?;
+            }
+            Ok(())
+        });
+        results.into_iter().collect::<Result<()>>()?;
         self.len.store(0, Ordering::Relaxed);
         self.end.store(0, Ordering::Relaxed);
         Ok(())
     }
+
+    fn read(&self, part: &Part, keys: &mut Vec<u64>) -> Result<()> {
+        keys.clear();
+        // Exactly: growth by doubling would go beyond the budget.
+        keys.reserve_exact(part.blocks.len() * BUFFER_LEN + part.buffer.len());
+        keys.resize(part.blocks.len() * BUFFER_LEN, 0);
+        let mut narrow = vec![0_u32; BUFFER_LEN];
+        for (block, keys) in part.blocks.iter().zip(keys.chunks_mut(BUFFER_LEN)) {
+            if block.is_narrow {
+                self.file.read_exact_at(bytemuck::cast_slice_mut(&mut narrow), block.offset)?;
+                keys.iter_mut().zip(&narrow).for_each(|(key, narrow)| *key = u64::from(*narrow));
+            } else {
+                self.file.read_exact_at(bytemuck::cast_slice_mut(keys), block.offset)?;
+            }
+        }
+        keys.extend_from_slice(&part.buffer);
+        Ok(())
+    }
+}
+
+/// The keys in 4 bytes each, if all fit.
+fn narrowed(keys: &[u64]) -> Option<Vec<u32>> {
+    let all = keys.iter().fold(0, |all, key| all | key);
+    (all <= u64::from(u32::MAX)).then(|| keys.iter().map(|key| *key as u32).collect())
 }

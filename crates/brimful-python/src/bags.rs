@@ -8,24 +8,24 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyList};
 
-use crate::call::collection_options;
+use crate::call::Held;
 use crate::errors::CollectionFailure;
 
 /// A disk-resident sequence of records of any length.
 #[pyclass(frozen, module = "brimful._native")]
 pub(crate) struct RecordBag {
-    inner: collections::RecordBag,
+    inner: Held<collections::RecordBag>,
 }
 
 #[pymethods]
 impl RecordBag {
     #[staticmethod]
     fn open(py: Python<'_>, path: PathBuf, schema: &str, budget: Option<u64>) -> PyResult<Self> {
-        let open = || -> Result<Self, CollectionFailure> {
-            let options = collection_options(budget)?;
-            Ok(Self { inner: collections::RecordBag::open(&path, schema.as_bytes(), options)? })
-        };
-        Ok(py.detach(open)?)
+        Ok(Self {
+            inner: Held::open(py, budget, |options| {
+                collections::RecordBag::open(&path, schema.as_bytes(), options)
+            })?,
+        })
     }
 
     fn __len__(&self) -> usize {
@@ -99,10 +99,10 @@ impl RecordBag {
     }
 
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
-        Ok(py.detach(|| self.inner.sync()).map_err(CollectionFailure::from)?)
+        self.inner.long(py, |inner| inner.sync())
     }
 
     fn compact(&self, py: Python<'_>) -> PyResult<()> {
-        Ok(py.detach(|| self.inner.compact()).map_err(CollectionFailure::from)?)
+        self.inner.long(py, |inner| inner.compact())
     }
 }

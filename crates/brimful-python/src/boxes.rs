@@ -7,13 +7,13 @@ use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes};
 
-use crate::call::collection_options;
+use crate::call::Held;
 use crate::errors::CollectionFailure;
 
 /// A disk-resident array of records of one size.
 #[pyclass(frozen, module = "brimful._native")]
 pub(crate) struct RecordBox {
-    inner: collections::RecordBox,
+    inner: Held<collections::RecordBox>,
 }
 
 type Outcome<T> = Result<T, CollectionFailure>;
@@ -28,11 +28,11 @@ impl RecordBox {
         schema: &str,
         budget: Option<u64>,
     ) -> PyResult<Self> {
-        let open = || -> Outcome<Self> {
-            let options = collection_options(budget)?;
-            Ok(Self { inner: collections::RecordBox::open(&path, record_bytes, schema.as_bytes(), options)? })
-        };
-        Ok(py.detach(open)?)
+        Ok(Self {
+            inner: Held::open(py, budget, |options| {
+                collections::RecordBox::open(&path, record_bytes, schema.as_bytes(), options)
+            })?,
+        })
     }
 
     fn __len__(&self) -> usize {
@@ -98,11 +98,11 @@ impl RecordBox {
     }
 
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
-        Ok(py.detach(|| self.inner.sync()).map_err(CollectionFailure::from)?)
+        self.inner.long(py, |inner| inner.sync())
     }
 
     fn compact(&self, py: Python<'_>) -> PyResult<()> {
-        Ok(py.detach(|| self.inner.compact()).map_err(CollectionFailure::from)?)
+        self.inner.long(py, |inner| inner.compact())
     }
 }
 

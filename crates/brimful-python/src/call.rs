@@ -4,7 +4,7 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use brimful::collections::Options;
+use brimful::collections::{self, Options};
 use brimful::store::memory::{auto_budget_bytes, resident_bytes, return_freed_memory};
 use brimful::store::{Budget, Job, Resources};
 use pyo3::exceptions::PyRuntimeError;
@@ -66,13 +66,22 @@ pub(crate) fn with_job<T: Send>(
     work: impl FnOnce(&Arc<Job>) -> Result<T, Failure> + Send,
 ) -> PyResult<T> {
     let job = Arc::new(Job::new());
+    supervised(py, progress, &job, || work(&job))
+}
+
+/// [`with_job`] with a job that the caller has, for any error.
+fn supervised<T: Send, E: Into<PyErr> + Send>(
+    py: Python<'_>,
+    progress: Option<&Bound<'_, PyAny>>,
+    job: &Arc<Job>,
+    work: impl FnOnce() -> Result<T, E> + Send,
+) -> PyResult<T> {
     let (done_sender, done) = sync_channel(1);
     let done = Mutex::new(done);
     let wait = || done.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(TICK);
     std::thread::scope(|scope| {
-        let worker_job = Arc::clone(&job);
         let worker = scope.spawn(move || {
-            let result = work(&worker_job);
+            let result = work();
             // The receiver lives until this thread was joined.
             let _ = done_sender.send(());
             result
@@ -83,7 +92,7 @@ pub(crate) fn with_job<T: Send>(
             if stopped.is_some() {
                 continue;
             }
-            if let Err(error) = py.check_signals().and_then(|()| show(progress, &job)) {
+            if let Err(error) = py.check_signals().and_then(|()| show(progress, job)) {
                 job.cancel();
                 stopped = Some(error);
             }
@@ -91,7 +100,7 @@ pub(crate) fn with_job<T: Send>(
         let result = py.detach(|| worker.join());
         match (stopped, result) {
             (Some(error), _) => Err(error),
-            (None, Ok(result)) => Ok(result?),
+            (None, Ok(result)) => result.map_err(Into::into),
             (None, Err(_)) => Err(PyRuntimeError::new_err("internal error in brimful; please report it")),
         }
     })
@@ -107,11 +116,67 @@ pub(crate) fn with_resources<T: Send>(
     with_job(py, progress, |job| work(&limits.resources(job)?))
 }
 
-/// What a collection is given: brimful's own memory up to `budget`, all threads.
-pub(crate) fn collection_options(budget: Option<u64>) -> Result<Options, CollectionFailure> {
-    let budget = Budget::new(budget.unwrap_or_else(auto_budget_bytes), 0);
-    let resources = Arc::new(Resources::new(budget, Arc::new(Job::new()), None)?);
-    Ok(Options::new(&resources))
+/// A collection with the job that stops its long calls.
+#[derive(Debug)]
+pub(crate) struct Held<T> {
+    inner: T,
+    job: Arc<Job>,
+}
+
+impl<T> std::ops::Deref for Held<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.inner
+    }
+}
+
+impl<T: Send + Sync> Held<T> {
+    /// Opens a collection: brimful's own memory up to `budget`, all threads.
+    pub(crate) fn open(
+        py: Python<'_>,
+        budget: Option<u64>,
+        open: impl FnOnce(Options) -> collections::Result<T> + Send,
+    ) -> PyResult<Self> {
+        let held = || -> Result<Self, CollectionFailure> {
+            let job = Arc::new(Job::new());
+            let budget = Budget::new(budget.unwrap_or_else(auto_budget_bytes), 0);
+            let resources = Arc::new(Resources::new(budget, Arc::clone(&job), None)?);
+            Ok(Self { inner: open(Options::new(&resources))?, job })
+        };
+        Ok(py.detach(held)?)
+    }
+
+    /// A call that ends soon.
+    pub(crate) fn short<R: Send>(
+        &self,
+        py: Python<'_>,
+        f: impl FnOnce(&T) -> collections::Result<R> + Send,
+    ) -> PyResult<R> {
+        Ok(py.detach(|| f(&self.inner)).map_err(CollectionFailure::from)?)
+    }
+
+    /// A call that Ctrl-C ends, also for other threads that are in the collection: on a thread of its own.
+    pub(crate) fn long<R: Send>(
+        &self,
+        py: Python<'_>,
+        f: impl FnOnce(&T) -> collections::Result<R> + Send,
+    ) -> PyResult<R> {
+        let result = supervised(py, None, &self.job, || f(&self.inner).map_err(CollectionFailure::from));
+        // Whatever it stopped has ended, or will find nothing to do.
+        self.job.resume();
+        result
+    }
+
+    /// [`Held::long`] where `is_long`.
+    pub(crate) fn call<R: Send>(
+        &self,
+        py: Python<'_>,
+        is_long: bool,
+        f: impl FnOnce(&T) -> collections::Result<R> + Send,
+    ) -> PyResult<R> {
+        if is_long { self.long(py, f) } else { self.short(py, f) }
+    }
 }
 
 fn show(progress: Option<&Bound<'_, PyAny>>, job: &Job) -> PyResult<()> {

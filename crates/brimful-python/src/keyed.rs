@@ -8,16 +8,14 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyByteArray, PyBytes, PyList};
 
-use crate::call::collection_options;
+use crate::call::Held;
 use crate::errors::CollectionFailure;
 
-/// What a detached call of a collection gives.
-fn run<T: Send>(py: Python<'_>, f: impl FnOnce() -> collections::Result<T> + Send) -> PyResult<T> {
-    Ok(py.detach(f).map_err(CollectionFailure::from)?)
-}
+/// Keys from which on a batch is worth a thread that Ctrl-C can stop.
+const LONG: usize = 1 << 12;
 
 /// Numbers as the bytes that NumPy reads in place.
-fn words<'py>(py: Python<'py>, numbers: &[u64]) -> Bound<'py, PyByteArray> {
+pub(crate) fn words<'py>(py: Python<'py>, numbers: &[u64]) -> Bound<'py, PyByteArray> {
     let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_ne_bytes()).collect();
     PyByteArray::new(py, &bytes)
 }
@@ -31,27 +29,25 @@ fn truths<'py>(py: Python<'py>, truths: &[bool]) -> Bound<'py, PyByteArray> {
 /// Counts of keys.
 #[pyclass(frozen, module = "brimful._native")]
 pub(crate) struct FrequencyCounter {
-    inner: collections::FrequencyCounter,
+    inner: Held<collections::FrequencyCounter>,
 }
 
 #[pymethods]
 impl FrequencyCounter {
     #[staticmethod]
     fn open(py: Python<'_>, path: PathBuf, budget: Option<u64>) -> PyResult<Self> {
-        let open = || -> Result<Self, CollectionFailure> {
-            let options = collection_options(budget)?;
-            Ok(Self { inner: collections::FrequencyCounter::open(&path, options)? })
-        };
-        Ok(py.detach(open)?)
+        Ok(Self {
+            inner: Held::open(py, budget, |options| collections::FrequencyCounter::open(&path, options))?,
+        })
     }
 
     fn add_many(&self, py: Python<'_>, keys: PyBuffer<u64>) -> PyResult<()> {
         let keys = keys.to_vec(py)?;
-        run(py, || self.inner.add_many(&keys))
+        self.inner.call(py, keys.len() >= LONG, |inner| inner.add_many(&keys))
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-        Ok(run(py, || self.inner.len())? as usize)
+        Ok(self.inner.long(py, |inner| inner.len())? as usize)
     }
 
     fn file_bytes(&self) -> PyResult<u64> {
@@ -59,47 +55,45 @@ impl FrequencyCounter {
     }
 
     fn count(&self, py: Python<'_>, key: u64) -> PyResult<u64> {
-        run(py, || self.inner.count(key))
+        self.inner.call(py, self.inner.waiting() > 0, |inner| inner.count(key))
     }
 
     fn count_many<'py>(&self, py: Python<'py>, keys: PyBuffer<u64>) -> PyResult<Bound<'py, PyByteArray>> {
         let keys = keys.to_vec(py)?;
-        Ok(words(py, &run(py, || self.inner.count_many(&keys))?))
+        Ok(words(py, &self.inner.call(py, keys.len() >= LONG, |inner| inner.count_many(&keys))?))
     }
 
     fn top(&self, py: Python<'_>, most: usize) -> PyResult<Vec<(u64, u64)>> {
-        run(py, || self.inner.top(most))
+        self.inner.long(py, |inner| inner.top(most))
     }
 
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
-        run(py, || self.inner.sync())
+        self.inner.long(py, |inner| inner.sync())
     }
 }
 
 /// An exact set of keys.
 #[pyclass(frozen, module = "brimful._native")]
 pub(crate) struct MembershipSet {
-    inner: collections::MembershipSet,
+    inner: Held<collections::MembershipSet>,
 }
 
 #[pymethods]
 impl MembershipSet {
     #[staticmethod]
     fn open(py: Python<'_>, path: PathBuf, budget: Option<u64>) -> PyResult<Self> {
-        let open = || -> Result<Self, CollectionFailure> {
-            let options = collection_options(budget)?;
-            Ok(Self { inner: collections::MembershipSet::open(&path, options)? })
-        };
-        Ok(py.detach(open)?)
+        Ok(Self {
+            inner: Held::open(py, budget, |options| collections::MembershipSet::open(&path, options))?,
+        })
     }
 
     fn add_many(&self, py: Python<'_>, keys: PyBuffer<u64>) -> PyResult<()> {
         let keys = keys.to_vec(py)?;
-        run(py, || self.inner.add_many(&keys))
+        self.inner.call(py, keys.len() >= LONG, |inner| inner.add_many(&keys))
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-        Ok(run(py, || self.inner.len())? as usize)
+        Ok(self.inner.long(py, |inner| inner.len())? as usize)
     }
 
     fn file_bytes(&self) -> PyResult<u64> {
@@ -107,27 +101,27 @@ impl MembershipSet {
     }
 
     fn contains(&self, py: Python<'_>, key: u64) -> PyResult<bool> {
-        run(py, || self.inner.contains(key))
+        self.inner.call(py, self.inner.waiting() > 0, |inner| inner.contains(key))
     }
 
     fn contains_many<'py>(&self, py: Python<'py>, keys: PyBuffer<u64>) -> PyResult<Bound<'py, PyByteArray>> {
         let keys = keys.to_vec(py)?;
-        Ok(truths(py, &run(py, || self.inner.contains_many(&keys))?))
+        Ok(truths(py, &self.inner.call(py, keys.len() >= LONG, |inner| inner.contains_many(&keys))?))
     }
 
     fn remove(&self, py: Python<'_>, key: u64) -> PyResult<bool> {
-        run(py, || self.inner.remove(key))
+        self.inner.call(py, self.inner.waiting() > 0, |inner| inner.remove(key))
     }
 
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
-        run(py, || self.inner.sync())
+        self.inner.long(py, |inner| inner.sync())
     }
 }
 
 /// An approximate set of keys.
 #[pyclass(frozen, module = "brimful._native")]
 pub(crate) struct BloomFilter {
-    inner: collections::BloomFilter,
+    inner: Held<collections::BloomFilter>,
 }
 
 #[pymethods]
@@ -140,25 +134,25 @@ impl BloomFilter {
         false_positives: f64,
         budget: Option<u64>,
     ) -> PyResult<Self> {
-        let open = || -> Result<Self, CollectionFailure> {
-            let options = collection_options(budget)?;
-            Ok(Self { inner: collections::BloomFilter::open(&path, keys, false_positives, options)? })
-        };
-        Ok(py.detach(open)?)
+        Ok(Self {
+            inner: Held::open(py, budget, |options| {
+                collections::BloomFilter::open(&path, keys, false_positives, options)
+            })?,
+        })
     }
 
     fn add_many(&self, py: Python<'_>, keys: PyBuffer<u64>) -> PyResult<()> {
         let keys = keys.to_vec(py)?;
-        run(py, || self.inner.add_many(&keys))
+        self.inner.call(py, keys.len() >= LONG, |inner| inner.add_many(&keys))
     }
 
     fn contains(&self, py: Python<'_>, key: u64) -> PyResult<bool> {
-        run(py, || self.inner.contains(key))
+        self.inner.call(py, self.inner.waiting() > 0, |inner| inner.contains(key))
     }
 
     fn contains_many<'py>(&self, py: Python<'py>, keys: PyBuffer<u64>) -> PyResult<Bound<'py, PyByteArray>> {
         let keys = keys.to_vec(py)?;
-        Ok(truths(py, &run(py, || self.inner.contains_many(&keys))?))
+        Ok(truths(py, &self.inner.call(py, keys.len() >= LONG, |inner| inner.contains_many(&keys))?))
     }
 
     #[getter]
@@ -177,25 +171,21 @@ impl BloomFilter {
     }
 
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
-        run(py, || self.inner.sync())
+        self.inner.long(py, |inner| inner.sync())
     }
 }
 
 /// A map from bytes to one or more values of bytes.
 #[pyclass(frozen, module = "brimful._native")]
 pub(crate) struct DiskMap {
-    inner: collections::DiskMap,
+    inner: Held<collections::DiskMap>,
 }
 
 #[pymethods]
 impl DiskMap {
     #[staticmethod]
     fn open(py: Python<'_>, path: PathBuf, budget: Option<u64>) -> PyResult<Self> {
-        let open = || -> Result<Self, CollectionFailure> {
-            let options = collection_options(budget)?;
-            Ok(Self { inner: collections::DiskMap::open(&path, options)? })
-        };
-        Ok(py.detach(open)?)
+        Ok(Self { inner: Held::open(py, budget, |options| collections::DiskMap::open(&path, options))? })
     }
 
     fn __len__(&self) -> usize {
@@ -207,50 +197,61 @@ impl DiskMap {
     }
 
     fn get<'py>(&self, py: Python<'py>, key: PyBackedBytes) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        Ok(run(py, || self.inner.get(&key))?.map(|value| PyBytes::new(py, &value)))
+        Ok(self.inner.short(py, |inner| inner.get(&key))?.map(|value| PyBytes::new(py, &value)))
     }
 
     fn get_all<'py>(&self, py: Python<'py>, key: PyBackedBytes) -> PyResult<Bound<'py, PyList>> {
-        let values = run(py, || self.inner.get_all(&key))?;
+        let values = self.inner.short(py, |inner| inner.get_all(&key))?;
         PyList::new(py, values.iter().map(|value| PyBytes::new(py, value)))
     }
 
     fn insert(&self, py: Python<'_>, key: PyBackedBytes, value: PyBackedBytes) -> PyResult<()> {
-        run(py, || self.inner.insert(&key, &value))
+        self.inner.short(py, |inner| inner.insert(&key, &value))
     }
 
     fn chain(&self, py: Python<'_>, key: PyBackedBytes, value: PyBackedBytes) -> PyResult<()> {
-        run(py, || self.inner.chain(&key, &value))
+        self.inner.short(py, |inner| inner.chain(&key, &value))
     }
 
     fn remove(&self, py: Python<'_>, key: PyBackedBytes) -> PyResult<bool> {
-        run(py, || self.inner.remove(&key))
+        self.inner.short(py, |inner| inner.remove(&key))
+    }
+
+    fn get_many<'py>(&self, py: Python<'py>, keys: Vec<PyBackedBytes>) -> PyResult<Bound<'py, PyList>> {
+        let values = self.inner.long(py, |inner| inner.get_many(&keys))?;
+        PyList::new(py, values.iter().map(|value| value.as_deref().map(|value| PyBytes::new(py, value))))
+    }
+
+    fn insert_many(&self, py: Python<'_>, pairs: Vec<(PyBackedBytes, PyBackedBytes)>) -> PyResult<()> {
+        self.inner.long(py, |inner| inner.insert_many(&pairs))
+    }
+
+    fn chain_many(&self, py: Python<'_>, pairs: Vec<(PyBackedBytes, PyBackedBytes)>) -> PyResult<()> {
+        self.inner.long(py, |inner| inner.chain_many(&pairs))
     }
 
     fn compact(&self, py: Python<'_>) -> PyResult<()> {
-        run(py, || self.inner.compact())
+        self.inner.long(py, |inner| inner.compact())
     }
 
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
-        run(py, || self.inner.sync())
+        self.inner.long(py, |inner| inner.sync())
     }
 }
 
 /// Growing lists of 32-bit numbers.
 #[pyclass(frozen, module = "brimful._native")]
 pub(crate) struct DiskLists {
-    inner: collections::DiskLists,
+    inner: Held<collections::DiskLists>,
 }
 
 #[pymethods]
 impl DiskLists {
     #[staticmethod]
     fn open(py: Python<'_>, path: PathBuf, count: u64, budget: Option<u64>) -> PyResult<Self> {
-        let open = || -> Result<Self, CollectionFailure> {
-            let options = collection_options(budget)?;
-            Ok(Self { inner: collections::DiskLists::open(&path, count, options)? })
-        };
-        Ok(py.detach(open)?)
+        Ok(Self {
+            inner: Held::open(py, budget, |options| collections::DiskLists::open(&path, count, options))?,
+        })
     }
 
     fn __len__(&self) -> usize {
@@ -263,7 +264,7 @@ impl DiskLists {
 
     fn append_many(&self, py: Python<'_>, lists: PyBuffer<u32>, items: PyBuffer<u32>) -> PyResult<()> {
         let (lists, items) = (lists.to_vec(py)?, items.to_vec(py)?);
-        run(py, || self.inner.append_many(&lists, &items))
+        self.inner.call(py, items.len() >= LONG, |inner| inner.append_many(&lists, &items))
     }
 
     fn get_many<'py>(
@@ -272,12 +273,12 @@ impl DiskLists {
         lists: PyBuffer<u64>,
     ) -> PyResult<(Bound<'py, PyByteArray>, Bound<'py, PyByteArray>)> {
         let lists = lists.to_vec(py)?;
-        let (counts, items) = run(py, || self.inner.get_many(&lists))?;
+        let (counts, items) = self.inner.long(py, |inner| inner.get_many(&lists))?;
         let bytes: Vec<u8> = items.iter().flat_map(|item| item.to_ne_bytes()).collect();
         Ok((words(py, &counts), PyByteArray::new(py, &bytes)))
     }
 
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
-        run(py, || self.inner.sync())
+        self.inner.long(py, |inner| inner.sync())
     }
 }

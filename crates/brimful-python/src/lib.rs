@@ -10,6 +10,7 @@ mod graph;
 mod imports;
 mod keyed;
 mod run;
+mod sorting;
 
 use pyo3::prelude::*;
 
@@ -43,5 +44,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<keyed::BloomFilter>()?;
     module.add_class::<keyed::DiskMap>()?;
     module.add_class::<keyed::DiskLists>()?;
+    module.add_class::<sorting::Sorter>()?;
     Ok(())
 }

@@ -41,7 +41,7 @@ pub enum Error {
         source: io::Error,
     },
     /// Bytes that fail their checksum or contradict their own structure.
-    #[error("{} is corrupt at byte {offset}: {what}; restore it from a copy or import the graph again", path.display())]
+    #[error("{} is corrupt at byte {offset}: {what}; {remedy}", path.display())]
     Corrupt {
         /// The file.
         path: PathBuf,
@@ -49,6 +49,8 @@ pub enum Error {
         offset: u64,
         /// Expected against found.
         what: String,
+        /// What to do about it.
+        remedy: &'static str,
     },
     /// A file of a version or kind that this program does not read.
     #[error("{} has format version {found}, this program reads up to {supported}; use a newer brimful", path.display())]
@@ -95,7 +97,14 @@ impl Error {
 
     /// A corruption at `offset` of `path`.
     pub fn corrupt(path: impl Into<PathBuf>, offset: u64, what: impl Into<String>) -> Self {
-        Self::Corrupt { path: path.into(), offset, what: what.into() }
+        let remedy = "restore it from a copy or import the graph again";
+        Self::Corrupt { path: path.into(), offset, what: what.into(), remedy }
+    }
+
+    /// The same in the pages of a collection, which nobody can import again.
+    pub fn corrupt_pages(path: impl Into<PathBuf>, offset: u64, what: impl Into<String>) -> Self {
+        let remedy = "restore the collection from a copy or fill it again";
+        Self::Corrupt { path: path.into(), offset, what: what.into(), remedy }
     }
 
     /// The kind of this error.

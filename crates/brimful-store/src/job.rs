@@ -61,6 +61,12 @@ impl Job {
         if self.cancelled.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(()) }
     }
 
+    /// Takes a [`Job::cancel`] back, once the work that it stopped has ended: for an owner whose job outlives
+    /// its calls.
+    pub fn resume(&self) {
+        self.cancelled.store(false, Ordering::Relaxed);
+    }
+
     /// Begins a phase of `total` units (0: unknown).
     pub fn begin(&self, phase: impl Into<String>, total: u64) {
         let mut now = self.phase.lock().unwrap_or_else(PoisonError::into_inner);

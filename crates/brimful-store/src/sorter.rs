@@ -37,6 +37,11 @@ impl Record for u64 {
     }
 }
 
+/// Sorts what is in memory by radix; `room` grows to the size of `records`.
+pub fn sort_in_memory<R: Record>(records: &mut [R], room: &mut Vec<R>) {
+    crate::radix::sort(records, room);
+}
+
 /// Most runs merged at once; more are first merged into longer ones.
 const MAX_RUNS: usize = 128;
 /// Largest piece in records: a piece of 8-byte records and the room to sort it fit a cache of 2 MiB.

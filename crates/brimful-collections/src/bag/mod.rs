@@ -315,6 +315,11 @@ impl RecordBag {
         self.release(&writing, id, place)
     }
 
+    /// What its owner was given.
+    pub(crate) fn options(&self) -> &Options {
+        &self.options
+    }
+
     /// Makes everything stored so far survive a crash.
     pub fn sync(&self) -> Result<()> {
         Ok(self.pages.sync_with(|writing| self.describe(writing))?)
@@ -322,6 +327,7 @@ impl RecordBag {
 
     /// Writes what only memory knows; returns the description for the root.
     fn describe(&self, writing: &Writing<'_>) -> brimful_store::Result<Vec<u8>> {
+        self.keys.usable(&self.pages)?;
         self.write_infos(writing)?;
         let (len, removed) = (self.len(), self.removed.load(Ordering::Relaxed));
         let (bits, keys) = self.keys.describe();

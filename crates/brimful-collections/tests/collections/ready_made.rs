@@ -69,21 +69,28 @@ fn a_crash_leaves_counts_as_they_were_at_a_sync() {
     let run = |folder: &FaultFolder| {
         let counter = FrequencyCounter::open_in(folder, options(MEMORY)).unwrap();
         let mut random = Random(3);
+        let mut syncs = Vec::new();
         for _ in 0..4 {
             counter.add_many(&(0..20_000).map(|_| random.below(30_000)).collect::<Vec<_>>()).unwrap();
+            let before = folder.count(Operation::Sync);
             counter.sync().unwrap();
+            syncs.push((before, folder.count(Operation::Sync)));
         }
+        syncs
     };
     let folder = FaultFolder::new();
     run(&folder);
     for at in 4..=folder.count(Operation::Sync) {
         let folder = FaultFolder::new();
         folder.set_plan(FaultPlan::new().freeze_from_sync(at).torn(at));
-        run(&folder);
+        let syncs = run(&folder);
         let counter = FrequencyCounter::open_in(&folder.crash(), options(MEMORY)).unwrap();
         let mut sum = 0;
         counter.for_each(|_, count| Ok(sum += count)).unwrap();
-        assert!(sum % 20_000 == 0 && sum < 80_000, "sync {at}: {sum} were counted");
+        // The root is written after the first sync of the device; giving space back may follow.
+        let least = syncs.iter().filter(|(_, after)| *after < at).count() as u64;
+        let most = syncs.iter().filter(|(before, _)| before + 2 <= at).count() as u64;
+        assert!(sum % 20_000 == 0 && (least..=most).contains(&(sum / 20_000)), "sync {at}: {sum}, {syncs:?}");
     }
 }
 

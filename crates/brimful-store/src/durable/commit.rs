@@ -80,6 +80,7 @@ impl PageFile {
     ) -> Result<()> {
         let most = STEP_PAGES.min(self.cache_bytes() / self.page_bytes / 2).max(1);
         loop {
+            self.check()?;
             let (used, end) = self.extent();
             self.cut()?;
             if end - used <= used / 8 + 8 {
@@ -173,7 +174,14 @@ impl PageFile {
         }
         dirty.sort_unstable();
         let mut run = Run::default();
-        for page in dirty {
+        for (count, page) in dirty.into_iter().enumerate() {
+            if count % STEP_PAGES == 0
+                && let Err(stopped) = self.check()
+            {
+                // Their slots are given out already.
+                self.write_run(&mut run)?;
+                return Err(stopped);
+            }
             let mut stripe = self.stripe(page);
             // A reader may have needed its frame, and written it out.
             let Some(frame) = stripe.find(page).filter(|frame| frame.dirty) else {
@@ -324,7 +332,7 @@ pub(super) fn read_table(file: &StoreFile, root: &Root, length: u64, memory: u64
     let pages = bytes.saturating_mul(root.page_bytes / super::table::ENTRY_BYTES as u64);
     if bytes > length || root.directory_slot > slots_in_file {
         let what = format!("a directory of {bytes} bytes in slot {} is beyond the end", root.directory_slot);
-        return Err(Error::corrupt(file.path(), 0, what));
+        return Err(Error::corrupt_pages(file.path(), 0, what));
     }
     if pages > memory {
         let purpose = format!("for the page table of {}", file.path().display());
@@ -338,18 +346,18 @@ pub(super) fn read_table(file: &StoreFile, root: &Root, length: u64, memory: u64
             let what = format!(
                 "a page is in slot {slot}, the file ends after slot {slots_in_file}; it was cut, or written by halves"
             );
-            return Err(Error::corrupt(file.path(), length, what));
+            return Err(Error::corrupt_pages(file.path(), length, what));
         }
         if space.claim(slot) {
             return Ok(());
         }
-        Err(Error::corrupt(file.path(), offset(slot), "two pages are in the same slot"))
+        Err(Error::corrupt_pages(file.path(), offset(slot), "two pages are in the same slot"))
     };
     let mut directory = vec![0; bytes as usize];
     file.read_exact_at(&mut directory, offset(root.directory_slot))?;
     if crate::checksum(&directory) != root.directory_checksum {
         let what = "the directory of the page table fails its checksum";
-        return Err(Error::corrupt(file.path(), offset(root.directory_slot), what));
+        return Err(Error::corrupt_pages(file.path(), offset(root.directory_slot), what));
     }
     for slot in directory_slots(root, bytes) {
         claim(slot)?;
@@ -357,7 +365,7 @@ pub(super) fn read_table(file: &StoreFile, root: &Root, length: u64, memory: u64
     let mut page = vec![0; page_bytes];
     for (stream, home) in table.decode_directory(&directory, &root.pages) {
         let Some(slot) = home.slot() else {
-            return Err(Error::corrupt(
+            return Err(Error::corrupt_pages(
                 file.path(),
                 offset(root.directory_slot),
                 "a part of the table is nowhere",
@@ -366,7 +374,7 @@ pub(super) fn read_table(file: &StoreFile, root: &Root, length: u64, memory: u64
         claim(slot)?;
         file.read_exact_at(&mut page, offset(slot))?;
         if crate::checksum(&page) != home.checksum {
-            return Err(Error::corrupt(
+            return Err(Error::corrupt_pages(
                 file.path(),
                 offset(slot),
                 "a page of the page table fails its checksum",

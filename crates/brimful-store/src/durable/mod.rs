@@ -24,6 +24,7 @@ use crate::budget::Reservation;
 use crate::device::Folder;
 use crate::error::{Error, Result};
 use crate::file::{StoreFile, Traffic};
+use crate::job::Job;
 
 pub use bulk::Scanner;
 use commit::Committed;
@@ -114,6 +115,8 @@ pub struct PageFile {
     memory: Reservation,
     /// Bytes of the memory that the owner holds itself.
     owner_bytes: AtomicU64,
+    /// Stops a sync before its root is written.
+    job: Option<Arc<Job>>,
 }
 
 impl std::fmt::Debug for PageFile {
@@ -209,7 +212,7 @@ impl PageFile {
         let length = file.len()?;
         if length < ROOTS_BYTES / 2 {
             let what = format!("the file is {length} bytes long, shorter than its root; it was cut");
-            return Err(Error::corrupt(file.path(), length, what));
+            return Err(Error::corrupt_pages(file.path(), length, what));
         }
         let mut copies = vec![0; ROOTS_BYTES as usize];
         // After a crash just after the first sync the second root may not be there.
@@ -218,7 +221,7 @@ impl PageFile {
         let (root, both) = Root::choose(&copies, file.path())?;
         if root.kind != purpose.kind {
             let what = format!("expected a collection of kind {}, found kind {}", purpose.kind, root.kind);
-            return Err(Error::corrupt(file.path(), 12, what));
+            return Err(Error::corrupt_pages(file.path(), 12, what));
         }
         let purpose = Purpose { page_bytes: root.page_bytes as usize, ..purpose.clone() };
         let (table, slots) = commit::read_table(&file, &root, length, memory.bytes())?;
@@ -249,9 +252,20 @@ impl PageFile {
             committed: Mutex::new(Committed::default()),
             memory,
             owner_bytes: AtomicU64::new(0),
+            job: None,
         };
         pages.share_memory(&pages.space())?;
         Ok(pages)
+    }
+
+    /// Lets `job` stop syncs and compaction: what was stored stays, and may be synced later.
+    pub fn stopped_by(mut self, job: &Arc<Job>) -> Self {
+        self.job = Some(Arc::clone(job));
+        self
+    }
+
+    fn check(&self) -> Result<()> {
+        self.job.as_ref().map_or(Ok(()), |job| job.check())
     }
 
     /// Where the file is.
@@ -347,7 +361,9 @@ impl PageFile {
             None => bytes.fill(0),
         }
         let path = self.file.path();
-        stripe.insert(page, bytes, false).ok_or_else(|| Error::corrupt(path, 0, "a page without a frame"))
+        stripe
+            .insert(page, bytes, false)
+            .ok_or_else(|| Error::corrupt_pages(path, 0, "a page without a frame"))
     }
 
     /// Memory for one page more in a stripe; writes out what must go.
@@ -384,7 +400,7 @@ impl PageFile {
         let offset = self.offset(slot);
         self.file.read_exact_at(bytes, offset)?;
         if crate::checksum(bytes) != checksum {
-            return Err(Error::corrupt(self.file.path(), offset, "the page fails its checksum"));
+            return Err(Error::corrupt_pages(self.file.path(), offset, "the page fails its checksum"));
         }
         Ok(())
     }

@@ -61,7 +61,7 @@ impl Root {
 
     /// Validates one copy.
     fn decode(bytes: &[u8], path: &Path, offset: u64) -> Result<Self> {
-        let corrupt = |what: String| Error::corrupt(path, offset, what);
+        let corrupt = |what: String| Error::corrupt_pages(path, offset, what);
         let u64_at = |at: usize| le(bytes, at, 8);
         if bytes.get(..8) != Some(MAGIC.as_slice()) {
             return Err(corrupt("this is not a brimful collection: its first 8 bytes are wrong".into()));

@@ -1,0 +1,68 @@
+"""Sorting more integers than fit in memory."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from brimful import _native
+from brimful.collection import CHUNK
+from brimful.errors import UsageError
+from brimful.sizes import Budget, parse_budget
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+_SIGN = np.uint64(1 << 63)
+
+
+def sort(
+    batches: Iterable[ArrayLike],
+    *,
+    budget: Budget = None,
+    folder: str | os.PathLike[str] | None = None,
+) -> Iterator[NDArray[Any]]:
+    """Yield the integers of all `batches`, ascending, in arrays of their dtype.
+
+    All batches have the dtype of the first, one of integers. What the budget does not hold is in a
+    nameless file in `folder` (else where temporary files go) meanwhile. Nothing is read before the
+    first array is asked for.
+
+    >>> import brimful as bf, numpy as np
+    >>> batches = (np.arange(n, -3, -1) for n in (3, 5))
+    >>> np.concatenate(list(bf.sort(batches, budget="64M"))).tolist()
+    [-2, -2, -1, -1, 0, 0, 1, 1, 2, 2, 3, 3, 4, 5]
+
+    Raises:
+        UsageError: a batch has no integers, or another dtype than the first.
+        BudgetError: the budget is too small.
+    """
+    sorter = _native.Sorter(os.fspath(folder or tempfile.gettempdir()), parse_budget(budget))
+    dtype: np.dtype[Any] | None = None
+    for batch in batches:
+        array = np.asarray(batch).reshape(-1)
+        if dtype is None:
+            dtype = array.dtype
+            if dtype.kind not in "iu":
+                raise UsageError(f"what is sorted are integers, not {dtype}")
+        if array.dtype != dtype:
+            raise UsageError(f"a batch has dtype {array.dtype}, the first had {dtype}")
+        for start in range(0, len(array), CHUNK):
+            sorter.add(_ordered(array[start : start + CHUNK]))
+    while (raw := sorter.next()) is not None:
+        if dtype is not None and raw:
+            numbers = np.frombuffer(raw, np.uint64)
+            signed = dtype.kind == "i"
+            found = (numbers ^ _SIGN).view(np.int64) if signed else numbers
+            yield found.astype(dtype, copy=False)
+
+
+def _ordered(array: NDArray[Any]) -> NDArray[np.uint64]:
+    """Return numbers whose unsigned order is that of `array`."""
+    if array.dtype.kind == "u":
+        return np.ascontiguousarray(array, np.uint64)
+    return np.ascontiguousarray(array, np.int64).view(np.uint64) ^ _SIGN
