@@ -27,7 +27,7 @@ pub(crate) fn sort<R: Record>(records: &mut Vec<R>, room: &mut Vec<R>) {
     let width = bits.div_ceil(passes.max(1) as u32);
     let mut counts = [[0; 1 << LOW_BITS]; MOST_PASSES];
     for record in records.iter() {
-        let mut rest = record.radix() >> low % u64::BITS;
+        let mut rest = record.radix() >> (low % u64::BITS);
         for counts in &mut counts[..passes] {
             counts[rest as usize & ((1 << width) - 1)] += 1;
             rest >>= width;
