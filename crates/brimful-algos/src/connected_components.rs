@@ -6,27 +6,25 @@
 //! directions (Kang, Tsourakakis, Faloutsos 2009, "HCC"). Exact. At most diameter + 1 supersteps,
 //! one pass over the segments with active sources each.
 
-use brimful_engine::{Aggregate, Globals, Mode, Program, Vertex};
+use std::marker::PhantomData;
+
+use brimful_engine::combiner::Bounded;
+use brimful_engine::{Globals, Min, Mode, Program, Vertex};
 use brimful_graph::Index;
-use bytemuck::Pod;
 
 /// A label that holds the place of any external id of the graph.
-pub trait Label: Pod + Send + Sync + Ord {
-    /// At least as large as any label.
-    const NONE: Self;
+pub trait Label: Bounded + Ord {
     /// The label of a place.
     fn new(place: u64) -> Self;
 }
 
 impl Label for u32 {
-    const NONE: Self = Self::MAX;
     fn new(place: u64) -> Self {
         place as Self
     }
 }
 
 impl Label for u64 {
-    const NONE: Self = Self::MAX;
     fn new(place: u64) -> Self {
         place
     }
@@ -39,29 +37,28 @@ pub fn fits_narrow(range: u64) -> bool {
 
 /// Connected components with labels of type `L`.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct ConnectedComponents<L>(std::marker::PhantomData<L>);
+pub struct ConnectedComponents<L>(PhantomData<L>);
 
 impl<L: Label> ConnectedComponents<L> {
     /// The program.
     pub fn new() -> Self {
-        Self(std::marker::PhantomData)
+        Self(PhantomData)
     }
 }
 
-impl<L: Label> Program for ConnectedComponents<L> {
+impl<L: Label + 'static> Program for ConnectedComponents<L> {
     type State = L;
-    type Signal = L;
-    type Sum = L;
+    type Combiner = Min<L>;
+    type Aggregate = ();
 
     const MODE: Mode = Mode::Idempotent;
-    const NEEDS_DEGREES: bool = false;
     const NEEDS_EXTERNAL: bool = true;
 
     fn indexes(&self) -> &'static [Index] {
         &[Index::In, Index::Reverse]
     }
 
-    fn initial(&self, vertex: Vertex, _: &Globals) -> L {
+    fn initial(&self, vertex: Vertex, _: &Globals<()>) -> L {
         L::new(vertex.external)
     }
 
@@ -69,38 +66,8 @@ impl<L: Label> Program for ConnectedComponents<L> {
         label
     }
 
-    fn silence(&self) -> L {
-        L::NONE
-    }
-
-    fn identity(&self) -> L {
-        L::NONE
-    }
-
     #[inline]
-    fn combine(&self, sum: L, signal: L, _: f64) -> L {
-        sum.min(signal)
-    }
-
-    #[inline]
-    fn merge(&self, earlier: L, later: L) -> L {
-        earlier.min(later)
-    }
-
-    #[inline]
-    fn collect(&self, _: Vertex, label: L, sum: L, _: &Globals) -> L {
-        label.min(sum)
-    }
-
-    fn changed(&self, old: L, new: L) -> bool {
-        new < old
-    }
-
-    fn aggregate(&self, _: Vertex, _: L, _: L) -> Aggregate {
-        Aggregate::default()
-    }
-
-    fn converged(&self, _: &Globals) -> bool {
-        false
+    fn collect(&self, _: Vertex, label: L, least: L, _: &Globals<()>) -> L {
+        label.min(least)
     }
 }

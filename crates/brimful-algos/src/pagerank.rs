@@ -9,12 +9,13 @@
 //!
 //! State: the score, f64. Signal: score / out-degree (with weights: score / sum of outgoing weights,
 //! times the weight of the edge), f64, or f32 for `--precision f32`: each signal then carries a
-//! relative rounding error of at most 2^-24, and so does, to first order, each score; sums and scores
+//! relative rounding error of at most 2^-24 (with weights twice that), and so does, to first order, each score; sums and scores
 //! stay f64. One pass over the edges a superstep, O(|V| + |E|).
 
-use brimful_engine::{Aggregate, Globals, Mode, Program, Vertex};
-use brimful_graph::Index;
-use bytemuck::Pod;
+use std::marker::PhantomData;
+
+use brimful_engine::combiner::Addend;
+use brimful_engine::{Add, Globals, Mode, Program, Sum, Vertex};
 
 /// Which PageRank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +37,7 @@ impl Variant {
 }
 
 /// The precision of a signal.
-pub trait Precision: Pod + Send + Sync + PartialEq {
+pub trait Precision: Addend<Sum = f64> + 'static {
     /// Rounds to this precision.
     fn from_f64(value: f64) -> Self;
     /// Widens, exactly.
@@ -67,7 +68,7 @@ pub struct PageRank<S> {
     variant: Variant,
     damping: f64,
     tolerance: f64,
-    precision: std::marker::PhantomData<S>,
+    precision: PhantomData<S>,
 }
 
 impl<S: Precision> PageRank<S> {
@@ -82,27 +83,20 @@ impl<S: Precision> PageRank<S> {
         if tolerance.is_nan() || tolerance < 0.0 {
             return Err(format!("tolerance must be at least 0, not {tolerance}"));
         }
-        Ok(Self { variant, damping, tolerance, precision: std::marker::PhantomData })
+        Ok(Self { variant, damping, tolerance, precision: PhantomData })
     }
 }
 
-/// Where the aggregate keeps what.
-const SINKS: usize = 0;
-const CHANGE: usize = 1;
-
 impl<S: Precision> Program for PageRank<S> {
     type State = f64;
-    type Signal = S;
-    type Sum = f64;
+    type Combiner = Add<S>;
+    /// The mass of sinks, and the L1 change.
+    type Aggregate = (Sum, Sum);
 
     const MODE: Mode = Mode::Full;
     const NEEDS_DEGREES: bool = true;
 
-    fn indexes(&self) -> &'static [Index] {
-        &[Index::In]
-    }
-
-    fn initial(&self, _: Vertex, globals: &Globals) -> f64 {
+    fn initial(&self, _: Vertex, globals: &Globals<(Sum, Sum)>) -> f64 {
         match self.variant {
             Variant::Normalized => 1.0 / globals.vertices as f64,
             Variant::Unnormalized => 1.0 - self.damping,
@@ -115,51 +109,32 @@ impl<S: Precision> Program for PageRank<S> {
         S::from_f64(if vertex.strength == 0.0 { 0.0 } else { score / vertex.strength })
     }
 
-    fn silence(&self) -> S {
-        S::from_f64(0.0)
-    }
-
-    fn identity(&self) -> f64 {
-        0.0
+    #[inline]
+    fn along(&self, signal: S, weight: f64) -> S {
+        S::from_f64(signal.to_f64() * weight)
     }
 
     #[inline]
-    fn combine(&self, sum: f64, signal: S, weight: f64) -> f64 {
-        sum + signal.to_f64() * weight
-    }
-
-    #[inline]
-    fn merge(&self, earlier: f64, later: f64) -> f64 {
-        earlier + later
-    }
-
-    #[inline]
-    fn collect(&self, _: Vertex, _: f64, sum: f64, globals: &Globals) -> f64 {
+    fn collect(&self, _: Vertex, _: f64, sum: f64, globals: &Globals<(Sum, Sum)>) -> f64 {
         match self.variant {
             Variant::Normalized => {
                 let n = globals.vertices as f64;
-                (1.0 - self.damping) / n + self.damping * (sum + globals.aggregate[SINKS] / n)
+                (1.0 - self.damping) / n + self.damping * (sum + globals.aggregate.0.0 / n)
             }
             Variant::Unnormalized => (1.0 - self.damping) + self.damping * sum,
         }
     }
 
-    fn changed(&self, old: f64, new: f64) -> bool {
-        old != new
-    }
-
     #[inline]
-    fn aggregate(&self, vertex: Vertex, old: f64, new: f64) -> Aggregate {
-        let mut part = Aggregate::default();
-        part[SINKS] = if vertex.strength == 0.0 { new } else { 0.0 };
-        part[CHANGE] = (new - old).abs();
-        part
+    fn aggregate(&self, vertex: Vertex, old: f64, new: f64) -> (Sum, Sum) {
+        (Sum(if vertex.strength == 0.0 { new } else { 0.0 }), Sum((new - old).abs()))
     }
 
-    fn converged(&self, globals: &Globals) -> bool {
+    fn converged(&self, globals: &Globals<(Sum, Sum)>) -> bool {
+        let (_, Sum(change)) = globals.aggregate;
         let change = match self.variant {
-            Variant::Normalized => globals.aggregate[CHANGE],
-            Variant::Unnormalized => globals.aggregate[CHANGE] / globals.vertices as f64,
+            Variant::Normalized => change,
+            Variant::Unnormalized => change / globals.vertices as f64,
         };
         self.tolerance > 0.0 && change <= self.tolerance
     }

@@ -133,7 +133,7 @@ fn execute<P: Program>(
     let options = RunOptions {
         max_supersteps: request.max_supersteps.unwrap_or(max_supersteps),
         weighted: request.weighted,
-        scratch: None,
+        ..Default::default()
     };
     run(program, graph, &options, resources)
 }

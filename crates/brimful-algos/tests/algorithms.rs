@@ -45,7 +45,7 @@ fn graph(folder: &Path, kind: Kind, undirected: bool) -> (Graph, Vec<(usize, usi
 }
 
 fn options(max_supersteps: u64) -> RunOptions {
-    RunOptions { max_supersteps, weighted: false, scratch: None }
+    RunOptions { max_supersteps, ..Default::default() }
 }
 
 /// States of the vertices with edges, in internal order.

@@ -8,9 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use brimful_graph::Graph;
 use brimful_store::scratch::Windows;
 
+use crate::aggregate::Aggregate;
+use crate::combiner::Combiner;
 use crate::error::Result;
-use crate::program::{Aggregate, Globals, Mode, Program, Vertex};
-use crate::sweep::ACTIVITY_BITS;
+use crate::frontier::ACTIVITY_BITS;
+use crate::program::{Globals, Mode, Program, SignalOf, SumOf, Vertex};
 
 /// Out-degrees, or sums of outgoing weights, by vertex.
 pub(crate) enum Degrees {
@@ -20,10 +22,21 @@ pub(crate) enum Degrees {
     OnDisk,
 }
 
+impl Degrees {
+    /// Degree and strength of a vertex; zero where they are not in memory.
+    pub(crate) fn of(&self, vertex: u64) -> (u64, f64) {
+        match self {
+            Self::Resident(degrees) => (degrees[vertex as usize].into(), degrees[vertex as usize].into()),
+            Self::ResidentStrengths(strengths) => (0, strengths[vertex as usize]),
+            Self::Unused | Self::OnDisk => (0, 0.0),
+        }
+    }
+}
+
 /// One worker's windows, for arrays that are on disk.
 pub(crate) struct Room<P: Program> {
     states: Vec<P::State>,
-    signals: Vec<P::Signal>,
+    signals: Vec<SignalOf<P>>,
     degrees: Vec<u64>,
     strengths: Vec<f64>,
     external: Vec<u64>,
@@ -36,10 +49,24 @@ impl<P: Program> Default for Room<P> {
 }
 
 /// What collecting an interval adds up.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Partial {
-    pub(crate) aggregate: Aggregate,
-    pub(crate) changed: u64,
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Partial<A> {
+    pub(crate) aggregate: A,
+    /// Vertices that signal next.
+    pub(crate) signalling: u64,
+}
+
+impl<A: Aggregate> Default for Partial<A> {
+    fn default() -> Self {
+        Self { aggregate: A::NOTHING, signalling: 0 }
+    }
+}
+
+/// Scores above which vertices act.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Thresholds {
+    pub(crate) signal: f64,
+    pub(crate) collect: f64,
 }
 
 /// Collects vertices, interval by interval, from many threads.
@@ -49,9 +76,10 @@ pub(crate) struct Collector<'c, P: Program> {
     pub(crate) weighted: bool,
     pub(crate) degrees: &'c Degrees,
     pub(crate) states: Windows<'c, P::State>,
-    pub(crate) next: Windows<'c, P::Signal>,
+    pub(crate) next: Windows<'c, SignalOf<P>>,
     pub(crate) activity: Option<&'c [AtomicBool]>,
-    pub(crate) globals: Globals,
+    pub(crate) globals: Globals<P::Aggregate>,
+    pub(crate) thresholds: Thresholds,
     pub(crate) smallest_key: u64,
     pub(crate) window: usize,
 }
@@ -61,9 +89,9 @@ impl<P: Program> Collector<'_, P> {
     pub(crate) fn interval(
         &self,
         interval: usize,
-        sums: Option<&mut [P::Sum]>,
+        sums: Option<&mut [SumOf<P>]>,
         room: &mut Room<P>,
-    ) -> Result<Partial> {
+    ) -> Result<Partial<P::Aggregate>> {
         let start = interval * self.window;
         let length = self.window.min(self.graph.connected() as usize - start);
         let Room { states: state_room, signals: signal_room, degrees, strengths, external } = room;
@@ -105,13 +133,13 @@ impl<P: Program> Collector<'_, P> {
     fn step(
         &self,
         interval: usize,
-        sums: Option<&[P::Sum]>,
+        sums: Option<&[SumOf<P>]>,
         external: &[u64],
-        (state_room, signal_room): (&mut Vec<P::State>, &mut Vec<P::Signal>),
+        (state_room, signal_room): (&mut Vec<P::State>, &mut Vec<SignalOf<P>>),
         vertex: impl Fn(usize) -> Vertex,
-    ) -> Result<Partial> {
+    ) -> Result<Partial<P::Aggregate>> {
         let start = interval * self.window;
-        let step = |states: &mut [P::State], signals: &mut [P::Signal]| match sums {
+        let step = |states: &mut [P::State], signals: &mut [SignalOf<P>]| match sums {
             None => self.initial(start, states, signals, external, vertex),
             Some(sums) => self.collect(start, states, signals, sums, vertex),
         };
@@ -129,18 +157,19 @@ impl<P: Program> Collector<'_, P> {
         &self,
         start: usize,
         states: &mut [P::State],
-        signals: &mut [P::Signal],
+        signals: &mut [SignalOf<P>],
         external: &[u64],
         vertex: impl Fn(usize) -> Vertex,
-    ) -> Partial {
-        let mut partial = Partial::default();
+    ) -> Partial<P::Aggregate> {
+        let mut partial = Partial::<P::Aggregate>::default();
         for (at, (state, signal)) in states.iter_mut().zip(signals).enumerate() {
             let vertex = Vertex { external: external.get(at).copied().unwrap_or(0), ..vertex(at) };
-            *state = self.program.initial(vertex, &self.globals);
-            *signal = self.program.signal(vertex, *state);
-            partial.add(self.program.aggregate(vertex, *state, *state), true);
+            let first = self.program.initial(vertex, &self.globals);
+            *signal = self.program.signal(vertex, first);
+            partial.aggregate = partial.aggregate.merge(self.program.aggregate(vertex, first, first));
+            *state = self.program.signalled(first);
+            self.count(start + at, *signal, &mut partial);
         }
-        self.activate(start..start + states.len());
         partial
     }
 
@@ -148,31 +177,28 @@ impl<P: Program> Collector<'_, P> {
         &self,
         start: usize,
         states: &mut [P::State],
-        signals: &mut [P::Signal],
-        sums: &[P::Sum],
+        signals: &mut [SignalOf<P>],
+        sums: &[SumOf<P>],
         vertex: impl Fn(usize) -> Vertex,
-    ) -> Partial {
+    ) -> Partial<P::Aggregate> {
         let mut partial = Partial::default();
         for (at, ((state, signal), sum)) in states.iter_mut().zip(signals).zip(sums).enumerate() {
-            let vertex = vertex(at);
-            let new = self.program.collect(vertex, *state, *sum, &self.globals);
-            let changed = P::MODE == Mode::Full || self.program.changed(*state, new);
-            *signal = if changed { self.program.signal(vertex, new) } else { self.program.silence() };
-            if changed && P::MODE == Mode::Idempotent {
-                self.activate(start + at..start + at + 1);
-            }
-            partial.add(self.program.aggregate(vertex, *state, new), changed);
-            *state = new;
+            *signal =
+                turn(self.program, vertex(at), state, *sum, &self.globals, self.thresholds, &mut partial);
+            self.count(start + at, *signal, &mut partial);
         }
         partial
     }
 
-    fn activate(&self, vertices: std::ops::Range<usize>) {
-        let Some(map) = self.activity else { return };
-        let last = vertices.end.saturating_sub(1) >> ACTIVITY_BITS;
-        map[vertices.start >> ACTIVITY_BITS..=last]
-            .iter()
-            .for_each(|block| block.store(true, Ordering::Relaxed));
+    /// Takes note of a vertex that signals.
+    #[inline]
+    fn count(&self, vertex: usize, signal: SignalOf<P>, partial: &mut Partial<P::Aggregate>) {
+        if let Some(map) = self.activity
+            && signal != P::Combiner::SILENCE
+        {
+            partial.signalling += 1;
+            map[vertex >> ACTIVITY_BITS].store(true, Ordering::Relaxed);
+        }
     }
 
     /// The places of the external ids of an interval, if the program wants them.
@@ -207,10 +233,30 @@ impl<P: Program> Collector<'_, P> {
     }
 }
 
-impl Partial {
-    #[inline]
-    fn add(&mut self, aggregate: Aggregate, changed: bool) {
-        self.aggregate.iter_mut().zip(aggregate).for_each(|(sum, part)| *sum += part);
-        self.changed += u64::from(changed);
+/// One vertex collects and signals; what it signals.
+#[inline(always)]
+pub(crate) fn turn<P: Program>(
+    program: &P,
+    vertex: Vertex,
+    state: &mut P::State,
+    sum: SumOf<P>,
+    globals: &Globals<P::Aggregate>,
+    thresholds: Thresholds,
+    partial: &mut Partial<P::Aggregate>,
+) -> SignalOf<P> {
+    let old = *state;
+    if P::MODE == Mode::Full {
+        let new = program.collect(vertex, old, sum, globals);
+        partial.aggregate = partial.aggregate.merge(program.aggregate(vertex, old, new));
+        *state = program.signalled(new);
+        return program.signal(vertex, new);
     }
+    let collects = program.collect_score(old, sum) > thresholds.collect;
+    let new = if collects { program.collect(vertex, old, sum, globals) } else { old };
+    if bytemuck::bytes_of(&old) != bytemuck::bytes_of(&new) {
+        partial.aggregate = partial.aggregate.merge(program.aggregate(vertex, old, new));
+    }
+    let signals = program.signal_score(old, new) > thresholds.signal;
+    *state = if signals { program.signalled(new) } else { new };
+    if signals { program.signal(vertex, new) } else { P::Combiner::SILENCE }
 }

@@ -1,19 +1,21 @@
 //! Vertices without edges: no arrays, one state for all of them.
 //!
 //! They get no signals and send none that anybody gets, so in [`Mode::Full`] they go through the same
-//! states, and in [`Mode::Idempotent`] they stay as they began. Invariant: their part of the aggregate is
+//! states, and in the other modes they stay as they began. Invariant: their part of the aggregate is
 //! added last, whatever the number of threads.
 
 use brimful_graph::Graph;
 
-use crate::program::{Aggregate, Globals, Mode, Program, Vertex};
+use crate::aggregate::Aggregate;
+use crate::combiner::Combiner;
+use crate::program::{Globals, Mode, Program, Vertex};
 
 /// The states of vertices without edges.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Isolated<S> {
     /// All have this one ([`Mode::Full`]).
     Same(S),
-    /// Each has the one that the program gives it first ([`Mode::Idempotent`]), or there is none.
+    /// Each has the one that the program gives it first (the other modes), or there is none.
     Initial,
 }
 
@@ -22,20 +24,20 @@ pub(crate) fn evolve<P: Program>(
     program: &P,
     graph: &Graph,
     state: &mut Option<P::State>,
-    globals: &Globals,
-) -> Aggregate {
+    globals: &Globals<P::Aggregate>,
+) -> P::Aggregate {
     let count = graph.vertices() - graph.connected();
     if P::MODE != Mode::Full || count == 0 {
-        return Aggregate::default();
+        return P::Aggregate::NOTHING;
     }
     let vertex = Vertex { id: graph.connected(), degree: 0, strength: 0.0, external: 0 };
     let (old, new) = match *state {
-        Some(old) => (old, program.collect(vertex, old, program.identity(), globals)),
+        Some(old) => (old, program.collect(vertex, old, P::Combiner::IDENTITY, globals)),
         None => {
             let first = program.initial(vertex, globals);
             (first, first)
         }
     };
-    *state = Some(new);
-    program.aggregate(vertex, old, new).map(|part| part * count as f64)
+    *state = Some(program.signalled(new));
+    program.aggregate(vertex, old, new).times(count)
 }

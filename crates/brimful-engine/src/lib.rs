@@ -1,27 +1,35 @@
 //! Time: supersteps over the shards of a graph.
 //!
-//! - [`program`]: what an algorithm provides.
+//! - [`program`]: what an algorithm provides, [`combiner`]: how signals become sums, [`aggregate`]: what is
+//!   known of all vertices.
 //! - [`mod@run`]: the superstep loop; `sweep`: one pass over the shards; `collect`: the vertex phase;
+//!   `sparse`: a superstep of few vertices, the `frontier`;
 //!   [`residency`]: which units stay in memory and how the others stream.
 //! - `isolated`: vertices without edges, one state for all. [`plan`]: what a run needs before it begins; [`stats`]: what it did;
 //!   [`table`]: its result in the user's ids, `rows`: row after row.
 
+pub mod aggregate;
 mod collect;
+pub mod combiner;
 pub mod error;
+mod frontier;
 mod isolated;
 pub mod plan;
 pub mod program;
 pub mod residency;
 mod rows;
 pub mod run;
+mod sparse;
 pub mod stats;
 mod sweep;
 pub mod table;
 
+pub use aggregate::{Aggregate, Count, Greatest, Least, Sum, Top};
+pub use combiner::{Add, Combiner, Max, Min, Or};
 pub use error::{Error, Result};
 pub use isolated::Isolated;
-pub use program::{Aggregate, Globals, Mode, Program, Vertex};
+pub use program::{Globals, Mode, Program, SignalOf, SumOf, Vertex};
 pub use rows::Rows;
-pub use run::{Output, RunOptions, run};
+pub use run::{Door, Output, RunOptions, run};
 pub use stats::{Reason, Stats};
 pub use table::{ResultTable, Values};

@@ -9,8 +9,9 @@ use brimful_graph::shards::ShardFile;
 use brimful_store::Budget;
 
 use crate::error::Result;
-use crate::program::Program;
+use crate::program::{Mode, Program, SignalOf, SumOf};
 use crate::residency::{columns, unit_bytes};
+use crate::sparse;
 
 /// Fewest and most reads in flight per worker.
 const READS: (u64, u64) = (1, 4);
@@ -28,6 +29,8 @@ pub struct Plan {
     pub next_resident: bool,
     /// Degrees stay in memory.
     pub degrees_resident: bool,
+    /// Supersteps may be sparse.
+    pub sparse: bool,
     /// Bytes of packed units that stay in memory.
     pub pinned_bytes: u64,
     /// Bytes reserved in all.
@@ -48,7 +51,7 @@ impl Plan {
     ) -> Result<Self> {
         let (vertices, workers) = (graph.connected(), workers as u64);
         let window = vertices.min(1 << graph.description().interval_bits);
-        let (state, signal) = (size_of::<P::State>() as u64, size_of::<P::Signal>() as u64);
+        let (state, signal) = (size_of::<P::State>() as u64, size_of::<SignalOf<P>>() as u64);
         let units = || {
             let files = shards.iter().flat_map(|s| columns(s, weighted).map(move |file| (s, file)));
             files.flat_map(|(shards, file)| unit_bytes(shards, file))
@@ -60,7 +63,7 @@ impl Plan {
         let unpacked = shards.iter().map(|s| s.largest_unpacked()).max().unwrap_or(0);
         let degree_window = if P::NEEDS_DEGREES { window * (8 + 8) } else { 0 };
         let degree_window = degree_window + if P::NEEDS_EXTERNAL { window * 8 } else { 0 };
-        let per_worker = SUMS_PER_WORKER * window * size_of::<P::Sum>() as u64
+        let per_worker = SUMS_PER_WORKER * window * size_of::<SumOf<P>>() as u64
             + window * (state + signal)
             + degree_window
             + unpacked
@@ -73,6 +76,7 @@ impl Plan {
             states_resident: false,
             next_resident: false,
             degrees_resident: false,
+            sparse: false,
             pinned_bytes: 0,
             total_bytes: minimum,
         };
@@ -86,6 +90,10 @@ impl Plan {
         plan.states_resident = afford(vertices * state);
         plan.next_resident = afford(vertices * signal);
         plan.degrees_resident = P::NEEDS_DEGREES && afford(vertices * if weighted { 8 } else { 4 });
+        let sparse = sparse::memory_bytes::<SumOf<P>>(shards, graph.connected(), workers);
+        plan.sparse = P::MODE != Mode::Full
+            && (plan.degrees_resident || !P::NEEDS_DEGREES)
+            && afford(sparse + workers * at_hand * largest);
         while plan.reads > READS.0 as usize && (plan.reads as u64) < READS.1 && afford(workers * largest) {
             plan.reads += 1;
         }

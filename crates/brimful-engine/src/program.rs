@@ -1,19 +1,60 @@
 //! What an algorithm provides: the Signal/Collect model for numeric programs.
 //!
-//! (Signal/Collect: Stutz, Bernstein, Cohen 2010; *Making Signal/Collect Scale* 2011, chapter 2.)
+//! (Signal/Collect: Stutz, Bernstein, Cohen 2010; *Making Signal/Collect Scale* 2011, chapter 2.) In a
+//! superstep every signalling vertex signals along its edges, signals are folded into one sum per target
+//! by a [`Combiner`], and every vertex collects its sum into its state.
+//!
+//! Distances from one vertex, a whole program:
+//!
+//! ```
+//! use brimful_engine::{Globals, Min, Mode, Program, Vertex};
+//!
+//! /// Length of the shortest path from `source`, an internal id; infinite where there is none.
+//! struct Distances {
+//!     source: u64,
+//! }
+//!
+//! impl Program for Distances {
+//!     type State = f64;
+//!     type Combiner = Min<f64>;
+//!     type Aggregate = ();
+//!     const MODE: Mode = Mode::Idempotent;
+//!
+//!     fn initial(&self, vertex: Vertex, _: &Globals<()>) -> f64 {
+//!         if vertex.id == self.source { 0.0 } else { f64::INFINITY }
+//!     }
+//!     fn signal(&self, _: Vertex, distance: f64) -> f64 {
+//!         distance
+//!     }
+//!     fn along(&self, distance: f64, weight: f64) -> f64 {
+//!         distance + weight
+//!     }
+//!     fn collect(&self, _: Vertex, distance: f64, least: f64, _: &Globals<()>) -> f64 {
+//!         distance.min(least)
+//!     }
+//! }
+//! ```
+//!
 //! Every method is a pure function of its arguments: the engine calls them from many threads, in the
 //! order that the module documentation of [`mod@crate::run`] promises.
 
 use brimful_graph::Index;
 use bytemuck::Pod;
 
+use crate::aggregate::Aggregate;
+use crate::combiner::Combiner;
+
 /// How signals relate to states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// Every vertex signals in every superstep.
+    /// Every vertex signals in every superstep, all it has to say: PageRank by power steps.
     Full,
-    /// Combining the same signal twice changes nothing (min, max, or): only vertices whose state
-    /// changed signal, and the run ends when none did.
+    /// Signals are increments, and what a vertex has still to signal is part of its state. A vertex signals
+    /// when its score exceeds the threshold; the run ends when none does. Collecting the sum of no signals changes nothing.
+    Delta,
+    /// Signals may be repeated or left out where nothing changed, for the combiner is min, max, or. A vertex signals when
+    /// its score exceeds the threshold, by default when its state changed; the run ends when none does.
+    /// Collecting the sum of no signals changes nothing.
     Idempotent,
 }
 
@@ -31,64 +72,110 @@ pub struct Vertex {
     pub external: u64,
 }
 
-/// Sums over all vertices, in an order that never varies.
-pub type Aggregate = [f64; 2];
-
 /// What is known to every vertex in a superstep.
 #[derive(Debug, Clone, Copy)]
-pub struct Globals {
+pub struct Globals<A> {
     /// Number of vertices.
     pub vertices: u64,
     /// Supersteps completed.
     pub superstep: u64,
-    /// Sums of [`Program::aggregate`] over the superstep before.
-    pub aggregate: Aggregate,
+    /// [`Program::aggregate`] over the superstep before.
+    pub aggregate: A,
 }
+
+/// What a vertex sends.
+pub type SignalOf<P> = <<P as Program>::Combiner as Combiner>::Signal;
+/// What a vertex collects.
+pub type SumOf<P> = <<P as Program>::Combiner as Combiner>::Sum;
+
+/// The score above which a vertex signals, unless the user sets another (Signal/Collect's default).
+pub const SIGNAL_THRESHOLD: f64 = 0.01;
+/// The score above which a vertex collects, unless the user sets another (Signal/Collect's default).
+pub const COLLECT_THRESHOLD: f64 = 0.0;
 
 /// A numeric vertex program.
 ///
 /// Results are the same bits at any budget and number of threads as long as these methods are pure.
 ///
 /// Vertices without edges have no state. In [`Mode::Full`] they behave alike: one of them is evolved for
-/// all, and its part of the aggregate is multiplied by their number and added last. Therefore
+/// all, and its part of the aggregate is multiplied by their number and merged last. Therefore
 /// [`Program::initial`] must then give the same state to all vertices of degree 0 without in-edges. In
-/// [`Mode::Idempotent`] collecting the sum of no signals changes nothing, so their state stays the
+/// the other modes collecting the sum of no signals changes nothing, so their state stays the
 /// initial one, and they add nothing to the aggregate.
 pub trait Program: Sync {
     /// What a vertex owns.
     type State: Pod + Send + Sync;
-    /// What a vertex sends along each of its edges, computed once per vertex and superstep.
-    type Signal: Pod + Send + Sync + PartialEq;
-    /// What a vertex folds signals into.
-    type Sum: Pod + Send + Sync;
+    /// How signals become sums.
+    type Combiner: Combiner;
+    /// What is known of all vertices after a superstep; `()` for nothing.
+    type Aggregate: Aggregate;
 
     /// How signals relate to states.
     const MODE: Mode;
     /// True if [`Vertex::degree`] or [`Vertex::strength`] is used.
-    const NEEDS_DEGREES: bool;
+    const NEEDS_DEGREES: bool = false;
     /// True if [`Vertex::external`] is used.
     const NEEDS_EXTERNAL: bool = false;
 
     /// The shards to walk: [`Index::In`] for signals along edges, [`Index::Reverse`] against them.
-    fn indexes(&self) -> &'static [Index];
+    fn indexes(&self) -> &'static [Index] {
+        &[Index::In]
+    }
+
     /// The state at the start.
-    fn initial(&self, vertex: Vertex, globals: &Globals) -> Self::State;
-    /// What the vertex sends along each edge.
-    fn signal(&self, vertex: Vertex, state: Self::State) -> Self::Signal;
-    /// A signal that changes no sum: what an idle vertex sends.
-    fn silence(&self) -> Self::Signal;
-    /// The sum of no signals.
-    fn identity(&self) -> Self::Sum;
-    /// Folds one signal into a sum. `weight` is 1 where the run is not weighted.
-    fn combine(&self, sum: Self::Sum, signal: Self::Signal, weight: f64) -> Self::Sum;
-    /// Adds two sums, the one of earlier sources first.
-    fn merge(&self, earlier: Self::Sum, later: Self::Sum) -> Self::Sum;
+    fn initial(&self, vertex: Vertex, globals: &Globals<Self::Aggregate>) -> Self::State;
+
+    /// What the vertex has to say, computed once per superstep; [`Combiner::SILENCE`] says nothing.
+    fn signal(&self, vertex: Vertex, state: Self::State) -> SignalOf<Self>;
+
+    /// What becomes of a signal along an edge. `weight` is 1 where the run is not weighted.
+    #[inline]
+    fn along(&self, signal: SignalOf<Self>, weight: f64) -> SignalOf<Self> {
+        let _ = weight;
+        signal
+    }
+
     /// The new state.
-    fn collect(&self, vertex: Vertex, state: Self::State, sum: Self::Sum, globals: &Globals) -> Self::State;
-    /// True if a vertex whose state went from `old` to `new` signals next ([`Mode::Idempotent`]).
-    fn changed(&self, old: Self::State, new: Self::State) -> bool;
-    /// What the vertex adds to the aggregate. At the start `old` is `new`.
-    fn aggregate(&self, vertex: Vertex, old: Self::State, new: Self::State) -> Aggregate;
+    fn collect(
+        &self,
+        vertex: Vertex,
+        state: Self::State,
+        sum: SumOf<Self>,
+        globals: &Globals<Self::Aggregate>,
+    ) -> Self::State;
+
+    /// The state of a vertex that has just signalled ([`Mode::Delta`]: without what it said).
+    #[inline]
+    fn signalled(&self, state: Self::State) -> Self::State {
+        state
+    }
+
+    /// How much there is to signal after a collect that took the state from `old` to `new`: the vertex signals if
+    /// this exceeds the threshold. By default 1 if the state changed, else 0. Not asked in [`Mode::Full`].
+    #[inline]
+    fn signal_score(&self, old: Self::State, new: Self::State) -> f64 {
+        f64::from(u8::from(bytemuck::bytes_of(&old) != bytemuck::bytes_of(&new)))
+    }
+
+    /// How much there is to collect: the vertex collects if this exceeds the threshold, else the signals are forgotten.
+    /// By default 1. Not asked in [`Mode::Full`].
+    #[inline]
+    fn collect_score(&self, state: Self::State, sum: SumOf<Self>) -> f64 {
+        let _ = (state, sum);
+        1.0
+    }
+
+    /// What the vertex adds to the aggregate. At the start `old` is `new`. In the modes other than full only
+    /// vertices whose state changed add something.
+    #[inline]
+    fn aggregate(&self, vertex: Vertex, old: Self::State, new: Self::State) -> Self::Aggregate {
+        let _ = (vertex, old, new);
+        Self::Aggregate::NOTHING
+    }
+
     /// True if the run has converged, asked after every superstep.
-    fn converged(&self, globals: &Globals) -> bool;
+    fn converged(&self, globals: &Globals<Self::Aggregate>) -> bool {
+        let _ = globals;
+        false
+    }
 }

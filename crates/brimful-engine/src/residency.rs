@@ -74,11 +74,38 @@ impl Resident {
         &self.shards
     }
 
+    /// The bytes of a unit, out of turn: of column 0, edges, or 1, weights. One that is not pinned is read into `spare`,
+    /// unless that holds it.
+    pub(crate) fn unit<'b>(&'b self, column: usize, unit: usize, spare: &'b mut Spare) -> Result<&'b [u8]> {
+        let units = &self.columns[column];
+        if let Some(slot) = &units.pinned[unit] {
+            if let Some(buffer) = slot.get() {
+                return Ok(buffer.bytes());
+            }
+            let mut buffer = Buffer::new();
+            units.file.read_block(unit, &mut buffer)?;
+            return Ok(slot.get_or_init(|| buffer).bytes());
+        }
+        if spare.unit != Some(unit) {
+            spare.unit = None;
+            units.file.read_block(unit, &mut spare.buffer)?;
+            spare.unit = Some(unit);
+        }
+        Ok(spare.buffer.bytes())
+    }
+
     /// True if the unit of segment `index` is read once at most.
     pub fn is_pinned(&self, index: usize) -> bool {
         let unit = self.shards.unit(index);
         self.columns.iter().all(|column| column.pinned[unit].is_some())
     }
+}
+
+/// A unit that is not pinned, read out of turn.
+#[derive(Default)]
+pub(crate) struct Spare {
+    unit: Option<usize>,
+    buffer: Buffer,
 }
 
 /// A unit at hand: for each column the buffer that was read, `None` where it is pinned.

@@ -19,25 +19,64 @@ use brimful_store::read_ahead::ReadPool;
 use brimful_store::scratch::ScratchArray;
 use brimful_store::{DiskFolder, Reservation, Resources};
 
-use crate::collect::{Collector, Degrees, Partial, Room};
+use crate::aggregate::Aggregate;
+use crate::collect::{Collector, Degrees, Partial, Room, Thresholds, turn};
+use crate::combiner::Combiner;
 use crate::error::{Error, Result};
+use crate::frontier::Frontier;
 use crate::isolated::{self, Isolated};
 use crate::plan::Plan;
-use crate::program::{Aggregate, Globals, Mode, Program};
+use crate::program::{COLLECT_THRESHOLD, Globals, Mode, Program, SIGNAL_THRESHOLD, SignalOf, SumOf, Vertex};
 use crate::residency::Resident;
-use crate::stats::{Reason, Stats};
-use crate::sweep::{ACTIVITY_BITS, Schedule, Sweep};
+use crate::sparse::{self, Sparse};
+use crate::stats::{Durations, Reason, Stats};
+use crate::sweep::{Schedule, Sweep};
+
+/// How a superstep in which not everybody signals reads edges.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Door {
+    /// Sparse while the frontier is small and the budget has room for it.
+    #[default]
+    Auto,
+    /// All segments that have signalling sources.
+    Dense,
+    /// Only blocks that hold edges of the frontier; dense where those reach too many vertices.
+    Sparse,
+}
 
 /// What the user chose for a run.
 #[derive(Debug, Clone)]
 pub struct RunOptions {
     /// At most so many supersteps.
     pub max_supersteps: u64,
+    /// No superstep begins so many seconds after the run; at least one is done.
+    pub max_seconds: Option<f64>,
+    /// A vertex signals if its score exceeds this; `None`: [`SIGNAL_THRESHOLD`].
+    pub signal_threshold: Option<f64>,
+    /// A vertex collects if its score exceeds this; `None`: [`COLLECT_THRESHOLD`].
+    pub collect_threshold: Option<f64>,
+    /// Which way supersteps go where there is a choice; the result is the same.
+    pub door: Door,
     /// Edge weights count.
     pub weighted: bool,
     /// Where arrays that exceed the budget go; `None`: beside the graph if that can be written to,
     /// else the system's folder for temporary files.
     pub scratch: Option<PathBuf>,
+}
+
+impl Default for RunOptions {
+    /// No limits but convergence, no weights, the default thresholds.
+    fn default() -> Self {
+        Self {
+            max_supersteps: u64::MAX,
+            max_seconds: None,
+            signal_threshold: None,
+            collect_threshold: None,
+            door: Door::Auto,
+            weighted: false,
+            scratch: None,
+        }
+    }
 }
 
 /// The states at the end of a run, and what the run did.
@@ -71,6 +110,7 @@ pub fn run<P: Program>(
         );
         return Err(Error::Usage(what));
     }
+    check_thresholds::<P>(options)?;
     let mut index_seconds = 0.0;
     if program.indexes().iter().any(|index| graph.shards(*index).is_none()) {
         // `in` always exists, so it is the reverse that is missing.
@@ -82,13 +122,14 @@ pub fn run<P: Program>(
     let prepared = begin.elapsed().as_secs_f64();
     run.initialize()?;
     let initialized = begin.elapsed().as_secs_f64();
-    let reason = run.supersteps(options.max_supersteps)?;
+    let reason = run.supersteps(begin)?;
     let seconds = begin.elapsed().as_secs_f64();
     let moved_after = moved(graph, resources);
     let stats = Stats {
         supersteps: run.globals.superstep,
         reason,
-        superstep_seconds: run.seconds,
+        durations: run.durations,
+        sparse_supersteps: run.sparse_supersteps,
         seconds,
         index_seconds,
         signals: run.combined,
@@ -103,6 +144,29 @@ pub fn run<P: Program>(
     };
     let isolated = run.isolated.map_or(Isolated::Initial, Isolated::Same);
     Ok(Output { states: run.states, isolated, stats })
+}
+
+fn check_thresholds<P: Program>(options: &RunOptions) -> Result<()> {
+    const {
+        assert!(
+            P::Combiner::IDEMPOTENT || !matches!(P::MODE, Mode::Idempotent),
+            "the mode is idempotent, but its combiner is not"
+        );
+    }
+    let given = [options.signal_threshold, options.collect_threshold];
+    if given.iter().flatten().any(|threshold| threshold.is_nan()) {
+        return Err(Error::Usage("a threshold must be a number".into()));
+    }
+    if P::MODE == Mode::Full && given.iter().any(Option::is_some) {
+        let what = "this program signals everything in every superstep: it cannot leave out vertices below a threshold";
+        return Err(Error::Usage(what.into()));
+    }
+    if P::MODE == Mode::Delta && options.collect_threshold.is_some() {
+        let what =
+            "this program signals increments: none may be left uncollected, so it takes no collect threshold";
+        return Err(Error::Usage(what.into()));
+    }
+    Ok(())
 }
 
 /// Bytes read and written so far: by the job's scratch files and by the graph's own, which may count
@@ -127,16 +191,22 @@ struct Run<'a, P: Program> {
     read_pool: ReadPool,
     degrees: Degrees,
     states: ScratchArray<P::State>,
-    next: ScratchArray<P::Signal>,
-    signals: HugeArray<P::Signal>,
-    activity: Option<Vec<AtomicBool>>,
+    next: ScratchArray<SignalOf<P>>,
+    signals: HugeArray<SignalOf<P>>,
+    /// Who signals next; `None`: everybody.
+    frontier: Option<Frontier>,
+    sparse: Option<(Sparse, Vec<Mutex<sparse::Room<SumOf<P>>>>)>,
+    thresholds: Thresholds,
     /// The state of every vertex without edges ([`Mode::Full`]).
     isolated: Option<P::State>,
-    globals: Globals,
-    changed: u64,
+    globals: Globals<P::Aggregate>,
     combined: u64,
-    seconds: Vec<f64>,
+    sparse_supersteps: u64,
+    durations: Durations,
 }
+
+/// Of sparse supersteps, which may take microseconds, one in so many is shown.
+const SPARSE_SUPERSTEPS_SHOWN: u64 = 64;
 
 /// Degrees read at once.
 const DEGREES_AT_ONCE: usize = 1 << 16;
@@ -160,8 +230,13 @@ impl<'a, P: Program> Run<'a, P> {
         let interval_bits = graph.description().interval_bits;
         let schedule = Schedule::new(&files, graph.intervals() as usize, interval_bits);
         let (vertices, window) = (graph.connected() as usize, 1 << interval_bits);
-        let activity = (P::MODE == Mode::Idempotent)
-            .then(|| (0..vertices.div_ceil(1 << ACTIVITY_BITS)).map(|_| AtomicBool::new(true)).collect());
+        let sparse = match plan.sparse && options.door != Door::Dense {
+            true => {
+                let rooms = (0..workers).map(|_| Mutex::default()).collect();
+                Some((Sparse::load(&files, graph.intervals() as usize, vertices as u64)?, rooms))
+            }
+            false => None,
+        };
         Ok(Self {
             program,
             graph,
@@ -176,12 +251,17 @@ impl<'a, P: Program> Run<'a, P> {
             states: scratch(vertices, window, plan.states_resident, graph, options, resources)?,
             next: scratch(vertices, window, plan.next_resident, graph, options, resources)?,
             signals: HugeArray::zeroed(vertices),
-            activity,
+            frontier: None,
+            sparse,
+            thresholds: Thresholds {
+                signal: options.signal_threshold.unwrap_or(SIGNAL_THRESHOLD),
+                collect: options.collect_threshold.unwrap_or(COLLECT_THRESHOLD),
+            },
             isolated: None,
-            globals: Globals { vertices: graph.vertices(), superstep: 0, aggregate: Aggregate::default() },
-            changed: 0,
+            globals: Globals { vertices: graph.vertices(), superstep: 0, aggregate: P::Aggregate::NOTHING },
             combined: 0,
-            seconds: Vec::new(),
+            sparse_supersteps: 0,
+            durations: Durations::default(),
         })
     }
 
@@ -196,6 +276,7 @@ impl<'a, P: Program> Run<'a, P> {
             false => 0,
         };
         let partials = self.partials();
+        let activity = self.empty_activity();
         let next_interval = std::sync::atomic::AtomicUsize::new(0);
         let intervals = self.graph.intervals() as usize;
         let collector = Collector {
@@ -205,8 +286,9 @@ impl<'a, P: Program> Run<'a, P> {
             degrees: &self.degrees,
             states: self.states.windows(),
             next: self.next.windows(),
-            activity: self.activity.as_deref(),
+            activity: activity.as_deref(),
             globals: self.globals,
+            thresholds: self.thresholds,
             smallest_key,
             window: 1 << self.graph.description().interval_bits,
         };
@@ -226,7 +308,12 @@ impl<'a, P: Program> Run<'a, P> {
         results.into_iter().collect::<Result<()>>()?;
         drop(collector);
         let isolated = isolated::evolve(self.program, self.graph, &mut self.isolated, &self.globals);
-        self.end_superstep(partials, isolated)
+        self.end_superstep(partials, activity, isolated)
+    }
+
+    /// A map for the next frontier, if there is one.
+    fn empty_activity(&self) -> Option<Vec<AtomicBool>> {
+        (P::MODE != Mode::Full).then(|| Frontier::empty_map(self.graph.connected() as usize))
     }
 
     fn load_degrees(&self) -> Result<Degrees> {
@@ -253,14 +340,23 @@ impl<'a, P: Program> Run<'a, P> {
         Ok(Degrees::Resident(degrees))
     }
 
-    fn supersteps(&mut self, max: u64) -> Result<Reason> {
+    /// Supersteps until the run ends; it began at `start`.
+    fn supersteps(&mut self, start: Instant) -> Result<Reason> {
         let edges: u64 = self.files.iter().map(|file| file.shards().edges()).sum();
-        while self.globals.superstep < max {
-            let begin = Instant::now();
-            self.resources.job.begin(format!("superstep {}", self.globals.superstep + 1), edges);
-            self.superstep()?;
-            self.seconds.push(begin.elapsed().as_secs_f64());
-            if P::MODE == Mode::Idempotent && self.changed == 0 {
+        let mut begin = Instant::now();
+        while self.globals.superstep < self.options.max_supersteps {
+            let seconds = (begin - start).as_secs_f64();
+            if self.globals.superstep > 0 && self.options.max_seconds.is_some_and(|most| seconds >= most) {
+                return Ok(Reason::MaxSeconds);
+            }
+            if !self.sparse_superstep(edges)? {
+                self.resources.job.begin(format!("superstep {}", self.globals.superstep + 1), edges);
+                self.superstep()?;
+            }
+            let end = Instant::now();
+            self.durations.push((end - begin).as_secs_f64());
+            begin = end;
+            if self.frontier.as_ref().is_some_and(|frontier| frontier.count() == 0) {
                 return Ok(Reason::NoChange);
             }
             if self.program.converged(&self.globals) {
@@ -270,17 +366,82 @@ impl<'a, P: Program> Run<'a, P> {
         Ok(Reason::MaxSupersteps)
     }
 
+    /// Tries to do a superstep by reading only the blocks that the frontier has edges in.
+    fn sparse_superstep(&mut self, edges: u64) -> Result<bool> {
+        let (Some(frontier), Some((sparse, rooms))) = (&mut self.frontier, &self.sparse) else {
+            return Ok(false);
+        };
+        if self.options.door == Door::Auto && !sparse.suits(frontier.count()) {
+            return Ok(false);
+        }
+        if self.globals.superstep % SPARSE_SUPERSTEPS_SHOWN == 0 {
+            self.resources.job.begin(format!("superstep {}", self.globals.superstep + 1), edges);
+        }
+        self.resources.job.check()?;
+        let combine = sparse::Combine {
+            program: self.program,
+            files: &self.files,
+            signals: &self.signals,
+            frontier: frontier.list(|vertex| self.signals[vertex] != P::Combiner::SILENCE),
+            weighted: self.options.weighted,
+            interval_bits: self.graph.description().interval_bits,
+        };
+        let Some(mail) = sparse.combine(&combine, rooms, self.resources)? else {
+            return Ok(false);
+        };
+        self.combined += mail.signals;
+        self.collect_mail(mail.intervals)?;
+        self.globals.superstep += 1;
+        self.sparse_supersteps += 1;
+        Ok(true)
+    }
+
+    /// Lets the vertices that got letters collect, and makes those that signal the frontier.
+    fn collect_mail(&mut self, mail: Vec<(usize, sparse::Letters<SumOf<P>>)>) -> Result<()> {
+        let Some(frontier) = &mut self.frontier else { return Ok(()) };
+        let mut list = Vec::new();
+        for vertex in frontier.replace(Vec::new()) {
+            self.signals[vertex as usize] = P::Combiner::SILENCE;
+        }
+        let window = 1_usize << self.graph.description().interval_bits;
+        let states = self.states.windows();
+        let mut aggregate = P::Aggregate::NOTHING;
+        let mut room = Vec::new();
+        for (interval, letters) in mail {
+            let start = interval * window;
+            let signals = &mut self.signals[start..];
+            let mut partial = Partial::default();
+            states.update(interval, &mut room, |states| {
+                for (target, sum) in letters {
+                    let (target, id) = (target as usize, start as u64 + u64::from(target));
+                    let (degree, strength) = self.degrees.of(id);
+                    let vertex = Vertex { id, degree, strength, external: 0 };
+                    let state = &mut states[target];
+                    let signal =
+                        turn(self.program, vertex, state, sum, &self.globals, self.thresholds, &mut partial);
+                    signals[target] = signal;
+                    if signal != P::Combiner::SILENCE {
+                        list.push(id);
+                    }
+                }
+            })?;
+            aggregate = aggregate.merge(partial.aggregate);
+        }
+        self.globals.aggregate = aggregate;
+        frontier.replace(list);
+        Ok(())
+    }
+
     fn superstep(&mut self) -> Result<()> {
         let partials = self.partials();
         let rooms: Vec<Mutex<Room<P>>> = (0..self.resources.workers()).map(|_| Mutex::default()).collect();
-        let next_activity: Option<Vec<AtomicBool>> =
-            self.activity.as_ref().map(|map| map.iter().map(|_| AtomicBool::new(false)).collect());
+        let activity = self.empty_activity();
         let sweep = Sweep {
             program: self.program,
             files: &self.files,
             schedule: &self.schedule,
             signals: &self.signals,
-            activity: self.activity.as_deref(),
+            activity: self.frontier.as_mut().map(Frontier::map),
             weighted: self.options.weighted,
             interval_bits: self.graph.description().interval_bits,
             unpack: Unpack::fastest(),
@@ -293,8 +454,9 @@ impl<'a, P: Program> Run<'a, P> {
             degrees: &self.degrees,
             states: self.states.windows(),
             next: self.next.windows(),
-            activity: next_activity.as_deref(),
+            activity: activity.as_deref(),
             globals: self.globals,
+            thresholds: self.thresholds,
             smallest_key: 0,
             window: 1 << self.graph.description().interval_bits,
         };
@@ -305,26 +467,31 @@ impl<'a, P: Program> Run<'a, P> {
             Ok(())
         })?;
         drop(collector);
-        self.activity = next_activity;
         let isolated = isolated::evolve(self.program, self.graph, &mut self.isolated, &self.globals);
         self.globals.superstep += 1;
-        self.end_superstep(partials, isolated)
+        self.end_superstep(partials, activity, isolated)
     }
 
-    fn partials(&self) -> Vec<Mutex<Partial>> {
+    fn partials(&self) -> Vec<Mutex<Partial<P::Aggregate>>> {
         (0..self.graph.intervals()).map(|_| Mutex::default()).collect()
     }
 
     /// Adds up the intervals in order, then what isolated vertices add, and makes the new signals current.
-    fn end_superstep(&mut self, partials: Vec<Mutex<Partial>>, isolated: Aggregate) -> Result<()> {
-        self.globals.aggregate = Aggregate::default();
-        self.changed = 0;
+    fn end_superstep(
+        &mut self,
+        partials: Vec<Mutex<Partial<P::Aggregate>>>,
+        activity: Option<Vec<AtomicBool>>,
+        isolated: P::Aggregate,
+    ) -> Result<()> {
+        let mut whole = Partial::<P::Aggregate>::default();
         for partial in partials {
             let partial = partial.into_inner().unwrap_or_else(PoisonError::into_inner);
-            self.globals.aggregate.iter_mut().zip(partial.aggregate).for_each(|(sum, part)| *sum += part);
-            self.changed += partial.changed;
+            whole.aggregate = whole.aggregate.merge(partial.aggregate);
+            whole.signalling += partial.signalling;
         }
-        self.globals.aggregate.iter_mut().zip(isolated).for_each(|(sum, part)| *sum += part);
+        self.globals.aggregate = whole.aggregate.merge(isolated);
+        self.frontier =
+            activity.map(|map| Frontier::marked(self.graph.connected() as usize, map, whole.signalling));
         Ok(self.next.publish_into(&mut self.signals)?)
     }
 }

@@ -18,12 +18,12 @@ use brimful_store::Resources;
 use brimful_store::huge::HugeArray;
 use brimful_store::read_ahead::ReadPool;
 
+use crate::combiner::Combiner;
 use crate::error::Result;
-use crate::program::{Mode, Program};
+use crate::frontier::ACTIVITY_BITS;
+use crate::program::{Mode, Program, SignalOf, SumOf};
 use crate::residency::{Announced, Feed, Resident};
 
-/// Sources per entry of the activity map.
-pub(crate) const ACTIVITY_BITS: u32 = 12;
 /// Fewest and most edges of an item of light intervals, a vertex counted like an edge: few enough that
 /// workers end together, enough that whole units are read for one.
 const ITEM_EDGES: (u64, u64) = (1 << 16, 1 << 21);
@@ -133,7 +133,7 @@ pub(crate) struct Sweep<'a, P: Program> {
     pub(crate) program: &'a P,
     pub(crate) files: &'a [Resident],
     pub(crate) schedule: &'a Schedule,
-    pub(crate) signals: &'a [P::Signal],
+    pub(crate) signals: &'a [SignalOf<P>],
     /// For blocks of 2^12 sources, whether any of them signals; `None`: all do.
     pub(crate) activity: Option<&'a [AtomicBool]>,
     pub(crate) weighted: bool,
@@ -182,7 +182,7 @@ impl<P: Program> Sweep<'_, P> {
         &self,
         resources: &Resources,
         read_pool: &ReadPool,
-        collect: impl Fn(usize, usize, &mut [P::Sum]) -> Result<()> + Sync,
+        collect: impl Fn(usize, usize, &mut [SumOf<P>]) -> Result<()> + Sync,
     ) -> Result<u64> {
         let shared = Shared {
             next: AtomicUsize::new(0),
@@ -224,16 +224,17 @@ impl<P: Program> Sweep<'_, P> {
         unit: &[u8],
         weights: &[u8],
         room: &mut Vec<u8>,
-        sums: &mut [P::Sum],
+        sums: &mut [SumOf<P>],
     ) -> Result<u64> {
         let (program, signals, bits) = (self.program, self.signals, self.interval_bits);
         let shards = self.files[step.file].shards();
-        let silence = program.silence();
         let mut silent = 0;
-        let mut count_silent = |signal: P::Signal| {
-            if P::MODE == Mode::Idempotent {
-                silent += u64::from(signal == silence);
-            }
+        // Who is silent is skipped, not combined: the sum is the same bits whatever the program makes of it.
+        let mut fold = |signal: SignalOf<P>, weight: f64, sum: &mut SumOf<P>| {
+            let folded = P::Combiner::combine(*sum, program.along(signal, weight));
+            let skip = P::MODE != Mode::Full && signal == P::Combiner::SILENCE;
+            silent += u64::from(skip);
+            *sum = if skip { *sum } else { folded };
         };
         if self.weighted {
             let (mut packed, mut weights) = (shards.weights(step.segment, weights)?, [1.0; BATCH]);
@@ -242,17 +243,13 @@ impl<P: Program> Sweep<'_, P> {
                 let mut weights = weights.iter();
                 let sources = signals.get(base as usize..).unwrap_or_default();
                 scatter(keys, bits, sources, sums, |signal, sum| {
-                    *sum = program.combine(*sum, signal, weights.next().copied().unwrap_or(1.0));
-                    count_silent(signal);
+                    fold(signal, weights.next().copied().unwrap_or(1.0), sum);
                 })
             })?;
         } else {
             shards.decode::<C>(step.segment, unit, self.unpack, room, |base, keys| {
                 let sources = signals.get(base as usize..).unwrap_or_default();
-                scatter(keys, bits, sources, sums, |signal, sum| {
-                    *sum = program.combine(*sum, signal, 1.0);
-                    count_silent(signal);
-                })
+                scatter(keys, bits, sources, sums, |signal, sum| fold(signal, 1.0, sum))
             })?;
         }
         Ok(u64::from(shards.segments()[step.segment].edges) - silent)
@@ -261,7 +258,7 @@ impl<P: Program> Sweep<'_, P> {
 
 struct Worker<'s, P: Program> {
     sweep: &'s Sweep<'s, P>,
-    shared: &'s Shared<P::Sum>,
+    shared: &'s Shared<SumOf<P>>,
     resources: &'s Resources,
 }
 
@@ -273,7 +270,7 @@ struct Claimed {
 }
 
 impl<P: Program> Worker<'_, P> {
-    fn run(&self, pool: &ReadPool, collect: impl Fn(usize, &mut [P::Sum]) -> Result<()>) -> Result<()> {
+    fn run(&self, pool: &ReadPool, collect: impl Fn(usize, &mut [SumOf<P>]) -> Result<()>) -> Result<()> {
         let mut feed = Feed::new(self.sweep.files, pool);
         let mut claimed = VecDeque::new();
         let mut room = Vec::new();
@@ -350,14 +347,14 @@ impl<P: Program> Worker<'_, P> {
         (1..self.sweep.reads).contains(&feed.in_flight())
     }
 
-    fn fresh_sums(&self) -> HugeArray<P::Sum> {
+    fn fresh_sums(&self) -> HugeArray<SumOf<P>> {
         let free = self.shared.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut sums = free.unwrap_or_else(|| HugeArray::zeroed(1 << self.sweep.interval_bits));
-        sums.fill(self.sweep.program.identity());
+        sums.fill(P::Combiner::IDENTITY);
         sums
     }
 
-    fn walk(&self, step: Step, feed: &Feed<'_>, room: &mut Vec<u8>, sums: &mut [P::Sum]) -> Result<()> {
+    fn walk(&self, step: Step, feed: &Feed<'_>, room: &mut Vec<u8>, sums: &mut [SumOf<P>]) -> Result<()> {
         let segment = &self.sweep.files[step.file].shards().segments()[step.segment];
         let (unit, weights) = (feed.bytes(step.file, 0), feed.bytes(step.file, 1));
         let combined = with_codec!(segment.packing.codec, C => {
@@ -374,8 +371,8 @@ impl<P: Program> Worker<'_, P> {
         &self,
         item: &Item,
         interval: usize,
-        mut sums: HugeArray<P::Sum>,
-        collect: impl Fn(usize, &mut [P::Sum]) -> Result<()>,
+        mut sums: HugeArray<SumOf<P>>,
+        collect: impl Fn(usize, &mut [SumOf<P>]) -> Result<()>,
     ) -> Result<bool> {
         if item.turns > 1 {
             if !self.wait_for_turn(interval, item.turn) {
@@ -385,8 +382,8 @@ impl<P: Program> Worker<'_, P> {
             if item.turn == 0 {
                 total.sums = std::mem::take(&mut sums);
             } else {
-                let merge = |(earlier, later): (&mut P::Sum, &P::Sum)| {
-                    *earlier = self.sweep.program.merge(*earlier, *later)
+                let merge = |(earlier, later): (&mut SumOf<P>, &SumOf<P>)| {
+                    *earlier = P::Combiner::merge(*earlier, *later)
                 };
                 total.sums.iter_mut().zip(&*sums).for_each(merge);
             }
@@ -406,7 +403,7 @@ impl<P: Program> Worker<'_, P> {
         Ok(true)
     }
 
-    fn give_back(&self, sums: HugeArray<P::Sum>) {
+    fn give_back(&self, sums: HugeArray<SumOf<P>>) {
         if !sums.is_empty() {
             self.shared.free.lock().unwrap_or_else(PoisonError::into_inner).push(sums);
         }

@@ -6,7 +6,8 @@
 //! - [`import`]: from input to graph: `census`, the first pass; [`ids`], what the user calls vertices.
 //! - The internal order: `classes`, what it is; `bitmap` and `positions`, made in memory; `joins` and
 //!   `distinct`, made by sorting; `choice`, whether it pays; [`order`]: back to the order of external ids.
-//! - [`build`]: external sort of [`records`] into shards; `degrees`: counted on the way. [`codec`], [`shards`]: how edges are packed and cut.
+//! - [`build`]: external sort of [`records`] into shards; `degrees`: counted on the way. [`codec`], [`shards`]: how edges are packed and cut;
+//!   [`directory`]: where their blocks begin.
 //! - [`policy`]: what becomes of self-loops and duplicates; [`weights`]: made ones, and their range.
 //! - [`graph`]: the graph directory; [`description`]: its manifest; [`verify`]: every byte and structure
 //!   of it; [`export`]: the way out.
@@ -21,6 +22,7 @@ pub mod codec;
 pub mod decompress;
 mod degrees;
 pub mod description;
+pub mod directory;
 mod distinct;
 pub mod edges;
 pub mod error;

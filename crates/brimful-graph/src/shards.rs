@@ -428,20 +428,38 @@ impl ShardFile {
         room: &mut Vec<u8>,
         mut batch: impl FnMut(u64, Keys<'_>) -> bool,
     ) -> Result<(), StoreError> {
+        let segment = &self.segments[index];
+        let (first, plain) = (segment.first_source, self.plain(index, unit, room)?);
+        let whole = C::decode(plain, segment.edges, self.interval_bits, unpack, |base, keys| {
+            batch(first + base, keys)
+        });
+        if whole { Ok(()) } else { Err(self.contradiction(index)) }
+    }
+
+    /// The codec's bytes of segment `index` of the bytes of its unit, unpacked into `room` where they are
+    /// compressed.
+    pub fn plain<'b>(
+        &self,
+        index: usize,
+        unit: &'b [u8],
+        room: &'b mut Vec<u8>,
+    ) -> Result<&'b [u8], StoreError> {
         let (segment, place) = (&self.segments[index], &self.places[index]);
-        let first = segment.first_source;
         let stored = unit.get(place.offset as usize..).and_then(|rest| rest.get(..segment.stored as usize));
         stored
             .and_then(|stored| plain_bytes(segment.packing, stored, segment.plain as usize, room))
-            .filter(|plain| {
-                C::decode(plain, segment.edges, self.interval_bits, unpack, |base, keys| {
-                    batch(first + base, keys)
-                })
-            })
-            .map(|_| ())
-            .ok_or_else(|| {
-                self.shards.corrupt(self.unit(index), "a segment contradicts its entry in the table")
-            })
+            .ok_or_else(|| self.contradiction(index))
+    }
+
+    /// The error of a segment whose bytes are not what the table says.
+    pub fn contradiction(&self, index: usize) -> StoreError {
+        self.shards.corrupt(self.unit(index), "a segment contradicts its entry in the table")
+    }
+
+    /// Where the block starts of segment `index` are in the directory of its unit.
+    pub(crate) fn directory_range(&self, index: usize) -> std::ops::Range<usize> {
+        let start = self.places[index].directory as usize;
+        start..start + self.segments[index].blocks as usize * DIRECTORY_ROW
     }
 
     /// The weights of segment `index` in the weights of its unit.
@@ -590,7 +608,7 @@ impl SegmentReader {
         let (segment, place) = (&shards.segments[index], &shards.places[index]);
         let mut unit = Buffer::new();
         directory.read_block(shards.unit(index), &mut unit)?;
-        let rows = &unit.bytes()[place.directory as usize..][..segment.blocks as usize * DIRECTORY_ROW];
+        let rows = &unit.bytes()[shards.directory_range(index)];
         let stored = &self.bytes.bytes()[place.offset as usize..][..segment.stored as usize];
         let bad = |what: &str| directory.corrupt(shards.unit(index), what);
         let plain = plain_bytes(segment.packing, stored, segment.plain as usize, &mut self.room)
@@ -607,14 +625,16 @@ impl SegmentReader {
         });
         let mut rest = &keys[..];
         for (block, checksum, bytes) in directory_rows(rows, plain) {
+            let before = rest.len();
             whole &= brimful_store::checksum(bytes) as u32 == checksum;
             whole &= with_codec!(segment.packing.codec, C => {
-                C::decode_block(bytes, block.source, rest.len() as u32, bits, self.unpack, |base, batch| {
+                C::decode_block(bytes, block, bits, self.unpack, |base, batch| {
                     let same = rest.get(..batch.len()).is_some_and(|keys| keys == absolute(base, batch));
                     rest = rest.get(batch.len()..).unwrap_or_default();
                     same
                 })
             });
+            whole &= before - rest.len() == block.edges as usize;
         }
         if !whole || !rest.is_empty() {
             return Err(bad("the directory of a segment contradicts its blocks"));

@@ -18,9 +18,6 @@ use crate::errors::Failure;
 use crate::graph::Graph;
 use crate::imports::phases;
 
-/// Entries of `superstep_seconds` at most.
-const MOST_SUPERSTEPS_LISTED: usize = 1000;
-
 /// The algorithms, their parameters and value columns.
 #[pyfunction]
 pub(crate) fn algorithms(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
@@ -130,14 +127,13 @@ fn stats<'py>(
 }
 
 fn superstep_figures(out: &Bound<'_, PyDict>, stats: &Stats) -> PyResult<()> {
-    let listed = stats.superstep_seconds.len().min(MOST_SUPERSTEPS_LISTED);
-    out.set_item("superstep_seconds", &stats.superstep_seconds[..listed])?;
-    let mut sorted = stats.superstep_seconds.clone();
-    sorted.sort_by(f64::total_cmp);
-    out.set_item("superstep_min", sorted.first())?;
-    out.set_item("superstep_median", sorted.get(sorted.len() / 2))?;
-    out.set_item("superstep_max", sorted.last())?;
-    out.set_item("superstep_total", sorted.iter().sum::<f64>())
+    out.set_item("superstep_seconds", stats.durations.first())?;
+    let spread = stats.durations.spread();
+    for (at, name) in ["superstep_min", "superstep_median", "superstep_max"].into_iter().enumerate() {
+        out.set_item(name, spread.map(|spread| spread[at]))?;
+    }
+    out.set_item("superstep_total", stats.durations.total())?;
+    out.set_item("sparse_supersteps", stats.sparse_supersteps)
 }
 
 /// The result of a run: one value per vertex.

@@ -114,7 +114,8 @@ impl Code for Gaps {
             } else {
                 most.partition_point(|&key| key < limit)
             };
-            blocks.push(BlockStart { offset: (out.len() - start) as u32, source: source as u32 });
+            let (offset, source) = ((out.len() - start) as u32, source as u32);
+            blocks.push(BlockStart { offset, source, edges: count as u32 });
             encode_block(&rest[..count], target_bits, out);
             rest = &rest[count..];
         }
@@ -165,17 +166,17 @@ impl Code for Gaps {
 
     fn decode_block(
         bytes: &[u8],
-        source: u32,
-        _: u32,
+        block: BlockStart,
         target_bits: u32,
         unpack: Unpack,
         mut batch: impl FnMut(u64, Keys<'_>) -> bool,
     ) -> bool {
         let mut gaps = [0_u32; BATCH];
-        let header = Header::read(bytes, target_bits).filter(|(header, _)| header.source == source);
+        let agrees = |header: &Header| header.source == block.source && header.count == block.edges as usize;
+        let header = Header::read(bytes, target_bits).filter(|(header, _)| agrees(header));
         header.is_some_and(|(header, rest)| {
             let most = unpack.gaps(&header, rest, &mut gaps);
-            most.is_some_and(|(most, _)| batch(u64::from(source), Keys::of_block(&header, &gaps, most)))
+            most.is_some_and(|(most, _)| batch(u64::from(block.source), Keys::of_block(&header, &gaps, most)))
         })
     }
 }

@@ -98,6 +98,8 @@ pub struct BlockStart {
     pub offset: u32,
     /// Source of the block's first edge, less the first source of the segment.
     pub source: u32,
+    /// Edges, 1 to 256.
+    pub edges: u32,
 }
 
 /// One codec. Keys ascend, with repeats; a segment's sources span less than 2^32.
@@ -116,11 +118,10 @@ pub trait Code {
         batch: impl FnMut(u64, Keys<'_>) -> bool,
     ) -> bool;
 
-    /// Decodes the one block that begins at the start of `bytes` with `source`, as [`BlockStart`] has it.
+    /// Decodes the one block `block`, which begins at the start of `bytes`.
     fn decode_block(
         bytes: &[u8],
-        source: u32,
-        edges: u32,
+        block: BlockStart,
         target_bits: u32,
         unpack: Unpack,
         batch: impl FnMut(u64, Keys<'_>) -> bool,
@@ -133,18 +134,35 @@ const LZ4_WORTH: usize = 2;
 /// Bytes at the start of a segment by which lz4 is judged before it is tried on the whole.
 const LZ4_PROBE: usize = 8 << 10;
 
-/// Bytes of a block's row in a directory: offset (u32), source (u32), the low half of its bytes' checksum (u32).
+/// Bytes of a block's row in a directory: offset (24 bits) and edges - 1 (8 bits), source (u32), the low half of
+/// its bytes' checksum (u32).
 pub const DIRECTORY_ROW: usize = 12;
+/// No codec takes more than 12 bytes an edge, and a segment has at most 2^20 edges.
+const OFFSET_BITS: u32 = 24;
 
 /// Appends the directory of a segment whose codec's bytes are `plain`.
 fn write_directory(blocks: &[BlockStart], plain: &[u8], directory: &mut Vec<u8>) {
     for (index, block) in blocks.iter().enumerate() {
         let end = blocks.get(index + 1).map_or(plain.len(), |next| next.offset as usize);
         let checksum = brimful_store::checksum(&plain[block.offset as usize..end]) as u32;
-        for field in [block.offset, block.source, checksum] {
+        let place = block.offset | (block.edges - 1) << OFFSET_BITS;
+        for field in [place, block.source, checksum] {
             directory.extend_from_slice(&field.to_le_bytes());
         }
     }
+}
+
+fn field(row: &[u8; DIRECTORY_ROW], at: usize) -> u32 {
+    u32::from_le_bytes([row[at], row[at + 1], row[at + 2], row[at + 3]])
+}
+
+/// The block starts of a directory.
+pub fn directory_starts(rows: &[u8]) -> impl Iterator<Item = BlockStart> {
+    rows.as_chunks::<DIRECTORY_ROW>().0.iter().map(|row| BlockStart {
+        offset: field(row, 0) & ((1 << OFFSET_BITS) - 1),
+        source: field(row, 4),
+        edges: (field(row, 0) >> OFFSET_BITS) + 1,
+    })
 }
 
 /// The blocks of a directory: start, checksum, and its bytes of `plain`, none where the row is broken.
@@ -152,14 +170,10 @@ pub fn directory_rows<'b>(
     rows: &'b [u8],
     plain: &'b [u8],
 ) -> impl Iterator<Item = (BlockStart, u32, &'b [u8])> {
-    let rows = rows.as_chunks::<DIRECTORY_ROW>().0;
-    let field = |row: &[u8; DIRECTORY_ROW], at: usize| {
-        u32::from_le_bytes([row[at], row[at + 1], row[at + 2], row[at + 3]])
-    };
-    rows.iter().enumerate().map(move |(index, row)| {
-        let block = BlockStart { offset: field(row, 0), source: field(row, 4) };
-        let end = rows.get(index + 1).map_or(plain.len(), |next| field(next, 0) as usize);
-        (block, field(row, 8), plain.get(block.offset as usize..end).unwrap_or_default())
+    let checksums = rows.as_chunks::<DIRECTORY_ROW>().0.iter().map(|row| field(row, 8));
+    let ends = directory_starts(rows).skip(1).map(|next| next.offset as usize).chain([plain.len()]);
+    directory_starts(rows).zip(checksums).zip(ends).map(|((block, checksum), end)| {
+        (block, checksum, plain.get(block.offset as usize..end).unwrap_or_default())
     })
 }
 

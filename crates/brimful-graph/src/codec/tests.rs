@@ -58,12 +58,11 @@ fn check<C: Code>(keys: &[u64], target_bits: u32) {
         }
         let mut by_block = Vec::new();
         for (index, block) in blocks.iter().enumerate() {
-            let left = keys.len() - by_block.len();
+            let before = by_block.len();
             assert_eq!(u64::from(block.source), keys[by_block.len()] >> target_bits, "block {index}");
             assert!(C::decode_block(
                 &bytes[block.offset as usize..],
-                block.source,
-                left as u32,
+                *block,
                 target_bits,
                 unpack,
                 |base, keys| {
@@ -71,6 +70,7 @@ fn check<C: Code>(keys: &[u64], target_bits: u32) {
                     true
                 }
             ));
+            assert_eq!(by_block.len() - before, block.edges as usize);
         }
         assert!(by_block == keys, "block by block");
     }

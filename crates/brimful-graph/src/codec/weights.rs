@@ -80,6 +80,12 @@ impl<'b> Weights<'b> {
         (bytes.len() == edges as usize * weight_type.bytes()).then_some(Self { bytes, weight_type })
     }
 
+    /// The weights behind the first `edges`.
+    pub fn skip(self, edges: u32) -> Self {
+        let bytes = self.bytes.get(edges as usize * self.weight_type.bytes()..).unwrap_or_default();
+        Self { bytes, ..self }
+    }
+
     /// Fills `out` with the next weights. Where none are left, or edges have none, `out` stays as it is.
     #[inline]
     pub fn take(&mut self, out: &mut [f64]) {

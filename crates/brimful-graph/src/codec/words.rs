@@ -106,7 +106,8 @@ impl<const N: usize> Code for Words<N> {
         for (index, &key) in keys.iter().enumerate() {
             let (source, target) = (key >> target_bits, key & mask);
             if index % BATCH == 0 {
-                blocks.push(BlockStart { offset: (out.len() - start) as u32, source: source as u32 });
+                let (offset, source) = ((out.len() - start) as u32, source as u32);
+                blocks.push(BlockStart { offset, source, edges: (keys.len() - index).min(BATCH) as u32 });
             }
             let delta = (source - last).min(escape);
             let word = delta << target_bits | target;
@@ -131,8 +132,7 @@ impl<const N: usize> Code for Words<N> {
 
     fn decode_block(
         bytes: &[u8],
-        source: u32,
-        edges: u32,
+        block: BlockStart,
         target_bits: u32,
         _: Unpack,
         batch: impl FnMut(u64, Keys<'_>) -> bool,
@@ -145,9 +145,8 @@ impl<const N: usize> Code for Words<N> {
         let before = if delta == escape::<N>(target_bits) {
             0
         } else {
-            u64::from(source).checked_sub(delta).unwrap_or(u64::MAX)
+            u64::from(block.source).checked_sub(delta).unwrap_or(u64::MAX)
         };
-        let edges = edges.min(BATCH as u32);
-        Self::decode_from(bytes, before, edges, target_bits, batch).is_some()
+        Self::decode_from(bytes, before, block.edges, target_bits, batch).is_some()
     }
 }

@@ -1,0 +1,170 @@
+//! Aggregators: one value over all vertices, superstep by superstep.
+//!
+//! Parts are merged within an interval in id order, then over intervals in order, so that sums are the
+//! same bits whoever computed them. Aggregators combine as tuples.
+
+use std::fmt::Debug;
+
+/// A value that parts are merged into.
+pub trait Aggregate: Copy + Debug + Send + Sync + 'static {
+    /// The value over no vertices.
+    const NOTHING: Self;
+
+    /// Merges `later`, the value over vertices that come after.
+    fn merge(self, later: Self) -> Self;
+
+    /// The value over `count` vertices that have this one each.
+    fn times(self, count: u64) -> Self;
+}
+
+impl Aggregate for () {
+    const NOTHING: Self = ();
+    fn merge(self, (): Self) -> Self {}
+    fn times(self, _: u64) -> Self {}
+}
+
+/// The sum of numbers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Sum(pub f64);
+
+impl Aggregate for Sum {
+    const NOTHING: Self = Self(0.0);
+
+    #[inline]
+    fn merge(self, later: Self) -> Self {
+        Self(self.0 + later.0)
+    }
+
+    fn times(self, count: u64) -> Self {
+        Self(self.0 * count as f64)
+    }
+}
+
+/// How many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Count(pub u64);
+
+impl Aggregate for Count {
+    const NOTHING: Self = Self(0);
+
+    #[inline]
+    fn merge(self, later: Self) -> Self {
+        Self(self.0 + later.0)
+    }
+
+    fn times(self, count: u64) -> Self {
+        Self(self.0 * count)
+    }
+}
+
+/// The least number; infinity over none.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Least(pub f64);
+
+impl Aggregate for Least {
+    const NOTHING: Self = Self(f64::INFINITY);
+
+    #[inline]
+    fn merge(self, later: Self) -> Self {
+        Self(self.0.min(later.0))
+    }
+
+    fn times(self, count: u64) -> Self {
+        if count == 0 { Self::NOTHING } else { self }
+    }
+}
+
+/// The greatest number; minus infinity over none.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Greatest(pub f64);
+
+impl Aggregate for Greatest {
+    const NOTHING: Self = Self(f64::NEG_INFINITY);
+
+    #[inline]
+    fn merge(self, later: Self) -> Self {
+        Self(self.0.max(later.0))
+    }
+
+    fn times(self, count: u64) -> Self {
+        if count == 0 { Self::NOTHING } else { self }
+    }
+}
+
+/// The `K` greatest numbers, greatest first; minus infinity where there are fewer.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Top<const K: usize>(pub [f64; K]);
+
+impl<const K: usize> Top<K> {
+    /// One number.
+    pub fn of(number: f64) -> Self {
+        let mut top = Self::NOTHING;
+        if let Some(first) = top.0.first_mut() {
+            *first = number;
+        }
+        top
+    }
+}
+
+impl<const K: usize> Aggregate for Top<K> {
+    const NOTHING: Self = Self([f64::NEG_INFINITY; K]);
+
+    fn merge(self, later: Self) -> Self {
+        let (mut left, mut right) = (self.0.iter().peekable(), later.0.iter().peekable());
+        Self(std::array::from_fn(|_| {
+            let next = if left.peek() >= right.peek() { left.next() } else { right.next() };
+            next.copied().unwrap_or(f64::NEG_INFINITY)
+        }))
+    }
+
+    fn times(self, count: u64) -> Self {
+        // More than K copies of the greatest would not fit.
+        (0..count.min(K as u64)).fold(Self::NOTHING, |sum, _| sum.merge(self))
+    }
+}
+
+macro_rules! tuple {
+    ($($name:ident $at:tt),*) => {
+        impl<$($name: Aggregate),*> Aggregate for ($($name,)*) {
+            const NOTHING: Self = ($($name::NOTHING,)*);
+
+            #[inline]
+            fn merge(self, later: Self) -> Self {
+                ($(self.$at.merge(later.$at),)*)
+            }
+
+            fn times(self, count: u64) -> Self {
+                ($(self.$at.times(count),)*)
+            }
+        }
+    };
+}
+
+tuple!(A 0, B 1);
+tuple!(A 0, B 1, C 2);
+tuple!(A 0, B 1, C 2, D 3);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn aggregators_merge_and_multiply() {
+        let part = |x: f64| (Sum(x), Count(1), Least(x), Greatest(x));
+        let whole = [3.0, -1.0, 2.0]
+            .into_iter()
+            .fold(Aggregate::NOTHING, |sum, x| <(Sum, Count, Least, Greatest)>::merge(sum, part(x)));
+        assert_eq!(whole, (Sum(4.0), Count(3), Least(-1.0), Greatest(3.0)));
+        assert_eq!(part(2.0).times(3), (Sum(6.0), Count(3), Least(2.0), Greatest(2.0)));
+        assert_eq!(part(2.0).times(0), Aggregate::NOTHING);
+    }
+
+    #[test]
+    fn the_greatest_numbers_come_first() {
+        let numbers = [2.0, 9.0, -1.0, 9.0, 4.0];
+        let top = numbers.into_iter().fold(Top::<3>::NOTHING, |top, x| top.merge(Top::of(x)));
+        assert_eq!(top, Top([9.0, 9.0, 4.0]));
+        assert_eq!(Top::<3>::of(5.0).times(2), Top([5.0, 5.0, f64::NEG_INFINITY]));
+        assert_eq!(top.merge(Top::of(5.0).times(1 << 60)), Top([9.0, 9.0, 5.0]));
+    }
+}

@@ -1,0 +1,270 @@
+//! How signals to one vertex become one sum.
+//!
+//! A combiner (the *reducer* of *Making Signal/Collect Scale*) folds signals where they arrive, so that no
+//! signal is ever stored. Its laws, which the engine relies on and [`check_laws`] tests on examples: `merge` is
+//! associative with [`Combiner::IDENTITY`] neutral, and `combine(merge(a, b), s) = merge(a, combine(b, s))`. Floating-point sums
+//! are associative only nearly; the engine always adds in the same order.
+
+use std::fmt::Debug;
+use std::marker::PhantomData;
+
+use bytemuck::Pod;
+
+/// Folds signals into sums.
+pub trait Combiner: 'static {
+    /// What a vertex sends along an edge.
+    type Signal: Pod + Send + Sync + PartialEq + Debug;
+    /// What signals are folded into.
+    type Sum: Pod + Send + Sync + PartialEq + Debug;
+
+    /// True if combining the same signal twice changes nothing: min, max, or.
+    const IDEMPOTENT: bool;
+    /// The sum of no signals.
+    const IDENTITY: Self::Sum;
+    /// A signal that is never combined: a vertex sends it to say nothing.
+    const SILENCE: Self::Signal;
+
+    /// Folds one signal into a sum.
+    fn combine(sum: Self::Sum, signal: Self::Signal) -> Self::Sum;
+    /// Adds two sums, the one of earlier sources first.
+    fn merge(earlier: Self::Sum, later: Self::Sum) -> Self::Sum;
+}
+
+/// Numbers with a least and a greatest one.
+pub trait Bounded: Pod + Send + Sync + PartialOrd + Debug {
+    /// None is less.
+    const LEAST: Self;
+    /// None is greater.
+    const GREATEST: Self;
+}
+
+macro_rules! bounded {
+    ($($number:ty: $least:expr, $greatest:expr;)*) => {$(
+        impl Bounded for $number {
+            const LEAST: Self = $least;
+            const GREATEST: Self = $greatest;
+        }
+    )*};
+}
+
+bounded! {
+    u8: Self::MIN, Self::MAX;
+    u16: Self::MIN, Self::MAX;
+    u32: Self::MIN, Self::MAX;
+    u64: Self::MIN, Self::MAX;
+    i32: Self::MIN, Self::MAX;
+    i64: Self::MIN, Self::MAX;
+    f32: Self::NEG_INFINITY, Self::INFINITY;
+    f64: Self::NEG_INFINITY, Self::INFINITY;
+}
+
+/// The least signal; the greatest number there is says nothing.
+#[derive(Debug, Clone, Copy)]
+pub struct Min<T>(PhantomData<T>);
+
+impl<T: Bounded + 'static> Combiner for Min<T> {
+    type Signal = T;
+    type Sum = T;
+    const IDEMPOTENT: bool = true;
+    const IDENTITY: T = T::GREATEST;
+    const SILENCE: T = T::GREATEST;
+
+    #[inline]
+    fn combine(sum: T, signal: T) -> T {
+        if signal < sum { signal } else { sum }
+    }
+
+    #[inline]
+    fn merge(earlier: T, later: T) -> T {
+        Self::combine(earlier, later)
+    }
+}
+
+/// The greatest signal; the least number there is says nothing.
+#[derive(Debug, Clone, Copy)]
+pub struct Max<T>(PhantomData<T>);
+
+impl<T: Bounded + 'static> Combiner for Max<T> {
+    type Signal = T;
+    type Sum = T;
+    const IDEMPOTENT: bool = true;
+    const IDENTITY: T = T::LEAST;
+    const SILENCE: T = T::LEAST;
+
+    #[inline]
+    fn combine(sum: T, signal: T) -> T {
+        if signal > sum { signal } else { sum }
+    }
+
+    #[inline]
+    fn merge(earlier: T, later: T) -> T {
+        Self::combine(earlier, later)
+    }
+}
+
+/// Bits that any signal has; no bits say nothing.
+#[derive(Debug, Clone, Copy)]
+pub struct Or;
+
+impl Combiner for Or {
+    type Signal = u64;
+    type Sum = u64;
+    const IDEMPOTENT: bool = true;
+    const IDENTITY: u64 = 0;
+    const SILENCE: u64 = 0;
+
+    #[inline]
+    fn combine(sum: u64, signal: u64) -> u64 {
+        sum | signal
+    }
+
+    #[inline]
+    fn merge(earlier: u64, later: u64) -> u64 {
+        earlier | later
+    }
+}
+
+/// Numbers that are added in 64 bits.
+pub trait Addend: Pod + Send + Sync + PartialEq + Debug {
+    /// The type of sums.
+    type Sum: Pod + Send + Sync + PartialEq + Debug;
+    /// Nothing.
+    const ZERO: Self;
+    /// Nothing, added up.
+    const ZERO_SUM: Self::Sum;
+    /// Adds one more.
+    fn add_to(self, sum: Self::Sum) -> Self::Sum;
+    /// Adds two sums.
+    fn merge(earlier: Self::Sum, later: Self::Sum) -> Self::Sum;
+}
+
+impl Addend for f64 {
+    type Sum = Self;
+    const ZERO: Self = 0.0;
+    const ZERO_SUM: Self = 0.0;
+
+    #[inline]
+    fn add_to(self, sum: Self) -> Self {
+        sum + self
+    }
+
+    #[inline]
+    fn merge(earlier: Self, later: Self) -> Self {
+        earlier + later
+    }
+}
+
+impl Addend for f32 {
+    type Sum = f64;
+    const ZERO: Self = 0.0;
+    const ZERO_SUM: f64 = 0.0;
+
+    #[inline]
+    fn add_to(self, sum: f64) -> f64 {
+        sum + f64::from(self)
+    }
+
+    #[inline]
+    fn merge(earlier: f64, later: f64) -> f64 {
+        earlier + later
+    }
+}
+
+/// Stays at the greatest number where a sum would exceed it, so that a program can tell.
+impl Addend for u64 {
+    type Sum = Self;
+    const ZERO: Self = 0;
+    const ZERO_SUM: Self = 0;
+
+    #[inline]
+    fn add_to(self, sum: Self) -> Self {
+        sum.saturating_add(self)
+    }
+
+    #[inline]
+    fn merge(earlier: Self, later: Self) -> Self {
+        earlier.saturating_add(later)
+    }
+}
+
+/// The sum of the signals; zero says nothing. Signals of 32 bits are added in 64.
+#[derive(Debug, Clone, Copy)]
+pub struct Add<T>(PhantomData<T>);
+
+impl<T: Addend + 'static> Combiner for Add<T> {
+    type Signal = T;
+    type Sum = T::Sum;
+    const IDEMPOTENT: bool = false;
+    const IDENTITY: T::Sum = T::ZERO_SUM;
+    const SILENCE: T = T::ZERO;
+
+    #[inline]
+    fn combine(sum: T::Sum, signal: T) -> T::Sum {
+        signal.add_to(sum)
+    }
+
+    #[inline]
+    fn merge(earlier: T::Sum, later: T::Sum) -> T::Sum {
+        T::merge(earlier, later)
+    }
+}
+
+/// Tests the laws of `C` on all pairs of `signals`, for the tests of one's own combiner.
+///
+/// # Errors
+/// A sentence that names the law and the signals that break it.
+pub fn check_laws<C: Combiner>(signals: &[C::Signal]) -> Result<(), String> {
+    let single = |signal| C::combine(C::IDENTITY, signal);
+    let hold = |law: &str, left: C::Sum, right: C::Sum| {
+        if left == right { Ok(()) } else { Err(format!("{law}: {left:?} is not {right:?}")) }
+    };
+    for &first in signals {
+        let sum = single(first);
+        hold("merge(identity, a) = a", C::merge(C::IDENTITY, sum), sum)?;
+        hold("merge(a, identity) = a", C::merge(sum, C::IDENTITY), sum)?;
+        if C::IDEMPOTENT {
+            hold("combine(a, s) = a where s is in a", C::combine(sum, first), sum)?;
+        }
+        for &second in signals {
+            let both = C::combine(sum, second);
+            hold("combine(a, s) = merge(a, combine(identity, s))", C::merge(sum, single(second)), both)?;
+            hold("merge(a, b) = merge(b, a)", C::merge(single(second), sum), both)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ready_made_combiners_obey_their_laws() {
+        check_laws::<Min<u32>>(&[0, 1, 7, u32::MAX]).unwrap();
+        check_laws::<Max<i64>>(&[i64::MIN, -1, 0, 9]).unwrap();
+        check_laws::<Min<f64>>(&[0.0, 0.5, f64::INFINITY]).unwrap();
+        check_laws::<Or>(&[0, 1, 6, u64::MAX]).unwrap();
+        check_laws::<Add<u64>>(&[0, 1, 1 << 40, u64::MAX]).unwrap();
+        check_laws::<Add<f32>>(&[0.0, 0.5, -3.0]).unwrap();
+    }
+
+    #[test]
+    fn a_combiner_that_forgets_is_found_out() {
+        struct Last;
+        impl Combiner for Last {
+            type Signal = u64;
+            type Sum = u64;
+            const IDEMPOTENT: bool = true;
+            const IDENTITY: u64 = 0;
+            const SILENCE: u64 = 0;
+            fn combine(_: u64, signal: u64) -> u64 {
+                signal
+            }
+            fn merge(_: u64, later: u64) -> u64 {
+                later
+            }
+        }
+        let broken = check_laws::<Last>(&[1, 2]).unwrap_err();
+        assert!(broken.starts_with("merge(a, identity) = a"), "{broken}");
+    }
+}

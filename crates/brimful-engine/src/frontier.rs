@@ -1,0 +1,69 @@
+//! Who signals next, in the modes where not everybody does.
+//!
+//! Known as a map of blocks of vertices, which a dense superstep makes and reads, or as a list, which a
+//! sparse one does. Invariant: a vertex outside the frontier has [`crate::Combiner::SILENCE`] as its signal.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Vertices per entry of the activity map.
+pub(crate) const ACTIVITY_BITS: u32 = 12;
+
+/// The vertices that signal.
+#[derive(Debug)]
+pub(crate) struct Frontier {
+    vertices: usize,
+    count: u64,
+    /// For each block of vertices whether any signals; `None` where only the list is known.
+    map: Option<Vec<AtomicBool>>,
+    /// The vertices, ascending; `None` where only the map is known.
+    list: Option<Vec<u64>>,
+}
+
+impl Frontier {
+    /// The frontier of `count` vertices in the marked blocks.
+    pub(crate) fn marked(vertices: usize, map: Vec<AtomicBool>, count: u64) -> Self {
+        Self { vertices, count, map: Some(map), list: None }
+    }
+
+    /// A map with nobody in it.
+    pub(crate) fn empty_map(vertices: usize) -> Vec<AtomicBool> {
+        (0..vertices.div_ceil(1 << ACTIVITY_BITS)).map(|_| AtomicBool::new(false)).collect()
+    }
+
+    /// Replaces the frontier by `list`, ascending; returns the list there was.
+    pub(crate) fn replace(&mut self, list: Vec<u64>) -> Vec<u64> {
+        self.count = list.len() as u64;
+        self.map = None;
+        self.list.replace(list).unwrap_or_default()
+    }
+
+    /// Number of vertices that signal.
+    pub(crate) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The map.
+    pub(crate) fn map(&mut self) -> &[AtomicBool] {
+        let (vertices, list) = (self.vertices, &self.list);
+        self.map.get_or_insert_with(|| {
+            let map = Self::empty_map(vertices);
+            for &vertex in list.iter().flatten() {
+                map[vertex as usize >> ACTIVITY_BITS].store(true, Ordering::Relaxed);
+            }
+            map
+        })
+    }
+
+    /// The vertices, ascending, found by `signals(vertex)` where they are not listed yet.
+    pub(crate) fn list(&mut self, signals: impl Fn(usize) -> bool) -> &[u64] {
+        let (vertices, count, map) = (self.vertices, self.count as usize, &self.map);
+        self.list.get_or_insert_with(|| {
+            let mut list = Vec::with_capacity(count);
+            for (block, _) in map.iter().flatten().enumerate().filter(|(_, on)| on.load(Ordering::Relaxed)) {
+                let range = block << ACTIVITY_BITS..vertices.min((block + 1) << ACTIVITY_BITS);
+                list.extend(range.filter(|vertex| signals(*vertex)).map(|vertex| vertex as u64));
+            }
+            list
+        })
+    }
+}

@@ -1,0 +1,316 @@
+//! The sparse door: a superstep that reads only the blocks that hold edges of the frontier.
+//!
+//! Each interval is combined on its own, in the order of the dense door, into a *mailbox*: the sums of the
+//! targets that got a signal. When all intervals are, those targets collect, in order of their ids.
+//! Invariant: states, signals and aggregates are the bits that the dense door gives.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use brimful_graph::codec::{Code, Unpack};
+use brimful_graph::directory::Directory;
+use brimful_graph::with_codec;
+use brimful_store::Resources;
+
+use crate::combiner::Combiner;
+use crate::error::Result;
+use crate::program::{Program, SignalOf, SumOf};
+use crate::residency::{Resident, Spare};
+
+/// A superstep is tried sparse where at most one vertex in so many signals.
+pub(crate) const SOURCES_PER_SIGNAL: u64 = 32;
+/// It is given up where more than one vertex in so many gets a signal: dense is quicker then.
+const TARGETS_PER_SUM: u64 = 16;
+/// Frontiers of any graph may be so large.
+const FEWEST: u64 = 1 << 12;
+/// Frontiers up to this size are not worth waking other threads for.
+const ALONE: usize = 64;
+
+/// What the sums of one interval are collected from: targets within the interval, ascending, and sums.
+pub(crate) type Letters<S> = Vec<(u32, S)>;
+
+/// Where the edges of each interval are, for reading few of them.
+pub(crate) struct Sparse {
+    /// One for each index.
+    directories: Vec<Directory>,
+    /// For each interval, its segments in each index.
+    intervals: Vec<Vec<(usize, Range<usize>)>>,
+    vertices: u64,
+}
+
+/// What a sparse superstep reads.
+pub(crate) struct Combine<'a, P: Program> {
+    pub(crate) program: &'a P,
+    pub(crate) files: &'a [Resident],
+    pub(crate) signals: &'a [SignalOf<P>],
+    pub(crate) frontier: &'a [u64],
+    pub(crate) weighted: bool,
+    pub(crate) interval_bits: u32,
+}
+
+/// What a sparse superstep made.
+pub(crate) struct Mail<S> {
+    /// Letters by interval, ascending; intervals without any are left out.
+    pub(crate) intervals: Vec<(usize, Letters<S>)>,
+    /// Signals combined.
+    pub(crate) signals: u64,
+}
+
+/// Most vertices of a frontier that is walked sparsely.
+fn most_sources(vertices: u64) -> u64 {
+    (vertices / SOURCES_PER_SIGNAL).max(FEWEST)
+}
+
+fn most_targets(vertices: u64) -> u64 {
+    (vertices / TARGETS_PER_SUM).max(FEWEST)
+}
+
+/// Bytes of memory that sparse supersteps of a program with sums of type `S` take.
+pub(crate) fn memory_bytes<S>(
+    files: &[&brimful_graph::shards::ShardFile],
+    vertices: u64,
+    workers: u64,
+) -> u64 {
+    let directories: u64 = files.iter().map(|file| Directory::memory_bytes(file)).sum();
+    let (sources, targets) = (most_sources(vertices).min(vertices), most_targets(vertices).min(vertices));
+    let window = files.iter().map(|file| 1 << file.interval_bits()).max().unwrap_or(0).min(vertices);
+    // Letters and the lists of this and the next frontier; sums, marks and lists of touched targets.
+    let lists = (sources + targets) * 8 + targets * size_of::<(u32, S)>() as u64;
+    directories + lists + workers * window * (size_of::<S>() as u64 + 1 + 4 + size_of::<(u32, S)>() as u64)
+}
+
+impl Sparse {
+    /// Reads the directories of `files`.
+    pub(crate) fn load(files: &[Resident], intervals: usize, vertices: u64) -> Result<Self> {
+        let mut by_interval: Vec<Vec<(usize, Range<usize>)>> = vec![Vec::new(); intervals];
+        for (file, resident) in files.iter().enumerate() {
+            let segments = resident.shards().segments();
+            let mut start = 0;
+            for shard in segments.chunk_by(|a, b| a.interval == b.interval) {
+                by_interval[shard[0].interval as usize].push((file, start..start + shard.len()));
+                start += shard.len();
+            }
+        }
+        let directories =
+            files.iter().map(|file| Directory::load(file.shards())).collect::<Result<_, _>>()?;
+        Ok(Self { directories, intervals: by_interval, vertices })
+    }
+
+    /// True if a frontier of `count` vertices is worth trying sparsely.
+    pub(crate) fn suits(&self, count: u64) -> bool {
+        count <= most_sources(self.vertices)
+    }
+
+    /// Combines the signals of the frontier. `None`, and nothing was done, if they reach too many vertices.
+    pub(crate) fn combine<P: Program>(
+        &self,
+        combine: &Combine<'_, P>,
+        rooms: &[Mutex<Room<SumOf<P>>>],
+        resources: &Resources,
+    ) -> Result<Option<Mail<SumOf<P>>>> {
+        let most = most_targets(self.vertices);
+        let (next, reached, signals) = (AtomicUsize::new(0), AtomicU64::new(0), AtomicU64::new(0));
+        let stop = AtomicBool::new(false);
+        let work = |worker: usize| -> Result<Vec<(usize, Letters<SumOf<P>>)>> {
+            let mut room = rooms[worker].lock().unwrap_or_else(PoisonError::into_inner);
+            let mut mail = Vec::new();
+            loop {
+                let interval = next.fetch_add(1, Ordering::Relaxed);
+                if interval >= self.intervals.len() || stop.load(Ordering::Relaxed) {
+                    return Ok(mail);
+                }
+                let letters = self.interval(combine, interval, &mut room, &signals).inspect_err(|_| {
+                    stop.store(true, Ordering::Relaxed);
+                })?;
+                if letters.is_empty() {
+                    continue;
+                }
+                let count = letters.len() as u64;
+                if reached.fetch_add(count, Ordering::Relaxed) + count > most {
+                    stop.store(true, Ordering::Relaxed);
+                }
+                mail.push((interval, letters));
+                resources.job.check()?;
+            }
+        };
+        let mut intervals = if combine.frontier.len() <= ALONE {
+            work(0)?
+        } else {
+            let parts = resources.pool.broadcast(|context| work(context.index()));
+            parts.into_iter().collect::<Result<Vec<_>>>()?.into_iter().flatten().collect()
+        };
+        if reached.into_inner() > most {
+            return Ok(None);
+        }
+        intervals.sort_unstable_by_key(|(interval, _)| *interval);
+        Ok(Some(Mail { intervals, signals: signals.into_inner() }))
+    }
+
+    /// Combines what the frontier signals into one interval.
+    fn interval<P: Program>(
+        &self,
+        combine: &Combine<'_, P>,
+        interval: usize,
+        room: &mut Room<SumOf<P>>,
+        signals: &AtomicU64,
+    ) -> Result<Letters<SumOf<P>>> {
+        // The letters of each window that has any, in order.
+        let mut windows: Vec<Letters<SumOf<P>>> = Vec::new();
+        let mut count = 0;
+        for (file, range) in &self.intervals[interval] {
+            let segments = combine.files[*file].shards().segments();
+            let mut window = segments[range.start].window;
+            for index in range.clone() {
+                let segment = &segments[index];
+                if segment.window != window {
+                    window = segment.window;
+                    room.sums.drain_into::<P::Combiner>(&mut windows);
+                }
+                let from = combine.frontier.partition_point(|source| *source < segment.first_source);
+                let rest = &combine.frontier[from..];
+                let length = rest.partition_point(|source| *source <= segment.last_source);
+                if length > 0 {
+                    count += self.segment(combine, *file, index, &rest[..length], room)?;
+                }
+            }
+            room.sums.drain_into::<P::Combiner>(&mut windows);
+        }
+        if count > 0 {
+            signals.fetch_add(count, Ordering::Relaxed);
+        }
+        if windows.len() > 1 {
+            for letters in std::mem::take(&mut windows) {
+                for (target, sum) in letters {
+                    let total = room.sums.at::<P::Combiner>(target, combine.interval_bits);
+                    *total = P::Combiner::merge(*total, sum);
+                }
+            }
+            room.sums.drain_into::<P::Combiner>(&mut windows);
+        }
+        Ok(windows.pop().unwrap_or_default())
+    }
+
+    /// Combines what `sources`, ascending, signal along the edges of one segment; how many signals.
+    fn segment<P: Program>(
+        &self,
+        combine: &Combine<'_, P>,
+        file: usize,
+        index: usize,
+        sources: &[u64],
+        room: &mut Room<SumOf<P>>,
+    ) -> Result<u64> {
+        let (resident, directory) = (&combine.files[file], &self.directories[file]);
+        let shards = resident.shards();
+        let segment = &shards.segments()[index];
+        let unit = shards.unit(index);
+        let Room { sums, spares, plain, unpack } = room;
+        let [spare, spare_weights] = spares.entry(file);
+        let bytes = shards.plain(index, resident.unit(0, unit, spare)?, plain)?;
+        let weights = match combine.weighted {
+            true => Some(shards.weights(index, resident.unit(1, unit, spare_weights)?)?),
+            false => None,
+        };
+        let (mut done, mut count) = (0, 0);
+        for &source in sources {
+            let found = directory.find(index, done, (source - segment.first_source) as u32);
+            for block in found.start.max(done)..found.end {
+                let (start, first, bytes) = directory.block(index, block, bytes);
+                let mut packed = weights.map(|weights| weights.skip(first));
+                let whole = with_codec!(segment.packing.codec, C => {
+                    C::decode_block(bytes, start, combine.interval_bits, *unpack, |base, keys| {
+                        let mut values = [1.0; brimful_graph::codec::BATCH];
+                        if let Some(packed) = &mut packed {
+                            packed.take(&mut values[..keys.len()]);
+                        }
+                        let base = (segment.first_source + base) as usize;
+                        let signals = combine.signals.get(base..).unwrap_or_default();
+                        keys.iter().zip(&values).all(|(key, &weight)| {
+                            let Some(&signal) = signals.get((key >> combine.interval_bits) as usize) else {
+                                return false;
+                            };
+                            if signal != P::Combiner::SILENCE {
+                                let target = key & ((1 << combine.interval_bits) - 1);
+                                let sum = sums.at::<P::Combiner>(target, combine.interval_bits);
+                                *sum = P::Combiner::combine(*sum, combine.program.along(signal, weight));
+                                count += 1;
+                            }
+                            true
+                        })
+                    })
+                });
+                if !whole {
+                    return Err(shards.contradiction(index).into());
+                }
+            }
+            done = done.max(found.end);
+        }
+        Ok(count)
+    }
+}
+
+/// Sums of the targets of one interval, of which few are touched.
+struct Touched<S> {
+    sums: Vec<S>,
+    /// A bit for each target that has a sum.
+    marks: Vec<u64>,
+    targets: Vec<u32>,
+}
+
+impl<S: Copy> Touched<S> {
+    /// The sum of `target`, which is below 2^`bits`.
+    #[inline]
+    fn at<C: Combiner<Sum = S>>(&mut self, target: u32, bits: u32) -> &mut S {
+        if self.sums.is_empty() {
+            self.sums = vec![C::IDENTITY; 1 << bits];
+            self.marks = vec![0; (1_usize << bits).div_ceil(64)];
+        }
+        let (word, bit) = (&mut self.marks[target as usize / 64], 1 << (target % 64));
+        if *word & bit == 0 {
+            *word |= bit;
+            self.targets.push(target);
+        }
+        &mut self.sums[target as usize]
+    }
+
+    /// Moves the sums, if there are any, to the end of `windows`.
+    fn drain_into<C: Combiner<Sum = S>>(&mut self, windows: &mut Vec<Letters<S>>) {
+        if self.targets.is_empty() {
+            return;
+        }
+        self.targets.sort_unstable();
+        let letters = self.targets.drain(..).map(|target| {
+            self.marks[target as usize / 64] = 0;
+            (target, std::mem::replace(&mut self.sums[target as usize], C::IDENTITY))
+        });
+        windows.push(letters.collect());
+    }
+}
+
+/// Units that were read out of turn, one for each column of each index.
+#[derive(Default)]
+struct Spares(Vec<[Spare; 2]>);
+
+impl Spares {
+    fn entry(&mut self, file: usize) -> &mut [Spare; 2] {
+        if self.0.len() <= file {
+            self.0.resize_with(file + 1, Default::default);
+        }
+        &mut self.0[file]
+    }
+}
+
+/// What one worker works with.
+pub(crate) struct Room<S> {
+    sums: Touched<S>,
+    spares: Spares,
+    plain: Vec<u8>,
+    unpack: Unpack,
+}
+
+impl<S> Default for Room<S> {
+    fn default() -> Self {
+        let sums = Touched { sums: Vec::new(), marks: Vec::new(), targets: Vec::new() };
+        Self { sums, spares: Spares::default(), plain: Vec::new(), unpack: Unpack::fastest() }
+    }
+}

@@ -1,0 +1,151 @@
+//! Where the blocks of an index begin, in memory: what a reader of few sources needs.
+//!
+//! Twelve bytes a block, that is about a twentieth of a byte an edge. Invariant: whatever the file says, a block found lies within
+//! its segment and has at most 256 edges; what it holds is checked against its checksum where it is read for itself.
+
+use std::ops::Range;
+
+use brimful_store::sealed::Buffer;
+
+use crate::codec::{BlockStart, DIRECTORY_ROW, directory_starts};
+use crate::error::Result;
+use crate::shards::ShardFile;
+
+/// A segment has at most 2^20 edges.
+const FIRST_BITS: u32 = 24;
+
+/// The block starts of all segments of one index.
+#[derive(Debug)]
+pub struct Directory {
+    /// Source of each block's first edge, less the segment's first source.
+    sources: Vec<u32>,
+    /// Byte of each block in the segment.
+    offsets: Vec<u32>,
+    /// Edge of the segment that each block begins with (24 bits), and its edges - 1 (8 bits).
+    edges: Vec<u32>,
+    /// First block of each segment, and the number of blocks.
+    segments: Vec<u32>,
+}
+
+impl Directory {
+    /// Bytes of memory of the directory of `shards`.
+    pub fn memory_bytes(shards: &ShardFile) -> u64 {
+        let blocks: u64 = shards.segments().iter().map(|segment| u64::from(segment.blocks)).sum();
+        blocks * DIRECTORY_ROW as u64 + 4 * (shards.segments().len() as u64 + 1)
+    }
+
+    /// Reads the directory of `shards`.
+    ///
+    /// # Errors
+    /// Corruption if it contradicts the table of segments.
+    pub fn load(shards: &ShardFile) -> Result<Self> {
+        let file = shards.open_directory()?;
+        let blocks = shards.segments().iter().map(|segment| segment.blocks as usize).sum();
+        let mut out = Self {
+            sources: Vec::with_capacity(blocks),
+            offsets: Vec::with_capacity(blocks),
+            edges: Vec::with_capacity(blocks),
+            segments: Vec::with_capacity(shards.segments().len() + 1),
+        };
+        let mut unit = Buffer::new();
+        let mut at_hand = None;
+        for (index, segment) in shards.segments().iter().enumerate() {
+            if at_hand.replace(shards.unit(index)) != Some(shards.unit(index)) {
+                file.read_block(shards.unit(index), &mut unit)?;
+            }
+            out.segments.push(out.sources.len() as u32);
+            let (mut edges, mut last) = (0, None);
+            for BlockStart { offset, source, edges: count } in
+                directory_starts(&unit.bytes()[shards.directory_range(index)])
+            {
+                let follows = match last {
+                    Some((o, s)) => o < offset && s <= source,
+                    None => (offset, source) == (0, 0),
+                };
+                if !follows || offset >= segment.plain {
+                    return Err(file.corrupt(shards.unit(index), "block starts do not ascend").into());
+                }
+                last = Some((offset, source));
+                out.sources.push(source);
+                out.offsets.push(offset);
+                out.edges.push(edges | (count - 1) << FIRST_BITS);
+                edges += count;
+            }
+            if edges != segment.edges {
+                return Err(file.corrupt(shards.unit(index), "blocks do not cover their segment").into());
+            }
+        }
+        out.segments.push(out.sources.len() as u32);
+        Ok(out)
+    }
+
+    /// Blocks of all segments.
+    pub fn blocks(&self) -> usize {
+        self.sources.len()
+    }
+
+    /// The blocks of segment `segment` from `from` on that may hold edges of `source`, counted from the
+    /// segment's first; an empty range at the place where they would be if there is none.
+    pub fn find(&self, segment: usize, from: u32, source: u32) -> Range<u32> {
+        let (first, end) = (self.segments[segment], self.segments[segment + 1]);
+        let sources = &self.sources[(first + from) as usize..end as usize];
+        // Edges of a source may begin in the block before the first that begins with it.
+        let begin = gallop(sources, |start| start < source).saturating_sub(1);
+        let length = gallop(&sources[begin..], |start| start <= source);
+        let begin = from + begin as u32;
+        begin..begin + length as u32
+    }
+
+    /// Bytes of the block and how it begins, and its first edge, in a segment whose codec's bytes are `plain`.
+    pub fn block<'b>(&self, segment: usize, block: u32, plain: &'b [u8]) -> (BlockStart, u32, &'b [u8]) {
+        let (at, last) = ((self.segments[segment] + block) as usize, self.segments[segment + 1] as usize - 1);
+        let (offset, edges) = (self.offsets[at], self.edges[at]);
+        let end = if at == last { plain.len() } else { self.offsets[at + 1] as usize };
+        let start = BlockStart { offset, source: self.sources[at], edges: (edges >> FIRST_BITS) + 1 };
+        let first = edges & ((1 << FIRST_BITS) - 1);
+        (start, first, plain.get(offset as usize..end).unwrap_or_default())
+    }
+}
+
+/// How many of the first `sources` are `before`, in time that grows with the logarithm of that.
+fn gallop(sources: &[u32], before: impl Fn(u32) -> bool) -> usize {
+    let mut bound = 1;
+    while sources.get(bound - 1).is_some_and(|source| before(*source)) {
+        bound *= 2;
+    }
+    let known = bound / 2;
+    known + sources[known..sources.len().min(bound)].partition_point(|source| before(*source))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn galloping_finds_what_a_scan_finds() {
+        let sources = [0, 0, 3, 3, 3, 7, 9, 12, 12, 20];
+        for length in 0..=sources.len() {
+            for wanted in 0..22 {
+                let some = &sources[..length];
+                let count = some.iter().filter(|source| **source < wanted).count();
+                assert_eq!(gallop(some, |source| source < wanted), count);
+            }
+        }
+    }
+
+    #[test]
+    fn blocks_that_may_hold_a_source_are_found() {
+        let directory = Directory {
+            sources: vec![0, 4, 4, 9, 0, 2],
+            offsets: vec![0; 6],
+            edges: vec![0; 6],
+            segments: vec![0, 4, 6],
+        };
+        assert_eq!(directory.find(0, 0, 0), 0..1);
+        assert_eq!(directory.find(0, 0, 3), 0..1);
+        assert_eq!(directory.find(0, 0, 4), 0..3);
+        assert_eq!(directory.find(0, 1, 5), 2..3);
+        assert_eq!(directory.find(0, 2, 100), 3..4);
+        assert_eq!(directory.find(1, 0, 2), 0..2);
+    }
+}
