@@ -7,13 +7,34 @@
 //! one pass over the segments with active sources each.
 
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 use brimful_engine::combiner::Bounded;
-use brimful_engine::{Globals, Min, Mode, Program, Vertex};
-use brimful_graph::Index;
+use brimful_engine::{Globals, Min, Mode, Program, Result, Values, Vertex};
+use brimful_graph::{Graph, Index};
+use brimful_store::Resources;
+
+use crate::registry::{Info, Takes};
+use crate::request::{Finished, Request};
+
+/// What there is to know of it.
+pub(crate) const INFO: Info = Info {
+    name: "connected_components",
+    computes: "weakly connected components, each named by its smallest vertex",
+    column: "component",
+    takes: Takes { source: false, tolerance: false, precision: false, weights: false },
+    parameters: &[],
+    run: |request, graph, resources| {
+        let range = graph.key_bounds()?.map_or(0, |(smallest, largest)| largest.saturating_sub(smallest));
+        match fits_narrow(range) {
+            true => run::<u32>(request, graph, resources),
+            false => run::<u64>(request, graph, resources),
+        }
+    },
+};
 
 /// A label that holds the place of any external id of the graph.
-pub trait Label: Bounded + Ord {
+pub trait Label: Bounded + Ord + Into<u64> {
     /// The label of a place.
     fn new(place: u64) -> Self;
 }
@@ -70,4 +91,10 @@ impl<L: Label + 'static> Program for ConnectedComponents<L> {
     fn collect(&self, _: Vertex, label: L, least: L, _: &Globals<()>) -> L {
         label.min(least)
     }
+}
+
+fn run<L: Label + 'static>(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {
+    let output = request.run(&ConnectedComponents::<L>::new(), u64::MAX, graph, resources)?;
+    let values = Values::vertices(output.states, |label: L| Some(label.into()), Some).without_nulls();
+    Finished::new(graph, "component", values, output.stats, "weak")
 }

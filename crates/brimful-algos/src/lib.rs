@@ -1,5 +1,10 @@
-//! Algorithms: one file each, with a verifier that is a different algorithm.
+//! Algorithms, one file each, written against the engine's public traits; and the registry of their names.
 
+pub mod bfs;
 pub mod connected_components;
+pub mod count_paths;
+pub mod degrees;
 pub mod pagerank;
 pub mod registry;
+mod request;
+pub mod sssp;

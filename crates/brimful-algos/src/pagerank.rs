@@ -13,9 +13,35 @@
 //! stay f64. One pass over the edges a superstep, O(|V| + |E|).
 
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 use brimful_engine::combiner::Addend;
-use brimful_engine::{Add, Globals, Mode, Program, Sum, Vertex};
+use brimful_engine::{Add, Error, Globals, Isolated, Mode, Program, Result, Sum, Values, Vertex};
+use brimful_graph::Graph;
+use brimful_store::Resources;
+
+use crate::registry::{Info, ParameterInfo, Takes};
+use crate::request::{Finished, Request};
+
+/// What there is to know of it.
+pub(crate) const INFO: Info = Info {
+    name: "pagerank",
+    computes: "PageRank by power steps; normalized (scores sum to 1) or unnormalized (Signal/Collect's)",
+    column: "pagerank",
+    takes: Takes { source: false, tolerance: true, precision: true, weights: true },
+    parameters: &[
+        ParameterInfo {
+            name: "damping",
+            default: "0.85",
+            meaning: "probability of following an edge, 0 to 1",
+        },
+        ParameterInfo { name: "variant", default: "normalized", meaning: "normalized or unnormalized" },
+    ],
+    run: |request, graph, resources| match request.narrow {
+        true => run::<f32>(request, graph, resources),
+        false => run::<f64>(request, graph, resources),
+    },
+};
 
 /// Which PageRank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -138,4 +164,18 @@ impl<S: Precision> Program for PageRank<S> {
         };
         self.tolerance > 0.0 && change <= self.tolerance
     }
+}
+
+fn run<S: Precision>(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {
+    let variant = match request.choice("variant", &["normalized", "unnormalized"])? {
+        "normalized" => Variant::Normalized,
+        _ => Variant::Unnormalized,
+    };
+    let (damping, tolerance) = (request.number("damping", 0.85)?, request.tolerance.unwrap_or(1e-6));
+    let program = PageRank::<S>::new(variant, damping, tolerance).map_err(Error::Usage)?;
+    let output = request.run(&program, 100, graph, resources)?;
+    // Where there is no isolated vertex, nobody asks for its score.
+    let isolated = if let Isolated::Same(score) = output.isolated { score } else { 0.0 };
+    let values = Values::floats(output.states, Some, move |_| Some(isolated)).without_nulls();
+    Finished::new(graph, "pagerank", values, output.stats, variant.name())
 }

@@ -1,14 +1,13 @@
 //! Algorithms by name, with their parameters: what the command line and Python call.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use brimful_engine::{Error, Isolated, Output, Program, Result, ResultTable, RunOptions, Stats, Values, run};
+use brimful_engine::{Error, Result};
 use brimful_graph::Graph;
 use brimful_store::Resources;
 
-use crate::connected_components::{ConnectedComponents, fits_narrow};
-use crate::pagerank::{PageRank, Precision, Variant};
+pub use crate::request::{Finished, Parameter, Request};
+use crate::{bfs, connected_components, count_paths, degrees, pagerank, sssp};
 
 /// A parameter that an algorithm takes.
 #[derive(Debug, Clone, Copy)]
@@ -21,6 +20,19 @@ pub struct ParameterInfo {
     pub meaning: &'static str,
 }
 
+/// Which of the options that algorithms share it takes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Takes {
+    /// A vertex to begin with.
+    pub source: bool,
+    /// A tolerance.
+    pub tolerance: bool,
+    /// A precision.
+    pub precision: bool,
+    /// Edge weights.
+    pub weights: bool,
+}
+
 /// What there is to know of an algorithm before running it.
 #[derive(Debug, Clone, Copy)]
 pub struct Info {
@@ -30,69 +42,17 @@ pub struct Info {
     pub computes: &'static str,
     /// Its value column.
     pub column: &'static str,
+    /// Options that not all take.
+    pub takes: Takes,
     /// Its own parameters.
     pub parameters: &'static [ParameterInfo],
+    /// Computes it.
+    pub(crate) run: fn(&Request, &Arc<Graph>, &Resources) -> Result<Finished>,
 }
 
 /// All algorithms.
-pub const ALGORITHMS: &[Info] = &[
-    Info {
-        name: "pagerank",
-        computes: "PageRank by power steps; normalized (scores sum to 1) or unnormalized (Signal/Collect's)",
-        column: "pagerank",
-        parameters: &[
-            ParameterInfo {
-                name: "damping",
-                default: "0.85",
-                meaning: "probability of following an edge, 0 to 1",
-            },
-            ParameterInfo { name: "variant", default: "normalized", meaning: "normalized or unnormalized" },
-        ],
-    },
-    Info {
-        name: "connected_components",
-        computes: "weakly connected components, each named by its smallest vertex",
-        column: "component",
-        parameters: &[],
-    },
-];
-
-/// A parameter as given.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Parameter {
-    /// A number.
-    Number(f64),
-    /// A word.
-    Word(String),
-}
-
-/// What the user asks for.
-#[derive(Debug, Clone, Default)]
-pub struct Request {
-    /// Name of the algorithm.
-    pub algorithm: String,
-    /// Its own parameters.
-    pub parameters: BTreeMap<String, Parameter>,
-    /// 32-bit signals.
-    pub narrow: bool,
-    /// Edge weights count.
-    pub weighted: bool,
-    /// When to stop; `None`: the algorithm's default.
-    pub tolerance: Option<f64>,
-    /// Most supersteps; `None`: the algorithm's default.
-    pub max_supersteps: Option<u64>,
-}
-
-/// A finished run.
-#[derive(Debug)]
-pub struct Finished {
-    /// The result.
-    pub table: ResultTable,
-    /// Figures.
-    pub stats: Stats,
-    /// Which variant of the algorithm ran.
-    pub variant: &'static str,
-}
+pub const ALGORITHMS: &[Info] =
+    &[pagerank::INFO, connected_components::INFO, bfs::INFO, sssp::INFO, count_paths::INFO, degrees::INFO];
 
 /// Runs the algorithm asked for.
 ///
@@ -116,67 +76,14 @@ pub fn run_request(request: &Request, graph: &Arc<Graph>, resources: &Resources)
             if names.is_empty() { "it takes none".into() } else { format!("it takes: {}", names.join(", ")) };
         return Err(Error::Usage(format!("{} has no parameter {unknown:?}; {known}", info.name)));
     }
-    match info.name {
-        "pagerank" if request.narrow => pagerank::<f32>(request, graph, resources),
-        "pagerank" => pagerank::<f64>(request, graph, resources),
-        _ => connected_components(request, graph, resources),
+    let given = [
+        (request.source.is_some(), info.takes.source, "source"),
+        (request.tolerance.is_some(), info.takes.tolerance, "tolerance"),
+        (request.narrow, info.takes.precision, "precision"),
+        (request.weighted, info.takes.weights, "weights"),
+    ];
+    if let Some((_, _, what)) = given.iter().find(|(given, taken, _)| *given && !taken) {
+        return Err(Error::Usage(format!("{} takes no {what}", info.name)));
     }
-}
-
-fn execute<P: Program>(
-    program: &P,
-    request: &Request,
-    max_supersteps: u64,
-    graph: &Graph,
-    resources: &Resources,
-) -> Result<Output<P::State>> {
-    let options = RunOptions {
-        max_supersteps: request.max_supersteps.unwrap_or(max_supersteps),
-        weighted: request.weighted,
-        ..Default::default()
-    };
-    run(program, graph, &options, resources)
-}
-
-fn pagerank<S: Precision>(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {
-    let damping = match request.parameters.get("damping") {
-        None => 0.85,
-        Some(Parameter::Number(damping)) => *damping,
-        Some(Parameter::Word(word)) => {
-            return Err(Error::Usage(format!("damping must be a number, not {word:?}")));
-        }
-    };
-    let variant = match request.parameters.get("variant") {
-        None => Variant::Normalized,
-        Some(Parameter::Word(word)) if word == "normalized" => Variant::Normalized,
-        Some(Parameter::Word(word)) if word == "unnormalized" => Variant::Unnormalized,
-        Some(_) => {
-            return Err(Error::Usage("variant must be normalized or unnormalized".into()));
-        }
-    };
-    let tolerance = request.tolerance.unwrap_or(1e-6);
-    let program = PageRank::<S>::new(variant, damping, tolerance).map_err(Error::Usage)?;
-    let output = execute(&program, request, 100, graph, resources)?;
-    // Where there is no isolated vertex, nobody asks for its score.
-    let isolated = if let Isolated::Same(score) = output.isolated { score } else { 0.0 };
-    let values = Values::Float(output.states, isolated);
-    let table = ResultTable::new(Arc::clone(graph), "pagerank", values)?;
-    Ok(Finished { table, stats: output.stats, variant: variant.name() })
-}
-
-fn connected_components(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {
-    if request.tolerance.is_some() || request.narrow || request.weighted {
-        let what = "connected_components is exact: it takes no tolerance, precision or weights";
-        return Err(Error::Usage(what.into()));
-    }
-    let range = graph.key_bounds()?.map_or(0, |(smallest, largest)| largest.saturating_sub(smallest));
-    let (values, stats) = if fits_narrow(range) {
-        let output = execute(&ConnectedComponents::<u32>::new(), request, u64::MAX, graph, resources)?;
-        (Values::Place32(output.states), output.stats)
-    } else {
-        let output = execute(&ConnectedComponents::<u64>::new(), request, u64::MAX, graph, resources)?;
-        (Values::Place64(output.states), output.stats)
-    };
-    let table = ResultTable::new(Arc::clone(graph), "component", values)?;
-    Ok(Finished { table, stats, variant: "weak" })
+    (info.run)(request, graph, resources)
 }

@@ -49,18 +49,14 @@ fn options(max_supersteps: u64) -> RunOptions {
 }
 
 /// States of the vertices with edges, in internal order.
-fn raw_states<P: Program>(output: &Output<P::State>) -> Vec<P::State> {
+fn raw_states<P: Program>(output: &Output<P>) -> Vec<P::State> {
     let mut out = bytemuck::zeroed_vec(output.states.len());
     output.states.read(0, &mut out).unwrap();
     out
 }
 
 /// States of all vertices by external id; `own` gives that of an isolated one where they differ.
-fn states<P: Program>(
-    graph: &Graph,
-    output: &Output<P::State>,
-    own: impl Fn(u64) -> P::State,
-) -> Vec<P::State> {
+fn states<P: Program>(graph: &Graph, output: &Output<P>, own: impl Fn(u64) -> P::State) -> Vec<P::State> {
     let raw = raw_states::<P>(output);
     assert_eq!(raw.len() as u64, graph.connected());
     let (mut vertices, mut ids) = (Vec::new(), Vec::new());
@@ -74,7 +70,7 @@ fn states<P: Program>(
     vertices.into_iter().zip(ids).map(state).collect()
 }
 
-fn scores<P: Program<State = f64>>(graph: &Graph, output: &Output<f64>) -> Vec<f64> {
+fn scores<P: Program<State = f64>>(graph: &Graph, output: &Output<P>) -> Vec<f64> {
     states::<P>(graph, output, |_| f64::NAN)
 }
 
@@ -264,8 +260,9 @@ fn results_come_in_external_order_in_the_smallest_budget_and_cover_isolated_vert
         while let Some((vertices, column)) = rows.next_batch(77).unwrap() {
             assert!(vertices.into_iter().eq(found.len() as u64..(found.len() + column.len()) as u64));
             match column {
-                Column::Float(values) => found.extend(values),
-                Column::Ids(ids) => found.extend(ids.into_iter().map(|id| id as f64)),
+                Column::Float(values) => found.extend(values.into_iter().map(Option::unwrap)),
+                Column::Ids(ids) => found.extend(ids.into_iter().map(|id| id.unwrap() as f64)),
+                other => panic!("unexpected {other:?}"),
             }
         }
         assert_eq!(found.len(), n);
@@ -273,6 +270,7 @@ fn results_come_in_external_order_in_the_smallest_budget_and_cover_isolated_vert
         let number = |value| match value {
             Value::Float(number) => number,
             Value::Id(id) => id as f64,
+            other => panic!("unexpected {other:?}"),
         };
         for (vertex, value) in (0..).zip(&found) {
             assert_eq!(number(table.value(vertex).unwrap()).to_bits(), value.to_bits());
@@ -304,7 +302,10 @@ fn components_of_ids_far_apart_and_of_isolated_vertices_alone() {
         let rows = finished.table.rows().next_batch(100).unwrap();
         let Some((ids, Column::Ids(labels))) = rows else { panic!("labels are ids") };
         let number = |id| graph.id_type().number(id);
-        ids.into_iter().map(number).zip(labels.into_iter().map(number)).collect::<Vec<_>>()
+        ids.into_iter()
+            .map(number)
+            .zip(labels.into_iter().map(|label| number(label.unwrap())))
+            .collect::<Vec<_>>()
     };
     let (graph, _folder) = import_as("-9000000000000000000 5\n7 9000000000000000000\n8 7\n", Some(3));
     let (low, high) = (-9_000_000_000_000_000_000, 9_000_000_000_000_000_000);
@@ -339,6 +340,7 @@ fn weighted_pagerank_follows_the_weights() {
         let finished = run_request(&request, &graph, &self::resources(2, budget)).unwrap();
         let rows = finished.table.rows().next_batch(4).unwrap();
         let Some((_, Column::Float(rank))) = rows else { panic!("scores are numbers") };
+        let rank: Vec<f64> = rank.into_iter().map(Option::unwrap).collect();
         // Vertex 3 has only an edge of weight 0: a sink.
         assert!((rank[1] - (0.15 + 0.85 * rank[0] * 0.75)).abs() < 1e-9, "{rank:?}");
         assert!((rank[2] - (0.15 + 0.85 * rank[0] * 0.25)).abs() < 1e-9);

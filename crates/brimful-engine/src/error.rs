@@ -18,6 +18,9 @@ pub enum Error {
     /// A program or parameter that makes no sense.
     #[error("{0}")]
     Usage(String),
+    /// A program that cannot go on.
+    #[error("{0}")]
+    Program(String),
 }
 
 impl Error {
@@ -27,6 +30,7 @@ impl Error {
             Self::Graph(error) => error.kind(),
             Self::Store(error) => error.kind(),
             Self::Usage(_) => ErrorKind::Usage,
+            Self::Program(_) => ErrorKind::Program,
         }
     }
 }

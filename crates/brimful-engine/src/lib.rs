@@ -6,7 +6,7 @@
 //!   `sparse`: a superstep of few vertices, the `frontier`;
 //!   [`residency`]: which units stay in memory and how the others stream.
 //! - `isolated`: vertices without edges, one state for all. [`plan`]: what a run needs before it begins; [`stats`]: what it did;
-//!   [`table`]: its result in the user's ids, `rows`: row after row.
+//!   [`table`]: its result in the user's ids, `rows`: row after row, `values`: from states.
 
 pub mod aggregate;
 mod collect;
@@ -23,6 +23,7 @@ mod sparse;
 pub mod stats;
 mod sweep;
 pub mod table;
+mod values;
 
 pub use aggregate::{Aggregate, Count, Greatest, Least, Sum, Top};
 pub use combiner::{Add, Combiner, Max, Min, Or};
@@ -32,4 +33,5 @@ pub use program::{Globals, Mode, Program, SignalOf, SumOf, Vertex};
 pub use rows::Rows;
 pub use run::{Door, Output, RunOptions, run};
 pub use stats::{Reason, Stats};
-pub use table::{ResultTable, Values};
+pub use table::ResultTable;
+pub use values::Values;

@@ -21,7 +21,7 @@ struct Window {
     run: Range<u64>,
     start: u64,
     /// Values as the table holds them, in 64 bits.
-    values: Vec<u64>,
+    values: Vec<Option<u64>>,
 }
 
 /// A reader of all rows of a table.
@@ -34,7 +34,7 @@ pub struct Rows<T> {
 
 impl<T> Rows<T> {
     /// Most bytes of memory that reading takes beside a batch.
-    pub const MEMORY_BYTES: u64 = order::MEMORY_BYTES + MOST_RUNS as u64 * WINDOW * 8;
+    pub const MEMORY_BYTES: u64 = order::MEMORY_BYTES + MOST_RUNS as u64 * WINDOW * 16;
 }
 
 impl<T: Deref<Target = ResultTable>> Rows<T> {
@@ -78,10 +78,10 @@ impl<T: Deref<Target = ResultTable>> Rows<T> {
 impl Window {
     /// Moves on so that `vertex` is the first value; returns that.
     #[cold]
-    fn load(&mut self, table: &ResultTable, vertex: u64) -> Result<u64> {
+    fn load(&mut self, table: &ResultTable, vertex: u64) -> Result<Option<u64>> {
         let count = WINDOW.min(self.run.end - vertex);
         self.start = vertex;
         table.read_raw(vertex, count as usize, &mut self.values)?;
-        Ok(self.values.first().copied().unwrap_or_default())
+        Ok(self.values.first().copied().flatten())
     }
 }

@@ -79,13 +79,15 @@ impl Default for RunOptions {
     }
 }
 
-/// The states at the end of a run, and what the run did.
+/// The states at the end of a run of `P`, and what the run did.
 #[derive(Debug)]
-pub struct Output<S> {
+pub struct Output<P: Program> {
     /// One state per vertex with edges, in internal order.
-    pub states: ScratchArray<S>,
+    pub states: ScratchArray<P::State>,
     /// What the other vertices have.
-    pub isolated: Isolated<S>,
+    pub isolated: Isolated<P::State>,
+    /// The aggregate over the last superstep.
+    pub aggregate: P::Aggregate,
     /// Figures.
     pub stats: Stats,
 }
@@ -102,7 +104,7 @@ pub fn run<P: Program>(
     graph: &Graph,
     options: &RunOptions,
     resources: &Resources,
-) -> Result<Output<P::State>> {
+) -> Result<Output<P>> {
     if options.weighted && !graph.description().weighted {
         let what = format!(
             "{} has no edge weights; import it with a weight column or run without --weighted",
@@ -143,7 +145,7 @@ pub fn run<P: Program>(
         threads: resources.workers(),
     };
     let isolated = run.isolated.map_or(Isolated::Initial, Isolated::Same);
-    Ok(Output { states: run.states, isolated, stats })
+    Ok(Output { states: run.states, isolated, aggregate: run.globals.aggregate, stats })
 }
 
 fn check_thresholds<P: Program>(options: &RunOptions) -> Result<()> {

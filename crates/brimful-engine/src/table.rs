@@ -9,47 +9,17 @@ use std::sync::Arc;
 use brimful_graph::Graph;
 use brimful_store::Job;
 use brimful_store::external::OutputFile;
-use brimful_store::scratch::ScratchArray;
 
 use crate::error::Result;
 use crate::rows::Rows;
+pub use crate::values::{Column, Kind, Value, Values};
 
 /// Rows read at once.
 pub const BATCH_ROWS: usize = 64 << 10;
 
-/// One value per vertex with edges, in internal order, and what the others have.
-#[derive(Debug)]
-pub enum Values {
-    /// Numbers; vertices without edges have the one beside.
-    Float(ScratchArray<f64>, f64),
-    /// Vertices, as places of their external ids (see [`crate::Vertex::external`]) in 32 bits. A vertex
-    /// without edges has itself.
-    Place32(ScratchArray<u32>),
-    /// The same in 64 bits.
-    Place64(ScratchArray<u64>),
-}
-
-/// Values of consecutive rows.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Column {
-    /// Numbers.
-    Float(Vec<f64>),
-    /// Bits of external ids.
-    Ids(Vec<u64>),
-}
-
-/// A value of one row, for people.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Value {
-    /// A number.
-    Float(f64),
-    /// An external id.
-    Id(i128),
-}
-
 /// The result of a run.
 ///
-/// Values are handled as 64 raw bits: those of a float, or an external id's.
+/// Raw values are those of [`Values`], but for vertices the bits of their external ids.
 #[derive(Debug)]
 pub struct ResultTable {
     graph: Arc<Graph>,
@@ -76,9 +46,9 @@ impl ResultTable {
         &self.graph
     }
 
-    /// True if values are external ids.
-    pub fn holds_ids(&self) -> bool {
-        !matches!(self.values, Values::Float(..))
+    /// The value column.
+    pub fn values(&self) -> &Values {
+        &self.values
     }
 
     /// Number of rows: one per vertex.
@@ -97,25 +67,10 @@ impl ResultTable {
     }
 
     /// Replaces `out` by the values of `count` vertices with edges, from internal id `start` on.
-    pub(crate) fn read_raw(&self, start: u64, count: usize, out: &mut Vec<u64>) -> Result<()> {
-        let at = start as usize;
-        out.clear();
-        match &self.values {
-            Values::Float(values, _) => {
-                let mut read = vec![0.0; count];
-                values.read(at, &mut read)?;
-                out.extend(read.into_iter().map(f64::to_bits));
-            }
-            Values::Place32(values) => {
-                let mut read = vec![0_u32; count];
-                values.read(at, &mut read)?;
-                out.extend(read.into_iter().map(|place| self.id_at(place.into())));
-            }
-            Values::Place64(values) => {
-                out.resize(count, 0);
-                values.read(at, out)?;
-                out.iter_mut().for_each(|place| *place = self.id_at(*place));
-            }
+    pub(crate) fn read_raw(&self, start: u64, count: usize, out: &mut Vec<Option<u64>>) -> Result<()> {
+        self.values.read(start as usize, count, out)?;
+        if self.values.kind() == Kind::Vertex {
+            out.iter_mut().flatten().for_each(|place| *place = self.id_at(*place));
         }
         Ok(())
     }
@@ -124,33 +79,43 @@ impl ResultTable {
         self.graph.id_type().from_order_key(self.smallest_key.wrapping_add(place))
     }
 
+    /// The place of the external id that has the bits `id`.
+    fn place(&self, id: u64) -> u64 {
+        self.graph.id_type().order_key(id).wrapping_sub(self.smallest_key)
+    }
+
     /// The value of the vertex without edges whose external id has the bits `id`.
-    pub(crate) fn isolated(&self, id: u64) -> u64 {
-        match self.values {
-            Values::Float(_, value) => value.to_bits(),
-            Values::Place32(_) | Values::Place64(_) => id,
+    pub(crate) fn isolated(&self, id: u64) -> Option<u64> {
+        let value = self.values.isolated(self.place(id));
+        if self.values.kind() == Kind::Vertex { value.map(|place| self.id_at(place)) } else { value }
+    }
+
+    pub(crate) fn column(&self, raw: Vec<Option<u64>>) -> Column {
+        match self.values.kind() {
+            Kind::Float => Column::Float(raw.into_iter().map(|raw| raw.map(f64::from_bits)).collect()),
+            Kind::Integer => Column::Integer(raw.into_iter().map(|raw| raw.map(u64::cast_signed)).collect()),
+            Kind::Unsigned => Column::Unsigned(raw),
+            Kind::Vertex => Column::Ids(raw),
         }
     }
 
-    pub(crate) fn column(&self, raw: Vec<u64>) -> Column {
-        match self.values {
-            Values::Float(..) => Column::Float(raw.into_iter().map(f64::from_bits).collect()),
-            Values::Place32(_) | Values::Place64(_) => Column::Ids(raw),
-        }
-    }
-
-    fn named(&self, raw: u64) -> Value {
-        match self.values {
-            Values::Float(..) => Value::Float(f64::from_bits(raw)),
-            Values::Place32(_) | Values::Place64(_) => Value::Id(self.graph.id_type().number(raw)),
+    fn named(&self, raw: Option<u64>) -> Value {
+        let Some(raw) = raw else { return Value::Null };
+        match self.values.kind() {
+            Kind::Float => Value::Float(f64::from_bits(raw)),
+            Kind::Integer => Value::Integer(raw.cast_signed().into()),
+            Kind::Unsigned => Value::Integer(raw.into()),
+            Kind::Vertex => Value::Id(self.graph.id_type().number(raw)),
         }
     }
 
     /// A number that orders as the value does.
     fn order_key(&self, raw: u64) -> u64 {
-        match self.values {
-            Values::Float(..) => order_key(f64::from_bits(raw)),
-            Values::Place32(_) | Values::Place64(_) => self.graph.id_type().order_key(raw),
+        match self.values.kind() {
+            Kind::Float => order_key(f64::from_bits(raw)),
+            Kind::Integer => raw ^ 1 << 63,
+            Kind::Unsigned => raw,
+            Kind::Vertex => self.graph.id_type().order_key(raw),
         }
     }
 
@@ -165,10 +130,10 @@ impl ResultTable {
             self.graph.external_ids(internal, &mut id)?;
             raw.push(self.isolated(id[0]));
         }
-        Ok(self.named(raw.first().copied().unwrap_or_default()))
+        Ok(self.named(raw.first().copied().flatten()))
     }
 
-    /// The `count` rows with the largest values, largest first, ties by vertex.
+    /// The `count` rows with the largest values, largest first, ties by vertex. Rows without a value are left out.
     pub fn top(&self, count: usize) -> Result<Vec<(i128, Value)>> {
         let mut best = Best { rows: BinaryHeap::new(), count };
         let (mut raw, mut ids) = (Vec::new(), Vec::new());
@@ -177,32 +142,29 @@ impl ResultTable {
             let rows = (connected - start).min(BATCH_ROWS as u64) as usize;
             self.read_raw(start, rows, &mut raw)?;
             // Most batches have nobody who could be among the best: their ids need not be read.
-            if raw.iter().any(|raw| best.could_take(self.order_key(*raw))) {
+            if raw.iter().flatten().any(|raw| best.could_take(self.order_key(*raw))) {
                 ids.resize(rows, 0);
                 self.graph.external_ids(start, &mut ids)?;
                 self.offer(&mut best, &ids, &raw);
             }
         }
-        // Vertices without edges come in order of their ids; where they have the same value the first are
-        // best, where they have their own id the last.
-        let isolated = connected..self.len();
-        let some = (isolated.end - isolated.start).min(count as u64);
-        let first = if self.holds_ids() { isolated.end - some } else { isolated.start };
-        for start in (first..first + some).step_by(BATCH_ROWS) {
-            ids.resize((first + some - start).min(BATCH_ROWS as u64) as usize, 0);
+        for start in (connected..self.len()).step_by(BATCH_ROWS) {
+            ids.resize((self.len() - start).min(BATCH_ROWS as u64) as usize, 0);
             self.graph.external_ids(start, &mut ids)?;
             raw.clear();
             raw.extend(ids.iter().map(|id| self.isolated(*id)));
             self.offer(&mut best, &ids, &raw);
         }
         let id_type = self.graph.id_type();
-        let row =
-            |Reverse(row): Reverse<Row>| (id_type.number(id_type.from_order_key(row.1.0)), self.named(row.2));
+        let row = |Reverse(row): Reverse<Row>| {
+            (id_type.number(id_type.from_order_key(row.1.0)), self.named(Some(row.2)))
+        };
         Ok(best.rows.into_sorted_vec().into_iter().map(row).collect())
     }
 
-    fn offer(&self, best: &mut Best, ids: &[u64], raw: &[u64]) {
-        for (&id, &raw) in ids.iter().zip(raw) {
+    fn offer(&self, best: &mut Best, ids: &[u64], raw: &[Option<u64>]) {
+        let values = ids.iter().zip(raw).filter_map(|(&id, raw)| Some((id, (*raw)?)));
+        for (id, raw) in values {
             let (key, id) = (self.order_key(raw), self.graph.id_type().order_key(id));
             if best.could_take(key) {
                 best.rows.push(Reverse((key, Reverse(id), raw)));
@@ -214,7 +176,7 @@ impl ResultTable {
     }
 
     /// Writes `vertex,<name>` and a line per vertex. Floats are written so that they read back as the
-    /// same bits.
+    /// same bits; a value that is missing is an empty field.
     pub fn write_csv(&self, path: &Path, overwrite: bool, job: &Job) -> Result<()> {
         let mut out = OutputFile::create(path, overwrite)?;
         out.write(format!("vertex,{}\n", self.name).as_bytes())?;
@@ -225,21 +187,40 @@ impl ResultTable {
         while let Some((vertices, column)) = rows.next_batch(BATCH_ROWS)? {
             job.check()?;
             text.clear();
-            let vertices = vertices.into_iter().map(|id| id_type.number(id));
-            // Writing to a string cannot fail.
-            let _ = match &column {
+            let ids: Vec<i128> = vertices.into_iter().map(|id| id_type.number(id)).collect();
+            match &column {
                 Column::Float(values) => {
-                    vertices.zip(values).try_for_each(|(id, value)| writeln!(text, "{id},{value:?}"))
+                    write_rows(&mut text, &ids, values, |out, value| write!(out, "{value:?}"));
                 }
-                Column::Ids(ids) => vertices
-                    .zip(ids)
-                    .try_for_each(|(id, value)| writeln!(text, "{id},{}", id_type.number(*value))),
-            };
+                Column::Integer(values) => {
+                    write_rows(&mut text, &ids, values, |out, value| write!(out, "{value}"));
+                }
+                Column::Unsigned(values) => {
+                    write_rows(&mut text, &ids, values, |out, value| write!(out, "{value}"));
+                }
+                Column::Ids(values) => {
+                    write_rows(&mut text, &ids, values, |out, id| write!(out, "{}", id_type.number(id)));
+                }
+            }
             out.write(text.as_bytes())?;
             job.advance(column.len() as u64);
         }
         Ok(out.finish()?)
     }
+}
+
+fn write_rows<T: Copy>(
+    text: &mut String,
+    ids: &[i128],
+    values: &[Option<T>],
+    write: impl Fn(&mut String, T) -> std::fmt::Result,
+) {
+    // Writing to a string cannot fail.
+    let _ = ids.iter().zip(values).try_for_each(|(id, value)| {
+        write!(text, "{id},")?;
+        value.map_or(Ok(()), |value| write(text, value))?;
+        text.write_char('\n')
+    });
 }
 
 /// Order key of the value, order key of the vertex id (ties go to the smaller), raw value.
@@ -254,21 +235,6 @@ struct Best {
 impl Best {
     fn could_take(&self, key: u64) -> bool {
         self.rows.len() < self.count || self.rows.peek().is_some_and(|Reverse(worst)| key >= worst.0)
-    }
-}
-
-impl Column {
-    /// Number of rows.
-    pub fn len(&self) -> usize {
-        match self {
-            Self::Float(values) => values.len(),
-            Self::Ids(ids) => ids.len(),
-        }
-    }
-
-    /// True if there is no row.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 }
 

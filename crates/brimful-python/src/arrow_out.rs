@@ -7,7 +7,7 @@ use arrow_array::{
     ArrayRef, Float64Array, Int32Array, Int64Array, RecordBatch, RecordBatchReader, UInt32Array, UInt64Array,
 };
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
-use brimful::engine::table::{BATCH_ROWS, Column};
+use brimful::engine::table::{BATCH_ROWS, Column, Kind};
 use brimful::engine::{ResultTable, Rows};
 use brimful::graph::Graph;
 use brimful::graph::edges::EdgeBatch;
@@ -28,24 +28,30 @@ pub(crate) fn capsule<'py>(
 }
 
 fn id_field(name: &str, id_type: IdType) -> Field {
-    let data_type = match id_type {
+    Field::new(name, id_data_type(id_type), false)
+}
+
+fn id_data_type(id_type: IdType) -> DataType {
+    match id_type {
         IdType::Int64 => DataType::Int64,
         IdType::UInt64 => DataType::UInt64,
         IdType::Int32 => DataType::Int32,
         IdType::UInt32 => DataType::UInt32,
-    };
-    Field::new(name, data_type, false)
+    }
 }
 
 /// Ids in the type they came in; narrow types hold every id, which is how the type was chosen.
-fn id_array(ids: &[u64], id_type: IdType) -> ArrayRef {
-    let ids = ids.iter().copied();
+fn id_array(ids: impl Iterator<Item = Option<u64>>, id_type: IdType) -> ArrayRef {
     match id_type {
-        IdType::Int64 => Arc::new(Int64Array::from_iter_values(ids.map(u64::cast_signed))),
-        IdType::UInt64 => Arc::new(UInt64Array::from_iter_values(ids)),
-        IdType::Int32 => Arc::new(Int32Array::from_iter_values(ids.map(|id| id as i32))),
-        IdType::UInt32 => Arc::new(UInt32Array::from_iter_values(ids.map(|id| id as u32))),
+        IdType::Int64 => Arc::new(ids.map(|id| id.map(u64::cast_signed)).collect::<Int64Array>()),
+        IdType::UInt64 => Arc::new(ids.collect::<UInt64Array>()),
+        IdType::Int32 => Arc::new(ids.map(|id| id.map(|id| id as i32)).collect::<Int32Array>()),
+        IdType::UInt32 => Arc::new(ids.map(|id| id.map(|id| id as u32)).collect::<UInt32Array>()),
     }
+}
+
+fn ids_of(ids: &[u64]) -> impl Iterator<Item = Option<u64>> {
+    ids.iter().copied().map(Some)
 }
 
 fn external(error: impl Into<brimful::engine::Error>) -> ArrowError {
@@ -62,10 +68,13 @@ pub(crate) struct ResultReader {
 impl ResultReader {
     pub(crate) fn new(table: Arc<ResultTable>) -> Self {
         let id_type = table.graph().id_type();
-        let value = match table.holds_ids() {
-            true => id_field(table.name(), id_type),
-            false => Field::new(table.name(), DataType::Float64, false),
+        let data_type = match table.values().kind() {
+            Kind::Float => DataType::Float64,
+            Kind::Integer => DataType::Int64,
+            Kind::Unsigned => DataType::UInt64,
+            Kind::Vertex => id_data_type(id_type),
         };
+        let value = Field::new(table.name(), data_type, table.values().is_nullable());
         let schema = Arc::new(Schema::new(vec![id_field("vertex", id_type), value]));
         Self { rows: Rows::new(table), id_type, schema }
     }
@@ -73,9 +82,11 @@ impl ResultReader {
     fn batch(&self, vertices: &[u64], column: Column) -> Result<RecordBatch, ArrowError> {
         let values: ArrayRef = match column {
             Column::Float(values) => Arc::new(Float64Array::from(values)),
-            Column::Ids(ids) => id_array(&ids, self.id_type),
+            Column::Integer(values) => Arc::new(Int64Array::from(values)),
+            Column::Unsigned(values) => Arc::new(UInt64Array::from(values)),
+            Column::Ids(ids) => id_array(ids.into_iter(), self.id_type),
         };
-        RecordBatch::try_new(Arc::clone(&self.schema), vec![id_array(vertices, self.id_type), values])
+        RecordBatch::try_new(Arc::clone(&self.schema), vec![id_array(ids_of(vertices), self.id_type), values])
     }
 }
 
@@ -117,7 +128,7 @@ impl VertexReader {
         if ids.is_empty() {
             return Ok(None);
         }
-        RecordBatch::try_new(Arc::clone(&self.schema), vec![id_array(&ids, self.id_type)]).map(Some)
+        RecordBatch::try_new(Arc::clone(&self.schema), vec![id_array(ids_of(&ids), self.id_type)]).map(Some)
     }
 }
 
@@ -165,8 +176,8 @@ impl Edges {
         let range = self.row..self.batch.len().min(self.row + BATCH_ROWS);
         self.row = range.end;
         let mut columns = vec![
-            id_array(&self.batch.sources[range.clone()], self.id_type),
-            id_array(&self.batch.targets[range.clone()], self.id_type),
+            id_array(ids_of(&self.batch.sources[range.clone()]), self.id_type),
+            id_array(ids_of(&self.batch.targets[range.clone()]), self.id_type),
         ];
         if self.schema.fields().len() == 3 {
             columns.push(Arc::new(Float64Array::from(self.batch.weights[range].to_vec())));

@@ -56,13 +56,14 @@ fn parameters(given: &Bound<'_, PyDict>) -> PyResult<BTreeMap<String, Parameter>
 
 /// Runs an algorithm on a graph.
 #[pyfunction]
-#[pyo3(signature = (graph, algorithm, params, *, precision, tolerance, max_supersteps, weighted, threads, budget, process_budget, reserve_bytes, progress))]
+#[pyo3(signature = (graph, algorithm, params, *, source, precision, tolerance, max_supersteps, weighted, threads, budget, process_budget, reserve_bytes, progress))]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
 pub(crate) fn run<'py>(
     py: Python<'py>,
     graph: &Bound<'py, Graph>,
     algorithm: String,
     params: &Bound<'py, PyDict>,
+    source: Option<i128>,
     precision: &str,
     tolerance: Option<f64>,
     max_supersteps: Option<u64>,
@@ -81,8 +82,15 @@ pub(crate) fn run<'py>(
             return Err(Failure::from(EngineError::Usage(what)).into());
         }
     };
-    let request =
-        Request { algorithm, parameters: parameters(params)?, narrow, weighted, tolerance, max_supersteps };
+    let request = Request {
+        algorithm,
+        parameters: parameters(params)?,
+        source,
+        narrow,
+        weighted,
+        tolerance,
+        max_supersteps,
+    };
     let limits = Limits { threads, budget, process_budget, reserve_bytes };
     let inner = Arc::clone(&graph.get().inner);
     let finished =
@@ -146,7 +154,8 @@ pub(crate) struct Result {
 fn to_python(py: Python<'_>, value: Value) -> PyResult<Bound<'_, PyAny>> {
     match value {
         Value::Float(number) => number.into_bound_py_any(py),
-        Value::Id(number) => number.into_bound_py_any(py),
+        Value::Integer(number) | Value::Id(number) => number.into_bound_py_any(py),
+        Value::Null => Ok(py.None().into_bound(py)),
     }
 }
 

@@ -1,0 +1,113 @@
+//! Breadth-first search: levels or parents.
+//!
+//! Returns for each vertex its distance from the source in edges (`distance`, int64), or its parent in a tree of
+//! shortest paths (`parent`): of the neighbours one level nearer that have edges to it the one with the smallest id; the source is its own. Null where no
+//! path leads. Direction-following; exact. As many supersteps as levels, each over the edges of
+//! the level before (Moore 1959).
+
+use std::sync::Arc;
+
+use brimful_engine::{Globals, Min, Mode, Program, Result, Values, Vertex};
+use brimful_graph::Graph;
+use brimful_store::Resources;
+use bytemuck::{Pod, Zeroable};
+
+use crate::registry::{Info, ParameterInfo, Takes};
+use crate::request::{Finished, Request};
+
+/// What there is to know of it.
+pub(crate) const INFO: Info = Info {
+    name: "bfs",
+    computes: "breadth-first search along edges: distance in edges from the source, or parent in the tree",
+    column: "distance",
+    takes: Takes { source: true, tolerance: false, precision: false, weights: false },
+    parameters: &[ParameterInfo {
+        name: "values",
+        default: "distance",
+        meaning: "distance, or parent: the smallest neighbour one level nearer",
+    }],
+    run,
+};
+
+/// Levels. State, signal and sum: the distance from the source, u32, all ones where there is none yet.
+#[derive(Debug, Clone, Copy)]
+pub struct Levels {
+    /// Internal id of the source.
+    pub source: u64,
+}
+
+impl Program for Levels {
+    type State = u32;
+    type Combiner = Min<u32>;
+    type Aggregate = ();
+    const MODE: Mode = Mode::Idempotent;
+
+    fn initial(&self, vertex: Vertex, _: &Globals<()>) -> u32 {
+        if vertex.id == self.source { 0 } else { u32::MAX }
+    }
+
+    fn signal(&self, _: Vertex, level: u32) -> u32 {
+        level
+    }
+
+    #[inline]
+    fn along(&self, level: u32, _: f64) -> u32 {
+        level.saturating_add(1)
+    }
+
+    #[inline]
+    fn collect(&self, _: Vertex, level: u32, least: u32, _: &Globals<()>) -> u32 {
+        level.min(least)
+    }
+}
+
+/// Parents. A signal is the place of the sender, and the first that arrive are the last.
+#[derive(Debug, Clone, Copy)]
+pub struct Parents {
+    /// Internal id of the source.
+    pub source: u64,
+}
+
+/// Places of a vertex and of its parent; all ones for none yet.
+#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
+#[repr(C)]
+pub struct Child {
+    own: u64,
+    parent: u64,
+}
+
+impl Program for Parents {
+    type State = Child;
+    type Combiner = Min<u64>;
+    type Aggregate = ();
+    const MODE: Mode = Mode::Idempotent;
+    const NEEDS_EXTERNAL: bool = true;
+
+    fn initial(&self, vertex: Vertex, _: &Globals<()>) -> Child {
+        let own = vertex.external;
+        Child { own, parent: if vertex.id == self.source { own } else { u64::MAX } }
+    }
+
+    fn signal(&self, _: Vertex, child: Child) -> u64 {
+        if child.parent == u64::MAX { u64::MAX } else { child.own }
+    }
+
+    fn collect(&self, _: Vertex, child: Child, least: u64, _: &Globals<()>) -> Child {
+        if child.parent == u64::MAX { Child { parent: least, ..child } } else { child }
+    }
+}
+
+fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {
+    let source = request.source(graph)?;
+    if request.choice("values", &["distance", "parent"])? == "parent" {
+        let output = request.run(&Parents { source: source.id }, u64::MAX, graph, resources)?;
+        let parent = |child: Child| (child.parent != u64::MAX).then_some(child.parent);
+        let values =
+            Values::vertices(output.states, parent, move |place| (place == source.place).then_some(place));
+        return Finished::new(graph, "parent", values, output.stats, "parents");
+    }
+    let output = request.run(&Levels { source: source.id }, u64::MAX, graph, resources)?;
+    let level = |level: u32| (level != u32::MAX).then_some(level.into());
+    let values = Values::integers(output.states, level, move |place| (place == source.place).then_some(0));
+    Finished::new(graph, "distance", values, output.stats, "levels")
+}

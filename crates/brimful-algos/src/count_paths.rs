@@ -1,0 +1,126 @@
+//! Numbers of paths from one vertex.
+//!
+//! Returns for each vertex the number of *shortest* paths from the source (`paths`, uint64; parallel edges make paths of
+//! their own), 0 where there is none; with `length` k the number of walks of k edges. More than 2^64 - 2 of them are an error, never a
+//! wrapped number. Shortest paths: a vertex adds up what first arrives and signals it once (the forward phase
+//! of Brandes 2001), a superstep per level. Walks: k supersteps over all edges.
+
+use std::sync::Arc;
+
+use brimful_engine::{Add, Count, Error, Globals, Mode, Output, Program, Result, Values, Vertex};
+use brimful_graph::Graph;
+use brimful_store::Resources;
+
+use crate::registry::{Info, ParameterInfo, Takes};
+use crate::request::{Finished, Request};
+
+/// What there is to know of it.
+pub(crate) const INFO: Info = Info {
+    name: "count_paths",
+    computes: "number of shortest paths along edges from the source, or of walks of a given length",
+    column: "paths",
+    takes: Takes { source: true, tolerance: false, precision: false, weights: false },
+    parameters: &[ParameterInfo {
+        name: "length",
+        default: "none: shortest paths",
+        meaning: "count walks of so many edges",
+    }],
+    run,
+};
+
+/// Counts shortest paths. State and signal: their number, 0 where none was found yet; all ones: too many.
+#[derive(Debug, Clone, Copy)]
+pub struct ShortestPathCounts {
+    /// Internal id of the source.
+    pub source: u64,
+}
+
+impl Program for ShortestPathCounts {
+    type State = u64;
+    type Combiner = Add<u64>;
+    /// Vertices with too many paths.
+    type Aggregate = Count;
+    const MODE: Mode = Mode::Delta;
+
+    fn initial(&self, vertex: Vertex, _: &Globals<Count>) -> u64 {
+        u64::from(vertex.id == self.source)
+    }
+
+    fn signal(&self, _: Vertex, paths: u64) -> u64 {
+        paths
+    }
+
+    fn collect(&self, _: Vertex, paths: u64, sum: u64, _: &Globals<Count>) -> u64 {
+        if paths == 0 { sum } else { paths }
+    }
+
+    fn aggregate(&self, _: Vertex, _: u64, new: u64) -> Count {
+        Count(u64::from(new == u64::MAX))
+    }
+
+    fn converged(&self, globals: &Globals<Count>) -> bool {
+        globals.aggregate.0 > 0
+    }
+}
+
+/// Counts walks: after k supersteps, those of k edges.
+#[derive(Debug, Clone, Copy)]
+pub struct WalkCounts {
+    /// Internal id of the source.
+    pub source: u64,
+}
+
+impl Program for WalkCounts {
+    type State = u64;
+    type Combiner = Add<u64>;
+    /// Vertices with too many walks.
+    type Aggregate = Count;
+    const MODE: Mode = Mode::Full;
+
+    fn initial(&self, vertex: Vertex, _: &Globals<Count>) -> u64 {
+        u64::from(vertex.id == self.source)
+    }
+
+    fn signal(&self, _: Vertex, walks: u64) -> u64 {
+        walks
+    }
+
+    fn collect(&self, _: Vertex, _: u64, sum: u64, _: &Globals<Count>) -> u64 {
+        sum
+    }
+
+    fn aggregate(&self, _: Vertex, _: u64, new: u64) -> Count {
+        Count(u64::from(new == u64::MAX))
+    }
+
+    fn converged(&self, globals: &Globals<Count>) -> bool {
+        globals.aggregate.0 > 0
+    }
+}
+
+fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {
+    let source = request.source(graph)?;
+    let Some(length) = request.count("length")? else {
+        let program = ShortestPathCounts { source: source.id };
+        let output = checked(request.run(&program, u64::MAX, graph, resources)?)?;
+        let own = move |place| Some(u64::from(place == source.place));
+        let values = Values::unsigned(output.states, Some, own).without_nulls();
+        return Finished::new(graph, "paths", values, output.stats, "shortest");
+    };
+    if request.max_supersteps.is_some() {
+        return Err(Error::Usage("a length is a number of supersteps: give one of them".into()));
+    }
+    let output = checked(request.run(&WalkCounts { source: source.id }, length, graph, resources)?)?;
+    let own = move |place| Some(u64::from(length == 0 && place == source.place));
+    let values = Values::unsigned(output.states, Some, own).without_nulls();
+    Finished::new(graph, "paths", values, output.stats, "walks")
+}
+
+/// Refuses numbers that did not fit.
+fn checked<P: Program<Aggregate = Count>>(output: Output<P>) -> Result<Output<P>> {
+    if output.aggregate.0 == 0 {
+        return Ok(output);
+    }
+    let superstep = output.stats.supersteps;
+    Err(Error::Program(format!("after {superstep} edges there are more than 2^64 - 2 paths to some vertex")))
+}

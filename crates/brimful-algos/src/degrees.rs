@@ -1,0 +1,59 @@
+//! Degrees.
+//!
+//! Returns for each vertex its number of outgoing arcs, incoming arcs, or both (`degree`, int64), parallel ones
+//! counted each; a self-loop counts once in each direction. One superstep over all edges where incoming ones count, else
+//! none.
+
+use std::sync::Arc;
+
+use brimful_engine::{Add, Globals, Mode, Program, Result, Values, Vertex};
+use brimful_graph::Graph;
+use brimful_store::Resources;
+
+use crate::registry::{Info, ParameterInfo, Takes};
+use crate::request::{Finished, Request};
+
+/// What there is to know of it.
+pub(crate) const INFO: Info = Info {
+    name: "degrees",
+    computes: "numbers of outgoing or incoming arcs, with multiplicity",
+    column: "degree",
+    takes: Takes { source: false, tolerance: false, precision: false, weights: false },
+    parameters: &[ParameterInfo { name: "direction", default: "out", meaning: "out, in or both" }],
+    run,
+};
+
+/// Adds incoming to outgoing arcs. State: arcs counted so far; signal: 1.
+#[derive(Debug, Clone, Copy)]
+pub struct Degrees {
+    /// Begin with the outgoing ones.
+    pub outgoing: bool,
+}
+
+impl Program for Degrees {
+    type State = u64;
+    type Combiner = Add<u64>;
+    type Aggregate = ();
+    const MODE: Mode = Mode::Full;
+    const NEEDS_DEGREES: bool = true;
+
+    fn initial(&self, vertex: Vertex, _: &Globals<()>) -> u64 {
+        if self.outgoing { vertex.degree } else { 0 }
+    }
+
+    fn signal(&self, _: Vertex, _: u64) -> u64 {
+        1
+    }
+
+    fn collect(&self, _: Vertex, degree: u64, sum: u64, _: &Globals<()>) -> u64 {
+        degree + sum
+    }
+}
+
+fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {
+    let direction = request.choice("direction", &["out", "in", "both"])?;
+    let program = Degrees { outgoing: direction != "in" };
+    let output = request.run(&program, u64::from(direction != "out"), graph, resources)?;
+    let values = Values::integers(output.states, |degree: u64| i64::try_from(degree).ok(), |_| Some(0));
+    Finished::new(graph, "degree", values.without_nulls(), output.stats, direction)
+}

@@ -1,0 +1,138 @@
+//! What a caller asks of an algorithm, and gets.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use brimful_engine::{Error, Output, Program, Result, ResultTable, RunOptions, Stats, Values, run};
+use brimful_graph::Graph;
+use brimful_store::Resources;
+
+/// A parameter as given.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Parameter {
+    /// A number.
+    Number(f64),
+    /// A word.
+    Word(String),
+}
+
+/// What the user asks for.
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    /// Name of the algorithm.
+    pub algorithm: String,
+    /// Its own parameters.
+    pub parameters: BTreeMap<String, Parameter>,
+    /// External id of the vertex to begin with.
+    pub source: Option<i128>,
+    /// 32-bit signals.
+    pub narrow: bool,
+    /// Edge weights count.
+    pub weighted: bool,
+    /// When to stop; `None`: the algorithm's default.
+    pub tolerance: Option<f64>,
+    /// Most supersteps; `None`: the algorithm's default.
+    pub max_supersteps: Option<u64>,
+}
+
+/// A finished run.
+#[derive(Debug)]
+pub struct Finished {
+    /// The result.
+    pub table: ResultTable,
+    /// Figures.
+    pub stats: Stats,
+    /// Which variant of the algorithm ran.
+    pub variant: &'static str,
+}
+
+/// A vertex to begin with.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Source {
+    /// Internal id if it has edges, else one that no vertex has.
+    pub(crate) id: u64,
+    /// Place of its external id (see [`brimful_engine::Vertex::external`]).
+    pub(crate) place: u64,
+}
+
+impl Request {
+    /// The number `name`, or `default`.
+    pub(crate) fn number(&self, name: &str, default: f64) -> Result<f64> {
+        match self.parameters.get(name) {
+            None => Ok(default),
+            Some(Parameter::Number(number)) => Ok(*number),
+            Some(Parameter::Word(word)) => {
+                Err(Error::Usage(format!("{name} must be a number, not {word:?}")))
+            }
+        }
+    }
+
+    /// The whole number `name`, if it is given.
+    pub(crate) fn count(&self, name: &str) -> Result<Option<u64>> {
+        let number = match self.parameters.get(name) {
+            None => return Ok(None),
+            Some(Parameter::Number(number)) => *number,
+            Some(Parameter::Word(word)) => {
+                return Err(Error::Usage(format!("{name} must be a whole number, not {word:?}")));
+            }
+        };
+        if number.fract() != 0.0 || !(0.0..=9.0e15).contains(&number) {
+            return Err(Error::Usage(format!("{name} must be a whole number from 0 on, not {number}")));
+        }
+        Ok(Some(number as u64))
+    }
+
+    /// Which of `choices` the word `name` is; the first is the default.
+    pub(crate) fn choice(&self, name: &str, choices: &[&'static str]) -> Result<&'static str> {
+        let wrong = || Error::Usage(format!("{name} must be {}", choices.join(" or ")));
+        match self.parameters.get(name) {
+            None => choices.first().copied().ok_or_else(wrong),
+            Some(Parameter::Word(word)) => {
+                choices.iter().copied().find(|choice| choice == word).ok_or_else(wrong)
+            }
+            Some(Parameter::Number(_)) => Err(wrong()),
+        }
+    }
+
+    /// The vertex to begin with.
+    pub(crate) fn source(&self, graph: &Graph) -> Result<Source> {
+        let number = self.source.ok_or_else(|| {
+            Error::Usage(format!("{} needs a vertex to begin with: its source", self.algorithm))
+        })?;
+        let internal = graph.find(number)?;
+        let mut bits = [0];
+        graph.external_ids(internal, &mut bits)?;
+        let smallest = graph.key_bounds()?.map_or(0, |(smallest, _)| smallest);
+        let place = graph.id_type().order_key(bits[0]).wrapping_sub(smallest);
+        Ok(Source { id: if internal < graph.connected() { internal } else { u64::MAX }, place })
+    }
+
+    /// Runs `program` with the limits asked for.
+    pub(crate) fn run<P: Program>(
+        &self,
+        program: &P,
+        max_supersteps: u64,
+        graph: &Graph,
+        resources: &Resources,
+    ) -> Result<Output<P>> {
+        let options = RunOptions {
+            max_supersteps: self.max_supersteps.unwrap_or(max_supersteps),
+            weighted: self.weighted,
+            ..Default::default()
+        };
+        run(program, graph, &options, resources)
+    }
+}
+
+impl Finished {
+    /// A result with the column `name`.
+    pub(crate) fn new(
+        graph: &Arc<Graph>,
+        name: &'static str,
+        values: Values,
+        stats: Stats,
+        variant: &'static str,
+    ) -> Result<Self> {
+        Ok(Self { table: ResultTable::new(Arc::clone(graph), name, values)?, stats, variant })
+    }
+}

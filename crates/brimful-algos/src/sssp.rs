@@ -1,0 +1,73 @@
+//! Shortest paths from one vertex.
+//!
+//! Returns for each vertex the least sum of weights of a path from the source (`distance`, float64), null where
+//! no path leads; without weights each edge counts 1. Weights must not be negative. State, signal and sum: the
+//! distance found so far, f64. Label correcting (Bellman 1958, Ford 1956): a vertex signals when its distance shrank; as many
+//! supersteps as the shortest paths have edges at most. Exact but for the rounding of sums, which is that of adding along the path.
+
+use std::sync::Arc;
+
+use brimful_engine::{Error, Globals, Min, Mode, Program, Result, Values, Vertex};
+use brimful_graph::Graph;
+use brimful_store::Resources;
+
+use crate::registry::{Info, Takes};
+use crate::request::{Finished, Request};
+
+/// What there is to know of it.
+pub(crate) const INFO: Info = Info {
+    name: "sssp",
+    computes: "shortest paths along edges from the source: the least sum of weights, or of edges without weights",
+    column: "distance",
+    takes: Takes { source: true, tolerance: false, precision: false, weights: true },
+    parameters: &[],
+    run,
+};
+
+/// The program.
+#[derive(Debug, Clone, Copy)]
+pub struct ShortestPaths {
+    /// Internal id of the source.
+    pub source: u64,
+}
+
+impl Program for ShortestPaths {
+    type State = f64;
+    type Combiner = Min<f64>;
+    type Aggregate = ();
+    const MODE: Mode = Mode::Idempotent;
+
+    fn initial(&self, vertex: Vertex, _: &Globals<()>) -> f64 {
+        if vertex.id == self.source { 0.0 } else { f64::INFINITY }
+    }
+
+    fn signal(&self, _: Vertex, distance: f64) -> f64 {
+        distance
+    }
+
+    #[inline]
+    fn along(&self, distance: f64, weight: f64) -> f64 {
+        distance + weight
+    }
+
+    #[inline]
+    fn collect(&self, _: Vertex, distance: f64, least: f64, _: &Globals<()>) -> f64 {
+        if least < distance { least } else { distance }
+    }
+}
+
+fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {
+    if let Some(range) = graph.description().weights.filter(|range| request.weighted && range.any_negative())
+    {
+        return Err(Error::Usage(format!(
+            "sssp needs weights that are not negative; {} has weights down to {}",
+            graph.path().display(),
+            range.min
+        )));
+    }
+    let source = request.source(graph)?;
+    let output = request.run(&ShortestPaths { source: source.id }, u64::MAX, graph, resources)?;
+    let distance = |distance: f64| distance.is_finite().then_some(distance);
+    let values = Values::floats(output.states, distance, move |place| (place == source.place).then_some(0.0));
+    Finished::new(graph, "distance", values, output.stats, if request.weighted { "weighted" } else { "unit" })
+}

@@ -1,0 +1,294 @@
+//! Programs of which few vertices signal: against different algorithms, and the same bits through the dense
+//! and the sparse door, at one to four threads and three budgets.
+
+#![expect(clippy::unwrap_used, reason = "test helpers: a failure is a failed test")]
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::path::Path;
+use std::sync::Arc;
+
+use brimful_algos::bfs::{Levels, Parents};
+use brimful_algos::connected_components::ConnectedComponents;
+use brimful_algos::count_paths::ShortestPathCounts;
+use brimful_algos::registry::{Parameter, Request, run_request};
+use brimful_algos::sssp::ShortestPaths;
+use brimful_engine::table::Column;
+use brimful_engine::{Door, Program, Reason, RunOptions, run};
+use brimful_graph::Graph;
+use brimful_graph::edges::{EdgeBatch, EdgeSource};
+use brimful_graph::generate::{Generator, Kind};
+use brimful_graph::import::{ImportOptions, Input, build_reverse, import};
+use brimful_graph::shards::Geometry;
+use brimful_graph::weights::{Weights, hash};
+use brimful_store::{Budget, Error as StoreError, ErrorKind, Job, Resources};
+
+/// Several windows in a shard, several segments in a window, several blocks in a segment.
+const SMALL: Geometry = Geometry { interval_bits: 5, window_edges: 700, segment_edges: 600, unit_bytes: 900 };
+
+fn resources(threads: usize, budget: u64) -> Resources {
+    Resources::new(Budget::new(budget, 0), Arc::new(Job::new()), Some(threads)).unwrap()
+}
+
+/// A graph with the edges it was made of; ids are 0 to n - 1, weights are hashed.
+struct Case {
+    graph: Arc<Graph>,
+    /// For each vertex its targets and weights.
+    out: Vec<Vec<(usize, f64)>>,
+}
+
+fn case(folder: &Path, kind: Kind, undirected: bool) -> Case {
+    let generator = Generator::new(kind, 5).unwrap();
+    let weights = Weights::Hash;
+    let options = ImportOptions { geometry: SMALL, undirected, weights, ..Default::default() };
+    let path = folder.join("g.brimful");
+    let resources = resources(2, 1 << 28);
+    import(Input::Numbered(&generator, generator.vertices()), &path, &options, &resources).unwrap();
+    let graph = Graph::open(&path, resources.job.traffic()).unwrap();
+    let mut out = vec![Vec::new(); graph.vertices() as usize];
+    let mut batch = EdgeBatch::default();
+    for part in 0..generator.parts() {
+        generator.read_part(part, &mut batch).unwrap();
+        for (&source, &target) in batch.sources.iter().zip(&batch.targets) {
+            let weight = hash(source, target);
+            out[source as usize].push((target as usize, weight));
+            if undirected && source != target {
+                out[target as usize].push((source as usize, weight));
+            }
+        }
+    }
+    Case { graph: Arc::new(graph), out }
+}
+
+/// One case, by number.
+fn cases(folder: &Path, number: usize) -> Case {
+    let cases = [
+        (Kind::Rmat { scale: 9, edge_factor: 14 }, false),
+        (Kind::Rmat { scale: 8, edge_factor: 3 }, true),
+        (Kind::Chain { vertices: 300 }, false),
+        (Kind::Grid { rows: 20, columns: 17, torus: false }, true),
+        (Kind::Star { vertices: 400 }, true),
+    ];
+    let (kind, undirected) = cases[number];
+    case(folder, kind, undirected)
+}
+const CASES: usize = 5;
+
+fn levels(case: &Case, source: usize) -> Vec<Option<u64>> {
+    let mut level = vec![None; case.out.len()];
+    level[source] = Some(0);
+    let mut queue = VecDeque::from([source]);
+    while let Some(vertex) = queue.pop_front() {
+        for &(target, _) in &case.out[vertex] {
+            if level[target].is_none() {
+                level[target] = level[vertex].map(|level: u64| level + 1);
+                queue.push_back(target);
+            }
+        }
+    }
+    level
+}
+
+/// Dijkstra; weights are whole numbers, so that sums are exact.
+fn distances(case: &Case, source: usize) -> Vec<Option<u64>> {
+    let mut distance = vec![None; case.out.len()];
+    let mut heap = BinaryHeap::from([(Reverse(0), source)]);
+    while let Some((Reverse(length), vertex)) = heap.pop() {
+        if distance[vertex].is_some() {
+            continue;
+        }
+        distance[vertex] = Some(length);
+        heap.extend(
+            case.out[vertex].iter().map(|&(target, weight)| (Reverse(length + weight as u64), target)),
+        );
+    }
+    distance
+}
+
+/// Numbers of shortest paths, level by level.
+fn path_counts(case: &Case, source: usize) -> Vec<u64> {
+    let level = levels(case, source);
+    let mut order: Vec<usize> = (0..level.len()).filter(|vertex| level[*vertex].is_some()).collect();
+    order.sort_by_key(|vertex| level[*vertex]);
+    let mut counts = vec![0; level.len()];
+    counts[source] = 1;
+    for vertex in order {
+        for &(target, _) in &case.out[vertex] {
+            if level[target] == level[vertex].map(|level| level + 1) {
+                counts[target] += counts[vertex];
+            }
+        }
+    }
+    counts
+}
+
+/// The value column of a request, by external id; nothing for null.
+fn column(case: &Case, request: &Request) -> Vec<Option<u64>> {
+    let finished = run_request(request, &case.graph, &resources(2, 1 << 28)).unwrap();
+    let (ids, column) = finished.table.rows().next_batch(usize::MAX).unwrap().unwrap();
+    assert!(ids.into_iter().eq(0..case.out.len() as u64));
+    match column {
+        Column::Float(values) => values.into_iter().map(|value| value.map(|value| value as u64)).collect(),
+        Column::Integer(values) => values.into_iter().map(|value| value.map(i64::cast_unsigned)).collect(),
+        Column::Unsigned(values) | Column::Ids(values) => values,
+    }
+}
+
+fn request(algorithm: &str, source: usize) -> Request {
+    Request { algorithm: algorithm.into(), source: Some(source as i128), ..Default::default() }
+}
+
+#[test]
+fn searches_from_a_vertex_agree_with_queues_and_heaps() {
+    for number in 0..CASES {
+        let folder = tempfile::tempdir().unwrap();
+        let case = cases(folder.path(), number);
+        for source in [0, 7, case.out.len() - 1] {
+            let level = levels(&case, source);
+            assert_eq!(column(&case, &request("bfs", source)), level, "case {number} from {source}");
+            assert_eq!(column(&case, &request("sssp", source)), level);
+            let weighted = Request { weighted: true, ..request("sssp", source) };
+            assert_eq!(column(&case, &weighted), distances(&case, source), "case {number} from {source}");
+            let counts = column(&case, &request("count_paths", source));
+            assert!(counts.into_iter().map(Option::unwrap).eq(path_counts(&case, source)));
+
+            let mut parents = request("bfs", source);
+            parents.parameters.insert("values".into(), Parameter::Word("parent".into()));
+            for (vertex, parent) in column(&case, &parents).into_iter().enumerate() {
+                let leads = |from: &usize| {
+                    level[*from].is_some_and(|near| Some(near + 1) == level[vertex])
+                        && case.out[*from].iter().any(|(target, _)| *target == vertex)
+                };
+                let wanted = if vertex == source { Some(source) } else { (0..case.out.len()).find(leads) };
+                assert_eq!(parent, wanted.map(|from| from as u64), "case {number}, {source} to {vertex}");
+            }
+        }
+    }
+}
+
+#[test]
+fn walks_are_counted_by_length_and_too_many_are_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let case = cases(folder.path(), 0);
+    let mut wanted = vec![0_u64; case.out.len()];
+    wanted[7] = 1;
+    for length in 0..4 {
+        let mut walks = request("count_paths", 7);
+        walks.parameters.insert("length".into(), Parameter::Number(f64::from(length)));
+        assert!(column(&case, &walks).into_iter().map(Option::unwrap).eq(wanted.iter().copied()));
+        let mut next = vec![0; wanted.len()];
+        for (vertex, targets) in case.out.iter().enumerate() {
+            targets.iter().for_each(|(target, _)| next[*target] += wanted[vertex]);
+        }
+        wanted = next;
+    }
+    let mut walks = request("count_paths", 7);
+    walks.parameters.insert("length".into(), Parameter::Number(40.0));
+    let error = run_request(&walks, &case.graph, &resources(2, 1 << 28)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Program);
+    assert!(error.to_string().contains("more than 2^64 - 2 paths"), "{error}");
+}
+
+#[test]
+fn degrees_are_counted_in_each_direction() {
+    for number in 0..CASES {
+        let folder = tempfile::tempdir().unwrap();
+        let case = cases(folder.path(), number);
+        let (mut outgoing, mut incoming) = (vec![0; case.out.len()], vec![0; case.out.len()]);
+        for (vertex, targets) in case.out.iter().enumerate() {
+            outgoing[vertex] += targets.len() as u64;
+            targets.iter().for_each(|(target, _)| incoming[*target] += 1);
+        }
+        let both = outgoing.iter().zip(&incoming).map(|(a, b)| a + b).collect();
+        for (direction, wanted) in [("out", outgoing), ("in", incoming), ("both", both)] {
+            let parameters = [("direction".to_owned(), Parameter::Word(direction.into()))].into();
+            let request = Request { algorithm: "degrees".into(), parameters, ..Default::default() };
+            assert!(column(&case, &request).into_iter().map(Option::unwrap).eq(wanted), "{direction}");
+        }
+    }
+}
+
+/// Bits of the states, supersteps, signals, and the supersteps that were sparse.
+type Outcome = (Vec<u8>, u64, u64, u64);
+
+fn outcome<P: Program>(
+    program: &P,
+    case: &Case,
+    options: &RunOptions,
+    threads: usize,
+    budget: u64,
+) -> brimful_engine::Result<Outcome> {
+    let output = run(program, &case.graph, options, &resources(threads, budget))?;
+    let mut states = bytemuck::zeroed_vec::<P::State>(output.states.len());
+    output.states.read(0, &mut states).unwrap();
+    let stats = output.stats;
+    assert_eq!(stats.reason, Reason::NoChange);
+    Ok((bytemuck::cast_slice(&states).to_vec(), stats.supersteps, stats.signals, stats.sparse_supersteps))
+}
+
+/// Runs `program` through every door, with one to four threads, in three budgets.
+fn check_doors<P: Program>(program: &P, case: &Case, weighted: bool) {
+    let options = |door| RunOptions { weighted, door, ..Default::default() };
+    let wanted = outcome(program, case, &options(Door::Dense), 1, 1 << 28).unwrap();
+    assert_eq!(wanted.3, 0);
+    for threads in 1..=4 {
+        let mut needed = 1;
+        while let Err(error) = outcome(program, case, &options(Door::Auto), threads, needed) {
+            let brimful_engine::Error::Store(StoreError::Budget { needed: more, .. }) = error else {
+                panic!("{error}")
+            };
+            assert!(more > needed);
+            needed = more;
+        }
+        for budget in [needed, needed + needed / 2, 1 << 28] {
+            for door in [Door::Auto, Door::Dense, Door::Sparse] {
+                let found = outcome(program, case, &options(door), threads, budget).unwrap();
+                assert!(found.0 == wanted.0, "{door:?}, {threads} threads, {budget} bytes");
+                assert_eq!((found.1, found.2), (wanted.1, wanted.2));
+                // With room to spare, frontiers of small graphs are all small.
+                let sparse = if door == Door::Dense { 0 } else { wanted.1 };
+                assert!(budget < 1 << 28 || found.3 == sparse, "{} of {} sparse", found.3, wanted.1);
+            }
+        }
+    }
+}
+
+#[test]
+fn doors_threads_and_budgets_give_the_same_bits() {
+    for number in 0..CASES {
+        let folder = tempfile::tempdir().unwrap();
+        let case = cases(folder.path(), number);
+        build_reverse(&case.graph, &resources(2, 1 << 28)).unwrap();
+        let source = case.graph.find(7).unwrap();
+        check_doors(&Levels { source }, &case, false);
+        check_doors(&Parents { source }, &case, false);
+        check_doors(&ShortestPaths { source }, &case, true);
+        check_doors(&ShortestPathCounts { source }, &case, false);
+        check_doors(&ConnectedComponents::<u32>::new(), &case, false);
+    }
+}
+
+#[test]
+fn a_run_ends_at_its_limits_and_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let case = cases(folder.path(), 2);
+    let source = case.graph.find(0).unwrap();
+    let reason = |options: &RunOptions| {
+        let output = run(&Levels { source }, &case.graph, options, &resources(2, 1 << 28)).unwrap();
+        (output.stats.supersteps, output.stats.reason)
+    };
+    let limited =
+        |max_supersteps, max_seconds| RunOptions { max_supersteps, max_seconds, ..Default::default() };
+    assert_eq!(reason(&limited(10, None)), (10, Reason::MaxSupersteps));
+    assert_eq!(reason(&limited(0, None)), (0, Reason::MaxSupersteps));
+    assert_eq!(reason(&limited(u64::MAX, Some(0.0))), (1, Reason::MaxSeconds));
+    assert_eq!(reason(&limited(u64::MAX, Some(1e9))).1, Reason::NoChange);
+    // A score of 1, the default where a state changed, does not exceed 1.
+    let deaf = RunOptions { signal_threshold: Some(1.0), ..Default::default() };
+    assert_eq!(reason(&deaf), (1, Reason::NoChange));
+    let deaf = RunOptions { collect_threshold: Some(1.0), ..Default::default() };
+    assert_eq!(reason(&deaf), (1, Reason::NoChange));
+    let nonsense = RunOptions { signal_threshold: Some(f64::NAN), ..Default::default() };
+    let error = run(&Levels { source }, &case.graph, &nonsense, &resources(2, 1 << 28)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Usage);
+}

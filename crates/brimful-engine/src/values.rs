@@ -1,0 +1,177 @@
+//! The value column of a result: from states to what the user sees.
+//!
+//! Within the engine a value is 64 bits or nothing: the bits of a float, of an integer, or the place of a
+//! vertex's external id (see [`crate::Vertex::external`]).
+
+use std::fmt;
+
+use brimful_store::scratch::ScratchArray;
+use bytemuck::Pod;
+
+use crate::error::Result;
+
+/// What values are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Floats of 64 bits.
+    Float,
+    /// Integers of 64 bits with a sign.
+    Integer,
+    /// Integers of 64 bits without.
+    Unsigned,
+    /// Vertices.
+    Vertex,
+}
+
+/// Value of a vertex without edges, by the place of its external id.
+type OfIsolated = Box<dyn Fn(u64) -> Option<u64> + Send + Sync>;
+
+/// One value per vertex with edges, in internal order, perhaps on disk; and what the others have.
+pub struct Values {
+    kind: Kind,
+    nullable: bool,
+    states: Box<dyn States>,
+    isolated: OfIsolated,
+}
+
+impl fmt::Debug for Values {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Values").field("kind", &self.kind).finish_non_exhaustive()
+    }
+}
+
+trait States: Send + Sync {
+    /// Replaces `out` by the values of `count` vertices from `start` on.
+    fn read(&self, start: usize, count: usize, out: &mut Vec<Option<u64>>) -> Result<()>;
+}
+
+struct Mapped<S, F> {
+    states: ScratchArray<S>,
+    value: F,
+}
+
+impl<S: Pod + Send + Sync, F: Fn(S) -> Option<u64> + Send + Sync> States for Mapped<S, F> {
+    fn read(&self, start: usize, count: usize, out: &mut Vec<Option<u64>>) -> Result<()> {
+        let mut states = vec![S::zeroed(); count];
+        self.states.read(start, &mut states)?;
+        out.clear();
+        out.extend(states.into_iter().map(&self.value));
+        Ok(())
+    }
+}
+
+impl Values {
+    fn new<S: Pod + Send + Sync>(
+        kind: Kind,
+        states: ScratchArray<S>,
+        value: impl Fn(S) -> Option<u64> + Send + Sync + 'static,
+        isolated: impl Fn(u64) -> Option<u64> + Send + Sync + 'static,
+    ) -> Self {
+        let states = Box::new(Mapped { states, value });
+        Self { kind, nullable: true, states, isolated: Box::new(isolated) }
+    }
+
+    /// Floats: `value` of each state; vertices without edges have what `isolated` makes of their place.
+    pub fn floats<S: Pod + Send + Sync>(
+        states: ScratchArray<S>,
+        value: impl Fn(S) -> Option<f64> + Send + Sync + 'static,
+        isolated: impl Fn(u64) -> Option<f64> + Send + Sync + 'static,
+    ) -> Self {
+        let bits = |value: Option<f64>| value.map(f64::to_bits);
+        Self::new(Kind::Float, states, move |state| bits(value(state)), move |place| bits(isolated(place)))
+    }
+
+    /// Integers, likewise.
+    pub fn integers<S: Pod + Send + Sync>(
+        states: ScratchArray<S>,
+        value: impl Fn(S) -> Option<i64> + Send + Sync + 'static,
+        isolated: impl Fn(u64) -> Option<i64> + Send + Sync + 'static,
+    ) -> Self {
+        let bits = |value: Option<i64>| value.map(i64::cast_unsigned);
+        Self::new(Kind::Integer, states, move |state| bits(value(state)), move |place| bits(isolated(place)))
+    }
+
+    /// Integers without a sign, likewise.
+    pub fn unsigned<S: Pod + Send + Sync>(
+        states: ScratchArray<S>,
+        value: impl Fn(S) -> Option<u64> + Send + Sync + 'static,
+        isolated: impl Fn(u64) -> Option<u64> + Send + Sync + 'static,
+    ) -> Self {
+        Self::new(Kind::Unsigned, states, value, isolated)
+    }
+
+    /// Vertices, as the places of their external ids, likewise.
+    pub fn vertices<S: Pod + Send + Sync>(
+        states: ScratchArray<S>,
+        value: impl Fn(S) -> Option<u64> + Send + Sync + 'static,
+        isolated: impl Fn(u64) -> Option<u64> + Send + Sync + 'static,
+    ) -> Self {
+        Self::new(Kind::Vertex, states, value, isolated)
+    }
+
+    /// The same, declared to have no null.
+    #[must_use]
+    pub fn without_nulls(self) -> Self {
+        Self { nullable: false, ..self }
+    }
+
+    /// What values are.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// True unless every vertex is known to have a value.
+    pub fn is_nullable(&self) -> bool {
+        self.nullable
+    }
+
+    pub(crate) fn read(&self, start: usize, count: usize, out: &mut Vec<Option<u64>>) -> Result<()> {
+        self.states.read(start, count, out)
+    }
+
+    pub(crate) fn isolated(&self, place: u64) -> Option<u64> {
+        (self.isolated)(place)
+    }
+}
+
+/// Values of consecutive rows.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Column {
+    /// Floats.
+    Float(Vec<Option<f64>>),
+    /// Integers.
+    Integer(Vec<Option<i64>>),
+    /// Integers without a sign.
+    Unsigned(Vec<Option<u64>>),
+    /// Bits of external ids.
+    Ids(Vec<Option<u64>>),
+}
+
+impl Column {
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Float(values) => values.len(),
+            Self::Integer(values) => values.len(),
+            Self::Unsigned(values) | Self::Ids(values) => values.len(),
+        }
+    }
+
+    /// True if there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// A value of one row, for people.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Value {
+    /// None.
+    Null,
+    /// A float.
+    Float(f64),
+    /// An integer.
+    Integer(i128),
+    /// An external id.
+    Id(i128),
+}
