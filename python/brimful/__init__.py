@@ -25,7 +25,14 @@ from brimful.errors import (
 )
 
 if TYPE_CHECKING:
-    from brimful.algorithms import connected_components, pagerank
+    from brimful.algorithms import (
+        bfs,
+        connected_components,
+        count_paths,
+        degrees,
+        pagerank,
+        sssp,
+    )
     from brimful.bags import Bag
     from brimful.boxes import Box
     from brimful.graph import Graph, read
@@ -63,10 +70,14 @@ __all__ = [
     "StoreIoError",
     "UsageError",
     "__version__",
+    "bfs",
     "connected_components",
+    "count_paths",
+    "degrees",
     "pagerank",
     "read",
     "sort",
+    "sssp",
 ]
 
 _HOMES = {
@@ -80,10 +91,14 @@ _HOMES = {
     "MembershipSet": "brimful.ready_made",
     "Result": "brimful.result",
     "SpillingDict": "brimful.ready_made",
+    "bfs": "brimful.algorithms",
     "connected_components": "brimful.algorithms",
+    "count_paths": "brimful.algorithms",
+    "degrees": "brimful.algorithms",
     "pagerank": "brimful.algorithms",
     "read": "brimful.graph",
     "sort": "brimful.sorting",
+    "sssp": "brimful.algorithms",
 }
 
 

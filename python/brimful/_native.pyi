@@ -95,6 +95,7 @@ def run(
     algorithm: str,
     params: dict[str, object],
     *,
+    source: int | None,
     precision: str,
     tolerance: float | None,
     max_supersteps: int | None,

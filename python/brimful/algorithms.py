@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from brimful.graph import Graph
 from brimful.ingest import Resources
-from brimful.result import Result
+from brimful.result import Result, vertex_id
 from brimful.sizes import Budget, parse_budget
 
 if TYPE_CHECKING:
@@ -53,13 +54,10 @@ def pagerank(
         graph,
         "pagerank",
         {"damping": damping, "variant": variant},
-        precision,
-        tolerance,
-        max_supersteps,
-        weighted,
-        threads,
-        budget,
-        progress,
+        _Common(max_supersteps, threads, budget, progress),
+        precision=precision,
+        tolerance=tolerance,
+        weighted=weighted,
     )
 
 
@@ -82,45 +80,154 @@ def connected_components(
         BudgetError: before the work, naming the smallest budget that works.
         CorruptError, StoreIoError: as their names say.
     """
+    common = _Common(max_supersteps, threads, budget, progress)
+    return _run(graph, "connected_components", {}, common)
+
+
+def bfs(
+    graph: Graph,
+    source: int,
+    *,
+    values: str = "distance",
+    max_supersteps: int | None = None,
+    threads: int | None = None,
+    budget: Budget = None,
+    progress: Progress | None = None,
+) -> Result:
+    """Search breadth-first along edges from `source`, a vertex id.
+
+    `values` "distance": column `distance`, int64, edges from the source. "parent": column
+    `parent`, of the type of `vertex`: of the vertices one edge nearer with an edge to this one
+    that with the smallest id; the source is its own parent. Null where no path leads.
+    `max_supersteps` is also the largest distance looked at. `budget` as in `pagerank`.
+
+    Returns a `Result`.
+
+    Raises:
+        NotFoundError: the graph has no vertex `source`.
+        BudgetError: before the work, naming the smallest budget that works.
+        CorruptError, StoreIoError: as their names say.
+
+    >>> import brimful as bf, pyarrow as pa
+    >>> with bf.Graph.from_arrow(pa.table({"source": [5, 7], "target": [7, 9]})) as graph:
+    ...     bf.bfs(graph, 7).to_arrow()["distance"].to_pylist()
+    [None, 0, 1]
+    """
+    common = _Common(max_supersteps, threads, budget, progress)
+    return _run(graph, "bfs", {"values": values}, common, source=source)
+
+
+def sssp(
+    graph: Graph,
+    source: int,
+    *,
+    weighted: bool = False,
+    max_supersteps: int | None = None,
+    threads: int | None = None,
+    budget: Budget = None,
+    progress: Progress | None = None,
+) -> Result:
+    """Find shortest paths along edges from `source`, a vertex id.
+
+    `weighted`: the length of a path is the sum of its weights, which must not be negative; else
+    its number of edges. Runs until no distance shrinks, or for `max_supersteps`. `budget` as in
+    `pagerank`.
+
+    Returns a `Result` with column `distance`, float64[n_vertices], null where no path leads.
+
+    Raises:
+        NotFoundError: the graph has no vertex `source`.
+        UsageError: `weighted`, and there are no weights or negative ones; before the work.
+        BudgetError: before the work, naming the smallest budget that works.
+        CorruptError, StoreIoError: as their names say.
+    """
+    common = _Common(max_supersteps, threads, budget, progress)
+    return _run(graph, "sssp", {}, common, source=source, weighted=weighted)
+
+
+def count_paths(
+    graph: Graph,
+    source: int,
+    *,
+    length: int | None = None,
+    threads: int | None = None,
+    budget: Budget = None,
+    progress: Progress | None = None,
+) -> Result:
+    """Count shortest paths from `source`, a vertex id, or with `length` walks of so many edges.
+
+    Parallel edges make paths of their own. `budget` as in `pagerank`.
+
+    Returns a `Result` with column `paths`, uint64[n_vertices], 0 where no path leads.
+
+    Raises:
+        NotFoundError: the graph has no vertex `source`.
+        ProgramError: a vertex has more than 2**64 - 2 paths.
+        BudgetError: before the work, naming the smallest budget that works.
+        CorruptError, StoreIoError: as their names say.
+    """
+    params: dict[str, object] = {} if length is None else {"length": length}
     return _run(
-        graph,
-        "connected_components",
-        {},
-        "f64",
-        None,
-        max_supersteps,
-        False,
-        threads,
-        budget,
-        progress,
+        graph, "count_paths", params, _Common(None, threads, budget, progress), source=source
     )
+
+
+def degrees(
+    graph: Graph,
+    *,
+    direction: str = "out",
+    threads: int | None = None,
+    budget: Budget = None,
+    progress: Progress | None = None,
+) -> Result:
+    """Count arcs that leave (`direction` "out"), reach ("in") or do either ("both").
+
+    Parallel arcs count each. `budget` as in `pagerank`.
+
+    Returns a `Result` with column `degree`, int64[n_vertices].
+
+    Raises:
+        BudgetError: before the work, naming the smallest budget that works.
+        CorruptError, StoreIoError: as their names say.
+    """
+    common = _Common(None, threads, budget, progress)
+    return _run(graph, "degrees", {"direction": direction}, common)
+
+
+@dataclass(frozen=True)
+class _Common:
+    """What every algorithm takes."""
+
+    max_supersteps: int | None
+    threads: int | None
+    budget: Budget
+    progress: Progress | None
 
 
 def _run(
     graph: Graph,
     algorithm: str,
     params: dict[str, object],
-    precision: str,
-    tolerance: float | None,
-    max_supersteps: int | None,
-    weighted: bool,
-    threads: int | None,
-    budget: Budget,
-    progress: Progress | None,
+    common: _Common,
+    *,
+    source: int | None = None,
+    precision: str = "f64",
+    tolerance: float | None = None,
+    weighted: bool = False,
 ) -> Result:
     from brimful import _native
 
-    given = Resources(
-        threads, parse_budget(budget) if budget is not None else graph.budget, progress=progress
-    )
+    budget = parse_budget(common.budget) if common.budget is not None else graph.budget
+    given = Resources(common.threads, budget, progress=common.progress)
     return Result(
         _native.run(
             graph.native,
             algorithm,
             params,
+            source=None if source is None else vertex_id(source),
             precision=precision,
             tolerance=tolerance,
-            max_supersteps=max_supersteps,
+            max_supersteps=common.max_supersteps,
             weighted=weighted,
             threads=given.threads,
             budget=given.budget,

@@ -62,6 +62,17 @@ impl<A: Aggregate> Default for Partial<A> {
     }
 }
 
+/// What the vertices of an interval do.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Turn<'s, S> {
+    /// Take their first state.
+    First,
+    /// Begin another round.
+    Round,
+    /// Collect these sums.
+    Collect(&'s [S]),
+}
+
 /// Scores above which vertices act.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Thresholds {
@@ -85,19 +96,19 @@ pub(crate) struct Collector<'c, P: Program> {
 }
 
 impl<P: Program> Collector<'_, P> {
-    /// Collects one interval; without sums, sets its initial states.
+    /// Lets the vertices of one interval take `turn`.
     pub(crate) fn interval(
         &self,
         interval: usize,
-        sums: Option<&mut [SumOf<P>]>,
+        turn: Turn<'_, SumOf<P>>,
         room: &mut Room<P>,
     ) -> Result<Partial<P::Aggregate>> {
         let start = interval * self.window;
         let length = self.window.min(self.graph.connected() as usize - start);
         let Room { states: state_room, signals: signal_room, degrees, strengths, external } = room;
         self.read_degrees(start, length, degrees, strengths)?;
-        let (wide, sums) = (&*degrees, sums.map(|sums| &sums[..length]));
-        if sums.is_none() {
+        let wide = &*degrees;
+        if matches!(turn, Turn::First) {
             self.read_external(start, length, external)?;
         }
         let external = &*external;
@@ -110,20 +121,20 @@ impl<P: Program> Collector<'_, P> {
         };
         // A loop for each kind of degrees: to tell them apart at every vertex took a third of its time.
         match self.degrees {
-            Degrees::Unused => self.step(interval, sums, external, rooms, |at| vertex(at, 0, 0.0)),
+            Degrees::Unused => self.step(interval, turn, external, rooms, |at| vertex(at, 0, 0.0)),
             Degrees::Resident(all) => {
                 let of = &all[start..start + length];
-                self.step(interval, sums, external, rooms, |at| vertex(at, of[at].into(), of[at].into()))
+                self.step(interval, turn, external, rooms, |at| vertex(at, of[at].into(), of[at].into()))
             }
             Degrees::ResidentStrengths(all) => {
                 let of = &all[start..start + length];
-                self.step(interval, sums, external, rooms, |at| vertex(at, 0, of[at]))
+                self.step(interval, turn, external, rooms, |at| vertex(at, 0, of[at]))
             }
             Degrees::OnDisk if self.weighted => {
-                self.step(interval, sums, external, rooms, |at| vertex(at, 0, strengths[at]))
+                self.step(interval, turn, external, rooms, |at| vertex(at, 0, strengths[at]))
             }
             Degrees::OnDisk => {
-                self.step(interval, sums, external, rooms, |at| vertex(at, wide[at], wide[at] as f64))
+                self.step(interval, turn, external, rooms, |at| vertex(at, wide[at], wide[at] as f64))
             }
         }
     }
@@ -133,38 +144,43 @@ impl<P: Program> Collector<'_, P> {
     fn step(
         &self,
         interval: usize,
-        sums: Option<&[SumOf<P>]>,
+        turn: Turn<'_, SumOf<P>>,
         external: &[u64],
         (state_room, signal_room): (&mut Vec<P::State>, &mut Vec<SignalOf<P>>),
         vertex: impl Fn(usize) -> Vertex,
     ) -> Result<Partial<P::Aggregate>> {
         let start = interval * self.window;
-        let step = |states: &mut [P::State], signals: &mut [SignalOf<P>]| match sums {
-            None => self.initial(start, states, signals, external, vertex),
-            Some(sums) => self.collect(start, states, signals, sums, vertex),
+        let step = |states: &mut [P::State], signals: &mut [SignalOf<P>]| match turn {
+            Turn::First => self.begin(start, states, signals, |at, _| {
+                let vertex = Vertex { external: external.get(at).copied().unwrap_or(0), ..vertex(at) };
+                (vertex, self.program.initial(vertex, &self.globals))
+            }),
+            Turn::Round => self.begin(start, states, signals, |at, state| {
+                (vertex(at), self.program.begin_round(vertex(at), state, &self.globals))
+            }),
+            Turn::Collect(sums) => self.collect(start, states, signals, sums, vertex),
         };
         let fill = |states: &mut [P::State]| {
             self.next.overwrite(interval, signal_room, |signals| step(states, signals))
         };
-        let result = match sums {
-            None => self.states.overwrite(interval, state_room, fill),
-            Some(_) => self.states.update(interval, state_room, fill),
+        let result = match turn {
+            Turn::First => self.states.overwrite(interval, state_room, fill),
+            Turn::Round | Turn::Collect(_) => self.states.update(interval, state_room, fill),
         };
         Ok(result??)
     }
 
-    fn initial(
+    /// Sets states without collecting: `first` gives each vertex, and its state from what it was.
+    fn begin(
         &self,
         start: usize,
         states: &mut [P::State],
         signals: &mut [SignalOf<P>],
-        external: &[u64],
-        vertex: impl Fn(usize) -> Vertex,
+        first: impl Fn(usize, P::State) -> (Vertex, P::State),
     ) -> Partial<P::Aggregate> {
         let mut partial = Partial::<P::Aggregate>::default();
         for (at, (state, signal)) in states.iter_mut().zip(signals).enumerate() {
-            let vertex = Vertex { external: external.get(at).copied().unwrap_or(0), ..vertex(at) };
-            let first = self.program.initial(vertex, &self.globals);
+            let (vertex, first) = first(at, *state);
             *signal = self.program.signal(vertex, first);
             partial.aggregate = partial.aggregate.merge(self.program.aggregate(vertex, first, first));
             *state = self.program.signalled(first);

@@ -79,6 +79,8 @@ pub struct Globals<A> {
     pub vertices: u64,
     /// Supersteps completed.
     pub superstep: u64,
+    /// Rounds completed (see [`Program::another_round`]).
+    pub round: u64,
     /// [`Program::aggregate`] over the superstep before.
     pub aggregate: A,
 }
@@ -120,6 +122,12 @@ pub trait Program: Sync {
     /// The shards to walk: [`Index::In`] for signals along edges, [`Index::Reverse`] against them.
     fn indexes(&self) -> &'static [Index] {
         &[Index::In]
+    }
+
+    /// Whether the coming superstep walks `index`, one of [`Program::indexes`].
+    fn walks(&self, index: Index, globals: &Globals<Self::Aggregate>) -> bool {
+        let _ = (index, globals);
+        true
     }
 
     /// The state at the start.
@@ -165,12 +173,30 @@ pub trait Program: Sync {
         1.0
     }
 
-    /// What the vertex adds to the aggregate. At the start `old` is `new`. In the modes other than full only
-    /// vertices whose state changed add something.
+    /// What the vertex adds to the aggregate. At the start, and where a round begins, `old` is `new`. Else, in the modes
+    /// other than full, only vertices whose state changed add something.
     #[inline]
     fn aggregate(&self, vertex: Vertex, old: Self::State, new: Self::State) -> Self::Aggregate {
         let _ = (vertex, old, new);
         Self::Aggregate::NOTHING
+    }
+
+    /// True if there is another round when no vertex has anything left to signal: every vertex then goes
+    /// through [`Program::begin_round`], and supersteps go on. Not asked in [`Mode::Full`].
+    fn another_round(&self, globals: &Globals<Self::Aggregate>) -> bool {
+        let _ = globals;
+        false
+    }
+
+    /// The state with which a vertex begins another round; it signals as at the start.
+    fn begin_round(
+        &self,
+        vertex: Vertex,
+        state: Self::State,
+        globals: &Globals<Self::Aggregate>,
+    ) -> Self::State {
+        let _ = (vertex, globals);
+        state
     }
 
     /// True if the run has converged, asked after every superstep.

@@ -20,7 +20,7 @@ use brimful_store::scratch::ScratchArray;
 use brimful_store::{DiskFolder, Reservation, Resources};
 
 use crate::aggregate::Aggregate;
-use crate::collect::{Collector, Degrees, Partial, Room, Thresholds, turn};
+use crate::collect::{Collector, Degrees, Partial, Room, Thresholds, Turn, turn};
 use crate::combiner::Combiner;
 use crate::error::{Error, Result};
 use crate::frontier::Frontier;
@@ -171,6 +171,16 @@ fn check_thresholds<P: Program>(options: &RunOptions) -> Result<()> {
     Ok(())
 }
 
+/// For each of `files` whether the coming superstep walks it.
+fn walked<P: Program>(program: &P, files: &[Resident], globals: &Globals<P::Aggregate>) -> Vec<bool> {
+    let indexes = program.indexes();
+    if files.len() < indexes.len() {
+        // An undirected graph has one for both directions.
+        return vec![indexes.iter().any(|index| program.walks(*index, globals)); files.len()];
+    }
+    indexes.iter().map(|index| program.walks(*index, globals)).collect()
+}
+
 /// Bytes read and written so far: by the job's scratch files and by the graph's own, which may count
 /// apart.
 fn moved(graph: &Graph, resources: &Resources) -> (u64, u64) {
@@ -260,7 +270,12 @@ impl<'a, P: Program> Run<'a, P> {
                 collect: options.collect_threshold.unwrap_or(COLLECT_THRESHOLD),
             },
             isolated: None,
-            globals: Globals { vertices: graph.vertices(), superstep: 0, aggregate: P::Aggregate::NOTHING },
+            globals: Globals {
+                vertices: graph.vertices(),
+                superstep: 0,
+                round: 0,
+                aggregate: P::Aggregate::NOTHING,
+            },
             combined: 0,
             sparse_supersteps: 0,
             durations: Durations::default(),
@@ -273,6 +288,11 @@ impl<'a, P: Program> Run<'a, P> {
         if P::NEEDS_DEGREES {
             self.degrees = self.load_degrees()?;
         }
+        self.pass(Turn::First)
+    }
+
+    /// Every vertex takes a turn that needs no edges.
+    fn pass(&mut self, turn: Turn<'static, SumOf<P>>) -> Result<()> {
         let smallest_key = match P::NEEDS_EXTERNAL {
             true => self.graph.key_bounds()?.map_or(0, |(smallest, _)| smallest),
             false => 0,
@@ -302,13 +322,14 @@ impl<'a, P: Program> Run<'a, P> {
                     return Ok(());
                 }
                 self.resources.job.check()?;
-                let partial = collector.interval(interval, None, &mut room)?;
+                let partial = collector.interval(interval, turn, &mut room)?;
                 *partials[interval].lock().unwrap_or_else(PoisonError::into_inner) = partial;
                 self.resources.job.advance(1);
             }
         });
         results.into_iter().collect::<Result<()>>()?;
         drop(collector);
+        // In a full program they take their first turn, in the others none.
         let isolated = isolated::evolve(self.program, self.graph, &mut self.isolated, &self.globals);
         self.end_superstep(partials, activity, isolated)
     }
@@ -358,14 +379,27 @@ impl<'a, P: Program> Run<'a, P> {
             let end = Instant::now();
             self.durations.push((end - begin).as_secs_f64());
             begin = end;
-            if self.frontier.as_ref().is_some_and(|frontier| frontier.count() == 0) {
-                return Ok(Reason::NoChange);
-            }
             if self.program.converged(&self.globals) {
                 return Ok(Reason::Converged);
             }
+            if !self.next_rounds()? {
+                return Ok(Reason::NoChange);
+            }
         }
         Ok(Reason::MaxSupersteps)
+    }
+
+    /// Begins rounds until some vertex signals. False if none does and there is no other round.
+    fn next_rounds(&mut self) -> Result<bool> {
+        while self.frontier.as_ref().is_some_and(|frontier| frontier.count() == 0) {
+            if !self.program.another_round(&self.globals) {
+                return Ok(false);
+            }
+            self.globals.round += 1;
+            self.resources.job.begin(format!("round {}", self.globals.round + 1), self.graph.intervals());
+            self.pass(Turn::Round)?;
+        }
+        Ok(true)
     }
 
     /// Tries to do a superstep by reading only the blocks that the frontier has edges in.
@@ -380,8 +414,10 @@ impl<'a, P: Program> Run<'a, P> {
             self.resources.job.begin(format!("superstep {}", self.globals.superstep + 1), edges);
         }
         self.resources.job.check()?;
+        let walked = walked(self.program, &self.files, &self.globals);
         let combine = sparse::Combine {
             program: self.program,
+            walked: &walked,
             files: &self.files,
             signals: &self.signals,
             frontier: frontier.list(|vertex| self.signals[vertex] != P::Combiner::SILENCE),
@@ -438,8 +474,10 @@ impl<'a, P: Program> Run<'a, P> {
         let partials = self.partials();
         let rooms: Vec<Mutex<Room<P>>> = (0..self.resources.workers()).map(|_| Mutex::default()).collect();
         let activity = self.empty_activity();
+        let walked = walked(self.program, &self.files, &self.globals);
         let sweep = Sweep {
             program: self.program,
+            walked: &walked,
             files: &self.files,
             schedule: &self.schedule,
             signals: &self.signals,
@@ -464,7 +502,7 @@ impl<'a, P: Program> Run<'a, P> {
         };
         self.combined += sweep.run(self.resources, &self.read_pool, |worker, interval, sums| {
             let mut room = rooms[worker].lock().unwrap_or_else(PoisonError::into_inner);
-            let partial = collector.interval(interval, Some(sums), &mut room)?;
+            let partial = collector.interval(interval, Turn::Collect(sums), &mut room)?;
             *partials[interval].lock().unwrap_or_else(PoisonError::into_inner) = partial;
             Ok(())
         })?;

@@ -42,6 +42,8 @@ pub(crate) struct Sparse {
 /// What a sparse superstep reads.
 pub(crate) struct Combine<'a, P: Program> {
     pub(crate) program: &'a P,
+    /// For each file, whether its edges count.
+    pub(crate) walked: &'a [bool],
     pub(crate) files: &'a [Resident],
     pub(crate) signals: &'a [SignalOf<P>],
     pub(crate) frontier: &'a [u64],
@@ -158,7 +160,7 @@ impl Sparse {
         // The letters of each window that has any, in order.
         let mut windows: Vec<Letters<SumOf<P>>> = Vec::new();
         let mut count = 0;
-        for (file, range) in &self.intervals[interval] {
+        for (file, range) in self.intervals[interval].iter().filter(|(file, _)| combine.walked[*file]) {
             let segments = combine.files[*file].shards().segments();
             let mut window = segments[range.start].window;
             for index in range.clone() {

@@ -131,6 +131,8 @@ impl Schedule {
 /// What a sweep reads.
 pub(crate) struct Sweep<'a, P: Program> {
     pub(crate) program: &'a P,
+    /// For each file, whether its edges count.
+    pub(crate) walked: &'a [bool],
     pub(crate) files: &'a [Resident],
     pub(crate) schedule: &'a Schedule,
     pub(crate) signals: &'a [SignalOf<P>],
@@ -210,10 +212,11 @@ impl<P: Program> Sweep<'_, P> {
     fn is_idle(&self, step: Step) -> bool {
         let segment = &self.files[step.file].shards().segments()[step.segment];
         let block = |source: u64| (source >> ACTIVITY_BITS) as usize;
-        self.activity.is_some_and(|map| {
-            let range = block(segment.first_source)..=block(segment.last_source);
-            !map[range].iter().any(|active| active.load(Ordering::Relaxed))
-        })
+        !self.walked[step.file]
+            || self.activity.is_some_and(|map| {
+                let range = block(segment.first_source)..=block(segment.last_source);
+                !map[range].iter().any(|active| active.load(Ordering::Relaxed))
+            })
     }
 
     /// Combines the signals of one segment into `sums`; the number of them. The inner loop of brimful.

@@ -35,6 +35,14 @@ pub(crate) fn algorithms(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
         one.set_item("name", info.name)?;
         one.set_item("computes", info.computes)?;
         one.set_item("column", info.column)?;
+        let takes = [
+            (info.takes.source, "source"),
+            (info.takes.tolerance, "tolerance"),
+            (info.takes.precision, "precision"),
+            (info.takes.weights, "weighted"),
+        ];
+        let takes: Vec<&str> = takes.into_iter().filter(|(taken, _)| *taken).map(|(_, name)| name).collect();
+        one.set_item("takes", takes)?;
         one.set_item("parameters", parameters)?;
         out.append(one)?;
     }

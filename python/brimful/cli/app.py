@@ -15,6 +15,7 @@ from types import FrameType, TracebackType
 from typing import NoReturn
 
 from brimful.cli import (
+    algorithms_verb,
     export_verb,
     generate_verb,
     import_verb,
@@ -29,6 +30,7 @@ _VERBS = (
     import_verb,
     generate_verb,
     run_verb,
+    algorithms_verb,
     info_verb,
     verify_verb,
     index_verb,

@@ -19,19 +19,20 @@ if TYPE_CHECKING:
 def add_to(verbs: shared.Verbs) -> None:
     """Add the verb."""
     parser = shared.add_verb(verbs, "run", "Run an algorithm on a graph.", act)
-    parser.add_argument("algorithm", metavar="ALGORITHM", help="pagerank or connected_components")
+    parser.add_argument("algorithm", metavar="ALGORITHM", help="see brimful algorithms")
     parser.add_argument("graph", metavar="GRAPH", help="a graph directory or an input file")
     parser.add_argument(
         "--param",
         metavar="K=V",
         action="append",
         default=[],
-        help="pagerank: damping=0.85, variant=normalized|unnormalized",
+        help="a parameter of the algorithm, for example damping=0.85",
     )
     parser.add_argument("--mode", choices=["sync"], default="sync", help="default: sync")
     parser.add_argument("--layout", choices=["shards"], default="shards", help="default: shards")
     parser.add_argument("--max-supersteps", metavar="N", type=shared.not_negative)
     parser.add_argument("--tolerance", metavar="X", type=float, help="0: never stop early")
+    parser.add_argument("--source", metavar="ID", type=int, help="the vertex to begin with")
     parser.add_argument("--weighted", action="store_true", help="use the weights of the edges")
     parser.add_argument("--precision", choices=["f64", "f32"], default="f64")
     parser.add_argument(
@@ -66,6 +67,7 @@ def act(options: argparse.Namespace) -> None:
             graph,
             options.algorithm,
             params,
+            source=options.source,
             precision=options.precision,
             tolerance=options.tolerance,
             max_supersteps=options.max_supersteps,
