@@ -29,7 +29,7 @@ pub(crate) const INFO: Info = Info {
     run,
 };
 
-/// Levels. State, signal and sum: the distance from the source, u32, all ones where there is none yet.
+/// Levels. State and sum: the distance from the source, u32, all ones where there is none yet; signal: one more.
 #[derive(Debug, Clone, Copy)]
 pub struct Levels {
     /// Internal id of the source.
@@ -41,17 +41,13 @@ impl Program for Levels {
     type Combiner = Min<u32>;
     type Aggregate = ();
     const MODE: Mode = Mode::Idempotent;
+    const KEEPS_SILENCE: bool = true;
 
     fn initial(&self, vertex: Vertex, _: &Globals<()>) -> u32 {
         if vertex.id == self.source { 0 } else { u32::MAX }
     }
 
     fn signal(&self, _: Vertex, level: u32) -> u32 {
-        level
-    }
-
-    #[inline]
-    fn along(&self, level: u32, _: f64) -> u32 {
         level.saturating_add(1)
     }
 
@@ -81,6 +77,7 @@ impl Program for Parents {
     type Combiner = Min<u64>;
     type Aggregate = ();
     const MODE: Mode = Mode::Idempotent;
+    const KEEPS_SILENCE: bool = true;
     const NEEDS_EXTERNAL: bool = true;
 
     fn initial(&self, vertex: Vertex, _: &Globals<()>) -> Child {

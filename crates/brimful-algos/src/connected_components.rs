@@ -1,21 +1,21 @@
-//! Weakly connected components by label propagation.
+//! Weakly connected components.
 //!
-//! Returns, for each vertex, the smallest id of its component. State, signal and sum: a label, the
-//! place of an external id in numeric order, counted from the smallest id of the graph, in 32 bits where
-//! that suffices, else 64. Labels start as the vertex's own and shrink to the minimum over neighbours, edges read in both
-//! directions (Kang, Tsourakakis, Faloutsos 2009, "HCC"). Exact. At most diameter + 1 supersteps,
-//! one pass over the segments with active sources each.
+//! Returns, for each vertex, the smallest id of its component (`component`, of the type of ids); direction is
+//! ignored. Exact, whichever method: union-find where its arrays fit the budget, else label propagation.
 
-use std::marker::PhantomData;
+pub mod propagation;
+mod union_find;
+
 use std::sync::Arc;
 
-use brimful_engine::combiner::Bounded;
-use brimful_engine::{Globals, Min, Mode, Program, Result, Values, Vertex};
-use brimful_graph::{Graph, Index};
+use brimful_engine::{Error, Result, Values};
+use brimful_graph::Graph;
 use brimful_store::Resources;
 
-use crate::registry::{Info, Takes};
+use crate::registry::{Info, ParameterInfo, Takes};
 use crate::request::{Finished, Request};
+
+use propagation::{ConnectedComponents, Label, fits_narrow};
 
 /// What there is to know of it.
 pub(crate) const INFO: Info = Info {
@@ -23,7 +23,11 @@ pub(crate) const INFO: Info = Info {
     computes: "weakly connected components, each named by its smallest vertex",
     column: "component",
     takes: Takes { source: false, tolerance: false, precision: false, weights: false },
-    parameters: &[],
+    parameters: &[ParameterInfo {
+        name: "method",
+        default: "auto",
+        meaning: "union_find: one pass, arrays in memory; propagation: any budget; auto: union_find if it fits",
+    }],
     run: |request, graph, resources| {
         let range = graph.key_bounds()?.map_or(0, |(smallest, largest)| largest.saturating_sub(smallest));
         match fits_narrow(range) {
@@ -33,68 +37,19 @@ pub(crate) const INFO: Info = Info {
     },
 };
 
-/// A label that holds the place of any external id of the graph.
-pub trait Label: Bounded + Ord + Into<u64> {
-    /// The label of a place.
-    fn new(place: u64) -> Self;
-}
-
-impl Label for u32 {
-    fn new(place: u64) -> Self {
-        place as Self
-    }
-}
-
-impl Label for u64 {
-    fn new(place: u64) -> Self {
-        place
-    }
-}
-
-/// True if 32-bit labels tell all ids apart whose order keys lie so far from each other at most.
-pub fn fits_narrow(range: u64) -> bool {
-    range < u64::from(u32::MAX)
-}
-
-/// Connected components with labels of type `L`.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct ConnectedComponents<L>(PhantomData<L>);
-
-impl<L: Label> ConnectedComponents<L> {
-    /// The program.
-    pub fn new() -> Self {
-        Self(PhantomData)
-    }
-}
-
-impl<L: Label + 'static> Program for ConnectedComponents<L> {
-    type State = L;
-    type Combiner = Min<L>;
-    type Aggregate = ();
-
-    const MODE: Mode = Mode::Idempotent;
-    const NEEDS_EXTERNAL: bool = true;
-
-    fn indexes(&self) -> &'static [Index] {
-        &[Index::In, Index::Reverse]
-    }
-
-    fn initial(&self, vertex: Vertex, _: &Globals<()>) -> L {
-        L::new(vertex.external)
-    }
-
-    fn signal(&self, _: Vertex, label: L) -> L {
-        label
-    }
-
-    #[inline]
-    fn collect(&self, _: Vertex, label: L, least: L, _: &Globals<()>) -> L {
-        label.min(least)
-    }
-}
-
 fn run<L: Label + 'static>(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {
+    let method = request.choice("method", &["auto", "union_find", "propagation"])?;
+    let finish = |values: Values, stats, variant| {
+        Finished::new(graph, "component", values.without_nulls(), stats, variant)
+    };
+    if request.max_supersteps.is_some() && method == "union_find" {
+        return Err(Error::Usage("union_find has no supersteps to limit".into()));
+    }
+    let wanted = method != "propagation" && request.max_supersteps.is_none();
+    if wanted && (method == "union_find" || union_find::fits::<L>(graph, resources)) {
+        let (labels, stats) = union_find::components::<L>(graph, resources)?;
+        return finish(Values::vertices(labels, |label: L| Some(label.into()), Some), stats, "union_find");
+    }
     let output = request.run(&ConnectedComponents::<L>::new(), u64::MAX, graph, resources)?;
-    let values = Values::vertices(output.states, |label: L| Some(label.into()), Some).without_nulls();
-    Finished::new(graph, "component", values, output.stats, "weak")
+    finish(Values::vertices(output.states, |label: L| Some(label.into()), Some), output.stats, "propagation")
 }

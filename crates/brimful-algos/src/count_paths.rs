@@ -41,6 +41,7 @@ impl Program for ShortestPathCounts {
     /// Vertices with too many paths.
     type Aggregate = Count;
     const MODE: Mode = Mode::Delta;
+    const KEEPS_SILENCE: bool = true;
 
     fn initial(&self, vertex: Vertex, _: &Globals<Count>) -> u64 {
         u64::from(vertex.id == self.source)

@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use brimful_algos::connected_components::ConnectedComponents;
+use brimful_algos::connected_components::propagation::ConnectedComponents;
 use brimful_algos::pagerank::{PageRank, Variant};
 use brimful_algos::registry::{Parameter, Request, run_request};
 use brimful_engine::table::{Column, Value};
@@ -419,4 +419,37 @@ fn cancelling_stops_a_run() {
     let result = run(&program, &graph, &options(u64::MAX), &resources);
     canceller.join().unwrap();
     assert_eq!(result.unwrap_err().kind(), ErrorKind::Interrupted);
+}
+
+#[test]
+fn components_are_the_same_by_union_find_and_by_propagation() {
+    let kinds = [
+        (Kind::Rmat { scale: 10, edge_factor: 2 }, false),
+        (Kind::Rmat { scale: 9, edge_factor: 1 }, true),
+        (Kind::Chain { vertices: 500 }, false),
+        (Kind::Star { vertices: 70 }, false),
+    ];
+    for (kind, undirected) in kinds {
+        let folder = tempfile::tempdir().unwrap();
+        let (graph, edges) = graph(folder.path(), kind, undirected);
+        let graph = Arc::new(graph);
+        let wanted = components(graph.vertices() as usize, &edges);
+        for method in ["auto", "union_find", "propagation"] {
+            for threads in 1..=4 {
+                let parameters = [("method".to_owned(), Parameter::Word(method.into()))].into();
+                let request =
+                    Request { algorithm: "connected_components".into(), parameters, ..Default::default() };
+                let finished = run_request(&request, &graph, &resources(threads, 1 << 28)).unwrap();
+                assert_eq!(finished.variant == "propagation", method == "propagation");
+                let rows = finished.table.rows().next_batch(usize::MAX).unwrap();
+                let Some((_, Column::Ids(labels))) = rows else { panic!("labels are ids") };
+                let labels = labels.into_iter().map(|label| label.unwrap() as u32);
+                assert!(labels.eq(wanted.iter().copied()), "{method}, {threads} threads");
+            }
+        }
+        // Where the arrays do not fit, the smallest budget of propagation is what counts.
+        let request = Request { algorithm: "connected_components".into(), ..Default::default() };
+        let needed = smallest(|budget| run_request(&request, &graph, &resources(2, budget)));
+        assert!(run_request(&request, &graph, &resources(2, needed)).is_ok());
+    }
 }

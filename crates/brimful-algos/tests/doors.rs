@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use brimful_algos::bfs::{Levels, Parents};
-use brimful_algos::connected_components::ConnectedComponents;
+use brimful_algos::connected_components::propagation::ConnectedComponents;
 use brimful_algos::count_paths::ShortestPathCounts;
 use brimful_algos::registry::{Parameter, Request, run_request};
 use brimful_algos::sssp::ShortestPaths;

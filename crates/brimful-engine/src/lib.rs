@@ -2,9 +2,9 @@
 //!
 //! - [`program`]: what an algorithm provides, [`combiner`]: how signals become sums, [`aggregate`]: what is
 //!   known of all vertices.
-//! - [`mod@run`]: the superstep loop; `sweep`: one pass over the shards; `collect`: the vertex phase;
+//! - `options`: what the user chose; [`mod@run`]: the superstep loop; `sweep`: one pass over the shards; `collect`: the vertex phase;
 //!   `sparse`: a superstep of few vertices, the `frontier`;
-//!   [`residency`]: which units stay in memory and how the others stream.
+//!   [`scan`]: all edges for algorithms of another kind; [`residency`]: which units stay in memory and how the others stream.
 //! - `isolated`: vertices without edges, one state for all. [`plan`]: what a run needs before it begins; [`stats`]: what it did;
 //!   [`table`]: its result in the user's ids, `rows`: row after row, `values`: from states.
 
@@ -14,11 +14,13 @@ pub mod combiner;
 pub mod error;
 mod frontier;
 mod isolated;
+mod options;
 pub mod plan;
 pub mod program;
 pub mod residency;
 mod rows;
 pub mod run;
+pub mod scan;
 mod sparse;
 pub mod stats;
 mod sweep;
@@ -29,9 +31,10 @@ pub use aggregate::{Aggregate, Count, Greatest, Least, Sum, Top};
 pub use combiner::{Add, Combiner, Max, Min, Or};
 pub use error::{Error, Result};
 pub use isolated::Isolated;
+pub use options::{Door, RunOptions};
 pub use program::{Globals, Mode, Program, SignalOf, SumOf, Vertex};
 pub use rows::Rows;
-pub use run::{Door, Output, RunOptions, run};
+pub use run::{Output, run};
 pub use stats::{Reason, Stats};
 pub use table::ResultTable;
 pub use values::Values;

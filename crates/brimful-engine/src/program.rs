@@ -118,6 +118,9 @@ pub trait Program: Sync {
     const NEEDS_DEGREES: bool = false;
     /// True if [`Vertex::external`] is used.
     const NEEDS_EXTERNAL: bool = false;
+    /// True if [`Program::along`] leaves [`Combiner::SILENCE`] as it is and combining that changes nothing, as with the ready-made
+    /// combiners: then nobody need look at every edge whether its source is silent.
+    const KEEPS_SILENCE: bool = false;
 
     /// The shards to walk: [`Index::In`] for signals along edges, [`Index::Reverse`] against them.
     fn indexes(&self) -> &'static [Index] {

@@ -6,7 +6,6 @@
 //! over intervals in order. Invariant: states and aggregates are the same bits at any budget and number
 //! of threads.
 
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -25,59 +24,13 @@ use crate::combiner::Combiner;
 use crate::error::{Error, Result};
 use crate::frontier::Frontier;
 use crate::isolated::{self, Isolated};
+use crate::options::{Door, RunOptions};
 use crate::plan::Plan;
 use crate::program::{COLLECT_THRESHOLD, Globals, Mode, Program, SIGNAL_THRESHOLD, SignalOf, SumOf, Vertex};
 use crate::residency::Resident;
 use crate::sparse::{self, Sparse};
 use crate::stats::{Durations, Reason, Stats};
 use crate::sweep::{Schedule, Sweep};
-
-/// How a superstep in which not everybody signals reads edges.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Door {
-    /// Sparse while the frontier is small and the budget has room for it.
-    #[default]
-    Auto,
-    /// All segments that have signalling sources.
-    Dense,
-    /// Only blocks that hold edges of the frontier; dense where those reach too many vertices.
-    Sparse,
-}
-
-/// What the user chose for a run.
-#[derive(Debug, Clone)]
-pub struct RunOptions {
-    /// At most so many supersteps.
-    pub max_supersteps: u64,
-    /// No superstep begins so many seconds after the run; at least one is done.
-    pub max_seconds: Option<f64>,
-    /// A vertex signals if its score exceeds this; `None`: [`SIGNAL_THRESHOLD`].
-    pub signal_threshold: Option<f64>,
-    /// A vertex collects if its score exceeds this; `None`: [`COLLECT_THRESHOLD`].
-    pub collect_threshold: Option<f64>,
-    /// Which way supersteps go where there is a choice; the result is the same.
-    pub door: Door,
-    /// Edge weights count.
-    pub weighted: bool,
-    /// Where arrays that exceed the budget go; `None`: beside the graph if that can be written to,
-    /// else the system's folder for temporary files.
-    pub scratch: Option<PathBuf>,
-}
-
-impl Default for RunOptions {
-    /// No limits but convergence, no weights, the default thresholds.
-    fn default() -> Self {
-        Self {
-            max_supersteps: u64::MAX,
-            max_seconds: None,
-            signal_threshold: None,
-            collect_threshold: None,
-            door: Door::Auto,
-            weighted: false,
-            scratch: None,
-        }
-    }
-}
 
 /// The states at the end of a run of `P`, and what the run did.
 #[derive(Debug)]
@@ -112,7 +65,7 @@ pub fn run<P: Program>(
         );
         return Err(Error::Usage(what));
     }
-    check_thresholds::<P>(options)?;
+    options.check::<P>()?;
     let mut index_seconds = 0.0;
     if program.indexes().iter().any(|index| graph.shards(*index).is_none()) {
         // `in` always exists, so it is the reverse that is missing.
@@ -146,29 +99,6 @@ pub fn run<P: Program>(
     };
     let isolated = run.isolated.map_or(Isolated::Initial, Isolated::Same);
     Ok(Output { states: run.states, isolated, aggregate: run.globals.aggregate, stats })
-}
-
-fn check_thresholds<P: Program>(options: &RunOptions) -> Result<()> {
-    const {
-        assert!(
-            P::Combiner::IDEMPOTENT || !matches!(P::MODE, Mode::Idempotent),
-            "the mode is idempotent, but its combiner is not"
-        );
-    }
-    let given = [options.signal_threshold, options.collect_threshold];
-    if given.iter().flatten().any(|threshold| threshold.is_nan()) {
-        return Err(Error::Usage("a threshold must be a number".into()));
-    }
-    if P::MODE == Mode::Full && given.iter().any(Option::is_some) {
-        let what = "this program signals everything in every superstep: it cannot leave out vertices below a threshold";
-        return Err(Error::Usage(what.into()));
-    }
-    if P::MODE == Mode::Delta && options.collect_threshold.is_some() {
-        let what =
-            "this program signals increments: none may be left uncollected, so it takes no collect threshold";
-        return Err(Error::Usage(what.into()));
-    }
-    Ok(())
 }
 
 /// For each of `files` whether the coming superstep walks it.
@@ -207,7 +137,7 @@ struct Run<'a, P: Program> {
     signals: HugeArray<SignalOf<P>>,
     /// Who signals next; `None`: everybody.
     frontier: Option<Frontier>,
-    sparse: Option<(Sparse, Vec<Mutex<sparse::Room<SumOf<P>>>>)>,
+    sparse: Option<Sparse<SumOf<P>>>,
     thresholds: Thresholds,
     /// The state of every vertex without edges ([`Mode::Full`]).
     isolated: Option<P::State>,
@@ -243,10 +173,7 @@ impl<'a, P: Program> Run<'a, P> {
         let schedule = Schedule::new(&files, graph.intervals() as usize, interval_bits);
         let (vertices, window) = (graph.connected() as usize, 1 << interval_bits);
         let sparse = match plan.sparse && options.door != Door::Dense {
-            true => {
-                let rooms = (0..workers).map(|_| Mutex::default()).collect();
-                Some((Sparse::load(&files, graph.intervals() as usize, vertices as u64)?, rooms))
-            }
+            true => Some(Sparse::load(&files, graph.intervals() as usize, vertices as u64, workers)?),
             false => None,
         };
         Ok(Self {
@@ -404,13 +331,13 @@ impl<'a, P: Program> Run<'a, P> {
 
     /// Tries to do a superstep by reading only the blocks that the frontier has edges in.
     fn sparse_superstep(&mut self, edges: u64) -> Result<bool> {
-        let (Some(frontier), Some((sparse, rooms))) = (&mut self.frontier, &self.sparse) else {
+        let (Some(frontier), Some(sparse)) = (&mut self.frontier, &self.sparse) else {
             return Ok(false);
         };
         if self.options.door == Door::Auto && !sparse.suits(frontier.count()) {
             return Ok(false);
         }
-        if self.globals.superstep % SPARSE_SUPERSTEPS_SHOWN == 0 {
+        if self.globals.superstep.is_multiple_of(SPARSE_SUPERSTEPS_SHOWN) {
             self.resources.job.begin(format!("superstep {}", self.globals.superstep + 1), edges);
         }
         self.resources.job.check()?;
@@ -424,7 +351,7 @@ impl<'a, P: Program> Run<'a, P> {
             weighted: self.options.weighted,
             interval_bits: self.graph.description().interval_bits,
         };
-        let Some(mail) = sparse.combine(&combine, rooms, self.resources)? else {
+        let Some(mail) = sparse.combine(&combine, self.resources)? else {
             return Ok(false);
         };
         self.combined += mail.signals;

@@ -15,7 +15,7 @@ use brimful_store::Resources;
 
 use crate::combiner::Combiner;
 use crate::error::Result;
-use crate::program::{Program, SignalOf, SumOf};
+use crate::program::{Program, SignalOf};
 use crate::residency::{Resident, Spare};
 
 /// A superstep is tried sparse where at most one vertex in so many signals.
@@ -31,12 +31,14 @@ const ALONE: usize = 64;
 pub(crate) type Letters<S> = Vec<(u32, S)>;
 
 /// Where the edges of each interval are, for reading few of them.
-pub(crate) struct Sparse {
+pub(crate) struct Sparse<S> {
     /// One for each index.
     directories: Vec<Directory>,
     /// For each interval, its segments in each index.
     intervals: Vec<Vec<(usize, Range<usize>)>>,
     vertices: u64,
+    /// One for each worker.
+    rooms: Vec<Mutex<Room<S>>>,
 }
 
 /// What a sparse superstep reads.
@@ -82,9 +84,9 @@ pub(crate) fn memory_bytes<S>(
     directories + lists + workers * window * (size_of::<S>() as u64 + 1 + 4 + size_of::<(u32, S)>() as u64)
 }
 
-impl Sparse {
+impl<S: Copy + Send> Sparse<S> {
     /// Reads the directories of `files`.
-    pub(crate) fn load(files: &[Resident], intervals: usize, vertices: u64) -> Result<Self> {
+    pub(crate) fn load(files: &[Resident], intervals: usize, vertices: u64, workers: usize) -> Result<Self> {
         let mut by_interval: Vec<Vec<(usize, Range<usize>)>> = vec![Vec::new(); intervals];
         for (file, resident) in files.iter().enumerate() {
             let segments = resident.shards().segments();
@@ -96,7 +98,8 @@ impl Sparse {
         }
         let directories =
             files.iter().map(|file| Directory::load(file.shards())).collect::<Result<_, _>>()?;
-        Ok(Self { directories, intervals: by_interval, vertices })
+        let rooms = (0..workers).map(|_| Mutex::default()).collect();
+        Ok(Self { directories, intervals: by_interval, vertices, rooms })
     }
 
     /// True if a frontier of `count` vertices is worth trying sparsely.
@@ -105,23 +108,24 @@ impl Sparse {
     }
 
     /// Combines the signals of the frontier. `None`, and nothing was done, if they reach too many vertices.
-    pub(crate) fn combine<P: Program>(
+    pub(crate) fn combine<P: Program<Combiner: Combiner<Sum = S>>>(
         &self,
         combine: &Combine<'_, P>,
-        rooms: &[Mutex<Room<SumOf<P>>>],
         resources: &Resources,
-    ) -> Result<Option<Mail<SumOf<P>>>> {
+    ) -> Result<Option<Mail<S>>> {
         let most = most_targets(self.vertices);
         let (next, reached, signals) = (AtomicUsize::new(0), AtomicU64::new(0), AtomicU64::new(0));
         let stop = AtomicBool::new(false);
-        let work = |worker: usize| -> Result<Vec<(usize, Letters<SumOf<P>>)>> {
-            let mut room = rooms[worker].lock().unwrap_or_else(PoisonError::into_inner);
+        let work = |worker: usize| -> Result<Vec<(usize, Letters<S>)>> {
+            let mut room = self.rooms[worker].lock().unwrap_or_else(PoisonError::into_inner);
             let mut mail = Vec::new();
             loop {
-                let interval = next.fetch_add(1, Ordering::Relaxed);
-                if interval >= self.intervals.len() || stop.load(Ordering::Relaxed) {
+                // The first intervals have the most edges: better to give up before than after them.
+                let done = next.fetch_add(1, Ordering::Relaxed);
+                if done >= self.intervals.len() || stop.load(Ordering::Relaxed) {
                     return Ok(mail);
                 }
+                let interval = self.intervals.len() - 1 - done;
                 let letters = self.interval(combine, interval, &mut room, &signals).inspect_err(|_| {
                     stop.store(true, Ordering::Relaxed);
                 })?;
@@ -150,15 +154,15 @@ impl Sparse {
     }
 
     /// Combines what the frontier signals into one interval.
-    fn interval<P: Program>(
+    fn interval<P: Program<Combiner: Combiner<Sum = S>>>(
         &self,
         combine: &Combine<'_, P>,
         interval: usize,
-        room: &mut Room<SumOf<P>>,
+        room: &mut Room<S>,
         signals: &AtomicU64,
-    ) -> Result<Letters<SumOf<P>>> {
+    ) -> Result<Letters<S>> {
         // The letters of each window that has any, in order.
-        let mut windows: Vec<Letters<SumOf<P>>> = Vec::new();
+        let mut windows: Vec<Letters<S>> = Vec::new();
         let mut count = 0;
         for (file, range) in self.intervals[interval].iter().filter(|(file, _)| combine.walked[*file]) {
             let segments = combine.files[*file].shards().segments();
@@ -194,13 +198,13 @@ impl Sparse {
     }
 
     /// Combines what `sources`, ascending, signal along the edges of one segment; how many signals.
-    fn segment<P: Program>(
+    fn segment<P: Program<Combiner: Combiner<Sum = S>>>(
         &self,
         combine: &Combine<'_, P>,
         file: usize,
         index: usize,
         sources: &[u64],
-        room: &mut Room<SumOf<P>>,
+        room: &mut Room<S>,
     ) -> Result<u64> {
         let (resident, directory) = (&combine.files[file], &self.directories[file]);
         let shards = resident.shards();

@@ -7,6 +7,8 @@ pub enum Reason {
     Converged,
     /// No vertex changed.
     NoChange,
+    /// It had done all its passes.
+    Finished,
     /// The number of supersteps asked for was reached.
     MaxSupersteps,
     /// The time allowed had passed.
@@ -19,6 +21,7 @@ impl Reason {
         match self {
             Self::Converged => "converged within the tolerance",
             Self::NoChange => "converged: no vertex changed",
+            Self::Finished => "finished",
             Self::MaxSupersteps => "reached the maximum number of supersteps",
             Self::MaxSeconds => "reached the maximum number of seconds",
         }

@@ -237,7 +237,7 @@ impl<P: Program> Sweep<'_, P> {
             let folded = P::Combiner::combine(*sum, program.along(signal, weight));
             let skip = P::MODE != Mode::Full && signal == P::Combiner::SILENCE;
             silent += u64::from(skip);
-            *sum = if skip { *sum } else { folded };
+            *sum = if skip && !P::KEEPS_SILENCE { *sum } else { folded };
         };
         if self.weighted {
             let (mut packed, mut weights) = (shards.weights(step.segment, weights)?, [1.0; BATCH]);

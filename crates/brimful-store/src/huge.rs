@@ -55,7 +55,7 @@ impl<T> DerefMut for HugeArray<T> {
 }
 
 /// Advises the spare capacity of a vector that is about to be filled.
-pub fn advise_spare<T: Pod>(records: &mut Vec<T>) {
+pub fn advise_spare<T>(records: &mut Vec<T>) {
     advise(records.spare_capacity_mut());
 }
 

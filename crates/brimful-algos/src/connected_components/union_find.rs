@@ -1,0 +1,195 @@
+//! Components by union-find, one pass over the edges.
+//!
+//! A forest in one array of atomics: each vertex has a parent with a smaller internal id, roots have themselves.
+//! An edge joins its ends' trees by hanging the root with the larger id below the other
+//! (compare and swap, tried again where another thread was quicker), paths are halved on the way (Jayanti and Tarjan 2016). With ids in the
+//! order of degree the root of the largest component is soon a hub, and most edges find both ends below it at
+//! once. The result does not depend on the order of edges. Needs the in-shards alone, whatever the direction.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::time::Instant;
+
+use brimful_engine::scan::{Edges, Scan};
+use brimful_engine::stats::{Durations, Reason};
+use brimful_engine::{Error, Result, Stats};
+use brimful_graph::shards::ShardFile;
+use brimful_graph::{Graph, Index};
+use brimful_store::Resources;
+use brimful_store::huge::advise_spare;
+use brimful_store::scratch::ScratchArray;
+
+use super::propagation::Label;
+
+/// Vertices labelled at once.
+const WINDOW: usize = 1 << 16;
+
+/// Bytes of the arrays: parents, the least place below each root, and labels.
+fn array_bytes<L>(graph: &Graph) -> u64 {
+    graph.connected() * (4 + 2 * size_of::<L>() as u64)
+}
+
+fn minimum_bytes<L>(graph: &Graph, shards: &ShardFile, workers: usize) -> u64 {
+    let windows = workers * WINDOW * size_of::<u64>();
+    array_bytes::<L>(graph) + Scan::minimum_bytes(shards, workers) + windows as u64
+}
+
+fn in_shards(graph: &Graph) -> Result<&Arc<ShardFile>> {
+    graph.shards(Index::In).ok_or_else(|| Error::Usage("the graph has no in-shards".into()))
+}
+
+/// True if the arrays fit the budget and internal ids 32 bits.
+pub(super) fn fits<L>(graph: &Graph, resources: &Resources) -> bool {
+    let needed = graph.shards(Index::In).map(|shards| minimum_bytes::<L>(graph, shards, resources.workers()));
+    graph.connected() < u64::from(u32::MAX) && needed.is_some_and(|needed| needed <= resources.budget.limit())
+}
+
+/// The label of every vertex with edges: the least place of its component.
+///
+/// # Errors
+/// [`brimful_store::Error::Budget`] before any work; corruption and I/O as they are met.
+pub(super) fn components<L: Label>(graph: &Graph, resources: &Resources) -> Result<(ScratchArray<L>, Stats)> {
+    let (begin, workers, shards) = (Instant::now(), resources.workers(), in_shards(graph)?);
+    if graph.connected() >= u64::from(u32::MAX) {
+        return Err(Error::Usage("union_find is for less than 2^32 vertices: use propagation".into()));
+    }
+    let needed = minimum_bytes::<L>(graph, shards, workers);
+    resources.budget.require(needed, "to find components by union-find")?;
+    let memory = resources.budget.reserve(resources.budget.limit(), "to find components by union-find")?;
+    let read_before = graph.traffic().bytes_read();
+    let scan = Scan::new(Arc::clone(shards), memory.bytes() - array_bytes::<L>(graph), workers)?;
+    let forest = Forest::new(graph.connected() as usize);
+    scan.for_each(resources, |edges| forest.join(edges))?;
+    drop(scan);
+    let joined = begin.elapsed().as_secs_f64();
+    let labels = labels(graph, &forest, resources)?;
+    let seconds = begin.elapsed().as_secs_f64();
+    let mut durations = Durations::default();
+    durations.push(seconds);
+    let stats = Stats {
+        supersteps: 1,
+        reason: Reason::Finished,
+        durations,
+        sparse_supersteps: 0,
+        seconds,
+        index_seconds: 0.0,
+        signals: shards.edges(),
+        bytes_read: graph.traffic().bytes_read() - read_before,
+        bytes_written: 0,
+        phases: vec![("join", joined), ("label", seconds - joined)],
+        threads: workers,
+    };
+    Ok((labels, stats))
+}
+
+struct Forest(Vec<AtomicU32>);
+
+impl Forest {
+    fn new(vertices: usize) -> Self {
+        let mut parents = Vec::with_capacity(vertices);
+        advise_spare(&mut parents);
+        parents.extend((0..vertices as u32).map(AtomicU32::new));
+        Self(parents)
+    }
+
+    fn parent(&self, vertex: u32) -> u32 {
+        self.0[vertex as usize].load(Ordering::Relaxed)
+    }
+
+    fn root(&self, mut vertex: u32) -> u32 {
+        loop {
+            let parent = self.parent(vertex);
+            let above = self.parent(parent);
+            if parent == above {
+                return parent;
+            }
+            // Whoever else writes here writes an ancestor too.
+            self.0[vertex as usize].store(above, Ordering::Relaxed);
+            vertex = above;
+        }
+    }
+
+    /// Joins the ends of all edges; false if one leads outside the graph.
+    fn join(&self, edges: Edges<'_>) -> bool {
+        let mut source = u64::MAX;
+        let mut root = 0;
+        for (from, to) in edges.iter() {
+            if from != source {
+                if from >= self.0.len() as u64 {
+                    return false;
+                }
+                source = from;
+                root = self.root(from as u32);
+            }
+            let Some(parent) = self.0.get(to as usize) else { return false };
+            if parent.load(Ordering::Relaxed) != root {
+                root = self.unite(root, to as u32);
+            }
+        }
+        true
+    }
+
+    /// Joins two trees; the root of both.
+    #[cold]
+    fn unite(&self, one: u32, other: u32) -> u32 {
+        let (mut one, mut other) = (self.root(one), self.root(other));
+        while one != other {
+            let (low, high) = (one.min(other), one.max(other));
+            let hung =
+                self.0[high as usize].compare_exchange(high, low, Ordering::Relaxed, Ordering::Relaxed);
+            if hung.is_ok() {
+                return low;
+            }
+            (one, other) = (self.root(one), self.root(other));
+        }
+        one
+    }
+}
+
+/// The least place of each component, vertex by vertex.
+fn labels<L: Label>(graph: &Graph, forest: &Forest, resources: &Resources) -> Result<ScratchArray<L>> {
+    let vertices = forest.0.len();
+    let smallest = graph.key_bounds()?.map_or(0, |(smallest, _)| smallest);
+    let least: Vec<L::Atomic> = (0..vertices).map(|_| L::atomic()).collect();
+    let windows = vertices.div_ceil(WINDOW);
+    let over_windows = |each: &(dyn Fn(usize, &mut Vec<u64>) -> Result<()> + Sync)| -> Result<()> {
+        resources.job.begin("label", windows as u64);
+        let next = AtomicUsize::new(0);
+        let parts = resources.pool.broadcast(|_| -> Result<()> {
+            let mut room = Vec::new();
+            loop {
+                let window = next.fetch_add(1, Ordering::Relaxed);
+                if window >= windows {
+                    return Ok(());
+                }
+                resources.job.check()?;
+                each(window, &mut room)?;
+                resources.job.advance(1);
+            }
+        });
+        parts.into_iter().collect()
+    };
+    over_windows(&|window, ids| {
+        let start = window * WINDOW;
+        ids.resize(WINDOW.min(vertices - start), 0);
+        graph.external_ids(start as u64, ids)?;
+        for (at, id) in ids.iter().enumerate() {
+            let place = graph.id_type().order_key(*id).wrapping_sub(smallest);
+            L::lower(&least[forest.root((start + at) as u32) as usize], place);
+        }
+        Ok(())
+    })?;
+    let mut labels = ScratchArray::resident(vertices, WINDOW);
+    let out = labels.windows();
+    over_windows(&|window, _| {
+        let start = window * WINDOW;
+        let fill = |labels: &mut [L]| {
+            for (at, label) in labels.iter_mut().enumerate() {
+                *label = L::get(&least[forest.root((start + at) as u32) as usize]);
+            }
+        };
+        Ok(out.overwrite(window, &mut Vec::new(), fill)?)
+    })?;
+    drop(out);
+    Ok(labels)
+}
