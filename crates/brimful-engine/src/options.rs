@@ -25,9 +25,9 @@ pub struct RunOptions {
     pub max_supersteps: u64,
     /// No superstep begins so many seconds after the run; at least one is done.
     pub max_seconds: Option<f64>,
-    /// A vertex signals if its score exceeds this; `None`: [`SIGNAL_THRESHOLD`].
+    /// A vertex signals if its score exceeds this; `None`: [`crate::program::SIGNAL_THRESHOLD`].
     pub signal_threshold: Option<f64>,
-    /// A vertex collects if its score exceeds this; `None`: [`COLLECT_THRESHOLD`].
+    /// A vertex collects if its score exceeds this; `None`: [`crate::program::COLLECT_THRESHOLD`].
     pub collect_threshold: Option<f64>,
     /// Which way supersteps go where there is a choice; the result is the same.
     pub door: Door,

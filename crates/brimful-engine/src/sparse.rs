@@ -210,9 +210,16 @@ impl<S: Copy + Send> Sparse<S> {
         let shards = resident.shards();
         let segment = &shards.segments()[index];
         let unit = shards.unit(index);
-        let Room { sums, spares, plain, unpack } = room;
+        let Room { sums, spares, plain, unpacked, unpack } = room;
         let [spare, spare_weights] = spares.entry(file);
-        let bytes = shards.plain(index, resident.unit(0, unit, spare)?, plain)?;
+        let bytes = if segment.packing.compressed && *unpacked == Some((file, index)) {
+            &plain[..]
+        } else {
+            *unpacked = None;
+            let bytes = shards.plain(index, resident.unit(0, unit, spare)?, plain)?;
+            *unpacked = segment.packing.compressed.then_some((file, index));
+            bytes
+        };
         let weights = match combine.weighted {
             true => Some(shards.weights(index, resident.unit(1, unit, spare_weights)?)?),
             false => None,
@@ -311,12 +318,14 @@ pub(crate) struct Room<S> {
     sums: Touched<S>,
     spares: Spares,
     plain: Vec<u8>,
+    /// The index and the segment that `plain` holds.
+    unpacked: Option<(usize, usize)>,
     unpack: Unpack,
 }
 
 impl<S> Default for Room<S> {
     fn default() -> Self {
         let sums = Touched { sums: Vec::new(), marks: Vec::new(), targets: Vec::new() };
-        Self { sums, spares: Spares::default(), plain: Vec::new(), unpack: Unpack::fastest() }
+        Self { sums, spares: Spares::default(), plain: Vec::new(), unpacked: None, unpack: Unpack::fastest() }
     }
 }
