@@ -7,7 +7,17 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from bench import collections, curve, importing, layout, lognormal, memory, pagerank, text
+from bench import (
+    algorithms,
+    collections,
+    curve,
+    importing,
+    layout,
+    lognormal,
+    memory,
+    pagerank,
+    text,
+)
 from bench.command import ROOT
 from bench.errors import CommandFailed, NotMeasured
 from bench.machine import header
@@ -20,6 +30,7 @@ BENCHMARKS: dict[str, Callable[[Session], Iterator[Table]]] = {
     "import": importing.tables,
     "layout": layout.tables,
     "pagerank": pagerank.tables,
+    "algorithms": algorithms.tables,
     "text": text.tables,
     "lognormal": lognormal.tables,
     "collections": collections.tables,

@@ -98,6 +98,26 @@ def spmv(path: str, vertices: str, precision: str) -> dict[str, float]:
     }
 
 
+def csr_bfs(path: str, vertices: str) -> dict[str, float]:
+    """Search breadth-first from vertex 0 in a CSR matrix of a `u32pairs` file."""
+    from scipy.sparse import csgraph
+
+    matrix = _matrix(path, int(vertices))
+    started = time.perf_counter()
+    order = csgraph.breadth_first_order(matrix, 0, return_predecessors=False)
+    return {"seconds": time.perf_counter() - started, "reached": len(order)}
+
+
+def csr_components(path: str, vertices: str) -> dict[str, float]:
+    """Find the weak components of a CSR matrix of a `u32pairs` file."""
+    from scipy.sparse import csgraph
+
+    matrix = _matrix(path, int(vertices))
+    started = time.perf_counter()
+    count, _ = csgraph.connected_components(matrix, directed=False)
+    return {"seconds": time.perf_counter() - started, "components": int(count)}
+
+
 def lines(path: str) -> dict[str, float]:
     """Count the lines of a file with `wc -l`."""
     program = shutil.which("wc")
@@ -132,6 +152,15 @@ def arrow(path: str) -> dict[str, float]:
     return {"seconds": time.perf_counter() - started, "edges": table.num_rows}
 
 
+def _matrix(path: str, count: int):  # type: ignore[no-untyped-def]  # SciPy is optional here
+    import numpy as np
+    import scipy.sparse
+
+    pairs = np.fromfile(path, "<u4").reshape(-1, 2).astype(np.int32)
+    ones = np.ones(len(pairs), np.int8)
+    return scipy.sparse.csr_array((ones, (pairs[:, 0], pairs[:, 1])), shape=(count, count))
+
+
 def _keys(path: str, limit: int | None):  # type: ignore[no-untyped-def]  # NumPy is optional here
     import numpy as np
 
@@ -141,7 +170,18 @@ def _keys(path: str, limit: int | None):  # type: ignore[no-untyped-def]  # NumP
 
 _PROGRAMS: dict[str, Callable[..., dict[str, float]]] = {
     program.__name__: program
-    for program in (read, write, bandwidth, sort, spmv, lines, pandas, arrow)
+    for program in (
+        read,
+        write,
+        bandwidth,
+        sort,
+        spmv,
+        csr_bfs,
+        csr_components,
+        lines,
+        pandas,
+        arrow,
+    )
 }
 
 

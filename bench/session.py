@@ -132,6 +132,13 @@ class Session:
             self._made.add(path)
         return path
 
+    def made(self, path: Path, *arguments: str | Path) -> Path:
+        """Return the graph `path`, made once in each run by these arguments."""
+        if path not in self._made:
+            self._prepare(brimful(*arguments, fresh=path))
+            self._made.add(path)
+        return path
+
     def pairs(self, scale: int) -> Path:
         """Return the RMAT graph as `u32pairs`; kept between runs and reused at the right size."""
         path = self.folder / f"rmat-{scale}.u32pairs"

@@ -1,0 +1,149 @@
+"""`algorithms`: searches and components within a hard limit, beside SciPy in memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.command import ROOT, Command, brimful, reference
+from bench.errors import NotMeasured
+from bench.session import Session
+from bench.table import GIB, MIB, Table, figure, peak, target
+
+_UNITS = {"M": MIB, "G": GIB}
+
+
+@dataclass(frozen=True)
+class _Case:
+    """One row: a graph, an algorithm, a memory, and the target in seconds in all."""
+
+    graph: Callable[[Session], Path]
+    name: str
+    algorithm: str
+    options: tuple[str, ...]
+    budget: str
+    hard: bool
+    bound: float | None
+
+    def command(self, session: Session) -> Command:
+        graph = self.graph(session)
+        source = () if self.algorithm == "connected_components" else ("--source", _source(graph))
+        limit_bytes = int(self.budget[:-1]) * _UNITS[self.budget[-1]] if self.hard else None
+        return brimful(
+            *("run", self.algorithm, graph, *source, *self.options, "--budget", self.budget),
+            limit_bytes=limit_bytes,
+            cold=(graph,) if self.hard else (),
+        )
+
+
+def _source(graph: Path) -> str:
+    """Return the vertex with most outgoing arcs, the first of them."""
+    import brimful as bf
+
+    with bf.Graph.open(str(graph)) as opened:
+        ((vertex, _),) = bf.degrees(opened).top(1)
+    return str(vertex)
+
+
+def _large(session: Session) -> Path:
+    return session.imported(session.size.large_scale)
+
+
+def _medium(session: Session) -> Path:
+    return session.imported(session.size.medium_scale)
+
+
+def _weighted(session: Session) -> Path:
+    scale = session.size.large_scale
+    out = session.folder / f"rmat-{scale}-weighted.brimful"
+    options = ("--format", "u32pairs", "--index", "in", "--weights", "hash")
+    return session.made(out, "import", session.pairs(scale), out, *options)
+
+
+def _roads(session: Session) -> Path:
+    data = Path(os.environ.get("BRIMFUL_TEST_DATA", ROOT / ".." / "shared" / "data"))
+    if not (data / "NE.gr.xz").is_file():
+        raise NotMeasured(f"{data / 'NE.gr.xz'} is not there")
+    out = session.folder / "NE.brimful"
+    return session.made(out, "import", data / "NE.gr.xz", out)
+
+
+def _chain(session: Session) -> Path:
+    vertices = 2_000_000 if session.size.has_targets else 20_000
+    out = session.folder / f"chain-{vertices}.brimful"
+    return session.made(out, "generate", "chain", out, "--vertices", str(vertices))
+
+
+def _lognormal(session: Session) -> Path:
+    vertices = str(session.size.lognormal_vertices)
+    out = session.folder / "lognormal-paths.brimful"
+    return session.made(out, "generate", "lognormal", out, "--vertices", vertices)
+
+
+_CASES = [
+    _Case(_large, "large", "connected_components", (), "1G", True, 2.5),
+    _Case(_large, "large", "connected_components", (), "4G", False, 1.2),
+    _Case(_large, "large", "bfs", (), "1G", True, 1.5),
+    _Case(_large, "large", "bfs", (), "4G", False, None),
+    _Case(_weighted, "large, weights 1 to 100", "sssp", ("--weighted",), "1G", True, 10),
+    _Case(_medium, "medium", "sssp", (), "4G", False, 1.0),
+    _Case(_roads, "NE", "bfs", (), "128M", True, 2),
+    _Case(_roads, "NE", "sssp", (), "128M", True, 3),
+    _Case(_chain, "chain", "bfs", (), "128M", True, 4),
+    _Case(_lognormal, "log-normal", "sssp", (), "500M", True, 3),
+    _Case(_lognormal, "log-normal", "sssp", (), "200M", True, None),
+]
+
+
+def tables(session: Session) -> Iterator[Table]:
+    """Yield one table, of seconds from the first byte read to the last superstep."""
+    size = session.size
+    sizes = {"large": f"RMAT-{size.large_scale}", "medium": f"RMAT-{size.medium_scale}"}
+    cases = [case for case in _CASES if case.graph is not _roads or _has_roads(session)]
+    pairs = session.pairs(size.medium_scale)
+    references = [
+        reference(name, str(pairs), str(1 << size.medium_scale))
+        for name in ("csr_bfs", "csr_components")
+    ]
+    *series, bfs, components = session.measure(
+        *(case.command(session) for case in cases), *references
+    )
+    table = Table(
+        "algorithms: seconds in all",
+        "exact",
+        (
+            "graph",
+            "algorithm",
+            "memory",
+            "s, median (best)",
+            "target",
+            "supersteps (sparse)",
+            "peak / budget, MiB",
+        ),
+    )
+    for case, one in zip(cases, series, strict=True):
+        kind, _, rest = case.name.partition(",")
+        steps, sparse = one.median("supersteps"), one.median("sparse_supersteps")
+        table.row(
+            sizes.get(kind, kind) + (f",{rest}" if rest else ""),
+            case.algorithm,
+            case.budget + (", hard limit" if case.hard else ", to spare"),
+            figure(one, "seconds"),
+            "-" if case.bound is None else target(size, one.median("seconds"), case.bound, " s"),
+            "-" if steps is None or sparse is None else f"{steps:,.0f} ({sparse:,.0f})",
+            peak(one),
+        )
+    for name, one in (("SciPy BFS order", bfs), ("SciPy components", components)):
+        table.row(sizes["medium"], name, "all in memory", figure(one, "seconds"), "-", "-", "-")
+    table.ran(*series, bfs, components)
+    yield table
+
+
+def _has_roads(session: Session) -> bool:
+    try:
+        _roads(session)
+    except NotMeasured:
+        return False
+    return True
