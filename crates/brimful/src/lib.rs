@@ -1,13 +1,31 @@
 //! Graphs and collections larger than memory, in a memory budget that you set.
 //!
+//! A program of one's own, and a run of it:
+//!
 //! ```
 //! use std::sync::Arc;
-//! use brimful::algos::pagerank::{PageRank, Variant};
-//! use brimful::engine::{RunOptions, run};
+//! use brimful::engine::{Globals, Min, Mode, Program, RunOptions, Vertex, run};
+//! use brimful::graph::Graph;
 //! use brimful::graph::generate::{Generator, Kind};
 //! use brimful::graph::import::{ImportOptions, Input, import};
-//! use brimful::graph::Graph;
 //! use brimful::store::{Budget, Job, Resources};
+//!
+//! /// Length of the shortest path from one vertex.
+//! struct Distances { source: u64 }
+//!
+//! impl Program for Distances {
+//!     type State = f64;
+//!     type Combiner = Min<f64>;
+//!     type Aggregate = ();
+//!     const MODE: Mode = Mode::Idempotent;
+//!
+//!     fn initial(&self, vertex: Vertex, _: &Globals<()>) -> f64 {
+//!         if vertex.id == self.source { 0.0 } else { f64::INFINITY }
+//!     }
+//!     fn signal(&self, _: Vertex, distance: f64) -> f64 { distance }
+//!     fn along(&self, distance: f64, weight: f64) -> f64 { distance + weight }
+//!     fn collect(&self, _: Vertex, distance: f64, least: f64, _: &Globals<()>) -> f64 { distance.min(least) }
+//! }
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let folder = tempfile::tempdir()?;
@@ -18,12 +36,13 @@
 //! import(Input::Numbered(&ring, ring.vertices()), &path, &ImportOptions::default(), &resources)?;
 //!
 //! let graph = Graph::open(&path, resources.job.traffic())?;
-//! let program = PageRank::<f64>::new(Variant::Normalized, 0.85, 1e-6)?;
-//! let options = RunOptions { max_supersteps: 100, weighted: false, scratch: None };
-//! let output = run(&program, &graph, &options, &resources)?;
-//! let mut scores = [0.0; 5];
-//! output.states.read(0, &mut scores)?;
-//! assert!(scores.iter().all(|score| (score - 0.2).abs() < 1e-12));
+//! let source = graph.find(2)?;
+//! let output = run(&Distances { source }, &graph, &RunOptions::default(), &resources)?;
+//! let mut distances = [0.0; 5];
+//! output.states.read(0, &mut distances)?;
+//! for (vertex, distance) in [0.0, 1.0, 2.0, 3.0, 4.0].into_iter().enumerate() {
+//!     assert_eq!(distances[graph.find((vertex as i128 + 2) % 5)? as usize], distance);
+//! }
 //! # Ok(())
 //! # }
 //! ```
