@@ -87,10 +87,13 @@ impl Keyed {
         f: impl Fn(u64) -> R + Sync,
     ) -> Result<Vec<R>> {
         self.apply()?;
-        by_range(&self.options, keys, absent, mix, |sorted, found| {
-            self.table.get_sorted(&self.pages, &self.options.resources.job, sorted, |index, value| {
-                found.push((index, f(value)));
-            })
+        by_range(&self.options, keys, absent, mix, || {
+            let mut scanner = self.pages.scanner();
+            let f = &f;
+            move |sorted, found| {
+                let job = &self.options.resources.job;
+                self.table.get_sorted(&mut scanner, job, sorted, |index, value| found.push((index, f(value))))
+            }
         })
     }
 
