@@ -14,7 +14,8 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -34,6 +35,22 @@ _QUESTION = 1 << 24
 
 def _chunks(keys: NDArray[Any], step: int = CHUNK) -> Iterator[NDArray[Any]]:
     return (keys[start : start + step] for start in range(0, len(keys), step))
+
+
+class _Taking(Protocol):
+    @property
+    def taken(self) -> int: ...
+
+
+@contextmanager
+def _whole_chunks(native: _Taking, count: int, what: str = "keys") -> Iterator[None]:
+    """Let an error within say how many of `count` things were taken."""
+    before = native.taken
+    try:
+        yield
+    except BaseException as error:
+        error.add_note(f"{native.taken - before} of {count} {what} were added, the others were not")
+        raise
 
 
 def _key(key: Any) -> int:
@@ -64,9 +81,16 @@ class FrequencyCounter(Collection[_native.FrequencyCounter]):
         super().__init__(native, path)
 
     def add_many(self, keys: ArrayLike) -> None:
-        """Count each of `keys` once more."""
-        for chunk in _chunks(uint64(keys, "keys")):
-            self.native.add_many(chunk)
+        """Count each of `keys` once more.
+
+        4,194,304 keys at a time are counted all or not at all: an error, or Ctrl-C, comes with a
+        note of how many were. After an I/O error the counter is refused until it is opened again,
+        and is then what it was at the last `sync`.
+        """
+        array = uint64(keys, "keys")
+        with _whole_chunks(self.native, len(array)):
+            for chunk in _chunks(array):
+                self.native.add_many(chunk)
 
     def add(self, key: int) -> None:
         """Count `key` once more; `add_many` is much faster."""
@@ -106,9 +130,16 @@ class MembershipSet(Collection[_native.MembershipSet]):
         super().__init__(_native.MembershipSet.open(os.fspath(path), parse_budget(budget)), path)
 
     def add_many(self, keys: ArrayLike) -> None:
-        """Add keys."""
-        for chunk in _chunks(uint64(keys, "keys")):
-            self.native.add_many(chunk)
+        """Add keys.
+
+        4,194,304 keys at a time are added all or not at all: an error, or Ctrl-C, comes with a
+        note of how many were. After an I/O error everything is refused until it is opened again,
+        and is then what it was at the last `sync`.
+        """
+        array = uint64(keys, "keys")
+        with _whole_chunks(self.native, len(array)):
+            for chunk in _chunks(array):
+                self.native.add_many(chunk)
 
     def add(self, key: int) -> None:
         """Add one key; `add_many` is much faster."""
@@ -168,9 +199,16 @@ class BloomFilter(Collection[_native.BloomFilter]):
         return self.native.bytes
 
     def add_many(self, keys: ArrayLike) -> None:
-        """Add keys."""
-        for chunk in _chunks(uint64(keys, "keys")):
-            self.native.add_many(chunk)
+        """Add keys.
+
+        4,194,304 keys at a time are added all or not at all: an error, or Ctrl-C, comes with a
+        note of how many were. After an I/O error everything is refused until it is opened again,
+        and is then what it was at the last `sync`.
+        """
+        array = uint64(keys, "keys")
+        with _whole_chunks(self.native, len(array)):
+            for chunk in _chunks(array):
+                self.native.add_many(chunk)
 
     def add(self, key: int) -> None:
         """Add one key; `add_many` is much faster."""
@@ -291,13 +329,18 @@ class Lists(Collection[_native.DiskLists]):
         super().__init__(native, path)
 
     def append_many(self, lists: ArrayLike, items: ArrayLike) -> None:
-        """Append `items[i]` to list `lists[i]`; sorted within what one question finds added."""
+        """Append `items[i]` to list `lists[i]`; sorted within what one question finds added.
+
+        4,194,304 items at a time are appended all or not at all: an error, or Ctrl-C, comes with a
+        note of how many were.
+        """
         targets, values = (self._narrow(numbers) for numbers in (lists, items))
         if len(targets) != len(values):
             raise UsageError(f"{len(targets)} lists and {len(values)} items were given")
-        for start in range(0, len(targets), CHUNK):
-            chunk = slice(start, start + CHUNK)
-            self.native.append_many(targets[chunk], values[chunk])
+        with _whole_chunks(self.native, len(targets), "items"):
+            for start in range(0, len(targets), CHUNK):
+                chunk = slice(start, start + CHUNK)
+                self.native.append_many(targets[chunk], values[chunk])
 
     @staticmethod
     def _narrow(numbers: ArrayLike) -> NDArray[np.uint32]:

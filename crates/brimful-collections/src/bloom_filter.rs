@@ -13,7 +13,7 @@ use brimful_store::external::FolderLock;
 
 use crate::by_range::{Asked, by_range};
 use crate::error::{Error, Result};
-use crate::hash_pages::mix;
+use crate::hash_pages::{mix, unmix};
 use crate::home::{Home, Options, open_pages, u64_at};
 use crate::partition_log::PartitionLog;
 
@@ -90,6 +90,11 @@ impl BloomFilter {
         self.log.len()
     }
 
+    /// Keys taken since the filter was opened, repeats included.
+    pub fn taken(&self) -> u64 {
+        self.log.taken()
+    }
+
     /// Where the filter is.
     pub fn path(&self) -> &Path {
         self.pages.path().parent().unwrap_or(self.pages.path())
@@ -127,34 +132,42 @@ impl BloomFilter {
         })
     }
 
-    /// Adds keys.
+    /// Adds keys: all of them, or none if it fails.
     pub fn add_many(&self, keys: &[u64]) -> Result<()> {
+        // Before these keys are there: applying may be stopped.
+        if self.log.is_full() {
+            self.apply()?;
+        }
         self.log.push(keys, mix, &self.options)?;
         self.added.fetch_add(keys.len() as u64, Ordering::Relaxed);
-        if self.log.is_full() { self.apply() } else { Ok(()) }
+        Ok(())
     }
 
     fn apply(&self) -> Result<()> {
-        self.log.drain(&self.options, mix, |keys| {
-            let writing = self.pages.write();
-            let groups: Vec<&[u64]> = keys.chunk_by(|a, b| self.page_of(*a) == self.page_of(*b)).collect();
-            let page = |group: &&[u64]| PageId::new(0, group.first().map_or(0, |key| self.page_of(*key)));
-            let window = (self.pages.cache_bytes() / self.pages.page_bytes() / 8).clamp(1, WINDOW_PAGES);
-            for groups in groups.chunks(window) {
-                self.pages.scanner().load(groups.iter().map(page))?;
-                for group in groups {
-                    self.pages.update(&writing, page(group), |page| {
-                        let bytes = page.bytes_mut();
-                        for (at, bit) in group.iter().flat_map(|key| self.places(*key)) {
-                            if let Some(byte) = bytes.get_mut(at) {
-                                *byte |= bit;
-                            }
+        // Bits that are set twice do no harm: what was not applied to the end is applied again.
+        self.log.drain(&self.options, mix, unmix, |keys| self.set_bits(keys).map_err(|error| (0, error)))
+    }
+
+    fn set_bits(&self, keys: &[u64]) -> Result<()> {
+        let writing = self.pages.write();
+        let groups: Vec<&[u64]> = keys.chunk_by(|a, b| self.page_of(*a) == self.page_of(*b)).collect();
+        let page = |group: &&[u64]| PageId::new(0, group.first().map_or(0, |key| self.page_of(*key)));
+        let window = (self.pages.cache_bytes() / self.pages.page_bytes() / 8).clamp(1, WINDOW_PAGES);
+        for groups in groups.chunks(window) {
+            self.options.resources.job.check()?;
+            self.pages.scanner().load(groups.iter().map(page))?;
+            for group in groups {
+                self.pages.update(&writing, page(group), |page| {
+                    let bytes = page.bytes_mut();
+                    for (at, bit) in group.iter().flat_map(|key| self.places(*key)) {
+                        if let Some(byte) = bytes.get_mut(at) {
+                            *byte |= bit;
                         }
-                    })?;
-                }
+                    }
+                })?;
             }
-            Ok(())
-        })
+        }
+        Ok(())
     }
 
     fn may_be(&self, bytes: &[u8], mixed: u64) -> bool {

@@ -247,6 +247,7 @@ impl DiskMap {
         sorted.sort_by_key(|(mixed, _)| *mixed);
         for some in sorted.chunks(BATCH / 64) {
             job.check()?;
+            self.bag.keys().make_room(self.bag.pages())?;
             for (_, (key, value)) in some {
                 change(key.as_ref(), value.as_ref())?;
             }

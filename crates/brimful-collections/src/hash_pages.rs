@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 use brimful_store::durable::{PageFile, PageId, Scanner, Writing};
-use brimful_store::{Error as StoreError, Job};
+use brimful_store::{Error as StoreError, Job, Result as StoreResult};
 
 use crate::bucket::{Entries, HEADER_BYTES, Merged};
 use crate::by_range::Asked;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::home::put;
 
 /// Pages that a batch brings into memory together.
@@ -44,12 +44,21 @@ pub(crate) fn unmix(mixed: u64) -> u64 {
     undo(z, 30).wrapping_sub(0x9E37_79B9_7F4A_7C15)
 }
 
+/// How many buckets there are.
+#[derive(Debug, Clone, Copy)]
+struct Buckets {
+    /// There are 2^bits.
+    bits: u32,
+    /// Their number is being doubled: so many of the first are still to be split.
+    unsplit: Option<u64>,
+}
+
 /// A table of entries of one or two words: the mixed key, and a value.
 #[derive(Debug)]
 pub(crate) struct HashPages {
     stream: u8,
     entries: Entries,
-    bits: RwLock<u32>,
+    buckets: RwLock<Buckets>,
     len: AtomicU64,
     /// The number of buckets was doubled in part: what is known is what the last sync said.
     broken: AtomicBool,
@@ -63,7 +72,7 @@ impl HashPages {
         Self {
             stream,
             entries: Entries { words },
-            bits: RwLock::new(bits.min(48) as u32),
+            buckets: RwLock::new(Buckets { bits: bits.min(48) as u32, unsplit: None }),
             len: AtomicU64::new(len),
             broken: AtomicBool::new(false),
         }
@@ -71,7 +80,7 @@ impl HashPages {
 
     /// What must be kept beside the pages.
     pub(crate) fn describe(&self) -> (u64, u64) {
-        (u64::from(*self.bits()), self.len())
+        (u64::from(self.buckets().bits), self.len())
     }
 
     /// Entries.
@@ -79,16 +88,36 @@ impl HashPages {
         self.len.load(Ordering::Relaxed)
     }
 
-    fn bits(&self) -> RwLockReadGuard<'_, u32> {
-        self.bits.read().unwrap_or_else(PoisonError::into_inner)
+    fn buckets(&self) -> RwLockReadGuard<'_, Buckets> {
+        self.buckets.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The buckets, when all are split. Whoever changes pages gives the right to; then nothing stops it.
+    fn whole(
+        &self,
+        pages: &PageFile,
+        writing: Option<&Writing<'_>>,
+    ) -> StoreResult<RwLockReadGuard<'_, Buckets>> {
+        loop {
+            let buckets = self.buckets();
+            self.usable(pages)?;
+            if buckets.unsplit.is_none() {
+                return Ok(buckets);
+            }
+            drop(buckets);
+            match writing {
+                Some(writing) => self.settle(pages, writing, false)?,
+                None => self.settle(pages, &pages.write(), true)?,
+            }
+        }
     }
 
     fn page(&self, bucket: u64) -> PageId {
         PageId::new(self.stream, bucket)
     }
 
-    /// Fails if the buckets are between two numbers; whoever syncs asks first.
-    pub(crate) fn usable(&self, pages: &PageFile) -> brimful_store::Result<()> {
+    /// Fails if an error left the buckets between two numbers.
+    fn usable(&self, pages: &PageFile) -> StoreResult<()> {
         if self.broken.load(Ordering::Relaxed) {
             return Err(StoreError::Poisoned { path: pages.path().into() });
         }
@@ -97,9 +126,8 @@ impl HashPages {
 
     /// The value of a mixed key (0 in a set), if it is there.
     pub(crate) fn get(&self, pages: &PageFile, mixed: u64) -> Result<Option<u64>> {
-        let bits = self.bits();
-        self.usable(pages)?;
-        Ok(pages.read(self.page(bucket(mixed, *bits)), |bytes| {
+        let buckets = self.whole(pages, None)?;
+        Ok(pages.read(self.page(bucket(mixed, buckets.bits)), |bytes| {
             let found = self.entries.find(bytes, mixed).ok()?;
             Some(self.entries.value(bytes, found))
         })?)
@@ -113,9 +141,8 @@ impl HashPages {
         sorted: &[Asked],
         mut found: impl FnMut(u32, u64),
     ) -> Result<()> {
-        let held = self.bits();
-        let bits = *held;
-        self.usable(scanner.pages())?;
+        let buckets = self.whole(scanner.pages(), None)?;
+        let bits = buckets.bits;
         let bucket_of = |asked: &Asked| bucket(asked.mixed, bits);
         let groups = sorted.chunk_by(|a, b| bucket_of(a) == bucket_of(b));
         let wanted = groups.filter_map(|group| group.first()).map(|first| self.page(bucket_of(first)));
@@ -130,30 +157,35 @@ impl HashPages {
         Ok(())
     }
 
-    /// Adds ascending mixed keys: to a set, or each to the count that is its value.
-    pub(crate) fn add_sorted(&self, pages: &PageFile, keys: &[u64]) -> Result<()> {
+    /// Adds ascending mixed keys: to a set, or each to the count that is its value. A cancelled job stops it
+    /// while the buckets are doubled: the error comes with how many keys were added until then.
+    pub(crate) fn add_sorted(&self, pages: &PageFile, keys: &[u64]) -> Result<(), (usize, Error)> {
         let mut rest = keys;
-        while !rest.is_empty() {
-            let (left, bits) = self.add_some(pages, rest)?;
+        loop {
+            let done = keys.len() - rest.len();
+            let (left, bits) = self.add_some(pages, rest).map_err(|error| (done, error))?;
             rest = left;
-            if !rest.is_empty() {
-                self.grow_within(pages, &pages.write(), bits)?;
+            if rest.is_empty() {
+                return Ok(());
             }
+            let done = keys.len() - rest.len();
+            self.double(pages, &pages.write(), bits, true).map_err(|error| (done, error.into()))?;
         }
-        Ok(())
     }
 
-    /// Adds keys until a bucket is full; returns those from that bucket on, and how many bits chose it.
+    /// Adds keys until a bucket is full; returns those from that bucket on, and how many bits chose it. Where
+    /// the job stops it, it has added none.
     fn add_some<'k>(&self, pages: &PageFile, keys: &'k [u64]) -> Result<(&'k [u64], u32)> {
+        drop(self.whole(pages, None)?);
         // In this order, as whoever doubles the buckets does.
         let writing = pages.write();
-        let bits = self.bits();
-        self.usable(pages)?;
-        if self.is_crowded(pages, *bits) {
-            return Ok((keys, *bits));
+        let buckets = self.whole(pages, Some(&writing))?;
+        let bits = buckets.bits;
+        if self.is_crowded(pages, bits) {
+            return Ok((keys, bits));
         }
-        let groups: Vec<&[u64]> = keys.chunk_by(|a, b| bucket(*a, *bits) == bucket(*b, *bits)).collect();
-        let bucket_of = |group: &&[u64]| group.first().map_or(0, |key| bucket(*key, *bits));
+        let groups: Vec<&[u64]> = keys.chunk_by(|a, b| bucket(*a, bits) == bucket(*b, bits)).collect();
+        let bucket_of = |group: &&[u64]| group.first().map_or(0, |key| bucket(*key, bits));
         let mut room = vec![0; pages.page_bytes()];
         let mut done = 0;
         for window in groups.chunks(WINDOW_PAGES.min(pages.cache_bytes() / pages.page_bytes() / 8).max(1)) {
@@ -169,7 +201,7 @@ impl HashPages {
                     merged
                 })?;
                 match merged {
-                    Merged::Full => return Ok((keys.get(done..).unwrap_or_default(), *bits)),
+                    Merged::Full => return Ok((keys.get(done..).unwrap_or_default(), bits)),
                     Merged::Changed { new } => {
                         self.len.fetch_add(new, Ordering::Relaxed);
                     }
@@ -178,7 +210,7 @@ impl HashPages {
                 done += group.len();
             }
         }
-        Ok((&[], *bits))
+        Ok((&[], bits))
     }
 
     /// Sets the value of a mixed key, or removes it; returns the old value.
@@ -191,9 +223,8 @@ impl HashPages {
     ) -> Result<Option<u64>> {
         loop {
             let seen = {
-                let bits = self.bits();
-                self.usable(pages)?;
-                let outcome = pages.update(writing, self.page(bucket(mixed, *bits)), |page| {
+                let buckets = self.whole(pages, Some(writing))?;
+                let outcome = pages.update(writing, self.page(bucket(mixed, buckets.bits)), |page| {
                     self.entries.set(page.bytes_mut(), mixed, value)
                 })?;
                 if let Some(old) = outcome {
@@ -204,9 +235,9 @@ impl HashPages {
                     };
                     return Ok(old);
                 }
-                *bits
+                buckets.bits
             };
-            self.grow_within(pages, writing, seen)?;
+            self.double(pages, writing, seen, false)?;
         }
     }
 
@@ -217,11 +248,10 @@ impl HashPages {
         job: &Job,
         mut f: impl FnMut(u64, u64) -> Result<()>,
     ) -> Result<()> {
-        let bits = self.bits();
-        self.usable(pages)?;
+        let buckets = self.whole(pages, None)?;
         let mut entries = Vec::new();
         let mut scanner = pages.scanner();
-        let (count, step) = (1 << *bits, WINDOW_PAGES as u64);
+        let (count, step) = (1 << buckets.bits, WINDOW_PAGES as u64);
         for start in (0..count).step_by(WINDOW_PAGES) {
             let window = start..(start + step).min(count);
             job.check()?;
@@ -241,26 +271,69 @@ impl HashPages {
         self.len() > (self.entries.capacity(pages.page_bytes()) as u64 * 7 / 8) << bits
     }
 
+    /// Doubles the buckets if they are nearly full, or if that was stopped half-way.
+    pub(crate) fn make_room(&self, pages: &PageFile) -> StoreResult<()> {
+        loop {
+            let bits = self.whole(pages, None)?.bits;
+            if !self.is_crowded(pages, bits) {
+                return Ok(());
+            }
+            self.double(pages, &pages.write(), bits, true)?;
+        }
+    }
+
     /// Doubles the buckets, unless somebody else did since `seen` bits chose a bucket.
-    fn grow_within(&self, pages: &PageFile, writing: &Writing<'_>, seen: u32) -> Result<()> {
-        let mut bits = self.bits.write().unwrap_or_else(PoisonError::into_inner);
+    fn double(&self, pages: &PageFile, writing: &Writing<'_>, seen: u32, may_stop: bool) -> StoreResult<()> {
+        let mut buckets = self.buckets.write().unwrap_or_else(PoisonError::into_inner);
+        if buckets.bits == seen {
+            buckets.unsplit.get_or_insert(1 << seen);
+        }
+        self.split(pages, writing, &mut buckets, may_stop)
+    }
+
+    /// Goes on where doubling the buckets was stopped; a sync does so first.
+    pub(crate) fn settle(&self, pages: &PageFile, writing: &Writing<'_>, may_stop: bool) -> StoreResult<()> {
+        let mut buckets = self.buckets.write().unwrap_or_else(PoisonError::into_inner);
+        self.split(pages, writing, &mut buckets, may_stop)
+    }
+
+    fn split(
+        &self,
+        pages: &PageFile,
+        writing: &Writing<'_>,
+        buckets: &mut Buckets,
+        may_stop: bool,
+    ) -> StoreResult<()> {
         self.usable(pages)?;
-        if *bits != seen {
+        let Some(unsplit) = &mut buckets.unsplit else {
             return Ok(());
+        };
+        match self.split_buckets(pages, writing, buckets.bits, unsplit, may_stop) {
+            Ok(()) => *buckets = Buckets { bits: buckets.bits + 1, unsplit: None },
+            Err(StoreError::Interrupted) => return Err(StoreError::Interrupted),
+            Err(error) => {
+                self.broken.store(true, Ordering::Relaxed);
+                return Err(error);
+            }
         }
-        let doubled = self.split_buckets(pages, writing, *bits);
-        match doubled {
-            Ok(()) => *bits += 1,
-            Err(_) => self.broken.store(true, Ordering::Relaxed),
-        }
-        doubled
+        Ok(())
     }
 
     /// From the last to the first: both halves of a bucket go behind it.
-    fn split_buckets(&self, pages: &PageFile, writing: &Writing<'_>, bits: u32) -> Result<()> {
+    fn split_buckets(
+        &self,
+        pages: &PageFile,
+        writing: &Writing<'_>,
+        bits: u32,
+        unsplit: &mut u64,
+        may_stop: bool,
+    ) -> StoreResult<()> {
         let mut scanner = pages.scanner();
-        for number in (0..1u64 << bits).rev() {
+        while let Some(number) = unsplit.checked_sub(1) {
             if number % WINDOW_PAGES as u64 == WINDOW_PAGES as u64 - 1 {
+                if may_stop {
+                    pages.check()?;
+                }
                 let window = number + 1 - WINDOW_PAGES as u64..=number;
                 scanner.load(window.map(|number| self.page(number)))?;
             }
@@ -285,6 +358,7 @@ impl HashPages {
                     );
                 })?;
             }
+            *unsplit = number;
         }
         Ok(())
     }

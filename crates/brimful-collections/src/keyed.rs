@@ -54,14 +54,22 @@ impl Keyed {
         self.log.len()
     }
 
+    pub(crate) fn taken(&self) -> u64 {
+        self.log.taken()
+    }
+
+    /// Puts keys off: all of them, or none if it fails.
     pub(crate) fn add_many(&self, keys: &[u64]) -> Result<()> {
-        self.log.push(keys, mix, &self.options)?;
-        if self.log.is_full() { self.apply() } else { Ok(()) }
+        // Before these keys are there: applying may be stopped.
+        if self.log.is_full() {
+            self.apply()?;
+        }
+        self.log.push(keys, mix, &self.options)
     }
 
     /// Applies what was put off.
     pub(crate) fn apply(&self) -> Result<()> {
-        self.log.drain(&self.options, mix, |keys| self.table.add_sorted(&self.pages, keys))
+        self.log.drain(&self.options, mix, unmix, |keys| self.table.add_sorted(&self.pages, keys))
     }
 
     pub(crate) fn len(&self) -> Result<u64> {
@@ -104,8 +112,8 @@ impl Keyed {
 
     pub(crate) fn sync(&self) -> Result<()> {
         self.apply()?;
-        self.table.usable(&self.pages)?;
-        Ok(self.pages.sync_with(|_| {
+        Ok(self.pages.sync_with(|writing| {
+            self.table.settle(&self.pages, writing, true)?;
             let (bits, len) = self.table.describe();
             Ok([bits.to_le_bytes(), len.to_le_bytes()].concat())
         })?)
