@@ -17,6 +17,7 @@ use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 use crate::home::{Home, Options, open_pages, u64_at};
+use crate::order::MOST_IDS;
 use crate::pipeline;
 
 /// The number of a box's format in its root.
@@ -233,7 +234,7 @@ impl RecordBox {
             self.check(largest)?;
         }
         let workers = self.options.resources.workers();
-        let share = ids.len().div_ceil(workers).max(4096);
+        let share = ids.len().div_ceil(workers).clamp(4096, MOST_IDS);
         if ids.len() <= share {
             return self.fetch_ids(ids, out);
         }
@@ -360,6 +361,12 @@ impl RecordBox {
             }
             return Ok(());
         }
+        ids.chunks(MOST_IDS)
+            .zip((0..).step_by(MOST_IDS))
+            .try_for_each(|(ids, start)| self.update_many(ids, |index, record| f(start + index, record)))
+    }
+
+    fn update_many(&self, ids: &[u64], f: impl Fn(usize, &mut [u8]) + Sync) -> Result<()> {
         let pool = &self.options.resources.pool;
         let writing = self.pages.write();
         // As many pages as every thread can have in memory at once.

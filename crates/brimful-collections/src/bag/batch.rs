@@ -11,7 +11,7 @@ use super::layout::{self, Place, SlotPage};
 use super::{Change, DATA, ENTRY_BYTES, INDEX, RecordBag};
 use crate::error::{Error, Result};
 use crate::home::{put, u64_at};
-use crate::order::{Ids, Order};
+use crate::order::{Ids, MOST_IDS, Order};
 use crate::pipeline;
 
 /// Pages that a batch brings into memory together.
@@ -184,7 +184,7 @@ impl RecordBag {
         if let Some(largest) = ids.iter().copied().max() {
             self.check(largest)?;
         }
-        let share = ids.len().div_ceil(self.options.resources.workers()).max(4096);
+        let share = ids.len().div_ceil(self.options.resources.workers()).clamp(4096, MOST_IDS);
         if ids.len() <= share {
             return Ok(vec![self.fetch_ids(ids, true)?]);
         }
@@ -283,7 +283,7 @@ impl RecordBag {
         if let Some(longest) = records.iter().map(|record| record.as_ref().len() as u64).max() {
             self.check_bytes(longest)?;
         }
-        {
+        for (ids, records) in ids.chunks(MOST_IDS).zip(records.chunks(MOST_IDS)) {
             let writing = self.pages.write();
             let located = self.locate(ids)?;
             let pool = &self.options.resources.pool;
