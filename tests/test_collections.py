@@ -23,7 +23,7 @@ BUDGET = "64M"
 POINT = np.dtype([("x", "f8"), ("n", "i4"), ("name", "S5")])
 
 
-@pytest.mark.parametrize("name", ["bags", "boxes", "ready_made", "sorting"])
+@pytest.mark.parametrize("name", ["bags", "boxes", "ready_made", "sorting", "spilling"])
 def test_examples_in_the_documentation(name: str) -> None:
     outcome = doctest.testmod(importlib.import_module(f"brimful.{name}"))
     assert outcome.attempted > 0 and outcome.failed == 0

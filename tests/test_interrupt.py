@@ -118,7 +118,23 @@ keys = np.random.default_rng(1).integers(0, 2**63, 1 << 23)
 for _ in range(5):
     counter.add_many(keys)
     keys += 1
+more = np.arange(1 << 27)
+added = 0
+
+
+def add_many():
+    global added
+    before = counter.native.taken
+    try:
+        counter.add_many(more)
+    except KeyboardInterrupt as error:
+        added = int(error.__notes__[0].split()[0])
+        assert added == counter.native.taken - before and added % (1 << 22) == 0
+        raise
+
+
 calls = {
+    "add_many": add_many,
     "sync": counter.sync,
     "count": lambda: counter[7],
     "count_many": lambda: counter.count_many(keys),
@@ -132,13 +148,16 @@ except KeyboardInterrupt:
     print("interrupted", time.monotonic() - started - 0.3)
 # What was stopped may be done again, and nothing is counted twice or lost.
 asked = keys[:100_000] - 1
-print("total", int(counter.count_many(asked).min()), len(counter))
+if added < len(more):
+    assert counter.count_many(more[[added - 1, added]]).tolist() == [added > 0, 0] or added <= 1000
+total = len(counter) - max(0, added - 1000)
+print("total", int(counter.count_many(asked).min()), total)
 counter.close()
 """
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("call", ["sync", "count", "count_many", "top"])
+@pytest.mark.parametrize("call", ["sync", "count", "count_many", "top", "add_many"])
 def test_an_interrupted_call_of_a_collection_can_be_repeated(tmp_path: Path, call: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", _COLLECTION, tmp_path / "counter", call],
@@ -154,3 +173,52 @@ def test_an_interrupted_call_of_a_collection_can_be_repeated(tmp_path: Path, cal
     # Five times 2^23 random numbers, each array one more than the last: nearly all are different.
     assert total[1] == "1"
     assert 5 * 2**23 + 1000 - 100 <= int(total[2]) <= 5 * 2**23 + 1000
+
+
+_RECORDS = """
+import os, signal, sys, threading, time
+import numpy as np
+import brimful as bf
+
+path, call = sys.argv[1:]
+rng = np.random.default_rng(1)
+box = bf.Box(path + "/box", dtype=np.uint64, budget="128M")
+box.extend(np.arange(1 << 20, dtype=np.uint64))
+bag = bf.Bag(path + "/bag", budget="128M")
+bag.extend([bytes(20)] * 100_000)
+many = rng.integers(0, 1 << 20, 1 << 25)
+some = many[: 1 << 23] % 100_000
+calls = {
+    "box fetch": lambda: box.fetch_batch(many),
+    "box store": lambda: box.store_batch(many, many.astype(np.uint64)),
+    "bag fetch": lambda: bag.fetch_batch(some),
+    "bag iterate": lambda: [list(bag) for _ in range(100)],
+    "sort": lambda: [bf.sort([many] * 20, budget="64M").__next__() for _ in range(10)],
+}
+threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+started = time.monotonic()
+try:
+    calls[call]()
+except KeyboardInterrupt:
+    print("interrupted", time.monotonic() - started - 0.2)
+# What was stopped does no harm to what comes next.
+assert box[5:7].shape == (2,) and len(bag[5]) == 20
+box.close()
+bag.close()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("call", ["box fetch", "box store", "bag fetch", "bag iterate", "sort"])
+def test_long_calls_on_records_are_interrupted(tmp_path: Path, call: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _RECORDS, tmp_path, call],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    what, seconds = done.stdout.split()
+    assert what == "interrupted"
+    assert float(seconds) < PATIENCE_SECONDS

@@ -12,7 +12,7 @@ fn compare_forms<C: Code>(bytes: &[u8], edges: u32) {
     for unpack in Unpack::available() {
         let mut keys = Vec::new();
         let whole = C::decode(bytes, edges, TARGET_BITS, unpack, |base, batch| {
-            keys.extend(batch.iter().map(|&key| (base << TARGET_BITS) + u64::from(key)));
+            keys.extend(batch.iter().map(|key| (base << TARGET_BITS) + u64::from(key)));
             true
         });
         assert!(!whole || keys.len() == edges as usize);

@@ -42,10 +42,10 @@ if TYPE_CHECKING:
         Lists,
         Map,
         MembershipSet,
-        SpillingDict,
     )
     from brimful.result import Result
     from brimful.sorting import sort
+    from brimful.spilling import SpillingDict
 
     __version__: str
 
@@ -90,7 +90,7 @@ _HOMES = {
     "Map": "brimful.ready_made",
     "MembershipSet": "brimful.ready_made",
     "Result": "brimful.result",
-    "SpillingDict": "brimful.ready_made",
+    "SpillingDict": "brimful.spilling",
     "bfs": "brimful.algorithms",
     "connected_components": "brimful.algorithms",
     "count_paths": "brimful.algorithms",

@@ -1,4 +1,4 @@
-"""Ready-made collections larger than memory: counter, set, Bloom filter, map, lists, cache.
+"""Ready-made collections larger than memory: counter, set, Bloom filter, map, lists.
 
 Batches are NumPy arrays; keys are partitioned before they touch the disk, so that random input is
 not random I/O. Signed keys keep their 64 bits. Text is no key of a counter, set or filter, as a
@@ -11,15 +11,13 @@ keys it has: where the structure is larger than memory, ask for 8 million keys o
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from brimful import _native
-from brimful.bags import Bag
 from brimful.collection import CHUNK, Collection, uint64
 from brimful.errors import NotFoundError, UsageError
 from brimful.sizes import Budget, parse_budget
@@ -34,6 +32,22 @@ _QUESTION = 1 << 24
 
 def _chunks(keys: NDArray[Any], step: int = CHUNK) -> Iterator[NDArray[Any]]:
     return (keys[start : start + step] for start in range(0, len(keys), step))
+
+
+class _Taking(Protocol):
+    @property
+    def taken(self) -> int: ...
+
+
+@contextmanager
+def _whole_chunks(native: _Taking, count: int, what: str = "keys") -> Iterator[None]:
+    """Let an error within say how many of `count` things were taken."""
+    before = native.taken
+    try:
+        yield
+    except BaseException as error:
+        error.add_note(f"{native.taken - before} of {count} {what} were added, the others were not")
+        raise
 
 
 def _key(key: Any) -> int:
@@ -64,9 +78,16 @@ class FrequencyCounter(Collection[_native.FrequencyCounter]):
         super().__init__(native, path)
 
     def add_many(self, keys: ArrayLike) -> None:
-        """Count each of `keys` once more."""
-        for chunk in _chunks(uint64(keys, "keys")):
-            self.native.add_many(chunk)
+        """Count each of `keys` once more.
+
+        4,194,304 keys at a time are counted all or not at all: an error, or Ctrl-C, comes with a
+        note of how many were. After an I/O error the counter is refused until it is opened again,
+        and is then what it was at the last `sync`.
+        """
+        array = uint64(keys, "keys")
+        with _whole_chunks(self.native, len(array)):
+            for chunk in _chunks(array):
+                self.native.add_many(chunk)
 
     def add(self, key: int) -> None:
         """Count `key` once more; `add_many` is much faster."""
@@ -106,9 +127,16 @@ class MembershipSet(Collection[_native.MembershipSet]):
         super().__init__(_native.MembershipSet.open(os.fspath(path), parse_budget(budget)), path)
 
     def add_many(self, keys: ArrayLike) -> None:
-        """Add keys."""
-        for chunk in _chunks(uint64(keys, "keys")):
-            self.native.add_many(chunk)
+        """Add keys.
+
+        4,194,304 keys at a time are added all or not at all: an error, or Ctrl-C, comes with a
+        note of how many were. After an I/O error everything is refused until it is opened again,
+        and is then what it was at the last `sync`.
+        """
+        array = uint64(keys, "keys")
+        with _whole_chunks(self.native, len(array)):
+            for chunk in _chunks(array):
+                self.native.add_many(chunk)
 
     def add(self, key: int) -> None:
         """Add one key; `add_many` is much faster."""
@@ -168,9 +196,16 @@ class BloomFilter(Collection[_native.BloomFilter]):
         return self.native.bytes
 
     def add_many(self, keys: ArrayLike) -> None:
-        """Add keys."""
-        for chunk in _chunks(uint64(keys, "keys")):
-            self.native.add_many(chunk)
+        """Add keys.
+
+        4,194,304 keys at a time are added all or not at all: an error, or Ctrl-C, comes with a
+        note of how many were. After an I/O error everything is refused until it is opened again,
+        and is then what it was at the last `sync`.
+        """
+        array = uint64(keys, "keys")
+        with _whole_chunks(self.native, len(array)):
+            for chunk in _chunks(array):
+                self.native.add_many(chunk)
 
     def add(self, key: int) -> None:
         """Add one key; `add_many` is much faster."""
@@ -291,13 +326,18 @@ class Lists(Collection[_native.DiskLists]):
         super().__init__(native, path)
 
     def append_many(self, lists: ArrayLike, items: ArrayLike) -> None:
-        """Append `items[i]` to list `lists[i]`; sorted within what one question finds added."""
+        """Append `items[i]` to list `lists[i]`; sorted within what one question finds added.
+
+        4,194,304 items at a time are appended all or not at all: an error, or Ctrl-C, comes with a
+        note of how many were.
+        """
         targets, values = (self._narrow(numbers) for numbers in (lists, items))
         if len(targets) != len(values):
             raise UsageError(f"{len(targets)} lists and {len(values)} items were given")
-        for start in range(0, len(targets), CHUNK):
-            chunk = slice(start, start + CHUNK)
-            self.native.append_many(targets[chunk], values[chunk])
+        with _whole_chunks(self.native, len(targets), "items"):
+            for start in range(0, len(targets), CHUNK):
+                chunk = slice(start, start + CHUNK)
+                self.native.append_many(targets[chunk], values[chunk])
 
     @staticmethod
     def _narrow(numbers: ArrayLike) -> NDArray[np.uint32]:
@@ -321,172 +361,3 @@ class Lists(Collection[_native.DiskLists]):
     def __len__(self) -> int:
         """Return the number of lists."""
         return len(self.native)
-
-
-K = TypeVar("K")
-V = TypeVar("V")
-
-
-class SpillingDict(dict[K, V]):
-    """A `dict` that keeps `limit` values as live objects and the rest in a `Bag`.
-
-    A hit costs what it costs in a `dict`. What came in first goes first; what is asked for comes
-    back as the youngest. Values change only by assignment: one that is changed in place may be
-    forgotten. `len`, `in` and iteration count spilled keys too. It is a cache: it begins empty and
-    its folder is removed with it.
-
-    >>> import brimful as bf
-    >>> cache = bf.SpillingDict(limit=2, budget="64M")
-    >>> for number in range(5):
-    ...     cache[number] = str(number)
-    >>> len(cache), cache.live, cache[0], 9 in cache
-    (5, 2, '0', False)
-    """
-
-    def __init__(
-        self,
-        limit: int,
-        *,
-        serializer: str | Any = "pickle",
-        folder: str | os.PathLike[str] | None = None,
-        budget: Budget = "64M",
-    ) -> None:
-        """Begin an empty cache of at most `limit` live values; the rest goes below `folder`."""
-        super().__init__()
-        if limit < 1:
-            raise UsageError(f"a cache holds 1 value or more, not {limit}")
-        self._limit = limit
-        self._folder = tempfile.mkdtemp(prefix="brimful-cache-", dir=folder)
-        self._bag: Bag | None = Bag(
-            os.path.join(self._folder, "bag"), serializer=serializer, budget=budget
-        )
-        self._spilled: dict[K, int] = {}
-        #: The record that equals a live value.
-        self._clean: dict[K, int] = {}
-        self._unused: list[int] = []
-
-    @property
-    def bag(self) -> Bag:
-        """Where the spilled values are.
-
-        Raises:
-            UsageError: the cache is closed.
-        """
-        if self._bag is None:
-            raise UsageError("the cache is closed")
-        return self._bag
-
-    @property
-    def live(self) -> int:
-        """The number of live values."""
-        return super().__len__()
-
-    def __setitem__(self, key: K, value: V) -> None:
-        """Put a value in."""
-        for known in (self._spilled, self._clean):
-            if (record := known.pop(key, None)) is not None:
-                self._unused.append(record)
-        super().__setitem__(key, value)
-        if super().__len__() > self._limit:
-            self._spill()
-
-    def __missing__(self, key: K) -> V:
-        """Bring a spilled value back."""
-        record = self._spilled.get(key)
-        if record is None:
-            raise KeyError(key)
-        value: V = self.bag[record]
-        del self._spilled[key]
-        self._clean[key] = record
-        super().__setitem__(key, value)
-        if super().__len__() > self._limit:
-            self._spill()
-        return value
-
-    def _spill(self) -> None:
-        """Move the oldest values out, some more than must go."""
-        excess = super().__len__() - self._limit
-        count = min(excess + min(self._limit // 64, 1024), super().__len__() - 1)
-        iterator = super().__iter__()
-        keys = [next(iterator) for _ in range(count)]
-        dirty = []
-        for key in keys:
-            record = self._clean.pop(key, None)
-            if record is None:
-                dirty.append(key)
-            else:
-                self._spilled[key] = record
-        values = [super(SpillingDict, self).__getitem__(key) for key in dirty]
-        again = min(len(self._unused), len(values))
-        records = [self._unused.pop() for _ in range(again)]
-        self.bag.store_batch(np.array(records, np.uint64), values[:again])
-        first = self.bag.extend(values[again:])
-        records += range(first, first + len(values) - again)
-        self._spilled.update(zip(dirty, records, strict=True))
-        for key in keys:
-            super().__delitem__(key)
-
-    def __delitem__(self, key: K) -> None:
-        """Remove a key."""
-        found = [known.pop(key) for known in (self._spilled, self._clean) if key in known]
-        self._unused += found
-        if super().__contains__(key):
-            super().__delitem__(key)
-        elif not found:
-            raise KeyError(key)
-
-    def get(self, key: K, default: Any = None) -> Any:
-        """Return the value of `key`, or `default`."""
-        try:
-            return self[key]
-        except KeyError:
-            return default
-
-    def __contains__(self, key: object) -> bool:
-        """Return whether `key` is there, live or spilled."""
-        return super().__contains__(key) or key in self._spilled
-
-    def __len__(self) -> int:
-        """Return the number of keys, live and spilled."""
-        return super().__len__() + len(self._spilled)
-
-    def __iter__(self) -> Iterator[K]:
-        """Yield all keys: the live ones, then the spilled ones."""
-        yield from list(super().__iter__())
-        yield from list(self._spilled)
-
-    # What `dict` does in C would see live values only.
-    keys = MutableMapping.keys  # type: ignore[assignment]
-    values = MutableMapping.values  # type: ignore[assignment]
-    items = MutableMapping.items  # type: ignore[assignment]
-    popitem = MutableMapping.popitem
-    clear = MutableMapping.clear
-    update = MutableMapping.update
-    setdefault = MutableMapping.setdefault
-    __eq__ = MutableMapping.__eq__
-    __hash__ = None
-
-    def pop(self, key: K, *default: Any) -> Any:
-        """Remove a key and return its value, or `default`."""
-        try:
-            value = self[key]
-        except KeyError:
-            if default:
-                return default[0]
-            raise
-        del self[key]
-        return value
-
-    def close(self) -> None:
-        """Forget everything and remove the folder."""
-        if self._bag is not None:
-            self._bag.__exit__(KeyboardInterrupt, None, None)
-            self._bag = None
-            super().clear()
-            self._spilled.clear()
-            shutil.rmtree(self._folder, ignore_errors=True)
-
-    def __del__(self) -> None:
-        """Remove the folder."""
-        if getattr(self, "_bag", None) is not None:
-            self.close()

@@ -8,12 +8,12 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use brimful_store::Folder;
-use brimful_store::durable::{PageFile, PageId};
+use brimful_store::durable::{PageFile, PageId, Scanner};
 use brimful_store::external::FolderLock;
 
-use crate::by_range::by_range;
+use crate::by_range::{Asked, by_range};
 use crate::error::{Error, Result};
-use crate::hash_pages::mix;
+use crate::hash_pages::{mix, unmix};
 use crate::home::{Home, Options, open_pages, u64_at};
 use crate::partition_log::PartitionLog;
 
@@ -90,6 +90,11 @@ impl BloomFilter {
         self.log.len()
     }
 
+    /// Keys taken since the filter was opened, repeats included.
+    pub fn taken(&self) -> u64 {
+        self.log.taken()
+    }
+
     /// Where the filter is.
     pub fn path(&self) -> &Path {
         self.pages.path().parent().unwrap_or(self.pages.path())
@@ -127,34 +132,42 @@ impl BloomFilter {
         })
     }
 
-    /// Adds keys.
+    /// Adds keys: all of them, or none if it fails.
     pub fn add_many(&self, keys: &[u64]) -> Result<()> {
+        // Before these keys are there: applying may be stopped.
+        if self.log.is_full() {
+            self.apply()?;
+        }
         self.log.push(keys, mix, &self.options)?;
         self.added.fetch_add(keys.len() as u64, Ordering::Relaxed);
-        if self.log.is_full() { self.apply() } else { Ok(()) }
+        Ok(())
     }
 
     fn apply(&self) -> Result<()> {
-        self.log.drain(&self.options, mix, |keys| {
-            let writing = self.pages.write();
-            let groups: Vec<&[u64]> = keys.chunk_by(|a, b| self.page_of(*a) == self.page_of(*b)).collect();
-            let page = |group: &&[u64]| PageId::new(0, group.first().map_or(0, |key| self.page_of(*key)));
-            let window = (self.pages.cache_bytes() / self.pages.page_bytes() / 8).clamp(1, WINDOW_PAGES);
-            for groups in groups.chunks(window) {
-                self.pages.scanner().load(groups.iter().map(page))?;
-                for group in groups {
-                    self.pages.update(&writing, page(group), |page| {
-                        let bytes = page.bytes_mut();
-                        for (at, bit) in group.iter().flat_map(|key| self.places(*key)) {
-                            if let Some(byte) = bytes.get_mut(at) {
-                                *byte |= bit;
-                            }
+        // Bits that are set twice do no harm: what was not applied to the end is applied again.
+        self.log.drain(&self.options, mix, unmix, |keys| self.set_bits(keys).map_err(|error| (0, error)))
+    }
+
+    fn set_bits(&self, keys: &[u64]) -> Result<()> {
+        let writing = self.pages.write();
+        let groups: Vec<&[u64]> = keys.chunk_by(|a, b| self.page_of(*a) == self.page_of(*b)).collect();
+        let page = |group: &&[u64]| PageId::new(0, group.first().map_or(0, |key| self.page_of(*key)));
+        let window = (self.pages.cache_bytes() / self.pages.page_bytes() / 8).clamp(1, WINDOW_PAGES);
+        for groups in groups.chunks(window) {
+            self.options.resources.job.check()?;
+            self.pages.scanner().load(groups.iter().map(page))?;
+            for group in groups {
+                self.pages.update(&writing, page(group), |page| {
+                    let bytes = page.bytes_mut();
+                    for (at, bit) in group.iter().flat_map(|key| self.places(*key)) {
+                        if let Some(byte) = bytes.get_mut(at) {
+                            *byte |= bit;
                         }
-                    })?;
-                }
+                    }
+                })?;
             }
-            Ok(())
-        })
+        }
+        Ok(())
     }
 
     fn may_be(&self, bytes: &[u8], mixed: u64) -> bool {
@@ -171,27 +184,26 @@ impl BloomFilter {
     /// [`BloomFilter::contains`] for each of `keys`, in their order.
     pub fn contains_many(&self, keys: &[u64]) -> Result<Vec<bool>> {
         self.apply()?;
-        by_range(&self.options, keys, false, mix, |sorted, found| self.find(sorted, found))
+        by_range(&self.options, keys, false, mix, || {
+            let mut scanner = self.pages.scanner();
+            move |sorted, found| self.find(&mut scanner, sorted, found)
+        })
     }
 
-    /// Pushes the second numbers of those whose mixed key may be there.
-    fn find(&self, sorted: &[(u64, u32)], found: &mut Vec<(u32, bool)>) -> Result<()> {
-        let mut scanner = self.pages.scanner();
-        let groups: Vec<&[(u64, u32)]> =
-            sorted.chunk_by(|a, b| self.page_of(a.0) == self.page_of(b.0)).collect();
-        for window in groups.chunks(WINDOW_PAGES) {
+    /// Pushes the indices of those whose mixed key may be there.
+    fn find(&self, scanner: &mut Scanner<'_>, sorted: &[Asked], found: &mut Vec<(u32, bool)>) -> Result<()> {
+        let page_of = |asked: &Asked| self.page_of(asked.mixed);
+        let groups = sorted.chunk_by(|a, b| page_of(a) == page_of(b));
+        let wanted = groups.filter_map(|group| group.first()).map(|first| PageId::new(0, page_of(first)));
+        scanner.visit(wanted, |page, bytes| {
             self.options.resources.job.check()?;
-            let number = |group: &&[(u64, u32)]| group.first().map_or(0, |(key, _)| self.page_of(*key));
-            let pages: Vec<u64> = window.iter().map(number).collect();
-            scanner.visit(pages.iter().map(|number| PageId::new(0, *number)), |page, bytes| {
-                let group = pages.binary_search(&page.number()).ok().and_then(|at| window.get(at));
-                let keys = group.copied().unwrap_or_default().iter();
-                found.extend(
-                    keys.filter(|(key, _)| self.may_be(bytes, *key)).map(|(_, index)| (*index, true)),
-                );
-                Ok(())
-            })?;
-        }
+            let from = sorted.partition_point(|asked| page_of(asked) < page.number());
+            let rest = sorted.get(from..).unwrap_or_default();
+            let group = rest.iter().take_while(|asked| page_of(asked) == page.number());
+            let there = group.filter(|asked| self.may_be(bytes, asked.mixed));
+            found.extend(there.map(|asked| (asked.index, true)));
+            Ok(())
+        })?;
         Ok(())
     }
 

@@ -8,68 +8,113 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use brimful_store::sorter::{Record, sort_in_memory};
+use bytemuck::{Pod, Zeroable};
+
 use crate::error::Result;
 use crate::home::Options;
 
 /// Most ranges of one pass: more would make passing over the keys cost more than the answers.
 const MOST_RANGES: usize = 64;
+/// Parts of a range: one is sorted within a processor's cache.
+const PARTS: usize = 32;
 /// Fewest keys that are worth a range.
 const FEWEST_KEYS: usize = 1 << 14;
 
-/// What `ask` finds for each of `keys`, in their order; `absent` where it finds nothing. `ask` is given
-/// mixed keys, ascending, each with an index, and pushes that index with what it found.
-pub(crate) fn by_range<R: Copy + Send + Sync>(
+/// A key that is asked for: what it is mixed to, and its place among those asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct Asked {
+    pub(crate) mixed: u64,
+    pub(crate) index: u32,
+    /// To a multiple of 8 bytes.
+    zero: u32,
+}
+
+impl Asked {
+    pub(crate) fn new(mixed: u64, index: u32) -> Self {
+        Self { mixed, index, zero: 0 }
+    }
+}
+
+impl Record for Asked {
+    const RADIX_IS_WHOLE: bool = false;
+
+    fn radix(&self) -> u64 {
+        // So many bits tell nearly all mixed keys of a part apart, and take two passes.
+        self.mixed >> 32
+    }
+}
+
+/// What is found for each of `keys`, in their order; `absent` where nothing is. Each thread has an asker,
+/// which is given keys that ascend, and pushes the index of one with what it found.
+pub(crate) fn by_range<R, Ask>(
     options: &Options,
     keys: &[u64],
     absent: R,
     mix: impl Fn(u64) -> u64 + Sync,
-    ask: impl Fn(&[(u64, u32)], &mut Vec<(u32, R)>) -> Result<()> + Sync,
-) -> Result<Vec<R>> {
+    asker: impl Fn() -> Ask + Sync,
+) -> Result<Vec<R>>
+where
+    R: Copy + Send + Sync,
+    Ask: FnMut(&[Asked], &mut Vec<(u32, R)>) -> Result<()>,
+{
     let mut out = vec![absent; keys.len()];
     let workers = options.resources.workers();
-    // A pair, its answer, and where its page begins.
-    let pair_bytes = size_of::<(u64, u32)>() + size_of::<(u32, R)>() + size_of::<&[(u64, u32)]>();
-    let most = (options.batch_bytes() / pair_bytes / workers).max(FEWEST_KEYS);
+    // Half of it: pages that the system reads ahead need memory too.
+    let most = (options.batch_bytes() / 2 / size_of::<Asked>() / workers).max(FEWEST_KEYS);
     let step = most.saturating_mul(MOST_RANGES).min(u32::MAX as usize);
     for (keys, out) in keys.chunks(step).zip(out.chunks_mut(step)) {
-        // A little more than needed, as some ranges get more keys than others.
         let ranges = match keys.len() {
             few if few <= FEWEST_KEYS => 1,
-            many => (many + many / 8).div_ceil(most).max(workers),
-        } as u64;
+            many => with_room(many).div_ceil(most).max(workers),
+        };
+        let part_len = with_room(keys.len() / ranges / PARTS);
         let next = AtomicUsize::new(0);
         let out = Mutex::new(out);
         let work = |_: usize| {
-            let (mut sorted, mut found) = (Vec::new(), Vec::new());
-            let mut answer = |sorted: &mut Vec<(u64, u32)>| -> Result<()> {
-                options.resources.job.check()?;
-                sorted.sort_unstable();
-                ask(sorted, &mut found)?;
-                let mut out = out.lock().unwrap_or_else(PoisonError::into_inner);
-                for (index, value) in found.drain(..) {
-                    if let Some(place) = out.get_mut(index as usize) {
-                        *place = value;
+            let mut ask = asker();
+            let mut parts: Vec<Vec<Asked>> = (0..PARTS).map(|_| Vec::with_capacity(part_len)).collect();
+            let (mut room, mut found) = (Vec::with_capacity(part_len), Vec::new());
+            let mut answer = |parts: &mut [Vec<Asked>]| -> Result<()> {
+                for part in parts.iter_mut().filter(|part| !part.is_empty()) {
+                    options.resources.job.check()?;
+                    sort_in_memory(part, &mut room);
+                    ask(part, &mut found)?;
+                    let mut out = out.lock().unwrap_or_else(PoisonError::into_inner);
+                    for (index, value) in found.drain(..) {
+                        if let Some(place) = out.get_mut(index as usize) {
+                            *place = value;
+                        }
                     }
+                    part.clear();
                 }
-                sorted.clear();
                 Ok(())
             };
             loop {
-                let range = next.fetch_add(1, Ordering::Relaxed) as u64;
+                let range = next.fetch_add(1, Ordering::Relaxed);
                 if range >= ranges {
                     return Ok(());
                 }
-                sorted.reserve_exact(keys.len().min(most));
+                // What is multiplied by the number of ranges begins with that of its range.
+                let first = |range: usize| ((range as u128) << u64::BITS).div_ceil(ranges as u128);
+                let (low, last) = (first(range) as u64, (first(range + 1) - 1) as u64);
                 for (key, index) in keys.iter().zip(0..) {
                     let mixed = mix(*key);
-                    if ((u128::from(mixed) * u128::from(ranges)) >> 64) as u64 == range {
-                        sorted.push((mixed, index));
-                        if sorted.len() == most {
-                            answer(&mut sorted)?;
-                        }
+                    if mixed.wrapping_sub(low) > last - low {
+                        continue;
+                    }
+                    let place = u128::from(mixed) * ranges as u128;
+                    let part = (place as u64 >> (u64::BITS - PARTS.ilog2())) as usize;
+                    let is_full = parts.get_mut(part).is_some_and(|part| {
+                        part.push(Asked::new(mixed, index));
+                        part.len() == part_len
+                    });
+                    if is_full {
+                        answer(&mut parts)?;
                     }
                 }
-                answer(&mut sorted)?;
+                answer(&mut parts)?;
             }
         };
         if ranges == 1 {
@@ -80,4 +125,9 @@ pub(crate) fn by_range<R: Copy + Send + Sync>(
         }
     }
     Ok(out)
+}
+
+/// A little more than `keys`, as some ranges get more keys than others.
+fn with_room(keys: usize) -> usize {
+    keys + keys / 8 + 64
 }

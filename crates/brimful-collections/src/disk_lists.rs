@@ -60,6 +60,7 @@ impl DiskLists {
         if bag.is_empty() {
             let empty = vec![[0u8; 0]; STEP.min(count) as usize];
             for start in (0..count).step_by(STEP as usize) {
+                options.resources.job.check()?;
                 bag.extend(empty.get(..(count - start).min(STEP) as usize).unwrap_or_default())?;
             }
         } else if bag.len() != count {
@@ -78,6 +79,11 @@ impl DiskLists {
     /// Items put off: the next question applies them first, which may take long.
     pub fn waiting(&self) -> u64 {
         self.log.len()
+    }
+
+    /// Items taken since the lists were opened.
+    pub fn taken(&self) -> u64 {
+        self.log.taken()
     }
 
     /// Where the lists are.
@@ -101,7 +107,7 @@ impl DiskLists {
     }
 
     /// Appends `items[i]` to list `lists[i]`. What is appended between two questions is sorted within its
-    /// list.
+    /// list. If it fails, nothing of it was appended.
     pub fn append_many(&self, lists: &[u32], items: &[u32]) -> Result<()> {
         if lists.len() != items.len() {
             return Err(Error::Usage(format!("{} lists and {} items were given", lists.len(), items.len())));
@@ -115,8 +121,11 @@ impl DiskLists {
             .zip(items)
             .map(|(list, item)| (u64::from(*list) << 32 | u64::from(*item)) << shift)
             .collect();
-        self.log.push(&keys, |key| key, &self.options)?;
-        if self.log.is_full() { self.apply() } else { Ok(()) }
+        // Before these items are there: applying may be stopped.
+        if self.log.is_full() {
+            self.apply()?;
+        }
+        self.log.push(&keys, |key| key, &self.options)
     }
 
     /// Appends what was put off.
@@ -124,6 +133,7 @@ impl DiskLists {
         let shift = 32 - self.bits;
         self.log.drain(
             &self.options,
+            |key| key,
             |key| key,
             |keys| {
                 let list_of = |key: &u64| (key >> shift) >> 32;
@@ -139,7 +149,10 @@ impl DiskLists {
                     .zip(&ends)
                     .map(|(start, end)| bytes.get(start..*end).unwrap_or_default())
                     .collect();
-                self.bag.append_sorted(&ids, &items)
+                self.bag.append_sorted(&ids, &items).map_err(|(lists, error)| {
+                    let end = lists.checked_sub(1).and_then(|last| ends.get(last)).copied().unwrap_or(0);
+                    (end / ITEM_BYTES, error)
+                })
             },
         )
     }

@@ -9,6 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use brimful_store::Folder;
 
 use crate::bag::RecordBag;
+use crate::by_range::Asked;
 use crate::error::{Error, Result};
 use crate::hash_pages::mix;
 use crate::home::{Options, u32_at};
@@ -187,12 +188,13 @@ impl DiskMap {
         let mut out = vec![None; keys.len()];
         for (keys, out) in keys.chunks(BATCH).zip(out.chunks_mut(BATCH)) {
             job.check()?;
-            let mut sorted: Vec<(u64, u32)> = keys.iter().map(|key| hash(key.as_ref())).zip(0..).collect();
+            let asked = keys.iter().zip(0..).map(|(key, index)| Asked::new(hash(key.as_ref()), index));
+            let mut sorted: Vec<Asked> = asked.collect();
             sorted.sort_unstable();
             let mut found = Vec::new();
-            self.bag
-                .keys()
-                .get_sorted(self.bag.pages(), job, &sorted, |index, id| found.push((index, id)))?;
+            self.bag.keys().get_sorted(&mut self.bag.pages().scanner(), job, &sorted, |index, id| {
+                found.push((index, id))
+            })?;
             let ids: Vec<u64> = found.iter().map(|(_, id)| *id).collect();
             let batches = match self.bag.fetch_batch(&ids) {
                 // A chain became empty since the table was asked.
@@ -245,6 +247,7 @@ impl DiskMap {
         sorted.sort_by_key(|(mixed, _)| *mixed);
         for some in sorted.chunks(BATCH / 64) {
             job.check()?;
+            self.bag.keys().make_room(self.bag.pages())?;
             for (_, (key, value)) in some {
                 change(key.as_ref(), value.as_ref())?;
             }

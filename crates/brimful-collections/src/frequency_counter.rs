@@ -48,12 +48,18 @@ impl FrequencyCounter {
         self.0.waiting()
     }
 
+    /// Keys taken since the counter was opened, repeats included.
+    pub fn taken(&self) -> u64 {
+        self.0.taken()
+    }
+
     /// Where the counter is.
     pub fn path(&self) -> &Path {
         self.0.path()
     }
 
-    /// Counts each of `keys` once more.
+    /// Counts each of `keys` once more: all of them, or none if it fails. After an I/O error the counter is
+    /// refused until it is opened again, and is then what it was at the last sync.
     pub fn add_many(&self, keys: &[u64]) -> Result<()> {
         self.0.add_many(keys)
     }

@@ -54,14 +54,22 @@ impl Keyed {
         self.log.len()
     }
 
+    pub(crate) fn taken(&self) -> u64 {
+        self.log.taken()
+    }
+
+    /// Puts keys off: all of them, or none if it fails.
     pub(crate) fn add_many(&self, keys: &[u64]) -> Result<()> {
-        self.log.push(keys, mix, &self.options)?;
-        if self.log.is_full() { self.apply() } else { Ok(()) }
+        // Before these keys are there: applying may be stopped.
+        if self.log.is_full() {
+            self.apply()?;
+        }
+        self.log.push(keys, mix, &self.options)
     }
 
     /// Applies what was put off.
     pub(crate) fn apply(&self) -> Result<()> {
-        self.log.drain(&self.options, mix, |keys| self.table.add_sorted(&self.pages, keys))
+        self.log.drain(&self.options, mix, unmix, |keys| self.table.add_sorted(&self.pages, keys))
     }
 
     pub(crate) fn len(&self) -> Result<u64> {
@@ -87,10 +95,13 @@ impl Keyed {
         f: impl Fn(u64) -> R + Sync,
     ) -> Result<Vec<R>> {
         self.apply()?;
-        by_range(&self.options, keys, absent, mix, |sorted, found| {
-            self.table.get_sorted(&self.pages, &self.options.resources.job, sorted, |index, value| {
-                found.push((index, f(value)));
-            })
+        by_range(&self.options, keys, absent, mix, || {
+            let mut scanner = self.pages.scanner();
+            let f = &f;
+            move |sorted, found| {
+                let job = &self.options.resources.job;
+                self.table.get_sorted(&mut scanner, job, sorted, |index, value| found.push((index, f(value))))
+            }
         })
     }
 
@@ -101,8 +112,8 @@ impl Keyed {
 
     pub(crate) fn sync(&self) -> Result<()> {
         self.apply()?;
-        self.table.usable(&self.pages)?;
-        Ok(self.pages.sync_with(|_| {
+        Ok(self.pages.sync_with(|writing| {
+            self.table.settle(&self.pages, writing, true)?;
             let (bits, len) = self.table.describe();
             Ok([bits.to_le_bytes(), len.to_le_bytes()].concat())
         })?)

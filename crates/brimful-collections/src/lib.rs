@@ -4,11 +4,12 @@
 //!   `pipeline`: reading ahead.
 //! - [`disk_bag`]: values of any length, [`bag`] below it.
 //! - [`frequency_counter`], [`membership_set`], [`bloom_filter`], [`disk_map`], [`disk_lists`], [`spilling_map`], [`external_sort`]: ready-made collections;
-//!   `keyed`, `hash_pages`, `partition_log` and `by_range`: what they stand on.
+//!   `keyed`, `hash_pages` and `bucket`, `partition_log` and `by_range`: what they stand on.
 //! - [`error`]: what can go wrong; [`home`]: where a collection lives and what it is given.
 
 pub mod bag;
 pub mod bloom_filter;
+mod bucket;
 mod by_range;
 pub mod disk_bag;
 pub mod disk_box;

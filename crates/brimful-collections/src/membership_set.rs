@@ -33,12 +33,18 @@ impl MembershipSet {
         self.0.waiting()
     }
 
+    /// Keys taken since the set was opened, repeats included.
+    pub fn taken(&self) -> u64 {
+        self.0.taken()
+    }
+
     /// Where the set is.
     pub fn path(&self) -> &Path {
         self.0.path()
     }
 
-    /// Adds keys.
+    /// Adds keys: all of them, or none if it fails. After an I/O error the set is refused until it is opened
+    /// again, and is then what it was at the last sync.
     pub fn add_many(&self, keys: &[u64]) -> Result<()> {
         self.0.add_many(keys)
     }

@@ -2,6 +2,9 @@
 
 use std::ops::Range;
 
+/// Most ids that are sorted at once: that takes less than a second, in which nobody looks for Ctrl-C.
+pub(crate) const MOST_IDS: usize = 1 << 22;
+
 /// The order of [`crate::DiskBox::process`]. Batches begin in this order; several are worked on at
 /// once.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

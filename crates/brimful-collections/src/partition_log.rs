@@ -13,7 +13,7 @@ use brimful_store::sorter::sort_in_memory;
 use brimful_store::{Error as StoreError, Folder, StoreFile, Traffic};
 use rayon::prelude::*;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::home::Options;
 
 /// Partitions: the leading bits of a key.
@@ -47,11 +47,12 @@ pub(crate) struct PartitionLog {
     end: AtomicU64,
     parts: Vec<Mutex<Part>>,
     len: AtomicU64,
+    taken: AtomicU64,
     /// Held shared by those who push, exclusively by who drains.
     gate: RwLock<()>,
     /// Keys after which they should be applied.
     most: u64,
-    /// A partition was applied in part: what is known is what the last sync said.
+    /// Keys were taken, or a partition was applied, in part: what is known is what the last sync said.
     broken: AtomicBool,
 }
 
@@ -74,6 +75,7 @@ impl PartitionLog {
             end: AtomicU64::new(0),
             parts: (0..PARTITIONS).map(|_| Mutex::default()).collect(),
             len: AtomicU64::new(0),
+            taken: AtomicU64::new(0),
             gate: RwLock::new(()),
             most: (share.max(BUFFER_LEN) * PARTITIONS) as u64,
             broken: AtomicBool::new(false),
@@ -85,12 +87,17 @@ impl PartitionLog {
         self.len.load(Ordering::Relaxed)
     }
 
+    /// Keys taken so far.
+    pub(crate) fn taken(&self) -> u64 {
+        self.taken.load(Ordering::Relaxed)
+    }
+
     /// True if it is time to apply them.
     pub(crate) fn is_full(&self) -> bool {
         self.len() >= self.most
     }
 
-    /// Fails if a partition was applied in part.
+    /// Fails if keys were taken, or a partition was applied, in part.
     pub(crate) fn usable(&self) -> Result<()> {
         if self.broken.load(Ordering::Relaxed) {
             return Err(StoreError::Poisoned { path: self.file.path().into() }.into());
@@ -99,7 +106,8 @@ impl PartitionLog {
     }
 
     /// Takes `keys`; the leading bits of what `map` makes of them are evenly spread. [`PartitionLog::drain`]
-    /// must be given the same `map`: what is kept is the keys, which are often small.
+    /// must be given the same `map`: what is kept is the keys, which are often small. Takes all of them, or
+    /// fails and refuses everything from then on.
     pub(crate) fn push(
         &self,
         keys: &[u64],
@@ -115,19 +123,25 @@ impl PartitionLog {
                     part.push(*key);
                 }
             }
-            sorted.iter().zip(&self.parts).try_for_each(|(keys, part)| self.append(part, keys))
+            sorted.iter().zip(&self.parts).try_for_each(|(keys, part)| {
+                self.append(&mut part.lock().unwrap_or_else(PoisonError::into_inner), keys)
+            })
         };
-        if keys.len() <= CHUNK_LEN {
-            chunk(keys)?;
+        let taken = if keys.len() <= CHUNK_LEN {
+            chunk(keys)
         } else {
-            options.resources.pool.install(|| keys.par_chunks(CHUNK_LEN).try_for_each(chunk))?;
+            options.resources.pool.install(|| keys.par_chunks(CHUNK_LEN).try_for_each(chunk))
+        };
+        if taken.is_err() {
+            self.broken.store(true, Ordering::Relaxed);
+            return taken;
         }
         self.len.fetch_add(keys.len() as u64, Ordering::Relaxed);
+        self.taken.fetch_add(keys.len() as u64, Ordering::Relaxed);
         Ok(())
     }
 
-    fn append(&self, part: &Mutex<Part>, keys: &[u64]) -> Result<()> {
-        let mut part = part.lock().unwrap_or_else(PoisonError::into_inner);
+    fn append(&self, part: &mut Part, keys: &[u64]) -> Result<()> {
         let mut rest = keys;
         while !rest.is_empty() {
             let (now, later) = rest.split_at(rest.len().min(BUFFER_LEN - part.buffer.len()));
@@ -153,13 +167,15 @@ impl PartitionLog {
     }
 
     /// Hands out all keys as `map` turns them, a sorted partition at a time, to the threads of the pool;
-    /// whoever pushes waits. A cancelled job stops it between two partitions: the others are still here.
-    /// After an error within a partition everything is refused.
+    /// whoever pushes waits. A cancelled job stops it between two partitions, or within one: `apply` says how
+    /// many of its keys were applied, `unmap` undoes `map`, and the others are still here. After any other
+    /// error within a partition everything is refused.
     pub(crate) fn drain(
         &self,
         options: &Options,
         map: impl Fn(u64) -> u64 + Sync,
-        apply: impl Fn(&[u64]) -> Result<()> + Sync,
+        unmap: impl Fn(u64) -> u64 + Sync,
+        apply: impl Fn(&[u64]) -> Result<(), (usize, Error)> + Sync,
     ) -> Result<()> {
         self.usable()?;
         if self.len() == 0 {
@@ -177,12 +193,19 @@ impl PartitionLog {
                 self.read(&part, &mut keys)?;
                 keys.iter_mut().for_each(|key| *key = map(*key));
                 sort_in_memory(&mut keys, &mut room);
-                if let Err(error) = apply(&keys) {
-                    self.broken.store(true, Ordering::Relaxed);
-                    return Err(error);
-                }
+                let applied = apply(&keys);
                 part.blocks.clear();
                 part.buffer.clear();
+                let Err((count, error)) = applied else {
+                    continue;
+                };
+                let left: Vec<u64> =
+                    keys.get(count..).unwrap_or_default().iter().map(|key| unmap(*key)).collect();
+                let is_stop = matches!(error, Error::Store(StoreError::Interrupted));
+                if !is_stop || self.append(&mut part, &left).is_err() {
+                    self.broken.store(true, Ordering::Relaxed);
+                }
+                return Err(error);
             }
             Ok(())
         });

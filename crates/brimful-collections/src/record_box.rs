@@ -17,6 +17,7 @@ use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 use crate::home::{Home, Options, open_pages, u64_at};
+use crate::order::MOST_IDS;
 use crate::pipeline;
 
 /// The number of a box's format in its root.
@@ -221,7 +222,7 @@ impl RecordBox {
         let pages = (first..=last).map(|number| PageId::new(0, number));
         Ok(self.pages.scanner().visit(pages, |page, bytes| {
             copy(page, bytes, out);
-            Ok(())
+            self.pages.check()
         })?)
     }
 
@@ -233,7 +234,7 @@ impl RecordBox {
             self.check(largest)?;
         }
         let workers = self.options.resources.workers();
-        let share = ids.len().div_ceil(workers).max(4096);
+        let share = ids.len().div_ceil(workers).clamp(4096, MOST_IDS);
         if ids.len() <= share {
             return self.fetch_ids(ids, out);
         }
@@ -257,6 +258,7 @@ impl RecordBox {
         let mut scanner = self.pages.scanner();
         // Visits come out of order within a window, so each window finds its groups again.
         for window in pages.chunks(WINDOW_PAGES) {
+            self.pages.check()?;
             let groups: Vec<_> = groups.by_ref().take(window.len()).collect();
             scanner.visit(window.iter().copied(), |page, bytes| {
                 let group = groups.binary_search_by_key(&page.number(), |g| g.first().map_or(0, |g| g.0));
@@ -296,7 +298,7 @@ impl RecordBox {
         })?)
     }
 
-    /// Replaces the records from `start` on.
+    /// Replaces the records from `start` on. If it fails or is stopped, some of them are replaced.
     pub fn store_range(&self, start: u64, records: &[u8]) -> Result<()> {
         let count = records.len() / self.record_bytes;
         self.check_bytes(records.len(), count)?;
@@ -308,6 +310,7 @@ impl RecordBox {
         let mut rest = records;
         let mut id = start;
         while !rest.is_empty() {
+            self.pages.check()?;
             let (page, at) = self.place(id);
             let count = (self.per_page - id as usize % self.per_page).min(rest.len() / self.record_bytes);
             let (now, later) = rest.split_at(count * self.record_bytes);
@@ -329,7 +332,8 @@ impl RecordBox {
         Ok(())
     }
 
-    /// Replaces the records `ids`; of an id that occurs twice the last one stays.
+    /// Replaces the records `ids`; of an id that occurs twice the last one stays. If it fails or is stopped,
+    /// some of them are replaced.
     pub fn store_batch(&self, ids: &[u64], records: &[u8]) -> Result<()> {
         self.check_bytes(records.len(), ids.len())?;
         self.update_batch(ids, |index, place| {
@@ -357,6 +361,12 @@ impl RecordBox {
             }
             return Ok(());
         }
+        ids.chunks(MOST_IDS)
+            .zip((0..).step_by(MOST_IDS))
+            .try_for_each(|(ids, start)| self.update_many(ids, |index, record| f(start + index, record)))
+    }
+
+    fn update_many(&self, ids: &[u64], f: impl Fn(usize, &mut [u8]) + Sync) -> Result<()> {
         let pool = &self.options.resources.pool;
         let writing = self.pages.write();
         // As many pages as every thread can have in memory at once.
@@ -368,6 +378,7 @@ impl RecordBox {
             sorted.par_sort_unstable();
             let groups: Vec<&[(u64, u32)]> = sorted.chunk_by(|a, b| a.0 == b.0).collect();
             groups.par_chunks(window).try_for_each(|groups| {
+                self.pages.check()?;
                 let page_of = |group: &&[(u64, u32)]| PageId::new(0, group.first().map_or(0, |g| g.0));
                 if groups.len() > 1 {
                     self.pages.scanner().load(groups.iter().map(page_of))?;
@@ -397,7 +408,7 @@ impl RecordBox {
         self.extend(record)
     }
 
-    /// Appends records; returns the id of the first.
+    /// Appends records, or none if it fails or is stopped; returns the id of the first.
     pub fn extend(&self, records: &[u8]) -> Result<u64> {
         let count = records.len() / self.record_bytes;
         self.check_bytes(records.len(), count)?;

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyList};
 
-use crate::call::Held;
+use crate::call::{Held, LONG};
 use crate::errors::CollectionFailure;
 
 /// A disk-resident sequence of records of any length.
@@ -47,18 +47,18 @@ impl RecordBag {
     }
 
     fn fetch<'py>(&self, py: Python<'py>, id: u64) -> PyResult<Bound<'py, PyBytes>> {
-        let record = py.detach(|| self.inner.get(id)).map_err(CollectionFailure::from)?;
+        let record = self.inner.short(py, |inner| inner.get(id))?;
         Ok(PyBytes::new(py, &record))
     }
 
     fn fetch_range<'py>(&self, py: Python<'py>, start: u64, count: usize) -> PyResult<Bound<'py, PyList>> {
-        let records = py.detach(|| self.inner.fetch_range(start, count)).map_err(CollectionFailure::from)?;
+        let records = self.inner.call(py, count >= LONG, |inner| inner.fetch_range(start, count))?;
         PyList::new(py, (0..records.len()).map(|index| records.get(index).map(|r| PyBytes::new(py, r))))
     }
 
     fn fetch_batch<'py>(&self, py: Python<'py>, ids: PyBuffer<u64>) -> PyResult<Bound<'py, PyList>> {
         let ids = ids.to_vec(py)?;
-        let batches = py.detach(|| self.inner.fetch_batch(&ids)).map_err(CollectionFailure::from)?;
+        let batches = self.inner.call(py, ids.len() >= LONG, |inner| inner.fetch_batch(&ids))?;
         let list = PyList::empty(py);
         for records in &batches {
             for record in records.iter() {
@@ -69,33 +69,33 @@ impl RecordBag {
     }
 
     fn contains(&self, py: Python<'_>, id: u64) -> PyResult<bool> {
-        Ok(py.detach(|| self.inner.contains(id)).map_err(CollectionFailure::from)?)
+        self.inner.short(py, |inner| inner.contains(id))
     }
 
     fn store(&self, py: Python<'_>, id: u64, record: PyBackedBytes) -> PyResult<()> {
-        Ok(py.detach(|| self.inner.store(id, &record)).map_err(CollectionFailure::from)?)
+        self.inner.short(py, |inner| inner.store(id, &record))
     }
 
     fn store_batch(&self, py: Python<'_>, ids: PyBuffer<u64>, records: Vec<PyBackedBytes>) -> PyResult<()> {
         let ids = ids.to_vec(py)?;
-        Ok(py.detach(|| self.inner.store_batch(&ids, &records)).map_err(CollectionFailure::from)?)
+        self.inner.call(py, ids.len() >= LONG, |inner| inner.store_batch(&ids, &records))
     }
 
     fn append_to(&self, py: Python<'_>, id: u64, record: PyBackedBytes) -> PyResult<()> {
-        Ok(py.detach(|| self.inner.append_to(id, &record)).map_err(CollectionFailure::from)?)
+        self.inner.short(py, |inner| inner.append_to(id, &record))
     }
 
     fn append_to_batch(&self, py: Python<'_>, ids: PyBuffer<u64>, items: Vec<PyBackedBytes>) -> PyResult<()> {
         let ids = ids.to_vec(py)?;
-        Ok(py.detach(|| self.inner.append_to_batch(&ids, &items)).map_err(CollectionFailure::from)?)
+        self.inner.call(py, ids.len() >= LONG, |inner| inner.append_to_batch(&ids, &items))
     }
 
     fn extend(&self, py: Python<'_>, records: Vec<PyBackedBytes>) -> PyResult<u64> {
-        Ok(py.detach(|| self.inner.extend(&records)).map_err(CollectionFailure::from)?)
+        self.inner.short(py, |inner| inner.extend(&records))
     }
 
     fn remove(&self, py: Python<'_>, id: u64) -> PyResult<()> {
-        Ok(py.detach(|| self.inner.remove(id)).map_err(CollectionFailure::from)?)
+        self.inner.short(py, |inner| inner.remove(id))
     }
 
     fn sync(&self, py: Python<'_>) -> PyResult<()> {

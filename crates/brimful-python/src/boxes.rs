@@ -7,7 +7,7 @@ use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes};
 
-use crate::call::Held;
+use crate::call::{Held, LONG, LONG_BYTES};
 use crate::errors::CollectionFailure;
 
 /// A disk-resident array of records of one size.
@@ -67,34 +67,34 @@ impl RecordBox {
             return Err(CollectionFailure::from(error).into());
         }
         PyByteArray::new_with(py, len, |out| {
-            Ok(py.detach(|| self.inner.fetch_range(start, out)).map_err(CollectionFailure::from)?)
+            self.inner.call(py, len >= LONG_BYTES, |inner| inner.fetch_range(start, out))
         })
     }
 
     fn fetch_batch<'py>(&self, py: Python<'py>, ids: PyBuffer<u64>) -> PyResult<Bound<'py, PyByteArray>> {
         let ids = ids.to_vec(py)?;
         PyByteArray::new_with(py, self.bytes_of(ids.len())?, |out| {
-            Ok(py.detach(|| self.inner.fetch_batch(&ids, out)).map_err(CollectionFailure::from)?)
+            self.inner.call(py, ids.len() >= LONG, |inner| inner.fetch_batch(&ids, out))
         })
     }
 
     fn store_range(&self, py: Python<'_>, start: u64, records: PyBuffer<u8>) -> PyResult<()> {
         let records = records.to_vec(py)?;
-        Ok(py.detach(|| self.inner.store_range(start, &records)).map_err(CollectionFailure::from)?)
+        self.inner.call(py, records.len() >= LONG_BYTES, |inner| inner.store_range(start, &records))
     }
 
     fn store_batch(&self, py: Python<'_>, ids: PyBuffer<u64>, records: PyBuffer<u8>) -> PyResult<()> {
         let (ids, records) = (ids.to_vec(py)?, records.to_vec(py)?);
-        Ok(py.detach(|| self.inner.store_batch(&ids, &records)).map_err(CollectionFailure::from)?)
+        self.inner.call(py, ids.len() >= LONG, |inner| inner.store_batch(&ids, &records))
     }
 
     fn extend(&self, py: Python<'_>, records: PyBuffer<u8>) -> PyResult<u64> {
         let records = records.to_vec(py)?;
-        Ok(py.detach(|| self.inner.extend(&records)).map_err(CollectionFailure::from)?)
+        self.inner.call(py, records.len() >= LONG_BYTES, |inner| inner.extend(&records))
     }
 
     fn resize(&self, py: Python<'_>, len: u64) -> PyResult<()> {
-        Ok(py.detach(|| self.inner.resize(len)).map_err(CollectionFailure::from)?)
+        self.inner.short(py, |inner| inner.resize(len))
     }
 
     fn sync(&self, py: Python<'_>) -> PyResult<()> {

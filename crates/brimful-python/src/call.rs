@@ -116,6 +116,11 @@ pub(crate) fn with_resources<T: Send>(
     with_job(py, progress, |job| work(&limits.resources(job)?))
 }
 
+/// Keys or records from which on a call is worth a thread that Ctrl-C can stop.
+pub(crate) const LONG: usize = 1 << 12;
+/// Bytes of records of which the same holds.
+pub(crate) const LONG_BYTES: usize = 4 << 20;
+
 /// A collection with the job that stops its long calls.
 #[derive(Debug)]
 pub(crate) struct Held<T> {
@@ -138,13 +143,13 @@ impl<T: Send + Sync> Held<T> {
         budget: Option<u64>,
         open: impl FnOnce(Options) -> collections::Result<T> + Send,
     ) -> PyResult<Self> {
+        let job = Arc::new(Job::new());
         let held = || -> Result<Self, CollectionFailure> {
-            let job = Arc::new(Job::new());
             let budget = Budget::new(budget.unwrap_or_else(auto_budget_bytes), 0);
             let resources = Arc::new(Resources::new(budget, Arc::clone(&job), None)?);
-            Ok(Self { inner: open(Options::new(&resources))?, job })
+            Ok(Self { inner: open(Options::new(&resources))?, job: Arc::clone(&job) })
         };
-        Ok(py.detach(held)?)
+        supervised(py, None, &job, held)
     }
 
     /// A call that ends soon.

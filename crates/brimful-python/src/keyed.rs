@@ -8,11 +8,8 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyByteArray, PyBytes, PyList};
 
-use crate::call::Held;
+use crate::call::{Held, LONG};
 use crate::errors::CollectionFailure;
-
-/// Keys from which on a batch is worth a thread that Ctrl-C can stop.
-const LONG: usize = 1 << 12;
 
 /// Numbers as the bytes that NumPy reads in place.
 pub(crate) fn words<'py>(py: Python<'py>, numbers: &[u64]) -> Bound<'py, PyByteArray> {
@@ -44,6 +41,11 @@ impl FrequencyCounter {
     fn add_many(&self, py: Python<'_>, keys: PyBuffer<u64>) -> PyResult<()> {
         let keys = keys.to_vec(py)?;
         self.inner.call(py, keys.len() >= LONG, |inner| inner.add_many(&keys))
+    }
+
+    #[getter]
+    fn taken(&self) -> u64 {
+        self.inner.taken()
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
@@ -90,6 +92,11 @@ impl MembershipSet {
     fn add_many(&self, py: Python<'_>, keys: PyBuffer<u64>) -> PyResult<()> {
         let keys = keys.to_vec(py)?;
         self.inner.call(py, keys.len() >= LONG, |inner| inner.add_many(&keys))
+    }
+
+    #[getter]
+    fn taken(&self) -> u64 {
+        self.inner.taken()
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
@@ -144,6 +151,11 @@ impl BloomFilter {
     fn add_many(&self, py: Python<'_>, keys: PyBuffer<u64>) -> PyResult<()> {
         let keys = keys.to_vec(py)?;
         self.inner.call(py, keys.len() >= LONG, |inner| inner.add_many(&keys))
+    }
+
+    #[getter]
+    fn taken(&self) -> u64 {
+        self.inner.taken()
     }
 
     fn contains(&self, py: Python<'_>, key: u64) -> PyResult<bool> {
@@ -265,6 +277,11 @@ impl DiskLists {
     fn append_many(&self, py: Python<'_>, lists: PyBuffer<u32>, items: PyBuffer<u32>) -> PyResult<()> {
         let (lists, items) = (lists.to_vec(py)?, items.to_vec(py)?);
         self.inner.call(py, items.len() >= LONG, |inner| inner.append_many(&lists, &items))
+    }
+
+    #[getter]
+    fn taken(&self) -> u64 {
+        self.inner.taken()
     }
 
     fn get_many<'py>(

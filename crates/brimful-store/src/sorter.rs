@@ -39,7 +39,7 @@ impl Record for u64 {
 
 /// Sorts what is in memory by radix; `room` grows to the size of `records`.
 pub fn sort_in_memory<R: Record>(records: &mut Vec<R>, room: &mut Vec<R>) {
-    crate::radix::sort(records, room);
+    radix::sort_many(records, room);
 }
 
 /// Most runs merged at once; more are first merged into longer ones.

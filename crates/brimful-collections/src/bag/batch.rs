@@ -11,7 +11,7 @@ use super::layout::{self, Place, SlotPage};
 use super::{Change, DATA, ENTRY_BYTES, INDEX, RecordBag};
 use crate::error::{Error, Result};
 use crate::home::{put, u64_at};
-use crate::order::{Ids, Order};
+use crate::order::{Ids, MOST_IDS, Order};
 use crate::pipeline;
 
 /// Pages that a batch brings into memory together.
@@ -163,6 +163,7 @@ impl RecordBag {
         }
         let mut located = Vec::with_capacity(ids.len());
         for group in sorted.chunk_by(|a, b| a.0 / per_page == b.0 / per_page) {
+            self.pages.check()?;
             let page = PageId::new(INDEX, group.first().map_or(0, |g| g.0 / per_page));
             self.pages.read(page, |bytes| {
                 for (id, index) in group {
@@ -183,7 +184,7 @@ impl RecordBag {
         if let Some(largest) = ids.iter().copied().max() {
             self.check(largest)?;
         }
-        let share = ids.len().div_ceil(self.options.resources.workers()).max(4096);
+        let share = ids.len().div_ceil(self.options.resources.workers()).clamp(4096, MOST_IDS);
         if ids.len() <= share {
             return Ok(vec![self.fetch_ids(ids, true)?]);
         }
@@ -226,6 +227,7 @@ impl RecordBag {
         let mut scanner = self.pages.scanner();
         let mut done = 0;
         for window in pages.chunks(WINDOW_PAGES) {
+            self.options.resources.job.check()?;
             let groups: Vec<_> = groups.by_ref().take(window.len()).collect();
             // The rest will be as long as what is here: growing by doubling would copy it all.
             let coming: usize = groups.iter().map(|group| group.len()).sum();
@@ -249,6 +251,7 @@ impl RecordBag {
             })?;
         }
         for index in again {
+            self.options.resources.job.check()?;
             match self.fetch(id_of(index), |record| records.set(index, record)) {
                 Err(Error::Removed { .. }) if !all => {}
                 other => other?,
@@ -257,12 +260,14 @@ impl RecordBag {
         Ok(records)
     }
 
-    /// Replaces the records `ids`; of an id that occurs twice the last one stays.
+    /// Replaces the records `ids`; of an id that occurs twice the last one stays. If it fails or is stopped,
+    /// some of them are replaced; doing it again does no harm.
     pub fn store_batch<R: AsRef<[u8]> + Sync>(&self, ids: &[u64], records: &[R]) -> Result<()> {
         self.change_batch(ids, records, Change::Replace)
     }
 
-    /// Adds to the ends of the records `ids`, in their order.
+    /// Adds to the ends of the records `ids`, in their order. If it fails or is stopped, some of it was added:
+    /// doing it again adds that twice.
     pub fn append_to_batch<R: AsRef<[u8]> + Sync>(&self, ids: &[u64], items: &[R]) -> Result<()> {
         self.change_batch(ids, items, Change::Add)
     }
@@ -278,7 +283,7 @@ impl RecordBag {
         if let Some(longest) = records.iter().map(|record| record.as_ref().len() as u64).max() {
             self.check_bytes(longest)?;
         }
-        {
+        for (ids, records) in ids.chunks(MOST_IDS).zip(records.chunks(MOST_IDS)) {
             let writing = self.pages.write();
             let located = self.locate(ids)?;
             let pool = &self.options.resources.pool;
@@ -296,6 +301,7 @@ impl RecordBag {
             };
             pool.install(|| {
                 groups.par_chunks(window).try_for_each(|groups| {
+                    self.pages.check()?;
                     let pages = groups.iter().filter_map(|g| g.first().and_then(page_of));
                     self.pages.scanner().load(pages.map(|number| PageId::new(DATA, number)))?;
                     groups.iter().try_for_each(|group| group.iter().try_for_each(|(_, index)| one(*index)))
@@ -306,8 +312,14 @@ impl RecordBag {
     }
 
     /// Adds to the ends of the records of ascending `ids`, from one thread; those that are empty so far
-    /// get their places side by side.
-    pub(crate) fn append_sorted(&self, ids: &[u64], items: &[&[u8]]) -> Result<()> {
+    /// get their places side by side. An error comes with how many were added to; where it is that the job
+    /// was cancelled, no other was.
+    pub(crate) fn append_sorted(&self, ids: &[u64], items: &[&[u8]]) -> Result<(), (usize, Error)> {
+        let mut done = 0;
+        self.append_some(ids, items, &mut done).and_then(|()| self.tidy()).map_err(|error| (done, error))
+    }
+
+    fn append_some(&self, ids: &[u64], items: &[&[u8]], done: &mut usize) -> Result<()> {
         let window = (self.pages.cache_bytes() / self.pages.page_bytes() / 8).clamp(1, WINDOW_PAGES);
         let mut scanner = self.pages.scanner();
         for (ids, items) in ids.chunks(4096).zip(items.chunks(4096)) {
@@ -321,9 +333,10 @@ impl RecordBag {
             for (id, item) in ids.iter().zip(items) {
                 let _changing = self.id_lock(*id);
                 self.change(&writing, *id, item, Change::Add)?;
+                *done += 1;
             }
         }
-        self.tidy()
+        Ok(())
     }
 
     /// Lets `f` see and change records in batches, on all threads; reads ahead meanwhile and writes back

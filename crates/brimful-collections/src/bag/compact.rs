@@ -16,7 +16,9 @@ impl RecordBag {
     /// Moves records together until no page is sparse, and gives the free pages back to the file
     /// system. Makes everything durable.
     pub fn compact(&self) -> Result<()> {
-        while self.compact_step(STEP_PAGES)? > 0 {}
+        while self.compact_step(STEP_PAGES)? > 0 {
+            self.pages.check()?;
+        }
         Ok(self.pages.compact(|writing| self.describe(writing))?)
     }
 

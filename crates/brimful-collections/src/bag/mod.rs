@@ -327,7 +327,7 @@ impl RecordBag {
 
     /// Writes what only memory knows; returns the description for the root.
     fn describe(&self, writing: &Writing<'_>) -> brimful_store::Result<Vec<u8>> {
-        self.keys.usable(&self.pages)?;
+        self.keys.settle(&self.pages, writing, true)?;
         self.write_infos(writing)?;
         let (len, removed) = (self.len(), self.removed.load(Ordering::Relaxed));
         let (bits, keys) = self.keys.describe();

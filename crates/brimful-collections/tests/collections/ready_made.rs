@@ -1,10 +1,12 @@
 //! The ready-made collections against those of the standard library, larger than their memory.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use brimful_collections::{
-    BloomFilter, DiskLists, DiskMap, Error, FrequencyCounter, MembershipSet, SpillingMap,
+    BloomFilter, DiskLists, DiskMap, Error, FrequencyCounter, MembershipSet, Options, SpillingMap,
 };
+use brimful_store::Error as StoreError;
 use brimful_store::fault::{FaultFolder, FaultPlan, Operation};
 
 use crate::{Random, options};
@@ -107,6 +109,77 @@ fn a_failed_write_makes_a_counter_refuse_what_it_no_longer_knows() {
     drop(counter);
     let counter = FrequencyCounter::open_in(&folder.crash(), options(MEMORY)).unwrap();
     assert_eq!(counter.count_many(&[1, 2, 3, 4]).unwrap(), [1, 1, 1, 0]);
+}
+
+/// Adds batches while another thread stops the calls all the time; a call that was stopped is made again.
+fn add_though_stopped(
+    options: &Options,
+    batches: u64,
+    add: impl Fn(u64) -> Result<(), Error>,
+    apply: impl Fn() -> Result<(), Error>,
+) {
+    let (job, done) = (&options.resources.job, AtomicBool::new(false));
+    let mut stopped = 0;
+    let mut again = |call: &dyn Fn() -> Result<(), Error>| {
+        loop {
+            match call() {
+                Ok(()) => return,
+                Err(Error::Store(StoreError::Interrupted)) => stopped += 1,
+                Err(error) => panic!("{error}"),
+            }
+            // As the Python package does once a call has ended.
+            job.resume();
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                std::thread::sleep(std::time::Duration::from_millis(3));
+                job.cancel();
+            }
+        });
+        for batch in 0..batches {
+            again(&|| add(batch));
+            again(&apply);
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    job.resume();
+    assert!(stopped > 3, "only {stopped} calls were stopped");
+}
+
+#[test]
+fn a_counter_that_is_stopped_counts_each_batch_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = options(MEMORY);
+    let counter = FrequencyCounter::open(&folder.path().join("counter"), options.clone()).unwrap();
+    let keys = |batch: u64| -> Vec<u64> { (batch * 50_000..(batch + 4) * 50_000).collect() };
+    let (add, apply) = (|batch| counter.add_many(&keys(batch)), || counter.sync());
+    add_though_stopped(&options, 12, add, apply);
+    let mut model = BTreeMap::<u64, u64>::new();
+    (0..12).flat_map(keys).for_each(|key| *model.entry(key).or_default() += 1);
+    let mut all = BTreeMap::new();
+    counter.for_each(|key, count| Ok(assert_eq!(all.insert(key, count), None))).unwrap();
+    assert!(all == model);
+    assert_eq!((counter.len().unwrap(), counter.taken()), (model.len() as u64, 12 * 200_000));
+}
+
+#[test]
+fn lists_that_are_stopped_have_each_item_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = options(MEMORY);
+    let lists = DiskLists::open(&folder.path().join("lists"), 20_000, options.clone()).unwrap();
+    let targets: Vec<u32> = (0..100_000).map(|item| item % 20_000).collect();
+    let items =
+        |batch: u64| -> Vec<u32> { (0..100_000).map(|item| item / 20_000 + batch as u32 * 5).collect() };
+    add_though_stopped(&options, 8, |batch| lists.append_many(&targets, &items(batch)), || lists.apply());
+    let expected: Vec<u32> = (0..40).collect();
+    (0..20_000).for_each(|list| {
+        let mut found = lists.get(list).unwrap();
+        // What was applied in two goes is sorted in each.
+        found.sort_unstable();
+        assert_eq!(found, expected);
+    });
 }
 
 #[test]

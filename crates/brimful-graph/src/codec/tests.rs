@@ -172,7 +172,8 @@ fn broken_bytes_are_refused_or_decoded_alike() {
         let count = 1 + random.below(600) as usize;
         let keys = keys(&mut random, count, 1 + round % 30, 33, 16);
         let (mut bytes, mut blocks) = (Vec::new(), Vec::new());
-        gaps::Gaps::encode(&keys, 16, &mut bytes, &mut blocks);
+        let encode = [gaps::Gaps::encode, words::Words32::encode, words::Words24::encode];
+        encode[random.below(3) as usize](&keys, 16, &mut bytes, &mut blocks);
         for _ in 0..1 + random.below(3) {
             let at = random.below(bytes.len() as u64) as usize;
             match random.below(3) {
@@ -187,11 +188,29 @@ fn broken_bytes_are_refused_or_decoded_alike() {
     }
 }
 
+/// What `cargo fuzz` found once, and what it begins with: two bytes of the number of edges, then a codec's.
+#[test]
+#[cfg_attr(miri, ignore = "it reads files")]
+fn inputs_that_were_trouble_are_refused_or_decoded_alike() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/codec");
+    let paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert!(!paths.is_empty());
+    for path in paths {
+        let bytes = std::fs::read(path).unwrap();
+        let (edges, bytes) = bytes.split_first_chunk().unwrap();
+        let edges = usize::from(u16::from_le_bytes(*edges));
+        compare_forms::<gaps::Gaps>(bytes, edges);
+        compare_forms::<words::Words32>(bytes, edges);
+        compare_forms::<words::Words24>(bytes, edges);
+    }
+}
+
 fn compare_forms<C: Code>(bytes: &[u8], edges: usize) {
     let mut expected: Option<(Vec<u64>, bool)> = None;
     for unpack in Unpack::available() {
         let mut out = Vec::new();
         let whole = C::decode(bytes, edges as u32, 16, unpack, |base, keys| {
+            assert!(base <= u64::from(u32::MAX), "no segment has a source of {base}");
             out.extend(keys.iter().map(|key| (base << 16) + u64::from(key)));
             true
         });

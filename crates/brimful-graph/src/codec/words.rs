@@ -81,6 +81,10 @@ impl<const N: usize> Words<N> {
             } else {
                 source = source.checked_add(delta)?;
             }
+            // A segment's sources span less than 2^32, and whoever is given one counts on that.
+            if source > u64::from(u32::MAX) {
+                return None;
+            }
             if count == BATCH || (count > 0 && source - base >= span) {
                 if !batch(base, Keys::ascending(&mut keys[..count])?) {
                     return None;

@@ -47,6 +47,11 @@ impl PageFile {
 }
 
 impl Scanner<'_> {
+    /// What it reads.
+    pub fn pages(&self) -> &PageFile {
+        self.pages
+    }
+
     /// Calls `visit` once for each of `pages`, in no particular order. What is read stays in memory
     /// only where there is room.
     pub fn visit(

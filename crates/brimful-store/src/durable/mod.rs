@@ -264,7 +264,8 @@ impl PageFile {
         self
     }
 
-    fn check(&self) -> Result<()> {
+    /// Fails if the job that stops this file was cancelled.
+    pub fn check(&self) -> Result<()> {
         self.job.as_ref().map_or(Ok(()), |job| job.check())
     }
 
