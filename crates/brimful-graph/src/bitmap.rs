@@ -121,11 +121,17 @@ impl IdBitmap {
     }
 
     fn count_all(&self, ids: &[u64]) {
+        const NONE: AtomicU8 = AtomicU8::new(u8::MAX);
+        let none = &NONE;
+        let mut counters = [none; COUNTED_AT_ONCE];
+        let counters = &mut counters[..ids.len()];
+        for (counter, &id) in counters.iter_mut().zip(ids) {
+            *counter = self.counter(id).unwrap_or(none);
+        }
         // Looking at all first lets the processor wait for their lines at once; a locked operation waits alone.
-        let seen =
-            ids.iter().filter_map(|&id| self.counter(id)).map(|c| u64::from(c.load(Ordering::Relaxed)));
-        std::hint::black_box(seen.sum::<u64>());
-        for counter in ids.iter().filter_map(|&id| self.counter(id)) {
+        let seen = counters.iter().fold(0, |seen, counter| seen | counter.load(Ordering::Relaxed));
+        std::hint::black_box(seen);
+        for counter in counters {
             if counter.load(Ordering::Relaxed) < u8::MAX {
                 // Exact, also where many count the same id at once.
                 let more = |count: u8| count.checked_add(1);

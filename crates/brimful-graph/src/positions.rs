@@ -117,6 +117,15 @@ impl IdPositions {
         (code != 0).then(|| u64::from(line.next[code]) + u64::from(before.count_ones()))
     }
 
+    /// Replaces ids of the set by their internal ids; false if one is not in the set.
+    pub(crate) fn map(&self, ids: &mut [u64]) -> bool {
+        // Reading from all lines first lets the processor wait for many at once; a look-up is so long that
+        // few run side by side.
+        let touched = ids.iter().filter_map(|&id| self.line(id)).fold(0, |all, line| all ^ line.planes[0]);
+        std::hint::black_box(touched);
+        ids.iter_mut().all(|id| self.internal(*id).map(|internal| *id = internal).is_some())
+    }
+
     /// The internal id that an id with edges would have in the external order.
     pub(crate) fn external(&self, id: u64) -> Option<u64> {
         let (line, bit) = (self.line(id)?, (id % LINE_IDS as u64) as u32);
