@@ -16,6 +16,8 @@ use crate::error::Result;
 /// Ids of a line.
 const LINE_IDS: usize = 64;
 const PAGE_LINES: usize = PAGE_IDS / LINE_IDS;
+/// Ids looked up together.
+const MAPPED_AT_ONCE: usize = 128;
 
 /// Three planes of the codes of 64 ids.
 type Planes = [u64; 3];
@@ -28,6 +30,15 @@ struct Line {
     /// By code: the internal id of the first member in this line or, if it has none, after it. Where that
     /// is 2^32, it wraps round, and nobody reads it. Two are only there to fill the line.
     next: [u32; 10],
+}
+
+impl Line {
+    /// The internal id of an id of this line, if it is in the set.
+    #[inline]
+    fn internal(&self, id: u64) -> Option<u64> {
+        let (code, before) = code_of(&self.planes, (id % LINE_IDS as u64) as u32);
+        (code != 0).then(|| u64::from(self.next[code]) + u64::from(before.count_ones()))
+    }
 }
 
 /// The code of an id, and the ids of the line below it that have the same.
@@ -112,18 +123,22 @@ impl IdPositions {
     /// The internal id of an id of the set; `None` for any other.
     #[inline]
     pub(crate) fn internal(&self, id: u64) -> Option<u64> {
-        let (line, bit) = (self.line(id)?, (id % LINE_IDS as u64) as u32);
-        let (code, before) = code_of(&line.planes, bit);
-        (code != 0).then(|| u64::from(line.next[code]) + u64::from(before.count_ones()))
+        self.line(id)?.internal(id)
     }
 
     /// Replaces ids of the set by their internal ids; false if one is not in the set.
     pub(crate) fn map(&self, ids: &mut [u64]) -> bool {
-        // Reading from all lines first lets the processor wait for many at once; a look-up is so long that
-        // few run side by side.
-        let touched = ids.iter().filter_map(|&id| self.line(id)).fold(0, |all, line| all ^ line.planes[0]);
-        std::hint::black_box(touched);
-        ids.iter_mut().all(|id| self.internal(*id).map(|internal| *id = internal).is_some())
+        const NONE: Line = Line { planes: [0; 3], next: [0; 10] };
+        let mut lines = [&NONE; MAPPED_AT_ONCE];
+        ids.chunks_mut(MAPPED_AT_ONCE).all(|ids| {
+            let lines = &mut lines[..ids.len()];
+            for (line, &id) in lines.iter_mut().zip(&*ids) {
+                *line = self.line(id).unwrap_or(&NONE);
+            }
+            // Looking at all lines first lets the processor wait for many at once; few look-ups run side by side.
+            std::hint::black_box(lines.iter().fold(0, |all, line| all ^ line.planes[0]));
+            ids.iter_mut().zip(lines).all(|(id, line)| line.internal(*id).map(|found| *id = found).is_some())
+        })
     }
 
     /// The internal id that an id with edges would have in the external order.

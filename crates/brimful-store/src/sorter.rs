@@ -256,6 +256,10 @@ impl<'j, R: Record> Sorter<'j, R> {
                     return Ok(());
                 }
                 let low = index.checked_sub(1).map(|below| cuts[below]);
+                let ahead = index + pool.current_num_threads();
+                if ahead <= cuts.len() {
+                    self.start_reading(runs, Some(cuts[ahead - 1]), cuts.get(ahead).copied());
+                }
                 let sorted = self
                     .job
                     .check()
@@ -305,6 +309,17 @@ impl<'j, R: Record> Sorter<'j, R> {
         }
         cuts.dedup();
         cuts
+    }
+
+    /// Starts reading what [`Sorter::read_piece`] will.
+    fn start_reading(&self, runs: &[Run<R>], low: Option<R>, high: Option<R>) {
+        let record = size_of::<R>() as u64;
+        for run in runs {
+            if let Home::File { offset } = run.home {
+                let (from, to, _) = run.bracket(low, high);
+                self.file.start_reading(offset + from * record, (to - from) * record);
+            }
+        }
     }
 
     /// Reads the records in [low, high), in no order. Long repeats of `low` are not read, as no cut
