@@ -367,7 +367,8 @@ mod tests {
     use super::*;
     use crate::policy::{Duplicates, SelfLoops};
     use crate::records::{Pair, WeightedKey, WeightedPair};
-    use crate::shards::{SegmentReader, ShardFile};
+    use crate::segment_reader::SegmentReader;
+    use crate::shards::ShardFile;
 
     type Edges = Vec<(u64, u64, f64)>;
 

@@ -15,7 +15,8 @@ use brimful_store::{Folder, Job, Resources};
 use crate::ascending::AscendingWriter;
 use crate::error::Result;
 use crate::graph::{DEGREES, STRENGTHS};
-use crate::shards::{SegmentReader, ShardFile};
+use crate::segment_reader::SegmentReader;
+use crate::shards::ShardFile;
 
 /// Bytes of memory per vertex counted.
 pub(crate) fn bytes_per_vertex(weighted: bool) -> u64 {
