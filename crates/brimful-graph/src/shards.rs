@@ -67,9 +67,6 @@ pub struct Segment {
 }
 
 const TABLE_ROW: usize = 48;
-/// Segments begin at multiples of this within a unit, so that no segment's words straddle more lines
-/// than they must.
-const SEGMENT_ALIGNMENT: usize = 8;
 
 impl Segment {
     fn encode(&self) -> [u8; TABLE_ROW] {
@@ -218,7 +215,6 @@ impl ShardWriter {
         let begins_unit = self.unit.segments == 0;
         self.table.extend_from_slice(&Segment { begins_unit, ..entry }.encode());
         self.unit.bytes.extend_from_slice(&segment.bytes);
-        self.unit.bytes.resize(self.unit.bytes.len().next_multiple_of(SEGMENT_ALIGNMENT), 0);
         self.unit.weights.extend_from_slice(&segment.weights);
         self.unit.directory.extend_from_slice(&segment.directory);
         self.unit.segments += 1;
@@ -517,7 +513,7 @@ fn place(segments: &[Segment], units: &[u64], weights: &[u64], directory: &[u64]
         let [offset, weights, directory] = ends.map(u32::try_from);
         let (offset, weights, directory) = (offset.ok()?, weights.ok()?, directory.ok()?);
         places.push(Place { unit: u32::try_from(unit).ok()?, offset, weights, directory });
-        ends[0] += u64::from(segment.stored).next_multiple_of(SEGMENT_ALIGNMENT as u64);
+        ends[0] += u64::from(segment.stored);
         ends[1] += segment.weight_bytes() as u64;
         ends[2] += u64::from(segment.blocks) * DIRECTORY_ROW as u64;
     }
