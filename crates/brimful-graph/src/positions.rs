@@ -288,24 +288,4 @@ mod tests {
         assert_eq!(positions.consecutive_from().unwrap(), Some(0));
         assert_eq!(positions.tally(), Tally([0, 0, 0, 0, 0, 200_000]));
     }
-
-    #[test]
-    #[ignore = "a measurement: cargo test --release -p brimful-graph -- --ignored --nocapture positions"]
-    fn how_long_a_position_takes() {
-        let bitmap = IdBitmap::new(1 << 30);
-        let mix = |i: u64| i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
-        for start in (0..1 << 24).step_by(1 << 16) {
-            let ids: Vec<u64> = (start..start + (1 << 16)).collect();
-            let targets = ids.iter().map(|&i| (mix(i) * mix(i)) >> 24).collect();
-            bitmap.insert_edges(&EdgeBatch { sources: ids, targets, weights: vec![] });
-        }
-        let positions = bitmap.into_positions();
-        let calls = 1 << 25;
-        for (name, id) in [("consecutive", (|i| i % (1 << 24)) as fn(u64) -> u64), ("random", mix)] {
-            let begin = std::time::Instant::now();
-            let sum = (0..calls).fold(0, |sum: u64, i| sum ^ positions.internal(id(i)).unwrap_or(0));
-            let ns = begin.elapsed().as_secs_f64() / calls as f64 * 1e9;
-            eprintln!("{ns:.2} ns per call, {name} ids of 2^24 ({sum}), {} bytes", positions.memory_bytes());
-        }
-    }
 }
