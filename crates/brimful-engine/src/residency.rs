@@ -174,14 +174,15 @@ impl<'r> Feed<'r> {
         self.spare.extend(last.buffers.into_iter().flatten());
         let mut buffers = Vec::with_capacity(reads.len());
         for (column, read) in self.residents[file].columns.iter().zip(reads) {
-            let mut buffer = if read { Some(self.reads.take()?) } else { None };
-            if let (Some(slot), Some(whole)) =
-                (&column.pinned[unit], buffer.take_if(|_| column.pinned[unit].is_some()))
-            {
-                // Another worker that needs the unit may have been quicker; one copy is enough.
-                let _ = slot.set(whole);
-            }
-            buffers.push(buffer);
+            let buffer = if read { Some(self.reads.take()?) } else { None };
+            buffers.push(match (&column.pinned[unit], buffer) {
+                (Some(slot), Some(buffer)) => {
+                    // Another worker that needs the unit may have been quicker; one copy is enough.
+                    let _ = slot.set(buffer);
+                    None
+                }
+                (_, buffer) => buffer,
+            });
         }
         self.current[file] = Current { unit, buffers };
         Ok(())

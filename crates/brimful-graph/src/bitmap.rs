@@ -38,8 +38,8 @@ const SLAB_BYTES: usize = SLAB_PAGES * PAGE_IDS;
 
 type Slab = Box<[AtomicU8]>;
 
-/// Ends of sampled edges that are counted together.
-const COUNTED_AT_ONCE: usize = 128;
+/// Ids looked up together.
+const AT_ONCE: usize = 128;
 
 /// The ids of a graph.
 pub(crate) struct IdBitmap {
@@ -76,10 +76,17 @@ impl IdBitmap {
 
     /// Adds the ends of edges, and counts those of the sample.
     pub(crate) fn insert_edges(&self, batch: &EdgeBatch) {
-        for ids in [&batch.sources, &batch.targets] {
-            for &id in ids {
+        let none = AtomicU64::new(0);
+        let mut words = [&none; AT_ONCE];
+        for ids in [&batch.sources, &batch.targets].into_iter().flat_map(|ids| ids.chunks(AT_ONCE)) {
+            let words = &mut words[..ids.len()];
+            for (word, &id) in words.iter_mut().zip(ids) {
                 let Some(page) = self.page(id) else { return };
-                let word = &page.connected[(id as usize % PAGE_IDS) / 64];
+                *word = &page.connected[(id as usize % PAGE_IDS) / 64];
+            }
+            // As for counters, below.
+            std::hint::black_box(words.iter().fold(0, |seen, word| seen | word.load(Ordering::Relaxed)));
+            for (word, &id) in words.iter().zip(ids) {
                 let bit = 1 << (id % 64);
                 // Most ids were seen before: reading keeps the cache line shared.
                 if word.load(Ordering::Relaxed) & bit == 0 {
@@ -87,12 +94,12 @@ impl IdBitmap {
                 }
             }
         }
-        let mut counted = [0; COUNTED_AT_ONCE];
+        let mut counted = [0; AT_ONCE];
         let mut found = 0;
         for (&source, &target) in batch.sources.iter().zip(&batch.targets) {
             (counted[found], counted[found + 1]) = (source, target);
             found += if is_counted(source, target) { 2 } else { 0 };
-            if found + 2 > COUNTED_AT_ONCE {
+            if found + 2 > AT_ONCE {
                 self.count_all(&counted[..found]);
                 found = 0;
             }
@@ -121,11 +128,16 @@ impl IdBitmap {
     }
 
     fn count_all(&self, ids: &[u64]) {
+        let none = AtomicU8::new(u8::MAX);
+        let mut counters = [&none; AT_ONCE];
+        let counters = &mut counters[..ids.len()];
+        for (counter, &id) in counters.iter_mut().zip(ids) {
+            *counter = self.counter(id).unwrap_or(&none);
+        }
         // Looking at all first lets the processor wait for their lines at once; a locked operation waits alone.
-        let seen =
-            ids.iter().filter_map(|&id| self.counter(id)).map(|c| u64::from(c.load(Ordering::Relaxed)));
-        std::hint::black_box(seen.sum::<u64>());
-        for counter in ids.iter().filter_map(|&id| self.counter(id)) {
+        let seen = counters.iter().fold(0, |seen, counter| seen | counter.load(Ordering::Relaxed));
+        std::hint::black_box(seen);
+        for counter in counters {
             if counter.load(Ordering::Relaxed) < u8::MAX {
                 // Exact, also where many count the same id at once.
                 let more = |count: u8| count.checked_add(1);

@@ -237,22 +237,20 @@ impl<'d, R: EdgeRecord> Cutter<'d, R> {
 
     /// Cuts `records`, whose ranges the cuts refer to, but for `repeats` of one record.
     fn cut_records(&mut self, records: &[R], cuts: &mut Vec<Cut<R>>, repeats: bool) {
-        let mut start = 0;
-        let mut length = self.carried.len();
         // Else the merger has seen them.
         let unseen = self.merger.keeps_all() && !repeats;
-        for (at, record) in records.iter().enumerate() {
-            let (source, target, weight) = record.unpack(self.layout);
+        let most = self.geometry.segment_edges as usize;
+        let (mut start, mut at) = (0, 0);
+        let mut length = self.carried.len();
+        while let Some(record) = records.get(at) {
+            let (source, target, _) = record.unpack(self.layout);
             let interval = target >> self.layout.interval_bits;
-            if unseen {
-                self.merger.note(source, target, 1);
-            }
+            let end = at + self.count_run(source, interval, &records[at..], unseen);
             let new_source = self.last_source.replace(source) != Some(source);
-            self.degrees.add(source, weight);
             let new_interval = interval != self.interval;
             let new_window = self.window_edges >= self.geometry.window_edges && new_source;
             let far = source.wrapping_sub(self.first_source) > u64::from(u32::MAX);
-            if new_interval || new_window || length == self.geometry.segment_edges as usize || far {
+            if new_interval || new_window || length == most || far {
                 if length > 0 {
                     cuts.push(self.take(start..at, records, repeats));
                 }
@@ -267,10 +265,37 @@ impl<'d, R: EdgeRecord> Cutter<'d, R> {
             if length == 0 {
                 self.first_source = source;
             }
-            length += 1;
-            self.window_edges += 1;
+            self.window_edges += (end - at) as u64;
+            while length + (end - at) > most {
+                at += most - length;
+                cuts.push(self.take(start..at, records, repeats));
+                (start, length) = (at, 0);
+                self.first_source = source;
+            }
+            length += end - at;
+            at = end;
         }
         self.carried.extend_from_slice(&records[start..]);
+    }
+
+    /// Counts the records at the front that have a source and are of an interval; returns how many there are.
+    #[inline]
+    fn count_run(&mut self, source: u64, interval: u64, records: &[R], unseen: bool) -> usize {
+        let layout = self.layout;
+        let mut count = 0;
+        for record in records {
+            let (other, target, _) = record.unpack(layout);
+            if other != source || target >> layout.interval_bits != interval {
+                break;
+            }
+            if unseen {
+                self.merger.note(source, target, 1);
+            }
+            count += 1;
+        }
+        let weights = records[..count].iter().filter_map(|record| record.unpack(layout).2);
+        self.degrees.add(source, count as u64, weights);
+        count
     }
 
     fn take(&mut self, range: Range<usize>, records: &[R], repeats: bool) -> Cut<R> {
@@ -342,7 +367,8 @@ mod tests {
     use super::*;
     use crate::policy::{Duplicates, SelfLoops};
     use crate::records::{Pair, WeightedKey, WeightedPair};
-    use crate::shards::{SegmentReader, ShardFile};
+    use crate::segment_reader::SegmentReader;
+    use crate::shards::ShardFile;
 
     type Edges = Vec<(u64, u64, f64)>;
 

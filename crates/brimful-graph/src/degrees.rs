@@ -15,7 +15,8 @@ use brimful_store::{Folder, Job, Resources};
 use crate::ascending::AscendingWriter;
 use crate::error::Result;
 use crate::graph::{DEGREES, STRENGTHS};
-use crate::shards::{SegmentReader, ShardFile};
+use crate::segment_reader::SegmentReader;
+use crate::shards::ShardFile;
 
 /// Bytes of memory per vertex counted.
 pub(crate) fn bytes_per_vertex(weighted: bool) -> u64 {
@@ -39,15 +40,15 @@ impl DegreeCounter {
         Self { start: sources.start, degrees: vec![0; length], strengths }
     }
 
-    /// Counts an arc of `source`, if that is in the range.
+    /// Counts arcs of `source` and adds up their weights, if that is in the range.
     #[inline]
-    pub(crate) fn add(&mut self, source: u64, weight: Option<f64>) {
+    pub(crate) fn add(&mut self, source: u64, count: u64, weights: impl Iterator<Item = f64>) {
         // Below the range the difference wraps round to beyond its end.
         let at = source.wrapping_sub(self.start) as usize;
         if let Some(degree) = self.degrees.get_mut(at) {
-            *degree += 1;
-            if let (Some(strength), Some(weight)) = (self.strengths.get_mut(at), weight) {
-                *strength += weight;
+            *degree += count;
+            if let Some(strength) = self.strengths.get_mut(at) {
+                *strength = weights.fold(*strength, |sum, weight| sum + weight);
             }
         }
     }
@@ -61,7 +62,9 @@ impl DegreeCounter {
                 continue;
             }
             job.check()?;
-            reader.for_each_edge(shards, index, |source, _, weight| counter.add(source, Some(weight)))?;
+            reader.for_each_edge(shards, index, |source, _, weight| {
+                counter.add(source, 1, std::iter::once(weight));
+            })?;
         }
         Ok(counter)
     }

@@ -20,7 +20,7 @@ use crate::edges::EdgeBatch;
 use crate::error::{Error, Result};
 use crate::export::sink::Sink;
 use crate::graph::{Graph, Index, Names};
-use crate::shards::SegmentReader;
+use crate::segment_reader::SegmentReader;
 
 pub use crate::export::sink::Compression;
 

@@ -18,7 +18,8 @@ use crate::edges::{EdgeBatch, EdgeSource};
 use crate::error::{Error, Result};
 use crate::ids::IdType;
 use crate::order::MOST_RUNS;
-use crate::shards::{SegmentReader, ShardFile};
+use crate::segment_reader::SegmentReader;
+use crate::shards::ShardFile;
 
 /// File of external ids.
 pub(crate) const IDS: &str = "ids";

@@ -153,11 +153,15 @@ enum IdMap {
 }
 
 impl IdMap {
+    /// Replaces ids by their internal ids; false if there is another among them.
     #[inline]
-    fn internal(&self, id: u64) -> Option<u64> {
+    fn map(&self, ids: &mut [u64]) -> bool {
         match self {
-            Self::Consecutive { first } => Some(id.wrapping_sub(*first)),
-            Self::Positions(positions) => positions.internal(id),
+            Self::Consecutive { first } => {
+                ids.iter_mut().for_each(|id| *id = id.wrapping_sub(*first));
+                true
+            }
+            Self::Positions(positions) => positions.map(ids),
         }
     }
 
@@ -197,6 +201,9 @@ pub(crate) fn write_ids(
     }
     Ok(first)
 }
+
+/// Edges whose ends are mapped together.
+const MAPPED_AT_ONCE: usize = 128;
 
 /// Ids written between two looks at whether the work was cancelled.
 const CHECK_EVERY: u64 = 1 << 16;
@@ -420,14 +427,20 @@ impl Import<'_> {
             job,
         )?;
         let push_all = |writer: &mut ShardSortWriter<'_, '_, R>, batch: &EdgeBatch| {
-            for at in 0..batch.len() {
-                let (Some(s), Some(t)) = (map.internal(batch.sources[at]), map.internal(batch.targets[at]))
-                else {
+            let (mut sources, mut targets) = ([0; MAPPED_AT_ONCE], [0; MAPPED_AT_ONCE]);
+            for start in (0..batch.len()).step_by(MAPPED_AT_ONCE) {
+                let range = start..batch.len().min(start + MAPPED_AT_ONCE);
+                let (sources, targets) = (&mut sources[..range.len()], &mut targets[..range.len()]);
+                sources.copy_from_slice(&batch.sources[range.clone()]);
+                targets.copy_from_slice(&batch.targets[range.clone()]);
+                if !(map.map(sources) && map.map(targets)) {
                     // Every id was seen in the first pass.
                     return Err(changed());
-                };
-                let (s, t) = if index == Index::In { (s, t) } else { (t, s) };
-                writer.push(s, t, batch.weight(at))?;
+                }
+                for (at, (&s, &t)) in range.zip(sources.iter().zip(&*targets)) {
+                    let (s, t) = if index == Index::In { (s, t) } else { (t, s) };
+                    writer.push(s, t, batch.weight(at))?;
+                }
             }
             job.advance(1);
             Ok(())

@@ -40,6 +40,7 @@ mod positions;
 pub mod pump;
 mod random;
 pub mod records;
+pub mod segment_reader;
 pub mod shards;
 pub mod text;
 pub mod verify;

@@ -16,6 +16,8 @@ use crate::error::Result;
 /// Ids of a line.
 const LINE_IDS: usize = 64;
 const PAGE_LINES: usize = PAGE_IDS / LINE_IDS;
+/// Ids looked up together.
+const MAPPED_AT_ONCE: usize = 128;
 
 /// Three planes of the codes of 64 ids.
 type Planes = [u64; 3];
@@ -28,6 +30,15 @@ struct Line {
     /// By code: the internal id of the first member in this line or, if it has none, after it. Where that
     /// is 2^32, it wraps round, and nobody reads it. Two are only there to fill the line.
     next: [u32; 10],
+}
+
+impl Line {
+    /// The internal id of an id of this line, if it is in the set.
+    #[inline]
+    fn internal(&self, id: u64) -> Option<u64> {
+        let (code, before) = code_of(&self.planes, (id % LINE_IDS as u64) as u32);
+        (code != 0).then(|| u64::from(self.next[code]) + u64::from(before.count_ones()))
+    }
 }
 
 /// The code of an id, and the ids of the line below it that have the same.
@@ -112,9 +123,22 @@ impl IdPositions {
     /// The internal id of an id of the set; `None` for any other.
     #[inline]
     pub(crate) fn internal(&self, id: u64) -> Option<u64> {
-        let (line, bit) = (self.line(id)?, (id % LINE_IDS as u64) as u32);
-        let (code, before) = code_of(&line.planes, bit);
-        (code != 0).then(|| u64::from(line.next[code]) + u64::from(before.count_ones()))
+        self.line(id)?.internal(id)
+    }
+
+    /// Replaces ids of the set by their internal ids; false if one is not in the set.
+    pub(crate) fn map(&self, ids: &mut [u64]) -> bool {
+        const NONE: Line = Line { planes: [0; 3], next: [0; 10] };
+        let mut lines = [&NONE; MAPPED_AT_ONCE];
+        ids.chunks_mut(MAPPED_AT_ONCE).all(|ids| {
+            let lines = &mut lines[..ids.len()];
+            for (line, &id) in lines.iter_mut().zip(&*ids) {
+                *line = self.line(id).unwrap_or(&NONE);
+            }
+            // Looking at all lines first lets the processor wait for many at once; few look-ups run side by side.
+            std::hint::black_box(lines.iter().fold(0, |all, line| all ^ line.planes[0]));
+            ids.iter_mut().zip(lines).all(|(id, line)| line.internal(*id).map(|found| *id = found).is_some())
+        })
     }
 
     /// The internal id that an id with edges would have in the external order.
@@ -263,25 +287,5 @@ mod tests {
         assert!((0..200_000).all(|id| positions.internal(id) == Some(id)));
         assert_eq!(positions.consecutive_from().unwrap(), Some(0));
         assert_eq!(positions.tally(), Tally([0, 0, 0, 0, 0, 200_000]));
-    }
-
-    #[test]
-    #[ignore = "a measurement: cargo test --release -p brimful-graph -- --ignored --nocapture positions"]
-    fn how_long_a_position_takes() {
-        let bitmap = IdBitmap::new(1 << 30);
-        let mix = |i: u64| i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
-        for start in (0..1 << 24).step_by(1 << 16) {
-            let ids: Vec<u64> = (start..start + (1 << 16)).collect();
-            let targets = ids.iter().map(|&i| (mix(i) * mix(i)) >> 24).collect();
-            bitmap.insert_edges(&EdgeBatch { sources: ids, targets, weights: vec![] });
-        }
-        let positions = bitmap.into_positions();
-        let calls = 1 << 25;
-        for (name, id) in [("consecutive", (|i| i % (1 << 24)) as fn(u64) -> u64), ("random", mix)] {
-            let begin = std::time::Instant::now();
-            let sum = (0..calls).fold(0, |sum: u64, i| sum ^ positions.internal(id(i)).unwrap_or(0));
-            let ns = begin.elapsed().as_secs_f64() / calls as f64 * 1e9;
-            eprintln!("{ns:.2} ns per call, {name} ids of 2^24 ({sum}), {} bytes", positions.memory_bytes());
-        }
     }
 }

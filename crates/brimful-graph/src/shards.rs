@@ -15,11 +15,8 @@ use brimful_store::file::Traffic;
 use brimful_store::sealed::{Buffer, Kind, SealedFile, SealedWriter};
 use brimful_store::{DiskFolder, Error as StoreError, Folder};
 
-use crate::codec::{
-    Code, DIRECTORY_ROW, Keys, Packing, Unpack, WeightType, Weights, directory_rows, plain_bytes,
-};
+use crate::codec::{Code, DIRECTORY_ROW, Keys, Packing, Unpack, WeightType, Weights, plain_bytes};
 use crate::error::Result;
-use crate::with_codec;
 
 /// How shards are cut. Tests use small numbers; graphs on disk have the default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,9 +67,6 @@ pub struct Segment {
 }
 
 const TABLE_ROW: usize = 48;
-/// Segments begin at multiples of this within a unit, so that no segment's words straddle more lines
-/// than they must.
-const SEGMENT_ALIGNMENT: usize = 8;
 
 impl Segment {
     fn encode(&self) -> [u8; TABLE_ROW] {
@@ -221,7 +215,6 @@ impl ShardWriter {
         let begins_unit = self.unit.segments == 0;
         self.table.extend_from_slice(&Segment { begins_unit, ..entry }.encode());
         self.unit.bytes.extend_from_slice(&segment.bytes);
-        self.unit.bytes.resize(self.unit.bytes.len().next_multiple_of(SEGMENT_ALIGNMENT), 0);
         self.unit.weights.extend_from_slice(&segment.weights);
         self.unit.directory.extend_from_slice(&segment.directory);
         self.unit.segments += 1;
@@ -520,125 +513,10 @@ fn place(segments: &[Segment], units: &[u64], weights: &[u64], directory: &[u64]
         let [offset, weights, directory] = ends.map(u32::try_from);
         let (offset, weights, directory) = (offset.ok()?, weights.ok()?, directory.ok()?);
         places.push(Place { unit: u32::try_from(unit).ok()?, offset, weights, directory });
-        ends[0] += u64::from(segment.stored).next_multiple_of(SEGMENT_ALIGNMENT as u64);
+        ends[0] += u64::from(segment.stored);
         ends[1] += segment.weight_bytes() as u64;
         ends[2] += u64::from(segment.blocks) * DIRECTORY_ROW as u64;
     }
     let read = if segments.is_empty() { 0 } else { unit + 1 };
     ((segments.is_empty() || whole(unit, ends)) && read == units.len()).then_some(places)
-}
-
-/// Reads segments one after the other, for everything but the engine. Holds a unit and its weights.
-#[derive(Debug)]
-pub struct SegmentReader {
-    unit: Option<usize>,
-    bytes: Buffer,
-    weights: Buffer,
-    room: Vec<u8>,
-    unpack: Unpack,
-}
-
-impl Default for SegmentReader {
-    fn default() -> Self {
-        let (bytes, weights) = (Buffer::new(), Buffer::new());
-        Self { unit: None, bytes, weights, room: Vec::new(), unpack: Unpack::fastest() }
-    }
-}
-
-impl SegmentReader {
-    fn load(&mut self, shards: &ShardFile, index: usize) -> Result<(), StoreError> {
-        let unit = shards.unit(index);
-        if self.unit != Some(unit) {
-            self.unit = None;
-            shards.shards.read_block(unit, &mut self.bytes)?;
-            if let Some(weights) = &shards.weights {
-                weights.read_block(unit, &mut self.weights)?;
-            }
-            self.unit = Some(unit);
-        }
-        Ok(())
-    }
-
-    /// Calls `edge(source, target, weight)` for every edge of segment `index`, the weight 1 where edges
-    /// have none, checking structure: order, ranges and counts. All calls are for one index.
-    pub fn for_each_edge(
-        &mut self,
-        shards: &ShardFile,
-        index: usize,
-        mut edge: impl FnMut(u64, u64, f64),
-    ) -> Result<(), StoreError> {
-        self.load(shards, index)?;
-        let segment = &shards.segments[index];
-        let bits = shards.interval_bits;
-        let (target_base, mask) = (segment.interval << bits, (1_u32 << bits) - 1);
-        let mut weights = match shards.weights {
-            Some(_) => Some(shards.weights(index, self.weights.bytes())?),
-            None => None,
-        };
-        let mut last = (segment.first_source, 0);
-        let mut values = [1.0; crate::codec::BATCH];
-        with_codec!(segment.packing.codec, C => {
-            shards.decode::<C>(index, self.bytes.bytes(), self.unpack, &mut self.room, |base, keys| {
-                if let Some(weights) = &mut weights {
-                    weights.take(&mut values[..keys.len()]);
-                }
-                keys.iter().zip(&values).all(|(key, &weight)| {
-                    let (source, target) = (base + u64::from(key >> bits), key & mask);
-                    let ordered = last <= (source, target) && source <= segment.last_source;
-                    last = (source, target);
-                    edge(source, target_base + u64::from(target), weight);
-                    ordered
-                })
-            })
-        })?;
-        if last.0 == segment.last_source {
-            return Ok(());
-        }
-        Err(shards.shards.corrupt(shards.unit(index), "a segment's last source contradicts the table"))
-    }
-
-    /// Verifies that the directory of segment `index` says where its blocks begin and what they hash to.
-    pub fn verify_directory(
-        &mut self,
-        shards: &ShardFile,
-        directory: &SealedFile,
-        index: usize,
-    ) -> Result<(), StoreError> {
-        self.load(shards, index)?;
-        let (segment, place) = (&shards.segments[index], &shards.places[index]);
-        let mut unit = Buffer::new();
-        directory.read_block(shards.unit(index), &mut unit)?;
-        let rows = &unit.bytes()[shards.directory_range(index)];
-        let stored = &self.bytes.bytes()[place.offset as usize..][..segment.stored as usize];
-        let bad = |what: &str| directory.corrupt(shards.unit(index), what);
-        let plain = plain_bytes(segment.packing, stored, segment.plain as usize, &mut self.room)
-            .ok_or_else(|| bad("a segment contradicts its entry in the table"))?;
-        let (bits, mut keys) = (shards.interval_bits, Vec::new());
-        let absolute = |base: u64, batch: Keys<'_>| {
-            batch.iter().map(move |key| (base << bits) + u64::from(key)).collect::<Vec<_>>()
-        };
-        let mut whole = with_codec!(segment.packing.codec, C => {
-            C::decode(plain, segment.edges, bits, self.unpack, |base, batch| {
-                keys.extend(absolute(base, batch));
-                true
-            })
-        });
-        let mut rest = &keys[..];
-        for (block, checksum, bytes) in directory_rows(rows, plain) {
-            let before = rest.len();
-            whole &= brimful_store::checksum(bytes) as u32 == checksum;
-            whole &= with_codec!(segment.packing.codec, C => {
-                C::decode_block(bytes, block, bits, self.unpack, |base, batch| {
-                    let same = rest.get(..batch.len()).is_some_and(|keys| keys == absolute(base, batch));
-                    rest = rest.get(batch.len()..).unwrap_or_default();
-                    same
-                })
-            });
-            whole &= before - rest.len() == block.edges as usize;
-        }
-        if !whole || !rest.is_empty() {
-            return Err(bad("the directory of a segment contradicts its blocks"));
-        }
-        Ok(())
-    }
 }

@@ -6,7 +6,8 @@ use crate::degrees::DegreeCounter;
 use crate::error::Result;
 use crate::graph::{DEGREES, Graph, IDS, Index, STRENGTHS};
 use crate::order::ExternalOrder;
-use crate::shards::{SegmentReader, ShardFile};
+use crate::segment_reader::SegmentReader;
+use crate::shards::ShardFile;
 
 /// What was verified.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

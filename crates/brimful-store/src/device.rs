@@ -26,6 +26,11 @@ pub trait Device: Send + Sync {
     fn set_len(&self, len: u64) -> io::Result<()>;
     /// Makes everything written so far durable.
     fn sync(&self) -> io::Result<()>;
+    /// Starts reading `len` bytes at `offset` into the system's cache, without waiting. A hint: doing nothing
+    /// is correct.
+    fn start_reading(&self, offset: u64, len: u64) {
+        let _ = (offset, len);
+    }
     /// Starts moving the `len` bytes written at `offset` to the disk, without waiting. A hint: doing
     /// nothing is correct.
     fn start_writing(&self, offset: u64, len: u64) {
@@ -174,6 +179,13 @@ impl Device for FileDevice {
 
     fn sync(&self) -> io::Result<()> {
         self.file.sync_all()
+    }
+
+    #[cfg(target_os = "linux")]
+    fn start_reading(&self, offset: u64, len: u64) {
+        if let Some(length) = std::num::NonZeroU64::new(len) {
+            let _ = rustix::fs::fadvise(&self.file, offset, Some(length), rustix::fs::Advice::WillNeed);
+        }
     }
 
     #[cfg(target_os = "linux")]

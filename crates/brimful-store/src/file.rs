@@ -138,6 +138,11 @@ impl StoreFile {
         Ok(())
     }
 
+    /// Starts reading into the system's cache what will be asked for soon, without waiting.
+    pub fn start_reading(&self, offset: u64, len: u64) {
+        self.device.start_reading(offset, len);
+    }
+
     /// Starts moving what small writes put there to the disk, without waiting.
     pub fn start_writing(&self, offset: u64, len: u64) {
         self.device.start_writing(offset, len);

@@ -7,6 +7,8 @@
 //! sorting once costs little more than half of sorting twice. Invariant: the consumer sees the same
 //! sequence whatever the number of workers, runs and pieces.
 
+mod run;
+
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -21,6 +23,7 @@ use crate::huge::advise_spare;
 use crate::in_order::InOrder;
 use crate::job::Job;
 use crate::radix;
+use crate::sorter::run::{Home, Run, ends_of};
 
 /// A fixed-size record with a total order; records that compare equal are equal in every byte.
 pub trait Record: Pod + Ord + Send + Sync {
@@ -59,48 +62,6 @@ const MIN_BUFFER: usize = 1 << 12;
 pub fn minimum_bytes(workers: usize, record_bytes: usize) -> u64 {
     // Below this the file would be read in too many too small parts.
     (workers as u64) * 2 * (record_bytes as u64) * (64 << 10)
-}
-
-enum Home<R> {
-    Memory(Vec<R>),
-    File { offset: u64 },
-}
-
-/// Records in parts: none of a part is greater than any of the next.
-struct Run<R> {
-    home: Home<R>,
-    /// Where each part begins, and where the last one ends.
-    starts: Vec<u64>,
-    /// The least record of each part, and the greatest.
-    least: Vec<R>,
-    greatest: Vec<R>,
-    /// Parts that differ in a radix bit from here on were told apart by the first digit.
-    shift: u32,
-}
-
-impl<R: Record> Run<R> {
-    fn len(&self) -> u64 {
-        self.starts.last().copied().unwrap_or(0)
-    }
-
-    /// The range of positions of all parts with records in [low, high), and whether others are in it.
-    fn bracket(&self, low: Option<R>, high: Option<R>) -> (u64, u64, bool) {
-        let from = low.map_or(0, |low| self.greatest.partition_point(|g| *g < low));
-        let to = high.map_or(self.least.len(), |high| self.least.partition_point(|l| *l < high)).max(from);
-        let ends = self.least.get(from).zip(to.checked_sub(1).and_then(|last| self.greatest.get(last)));
-        let others = |(least, greatest): (&R, &R)| {
-            low.is_some_and(|low| *least < low) || high.is_some_and(|high| *greatest >= high)
-        };
-        (self.starts[from], self.starts[to], from < to && ends.is_some_and(others))
-    }
-
-    /// A range of positions known to hold nothing but `value`: the parts of which it is the least,
-    /// but for the last of them.
-    fn repeats(&self, value: R) -> (u64, u64) {
-        let first = self.least.partition_point(|l| *l < value);
-        let last = self.least.partition_point(|l| *l <= value).saturating_sub(1);
-        (self.starts[first], self.starts[first.max(last)])
-    }
 }
 
 /// Sorts more records than fit in memory.
@@ -256,6 +217,10 @@ impl<'j, R: Record> Sorter<'j, R> {
                     return Ok(());
                 }
                 let low = index.checked_sub(1).map(|below| cuts[below]);
+                let ahead = index + pool.current_num_threads();
+                if ahead <= cuts.len() {
+                    self.start_reading(runs, Some(cuts[ahead - 1]), cuts.get(ahead).copied());
+                }
                 let sorted = self
                     .job
                     .check()
@@ -305,6 +270,17 @@ impl<'j, R: Record> Sorter<'j, R> {
         }
         cuts.dedup();
         cuts
+    }
+
+    /// Starts reading what [`Sorter::read_piece`] will.
+    fn start_reading(&self, runs: &[Run<R>], low: Option<R>, high: Option<R>) {
+        let record = size_of::<R>() as u64;
+        for run in runs {
+            if let Home::File { offset } = run.home {
+                let (from, to, _) = run.bracket(low, high);
+                self.file.start_reading(offset + from * record, (to - from) * record);
+            }
+        }
     }
 
     /// Reads the records in [low, high), in no order. Long repeats of `low` are not read, as no cut
@@ -433,14 +409,6 @@ impl<R: Record> SortWriter<'_, '_, R> {
         self.sorter.runs().push(Run { home, starts, least, greatest, shift });
         Ok(())
     }
-}
-
-/// The least and the greatest record of each part.
-fn ends_of<R: Record>(records: &[R], starts: &[u64]) -> (Vec<R>, Vec<R>) {
-    let parts = || starts.windows(2).map(|part| &records[part[0] as usize..part[1] as usize]);
-    let least = parts().filter_map(|part| part.iter().min()).copied();
-    let greatest = parts().filter_map(|part| part.iter().max()).copied();
-    (least.collect(), greatest.collect())
 }
 
 #[cfg(test)]

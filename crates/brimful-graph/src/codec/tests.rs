@@ -103,10 +103,11 @@ fn check_all(keys: &[u64], target_bits: u32) {
 #[test]
 fn keys_come_back_from_every_codec_and_form() {
     let mut random = Random(1);
-    let counts: &[usize] = if cfg!(miri) { &[1, 17, 300] } else { &[1, 2, 15, 16, 17, 255, 256, 257, 5000] };
+    // Miri takes seconds for a hundred keys in all codecs and forms.
+    let counts: &[usize] = if cfg!(miri) { &[17, 40] } else { &[1, 2, 15, 16, 17, 255, 256, 257, 5000] };
     for &count in counts {
         for usual in [0, 1, 3, 7, 8, 9, 13, 17, 21, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33] {
-            if cfg!(miri) && usual % 8 != 1 {
+            if cfg!(miri) && usual % 16 != 1 {
                 continue;
             }
             for bits in [usual, usual + 3, 34] {

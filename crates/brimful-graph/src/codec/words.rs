@@ -50,7 +50,7 @@ pub(super) fn sizes(keys: &[u64], target_bits: u32) -> Sizes {
 }
 
 impl<const N: usize> Words<N> {
-    /// Decodes from the source `last` of the edge before; the first delta counts only if `counts`.
+    /// Decodes `edges` words, given the source of the edge before the first; returns the bytes read.
     #[inline(always)]
     fn decode_from(
         bytes: &[u8],

@@ -36,20 +36,7 @@ impl Lines {
     ) -> Result<()> {
         let bytes = work.bytes();
         let mut at = work.from();
-        loop {
-            at = skip(bytes, at);
-            match bytes.get(at) {
-                None => return Ok(()),
-                Some(b'\n') => {
-                    at += 1;
-                    continue;
-                }
-                Some(byte) if self.comments.contains(byte) => {
-                    at = line_end(bytes, at);
-                    continue;
-                }
-                Some(_) => {}
-            }
+        while next_line(bytes, &mut at, self.comments) {
             match self.edge(bytes, &mut at) {
                 Ok(edge) => {
                     out.push(edge.source, edge.target, self.weight.map(|_| edge.weight));
@@ -63,6 +50,7 @@ impl Lines {
                 }
             }
         }
+        Ok(())
     }
 
     /// Reads an edge and stops at the end of its line.
@@ -147,6 +135,21 @@ pub(super) fn expected(reason: Reason, ids: Option<Span>) -> String {
     }
 }
 
+/// Moves to the next word that is no comment, over blank lines and those that begin with one of the bytes
+/// `comments`. False at the end.
+#[inline]
+fn next_line(bytes: &[u8], at: &mut usize, comments: &[u8]) -> bool {
+    loop {
+        *at = skip(bytes, *at);
+        match bytes.get(*at) {
+            None => return false,
+            Some(b'\n') => *at += 1,
+            Some(byte) if comments.contains(byte) => *at = line_end(bytes, *at),
+            Some(_) => return true,
+        }
+    }
+}
+
 /// The start of the next line.
 #[inline]
 pub(super) fn line_end(bytes: &[u8], at: usize) -> usize {
@@ -162,20 +165,7 @@ pub(super) fn parse_vertices(
 ) -> Result<()> {
     let bytes = work.bytes();
     let mut at = work.from();
-    loop {
-        at = skip(bytes, at);
-        match bytes.get(at) {
-            None => return Ok(()),
-            Some(b'\n') => {
-                at += 1;
-                continue;
-            }
-            Some(b'#') => {
-                at = line_end(bytes, at);
-                continue;
-            }
-            Some(_) => {}
-        }
+    while next_line(bytes, &mut at, b"#") {
         // What follows the id on its line is a property of the vertex, which is not kept.
         match read_id(bytes, &mut at) {
             Ok(id) => {
@@ -188,4 +178,5 @@ pub(super) fn parse_vertices(
         }
         at = line_end(bytes, at);
     }
+    Ok(())
 }

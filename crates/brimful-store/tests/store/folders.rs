@@ -40,6 +40,8 @@ fn conforms(folder: &dyn Folder) {
     assert_eq!(&some, b"de\x07\x07");
     assert_eq!(a.read_at(&mut some, 5).unwrap(), 0);
     assert_eq!(a.read_at(&mut some, 1 << 40).unwrap(), 0);
+    a.start_reading(0, 0);
+    a.start_reading(1, 100);
     a.start_writing(0, 0);
     a.start_writing(0, 5);
     a.sync().unwrap();

@@ -1,0 +1,124 @@
+//! Reading the segments of an index one after the other, with every check of their structure.
+//!
+//! For export, verification and what else is no superstep. Invariant: a unit is read once while the
+//! segments asked for lie in it.
+
+use brimful_store::Error as StoreError;
+use brimful_store::sealed::{Buffer, SealedFile};
+
+use crate::codec::{Code, Keys, Unpack, directory_rows};
+use crate::shards::ShardFile;
+use crate::with_codec;
+
+/// Reads segments one after the other, for everything but the engine. Holds a unit and its weights.
+#[derive(Debug)]
+pub struct SegmentReader {
+    unit: Option<usize>,
+    bytes: Buffer,
+    weights: Buffer,
+    room: Vec<u8>,
+    unpack: Unpack,
+}
+
+impl Default for SegmentReader {
+    fn default() -> Self {
+        let (bytes, weights) = (Buffer::new(), Buffer::new());
+        Self { unit: None, bytes, weights, room: Vec::new(), unpack: Unpack::fastest() }
+    }
+}
+
+impl SegmentReader {
+    fn load(&mut self, shards: &ShardFile, index: usize) -> Result<(), StoreError> {
+        let unit = shards.unit(index);
+        if self.unit != Some(unit) {
+            self.unit = None;
+            shards.file().read_block(unit, &mut self.bytes)?;
+            if let Some(weights) = shards.weights_file() {
+                weights.read_block(unit, &mut self.weights)?;
+            }
+            self.unit = Some(unit);
+        }
+        Ok(())
+    }
+
+    /// Calls `edge(source, target, weight)` for every edge of segment `index`, the weight 1 where edges
+    /// have none, checking structure: order, ranges and counts. All calls are for one index.
+    pub fn for_each_edge(
+        &mut self,
+        shards: &ShardFile,
+        index: usize,
+        mut edge: impl FnMut(u64, u64, f64),
+    ) -> Result<(), StoreError> {
+        self.load(shards, index)?;
+        let segment = &shards.segments()[index];
+        let bits = shards.interval_bits();
+        let (target_base, mask) = (segment.interval << bits, (1_u32 << bits) - 1);
+        let mut weights = match shards.weights_file() {
+            Some(_) => Some(shards.weights(index, self.weights.bytes())?),
+            None => None,
+        };
+        let mut last = (segment.first_source, 0);
+        let mut values = [1.0; crate::codec::BATCH];
+        with_codec!(segment.packing.codec, C => {
+            shards.decode::<C>(index, self.bytes.bytes(), self.unpack, &mut self.room, |base, keys| {
+                if let Some(weights) = &mut weights {
+                    weights.take(&mut values[..keys.len()]);
+                }
+                keys.iter().zip(&values).all(|(key, &weight)| {
+                    let (source, target) = (base + u64::from(key >> bits), key & mask);
+                    let ordered = last <= (source, target) && source <= segment.last_source;
+                    last = (source, target);
+                    edge(source, target_base + u64::from(target), weight);
+                    ordered
+                })
+            })
+        })?;
+        if last.0 == segment.last_source {
+            return Ok(());
+        }
+        Err(shards.file().corrupt(shards.unit(index), "a segment's last source contradicts the table"))
+    }
+
+    /// Verifies that the directory of segment `index` says where its blocks begin and what they hash to.
+    pub fn verify_directory(
+        &mut self,
+        shards: &ShardFile,
+        directory: &SealedFile,
+        index: usize,
+    ) -> Result<(), StoreError> {
+        self.load(shards, index)?;
+        let segment = &shards.segments()[index];
+        let mut unit = Buffer::new();
+        directory.read_block(shards.unit(index), &mut unit)?;
+        let rows = &unit.bytes()[shards.directory_range(index)];
+        let plain = shards.plain(index, self.bytes.bytes(), &mut self.room)?;
+        let bad = |what: &str| directory.corrupt(shards.unit(index), what);
+        let (bits, mut keys) = (shards.interval_bits(), Vec::new());
+        let absolute = |base: u64, batch: Keys<'_>| {
+            batch.iter().map(move |key| (base << bits) + u64::from(key)).collect::<Vec<_>>()
+        };
+        let mut whole = with_codec!(segment.packing.codec, C => {
+            C::decode(plain, segment.edges, bits, self.unpack, |base, batch| {
+                keys.extend(absolute(base, batch));
+                true
+            })
+        });
+        let mut rest = &keys[..];
+        for (block, checksum, bytes) in directory_rows(rows, plain) {
+            let before = rest.len();
+            whole &= brimful_store::checksum(bytes) as u32 == checksum;
+            whole &= with_codec!(segment.packing.codec, C => {
+                C::decode_block(bytes, block, bits, self.unpack, |base, batch| {
+                    let same = rest.get(..batch.len()).is_some_and(|keys| keys == absolute(base, batch));
+                    rest = rest.get(batch.len()..).unwrap_or_default();
+                    same
+                })
+            });
+            whole &= before - rest.len() == block.edges as usize;
+        }
+        if !whole || !rest.is_empty() {
+            return Err(bad("the directory of a segment contradicts its blocks"));
+        }
+        Ok(())
+    }
+}
