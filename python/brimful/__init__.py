@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         connected_components,
         count_paths,
         degrees,
+        label_propagation,
         pagerank,
         sssp,
     )
@@ -74,6 +75,7 @@ __all__ = [
     "connected_components",
     "count_paths",
     "degrees",
+    "label_propagation",
     "pagerank",
     "read",
     "sort",
@@ -95,6 +97,7 @@ _HOMES = {
     "connected_components": "brimful.algorithms",
     "count_paths": "brimful.algorithms",
     "degrees": "brimful.algorithms",
+    "label_propagation": "brimful.algorithms",
     "pagerank": "brimful.algorithms",
     "read": "brimful.graph",
     "sort": "brimful.sorting",

@@ -194,6 +194,30 @@ def degrees(
     return _run(graph, "degrees", {"direction": direction}, common)
 
 
+def label_propagation(
+    graph: Graph,
+    *,
+    max_supersteps: int = 10,
+    threads: int | None = None,
+    budget: Budget = None,
+    progress: Progress | None = None,
+) -> Result:
+    """Find communities: for `max_supersteps` everybody takes its neighbours' most frequent label.
+
+    Labels begin as vertex ids; the smallest wins a tie; without neighbours a vertex keeps its own
+    (LDBC Graphalytics' CDLP). Direction is ignored, but a neighbour joined both ways counts twice.
+    Stops early where no label changes. `budget` as in `pagerank`.
+
+    Returns a `Result` with column `label`, of the type of `vertex`.
+
+    Raises:
+        BudgetError: naming the smallest budget that works.
+        CorruptError, StoreIoError: as their names say.
+    """
+    common = _Common(max_supersteps, threads, budget, progress)
+    return _run(graph, "label_propagation", {}, common)
+
+
 @dataclass(frozen=True)
 class _Common:
     """What every algorithm takes."""

@@ -4,6 +4,7 @@ pub mod bfs;
 pub mod connected_components;
 pub mod count_paths;
 pub mod degrees;
+pub mod label_propagation;
 pub mod pagerank;
 pub mod registry;
 mod request;

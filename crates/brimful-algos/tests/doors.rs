@@ -292,3 +292,66 @@ fn a_run_ends_at_its_limits_and_says_so() {
     let error = run(&Levels { source }, &case.graph, &nonsense, &resources(2, 1 << 28)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Usage);
 }
+
+/// Label propagation straight from its definition.
+fn propagated(case: &Case, undirected: bool, supersteps: u64) -> Vec<u64> {
+    let mut around = vec![Vec::new(); case.out.len()];
+    for (vertex, targets) in case.out.iter().enumerate() {
+        for (target, _) in targets {
+            around[vertex].push(*target);
+            if !undirected {
+                around[*target].push(vertex);
+            }
+        }
+    }
+    let mut labels: Vec<u64> = (0..case.out.len() as u64).collect();
+    for _ in 0..supersteps {
+        let gather = |(vertex, neighbours): (usize, &Vec<usize>)| {
+            let mut counts = std::collections::BTreeMap::<u64, usize>::new();
+            neighbours.iter().for_each(|neighbour| *counts.entry(labels[*neighbour]).or_default() += 1);
+            let best = counts.into_iter().max_by_key(|(label, count)| (*count, Reverse(*label)));
+            best.map_or(labels[vertex], |(label, _)| label)
+        };
+        labels = around.iter().enumerate().map(gather).collect();
+    }
+    labels
+}
+
+#[test]
+fn label_propagation_agrees_with_its_definition_at_any_budget() {
+    for number in 0..CASES {
+        let folder = tempfile::tempdir().unwrap();
+        let case = cases(folder.path(), number);
+        build_reverse(&case.graph, &resources(2, 1 << 28)).unwrap();
+        let undirected = !case.graph.description().directed;
+        for supersteps in [0, 1, 5] {
+            let request = Request {
+                algorithm: "label_propagation".into(),
+                max_supersteps: Some(supersteps),
+                ..Default::default()
+            };
+            let wanted = propagated(&case, undirected, supersteps);
+            for threads in 1..=3 {
+                let run = |budget| run_request(&request, &case.graph, &resources(threads, budget));
+                let mut needed = 1;
+                while let Err(error) = run(needed) {
+                    let brimful_engine::Error::Store(StoreError::Budget { needed: more, .. }) = error else {
+                        panic!("{error}")
+                    };
+                    assert!(more > needed);
+                    needed = more;
+                }
+                for budget in [needed, needed + 3000, 1 << 28] {
+                    let table = run(budget).unwrap().table;
+                    let (_, column) = table.rows().next_batch(usize::MAX).unwrap().unwrap();
+                    let Column::Ids(labels) = column else { panic!("labels are ids") };
+                    let labels = labels.into_iter().map(Option::unwrap);
+                    assert!(
+                        labels.eq(wanted.iter().copied()),
+                        "case {number}, {threads} threads, {budget} bytes"
+                    );
+                }
+            }
+        }
+    }
+}

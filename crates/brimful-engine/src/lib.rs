@@ -1,7 +1,7 @@
 //! Time: supersteps over the shards of a graph.
 //!
 //! - [`program`]: what an algorithm provides, [`combiner`]: how signals become sums, [`aggregate`]: what is
-//!   known of all vertices.
+//!   known of all vertices; [`mod@gather`]: programs of another kind, over whole neighbour lists.
 //! - `options`: what the user chose; [`mod@run`]: the superstep loop; `sweep`: one pass over the shards; `collect`: the vertex phase;
 //!   `sparse`: a superstep of few vertices, the `frontier`;
 //!   [`scan`]: all edges for algorithms of another kind; [`residency`]: which units stay in memory and how the others stream.
@@ -13,6 +13,7 @@ mod collect;
 pub mod combiner;
 pub mod error;
 mod frontier;
+pub mod gather;
 mod isolated;
 mod options;
 pub mod plan;
@@ -30,6 +31,7 @@ mod values;
 pub use aggregate::{Aggregate, Count, Greatest, Least, Sum, Top};
 pub use combiner::{Add, Combiner, Max, Min, Or};
 pub use error::{Error, Result};
+pub use gather::{Gather, Gathered, Neighbours, gather};
 pub use isolated::Isolated;
 pub use options::{Door, RunOptions};
 pub use program::{Globals, Mode, Program, SignalOf, SumOf, Vertex};

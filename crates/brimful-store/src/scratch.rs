@@ -33,6 +33,11 @@ impl<T: Pod + Send> ScratchArray<T> {
         Self { home: Home::Resident(HugeArray::zeroed(len)), len, window }
     }
 
+    /// The array of these records, in memory.
+    pub fn of(records: HugeArray<T>, window: usize) -> Self {
+        Self { len: records.len(), home: Home::Resident(records), window }
+    }
+
     /// An array in a nameless file of `folder`. Every window must be written before it is read.
     pub fn paged(len: usize, window: usize, folder: &dyn Folder, job: &Job) -> Result<Self> {
         let file = StoreFile::scratch(folder, job.traffic())?;

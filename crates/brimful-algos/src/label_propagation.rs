@@ -1,0 +1,73 @@
+//! Communities by label propagation.
+//!
+//! Returns for each vertex the label of its community (`label`, of the type of ids) after a number of synchronous supersteps:
+//! every vertex starts with its own id and takes the label that most of its neighbours have, the smallest of those on a tie; without
+//! neighbours it keeps its own (LDBC Graphalytics' CDLP; Raghavan, Albert, Kumara 2007). In a directed graph a neighbour counts once
+//! for each direction; parallel edges count each. Deterministic. Each superstep is one pass over all lists, which are sorted by label:
+//! O(|E| log of the greatest degree).
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use brimful_engine::{Gather, Neighbours, Result, Values, Vertex, gather};
+use brimful_graph::{Graph, Index};
+use brimful_store::Resources;
+
+use crate::connected_components::propagation::{Label, fits_narrow};
+use crate::registry::{Info, Takes};
+use crate::request::{Finished, Request};
+
+/// Supersteps unless the user says so.
+const SUPERSTEPS: u64 = 10;
+
+/// What there is to know of it.
+pub(crate) const INFO: Info = Info {
+    name: "label_propagation",
+    computes: "communities: for a number of supersteps (10) everybody takes its neighbours' most frequent label",
+    column: "label",
+    takes: Takes { source: false, tolerance: false, precision: false, weights: false },
+    parameters: &[],
+    run: |request, graph, resources| {
+        let range = graph.key_bounds()?.map_or(0, |(smallest, largest)| largest.saturating_sub(smallest));
+        match fits_narrow(range) {
+            true => run::<u32>(request, graph, resources),
+            false => run::<u64>(request, graph, resources),
+        }
+    },
+};
+
+/// Label propagation. State: a label, the place of an external id.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LabelPropagation<L>(PhantomData<L>);
+
+impl<L: Label + 'static> Gather for LabelPropagation<L> {
+    type State = L;
+    /// The labels of a list.
+    type Room = Vec<L>;
+    const NEEDS_EXTERNAL: bool = true;
+
+    fn indexes(&self) -> &'static [Index] {
+        &[Index::In, Index::Reverse]
+    }
+
+    fn initial(&self, vertex: Vertex) -> L {
+        L::new(vertex.external)
+    }
+
+    fn gather(&self, _: u64, label: L, neighbours: Neighbours<'_, L>, labels: &mut Vec<L>) -> L {
+        labels.clear();
+        labels.extend(neighbours.iter().map(|(_, label)| label));
+        labels.sort_unstable();
+        let runs = labels.chunk_by(|a, b| a == b);
+        // The first of the longest runs has the smallest label.
+        let longest = runs.fold(&[][..], |best, run| if run.len() > best.len() { run } else { best });
+        longest.first().copied().unwrap_or(label)
+    }
+}
+
+fn run<L: Label + 'static>(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {
+    let supersteps = request.max_supersteps.unwrap_or(SUPERSTEPS);
+    let output = gather(&LabelPropagation::<L>(PhantomData), graph, supersteps, resources)?;
+    let values = Values::vertices(output.states, |label: L| Some(label.into()), Some).without_nulls();
+    Finished::new(graph, "label", values, output.stats, "synchronous")
+}
