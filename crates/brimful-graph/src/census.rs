@@ -22,7 +22,7 @@ use crate::formats::parser::{OnError, Output, Rejection, TextParser};
 use crate::formats::reader::{CHUNK_BYTES, TextReader};
 use crate::formats::{TextFile, TextFormat, graphalytics, webgraph::WebGraph};
 use crate::ids::IdType;
-use crate::pairs::{self, PairFiles};
+use crate::pairs::{PairFiles, PairStream};
 use crate::pump::{chunks_in_flight, pump};
 use crate::text::{Signs, Span, check_signs};
 
@@ -412,62 +412,4 @@ fn is_plain(path: &Path, resources: &Resources) -> Result<bool> {
     let read = open_input(path, &resources.job)?.take(8).read_to_end(&mut start);
     read.map_err(|e| decompress::read_error(path, e))?;
     Ok(!decompress::is_compressed(&start))
-}
-
-/// Pairs from standard input or a compressed file.
-struct PairStream<'a> {
-    files: &'a [PathBuf],
-    next: usize,
-    reader: Option<Box<dyn Read + Send>>,
-    memory_bytes: u64,
-    resources: &'a Resources,
-    bytes: Vec<u8>,
-}
-
-impl<'a> PairStream<'a> {
-    fn new(files: &'a [PathBuf], memory_bytes: u64, resources: &'a Resources) -> Self {
-        Self { files, next: 0, reader: None, memory_bytes, resources, bytes: Vec::new() }
-    }
-}
-
-impl EdgeStream for PairStream<'_> {
-    fn next(&mut self, batch: &mut EdgeBatch) -> Result<bool> {
-        batch.clear();
-        loop {
-            if self.reader.is_none() {
-                let Some(path) = self.files.get(self.next) else {
-                    return Ok(false);
-                };
-                let input = open_input(path, &self.resources.job)?;
-                self.reader = Some(decompress::open(input, path, self.memory_bytes)?);
-                self.next += 1;
-            }
-            let Some(reader) = &mut self.reader else {
-                return Ok(false);
-            };
-            let path = &self.files[self.next - 1];
-            self.bytes.clear();
-            let limit = BATCH_EDGES as u64 * pairs::PAIR_BYTES;
-            reader.take(limit).read_to_end(&mut self.bytes).map_err(|e| decompress::read_error(path, e))?;
-            if self.bytes.is_empty() {
-                self.reader = None;
-                continue;
-            }
-            pairs::check_length(path, self.bytes.len() as u64)?;
-            pairs::decode(&self.bytes, batch);
-            return Ok(true);
-        }
-    }
-
-    fn name(&self) -> &Path {
-        self.files.first().map_or(Path::new("-"), PathBuf::as_path)
-    }
-
-    fn weighted(&self) -> bool {
-        false
-    }
-
-    fn id_type(&self) -> Result<IdType> {
-        Ok(IdType::UInt32)
-    }
 }
