@@ -17,6 +17,7 @@ use crate::description::{Description, FORMAT, Shards};
 use crate::edges::{EdgeBatch, EdgeSource};
 use crate::error::{Error, Result};
 use crate::ids::IdType;
+use crate::names::{NameFile, NameSizes};
 use crate::order::MOST_RUNS;
 use crate::shards::{SegmentReader, ShardFile};
 
@@ -65,6 +66,7 @@ pub struct Graph {
     description: Description,
     manifest_number: u64,
     ids: Option<AscendingFile>,
+    names: Option<NameFile>,
     /// Running sums of out-degrees.
     degrees: AscendingFile,
     strengths: Option<ArrayFile<f64>>,
@@ -117,6 +119,10 @@ impl Graph {
             Some(_) => None,
             None => Some(AscendingFile::open(folder, IDS, Kind::Ids, description.vertices, traffic)?),
         };
+        let names = match description.ids.id_type {
+            IdType::String => Some(NameFile::open(folder, description.vertices, traffic)?),
+            _ => None,
+        };
         let degrees = AscendingFile::open(folder, DEGREES, Kind::Degrees, connected, traffic)?;
         let strengths = match description.weighted {
             true => Some(ArrayFile::open(folder, STRENGTHS, Kind::Strengths, connected, traffic)?),
@@ -150,6 +156,7 @@ impl Graph {
             description,
             manifest_number,
             ids,
+            names,
             degrees,
             strengths,
             forward,
@@ -254,13 +261,48 @@ impl Graph {
     /// # Errors
     /// [`Error::NoSuchVertex`].
     pub fn find(&self, number: i128) -> Result<u64> {
-        let missing = || Error::NoSuchVertex { vertex: number };
-        let bits = self.id_type().bits(number).ok_or_else(missing)?;
+        let bits = self.id_type().bits(number).filter(|_| self.names.is_none());
+        let found = bits.map_or(Ok(None), |bits| self.find_bits(bits))?;
+        found.ok_or_else(|| Error::NoSuchVertex { vertex: number.to_string() })
+    }
+
+    /// The internal id of the vertex that users call `name`: two reads, or few more.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchVertex`], also if the ids of the graph are integers.
+    pub fn find_name(&self, name: &str) -> Result<u64> {
+        let rank = self.names.as_ref().map_or(Ok(None), |names| names.find(name))?;
+        let found = rank.map_or(Ok(None), |rank| self.find_bits(rank))?;
+        found.ok_or_else(|| Error::NoSuchVertex { vertex: format!("{name:?}") })
+    }
+
+    /// The internal id of the vertex whose external id has these bits, if there is one.
+    fn find_bits(&self, bits: u64) -> Result<Option<u64>> {
         let Some(file) = &self.ids else {
             let rank = bits.wrapping_sub(self.description.ids.first.unwrap_or_default());
-            return if rank < self.vertices() { Ok(rank) } else { Err(missing()) };
+            return Ok((rank < self.vertices()).then_some(rank));
         };
-        file.find(bits)?.ok_or_else(missing)
+        file.find(bits)
+    }
+
+    /// The file of names, if ids are strings.
+    pub(crate) fn names(&self) -> Option<&NameFile> {
+        self.names.as_ref()
+    }
+
+    /// How large the file of names is; `None` if ids are integers.
+    pub fn name_sizes(&self) -> Result<Option<NameSizes>> {
+        self.names.as_ref().map(NameFile::sizes).transpose()
+    }
+
+    /// Rows to be named at once, at most `most`: their names take at most 8 MiB, unless one alone has more.
+    pub fn batch_rows(&self, most: usize) -> usize {
+        ((8 << 20) / self.longest_name().unwrap_or(0).max(1)).clamp(1, most)
+    }
+
+    /// Bytes of the longest name; `None` if ids are integers.
+    pub fn longest_name(&self) -> Option<usize> {
+        self.names.as_ref().map(NameFile::longest)
     }
 
     /// How many of `count` vertices from `start` on have edges: the first ones.
@@ -305,8 +347,14 @@ impl Graph {
     ///
     /// Reads the segments that may hold the vertex: one per shard, not one per graph.
     pub fn neighbors(&self, number: i128) -> Result<Vec<i128>> {
-        let vertex = self.find(number)?;
-        let (mut targets, mut names) = (Vec::new(), Names::default());
+        let targets = self.targets(self.find(number)?)?;
+        Ok(targets.into_iter().map(|bits| self.id_type().number(bits)).collect())
+    }
+
+    /// The bits of the external ids of the out-neighbours of a vertex, given by its internal id, as
+    /// [`Graph::neighbors`].
+    pub fn targets(&self, vertex: u64) -> Result<Vec<u64>> {
+        let (mut targets, mut names) = (Vec::new(), ExternalIds::default());
         let Some(shards) = self.shards(Index::In) else {
             return Ok(targets);
         };
@@ -322,10 +370,10 @@ impl Graph {
                 }
             })?;
             for target in found {
-                targets.push(self.id_type().number(names.of(self, target)?));
+                targets.push(names.of(self, target)?);
             }
         }
-        targets.sort_unstable();
+        targets.sort_unstable_by_key(|bits| self.id_type().order_key(*bits));
         Ok(targets)
     }
 
@@ -333,6 +381,7 @@ impl Graph {
     pub(crate) fn sealed_files(&self) -> Vec<&brimful_store::sealed::SealedFile> {
         let mut files = Vec::new();
         files.extend(self.ids.as_ref().map(AscendingFile::sealed));
+        files.extend(self.names.as_ref().map(NameFile::sealed));
         files.push(self.degrees.sealed());
         files.extend(self.strengths.as_ref().map(ArrayFile::sealed));
         files.extend(
@@ -390,12 +439,12 @@ fn parse_description(path: &Path, number: u64, payload: &[u8]) -> Result<Descrip
 
 /// Looks external ids up for internal ids that ascend or lie close together, a window at a time.
 #[derive(Debug, Default)]
-pub(crate) struct Names {
+pub(crate) struct ExternalIds {
     window: Vec<u64>,
     start: u64,
 }
 
-impl Names {
+impl ExternalIds {
     /// Ids in the window: a block of the file of ids.
     const WINDOW: u64 = BLOCK_NUMBERS as u64;
 
@@ -414,7 +463,7 @@ impl Names {
         self.window.resize(graph.vertices().saturating_sub(self.start).min(Self::WINDOW) as usize, 0);
         graph.external_ids(self.start, &mut self.window)?;
         let id = self.window.get((vertex - self.start) as usize).copied();
-        id.ok_or_else(|| Error::NoSuchVertex { vertex: vertex.into() })
+        id.ok_or_else(|| Error::NoSuchVertex { vertex: vertex.to_string() })
     }
 }
 

@@ -29,6 +29,7 @@ pub use crate::formats::parser::{OnError, Rejection};
 use crate::graph::{Graph, IDS, Index};
 use crate::ids::IdType;
 use crate::joins;
+pub use crate::names::IdChoice;
 use crate::policy::Policy;
 use crate::positions::IdPositions;
 use crate::records::{EdgeRecord, KeyLayout, Pair, WeightedKey, WeightedPair};
@@ -45,6 +46,8 @@ pub struct ImportOptions {
     pub directed: bool,
     /// What happens to lines that are no edges.
     pub on_error: OnError,
+    /// What ids are.
+    pub ids: IdChoice,
     /// Declares the vertices 0 to n - 1.
     pub vertices: Option<u64>,
     /// Build the reverse shards too.
@@ -223,6 +226,8 @@ impl Import<'_> {
             directed: self.options.directed,
             undirected: self.options.undirected,
             drops_self_loops: self.options.policy.drops_self_loops(),
+            hashes_weights: self.options.weights == Weights::Hash,
+            ids: self.options.ids,
             on_error: self.options.on_error,
             bitmap_bytes: if self.options.sort_ids { 0 } else { IDS_BYTES + half },
             // The sorters' share, which is not in use yet.

@@ -17,6 +17,7 @@ use crate::call::{Limits, with_job, with_resources};
 use crate::errors::Failure;
 use crate::graph::Graph;
 use crate::imports::phases;
+use crate::vertex::{Shown, Vertex};
 
 /// The algorithms, their parameters and value columns.
 #[pyfunction]
@@ -159,10 +160,11 @@ pub(crate) struct Result {
     stats: Py<PyDict>,
 }
 
-fn to_python(py: Python<'_>, value: Value) -> PyResult<Bound<'_, PyAny>> {
+fn to_python<'py>(py: Python<'py>, value: Value, shown: &mut Shown<'_>) -> PyResult<Bound<'py, PyAny>> {
     match value {
         Value::Float(number) => number.into_bound_py_any(py),
-        Value::Integer(number) | Value::Id(number) => number.into_bound_py_any(py),
+        Value::Integer(number) => number.into_bound_py_any(py),
+        Value::Id(number) => shown.number(py, number),
         Value::Null => Ok(py.None().into_bound(py)),
     }
 }
@@ -183,15 +185,17 @@ impl Result {
         self.table.len() as usize
     }
 
-    fn value<'py>(&self, py: Python<'py>, vertex: i128) -> PyResult<Bound<'py, PyAny>> {
-        to_python(py, self.table.value(vertex).map_err(Failure::from)?)
+    fn value<'py>(&self, py: Python<'py>, vertex: Vertex) -> PyResult<Bound<'py, PyAny>> {
+        let graph = self.table.graph();
+        let internal = vertex.find(graph).map_err(Failure::from)?;
+        to_python(py, self.table.value_at(internal).map_err(Failure::from)?, &mut Shown::new(graph))
     }
 
     fn top<'py>(&self, py: Python<'py>, n: usize) -> PyResult<Bound<'py, PyList>> {
         let rows = py.detach(|| self.table.top(n)).map_err(Failure::from)?;
-        let out = PyList::empty(py);
+        let (out, mut shown) = (PyList::empty(py), Shown::new(self.table.graph()));
         for (vertex, value) in rows {
-            out.append((vertex, to_python(py, value)?))?;
+            out.append((shown.number(py, vertex)?, to_python(py, value, &mut shown)?))?;
         }
         Ok(out)
     }
