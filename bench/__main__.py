@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from bench import collections, curve, importing, layout, lognormal, memory, pagerank, text
+from bench import collections, curve, importing, layout, lognormal, memory, pagerank, strings, text
 from bench.command import ROOT
 from bench.errors import CommandFailed, NotMeasured
 from bench.machine import header
@@ -21,6 +21,7 @@ BENCHMARKS: dict[str, Callable[[Session], Iterator[Table]]] = {
     "layout": layout.tables,
     "pagerank": pagerank.tables,
     "text": text.tables,
+    "strings": strings.tables,
     "lognormal": lognormal.tables,
     "collections": collections.tables,
     "curve": curve.tables,

@@ -164,10 +164,9 @@ pub(crate) fn read_id(text: &[u8], at: &mut usize) -> Result<Id, Flaw> {
 #[cold]
 fn id_flaw(text: &[u8], at: usize) -> Flaw {
     let word = word(text, at);
-    let digits = word.strip_prefix(b"-").unwrap_or(word);
     let reason = if word.is_empty() {
         Reason::Missing
-    } else if !digits.is_empty() && digits.iter().all(u8::is_ascii_digit) {
+    } else if is_integer(word) {
         Reason::TooLarge
     } else {
         Reason::NotAnId
@@ -199,9 +198,10 @@ fn parse_id(text: &[u8]) -> Option<(Id, usize)> {
     Some((Id { bits, negative }, at))
 }
 
-/// True if a whole word is an integer of 64 bits.
-pub(crate) fn is_id(word: &[u8]) -> bool {
-    parse_id(word).is_some_and(|(_, length)| length == word.len())
+/// True if a whole word is an integer, perhaps of more than 64 bits.
+pub fn is_integer(word: &[u8]) -> bool {
+    let digits = word.strip_prefix(b"-").unwrap_or(word);
+    !digits.is_empty() && digits.iter().all(u8::is_ascii_digit)
 }
 
 /// Appends a field of a CSV file, quoted where that is needed (RFC 4180), and where it is empty.

@@ -6,7 +6,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, LargeStringArray, RecordBatch, StringArray, StringViewArray};
 use arrow_schema::DataType;
 use brimful::graph::names::{LONGEST_NAME, LOOKED_AT_LINES, NameBatch, are_names};
-use brimful::graph::text::{Signs, parse_number};
+use brimful::graph::text::{Signs, is_integer};
 use brimful::graph::{Error, Result};
 
 use crate::arrow_in::{Judge, Wanted, ids, is_text, no_nulls, texts, weights};
@@ -34,22 +34,20 @@ impl ColumnIds {
     }
 }
 
-/// True if the ids of rows are strings, as far as `batches` tell: most of their rows have one that is no integer.
+/// True if the ids of rows are strings, as far as `batches` tell: most of them are no integers.
 pub(crate) fn rows_have_names(batches: &[RecordBatch], wanted: [&Wanted; 2]) -> Result<bool> {
     let (mut rows, mut others) = (0, 0);
     for batch in batches {
         let length = batch.num_rows().min(LOOKED_AT_LINES - rows.min(LOOKED_AT_LINES));
-        let mut integers = vec![true; length];
         for wanted in wanted {
-            texts(batch.slice(0, length).column(wanted.index), |at, text| {
-                integers[at] &= parse_number(text.trim(), &mut Signs::default()).is_some();
+            texts(batch.slice(0, length).column(wanted.index), |_, text| {
+                others += usize::from(!is_integer(text.trim().as_bytes()));
                 Ok(())
             })?;
         }
         rows += length;
-        others += integers.iter().filter(|integer| !**integer).count();
     }
-    Ok(are_names(rows, others))
+    Ok(are_names(2 * rows, others))
 }
 
 /// A column of ids as text.

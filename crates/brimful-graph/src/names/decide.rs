@@ -14,7 +14,7 @@ use crate::text;
 /// What the user says about ids.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum IdChoice {
-    /// Strings if more than half of the first lines have an id that is no integer.
+    /// Strings if more than half of the ids on the first lines are no integers.
     #[default]
     Auto,
     /// Integers.
@@ -43,9 +43,9 @@ pub const LOOKED_AT_LINES: usize = 1 << 16;
 /// Most bytes of them.
 const LOOKED_AT_BYTES: usize = 4 << 20;
 
-/// True if ids are strings: of `lines` lines so many as `others` have an id that is no integer.
-pub fn are_names(lines: usize, others: usize) -> bool {
-    2 * others > lines
+/// True if ids are strings: of `ids` ids so many as `others` are no integers.
+pub fn are_names(ids: usize, others: usize) -> bool {
+    2 * others > ids
 }
 
 /// Looks at the first lines of `file`; returns whether ids are strings, and the file from its beginning.
@@ -85,8 +85,10 @@ fn in_text(text: &[u8], format: TextFormat) -> bool {
         if line.get(text::skip(line, 0)).is_some_and(|first| comments.contains(first)) {
             continue;
         }
-        seen += 1;
-        others += usize::from(!text::words(line).take(most).all(text::is_id));
+        for word in text::words(line).take(most) {
+            seen += 1;
+            others += usize::from(!text::is_integer(word));
+        }
     }
     are_names(seen, others)
 }

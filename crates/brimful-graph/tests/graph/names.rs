@@ -105,8 +105,9 @@ fn auto_goes_by_most_of_the_first_lines() {
         import_as(folder.path(), TextFormat::Auto, text, &auto).map(|graph| graph.longest_name().is_some())
     };
     assert!(names("a b\nb c\n").unwrap());
-    assert!(names("a b\n1 2\nQ3 4\n").unwrap());
+    assert!(names("a b\nQ1 2\nQ3 4\n").unwrap());
     assert!(!names("1 2\n3 4\n").unwrap());
+    assert!(names("1 b\n").is_err());
     let error = names("source target\n1 2\n").unwrap_err().to_string();
     assert!(
         error.contains("edges.txt:1:1: expected an integer vertex id") && error.contains("--ids string"),
