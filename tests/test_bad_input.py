@@ -212,8 +212,7 @@ def test_parquet_columns_that_are_no_ids(tmp_path: Path, column: list[object]) -
 
 def test_parquet_text_that_is_no_id(tmp_path: Path) -> None:
     pq.write_table(pa.table({"source": ["1", "x"], "target": ["2", "3"]}), tmp_path / "a.parquet")
-    command = ("import", tmp_path / "a.parquet", tmp_path / "g.brimful", "--ids", "int", "--quiet")
-    assert "row 2" in refuse(INPUT, *command)
+    assert "row 2" in refused_import(tmp_path, tmp_path / "a.parquet", "--ids", "int")
 
 
 def test_parquet_that_is_none(tmp_path: Path) -> None:

@@ -68,7 +68,8 @@ fn one_line(name: &str) -> Result<&str> {
 /// A name that is a word of an edge list, and begins no comment where it is the `first` of its line.
 fn one_word(name: &str, first: bool) -> Result<&str> {
     let separates = |byte: u8| crate::text::is_separator(byte) || byte == b'\n';
-    if !name.is_empty() && !name.bytes().any(separates) && !(first && name.starts_with(['#', '%'])) {
+    let comment = first && name.starts_with(['#', '%']);
+    if !(name.is_empty() || comment || name.bytes().any(separates)) {
         return Ok(name);
     }
     Err(Error::Usage(format!(
