@@ -62,6 +62,31 @@ def test_the_command_line_speaks_names(graph: Path, tmp_path: Path) -> None:
     assert ranks.schema.field("vertex").type == pa.string()
 
 
+def test_runs_begin_with_a_name(graph: Path, tmp_path: Path) -> None:
+    out = tmp_path / "r.csv"
+    succeed("run", "bfs", graph, "--source", "bob", "-o", out, "--quiet")
+    rows = out.read_text().splitlines()
+    assert rows == ["vertex,distance", "ann,1", "bob,0", "dan,", "eve,", "zoë,2"]
+    with bf.Graph.open(graph) as opened:
+        parents = bf.bfs(opened, "bob", values="parent").to_arrow()
+        assert parents["parent"].to_pylist() == ["bob", "bob", None, None, "ann"]
+        assert bf.bfs(opened, "bob", values="parent")["zoë"] == "ann"
+    succeed(
+        "run",
+        "bfs",
+        graph,
+        "--source",
+        "bob",
+        "-o",
+        tmp_path / "p.csv",
+        "--param",
+        "values=parent",
+        "--quiet",
+    )
+    assert (tmp_path / "p.csv").read_text().splitlines()[1:4] == ["ann,bob", "bob,bob", "dan,"]
+    assert 'no vertex "carl"' in refuse(INPUT, "run", "bfs", graph, "--source", "carl", "--quiet")
+
+
 def test_python_speaks_names(people: Path) -> None:
     with bf.read(people) as graph:
         assert graph.vertices == 5 and "ann" in graph and "carl" not in graph and 3 not in graph
@@ -116,7 +141,9 @@ def test_frames_of_other_packages() -> None:
     with bf.read(frame) as graph:
         assert edges(graph) == sorted(PEOPLE)
     duckdb = pytest.importorskip("duckdb")
-    with bf.read(duckdb.sql("select 'x' || i as source, 'y' as target from range(3) t(i)")) as graph:
+    with bf.read(
+        duckdb.sql("select 'x' || i as source, 'y' as target from range(3) t(i)")
+    ) as graph:
         assert edges(graph) == [("x0", "y"), ("x1", "y"), ("x2", "y")]
         result = bf.connected_components(graph).to_arrow()
         counted = duckdb.sql("select count(*) from result where component = 'x0'")
@@ -246,7 +273,10 @@ def test_a_flipped_byte_is_found(graph: Path) -> None:
 
 
 def test_standard_input_and_small_budgets_give_the_same_bytes(tmp_path: Path) -> None:
-    rows = (f"site-{i % 70_001:09d}.example\tsite-{i * i % 60_013:09d}.example\n" for i in range(200_000))
+    rows = (
+        f"site-{i % 70_001:09d}.example\tsite-{i * i % 60_013:09d}.example\n"
+        for i in range(200_000)
+    )
     text = "".join(rows).encode()
     (tmp_path / "in.txt").write_bytes(text)
     seen = None

@@ -97,7 +97,7 @@ def run(
     algorithm: str,
     params: dict[str, object],
     *,
-    source: int | None,
+    source: int | str | None,
     precision: str,
     tolerance: float | None,
     max_supersteps: int | None,
@@ -125,6 +125,8 @@ class Graph:
     def directed(self) -> bool: ...
     @property
     def weighted(self) -> bool: ...
+    @property
+    def id_type(self) -> str: ...
     @property
     def origin(self) -> str | None: ...
     @property

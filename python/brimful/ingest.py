@@ -247,9 +247,7 @@ def _import_tables(
 
     def open_table(path: str) -> EdgeTable:
         if format_name == "csv":
-            return open_csv(
-                path, options.columns, skip=options.on_error == "skip", ids=options.ids
-            )
+            return open_csv(path, options.columns, skip=options.on_error == "skip", ids=options.ids)
         return open_parquet(path, options.columns, ids=options.ids)
 
     opened = open_table(paths[0]) if len(paths) == 1 else chain_tables(paths, open_table)

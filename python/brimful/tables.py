@@ -133,9 +133,7 @@ def pick_columns(name: str, present: Sequence[str], wanted: EdgeColumns) -> Edge
     return EdgeColumns(source, target, weight)
 
 
-def open_csv(
-    path: str, wanted: EdgeColumns, skip: bool = False, ids: str = "auto"
-) -> EdgeTable:
+def open_csv(path: str, wanted: EdgeColumns, skip: bool = False, ids: str = "auto") -> EdgeTable:
     """Open a CSV file with a header line as an edge table; `-` is standard input.
 
     Ids are read as text and parsed by brimful, so that 64 bits stay exact; `ids` "string" takes

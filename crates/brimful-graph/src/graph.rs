@@ -16,7 +16,7 @@ use crate::ascending::{AscendingFile, BLOCK_NUMBERS};
 use crate::description::{Description, FORMAT, Shards};
 use crate::edges::{EdgeBatch, EdgeSource};
 use crate::error::{Error, Result};
-use crate::ids::IdType;
+use crate::ids::{ExternalId, IdType};
 use crate::names::{NameFile, NameSizes};
 use crate::order::MOST_RUNS;
 use crate::shards::{SegmentReader, ShardFile};
@@ -274,6 +274,14 @@ impl Graph {
         let rank = self.names.as_ref().map_or(Ok(None), |names| names.find(name))?;
         let found = rank.map_or(Ok(None), |rank| self.find_bits(rank))?;
         found.ok_or_else(|| Error::NoSuchVertex { vertex: format!("{name:?}") })
+    }
+
+    /// The internal id of a vertex, as [`Graph::find`] and [`Graph::find_name`].
+    pub fn find_id(&self, id: &ExternalId) -> Result<u64> {
+        match id {
+            ExternalId::Number(number) => self.find(*number),
+            ExternalId::Name(name) => self.find_name(name),
+        }
     }
 
     /// The internal id of the vertex whose external id has these bits, if there is one.

@@ -20,6 +20,21 @@ pub enum IdType {
     String,
 }
 
+/// An external id as users write it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ExternalId {
+    /// An integer.
+    Number(i128),
+    /// A string.
+    Name(String),
+}
+
+impl From<i128> for ExternalId {
+    fn from(number: i128) -> Self {
+        Self::Number(number)
+    }
+}
+
 impl IdType {
     /// Its name, as Arrow spells it.
     pub fn name(self) -> &'static str {

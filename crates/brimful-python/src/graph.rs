@@ -69,6 +69,11 @@ impl Graph {
     }
 
     #[getter]
+    fn id_type(&self) -> &'static str {
+        self.inner.id_type().name()
+    }
+
+    #[getter]
     fn origin(&self) -> Option<String> {
         self.inner.description().origin.clone()
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use brimful::algos::registry::{ALGORITHMS, Finished, Parameter, Request, run_request};
 use brimful::engine::table::Value;
 use brimful::engine::{Error as EngineError, ResultTable, Stats};
+use brimful::graph::ids::ExternalId;
 use brimful::store::memory::peak_resident_bytes;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
@@ -72,7 +73,7 @@ pub(crate) fn run<'py>(
     graph: &Bound<'py, Graph>,
     algorithm: String,
     params: &Bound<'py, PyDict>,
-    source: Option<i128>,
+    source: Option<Vertex>,
     precision: &str,
     tolerance: Option<f64>,
     max_supersteps: Option<u64>,
@@ -94,7 +95,7 @@ pub(crate) fn run<'py>(
     let request = Request {
         algorithm,
         parameters: parameters(params)?,
-        source,
+        source: source.map(ExternalId::from),
         narrow,
         weighted,
         tolerance,

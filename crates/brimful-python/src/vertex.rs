@@ -1,5 +1,6 @@
 //! Vertices as Python has them: integers, or strings.
 
+use brimful::graph::ids::ExternalId;
 use brimful::graph::names::NameCursor;
 use brimful::graph::{Error, Graph};
 use pyo3::IntoPyObjectExt;
@@ -16,13 +17,19 @@ pub(crate) enum Vertex {
     Number(i128),
 }
 
+impl From<Vertex> for ExternalId {
+    fn from(vertex: Vertex) -> Self {
+        match vertex {
+            Vertex::Name(name) => Self::Name(name),
+            Vertex::Number(number) => Self::Number(number),
+        }
+    }
+}
+
 impl Vertex {
     /// Its internal id.
-    pub(crate) fn find(&self, graph: &Graph) -> Result<u64, Error> {
-        match self {
-            Self::Name(name) => graph.find_name(name),
-            Self::Number(number) => graph.find(*number),
-        }
+    pub(crate) fn find(self, graph: &Graph) -> Result<u64, Error> {
+        graph.find_id(&self.into())
     }
 }
 

@@ -10,7 +10,9 @@ from brimful.cli import options as shared
 def add_to(verbs: shared.Verbs) -> None:
     """Add the verb."""
     parser = shared.add_verb(verbs, "algorithms", "List the algorithms and what they take.", act)
-    parser.add_argument("--json", action="store_true", help="print one JSON object as the last line")
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON object as the last line"
+    )
 
 
 def act(options: argparse.Namespace) -> None:
