@@ -7,13 +7,14 @@ import io
 from pathlib import Path
 from typing import Any
 
-import brimful as bf
 import networkx as nx
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+
+import brimful as bf
 from brimful.errors import CorruptError, InputError, NotFoundError, UsageError
 from command import CORRUPT, INPUT, USAGE, brimful, refuse, succeed
 
@@ -23,7 +24,8 @@ AWKWARD = [("a,b", 'say "hi"'), ("", " x "), ("# no comment", "1"), ("1", "Ã¼\tÃ
 
 def table(pairs: list[tuple[str, str]], kind: Any = None) -> pa.Table:
     columns = ([pair[end] for pair in pairs] for end in (0, 1))
-    return pa.table({name: pa.array(c, kind) for name, c in zip(("source", "target"), columns)})
+    arrays = [pa.array(column, kind) for column in columns]
+    return pa.table(arrays, names=["source", "target"])
 
 
 def edges(graph: bf.Graph) -> list[tuple[str, str]]:
@@ -146,7 +148,7 @@ def test_frames_of_other_packages() -> None:
     ) as graph:
         assert edges(graph) == [("x0", "y"), ("x1", "y"), ("x2", "y")]
         result = bf.connected_components(graph).to_arrow()
-        counted = duckdb.sql("select count(*) from result where component = 'x0'")
+        counted = duckdb.from_arrow(result).filter("component = 'x0'").count("*")
         assert counted.fetchall() == [(4,)]
 
 
@@ -180,7 +182,7 @@ def test_ids_says_how_columns_are_read() -> None:
         bf.Graph.from_arrow(mixed)
     with bf.Graph.from_arrow(mixed, ids="string") as graph:
         assert graph.neighbors("a") == ["1"]
-    with pytest.raises(InputError, match="row 1, column 'source'|row 1, column \"source\""):
+    with pytest.raises(InputError, match='row 1, column "source"'):
         bf.Graph.from_arrow(table([("a", "b")]), ids="int")
     with pytest.raises(UsageError, match="ids cannot be 'number'"):
         bf.Graph.from_arrow(text, ids="number")
@@ -199,7 +201,7 @@ def test_columns_refuse_what_is_no_name() -> None:
     with bf.Graph.from_arrow(table(longest)) as graph:
         assert edges(graph) == longest
     broken = pa.array([b"a", b"\xff"]).view(pa.string())
-    with pytest.raises(InputError, match="UTF-?8"):
+    with pytest.raises(InputError, match="UTF"):
         bf.Graph.from_arrow(pa.table({"source": broken, "target": ["x", "y"]}))
 
 

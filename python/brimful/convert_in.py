@@ -217,7 +217,6 @@ def _reader(id_type: str) -> Callable[[Any], Any]:
 
 def _table(name: str, id_type: str, edges: Iterable[Sequence[Any]], weighted: bool) -> EdgeTable:
     """Return a table of `(source, target)` or `(source, target, weight)` tuples."""
-
     own = _reader(id_type)
 
     def batches() -> Iterator[list[Any]]:

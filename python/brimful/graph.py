@@ -158,9 +158,9 @@ class Graph(Conversions):
         """Import a NetworkX graph of any of its four kinds.
 
         Nodes are integers of 64 bits, or all of them strings, and become the vertex ids, those
-        without edges too; direction, self-loops and multi-edges stay. `weight` names the edge attribute of weights; an edge that
-        lacks it counts 1, as in NetworkX; if no edge has it, or with None, there are no weights.
-        Other attributes are left out. `path`, `index`, `budget` as for `from_arrow`. Memory: within
+        without edges too; direction, self-loops and multi-edges stay. `weight` names the edge
+        attribute of weights; an edge that lacks it counts 1, as in NetworkX; if no edge has it, or
+        with None, there are no weights. Other attributes are left out. `path`, `index`, `budget` as for `from_arrow`. Memory: within
         `budget`, brimful's own; edges are handed over in batches.
 
         Raises:
