@@ -160,8 +160,9 @@ class Graph(Conversions):
         Nodes are integers of 64 bits, or all of them strings, and become the vertex ids, those
         without edges too; direction, self-loops and multi-edges stay. `weight` names the edge
         attribute of weights; an edge that lacks it counts 1, as in NetworkX; if no edge has it, or
-        with None, there are no weights. Other attributes are left out. `path`, `index`, `budget` as for `from_arrow`. Memory: within
-        `budget`, brimful's own; edges are handed over in batches.
+        with None, there are no weights. Other attributes are left out.
+        `path`, `index`, `budget` as for `from_arrow`. Memory: within `budget`, brimful's own; edges
+        are handed over in batches.
 
         Raises:
             InputError: nodes that are neither, a weight that is no finite number, no node.

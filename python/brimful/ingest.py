@@ -46,8 +46,8 @@ class ImportOptions:
 
     `undirected` None is what the format says. `vertices` declares the ids 0..vertices-1.
     `ids` is one out of `IDS`. `on_error` is `fail` or `skip`: what happens to lines that are no
-    edges. `index` is a subset of `INDEX_NAMES`. `weights`, `self_loops` and `duplicates` are names out of `WEIGHTS`, `SELF_LOOPS`
-    and `DUPLICATES`.
+    edges. `index` is a subset of `INDEX_NAMES`. `weights`, `self_loops` and `duplicates` are names
+    out of `WEIGHTS`, `SELF_LOOPS` and `DUPLICATES`.
     """
 
     format: str | None = None

@@ -23,9 +23,9 @@ class Result:
     """The values that an algorithm gave every vertex.
 
     Columns are `vertex` (the type of the ids: int64, uint64, string...) and `column`, the
-    algorithm's value (`pagerank`: float64; `component`: the type of `vertex`). Every vertex occurs once. Conversions
-    copy; `__arrow_c_stream__` streams batches, so `polars.DataFrame(result)` and DuckDB read it as
-    it is.
+    algorithm's value (`pagerank`: float64; `component`: the type of `vertex`). Every vertex occurs
+    once. Conversions copy; `__arrow_c_stream__` streams batches, so `polars.DataFrame(result)` and
+    DuckDB read it as it is.
 
     >>> import brimful as bf, pyarrow as pa
     >>> table = pa.table({"source": [0, 1, 2], "target": [1, 2, 0]})

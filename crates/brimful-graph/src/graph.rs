@@ -16,8 +16,8 @@ use crate::ascending::{AscendingFile, BLOCK_NUMBERS};
 use crate::description::{Description, FORMAT, Shards};
 use crate::edges::{EdgeBatch, EdgeSource};
 use crate::error::{Error, Result};
-use crate::ids::{ExternalId, IdType};
-use crate::names::{NameFile, NameSizes};
+use crate::ids::IdType;
+use crate::names::NameFile;
 use crate::order::MOST_RUNS;
 use crate::shards::{SegmentReader, ShardFile};
 
@@ -266,26 +266,8 @@ impl Graph {
         found.ok_or_else(|| Error::NoSuchVertex { vertex: number.to_string() })
     }
 
-    /// The internal id of the vertex that users call `name`: two reads, or few more.
-    ///
-    /// # Errors
-    /// [`Error::NoSuchVertex`], also if the ids of the graph are integers.
-    pub fn find_name(&self, name: &str) -> Result<u64> {
-        let rank = self.names.as_ref().map_or(Ok(None), |names| names.find(name))?;
-        let found = rank.map_or(Ok(None), |rank| self.find_bits(rank))?;
-        found.ok_or_else(|| Error::NoSuchVertex { vertex: format!("{name:?}") })
-    }
-
-    /// The internal id of a vertex, as [`Graph::find`] and [`Graph::find_name`].
-    pub fn find_id(&self, id: &ExternalId) -> Result<u64> {
-        match id {
-            ExternalId::Number(number) => self.find(*number),
-            ExternalId::Name(name) => self.find_name(name),
-        }
-    }
-
     /// The internal id of the vertex whose external id has these bits, if there is one.
-    fn find_bits(&self, bits: u64) -> Result<Option<u64>> {
+    pub(crate) fn find_bits(&self, bits: u64) -> Result<Option<u64>> {
         let Some(file) = &self.ids else {
             let rank = bits.wrapping_sub(self.description.ids.first.unwrap_or_default());
             return Ok((rank < self.vertices()).then_some(rank));
@@ -296,21 +278,6 @@ impl Graph {
     /// The file of names, if ids are strings.
     pub(crate) fn names(&self) -> Option<&NameFile> {
         self.names.as_ref()
-    }
-
-    /// How large the file of names is; `None` if ids are integers.
-    pub fn name_sizes(&self) -> Result<Option<NameSizes>> {
-        self.names.as_ref().map(NameFile::sizes).transpose()
-    }
-
-    /// Rows to be named at once, at most `most`: their names take at most 8 MiB, unless one alone has more.
-    pub fn batch_rows(&self, most: usize) -> usize {
-        ((8 << 20) / self.longest_name().unwrap_or(0).max(1)).clamp(1, most)
-    }
-
-    /// Bytes of the longest name; `None` if ids are integers.
-    pub fn longest_name(&self) -> Option<usize> {
-        self.names.as_ref().map(NameFile::longest)
     }
 
     /// How many of `count` vertices from `start` on have edges: the first ones.

@@ -23,6 +23,8 @@ const SHARDS: usize = 1 << SHARD_BITS;
 /// Most names, and bytes of names, of a part: a local number has 32 bits, and so has an offset.
 const SHARD_NAMES: usize = (1 << (32 - SHARD_BITS)) - (1 << 20);
 const SHARD_BYTES: usize = (1 << 32) - (1 << 24);
+/// Names written between two looks at whether the work was cancelled.
+const CHECK_EVERY: usize = 1 << 16;
 /// Slots of a new part.
 const FIRST_SLOTS: usize = 1 << 6;
 /// Bytes per name that sorting may take beyond the slots, which go before it: these have 10 at least.
@@ -267,7 +269,10 @@ impl<'r> Interner<'r> {
         shards.iter_mut().for_each(|shard| shard.slots = Vec::new());
         let keys = sort(&shards, self.resources);
         let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
-        for key in &keys {
+        for (at, key) in keys.iter().enumerate() {
+            if at.is_multiple_of(CHECK_EVERY) {
+                self.resources.job.check()?;
+            }
             let (shard, number) = parts_of(key.local);
             runs.0.push(shards[shard].name(number), key.local)?;
         }

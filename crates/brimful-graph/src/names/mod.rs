@@ -4,13 +4,14 @@
 //! the first pass of an import knows ranks only, and what is sorted by external id is sorted by bytes.
 //! `decide`: are the words of a text ids or integers; `interner`: strings to local numbers while reading;
 //! `runs`: their merge into ranks; `reading`: the first pass made of these. `file` keeps the strings by
-//! rank, `cursor` gives them back. `varint`: short numbers.
+//! rank, `cursor` and `lookup` give them back. `varint`: short numbers.
 
 mod batch;
 mod cursor;
 pub(crate) mod decide;
 mod file;
 mod interner;
+mod lookup;
 mod reading;
 mod runs;
 #[cfg(test)]

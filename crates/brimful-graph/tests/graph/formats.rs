@@ -432,8 +432,18 @@ fn broken() -> Vec<Case> {
             "1:1: expected a vertex id between -2^63 and 2^64-1, found \"-9223372036854775809\"",
             LINE,
         ),
-        case("adjacency-ids", "% 1 2\n", "1:1: expected an integer vertex id, found \"%\"", LINE),
-        case("adjacency-ids", "1 2 3:0.5\n", "1:5: expected an integer vertex id, found \"3:0.5\"", LINE),
+        case(
+            "adjacency-ids",
+            "% 1 2\n",
+            "1:1: expected an integer vertex id (ids that are words are read with --ids string), found \"%\"",
+            LINE,
+        ),
+        case(
+            "adjacency-ids",
+            "1 2 3:0.5\n",
+            "1:5: expected an integer vertex id (ids that are words are read with --ids string), found \"3:0.5\"",
+            LINE,
+        ),
         case("jlg", "", "1:1: expected a line `n,m,u|d,name`, found the end of the file", HEADER),
         case(
             "jlg",

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use brimful_graph::edges::EdgeBatch;
 use brimful_graph::export::{self, EdgeReader, ExportOptions, Format};
 use brimful_graph::formats::TextFormat;
+use brimful_graph::formats::scan::scan_names;
 use brimful_graph::import::{IdChoice, ImportOptions, Input, OnError, import, minimum_bytes};
 use brimful_graph::names::NameCursor;
 use brimful_graph::weights::Weights;
@@ -214,4 +215,34 @@ fn exports_come_back_or_are_refused() {
     let again = import_as(folder.path(), TextFormat::EdgeList, &written, &strings()).unwrap();
     assert_eq!(again.description().order, graph.description().order);
     assert_eq!(edges(again), model(&[("a", "b"), ("b", "c"), ("c", "ü")]));
+}
+
+#[test]
+fn where_chunks_are_cut_makes_no_difference() {
+    let lines = "# c\nanna bob 1\n\n zoë\tbob,2.5\r\n%x y z\nbob # 3";
+    let lists = "hub a b c d\n# no list\nalone\n  a,hub b\n\nlast";
+    for (format, text) in [(TextFormat::EdgeList, lines), (TextFormat::AdjacencyIds, lists)] {
+        let whole = scan_names(format, text.as_bytes(), 1 << 20, OnError::Fail).unwrap();
+        for chunk in 20..50 {
+            assert_eq!(scan_names(format, text.as_bytes(), chunk, OnError::Fail).unwrap(), whole, "{chunk}");
+        }
+    }
+    let (ends, alone) = scan_names(TextFormat::AdjacencyIds, lists.as_bytes(), 8, OnError::Fail).unwrap();
+    assert_eq!(ends, "hub a hub b hub c hub d a hub a b".split(' ').collect::<Vec<_>>());
+    assert_eq!(alone, ["alone", "last"]);
+    // Any bytes are names, judged, or an error with its place.
+    let mut state = 1_u64;
+    for _ in 0..3_000 {
+        let text: Vec<u8> = (0..40)
+            .map(|_| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                b"ab \t\n\n#%,\r1\xc3\xa9\xff."[(state >> 40) as usize % 15]
+            })
+            .collect();
+        for format in [TextFormat::EdgeList, TextFormat::AdjacencyIds] {
+            let whole = scan_names(format, &text, 1 << 20, OnError::Skip);
+            let cut = scan_names(format, &text, 41, OnError::Skip);
+            assert_eq!(whole.ok(), cut.ok());
+        }
+    }
 }
