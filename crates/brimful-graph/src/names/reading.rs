@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use brimful_store::huge::HugeArray;
-use brimful_store::memory::return_freed_memory;
+use brimful_store::memory::release_free_memory;
 
 use super::batch::NameBatch;
 use super::file::NameWriter;
@@ -130,7 +130,7 @@ impl Reader<'_> {
         let job = &self.resources.job;
         let (runs, locals, generations) = interner.finish()?;
         // Tables grow piece by piece, and such memory stays with the process when it is freed.
-        return_freed_memory();
+        release_free_memory();
         job.begin("sort names", runs.names());
         let mut file = NameWriter::create(self.folder, job.traffic())?;
         let tables = runs.merge(self.folder, bytes, self.resources, |name| file.push(name))?;
@@ -153,7 +153,7 @@ impl Reader<'_> {
             let parts = Parts { source: &locals, range: generation.parts.clone() };
             each_part(&parts, self.resources, || Ok(Default::default()), work, |_| Ok(()))?;
         }
-        return_freed_memory();
+        release_free_memory();
         Ok((spool.into_source(), tables.names))
     }
 }
