@@ -16,6 +16,7 @@ from bench import (
     lognormal,
     memory,
     pagerank,
+    strings,
     text,
 )
 from bench.command import ROOT
@@ -32,6 +33,7 @@ BENCHMARKS: dict[str, Callable[[Session], Iterator[Table]]] = {
     "pagerank": pagerank.tables,
     "algorithms": algorithms.tables,
     "text": text.tables,
+    "strings": strings.tables,
     "lognormal": lognormal.tables,
     "collections": collections.tables,
     "curve": curve.tables,

@@ -98,7 +98,7 @@ def test_only_a_header(tmp_path: Path) -> None:
         ("1 2\n3\n4 5\n", 2),
         ("1\n", 1),
         ("# head\n1 2\n2 b\n", 3),
-        ("a b\n", 1),
+        ("2 b\n", 1),
         ("1 2\n2 18446744073709551616\n", 2),
         ("-9223372036854775809 2\n", 1),
         ("1 2\n1.5 2\n", 2),
@@ -212,7 +212,7 @@ def test_parquet_columns_that_are_no_ids(tmp_path: Path, column: list[object]) -
 
 def test_parquet_text_that_is_no_id(tmp_path: Path) -> None:
     pq.write_table(pa.table({"source": ["1", "x"], "target": ["2", "3"]}), tmp_path / "a.parquet")
-    assert "row 2" in refused_import(tmp_path, tmp_path / "a.parquet")
+    assert "row 2" in refused_import(tmp_path, tmp_path / "a.parquet", "--ids", "int")
 
 
 def test_parquet_that_is_none(tmp_path: Path) -> None:

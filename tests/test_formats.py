@@ -399,6 +399,7 @@ def test_broken_pairs(tmp_path: Path, length: int) -> None:
 def test_broken_csv_rows(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "a.csv").write_text(text)
     sentence = refuse(INPUT, "import", tmp_path / "a.csv", tmp_path / "g.brimful", "--quiet")
-    message = message.replace("ID", "an integer vertex id between -2^63 and 2^64-1")
+    message = message.replace("ID", "an integer vertex id between -2^63 and 2^64-1 (HINT)")
+    message = message.replace("HINT", "text is taken as it is with --ids string")
     advice = "correct the row, or leave such rows out with --on-error skip"
     assert sentence == f"brimful: {tmp_path}/a.csv: {message}; {advice}"

@@ -152,7 +152,9 @@ def test_parquet_ids_of_every_type(tmp_path: Path, kind: pa.DataType) -> None:
     else:
         table = table.cast(pa.schema([("source", kind), ("target", kind)]))
     pq.write_table(table, tmp_path / "edges.parquet")
-    succeed("import", tmp_path / "edges.parquet", tmp_path / "g.brimful", "--quiet")
+    ids = "int" if pa.types.is_string(kind) else "auto"
+    command = ("import", tmp_path / "edges.parquet", tmp_path / "g.brimful", "--ids", ids)
+    succeed(*command, "--quiet")
     assert edges_of(tmp_path / "g.brimful") == sorted(EDGES)
 
 

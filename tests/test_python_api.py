@@ -96,7 +96,6 @@ def test_anything_arrow(table: pa.Table, tmp_path: Path) -> None:
         table,
         pa.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=2)),
         pl.DataFrame(table),
-        pl.DataFrame(table).with_columns(pl.all().cast(pl.String)),
         pd.DataFrame(EDGES, columns=["a", "b"]),
         table.cast(pa.schema([("source", pa.uint8()), ("target", pa.int16())])),
         pa.table({name: table[name].dictionary_encode() for name in table.schema.names}),
@@ -105,6 +104,9 @@ def test_anything_arrow(table: pa.Table, tmp_path: Path) -> None:
         with bf.read(source) as graph:
             assert (graph.vertices, graph.edges) == (4, 6)
             assert graph.neighbors(1) == [2, 2, 3]
+    text = pl.DataFrame(table).with_columns(pl.all().cast(pl.String))
+    with bf.read(text, ids="int") as graph:
+        assert graph.neighbors(1) == [2, 2, 3]
 
 
 def test_read_takes_paths_and_lists(tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ def connected_components(
 
 def bfs(
     graph: Graph,
-    source: int,
+    source: int | str,
     *,
     values: str = "distance",
     max_supersteps: int | None = None,
@@ -119,7 +119,7 @@ def bfs(
 
 def sssp(
     graph: Graph,
-    source: int,
+    source: int | str,
     *,
     weighted: bool = False,
     max_supersteps: int | None = None,
@@ -147,7 +147,7 @@ def sssp(
 
 def count_paths(
     graph: Graph,
-    source: int,
+    source: int | str,
     *,
     length: int | None = None,
     threads: int | None = None,
@@ -234,7 +234,7 @@ def _run(
     params: dict[str, object],
     common: _Common,
     *,
-    source: int | None = None,
+    source: int | str | None = None,
     precision: str = "f64",
     tolerance: float | None = None,
     weighted: bool = False,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 import operator
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, SupportsIndex
 
@@ -33,7 +33,7 @@ class ObjectEdges:
 
     table: EdgeTable
     undirected: bool
-    isolated: Sequence[int] = ()
+    isolated: Sequence[int] | Sequence[str] = ()
     vertices: int | None = None
 
 
@@ -73,6 +73,7 @@ def from_networkx(graph: Any, weight: str | None) -> ObjectEdges:
         "nodes",
         "relabel them with networkx.convert_node_labels_to_integers",
     )
+    own = _reader(id_type)
     weighted = weight is not None and any(
         value is not None for _, _, value in graph.edges(data=weight, default=None)
     )
@@ -80,7 +81,7 @@ def from_networkx(graph: Any, weight: str | None) -> ObjectEdges:
     return ObjectEdges(
         _table(name, id_type, edges, weighted),
         not graph.is_directed(),
-        isolated=[operator.index(node) for node, degree in graph.degree if degree == 0],
+        isolated=[own(node) for node, degree in graph.degree if degree == 0],
     )
 
 
@@ -101,7 +102,7 @@ def from_igraph(graph: Any, weight: str | None, vertex: str | None) -> ObjectEdg
     pairs: list[tuple[int, int]] = graph.get_edgelist()
     ids: Sequence[Any] = range(count)
     id_type = "int64"
-    isolated: list[int] = []
+    isolated: list[Any] = []
     if vertex is not None and vertex in graph.vs.attributes():
         ids = graph.vs[vertex]
         id_type = _id_type(ids, name, f"vertex attributes '{vertex}'", "give other ids")
@@ -110,7 +111,8 @@ def from_igraph(graph: Any, weight: str | None, vertex: str | None) -> ObjectEdg
                 f"{name} has vertices with the same '{vertex}'; ids differ from vertex to vertex, "
                 "or pass vertex=None to take igraph's own indexes"
             )
-        isolated = [int(ids[at]) for at, degree in enumerate(graph.degree()) if degree == 0]
+        own = _reader(id_type)
+        isolated = [own(ids[at]) for at, degree in enumerate(graph.degree()) if degree == 0]
     weighted = weight is not None and weight in graph.es.attributes()
     ends = ((ids[source], ids[target]) for source, target in pairs)
     edges: Iterable[Sequence[Any]] = ends
@@ -178,18 +180,24 @@ def _entries(matrix: Any, undirected: bool, weighted: bool) -> Iterator[list[Any
 
 
 def _id_type(ids: Iterable[Any], name: str, what: str, remedy: str) -> str:
-    """Return `int64`, or `uint64` where an id needs it.
+    """Return `int64`, or `uint64` where an id needs it, or `string` if all ids are strings.
 
     Raises:
-        InputError: an id is no integer, or they do not fit one of the two.
+        InputError: an id is neither, some are strings and some not, or integers do not fit one of
+            the two.
     """
     low, high = 0, 0
+    strings = None
     for value in ids:
-        if isinstance(value, bool) or not isinstance(value, SupportsIndex):
-            later = " (strings come with a later release)" if isinstance(value, str) else ""
+        string = isinstance(value, str)
+        if strings is None:
+            strings = string
+        if strings and string:
+            continue
+        if string or strings or isinstance(value, bool) or not isinstance(value, SupportsIndex):
             raise InputError(
                 f"{name} has {what} such as {str(value)[:40]!r} ({type(value).__name__}), and "
-                f"vertex ids are integers{later}; {remedy}"
+                f"vertex ids are integers, or all of them strings; {remedy}"
             )
         number = operator.index(value)
         low, high = min(low, number), max(high, number)
@@ -197,18 +205,26 @@ def _id_type(ids: Iterable[Any], name: str, what: str, remedy: str) -> str:
         raise InputError(
             f"{name} has {what} from {low} to {high}; vertex ids have 64 bits, signed or not"
         )
+    if strings:
+        return "string"
     return "uint64" if high >= 2**63 else "int64"
+
+
+def _reader(id_type: str) -> Callable[[Any], Any]:
+    """Return what makes a Python `int` or `str` of an id."""
+    return str if id_type == "string" else operator.index
 
 
 def _table(name: str, id_type: str, edges: Iterable[Sequence[Any]], weighted: bool) -> EdgeTable:
     """Return a table of `(source, target)` or `(source, target, weight)` tuples."""
+    own = _reader(id_type)
 
     def batches() -> Iterator[list[Any]]:
         import pyarrow as pa
 
         rows = iter(edges)
         while batch := list(itertools.islice(rows, _BATCH_ROWS)):
-            columns = [[operator.index(row[end]) for row in batch] for end in (0, 1)]
+            columns = [[own(row[end]) for row in batch] for end in (0, 1)]
             arrays = [pa.array(column, pa.type_for_alias(id_type)) for column in columns]
             if weighted:
                 arrays.append(pa.array([_weight(name, row) for row in batch], pa.float64()))

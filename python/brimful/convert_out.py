@@ -59,9 +59,9 @@ class Conversions:
         return stream.__arrow_c_stream__(requested_schema)
 
     def vertex_ids(self) -> pyarrow.Array:
-        """Return the ids of all vertices, ascending: integers[n_vertices], a copy.
+        """Return the ids of all vertices, ascending: integers or strings[n_vertices], a copy.
 
-        Memory: 8 bytes a vertex, and while they are sorted 16 more.
+        Memory: 8 bytes a vertex, or their strings, and while they are sorted 16 more.
         """
         import pyarrow as pa
 
@@ -147,12 +147,23 @@ class Conversions:
         import numpy as np
 
         native = self.native
-        ids = self.vertex_ids().to_numpy()
+        import pyarrow.compute as pc
+
+        names = self.vertex_ids()
+        ids = names.to_numpy(zero_copy_only=False)
         rows: list[Any] = []
         columns: list[Any] = []
         values: list[Any] = []
         for batch in native_batches(self._edge_reader()):
-            source, target = (np.searchsorted(ids, batch.column(end).to_numpy()) for end in (0, 1))
+            source, target = (
+                (
+                    pc.index_in(batch.column(end), value_set=names)
+                    if ids.dtype == object
+                    else np.searchsorted(ids, batch.column(end))
+                )
+                for end in (0, 1)
+            )
+            source, target = (np.asarray(places, dtype=np.int64) for places in (source, target))
             value = (
                 batch.column(2).to_numpy()
                 if native.weighted

@@ -101,6 +101,7 @@ class Graph(Conversions):
         weights: str = "input",
         self_loops: str = "keep",
         duplicates: str = "keep",
+        ids: str = "auto",
         index: str | Sequence[str] = ("in",),
         threads: int | None = None,
         budget: Budget = None,
@@ -108,15 +109,16 @@ class Graph(Conversions):
     ) -> Graph:
         """Import a table with one edge per row: anything with `__arrow_c_stream__`.
 
-        `source` and `target` name the id columns (integers of any width, or text of integers);
-        default: those called so, else the first two. `weight` names a numeric column; default: one
+        `source` and `target` name the id columns (integers of any width, or strings); default:
+        those called so, else the first two. `ids` "int" reads integers out of strings, "string"
+        takes integers as strings. `weight` names a numeric column; default: one
         called `weight`, if any. The graph is kept at `path`, or in a temporary directory that is
         removed on `close`. `vertices` declares the ids 0..vertices-1. `weights`, `self_loops`
         and `duplicates` as for `read`. Memory: within `budget`, brimful's own; the table's is the
         caller's.
 
         Raises:
-            InputError: missing columns, nulls, columns that are no integers, no edges.
+            InputError: missing columns, nulls, columns that are no ids, no edges.
             UsageError: `table` has no `__arrow_c_stream__`, or `path` exists.
             BudgetError, StoreIoError: as their names say.
         """
@@ -129,6 +131,7 @@ class Graph(Conversions):
             weights=weights,
             self_loops=self_loops,
             duplicates=duplicates,
+            ids=ids,
         )
         resources = Resources(threads, parse_budget(budget), progress=progress)
         out, temporary = _new_place(path)
@@ -154,14 +157,15 @@ class Graph(Conversions):
     ) -> Graph:
         """Import a NetworkX graph of any of its four kinds.
 
-        Nodes are integers of 64 bits and become the vertex ids, those without edges too; direction,
-        self-loops and multi-edges stay. `weight` names the edge attribute of weights; an edge that
-        lacks it counts 1, as in NetworkX; if no edge has it, or with None, there are no weights.
-        Other attributes are left out. `path`, `index`, `budget` as for `from_arrow`. Memory: within
-        `budget`, brimful's own; edges are handed over in batches.
+        Nodes are integers of 64 bits, or all of them strings, and become the vertex ids, those
+        without edges too; direction, self-loops and multi-edges stay. `weight` names the edge
+        attribute of weights; an edge that lacks it counts 1, as in NetworkX; if no edge has it, or
+        with None, there are no weights. Other attributes are left out.
+        `path`, `index`, `budget` as for `from_arrow`. Memory: within `budget`, brimful's own; edges
+        are handed over in batches.
 
         Raises:
-            InputError: a node that is no integer, a weight that is no finite number, no node.
+            InputError: nodes that are neither, a weight that is no finite number, no node.
             UsageError: `graph` is no NetworkX graph, or `path` exists.
             BudgetError, StoreIoError: as their names say.
         """
@@ -222,14 +226,14 @@ class Graph(Conversions):
     ) -> Graph:
         """Import an `igraph.Graph`, vertices without edges too.
 
-        `vertex` names the vertex attribute that holds ids, integers of 64 bits, as `to_igraph`
+        `vertex` names the vertex attribute that holds ids, integers or strings, as `to_igraph`
         makes it; if there is none, or with None, ids are igraph's own, 0..n-1. `weight` names the
         edge attribute of weights (None: 1); if there is none there are no weights. Direction,
         self-loops and multi-edges stay. `path`, `index`, `budget` as for `from_arrow`. Memory:
         within `budget`, brimful's own, beside a list of the edges (about 120 bytes each).
 
         Raises:
-            InputError: ids that are no integers or not distinct, a weight that is no finite number.
+            InputError: ids that are neither or not distinct, a weight that is no finite number.
             UsageError: `graph` is no igraph graph, or `path` exists.
             BudgetError, StoreIoError: as their names say.
         """
@@ -287,7 +291,7 @@ class Graph(Conversions):
             raise UsageError(f"the graph {self._path} is closed; open it again")
         return self._native
 
-    def neighbors(self, vertex: int) -> list[int]:
+    def neighbors(self, vertex: int | str) -> list[Any]:
         """Return the targets of the out-edges of `vertex`, ascending, one entry per edge.
 
         Raises:
@@ -295,7 +299,7 @@ class Graph(Conversions):
         """
         return self.native.neighbors(vertex_id(vertex))
 
-    def degree(self, vertex: int) -> int:
+    def degree(self, vertex: int | str) -> int:
         """Return the number of out-edges of `vertex`, multi-edges counted.
 
         Raises:
@@ -427,6 +431,7 @@ def read(
     weights: str = "input",
     self_loops: str = "keep",
     duplicates: str = "keep",
+    ids: str = "auto",
     index: str | Sequence[str] = ("in",),
     path: str | os.PathLike[str] | None = None,
     threads: int | None = None,
@@ -442,7 +447,9 @@ def read(
     removes.
     `path` names the graph directory to make and keep instead. `format` is one of
     `brimful.formats.InputFormat`, default by name, then by content. `source`, `target`, `weight`
-    name columns of tables. `undirected` None is what the format says. `vertices` declares the ids
+    name columns of tables. `ids` is `string` (ids are taken as they are), `int`, or `auto`: the
+    type of the columns decides, of text whether most of the first 65,536 lines have an id that is
+    no integer. `undirected` None is what the format says. `vertices` declares the ids
     0..vertices-1. `on_error="skip"` leaves out what is no edge and logs how often, and where first.
     `weights="hash"` replaces weights by whole numbers from 1 to 100 made of the two ids, the same
     in both directions. `self_loops` is `keep` or `drop`. `duplicates`, edges with the same ends, is
@@ -466,6 +473,7 @@ def read(
         weights=weights,
         self_loops=self_loops,
         duplicates=duplicates,
+        ids=ids,
     )
     resources = Resources(threads, parse_budget(budget), progress=progress)
     if (

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 INDEX_NAMES = ("in", "reverse")
 #: Where weights come from.
 WEIGHTS = ("input", "hash")
+#: What vertex ids are.
+IDS = ("auto", "int", "string")
 #: What becomes of edges from a vertex to itself.
 SELF_LOOPS = ("keep", "drop")
 #: What becomes of edges with the same ends.
@@ -43,9 +45,9 @@ class ImportOptions:
     """How an input becomes a graph: everything that changes the graph's bytes.
 
     `undirected` None is what the format says. `vertices` declares the ids 0..vertices-1.
-    `on_error` is `fail` or `skip`: what happens to lines that are no edges. `index` is a subset of
-    `INDEX_NAMES`. `weights`, `self_loops` and `duplicates` are names out of `WEIGHTS`, `SELF_LOOPS`
-    and `DUPLICATES`.
+    `ids` is one out of `IDS`. `on_error` is `fail` or `skip`: what happens to lines that are no
+    edges. `index` is a subset of `INDEX_NAMES`. `weights`, `self_loops` and `duplicates` are names
+    out of `WEIGHTS`, `SELF_LOOPS` and `DUPLICATES`.
     """
 
     format: str | None = None
@@ -57,6 +59,7 @@ class ImportOptions:
     weights: str = "input"
     self_loops: str = "keep"
     duplicates: str = "keep"
+    ids: str = "auto"
 
     def __post_init__(self) -> None:
         """Refuse unknown names.
@@ -65,6 +68,7 @@ class ImportOptions:
             UsageError: naming those that there are.
         """
         for option, name, known in (
+            ("ids", self.ids, IDS),
             ("weights", self.weights, WEIGHTS),
             ("self-loops", self.self_loops, SELF_LOOPS),
             ("duplicates", self.duplicates, DUPLICATES),
@@ -86,6 +90,7 @@ class ImportOptions:
             "weights": self.weights,
             "self_loops": self.self_loops,
             "duplicates": self.duplicates,
+            "ids": self.ids,
         }
 
 
@@ -184,6 +189,7 @@ def import_paths(
             format=format_name,
             undirected=options.undirected,
             vertices=options.vertices,
+            ids=options.ids,
             on_error=options.on_error,
             index=list(options.index),
             weights=options.weights,
@@ -224,7 +230,7 @@ def import_arrow(
 
     Returns and raises as `import_paths`.
     """
-    with open_stream(stream, options.columns, name=name) as table:
+    with open_stream(stream, options.columns, name=name, ids=options.ids) as table:
         return import_table(table, out, options, resources)
 
 
@@ -241,8 +247,8 @@ def _import_tables(
 
     def open_table(path: str) -> EdgeTable:
         if format_name == "csv":
-            return open_csv(path, options.columns, skip=options.on_error == "skip")
-        return open_parquet(path, options.columns)
+            return open_csv(path, options.columns, skip=options.on_error == "skip", ids=options.ids)
+        return open_parquet(path, options.columns, ids=options.ids)
 
     opened = open_table(paths[0]) if len(paths) == 1 else chain_tables(paths, open_table)
     with opened as table:
@@ -256,7 +262,7 @@ def import_table(
     resources: Resources,
     *,
     origin: str | None = None,
-    isolated: Sequence[int] = (),
+    isolated: Sequence[int] | Sequence[str] = (),
 ) -> dict[str, Any]:
     """Import an open edge table into the new graph directory `out`.
 
@@ -274,7 +280,8 @@ def import_table(
         weight=table.weight,
         undirected=options.undirected,
         vertices=options.vertices,
-        isolated=list(isolated),
+        ids=table.ids,
+        isolated=list(isolated),  # type: ignore[arg-type]
         on_error=options.on_error,
         index=list(options.index),
         weights=options.weights,

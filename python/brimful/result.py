@@ -22,10 +22,10 @@ _SHOWN_ROWS = 10
 class Result:
     """The values that an algorithm gave every vertex.
 
-    Columns are `vertex` (int64, or uint64 when an id needs it) and `column`, the algorithm's value
-    (`pagerank`: float64; `component`: the type of `vertex`). Every vertex occurs once. Conversions
-    copy; `__arrow_c_stream__` streams batches, so `polars.DataFrame(result)` and DuckDB read it as
-    it is.
+    Columns are `vertex` (the type of the ids: int64, uint64, string...) and `column`, the
+    algorithm's value (`pagerank`: float64; `component`: the type of `vertex`). Every vertex occurs
+    once. Conversions copy; `__arrow_c_stream__` streams batches, so `polars.DataFrame(result)` and
+    DuckDB read it as it is.
 
     >>> import brimful as bf, pyarrow as pa
     >>> table = pa.table({"source": [0, 1, 2], "target": [1, 2, 0]})
@@ -50,7 +50,7 @@ class Result:
         """What `brimful run --json` prints: counts, supersteps, seconds, bytes, peak memory."""
         return {**self._native.stats, "output": self._output}
 
-    def top(self, n: int = 10) -> list[tuple[int, float | int]]:
+    def top(self, n: int = 10) -> list[tuple[Any, Any]]:
         """Return the `n` largest values as `(vertex, value)`, largest first, ties by vertex id."""
         return self._native.top(max(0, operator.index(n)))
 
@@ -81,7 +81,7 @@ class Result:
         write_result(self._native, path, overwrite=overwrite)
         self._output = path
 
-    def __getitem__(self, vertex: int) -> float | int | None:
+    def __getitem__(self, vertex: int | str) -> float | int | str | None:
         """Return the value of a vertex.
 
         Raises:
@@ -108,7 +108,8 @@ class Result:
     def _repr_html_(self) -> str:
         """Return the first rows of `top` as an HTML table, for notebooks."""
         rows = "".join(
-            f"<tr><td>{vertex}</td><td>{value}</td></tr>" for vertex, value in self.top(_SHOWN_ROWS)
+            f"<tr><td>{html.escape(str(vertex))}</td><td>{html.escape(str(value))}</td></tr>"
+            for vertex, value in self.top(_SHOWN_ROWS)
         )
         return (
             f"<p>{html.escape(repr(self))}</p><table><thead><tr><th>vertex</th>"
@@ -116,13 +117,17 @@ class Result:
         )
 
 
-def vertex_id(vertex: object) -> int:
-    """Return a vertex id as an `int` of 64 bits, signed or not.
+def vertex_id(vertex: object) -> int | str:
+    """Return a vertex id as an `int` of 64 bits, signed or not, or as a string.
 
     Raises:
-        NotFoundError: it is no integer, or wider: no graph has such a vertex.
+        NotFoundError: it is neither, or wider: no graph has such a vertex.
     """
+    if isinstance(vertex, str):
+        return str(vertex)
     number = operator.index(vertex) if isinstance(vertex, SupportsIndex) else None
     if number is None or not -(2**63) <= number < 2**64:
-        raise NotFoundError(f"there is no vertex {vertex!r}; vertex ids are 64-bit integers")
+        raise NotFoundError(
+            f"there is no vertex {vertex!r}; vertex ids are 64-bit integers, or strings"
+        )
     return number

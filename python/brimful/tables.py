@@ -62,6 +62,8 @@ class EdgeTable:
     #: Rows left out for their number of columns: how many; input, line and text of the first.
     malformed: tuple[int, str, int, str] = (0, "", 0, "")
     failure: BaseException | None = None
+    #: What ids are: `int`, `string`, or `rows`: text of which the first rows decide.
+    ids: str = "int"
     resources: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
@@ -131,11 +133,12 @@ def pick_columns(name: str, present: Sequence[str], wanted: EdgeColumns) -> Edge
     return EdgeColumns(source, target, weight)
 
 
-def open_csv(path: str, wanted: EdgeColumns, skip: bool = False) -> EdgeTable:
+def open_csv(path: str, wanted: EdgeColumns, skip: bool = False, ids: str = "auto") -> EdgeTable:
     """Open a CSV file with a header line as an edge table; `-` is standard input.
 
-    Ids are read as text and parsed by brimful, so that 64 bits stay exact. With `skip`, rows
-    with too few or too many columns are left out and counted in `malformed`.
+    Ids are read as text and parsed by brimful, so that 64 bits stay exact; `ids` "string" takes
+    the text as it is, "auto" lets the first rows decide. With `skip`, rows with too few or too many
+    columns are left out and counted in `malformed`.
 
     Raises:
         InputError: no header, missing columns, or a broken compression.
@@ -170,6 +173,7 @@ def open_csv(path: str, wanted: EdgeColumns, skip: bool = False) -> EdgeTable:
         table = EdgeTable(
             name, columns.source, columns.target, columns.weight, None, ARROW_RESERVE_BYTES
         )
+        table.ids = "rows" if ids == "auto" else ids
         batches = _csv_batches(stream, table, names, schema, skip=skip)
         table.reader = _guarded(table, schema, batches)
         table.resources = resources
@@ -177,7 +181,7 @@ def open_csv(path: str, wanted: EdgeColumns, skip: bool = False) -> EdgeTable:
         return table
 
 
-def open_parquet(path: str, wanted: EdgeColumns) -> EdgeTable:
+def open_parquet(path: str, wanted: EdgeColumns, ids: str = "auto") -> EdgeTable:
     """Open a Parquet file as an edge table that streams its row groups page by page.
 
     `reserve_bytes` grows with the largest page of the columns, so that a file whose pages cannot
@@ -225,6 +229,7 @@ def open_parquet(path: str, wanted: EdgeColumns) -> EdgeTable:
             columns.weight,
             None,
             ARROW_RESERVE_BYTES + page_bytes,
+            ids=_column_ids(path, target_schema, ids),
         )
         table.reader = _guarded(table, target_schema, _cast_batches(batches, target_schema))
         table.resources = resources
@@ -248,6 +253,7 @@ def chain_tables(paths: Sequence[str], open_table: Callable[[str], EdgeTable]) -
         if path == "-":
             raise UsageError("standard input is one table; import it by itself")
         with open_table(path) as table:
+            ids = table.ids
             columns = (table.source, table.target, table.weight, table.reader.schema)
             reserve = max(reserve, table.reserve_bytes)
         if first is None:
@@ -261,7 +267,7 @@ def chain_tables(paths: Sequence[str], open_table: Callable[[str], EdgeTable]) -
     source, target, weight, schema = first
     # The native side counts the rows of all of them.
     name = f"{paths[0]} and {len(paths) - 1} more"
-    chained = EdgeTable(name, source, target, weight, None, reserve)
+    chained = EdgeTable(name, source, target, weight, None, reserve, ids=ids)
 
     def batches() -> Iterator[Any]:
         for path in paths:
@@ -275,7 +281,9 @@ def chain_tables(paths: Sequence[str], open_table: Callable[[str], EdgeTable]) -
     return chained
 
 
-def open_stream(stream: object, wanted: EdgeColumns, *, name: str = "the table") -> EdgeTable:
+def open_stream(
+    stream: object, wanted: EdgeColumns, *, name: str = "the table", ids: str = "auto"
+) -> EdgeTable:
     """Take anything with `__arrow_c_stream__` (polars, DuckDB, pandas, pyarrow) as an edge table.
 
     Raises:
@@ -295,6 +303,7 @@ def open_stream(stream: object, wanted: EdgeColumns, *, name: str = "the table")
     assert columns.source is not None and columns.target is not None
     schema = _edge_schema(name, reader.schema, columns)
     table = EdgeTable(name, columns.source, columns.target, columns.weight, None, 0)
+    table.ids = _column_ids(name, schema, ids)
 
     def chosen() -> Iterator[Any]:
         for batch in reader:
@@ -308,8 +317,29 @@ def open_batches(name: str, schema: Any, batches: Iterator[Any]) -> EdgeTable:
     """Take batches with the columns `source`, `target` and perhaps `weight` as an edge table."""
     weight = "weight" if "weight" in schema.names else None
     table = EdgeTable(name, "source", "target", weight, None, 0)
+    table.ids = _column_ids(name, schema, "auto")
     table.reader = _guarded(table, schema, batches)
     return table
+
+
+def _column_ids(name: str, schema: Any, ids: str) -> str:
+    """Return `int` or `string`: what `ids` says, by default the types of the first two columns.
+
+    Raises:
+        InputError: one is text and the other is not, and `ids` does not say how both are read.
+    """
+    import pyarrow.types as kinds
+
+    if ids != "auto":
+        return ids
+    text = [kinds.is_string(schema.field(at).type) for at in (0, 1)]
+    if text[0] != text[1]:
+        raise InputError(
+            f"column '{schema.field(0).name}' of {name} has type {schema.field(0).type} and column "
+            f"'{schema.field(1).name}' {schema.field(1).type}; say with --ids string or --ids int "
+            "how both are read"
+        )
+    return "string" if text[0] else "int"
 
 
 def shrink_arrow_pools() -> None:
@@ -334,8 +364,8 @@ def _edge_schema(name: str, schema: Any, columns: EdgeColumns) -> Any:
             kind = pa.string()
         if not (kinds.is_integer(kind) or kinds.is_string(kind)):
             raise InputError(
-                f"column '{column}' of {name} has type {kind}, vertex ids are integers; convert "
-                "it to int64 or uint64, or name another column"
+                f"column '{column}' of {name} has type {kind}, vertex ids are integers or strings; "
+                "convert it to int64, uint64 or string, or name another column"
             )
         fields.append(pa.field(column, kind))
     if columns.weight is not None:
@@ -409,13 +439,34 @@ def _csv_batches(
                 use_threads=False, block_size=2 * _CSV_LINE_BYTES, column_names=names
             )
             with _reader_errors(name, lines_before):
-                block_table = pacsv.read_csv(
-                    pa.BufferReader(text[:cut]), reading, parsing, converting
-                )
+                try:
+                    block_table = pacsv.read_csv(
+                        pa.BufferReader(text[:cut]), reading, parsing, converting
+                    )
+                except pa.ArrowInvalid:
+                    _require_utf8(name, lines_before, text[:cut])
+                    raise
             yield from block_table.to_batches()
         lines_before += text.count(b"\n", 0, cut)
         if not block:
             return
+
+
+def _require_utf8(name: str, lines_before: int, text: bytes) -> None:
+    """Refuse text that is not UTF-8, with the place of the first byte that is not.
+
+    Raises:
+        InputError: it is not.
+    """
+    try:
+        text.decode()
+    except UnicodeDecodeError as error:
+        line = lines_before + text.count(b"\n", 0, error.start) + 1
+        column = error.start - text.rfind(b"\n", 0, error.start)
+        raise InputError(
+            f"{name}:{line}:{column}: expected UTF-8, found the byte "
+            f"0x{text[error.start]:02x}; convert the file"
+        ) from None
 
 
 def _guarded(table: EdgeTable, schema: Any, batches: Iterator[Any]) -> Any:

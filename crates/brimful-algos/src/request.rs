@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use brimful_engine::{Error, Output, Program, Result, ResultTable, RunOptions, Stats, Values, run};
 use brimful_graph::Graph;
+use brimful_graph::ids::ExternalId;
 use brimful_store::Resources;
 
 /// A parameter as given.
@@ -24,7 +25,7 @@ pub struct Request {
     /// Its own parameters.
     pub parameters: BTreeMap<String, Parameter>,
     /// External id of the vertex to begin with.
-    pub source: Option<i128>,
+    pub source: Option<ExternalId>,
     /// 32-bit signals.
     pub narrow: bool,
     /// Edge weights count.
@@ -96,10 +97,10 @@ impl Request {
 
     /// The vertex to begin with.
     pub(crate) fn source(&self, graph: &Graph) -> Result<Source> {
-        let number = self.source.ok_or_else(|| {
+        let source = self.source.as_ref().ok_or_else(|| {
             Error::Usage(format!("{} needs a vertex to begin with: its source", self.algorithm))
         })?;
-        let internal = graph.find(number)?;
+        let internal = graph.find_id(source)?;
         let mut bits = [0];
         graph.external_ids(internal, &mut bits)?;
         let smallest = graph.key_bounds()?.map_or(0, |(smallest, _)| smallest);

@@ -135,7 +135,7 @@ fn column(case: &Case, request: &Request) -> Vec<Option<u64>> {
 }
 
 fn request(algorithm: &str, source: usize) -> Request {
-    Request { algorithm: algorithm.into(), source: Some(source as i128), ..Default::default() }
+    Request { algorithm: algorithm.into(), source: Some((source as i128).into()), ..Default::default() }
 }
 
 #[test]

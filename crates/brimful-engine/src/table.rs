@@ -7,6 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use brimful_graph::Graph;
+use brimful_graph::names::{Labels, NameCursor};
+use brimful_graph::text::push_csv;
 use brimful_store::Job;
 use brimful_store::external::OutputFile;
 
@@ -121,7 +123,11 @@ impl ResultTable {
 
     /// The value of one vertex, given by its external id.
     pub fn value(&self, vertex: i128) -> Result<Value> {
-        let internal = self.graph.find(vertex)?;
+        self.value_at(self.graph.find(vertex)?)
+    }
+
+    /// The value of one vertex, given by its internal id.
+    pub fn value_at(&self, internal: u64) -> Result<Value> {
         let mut raw = Vec::new();
         if internal < self.graph.connected() {
             self.read_raw(internal, 1, &mut raw)?;
@@ -134,6 +140,7 @@ impl ResultTable {
     }
 
     /// The `count` rows with the largest values, largest first, ties by vertex. Rows without a value are left out.
+    /// Vertices that are strings come as their ranks.
     pub fn top(&self, count: usize) -> Result<Vec<(i128, Value)>> {
         let mut best = Best { rows: BinaryHeap::new(), count };
         let (mut raw, mut ids) = (Vec::new(), Vec::new());
@@ -181,25 +188,28 @@ impl ResultTable {
         let mut out = OutputFile::create(path, overwrite)?;
         out.write(format!("vertex,{}\n", self.name).as_bytes())?;
         job.begin("write result", self.len());
-        let id_type = self.graph.id_type();
         let mut text = String::new();
         let mut rows = self.rows();
-        while let Some((vertices, column)) = rows.next_batch(BATCH_ROWS)? {
+        let mut names = NameCursor::default();
+        while let Some((vertices, column)) = rows.next_batch(self.graph.batch_rows(BATCH_ROWS))? {
             job.check()?;
             text.clear();
-            let ids: Vec<i128> = vertices.into_iter().map(|id| id_type.number(id)).collect();
+            let ids = IdTexts::new(&self.graph, &mut names, &vertices)?;
             match &column {
                 Column::Float(values) => {
-                    write_rows(&mut text, &ids, values, |out, value| write!(out, "{value:?}"));
+                    write_rows(&mut text, &ids, values, |out, _, value| write!(out, "{value:?}"));
                 }
                 Column::Integer(values) => {
-                    write_rows(&mut text, &ids, values, |out, value| write!(out, "{value}"));
+                    write_rows(&mut text, &ids, values, |out, _, value| write!(out, "{value}"));
                 }
                 Column::Unsigned(values) => {
-                    write_rows(&mut text, &ids, values, |out, value| write!(out, "{value}"));
+                    write_rows(&mut text, &ids, values, |out, _, value| write!(out, "{value}"));
                 }
                 Column::Ids(values) => {
-                    write_rows(&mut text, &ids, values, |out, id| write!(out, "{}", id_type.number(id)));
+                    // Where there is none, any vertex will do: it is not written.
+                    let named: Vec<u64> = values.iter().map(|id| id.unwrap_or(vertices[0])).collect();
+                    let named = IdTexts::new(&self.graph, &mut names, &named)?;
+                    write_rows(&mut text, &ids, values, |out, at, _| named.write(out, at));
                 }
             }
             out.write(text.as_bytes())?;
@@ -209,16 +219,43 @@ impl ResultTable {
     }
 }
 
+/// Ids to be written.
+enum IdTexts {
+    Numbers(Vec<i128>),
+    Names(Labels),
+}
+
+impl IdTexts {
+    fn new(graph: &Graph, names: &mut NameCursor, ids: &[u64]) -> Result<Self> {
+        Ok(match graph.longest_name() {
+            Some(_) => Self::Names(names.labels(graph, ids)?),
+            None => Self::Numbers(ids.iter().map(|id| graph.id_type().number(*id)).collect()),
+        })
+    }
+
+    fn write(&self, text: &mut String, at: usize) -> std::fmt::Result {
+        match self {
+            Self::Numbers(numbers) => numbers.get(at).map_or(Ok(()), |number| write!(text, "{number}")),
+            Self::Names(labels) => {
+                push_csv(labels.get(at), text);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// `write` is given the number of the row and its value.
 fn write_rows<T: Copy>(
     text: &mut String,
-    ids: &[i128],
+    ids: &IdTexts,
     values: &[Option<T>],
-    write: impl Fn(&mut String, T) -> std::fmt::Result,
+    write: impl Fn(&mut String, usize, T) -> std::fmt::Result,
 ) {
     // Writing to a string cannot fail.
-    let _ = ids.iter().zip(values).try_for_each(|(id, value)| {
-        write!(text, "{id},")?;
-        value.map_or(Ok(()), |value| write(text, value))?;
+    let _ = values.iter().enumerate().try_for_each(|(at, value)| {
+        ids.write(text, at)?;
+        text.write_char(',')?;
+        value.map_or(Ok(()), |value| write(text, at, value))?;
         text.write_char('\n')
     });
 }

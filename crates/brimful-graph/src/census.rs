@@ -19,10 +19,11 @@ use crate::decompress;
 use crate::edges::{BATCH_EDGES, EdgeBatch, EdgeSource, Spool};
 use crate::error::{Error, Result};
 use crate::formats::parser::{OnError, Output, Rejection, TextParser};
-use crate::formats::reader::{CHUNK_BYTES, TextReader};
+use crate::formats::reader::{CHUNK_BYTES, TextReader, no_names};
 use crate::formats::{TextFile, TextFormat, graphalytics, webgraph::WebGraph};
 use crate::ids::IdType;
-use crate::pairs::{self, PairFiles};
+use crate::names::{IdChoice, NameBatch, decide};
+use crate::pairs::{PairFiles, PairStream};
 use crate::pump::{chunks_in_flight, pump};
 use crate::text::{Signs, Span, check_signs};
 
@@ -39,6 +40,19 @@ pub trait EdgeStream: Send {
     /// The vertices 0 to n - 1 exist, whatever the edges are.
     fn declared(&self) -> u64 {
         0
+    }
+    /// True if ids are strings: then [`EdgeStream::next_names`] is asked for edges.
+    fn has_names(&self) -> bool {
+        false
+    }
+    /// Replaces `batch` by the ends of the next edges; false at the end.
+    fn next_names(&mut self, batch: &mut NameBatch) -> Result<bool> {
+        batch.clear();
+        Ok(false)
+    }
+    /// Strings that are vertices without an edge, when the stream has ended.
+    fn listed_names(&mut self) -> Vec<String> {
+        Vec::new()
     }
     /// Vertices that exist beside them without an edge, when the stream has ended.
     fn listed(&mut self) -> Option<Listed> {
@@ -203,6 +217,10 @@ pub(crate) struct Reader<'a> {
     pub(crate) directed: bool,
     /// Self-loops will not be stored.
     pub(crate) drops_self_loops: bool,
+    /// Weights will be made of the ids.
+    pub(crate) hashes_weights: bool,
+    /// What ids are.
+    pub(crate) ids: IdChoice,
     pub(crate) on_error: OnError,
     /// Memory for the set of ids, and for a decompressor's window.
     pub(crate) bitmap_bytes: u64,
@@ -214,12 +232,16 @@ impl Reader<'_> {
     pub(crate) fn read<'i>(&self, input: &'i mut Input<'_>) -> Result<(Box<dyn EdgeSource + 'i>, Seen)> {
         let bitmap = IdBitmap::new(self.bitmap_bytes);
         let census = Census::new(bitmap, self.undirected, self.drops_self_loops);
+        if let (IdChoice::String, Some(format)) = (self.ids, numbered(input)) {
+            let what = format!("ids of {format} are integers by definition; leave --ids string out");
+            return Err(Error::Usage(what));
+        }
         match input {
-            Input::EdgeList(paths) => self.read_text(&alone(TextFormat::EdgeList, paths), census),
-            Input::Text(format, paths) => self.read_text(&alone(*format, paths), census),
+            Input::EdgeList(paths) => self.read_words(&alone(TextFormat::EdgeList, paths), census),
+            Input::Text(format, paths) => self.read_words(&alone(*format, paths), census),
             Input::Graphalytics(paths) => {
                 let files = graphalytics::files(paths, |path| self.open(path))?;
-                self.read_text(&files, census)
+                self.read_words(&files, census)
             }
             Input::WebGraph(path) => {
                 let mut stream = WebGraph::open(path, self.decoder_bytes, |path| self.open(path))?;
@@ -236,7 +258,31 @@ impl Reader<'_> {
         }
     }
 
-    fn open(&self, path: &Path) -> Result<Box<dyn Read + Send>> {
+    /// Reads text whose ids are integers or strings.
+    fn read_words<'i>(&self, files: &[TextFile], census: Census) -> Result<(Box<dyn EdgeSource + 'i>, Seen)> {
+        let lengths: Option<u64> = files.iter().map(|file| input_len(&file.path)).sum();
+        self.resources.job.begin("read", lengths.unwrap_or(0));
+        let numbers = files.iter().find(|file| !file.format.may_have_names());
+        match (self.ids, numbers, files.first()) {
+            (IdChoice::String, Some(file), _) => Err(no_names(&file.path, file.format)),
+            (IdChoice::String, None, _) => self.read_named_text(files, None, census),
+            (IdChoice::Auto, None, Some(first)) => {
+                let opened = self.open(&first.path)?;
+                match decide::look_at(opened, &first.path, first.format)? {
+                    (true, opened) => self.read_named_text(files, Some(opened), census),
+                    (false, opened) => self.read_text(files, Some(opened), census),
+                }
+            }
+            _ => self.read_text(files, None, census),
+        }
+    }
+
+    /// True if a file is not compressed; one that cannot be looked at is reported by whoever reads it.
+    pub(crate) fn is_plain(&self, path: &Path) -> bool {
+        is_plain(path, self.resources).unwrap_or(false)
+    }
+
+    pub(crate) fn open(&self, path: &Path) -> Result<Box<dyn Read + Send>> {
         decompress::open(open_input(path, &self.resources.job)?, path, self.decoder_bytes)
     }
 
@@ -259,7 +305,12 @@ impl Reader<'_> {
     }
 
     /// Adds to what the options declare what the input does, and tells the bitmap.
-    fn settle(&self, census: &Census, numbered: Range<u64>, listed: Option<Listed>) -> Result<Declared> {
+    pub(crate) fn settle(
+        &self,
+        census: &Census,
+        numbered: Range<u64>,
+        listed: Option<Listed>,
+    ) -> Result<Declared> {
         let declared = Declared::new(self.declared, numbered, listed);
         declared.ranges.iter().for_each(|range| census.bitmap.insert_range(range.clone()));
         if let Some(listed) = &declared.listed {
@@ -272,11 +323,16 @@ impl Reader<'_> {
         Ok(declared)
     }
 
-    fn read_text<'i>(&self, files: &[TextFile], census: Census) -> Result<(Box<dyn EdgeSource + 'i>, Seen)> {
+    /// Reads text whose ids are integers; `first` is the first file if it was opened already.
+    fn read_text<'i>(
+        &self,
+        files: &[TextFile],
+        mut first: Option<Box<dyn Read + Send>>,
+        census: Census,
+    ) -> Result<(Box<dyn EdgeSource + 'i>, Seen)> {
         let resources = self.resources;
-        let lengths: Option<u64> = files.iter().map(|file| input_len(&file.path)).sum();
-        resources.job.begin("read", lengths.unwrap_or(0));
-        let mut reader = TextReader::new(files, self.directed, CHUNK_BYTES, Box::new(|path| self.open(path)));
+        let open = |path: &Path| first.take().map_or_else(|| self.open(path), Ok);
+        let mut reader = TextReader::new(files, self.directed, CHUNK_BYTES, Box::new(open));
         let parser = TextParser::new(files, self.on_error);
         let spool = Spool::new(self.folder, &resources.job)?;
         let listed = Spool::new(self.folder, &resources.job)?;
@@ -327,8 +383,7 @@ impl Reader<'_> {
     }
 
     fn read_pairs<'i>(&self, files: &[PathBuf], census: Census) -> Result<(Box<dyn EdgeSource + 'i>, Seen)> {
-        // A file that cannot be looked at is reported by the reader that then opens it.
-        if !files.iter().all(|path| is_plain(path, self.resources).unwrap_or(false)) {
+        if !files.iter().all(|path| self.is_plain(path)) {
             let mut stream = PairStream::new(files, self.decoder_bytes, self.resources);
             return self.read_stream(&mut stream, census);
         }
@@ -346,6 +401,9 @@ impl Reader<'_> {
     ) -> Result<(Box<dyn EdgeSource + 'i>, Seen)> {
         let resources = self.resources;
         resources.job.begin("read", 0);
+        if stream.has_names() {
+            return self.read_named_stream(stream, census);
+        }
         let spool = Spool::new(self.folder, &resources.job)?;
         pump(
             resources,
@@ -364,6 +422,16 @@ impl Reader<'_> {
         let declared = self.settle(&census, 0..stream.declared(), stream.listed())?;
         let seen = census.into_seen(declared, stream.id_type()?, stream.weighted(), edges + rejected);
         Ok((Box::new(spool.into_source()), Seen { rejected, rejections, ..seen }))
+    }
+}
+
+/// The name of a binary format, whose ids are integers.
+fn numbered(input: &Input<'_>) -> Option<&'static str> {
+    match input {
+        Input::WebGraph(_) => Some("webgraph"),
+        Input::Pairs(_) => Some("u32pairs"),
+        Input::Numbered(..) => Some("generated graphs"),
+        _ => None,
     }
 }
 
@@ -412,62 +480,4 @@ fn is_plain(path: &Path, resources: &Resources) -> Result<bool> {
     let read = open_input(path, &resources.job)?.take(8).read_to_end(&mut start);
     read.map_err(|e| decompress::read_error(path, e))?;
     Ok(!decompress::is_compressed(&start))
-}
-
-/// Pairs from standard input or a compressed file.
-struct PairStream<'a> {
-    files: &'a [PathBuf],
-    next: usize,
-    reader: Option<Box<dyn Read + Send>>,
-    memory_bytes: u64,
-    resources: &'a Resources,
-    bytes: Vec<u8>,
-}
-
-impl<'a> PairStream<'a> {
-    fn new(files: &'a [PathBuf], memory_bytes: u64, resources: &'a Resources) -> Self {
-        Self { files, next: 0, reader: None, memory_bytes, resources, bytes: Vec::new() }
-    }
-}
-
-impl EdgeStream for PairStream<'_> {
-    fn next(&mut self, batch: &mut EdgeBatch) -> Result<bool> {
-        batch.clear();
-        loop {
-            if self.reader.is_none() {
-                let Some(path) = self.files.get(self.next) else {
-                    return Ok(false);
-                };
-                let input = open_input(path, &self.resources.job)?;
-                self.reader = Some(decompress::open(input, path, self.memory_bytes)?);
-                self.next += 1;
-            }
-            let Some(reader) = &mut self.reader else {
-                return Ok(false);
-            };
-            let path = &self.files[self.next - 1];
-            self.bytes.clear();
-            let limit = BATCH_EDGES as u64 * pairs::PAIR_BYTES;
-            reader.take(limit).read_to_end(&mut self.bytes).map_err(|e| decompress::read_error(path, e))?;
-            if self.bytes.is_empty() {
-                self.reader = None;
-                continue;
-            }
-            pairs::check_length(path, self.bytes.len() as u64)?;
-            pairs::decode(&self.bytes, batch);
-            return Ok(true);
-        }
-    }
-
-    fn name(&self) -> &Path {
-        self.files.first().map_or(Path::new("-"), PathBuf::as_path)
-    }
-
-    fn weighted(&self) -> bool {
-        false
-    }
-
-    fn id_type(&self) -> Result<IdType> {
-        Ok(IdType::UInt32)
-    }
 }

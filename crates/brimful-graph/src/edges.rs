@@ -139,6 +139,11 @@ impl Spool {
         Ok(())
     }
 
+    /// Parts so far.
+    pub(crate) fn parts(&self) -> usize {
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
     /// Ends writing.
     pub fn into_source(self) -> SpooledEdges {
         SpooledEdges {

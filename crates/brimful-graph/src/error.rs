@@ -49,8 +49,8 @@ pub enum Error {
     /// A vertex that the graph does not have.
     #[error("the graph has no vertex {vertex}")]
     NoSuchVertex {
-        /// The external id.
-        vertex: i128,
+        /// The external id as messages show it; strings are quoted.
+        vertex: String,
     },
     /// An index that was never built and cannot be built here.
     #[error("{} has no `{index}` index and cannot be written to; build it once with `brimful index {} {index}`", path.display(), path.display())]

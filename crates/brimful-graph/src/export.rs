@@ -19,7 +19,8 @@ use brimful_store::Resources;
 use crate::edges::EdgeBatch;
 use crate::error::{Error, Result};
 use crate::export::sink::Sink;
-use crate::graph::{Graph, Index, Names};
+use crate::graph::{ExternalIds, Graph, Index};
+use crate::names::NameCursor;
 use crate::segment_reader::SegmentReader;
 
 pub use crate::export::sink::Compression;
@@ -96,6 +97,9 @@ pub const READING_BYTES: u64 = 40 << 20;
 /// Ids looked up at once.
 const WINDOW: usize = 64 << 10;
 
+/// Edges whose ends are named at once.
+const NAMED_EDGES: usize = 64 << 10;
+
 /// Text is handed on in pieces of about this many bytes.
 const FLUSH_BYTES: usize = 1 << 20;
 
@@ -106,7 +110,7 @@ pub struct EdgeReader {
     reader: SegmentReader,
     interval: Option<u64>,
     targets: Vec<u64>,
-    sources: Names,
+    sources: ExternalIds,
 }
 
 impl EdgeReader {
@@ -118,7 +122,7 @@ impl EdgeReader {
             reader: SegmentReader::default(),
             interval: None,
             targets: Vec::new(),
-            sources: Names::default(),
+            sources: ExternalIds::default(),
         }
     }
 
@@ -206,11 +210,12 @@ pub fn minimum_bytes(options: &ExportOptions, workers: usize) -> u64 {
 /// # Errors
 /// [`Error::Usage`] if the format cannot hold the graph: its sentence says why and what can.
 pub fn write(graph: &Arc<Graph>, path: &Path, options: &ExportOptions, resources: &Resources) -> Result<u64> {
-    let minimum = minimum_bytes(options, resources.workers());
+    let names = if graph.longest_name().is_some() { NameCursor::MEMORY_BYTES } else { 0 };
+    let minimum = minimum_bytes(options, resources.workers()) + names;
     resources.budget.require(minimum, "to export edges")?;
     let memory = resources.budget.reserve(resources.budget.limit(), "to export edges")?;
     let compressing = options.compression.map_or(0, Compression::memory_bytes);
-    let memory_bytes = memory.bytes() - compressing;
+    let memory_bytes = memory.bytes() - compressing - names;
     let exporting = Exporting { graph, path, options, resources, memory_bytes };
     match options.format {
         Format::EdgeList | Format::Csv | Format::U32Pairs => text::write(&exporting),
@@ -218,6 +223,38 @@ pub fn write(graph: &Arc<Graph>, path: &Path, options: &ExportOptions, resources
         Format::Metis => metis::write(&exporting),
         Format::Graphalytics => graphalytics::write(&exporting),
     }
+}
+
+/// [`each_edge`] for a graph with string ids.
+fn each_named_edge(
+    exporting: &Exporting<'_>,
+    out: &mut Sink,
+    mut line: impl FnMut(&mut String, &str, &str, Option<f64>) -> Result<()>,
+) -> Result<u64> {
+    let (graph, job) = (exporting.graph, &exporting.resources.job);
+    job.begin("export", graph.description().edges);
+    let mut reader = EdgeReader::new(Arc::clone(graph));
+    let (mut batch, mut text, mut edges) = (EdgeBatch::default(), String::new(), 0);
+    let (mut names, rows) = (NameCursor::default(), graph.batch_rows(NAMED_EDGES));
+    while reader.next(&mut batch)? {
+        for start in (0..batch.len()).step_by(rows) {
+            job.check()?;
+            let part = start..batch.len().min(start + rows);
+            let sources = names.labels(graph, &batch.sources[part.clone()])?;
+            let targets = names.labels(graph, &batch.targets[part.clone()])?;
+            for (at, (source, target)) in sources.iter().zip(targets.iter()).enumerate() {
+                line(&mut text, source, target, batch.weights.get(start + at).copied())?;
+                if text.len() >= FLUSH_BYTES {
+                    out.write(text.as_bytes())?;
+                    text.clear();
+                }
+            }
+        }
+        edges += batch.len() as u64;
+        job.advance(batch.len() as u64);
+    }
+    out.write(text.as_bytes())?;
+    Ok(edges)
 }
 
 /// Writes what `line` makes of each edge (source, target, weight) to `out`; returns how many there were.

@@ -17,6 +17,7 @@ use crate::description::{Description, FORMAT, Shards};
 use crate::edges::{EdgeBatch, EdgeSource};
 use crate::error::{Error, Result};
 use crate::ids::IdType;
+use crate::names::NameFile;
 use crate::order::MOST_RUNS;
 use crate::segment_reader::SegmentReader;
 use crate::shards::ShardFile;
@@ -66,6 +67,7 @@ pub struct Graph {
     description: Description,
     manifest_number: u64,
     ids: Option<AscendingFile>,
+    names: Option<NameFile>,
     /// Running sums of out-degrees.
     degrees: AscendingFile,
     strengths: Option<ArrayFile<f64>>,
@@ -118,6 +120,10 @@ impl Graph {
             Some(_) => None,
             None => Some(AscendingFile::open(folder, IDS, Kind::Ids, description.vertices, traffic)?),
         };
+        let names = match description.ids.id_type {
+            IdType::String => Some(NameFile::open(folder, description.vertices, traffic)?),
+            _ => None,
+        };
         let degrees = AscendingFile::open(folder, DEGREES, Kind::Degrees, connected, traffic)?;
         let strengths = match description.weighted {
             true => Some(ArrayFile::open(folder, STRENGTHS, Kind::Strengths, connected, traffic)?),
@@ -151,6 +157,7 @@ impl Graph {
             description,
             manifest_number,
             ids,
+            names,
             degrees,
             strengths,
             forward,
@@ -255,13 +262,23 @@ impl Graph {
     /// # Errors
     /// [`Error::NoSuchVertex`].
     pub fn find(&self, number: i128) -> Result<u64> {
-        let missing = || Error::NoSuchVertex { vertex: number };
-        let bits = self.id_type().bits(number).ok_or_else(missing)?;
+        let bits = self.id_type().bits(number).filter(|_| self.names.is_none());
+        let found = bits.map_or(Ok(None), |bits| self.find_bits(bits))?;
+        found.ok_or_else(|| Error::NoSuchVertex { vertex: number.to_string() })
+    }
+
+    /// The internal id of the vertex whose external id has these bits, if there is one.
+    pub(crate) fn find_bits(&self, bits: u64) -> Result<Option<u64>> {
         let Some(file) = &self.ids else {
             let rank = bits.wrapping_sub(self.description.ids.first.unwrap_or_default());
-            return if rank < self.vertices() { Ok(rank) } else { Err(missing()) };
+            return Ok((rank < self.vertices()).then_some(rank));
         };
-        file.find(bits)?.ok_or_else(missing)
+        file.find(bits)
+    }
+
+    /// The file of names, if ids are strings.
+    pub(crate) fn names(&self) -> Option<&NameFile> {
+        self.names.as_ref()
     }
 
     /// How many of `count` vertices from `start` on have edges: the first ones.
@@ -306,8 +323,14 @@ impl Graph {
     ///
     /// Reads the segments that may hold the vertex: one per shard, not one per graph.
     pub fn neighbors(&self, number: i128) -> Result<Vec<i128>> {
-        let vertex = self.find(number)?;
-        let (mut targets, mut names) = (Vec::new(), Names::default());
+        let targets = self.targets(self.find(number)?)?;
+        Ok(targets.into_iter().map(|bits| self.id_type().number(bits)).collect())
+    }
+
+    /// The bits of the external ids of the out-neighbours of a vertex, given by its internal id, as
+    /// [`Graph::neighbors`].
+    pub fn targets(&self, vertex: u64) -> Result<Vec<u64>> {
+        let (mut targets, mut names) = (Vec::new(), ExternalIds::default());
         let Some(shards) = self.shards(Index::In) else {
             return Ok(targets);
         };
@@ -323,10 +346,10 @@ impl Graph {
                 }
             })?;
             for target in found {
-                targets.push(self.id_type().number(names.of(self, target)?));
+                targets.push(names.of(self, target)?);
             }
         }
-        targets.sort_unstable();
+        targets.sort_unstable_by_key(|bits| self.id_type().order_key(*bits));
         Ok(targets)
     }
 
@@ -334,6 +357,7 @@ impl Graph {
     pub(crate) fn sealed_files(&self) -> Vec<&brimful_store::sealed::SealedFile> {
         let mut files = Vec::new();
         files.extend(self.ids.as_ref().map(AscendingFile::sealed));
+        files.extend(self.names.as_ref().map(NameFile::sealed));
         files.push(self.degrees.sealed());
         files.extend(self.strengths.as_ref().map(ArrayFile::sealed));
         files.extend(
@@ -391,12 +415,12 @@ fn parse_description(path: &Path, number: u64, payload: &[u8]) -> Result<Descrip
 
 /// Looks external ids up for internal ids that ascend or lie close together, a window at a time.
 #[derive(Debug, Default)]
-pub(crate) struct Names {
+pub(crate) struct ExternalIds {
     window: Vec<u64>,
     start: u64,
 }
 
-impl Names {
+impl ExternalIds {
     /// Ids in the window: a block of the file of ids.
     const WINDOW: u64 = BLOCK_NUMBERS as u64;
 
@@ -415,7 +439,7 @@ impl Names {
         self.window.resize(graph.vertices().saturating_sub(self.start).min(Self::WINDOW) as usize, 0);
         graph.external_ids(self.start, &mut self.window)?;
         let id = self.window.get((vertex - self.start) as usize).copied();
-        id.ok_or_else(|| Error::NoSuchVertex { vertex: vertex.into() })
+        id.ok_or_else(|| Error::NoSuchVertex { vertex: vertex.to_string() })
     }
 }
 

@@ -1,4 +1,4 @@
-//! External ids: the user's 64-bit integers.
+//! External ids: the user's 64-bit integers, or ranks of the user's strings.
 //!
 //! Invariant: an external id travels as its 64 bits; [`IdType`] alone says how to read them.
 
@@ -16,6 +16,23 @@ pub enum IdType {
     Int32,
     /// Unsigned, 32 bits.
     UInt32,
+    /// Strings; the bits are a rank among them, in the order of their bytes.
+    String,
+}
+
+/// An external id as users write it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ExternalId {
+    /// An integer.
+    Number(i128),
+    /// A string.
+    Name(String),
+}
+
+impl From<i128> for ExternalId {
+    fn from(number: i128) -> Self {
+        Self::Number(number)
+    }
 }
 
 impl IdType {
@@ -26,6 +43,7 @@ impl IdType {
             Self::UInt64 => "uint64",
             Self::Int32 => "int32",
             Self::UInt32 => "uint32",
+            Self::String => "string",
         }
     }
 
@@ -44,7 +62,7 @@ impl IdType {
         self.order_key(key)
     }
 
-    /// The number that the bits stand for.
+    /// The number that the bits stand for: the id, or the rank of a string.
     pub fn number(self, bits: u64) -> i128 {
         if self.is_signed() { i128::from(bits.cast_signed()) } else { i128::from(bits) }
     }
@@ -53,7 +71,7 @@ impl IdType {
     pub fn bits(self, number: i128) -> Option<u64> {
         match self {
             Self::Int64 | Self::Int32 => i64::try_from(number).ok().map(i64::cast_unsigned),
-            Self::UInt64 | Self::UInt32 => u64::try_from(number).ok(),
+            Self::UInt64 | Self::UInt32 | Self::String => u64::try_from(number).ok(),
         }
     }
 }

@@ -5,13 +5,14 @@
 //! maps ids to internal ids and sorts edges into shards. Invariant: the graph
 //! appears under its name complete, or not at all; its bytes depend on the input alone.
 
-use std::io::ErrorKind;
+mod reverse;
+
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use brimful_store::external::{FolderLock, PartialFolder, free_bytes};
+use brimful_store::external::{PartialFolder, free_bytes};
 use brimful_store::sealed::Kind;
-use brimful_store::{DiskFolder, Error as StoreError, Folder, Resources, manifest, sorter};
+use brimful_store::{DiskFolder, Folder, Resources, manifest, sorter};
 
 use crate::ascending::AscendingWriter;
 use crate::bitmap::IdBitmap;
@@ -25,14 +26,16 @@ use crate::description::{Counts, Description, FORMAT, Ids, Layer, Order, OrderNa
 use crate::edges::{EdgeBatch, EdgeSource, SpooledEdges};
 use crate::error::{Error, Result};
 pub use crate::formats::parser::{OnError, Rejection};
-use crate::graph::{self, Graph, IDS, Index};
+use crate::graph::{Graph, IDS, Index};
 use crate::ids::IdType;
 use crate::joins;
+pub use crate::names::IdChoice;
 use crate::policy::Policy;
 use crate::positions::IdPositions;
 use crate::records::{EdgeRecord, KeyLayout, Pair, WeightedKey, WeightedPair};
-use crate::shards::{Geometry, ShardFile, file_names};
+use crate::shards::{Geometry, ShardFile};
 use crate::weights::{Hashed, Weights};
+pub use reverse::build_reverse;
 
 /// What the user chose.
 #[derive(Debug, Clone, Default)]
@@ -43,6 +46,8 @@ pub struct ImportOptions {
     pub directed: bool,
     /// What happens to lines that are no edges.
     pub on_error: OnError,
+    /// What ids are.
+    pub ids: IdChoice,
     /// Declares the vertices 0 to n - 1.
     pub vertices: Option<u64>,
     /// Build the reverse shards too.
@@ -228,6 +233,8 @@ impl Import<'_> {
             directed: self.options.directed,
             undirected: self.options.undirected,
             drops_self_loops: self.options.policy.drops_self_loops(),
+            hashes_weights: self.options.weights == Weights::Hash,
+            ids: self.options.ids,
             on_error: self.options.on_error,
             bitmap_bytes: if self.options.sort_ids { 0 } else { IDS_BYTES + half },
             // The sorters' share, which is not in use yet.
@@ -497,75 +504,4 @@ fn name_of(input: &Input<'_>) -> PathBuf {
         Input::Stream(stream) => stream.name().into(),
         Input::Numbered(..) => "(generator)".into(),
     }
-}
-
-/// Builds the reverse shards of an existing graph and publishes them. Returns the seconds it took;
-/// nothing happens if they are there.
-///
-/// # Errors
-/// [`Error::MissingIndex`] if the graph cannot be written to.
-pub fn build_reverse(graph: &Graph, resources: &Resources) -> Result<f64> {
-    let begin = Instant::now();
-    let done = || Ok(begin.elapsed().as_secs_f64());
-    if graph.shards(Index::Reverse).is_some() {
-        return Ok(0.0);
-    }
-    let weighted = graph.description().weighted;
-    let minimum = minimum_bytes(resources.workers(), weighted);
-    resources.budget.require(minimum, "to build an index")?;
-    let memory = resources.budget.reserve(resources.budget.limit(), "to build an index")?;
-    let _lock = FolderLock::take(graph.path()).map_err(|error| match error {
-        StoreError::Io { ref source, .. }
-            if matches!(source.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) =>
-        {
-            Error::MissingIndex { path: graph.path().into(), index: Index::Reverse.name() }
-        }
-        error => error.into(),
-    })?;
-    // Another process may have built it, and published a manifest, since this graph was opened.
-    let latest = Graph::open(graph.path(), graph.traffic())?;
-    let Some(forward) = latest.shards(Index::In).filter(|_| latest.shards(Index::Reverse).is_none()) else {
-        graph.adopt_reverse(&latest);
-        return done();
-    };
-    let folder = DiskFolder::new(graph.path());
-    remove_unfinished(graph, Index::Reverse)?;
-    let geometry = Geometry { interval_bits: graph.description().interval_bits, ..Geometry::default() };
-    let options = ImportOptions { geometry, ..ImportOptions::default() };
-    let mut import = Import {
-        folder: &folder,
-        options: &options,
-        undirected: false,
-        rejections: Vec::new(),
-        resources,
-        spare: memory.bytes() - minimum,
-        phases: Vec::new(),
-        since: Instant::now(),
-    };
-    let (source, map) = (graph::ShardEdges::new(forward), IdMap::Consecutive { first: 0 });
-    let (connected, mut none) = (graph.connected(), DegreeCounter::default());
-    let built = import.sort_index(Index::Reverse, &source, &map, connected, weighted, &mut none)?;
-    let mut description = latest.description().clone();
-    let layer = Layer { name: Index::Reverse.name().into(), arcs: built.arcs, bytes: built.bytes };
-    description.reverse = Some(Shards { layers: vec![layer] });
-    let payload = serde_json::to_vec_pretty(&description).map_err(|e| Error::Usage(e.to_string()))?;
-    let number = latest.manifest_number() + 1;
-    manifest::publish(&folder, number, &payload, resources.job.traffic())?;
-    manifest::sweep(&folder, number)?;
-    graph.adopt_reverse(&Graph::open(graph.path(), graph.traffic())?);
-    done()
-}
-
-/// Removes the files of an index that a killed build left: the manifest does not name them.
-fn remove_unfinished(graph: &Graph, index: Index) -> Result<()> {
-    let folder = DiskFolder::new(graph.path());
-    for name in file_names(index.name()) {
-        match folder.remove(&name) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-                return Err(StoreError::io(graph.path().join(name), "remove the unfinished", e).into());
-            }
-            _ => {}
-        }
-    }
-    Ok(())
 }

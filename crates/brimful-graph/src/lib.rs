@@ -4,6 +4,7 @@
 //!   [`text`]: words of text; [`pump`]: how streams are parsed on all cores.
 //! - [`generate`]: graphs made from a seed; `random`: its numbers.
 //! - [`import`]: from input to graph: `census`, the first pass; [`ids`], what the user calls vertices.
+//! - [`names`]: string ids, their ranks, and the file that keeps them.
 //! - The internal order: `classes`, what it is; `bitmap` and `positions`, made in memory; `joins` and
 //!   `distinct`, made by sorting; `choice`, whether it pays; [`order`]: back to the order of external ids.
 //! - [`build`]: external sort of [`records`] into shards; `degrees`: counted on the way. [`codec`], [`shards`]: how edges are packed and cut;
@@ -33,6 +34,7 @@ pub mod graph;
 pub mod ids;
 pub mod import;
 mod joins;
+pub mod names;
 pub mod order;
 pub mod pairs;
 pub mod policy;

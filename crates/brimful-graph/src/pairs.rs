@@ -1,12 +1,18 @@
 //! `u32pairs`: little-endian pairs of 32-bit source and target, and nothing else.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use brimful_store::external::open_input;
 use brimful_store::file::StoreFile;
-use brimful_store::{DiskFolder, Job};
+use brimful_store::{DiskFolder, Job, Resources};
+
+use crate::census::EdgeStream;
+use crate::decompress;
 
 use crate::edges::{BATCH_EDGES, EdgeBatch, EdgeSource};
 use crate::error::{Error, Result};
+use crate::ids::IdType;
 
 /// Bytes of a pair.
 pub const PAIR_BYTES: u64 = 8;
@@ -82,5 +88,63 @@ impl EdgeSource for PairFiles {
             part -= parts;
         }
         Ok(())
+    }
+}
+
+/// Pairs from standard input or a compressed file.
+pub(crate) struct PairStream<'a> {
+    files: &'a [PathBuf],
+    next: usize,
+    reader: Option<Box<dyn Read + Send>>,
+    memory_bytes: u64,
+    resources: &'a Resources,
+    bytes: Vec<u8>,
+}
+
+impl<'a> PairStream<'a> {
+    pub(crate) fn new(files: &'a [PathBuf], memory_bytes: u64, resources: &'a Resources) -> Self {
+        Self { files, next: 0, reader: None, memory_bytes, resources, bytes: Vec::new() }
+    }
+}
+
+impl EdgeStream for PairStream<'_> {
+    fn next(&mut self, batch: &mut EdgeBatch) -> Result<bool> {
+        batch.clear();
+        loop {
+            if self.reader.is_none() {
+                let Some(path) = self.files.get(self.next) else {
+                    return Ok(false);
+                };
+                let input = open_input(path, &self.resources.job)?;
+                self.reader = Some(decompress::open(input, path, self.memory_bytes)?);
+                self.next += 1;
+            }
+            let Some(reader) = &mut self.reader else {
+                return Ok(false);
+            };
+            let path = &self.files[self.next - 1];
+            self.bytes.clear();
+            let limit = BATCH_EDGES as u64 * PAIR_BYTES;
+            reader.take(limit).read_to_end(&mut self.bytes).map_err(|e| decompress::read_error(path, e))?;
+            if self.bytes.is_empty() {
+                self.reader = None;
+                continue;
+            }
+            check_length(path, self.bytes.len() as u64)?;
+            decode(&self.bytes, batch);
+            return Ok(true);
+        }
+    }
+
+    fn name(&self) -> &Path {
+        self.files.first().map_or(Path::new("-"), PathBuf::as_path)
+    }
+
+    fn weighted(&self) -> bool {
+        false
+    }
+
+    fn id_type(&self) -> Result<IdType> {
+        Ok(IdType::UInt32)
     }
 }

@@ -79,6 +79,10 @@ pub(crate) enum Reason {
     Letter,
     /// A list after the last vertex.
     Row,
+    /// A word that is no UTF-8.
+    NotText,
+    /// A word that is longer than an id may be.
+    TooLong,
 }
 
 impl Reason {
@@ -93,6 +97,8 @@ impl Reason {
             Self::Weight => "not a finite weight",
             Self::Letter => "unknown kind of line",
             Self::Row => "list after the last vertex",
+            Self::NotText => "id that is no UTF-8",
+            Self::TooLong => "id that is too long",
         }
     }
 }
@@ -158,10 +164,9 @@ pub(crate) fn read_id(text: &[u8], at: &mut usize) -> Result<Id, Flaw> {
 #[cold]
 fn id_flaw(text: &[u8], at: usize) -> Flaw {
     let word = word(text, at);
-    let digits = word.strip_prefix(b"-").unwrap_or(word);
     let reason = if word.is_empty() {
         Reason::Missing
-    } else if !digits.is_empty() && digits.iter().all(u8::is_ascii_digit) {
+    } else if is_integer(word) {
         Reason::TooLarge
     } else {
         Reason::NotAnId
@@ -191,6 +196,26 @@ fn parse_id(text: &[u8]) -> Option<(Id, usize)> {
     let negative = negative && value != 0;
     let bits = if negative { value.wrapping_neg() } else { value };
     Some((Id { bits, negative }, at))
+}
+
+/// True if a whole word is an integer, perhaps of more than 64 bits.
+pub fn is_integer(word: &[u8]) -> bool {
+    let digits = word.strip_prefix(b"-").unwrap_or(word);
+    !digits.is_empty() && digits.iter().all(u8::is_ascii_digit)
+}
+
+/// Appends a field of a CSV file, quoted where that is needed (RFC 4180), and where it is empty.
+pub fn push_csv(field: &str, out: &mut String) {
+    if !field.is_empty() && !field.contains([',', '"', '\n', '\r']) {
+        out.push_str(field);
+        return;
+    }
+    out.push('"');
+    for (at, part) in field.split('"').enumerate() {
+        out.push_str(if at > 0 { "\"\"" } else { "" });
+        out.push_str(part);
+    }
+    out.push('"');
 }
 
 /// Parses a whole text as an id, noting its sign; `None` if it is no integer of 64 bits.

@@ -38,6 +38,9 @@ pub fn verify(graph: &Graph, job: &Job) -> Result<Verified> {
         found.bytes += file.len()?;
     }
     verify_ids(graph, job)?;
+    if let Some(names) = graph.names() {
+        names.verify(job)?;
+    }
     for shards in
         [graph.shards(Index::In), graph.shards(Index::Reverse).filter(|_| graph.description().directed)]
     {

@@ -6,6 +6,8 @@
 mod formats;
 #[path = "graph/mutations.rs"]
 mod mutations;
+#[path = "graph/names.rs"]
+mod names;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,6 @@
 //! Edges from anything that speaks the Arrow C stream interface.
 
+use std::collections::VecDeque;
 use std::ffi::CStr;
 use std::path::{Path, PathBuf};
 
@@ -14,20 +15,22 @@ use arrow_schema::{DataType, Schema};
 use brimful::graph::edges::{BATCH_EDGES, EdgeBatch, VertexList};
 use brimful::graph::ids::IdType;
 use brimful::graph::import::{EdgeStream, Listed, OnError, Rejection};
+use brimful::graph::names::{LOOKED_AT_LINES, NameBatch};
 use brimful::graph::text::{Signs, check_signs, parse_number};
 use brimful::graph::{Error, Result};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
+use crate::arrow_names::{self, ColumnIds, rows_have_names};
 use crate::errors::Failure;
 
 const STREAM: &CStr = c"arrow_array_stream";
 
 /// A column to read and its place in the batches.
-struct Wanted {
-    name: String,
-    index: usize,
-    data_type: DataType,
+pub(crate) struct Wanted {
+    pub(crate) name: String,
+    pub(crate) index: usize,
+    pub(crate) data_type: DataType,
 }
 
 /// The columns of a stream that make edges.
@@ -37,6 +40,9 @@ pub(crate) struct ArrowEdges {
     source: Wanted,
     target: Wanted,
     weight: Option<Wanted>,
+    /// Read already, to learn what ids are.
+    ahead: VecDeque<RecordBatch>,
+    has_names: bool,
     batch: Option<RecordBatch>,
     row: usize,
     rows_before: u64,
@@ -44,6 +50,7 @@ pub(crate) struct ArrowEdges {
     on_error: OnError,
     rejections: Vec<Rejection>,
     isolated: Vec<u64>,
+    isolated_names: Vec<String>,
     table: Py<PyAny>,
 }
 
@@ -55,6 +62,7 @@ impl ArrowEdges {
         source: &str,
         target: &str,
         weight: Option<&str>,
+        ids: ColumnIds,
         on_error: OnError,
     ) -> PyResult<Self> {
         let capsule = object.call_method0("__arrow_c_stream__")?.cast_into::<PyCapsule>()?;
@@ -88,12 +96,14 @@ impl ArrowEdges {
             return Err(Failure::from(Error::input(origin, what)).into());
         }
         let origin = origin.into();
-        Ok(Self {
+        let mut opened = Self {
             reader,
             origin,
             source,
             target,
             weight,
+            ahead: VecDeque::new(),
+            has_names: ids == ColumnIds::String,
             batch: None,
             row: 0,
             rows_before: 0,
@@ -101,8 +111,27 @@ impl ArrowEdges {
             on_error,
             rejections: Vec::new(),
             isolated: Vec::new(),
+            isolated_names: Vec::new(),
             table: object.clone().unbind(),
-        })
+        };
+        if ids == ColumnIds::Rows {
+            opened.look_ahead().map_err(Failure::from)?;
+        }
+        Ok(opened)
+    }
+
+    /// Reads the first rows to learn what ids are.
+    fn look_ahead(&mut self) -> Result<()> {
+        let mut rows = 0;
+        while rows < LOOKED_AT_LINES {
+            let Some(batch) = self.reader.next() else { break };
+            let batch = batch.map_err(|error| Error::input(&self.origin, error.to_string()))?;
+            rows += batch.num_rows();
+            self.ahead.push_back(batch);
+        }
+        let wanted = [&self.source, &self.target];
+        self.has_names = rows_have_names(self.ahead.make_contiguous(), wanted)?;
+        Ok(())
     }
 
     /// Adds vertices that exist whether an edge names them or not: the bits of their ids.
@@ -110,11 +139,17 @@ impl ArrowEdges {
         self.isolated.extend(ids);
     }
 
+    /// Adds such vertices where ids are strings.
+    pub(crate) fn declare_names(&mut self, names: Vec<String>) {
+        self.isolated_names.extend(names);
+    }
+
     fn more_rows(&mut self) -> Result<bool> {
         while self.batch.as_ref().is_none_or(|batch| self.row == batch.num_rows()) {
             self.rows_before += self.row as u64;
             (self.row, self.batch) = (0, None);
-            match self.reader.next() {
+            let next = self.ahead.pop_front().map(Ok).or_else(|| self.reader.next());
+            match next {
                 None => return Ok(false),
                 Some(Ok(batch)) => self.batch = Some(batch),
                 Some(Err(error)) => return Err(Error::input(&self.origin, error.to_string())),
@@ -150,6 +185,36 @@ impl EdgeStream for ArrowEdges {
         judge.drop_rejected(edges);
         self.row += length;
         Ok(true)
+    }
+
+    fn has_names(&self) -> bool {
+        self.has_names
+    }
+
+    fn next_names(&mut self, names: &mut NameBatch) -> Result<bool> {
+        names.clear();
+        if !self.more_rows()? {
+            return Ok(false);
+        }
+        let Some(batch) = &self.batch else {
+            return Ok(false);
+        };
+        let length = (batch.num_rows() - self.row).min(BATCH_EDGES / 2);
+        let slice = batch.slice(self.row, length);
+        let mut judge = Judge {
+            origin: &self.origin,
+            first_row: self.rows_before + self.row as u64 + 1,
+            on_error: self.on_error,
+            rejected: Vec::new(),
+            rejections: &mut self.rejections,
+        };
+        let ends = [&self.source, &self.target];
+        self.row += arrow_names::take(&slice, ends, self.weight.as_ref(), &mut judge, names)?;
+        Ok(true)
+    }
+
+    fn listed_names(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.isolated_names)
     }
 
     fn name(&self) -> &Path {
@@ -203,12 +268,12 @@ fn columns(schema: &Schema) -> String {
     if names.is_empty() { "no columns".into() } else { names.join(", ") }
 }
 
-fn is_text(data_type: &DataType) -> bool {
+pub(crate) fn is_text(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
 }
 
 /// Decides what becomes of a row that is no edge.
-struct Judge<'a> {
+pub(crate) struct Judge<'a> {
     origin: &'a Path,
     first_row: u64,
     on_error: OnError,
@@ -218,9 +283,14 @@ struct Judge<'a> {
 }
 
 impl Judge<'_> {
+    /// True if row `at` is left out.
+    pub(crate) fn is_rejected(&self, at: usize) -> bool {
+        self.rejected.get(at) == Some(&true)
+    }
+
     /// Fails, or leaves out row `at`.
     #[cold]
-    fn reject(
+    pub(crate) fn reject(
         &mut self,
         wanted: &Wanted,
         at: usize,
@@ -287,7 +357,7 @@ fn of_reader(table: &Py<PyAny>) -> Vec<Rejection> {
     })
 }
 
-fn ids(
+pub(crate) fn ids(
     batch: &RecordBatch,
     wanted: &Wanted,
     judge: &mut Judge<'_>,
@@ -329,7 +399,7 @@ fn ids(
                 let bits = parse_number(text.trim(), signs);
                 // A null was judged above, and reads as an empty text here.
                 if bits.is_none() && !array.is_null(at) {
-                    let expected = "an integer vertex id between -2^63 and 2^64-1";
+                    let expected = "an integer vertex id between -2^63 and 2^64-1 (text is taken as it is with --ids string)";
                     judge.reject(wanted, at, "not an integer id", expected, &format!("{text:?}"))?;
                 }
                 out.push(bits.unwrap_or(0));
@@ -340,7 +410,12 @@ fn ids(
     Ok(())
 }
 
-fn weights(batch: &RecordBatch, wanted: &Wanted, judge: &mut Judge<'_>, out: &mut Vec<f64>) -> Result<()> {
+pub(crate) fn weights(
+    batch: &RecordBatch,
+    wanted: &Wanted,
+    judge: &mut Judge<'_>,
+    out: &mut Vec<f64>,
+) -> Result<()> {
     let array = batch.column(wanted.index);
     no_nulls(array, wanted, judge)?;
     fn numbers<T: ArrowPrimitiveType>(
@@ -385,7 +460,7 @@ fn weights(batch: &RecordBatch, wanted: &Wanted, judge: &mut Judge<'_>, out: &mu
     Ok(())
 }
 
-fn no_nulls(array: &dyn Array, wanted: &Wanted, judge: &mut Judge<'_>) -> Result<()> {
+pub(crate) fn no_nulls(array: &dyn Array, wanted: &Wanted, judge: &mut Judge<'_>) -> Result<()> {
     if array.null_count() == 0 {
         return Ok(());
     }
@@ -396,7 +471,7 @@ fn no_nulls(array: &dyn Array, wanted: &Wanted, judge: &mut Judge<'_>) -> Result
     Ok(())
 }
 
-fn texts(array: &dyn Array, mut each: impl FnMut(usize, &str) -> Result<()>) -> Result<()> {
+pub(crate) fn texts(array: &dyn Array, mut each: impl FnMut(usize, &str) -> Result<()>) -> Result<()> {
     match array.data_type() {
         DataType::Utf8 => (0..array.len()).try_for_each(|at| each(at, array.as_string::<i32>().value(at))),
         DataType::LargeUtf8 => {

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{
-    ArrayRef, Float64Array, Int32Array, Int64Array, RecordBatch, RecordBatchReader, UInt32Array, UInt64Array,
+    ArrayRef, Float64Array, Int32Array, Int64Array, RecordBatch, RecordBatchReader, StringArray, UInt32Array,
+    UInt64Array,
 };
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use brimful::engine::table::{BATCH_ROWS, Column, Kind};
@@ -13,6 +14,7 @@ use brimful::graph::Graph;
 use brimful::graph::edges::EdgeBatch;
 use brimful::graph::export::EdgeReader;
 use brimful::graph::ids::IdType;
+use brimful::graph::names::NameCursor;
 use brimful::graph::order::ExternalOrder;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
@@ -37,21 +39,30 @@ fn id_data_type(id_type: IdType) -> DataType {
         IdType::UInt64 => DataType::UInt64,
         IdType::Int32 => DataType::Int32,
         IdType::UInt32 => DataType::UInt32,
+        IdType::String => DataType::Utf8,
     }
 }
 
 /// Ids in the type they came in; narrow types hold every id, which is how the type was chosen.
-fn id_array(ids: impl Iterator<Item = Option<u64>>, id_type: IdType) -> ArrayRef {
-    match id_type {
-        IdType::Int64 => Arc::new(ids.map(|id| id.map(u64::cast_signed)).collect::<Int64Array>()),
-        IdType::UInt64 => Arc::new(ids.collect::<UInt64Array>()),
-        IdType::Int32 => Arc::new(ids.map(|id| id.map(|id| id as i32)).collect::<Int32Array>()),
-        IdType::UInt32 => Arc::new(ids.map(|id| id.map(|id| id as u32)).collect::<UInt32Array>()),
-    }
+fn id_array(graph: &Graph, names: &mut NameCursor, ids: &[Option<u64>]) -> Result<ArrayRef, ArrowError> {
+    let values = ids.iter().copied();
+    Ok(match graph.id_type() {
+        IdType::Int64 => Arc::new(values.map(|id| id.map(u64::cast_signed)).collect::<Int64Array>()),
+        IdType::UInt64 => Arc::new(values.collect::<UInt64Array>()),
+        IdType::Int32 => Arc::new(values.map(|id| id.map(|id| id as i32)).collect::<Int32Array>()),
+        IdType::UInt32 => Arc::new(values.map(|id| id.map(|id| id as u32)).collect::<UInt32Array>()),
+        IdType::String => {
+            let present: Vec<u64> = values.clone().flatten().collect();
+            let labels = names.labels(graph, &present).map_err(external)?;
+            let mut labels = labels.iter();
+            Arc::new(values.map(|id| id.and_then(|_| labels.next())).collect::<StringArray>())
+        }
+    })
 }
 
-fn ids_of(ids: &[u64]) -> impl Iterator<Item = Option<u64>> {
-    ids.iter().copied().map(Some)
+/// Ids of which none is missing.
+fn present(ids: &[u64]) -> Vec<Option<u64>> {
+    ids.iter().copied().map(Some).collect()
 }
 
 fn external(error: impl Into<brimful::engine::Error>) -> ArrowError {
@@ -61,7 +72,8 @@ fn external(error: impl Into<brimful::engine::Error>) -> ArrowError {
 /// The rows of a result.
 pub(crate) struct ResultReader {
     rows: Rows<Arc<ResultTable>>,
-    id_type: IdType,
+    graph: Arc<Graph>,
+    names: NameCursor,
     schema: SchemaRef,
 }
 
@@ -76,17 +88,19 @@ impl ResultReader {
         };
         let value = Field::new(table.name(), data_type, table.values().is_nullable());
         let schema = Arc::new(Schema::new(vec![id_field("vertex", id_type), value]));
-        Self { rows: Rows::new(table), id_type, schema }
+        let graph = Arc::clone(table.graph());
+        Self { rows: Rows::new(table), graph, names: NameCursor::default(), schema }
     }
 
-    fn batch(&self, vertices: &[u64], column: Column) -> Result<RecordBatch, ArrowError> {
+    fn batch(&mut self, vertices: &[u64], column: Column) -> Result<RecordBatch, ArrowError> {
+        let vertices = id_array(&self.graph, &mut self.names, &present(vertices))?;
         let values: ArrayRef = match column {
             Column::Float(values) => Arc::new(Float64Array::from(values)),
             Column::Integer(values) => Arc::new(Int64Array::from(values)),
             Column::Unsigned(values) => Arc::new(UInt64Array::from(values)),
-            Column::Ids(ids) => id_array(ids.into_iter(), self.id_type),
+            Column::Ids(ids) => id_array(&self.graph, &mut self.names, &ids)?,
         };
-        RecordBatch::try_new(Arc::clone(&self.schema), vec![id_array(ids_of(vertices), self.id_type), values])
+        RecordBatch::try_new(Arc::clone(&self.schema), vec![vertices, values])
     }
 }
 
@@ -94,7 +108,7 @@ impl Iterator for ResultReader {
     type Item = Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        match self.rows.next_batch(BATCH_ROWS) {
+        match self.rows.next_batch(self.graph.batch_rows(BATCH_ROWS)) {
             Ok(batch) => batch.map(|(vertices, column)| self.batch(&vertices, column)),
             Err(error) => Some(Err(external(error))),
         }
@@ -110,7 +124,8 @@ impl RecordBatchReader for ResultReader {
 /// The vertices of a graph, by ascending id.
 pub(crate) struct VertexReader {
     order: ExternalOrder<Arc<Graph>>,
-    id_type: IdType,
+    graph: Arc<Graph>,
+    names: NameCursor,
     schema: SchemaRef,
 }
 
@@ -118,17 +133,21 @@ impl VertexReader {
     pub(crate) fn new(graph: Arc<Graph>) -> Self {
         let id_type = graph.id_type();
         let schema = Arc::new(Schema::new(vec![id_field("vertex", id_type)]));
-        Self { order: ExternalOrder::new(graph), id_type, schema }
+        let order = ExternalOrder::new(Arc::clone(&graph));
+        Self { order, graph, names: NameCursor::default(), schema }
     }
 
     /// The next vertices; `None` at the end.
     fn read(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
         let (mut vertices, mut ids) = (Vec::new(), Vec::new());
-        self.order.next_batch(BATCH_ROWS, &mut vertices, &mut ids).map_err(external)?;
+        self.order
+            .next_batch(self.graph.batch_rows(BATCH_ROWS), &mut vertices, &mut ids)
+            .map_err(external)?;
         if ids.is_empty() {
             return Ok(None);
         }
-        RecordBatch::try_new(Arc::clone(&self.schema), vec![id_array(ids_of(&ids), self.id_type)]).map(Some)
+        let ids = id_array(&self.graph, &mut self.names, &present(&ids))?;
+        RecordBatch::try_new(Arc::clone(&self.schema), vec![ids]).map(Some)
     }
 }
 
@@ -149,7 +168,8 @@ impl RecordBatchReader for VertexReader {
 /// The edges of a graph, each once.
 pub(crate) struct Edges {
     reader: EdgeReader,
-    id_type: IdType,
+    graph: Arc<Graph>,
+    names: NameCursor,
     schema: SchemaRef,
     batch: EdgeBatch,
     row: usize,
@@ -165,7 +185,8 @@ impl Edges {
         let schema = Arc::new(Schema::new(fields));
         Self {
             reader: EdgeReader::new(Arc::clone(graph)),
-            id_type,
+            graph: Arc::clone(graph),
+            names: NameCursor::default(),
             schema,
             batch: EdgeBatch::default(),
             row: 0,
@@ -173,11 +194,11 @@ impl Edges {
     }
 
     fn slice(&mut self) -> Result<RecordBatch, ArrowError> {
-        let range = self.row..self.batch.len().min(self.row + BATCH_ROWS);
+        let range = self.row..self.batch.len().min(self.row + self.graph.batch_rows(BATCH_ROWS));
         self.row = range.end;
         let mut columns = vec![
-            id_array(ids_of(&self.batch.sources[range.clone()]), self.id_type),
-            id_array(ids_of(&self.batch.targets[range.clone()]), self.id_type),
+            id_array(&self.graph, &mut self.names, &present(&self.batch.sources[range.clone()]))?,
+            id_array(&self.graph, &mut self.names, &present(&self.batch.targets[range.clone()]))?,
         ];
         if self.schema.fields().len() == 3 {
             columns.push(Arc::new(Float64Array::from(self.batch.weights[range].to_vec())));

@@ -8,6 +8,7 @@ use std::time::Instant;
 use brimful::graph::description::Description;
 use brimful::graph::export::{self, Compression, ExportOptions, Format};
 use brimful::graph::import::build_reverse;
+use brimful::graph::names::NameCursor;
 use brimful::graph::{Error as GraphError, Index, verify};
 use brimful::store::Traffic;
 use pyo3::prelude::*;
@@ -16,6 +17,7 @@ use pyo3::types::{PyCapsule, PyDict};
 use crate::arrow_out::{Edges, VertexReader, capsule};
 use crate::call::{Limits, with_job, with_resources};
 use crate::errors::Failure;
+use crate::vertex::{Shown, Vertex};
 
 /// A graph directory open for reading.
 #[pyclass(frozen, module = "brimful._native")]
@@ -67,6 +69,11 @@ impl Graph {
     }
 
     #[getter]
+    fn id_type(&self) -> &'static str {
+        self.inner.id_type().name()
+    }
+
+    #[getter]
     fn origin(&self) -> Option<String> {
         self.inner.description().origin.clone()
     }
@@ -100,6 +107,13 @@ impl Graph {
         out.set_item("isolated", graph.vertices - graph.connected)?;
         out.set_item("id_type", graph.ids.id_type.name())?;
         out.set_item("ids_consecutive", graph.ids.first.is_some())?;
+        if let Some(names) = self.inner.name_sizes().map_err(Failure::from)? {
+            let one = PyDict::new(py);
+            one.set_item("bytes", names.bytes)?;
+            one.set_item("blocks", names.blocks)?;
+            one.set_item("longest_bytes", names.longest_bytes)?;
+            out.set_item("names", one)?;
+        }
         out.set_item("intervals", self.inner.intervals())?;
         out.set_item("interval_bits", graph.interval_bits)?;
         out.set_item("bytes_on_disk", bytes)?;
@@ -149,21 +163,24 @@ impl Graph {
         Ok(out)
     }
 
-    fn degree(&self, vertex: i128) -> PyResult<u64> {
+    fn degree(&self, vertex: Vertex) -> PyResult<u64> {
         let degree = || -> Result<u64, Failure> {
             let mut out = [0];
-            self.inner.degrees(self.inner.find(vertex)?, &mut out)?;
+            self.inner.degrees(vertex.find(&self.inner)?, &mut out)?;
             Ok(out[0])
         };
         Ok(degree()?)
     }
 
-    fn neighbors(&self, py: Python<'_>, vertex: i128) -> PyResult<Vec<i128>> {
-        Ok(py.detach(|| self.inner.neighbors(vertex).map_err(Failure::from))?)
+    fn neighbors<'py>(&self, py: Python<'py>, vertex: Vertex) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let targets = || self.inner.targets(vertex.find(&self.inner)?).map_err(Failure::from);
+        let (targets, id_type) = (py.detach(targets)?, self.inner.id_type());
+        let mut shown = Shown::new(&self.inner);
+        targets.into_iter().map(|bits| shown.number(py, id_type.number(bits))).collect()
     }
 
-    fn contains(&self, vertex: i128) -> PyResult<bool> {
-        match self.inner.find(vertex) {
+    fn contains(&self, vertex: Vertex) -> PyResult<bool> {
+        match vertex.find(&self.inner) {
             Ok(_) => Ok(true),
             Err(GraphError::NoSuchVertex { .. }) => Ok(false),
             Err(error) => Err(Failure::from(error).into()),
@@ -177,7 +194,8 @@ impl Graph {
     #[pyo3(signature = (*, budget, process_budget, reserve_bytes))]
     fn edge_stream(&self, budget: Option<u64>, process_budget: bool, reserve_bytes: u64) -> PyResult<Stream> {
         let limits = Limits { threads: None, budget, process_budget, reserve_bytes };
-        limits.require(export::READING_BYTES, "to export edges")?;
+        let names = if self.inner.longest_name().is_some() { NameCursor::MEMORY_BYTES } else { 0 };
+        limits.require(export::READING_BYTES + names, "to export edges")?;
         Ok(Stream { graph: Arc::clone(&self.inner), vertices: false })
     }
 

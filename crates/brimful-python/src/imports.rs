@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use brimful::graph::formats::TextFormat;
 use brimful::graph::generate::{Amount, Generator, Kind};
-use brimful::graph::import::{ImportOptions, ImportReport, Input, OnError, Rejection, import};
+use brimful::graph::import::{IdChoice, ImportOptions, ImportReport, Input, OnError, Rejection, import};
 use brimful::graph::policy::{Duplicates, Policy, SelfLoops};
 use brimful::graph::weights::Weights;
 use brimful::graph::{Error as GraphError, Index};
@@ -13,12 +13,15 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::arrow_in::ArrowEdges;
+use crate::arrow_names::ColumnIds;
 use crate::call::{Limits, with_resources};
 use crate::errors::Failure;
 use crate::graph::bytes_per_edge;
+use crate::vertex::Vertex;
 
-/// What `--on-error`, `--weights`, `--self-loops` and `--duplicates` say.
+/// What `--ids`, `--on-error`, `--weights`, `--self-loops` and `--duplicates` say.
 struct Choices<'a> {
+    ids: IdChoice,
     on_error: &'a str,
     weights: &'a str,
     self_loops: &'a str,
@@ -53,6 +56,7 @@ fn options(
     Ok(ImportOptions {
         policy,
         weights,
+        ids: choices.ids,
         undirected: undirected == Some(true),
         directed: undirected == Some(false),
         on_error,
@@ -113,7 +117,7 @@ pub(crate) fn phases<'py>(py: Python<'py>, phases: &[(&'static str, f64)]) -> Py
 
 /// Imports files of every format that is no table as the new graph directory `out`.
 #[pyfunction]
-#[pyo3(signature = (paths, out, *, format, undirected, vertices, on_error, index, weights, self_loops, duplicates, threads, budget, process_budget, origin, progress))]
+#[pyo3(signature = (paths, out, *, format, undirected, vertices, ids, on_error, index, weights, self_loops, duplicates, threads, budget, process_budget, origin, progress))]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
 pub(crate) fn import_files<'py>(
     py: Python<'py>,
@@ -122,6 +126,7 @@ pub(crate) fn import_files<'py>(
     format: &str,
     undirected: Option<bool>,
     vertices: Option<u64>,
+    ids: &str,
     on_error: &str,
     index: Vec<String>,
     weights: &str,
@@ -134,7 +139,8 @@ pub(crate) fn import_files<'py>(
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let limits = Limits { threads, budget, process_budget, reserve_bytes: 0 };
-    let choices = Choices { on_error, weights, self_loops, duplicates };
+    let ids = IdChoice::from_name(ids).map_err(Failure::from)?;
+    let choices = Choices { ids, on_error, weights, self_loops, duplicates };
     let options = options(undirected, vertices, &index, &choices, origin)?;
     let input = match format {
         "u32pairs" => Input::Pairs(paths),
@@ -160,7 +166,7 @@ pub(crate) fn import_files<'py>(
 
 /// Imports anything with `__arrow_c_stream__` as the new graph directory `out`.
 #[pyfunction]
-#[pyo3(signature = (stream, out, *, name, source, target, weight, undirected, vertices, isolated, on_error, index, weights, self_loops, duplicates, threads, budget, process_budget, reserve_bytes, origin, progress))]
+#[pyo3(signature = (stream, out, *, name, source, target, weight, undirected, vertices, ids, isolated, on_error, index, weights, self_loops, duplicates, threads, budget, process_budget, reserve_bytes, origin, progress))]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
 pub(crate) fn import_stream<'py>(
     py: Python<'py>,
@@ -172,7 +178,8 @@ pub(crate) fn import_stream<'py>(
     weight: Option<&str>,
     undirected: Option<bool>,
     vertices: Option<u64>,
-    isolated: Vec<i128>,
+    ids: &str,
+    isolated: Vec<Vertex>,
     on_error: &str,
     index: Vec<String>,
     weights: &str,
@@ -186,14 +193,31 @@ pub(crate) fn import_stream<'py>(
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let limits = Limits { threads, budget, process_budget, reserve_bytes };
-    let choices = Choices { on_error, weights, self_loops, duplicates };
+    // The stream says itself what its ids are.
+    let choices = Choices { ids: IdChoice::Auto, on_error, weights, self_loops, duplicates };
     let options = options(undirected, vertices, &index, &choices, origin)?;
-    let mut edges = ArrowEdges::open(stream, Path::new(&name), source, target, weight, options.on_error)?;
-    edges.declare(id_bits(&isolated)?);
+    let ids = ColumnIds::from_name(ids).map_err(Failure::from)?;
+    let origin = Path::new(&name);
+    let mut edges = ArrowEdges::open(stream, origin, source, target, weight, ids, options.on_error)?;
+    let (numbers, names) = split(isolated);
+    edges.declare(id_bits(&numbers)?);
+    edges.declare_names(names);
     let done = with_resources(py, progress, limits, |resources| {
         Ok(import(Input::Stream(&mut edges), &out, &options, resources)?)
     })?;
     report(py, &done, limits)
+}
+
+/// Integers apart from strings.
+fn split(ids: Vec<Vertex>) -> (Vec<i128>, Vec<String>) {
+    let (mut numbers, mut names) = (Vec::new(), Vec::new());
+    for id in ids {
+        match id {
+            Vertex::Number(number) => numbers.push(number),
+            Vertex::Name(name) => names.push(name),
+        }
+    }
+    (numbers, names)
 }
 
 /// The 64 bits of ids.
@@ -275,7 +299,7 @@ pub(crate) fn generate<'py>(
     let limits = Limits { threads, budget, process_budget, reserve_bytes: 0 };
     let kind = self::kind(kind, params, undirected)?;
     let undirected = undirected || kind.is_undirected();
-    let choices = Choices { on_error: "fail", weights, self_loops, duplicates };
+    let choices = Choices { ids: IdChoice::Auto, on_error: "fail", weights, self_loops, duplicates };
     let options = options(Some(undirected), None, &index, &choices, None)?;
     let generator = Generator::new(kind, seed).map_err(Failure::from)?;
     let done = with_resources(py, progress, limits, |resources| {

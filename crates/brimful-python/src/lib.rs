@@ -1,6 +1,7 @@
 //! `brimful._native`: the Rust core for Python. One file per noun, no logic.
 
 mod arrow_in;
+mod arrow_names;
 mod arrow_out;
 mod bags;
 mod boxes;
@@ -11,6 +12,7 @@ mod imports;
 mod keyed;
 mod run;
 mod sorting;
+mod vertex;
 
 use pyo3::prelude::*;
 

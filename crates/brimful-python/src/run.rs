@@ -7,6 +7,7 @@ use std::sync::Arc;
 use brimful::algos::registry::{ALGORITHMS, Finished, Parameter, Request, run_request};
 use brimful::engine::table::Value;
 use brimful::engine::{Error as EngineError, ResultTable, Stats};
+use brimful::graph::ids::ExternalId;
 use brimful::store::memory::peak_resident_bytes;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
@@ -17,6 +18,7 @@ use crate::call::{Limits, with_job, with_resources};
 use crate::errors::Failure;
 use crate::graph::Graph;
 use crate::imports::phases;
+use crate::vertex::{Shown, Vertex};
 
 /// The algorithms, their parameters and value columns.
 #[pyfunction]
@@ -71,7 +73,7 @@ pub(crate) fn run<'py>(
     graph: &Bound<'py, Graph>,
     algorithm: String,
     params: &Bound<'py, PyDict>,
-    source: Option<i128>,
+    source: Option<Vertex>,
     precision: &str,
     tolerance: Option<f64>,
     max_supersteps: Option<u64>,
@@ -93,7 +95,7 @@ pub(crate) fn run<'py>(
     let request = Request {
         algorithm,
         parameters: parameters(params)?,
-        source,
+        source: source.map(ExternalId::from),
         narrow,
         weighted,
         tolerance,
@@ -159,10 +161,11 @@ pub(crate) struct Result {
     stats: Py<PyDict>,
 }
 
-fn to_python(py: Python<'_>, value: Value) -> PyResult<Bound<'_, PyAny>> {
+fn to_python<'py>(py: Python<'py>, value: Value, shown: &mut Shown<'_>) -> PyResult<Bound<'py, PyAny>> {
     match value {
         Value::Float(number) => number.into_bound_py_any(py),
-        Value::Integer(number) | Value::Id(number) => number.into_bound_py_any(py),
+        Value::Integer(number) => number.into_bound_py_any(py),
+        Value::Id(number) => shown.number(py, number),
         Value::Null => Ok(py.None().into_bound(py)),
     }
 }
@@ -183,15 +186,17 @@ impl Result {
         self.table.len() as usize
     }
 
-    fn value<'py>(&self, py: Python<'py>, vertex: i128) -> PyResult<Bound<'py, PyAny>> {
-        to_python(py, self.table.value(vertex).map_err(Failure::from)?)
+    fn value<'py>(&self, py: Python<'py>, vertex: Vertex) -> PyResult<Bound<'py, PyAny>> {
+        let graph = self.table.graph();
+        let internal = vertex.find(graph).map_err(Failure::from)?;
+        to_python(py, self.table.value_at(internal).map_err(Failure::from)?, &mut Shown::new(graph))
     }
 
     fn top<'py>(&self, py: Python<'py>, n: usize) -> PyResult<Bound<'py, PyList>> {
         let rows = py.detach(|| self.table.top(n)).map_err(Failure::from)?;
-        let out = PyList::empty(py);
+        let (out, mut shown) = (PyList::empty(py), Shown::new(self.table.graph()));
         for (vertex, value) in rows {
-            out.append((vertex, to_python(py, value)?))?;
+            out.append((shown.number(py, vertex)?, to_python(py, value, &mut shown)?))?;
         }
         Ok(out)
     }

@@ -97,6 +97,19 @@ pub fn return_freed_memory() {
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub fn return_freed_memory() {}
 
+/// Gives memory that is free within the C library's heaps back to the system, once: after work that grew many
+/// small blocks. A hard limit counts it, and no budget sees it.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[expect(unsafe_code, reason = "there is no safe malloc_trim")]
+pub fn release_free_memory() {
+    // SAFETY: malloc_trim is thread-safe, takes a plain number and touches free memory only.
+    unsafe { libc::malloc_trim(0) };
+}
+
+/// Other C libraries return free memory by themselves, or offer no way to ask.
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+pub fn release_free_memory() {}
+
 /// The most memory this process ever had resident, in bytes, as the kernel counts it; `None` where
 /// the kernel does not say.
 pub fn peak_resident_bytes() -> Option<u64> {

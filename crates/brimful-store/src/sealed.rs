@@ -45,6 +45,8 @@ pub enum Kind {
     Weights = 7,
     /// Where the blocks of edge segments begin.
     Directory = 8,
+    /// Strings that users call vertices, by rank.
+    Names = 9,
 }
 
 /// Bytes aligned for in-place reading of any record of up to 8 bytes.

@@ -12,6 +12,7 @@ from brimful.cli.progress import ProgressLine, format_seconds
 from brimful.errors import UsageError
 from brimful.formats import InputFormat, require_graph_suffix
 from brimful.ingest import (
+    IDS,
     WEIGHTS,
     ImportOptions,
     check_input_file,
@@ -49,6 +50,13 @@ def add_to(verbs: shared.Verbs) -> None:
     direction.add_argument("--undirected", action="store_true", help="edges have no direction")
     direction.add_argument("--directed", action="store_true", help="edges are arcs")
     parser.add_argument(
+        "--ids",
+        choices=IDS,
+        default="auto",
+        help="string: take ids as they are (edgelist, adjacency-ids, csv, parquet); auto, the "
+        "default: the first 65,536 lines, or the type of the columns, decide",
+    )
+    parser.add_argument(
         "--vertices", metavar="N", type=shared.not_negative, help="declare the ids 0..N-1"
     )
     parser.add_argument(
@@ -85,6 +93,7 @@ def act(options: argparse.Namespace) -> None:
         weights=options.weights,
         self_loops=options.self_loops,
         duplicates=options.duplicates,
+        ids=options.ids,
     )
     inputs = expand_globs(options.inputs)
     shared.refuse_terminal_input(inputs)

@@ -32,7 +32,7 @@ def add_to(verbs: shared.Verbs) -> None:
     parser.add_argument("--layout", choices=["shards"], default="shards", help="default: shards")
     parser.add_argument("--max-supersteps", metavar="N", type=shared.not_negative)
     parser.add_argument("--tolerance", metavar="X", type=float, help="0: never stop early")
-    parser.add_argument("--source", metavar="ID", type=int, help="the vertex to begin with")
+    parser.add_argument("--source", metavar="ID", help="the vertex to begin with")
     parser.add_argument("--weighted", action="store_true", help="use the weights of the edges")
     parser.add_argument("--precision", choices=["f64", "f32"], default="f64")
     parser.add_argument(
@@ -67,7 +67,7 @@ def act(options: argparse.Namespace) -> None:
             graph,
             options.algorithm,
             params,
-            source=options.source,
+            source=_source(options.source, graph),
             precision=options.precision,
             tolerance=options.tolerance,
             max_supersteps=options.max_supersteps,
@@ -92,6 +92,22 @@ def act(options: argparse.Namespace) -> None:
         show_top(result, options.top)
     if options.json:
         shared.print_json(stats)
+
+
+def _source(text: str | None, graph: _native.Graph) -> int | str | None:
+    """Return the vertex to begin with, of the type of the graph's ids.
+
+    Raises:
+        UsageError: it is no integer, and the graph has no other ids.
+    """
+    if text is None or graph.id_type == "string":
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        raise UsageError(
+            f"--source takes the id of a vertex, which is an integer in this graph, not '{text}'"
+        ) from None
 
 
 def _parameter(text: str) -> tuple[str, object]:

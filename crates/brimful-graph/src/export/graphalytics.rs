@@ -40,6 +40,11 @@ pub(super) fn write(exporting: &Exporting<'_>) -> Result<u64> {
         let what = "graphalytics is three files that its tools read uncompressed; leave the suffix out";
         return Err(Error::Usage(what.into()));
     }
+    if exporting.graph.longest_name().is_some() {
+        let what =
+            "ids of graphalytics are integers, and those of this graph are strings; export as csv or parquet";
+        return Err(Error::Usage(what.into()));
+    }
     let files = Files::of(exporting.path)?;
     let create = |path: &Path| Sink::create(path, exporting.options.overwrite, None);
     let (mut vertices, mut edges) = (create(&files.vertices)?, create(&files.edges)?);

@@ -25,8 +25,16 @@ impl Numbering {
         let vertices = i128::from(graph.vertices());
         // Ids are distinct, so this many in this range leave no gap.
         let consecutive = max - min + 1 == vertices;
-        if consecutive && (min == 1 || options.renumber) {
+        // The ranks of strings are consecutive, but nobody's ids.
+        let own = min == 1 && graph.longest_name().is_none();
+        if consecutive && (own || options.renumber) {
             return Ok(Self { offset: min - 1 });
+        }
+        if graph.longest_name().is_some() {
+            return Err(Error::Usage(format!(
+                "{name} numbers its {vertices} vertices 1 to {vertices}, and the ids of this graph are strings; number \
+                 them in the order of their bytes with --renumber, or export as csv, edgelist or parquet"
+            )));
         }
         let remedy = match consecutive {
             true => "write them as 1 to n with --renumber, or export as graphalytics, which keeps ids",

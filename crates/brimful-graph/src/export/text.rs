@@ -5,10 +5,11 @@
 
 use std::fmt::Write as _;
 
-use super::{Exporting, FLUSH_BYTES, Format, each_edge};
+use super::{Exporting, FLUSH_BYTES, Format, each_edge, each_named_edge};
 use crate::edges::EdgeBatch;
 use crate::error::{Error, Result};
 use crate::export::EdgeReader;
+use crate::text::push_csv;
 
 /// Writes the graph; returns the number of edges.
 pub(super) fn write(exporting: &Exporting<'_>) -> Result<u64> {
@@ -24,6 +25,25 @@ pub(super) fn write(exporting: &Exporting<'_>) -> Result<u64> {
     };
     let mut out = exporting.sink()?;
     out.write(heading.as_bytes())?;
+    if exporting.graph.longest_name().is_some() {
+        let edges = each_named_edge(exporting, &mut out, |text, source, target, weight| {
+            for (name, behind) in [(source, Some(separator)), (target, None)] {
+                match separator {
+                    ',' => push_csv(one_line(name)?, text),
+                    _ => text.push_str(one_word(name, behind.is_some())?),
+                }
+                text.extend(behind);
+            }
+            if let Some(weight) = weight {
+                // Writing to a string cannot fail.
+                let _ = write!(text, "{separator}{weight}");
+            }
+            text.push('\n');
+            Ok(())
+        })?;
+        out.finish()?;
+        return Ok(edges);
+    }
     let edges = each_edge(exporting, &mut out, |text, source, target, weight| {
         // Writing to a string cannot fail.
         let _ = write!(text, "{source}{separator}{target}");
@@ -36,8 +56,34 @@ pub(super) fn write(exporting: &Exporting<'_>) -> Result<u64> {
     Ok(edges)
 }
 
+/// A name that stands on one line.
+fn one_line(name: &str) -> Result<&str> {
+    if !name.contains(['\n', '\r']) {
+        return Ok(name);
+    }
+    let what = format!("the vertex {name:?} has a line end in its id, which csv could not be read back with");
+    Err(Error::Usage(what + "; export as parquet or arrow"))
+}
+
+/// A name that is a word of an edge list, and begins no comment where it is the `first` of its line.
+fn one_word(name: &str, first: bool) -> Result<&str> {
+    let separates = |byte: u8| crate::text::is_separator(byte) || byte == b'\n';
+    let comment = first && name.starts_with(['#', '%']);
+    if !(name.is_empty() || comment || name.bytes().any(separates)) {
+        return Ok(name);
+    }
+    Err(Error::Usage(format!(
+        "the vertex {name:?} is no word of an edge list, where blanks and commas separate ids and lines that begin \
+         with # or % are comments; export as csv, parquet or arrow"
+    )))
+}
+
 fn write_pairs(exporting: &Exporting<'_>) -> Result<u64> {
     let (graph, job) = (exporting.graph, &exporting.resources.job);
+    if graph.longest_name().is_some() {
+        let what = "u32pairs hold integers, and the ids of this graph are strings; export as edgelist or csv";
+        return Err(Error::Usage(what.into()));
+    }
     if graph.description().weighted {
         return Err(Error::Usage("u32pairs have no weights; export as edgelist or csv".into()));
     }

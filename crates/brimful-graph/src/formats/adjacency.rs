@@ -4,7 +4,7 @@
 //! may be empty; vertices: 0 to n - 1. `adjacency-ids`: every line begins with the id of its vertex, and
 //! a line without targets declares it; `#` and empty lines are skipped. Both directed, without weights.
 
-use super::{Body, HeaderFlaw, HeaderWords, Lists, Shape, Step, lists::Rows, span};
+use super::{Body, HeaderFlaw, HeaderWords, IdWords, Lists, Shape, Step, lists::Rows, span};
 
 pub(super) const HEADER: &str = "the number of vertices on the first line";
 
@@ -18,10 +18,12 @@ pub(super) fn header(line: &[u8]) -> Result<Step, HeaderFlaw> {
     Ok(Step::Header(Body { declared: Some(ids), ..Body::new(Shape::Lists(lists)) }))
 }
 
-pub(super) fn with_ids() -> Body {
-    Body::new(Shape::Lists(Lists { rows: Rows::Named, comment: Some(b'#'), ..lists() }))
+pub(super) fn with_ids(names: bool) -> Body {
+    let words = IdWords::of(names);
+    Body::new(Shape::Lists(Lists { rows: Rows::Named, comment: Some(b'#'), words, ..lists() }))
 }
 
 fn lists() -> Lists {
-    Lists { rows: Rows::Named, skip: 0, weighted: false, comment: None, mirrored: false, once: false }
+    let words = IdWords::Integers;
+    Lists { rows: Rows::Named, skip: 0, weighted: false, comment: None, mirrored: false, once: false, words }
 }

@@ -1,9 +1,9 @@
-//! `edgelist`: two integers a line, perhaps a weight.
+//! `edgelist`: two ids a line, integers or names, perhaps a weight.
 //!
 //! `#` and `%` begin a comment line. The first data line decides whether there are weights; every later
 //! line must agree.
 
-use super::{Body, Draft, HeaderFlaw, Lines, Shape, Step};
+use super::{Body, Draft, HeaderFlaw, IdWords, Lines, Shape, Step};
 use crate::text;
 
 const COMMENTS: &[u8] = b"#%";
@@ -15,7 +15,13 @@ pub(super) fn body(comments: &'static [u8], columns: u8) -> Body {
 }
 
 pub(super) fn header(line: &[u8], draft: &mut Draft) -> Result<Step, HeaderFlaw> {
-    first_line(line, COMMENTS, draft)
+    let words = IdWords::of(draft.names);
+    Ok(match first_line(line, COMMENTS, draft)? {
+        Step::Data(Body { shape: Shape::Lines(lines), weighted, .. }) => {
+            Step::Data(Body { weighted, ..Body::new(Shape::Lines(Lines { words, ..lines })) })
+        }
+        step => step,
+    })
 }
 
 /// Settles the number of columns on the first line that is no comment, or as an earlier file had it.

@@ -3,7 +3,9 @@
 //! Invariant: every line of the body is an edge, a comment, blank, or judged.
 
 use super::parser::{Output, Work};
+use super::{IdWords, named};
 use crate::error::Result;
+use crate::names::LONGEST_NAME;
 use crate::text::{Flaw, Id, Reason, Span, is_separator, read_id, read_weight, skip, word};
 
 /// How such lines are read.
@@ -19,6 +21,8 @@ pub(crate) struct Lines {
     pub(crate) weight: Option<u8>,
     /// The ids that may occur.
     pub(crate) ids: Option<Span>,
+    /// What ids are.
+    pub(crate) words: IdWords,
 }
 
 struct Edge {
@@ -34,6 +38,9 @@ impl Lines {
         out: &mut Output,
         full: &mut impl FnMut(&mut Output) -> Result<()>,
     ) -> Result<()> {
+        if self.words == IdWords::Names {
+            return named::parse_lines(self, work, out, full);
+        }
         let bytes = work.bytes();
         let mut at = work.from();
         while next_line(bytes, &mut at, self.comments) {
@@ -95,6 +102,11 @@ impl Lines {
     pub(crate) fn expected(&self, reason: Reason) -> String {
         match reason {
             Reason::Missing => "two vertex ids on a line".into(),
+            Reason::NotAnId if self.words == IdWords::NotNames => {
+                "an integer vertex id (a table with a heading is read with --format csv, ids that are words with \
+                 --ids string)"
+                    .into()
+            }
             Reason::NotAnId if self.ids.is_none() => {
                 "an integer vertex id (a table with a heading is read with --format csv)".into()
             }
@@ -116,6 +128,8 @@ pub(super) fn expected(reason: Reason, ids: Option<Span>) -> String {
     match (reason, ids) {
         (Reason::Missing, _) => "a vertex id".into(),
         (Reason::NotAnId, _) => "an integer vertex id".into(),
+        (Reason::NotText, _) => "a vertex id in UTF-8 (convert the file)".into(),
+        (Reason::TooLong, _) => format!("a vertex id of at most {LONGEST_NAME} bytes"),
         (Reason::TooLarge, None) => "a vertex id between -2^63 and 2^64-1".into(),
         (Reason::TooLarge | Reason::Outside, Some(Span { count: 0, .. })) => {
             "no edge, as the header says that there are no vertices".into()

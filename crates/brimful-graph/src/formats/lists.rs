@@ -7,6 +7,7 @@
 use super::lines::{expected, line_end};
 use super::parser::{Output, Work};
 use super::reader::Start;
+use super::{IdWords, named};
 use crate::error::Result;
 use crate::text::{Flaw, Id, Reason, Span, read_id, read_weight, skip, word};
 
@@ -25,6 +26,8 @@ pub(crate) struct Lists {
     pub(crate) mirrored: bool,
     /// Store an edge of a mirrored list once, where its lower end lists it.
     pub(crate) once: bool,
+    /// What ids are.
+    pub(crate) words: IdWords,
 }
 
 /// Which vertex a line belongs to.
@@ -61,6 +64,9 @@ impl Lists {
         out: &mut Output,
         full: &mut impl FnMut(&mut Output) -> Result<()>,
     ) -> Result<()> {
+        if self.words == IdWords::Names {
+            return named::parse_lists(self, work, out, full);
+        }
         let bytes = work.bytes();
         let start = work.start();
         let mut at = if start.comment { line_end(bytes, work.from()) } else { work.from() };
@@ -167,6 +173,9 @@ impl Lists {
     pub(crate) fn expected(&self, reason: Reason) -> String {
         match reason {
             Reason::Weight => "a finite number as the weight of the edge".into(),
+            Reason::NotAnId if self.words == IdWords::NotNames => {
+                "an integer vertex id (ids that are words are read with --ids string)".into()
+            }
             _ => expected(reason, self.rows.span()),
         }
     }

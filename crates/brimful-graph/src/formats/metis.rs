@@ -7,7 +7,7 @@
 //!
 //! Format: Karypis, "METIS manual 5.1", section 4.1.1.
 
-use super::{Body, Claim, Draft, HeaderFlaw, HeaderWords, Lists, Shape, Step, lists::Rows, span};
+use super::{Body, Claim, Draft, HeaderFlaw, HeaderWords, IdWords, Lists, Shape, Step, lists::Rows, span};
 use crate::text;
 
 pub(super) const HEADER: &str = "a line `n m [fmt [ncon]]`";
@@ -43,6 +43,7 @@ pub(super) fn header(line: &[u8], draft: &Draft) -> Result<Step, HeaderFlaw> {
         comment: Some(b'%'),
         mirrored: true,
         once: !draft.directed,
+        words: IdWords::Integers,
     };
     Ok(Step::Header(Body {
         shape: Shape::Lists(lists),

@@ -22,6 +22,7 @@ mod lines;
 mod lists;
 mod metis;
 mod mtx;
+mod named;
 pub(crate) mod parser;
 pub(crate) mod reader;
 pub mod scan;
@@ -78,13 +79,34 @@ impl TextFormat {
     }
 
     /// What a file that begins with `line` (not blank) is.
-    fn of_first_line(line: &[u8]) -> Self {
+    pub(crate) fn of_first_line(line: &[u8]) -> Self {
         let mut words = text::words(line);
         match words.next() {
             Some(word) if mtx::is_banner(word) => Self::Mtx,
             Some(b"c" | b"p") => Self::Gr,
             _ if jlg::is_header(line) => Self::Jlg,
             _ => Self::EdgeList,
+        }
+    }
+
+    /// True if its vertices may be called by strings.
+    pub(crate) fn may_have_names(self) -> bool {
+        matches!(self, Self::Auto | Self::EdgeList | Self::AdjacencyIds)
+    }
+
+    /// Its name in messages.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Auto | Self::EdgeList => "edgelist",
+            Self::Mtx => "mtx",
+            Self::Metis => "metis",
+            Self::Dimacs => "dimacs",
+            Self::Pace => "pace",
+            Self::Gr => "dimacs or pace",
+            Self::Adjacency => "adjacency",
+            Self::AdjacencyIds => "adjacency-ids",
+            Self::Jlg => "jlg",
+            Self::Graphalytics(_) | Self::Vertices => "graphalytics",
         }
     }
 
@@ -101,14 +123,16 @@ impl TextFormat {
             Self::Adjacency => adjacency::header(line),
             Self::Jlg => jlg::header(line),
             Self::Graphalytics(file) => graphalytics::header(line, file, draft),
-            Self::AdjacencyIds | Self::Vertices => Ok(self.without_header().map_or(Step::Skip, Step::Data)),
+            Self::AdjacencyIds | Self::Vertices => {
+                Ok(self.without_header(draft.names).map_or(Step::Skip, Step::Data))
+            }
         }
     }
 
     /// The body of a format that has nothing before it.
-    fn without_header(self) -> Option<Body> {
+    fn without_header(self, names: bool) -> Option<Body> {
         match self {
-            Self::AdjacencyIds => Some(adjacency::with_ids()),
+            Self::AdjacencyIds => Some(adjacency::with_ids(names)),
             Self::Vertices => Some(Body::new(Shape::Vertices)),
             _ => None,
         }
@@ -134,6 +158,24 @@ pub struct TextFile {
     pub path: PathBuf,
     /// Its format.
     pub format: TextFormat,
+}
+
+/// What the words are that ids are read from.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum IdWords {
+    /// Integers.
+    #[default]
+    Integers,
+    /// Integers, though the format has room for names.
+    NotNames,
+    /// Names.
+    Names,
+}
+
+impl IdWords {
+    fn of(names: bool) -> Self {
+        if names { Self::Names } else { Self::NotNames }
+    }
 }
 
 /// How a body is laid out.
@@ -182,6 +224,8 @@ pub(crate) struct Draft {
     pub(crate) columns: Option<u8>,
     /// Store every edge in the direction it is written.
     pub(crate) directed: bool,
+    /// Ids are strings.
+    pub(crate) names: bool,
 }
 
 /// What a line before the body was.

@@ -11,6 +11,7 @@ use super::reader::{Chunk, FileEnd, Start};
 use super::{Body, Claim, Shape, TextFile, lines};
 use crate::edges::{BATCH_EDGES, EdgeBatch};
 use crate::error::{Error, Result};
+use crate::names::NameBatch;
 use crate::text::{self, Flaw, Id, Reason, Signs, Span};
 
 /// What happens to a line that is no edge.
@@ -91,6 +92,9 @@ pub(crate) struct Output {
     pub(crate) edges: EdgeBatch,
     /// Vertices that exist without an edge that says so, two by two as if they were edges.
     pub(crate) declared: EdgeBatch,
+    /// Edges and vertices whose ids are names.
+    pub(crate) names: NameBatch,
+    pub(crate) declared_names: NameBatch,
     pub(crate) signs: Signs,
     pub(crate) tally: Tally,
 }
@@ -98,7 +102,10 @@ pub(crate) struct Output {
 impl Output {
     /// True if edges or vertices should be taken now.
     pub(crate) fn is_full(&self) -> bool {
-        self.edges.len() >= BATCH_EDGES || self.declared.len() >= BATCH_DECLARED
+        self.edges.len() >= BATCH_EDGES
+            || self.declared.len() >= BATCH_DECLARED
+            || self.names.is_full()
+            || self.declared_names.is_full()
     }
 
     #[inline]
@@ -135,6 +142,11 @@ impl<'w> Work<'w> {
 
     pub(crate) fn from(&self) -> usize {
         self.chunk.from
+    }
+
+    /// The first word of the list in which the chunk begins.
+    pub(crate) fn name(&self) -> &'w [u8] {
+        &self.chunk.name
     }
 
     pub(crate) fn start(&self) -> Start {

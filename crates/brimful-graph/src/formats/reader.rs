@@ -47,6 +47,8 @@ pub(crate) struct Chunk {
     pub(crate) start: Start,
     /// `None`: the chunk has only a part of the header.
     pub(crate) shape: Option<Shape>,
+    /// The first word of an unfinished list before it, where words are names.
+    pub(crate) name: Vec<u8>,
 }
 
 /// What a whole file was.
@@ -66,6 +68,7 @@ pub(crate) struct TextReader<'a> {
     open: Open<'a>,
     chunk_bytes: usize,
     directed: bool,
+    names: bool,
     current: Option<Current<'a>>,
     ends: Vec<FileEnd>,
 }
@@ -74,7 +77,12 @@ impl<'a> TextReader<'a> {
     /// A reader of `files` in chunks of `chunk_bytes`; with `directed`, edges listed at both ends are
     /// arcs.
     pub(crate) fn new(files: &'a [TextFile], directed: bool, chunk_bytes: usize, open: Open<'a>) -> Self {
-        Self { files, open, chunk_bytes, directed, current: None, ends: Vec::new() }
+        Self { files, open, chunk_bytes, directed, names: false, current: None, ends: Vec::new() }
+    }
+
+    /// Takes ids as names.
+    pub(crate) fn with_names(self) -> Self {
+        Self { names: true, ..self }
     }
 
     /// Fills `chunk`; false at the end.
@@ -88,7 +96,8 @@ impl<'a> TextReader<'a> {
                     };
                     let reader = (self.open)(&file.path)?;
                     let columns = self.ends.iter().find_map(|end| columns(&end.body?));
-                    let draft = Draft { columns, directed: self.directed, ..Draft::default() };
+                    let (directed, names) = (self.directed, self.names);
+                    let draft = Draft { columns, directed, names, ..Draft::default() };
                     self.current.insert(Current::new(file, reader, draft, self.chunk_bytes))
                 }
             };
@@ -133,14 +142,17 @@ struct Current<'a> {
     body: Option<Body>,
     header_line: u64,
     at: Start,
+    /// The first word of the list that `at` is in, where words are names.
+    name: Vec<u8>,
 }
 
 impl<'a> Current<'a> {
     fn new(file: &'a TextFile, reader: Box<dyn Read + Send>, draft: Draft, chunk_bytes: usize) -> Self {
         let at = Start { line: 1, ..Start::default() };
         let (format, rest) = (file.format, Vec::new());
-        let body = format.without_header();
-        Self { file, format, reader, ended: false, rest, chunk_bytes, draft, body, header_line: 1, at }
+        let body = format.without_header(draft.names);
+        let name = Vec::new();
+        Self { file, format, reader, ended: false, rest, chunk_bytes, draft, body, header_line: 1, at, name }
     }
 
     fn next(&mut self, chunk: &mut Chunk) -> Result<bool> {
@@ -161,8 +173,21 @@ impl<'a> Current<'a> {
             self.read_header(chunk)?;
         }
         chunk.shape = self.body.map(|body| body.shape);
+        chunk.name.clone_from(&self.name);
         self.at = self.advance(chunk);
+        if self.draft.names {
+            self.remember_name(chunk);
+        }
         Ok(true)
+    }
+
+    /// Keeps the first word of a list that goes on in the next chunk: such a chunk has no line end.
+    fn remember_name(&mut self, chunk: &Chunk) {
+        if self.at.words == 0 {
+            self.name.clear();
+        } else if chunk.start.words == 0 {
+            text::word(&chunk.bytes, text::skip(&chunk.bytes, chunk.from)).clone_into(&mut self.name);
+        }
     }
 
     /// Reads up to a full chunk; false at the end of the file.
@@ -236,6 +261,9 @@ impl<'a> Current<'a> {
             let blank = text::skip(line, 0) == line.len();
             if self.format == TextFormat::Auto && !blank {
                 self.format = TextFormat::of_first_line(line);
+                if self.draft.names && !self.format.may_have_names() {
+                    return Err(no_names(&self.file.path, self.format));
+                }
             }
             let step = if blank { self.blank_line() } else { self.format.header(line, &mut self.draft) };
             let step = step.map_err(|flaw| Error::Parse {
@@ -303,4 +331,13 @@ impl<'a> Current<'a> {
         let (body, header_line) = (self.body, self.header_line);
         Ok(FileEnd { body, header_line, lines: self.at.line - 1 })
     }
+}
+
+/// Refuses strings as ids of a format that numbers its vertices.
+pub(crate) fn no_names(path: &Path, format: TextFormat) -> Error {
+    Error::Usage(format!(
+        "{}: ids of {} are integers by definition; leave --ids string out, or name another format with --format",
+        path.display(),
+        format.name()
+    ))
 }

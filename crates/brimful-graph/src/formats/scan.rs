@@ -49,11 +49,7 @@ impl Scanned {
 /// Those of an import.
 pub fn scan_text(format: TextFormat, bytes: &[u8], chunk_bytes: usize, on_error: OnError) -> Result<Scanned> {
     let files = [TextFile { path: PathBuf::from("NAME"), format }];
-    let input = bytes.to_vec();
-    let open = Box::new(move |_: &Path| -> Result<Box<dyn Read + Send>> {
-        Ok(Box::new(Cursor::new(input.clone())))
-    });
-    let mut reader = TextReader::new(&files, false, chunk_bytes, open);
+    let mut reader = reader_of(&files, bytes, chunk_bytes);
     let parser = TextParser::new(&files, on_error);
     let (mut chunk, mut out, mut scanned) = (Chunk::default(), Output::default(), Scanned::default());
     let mut full = |out: &mut Output| {
@@ -75,6 +71,44 @@ pub fn scan_text(format: TextFormat, bytes: &[u8], chunk_bytes: usize, on_error:
         rejections: summary.rejections,
         ..scanned
     })
+}
+
+/// [`scan_text`] for ids that are strings: the ends of the edges, and the vertices that are listed alone.
+///
+/// # Errors
+/// Those of an import.
+pub fn scan_names(
+    format: TextFormat,
+    bytes: &[u8],
+    chunk_bytes: usize,
+    on_error: OnError,
+) -> Result<(Vec<String>, Vec<String>)> {
+    let files = [TextFile { path: PathBuf::from("NAME"), format }];
+    let mut reader = reader_of(&files, bytes, chunk_bytes).with_names();
+    let parser = TextParser::new(&files, on_error);
+    let (mut chunk, mut out) = (Chunk::default(), Output::default());
+    let (mut ends, mut alone) = (Vec::new(), Vec::new());
+    let mut full = |out: &mut Output| {
+        for (names, taken) in [(&mut out.names, &mut ends), (&mut out.declared_names, &mut alone)] {
+            taken.extend(names.iter().map(|name| String::from_utf8_lossy(name).into_owned()));
+            names.clear();
+        }
+        Ok(())
+    };
+    while reader.next(&mut chunk)? {
+        parser.parse(&chunk, &mut out, &mut full)?;
+    }
+    full(&mut out)?;
+    parser.finish(&reader.into_ends())?;
+    Ok((ends, alone))
+}
+
+fn reader_of<'f>(files: &'f [TextFile], bytes: &[u8], chunk_bytes: usize) -> TextReader<'f> {
+    let input = bytes.to_vec();
+    let open = Box::new(move |_: &Path| -> Result<Box<dyn Read + Send>> {
+        Ok(Box::new(Cursor::new(input.clone())))
+    });
+    TextReader::new(files, false, chunk_bytes, open)
 }
 
 /// Reads a WebGraph from its two files; lists may take `memory_bytes`.

@@ -408,8 +408,18 @@ fn broken() -> Vec<Case> {
             "3:1: expected the end of the file after the lists of 1 vertices, as the header says, found \"0\"",
             LINE,
         ),
-        case("adjacency-ids", "1 2\nx 1\n", "2:1: expected an integer vertex id, found \"x\"", LINE),
-        case("adjacency-ids", "1 2 b\n", "1:5: expected an integer vertex id, found \"b\"", LINE),
+        case(
+            "adjacency-ids",
+            "1 2\nx 1\n",
+            "2:1: expected an integer vertex id (ids that are words are read with --ids string), found \"x\"",
+            LINE,
+        ),
+        case(
+            "adjacency-ids",
+            "1 2 b\n",
+            "1:5: expected an integer vertex id (ids that are words are read with --ids string), found \"b\"",
+            LINE,
+        ),
         case(
             "adjacency-ids",
             "1 2\n\n3 18446744073709551616\n",
@@ -422,8 +432,18 @@ fn broken() -> Vec<Case> {
             "1:1: expected a vertex id between -2^63 and 2^64-1, found \"-9223372036854775809\"",
             LINE,
         ),
-        case("adjacency-ids", "% 1 2\n", "1:1: expected an integer vertex id, found \"%\"", LINE),
-        case("adjacency-ids", "1 2 3:0.5\n", "1:5: expected an integer vertex id, found \"3:0.5\"", LINE),
+        case(
+            "adjacency-ids",
+            "% 1 2\n",
+            "1:1: expected an integer vertex id (ids that are words are read with --ids string), found \"%\"",
+            LINE,
+        ),
+        case(
+            "adjacency-ids",
+            "1 2 3:0.5\n",
+            "1:5: expected an integer vertex id (ids that are words are read with --ids string), found \"3:0.5\"",
+            LINE,
+        ),
         case("jlg", "", "1:1: expected a line `n,m,u|d,name`, found the end of the file", HEADER),
         case(
             "jlg",
@@ -460,7 +480,7 @@ fn broken() -> Vec<Case> {
         case(
             "edgelist",
             "# x\na b\n",
-            "2:1: expected an integer vertex id (a table with a heading is read with --format csv), found \"a\"",
+            "2:1: expected an integer vertex id (a table with a heading is read with --format csv, ids that are words with --ids string), found \"a\"",
             LINE,
         ),
         case(
@@ -496,7 +516,7 @@ fn broken() -> Vec<Case> {
         case(
             "edgelist",
             &format!("1 2\n{} 3\n", "x".repeat(50)),
-            "2:1: expected an integer vertex id (a table with a heading is read with --format csv), found \"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\"...",
+            "2:1: expected an integer vertex id (a table with a heading is read with --format csv, ids that are words with --ids string), found \"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\"...",
             LINE,
         ),
     ]

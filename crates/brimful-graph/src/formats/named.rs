@@ -1,0 +1,154 @@
+//! Lines and lists whose words are names, not integers.
+//!
+//! Invariant: a name is a word as it stands, of UTF-8; every other line or word is judged.
+
+use std::ops::Range;
+
+use super::lines::{Lines, line_end};
+use super::lists::Lists;
+use super::parser::{Output, Work};
+use crate::error::Result;
+use crate::names::LONGEST_NAME;
+use crate::text::{Flaw, Reason, read_weight, skip, word};
+
+/// Text with names in it.
+struct Words<'w> {
+    bytes: &'w [u8],
+    /// All of it is UTF-8, so that no word needs to be looked at.
+    valid: bool,
+}
+
+impl<'w> Words<'w> {
+    fn new(bytes: &'w [u8]) -> Self {
+        Self { bytes, valid: std::str::from_utf8(bytes).is_ok() }
+    }
+
+    /// Reads a name and stops at the next word.
+    #[inline]
+    fn name(&self, at: &mut usize) -> Result<Range<usize>, Flaw> {
+        let start = *at;
+        let name = word(self.bytes, start);
+        let reason = match name.len() {
+            0 => Reason::Missing,
+            1..=LONGEST_NAME if self.valid || std::str::from_utf8(name).is_ok() => {
+                let end = start + name.len();
+                *at = skip(self.bytes, end);
+                return Ok(start..end);
+            }
+            1..=LONGEST_NAME => Reason::NotText,
+            _ => Reason::TooLong,
+        };
+        Err(Flaw { at: start, reason })
+    }
+}
+
+/// Reads an edge a line.
+pub(super) fn parse_lines(
+    lines: &Lines,
+    work: &mut Work<'_>,
+    out: &mut Output,
+    full: &mut impl FnMut(&mut Output) -> Result<()>,
+) -> Result<()> {
+    let words = Words::new(work.bytes());
+    let mut at = work.from();
+    loop {
+        at = skip(words.bytes, at);
+        match words.bytes.get(at) {
+            None => return Ok(()),
+            Some(b'\n') => {
+                at += 1;
+                continue;
+            }
+            Some(byte) if lines.comments.contains(byte) => {
+                at = line_end(words.bytes, at);
+                continue;
+            }
+            Some(_) => {}
+        }
+        match edge(lines, &words, &mut at) {
+            Ok((source, target, weight)) => {
+                out.names.push(&words.bytes[source]);
+                out.names.push(&words.bytes[target]);
+                out.names.weights.extend(lines.weight.map(|_| weight));
+                out.tally.entries += 1;
+                if out.is_full() {
+                    full(out)?;
+                }
+            }
+            Err(flaw) => {
+                work.judge(flaw, out)?;
+                at = line_end(words.bytes, at);
+            }
+        }
+    }
+}
+
+/// Reads an edge and stops at the end of its line.
+#[inline]
+fn edge(lines: &Lines, words: &Words<'_>, at: &mut usize) -> Result<(Range<usize>, Range<usize>, f64), Flaw> {
+    let (source, target) = (words.name(at)?, words.name(at)?);
+    let mut weight = 1.0;
+    for column in 0..lines.columns {
+        if lines.weight == Some(column) {
+            weight = read_weight(words.bytes, at)?;
+        } else {
+            *at += word(words.bytes, *at).len();
+        }
+        *at = skip(words.bytes, *at);
+    }
+    match words.bytes.get(*at) {
+        None | Some(b'\n') => Ok((source, target, weight)),
+        Some(_) => Err(Flaw { at: *at, reason: Reason::Extra }),
+    }
+}
+
+/// Reads the targets of a vertex a line, the vertex first.
+pub(super) fn parse_lists(
+    lists: &Lists,
+    work: &mut Work<'_>,
+    out: &mut Output,
+    full: &mut impl FnMut(&mut Output) -> Result<()>,
+) -> Result<()> {
+    let words = Words::new(work.bytes());
+    let start = work.start();
+    let mut at = if start.comment { line_end(words.bytes, work.from()) } else { work.from() };
+    // A line that began in an earlier chunk has its vertex there.
+    let (mut count, mut source) = (start.words, work.name().to_vec());
+    loop {
+        at = skip(words.bytes, at);
+        match words.bytes.get(at) {
+            None => return Ok(()),
+            Some(b'\n') => {
+                if count == 1 {
+                    out.declared_names.push(&source);
+                }
+                (count, at) = (0, at + 1);
+            }
+            Some(&byte) if count == 0 && lists.comment == Some(byte) => at = line_end(words.bytes, at),
+            Some(_) => {
+                let first = count == 0;
+                count += 1;
+                match words.name(&mut at) {
+                    Ok(name) if first => words.bytes[name].clone_into(&mut source),
+                    Ok(name) => {
+                        out.names.push(&source);
+                        out.names.push(&words.bytes[name]);
+                        out.tally.entries += 1;
+                    }
+                    Err(flaw) => {
+                        work.judge(flaw, out)?;
+                        // A rejected vertex takes its line with it.
+                        if first {
+                            (count, at) = (0, line_end(words.bytes, at));
+                        } else {
+                            at += word(words.bytes, at).len();
+                        }
+                    }
+                }
+            }
+        }
+        if out.is_full() {
+            full(out)?;
+        }
+    }
+}

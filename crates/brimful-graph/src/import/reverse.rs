@@ -1,0 +1,88 @@
+//! The reverse index of a graph that was imported without it.
+//!
+//! Invariant: the index is published with a new manifest when it is complete and durable; until then the
+//! graph is as it was.
+
+use std::io::ErrorKind;
+use std::time::Instant;
+
+use brimful_store::external::FolderLock;
+use brimful_store::{DiskFolder, Error as StoreError, Folder, Resources, manifest};
+
+use super::{IdMap, Import, ImportOptions, minimum_bytes};
+use crate::degrees::DegreeCounter;
+use crate::description::{Layer, Shards};
+use crate::error::{Error, Result};
+use crate::graph::{self, Graph, Index};
+use crate::shards::{Geometry, file_names};
+
+/// Builds the reverse shards of an existing graph and publishes them. Returns the seconds it took;
+/// nothing happens if they are there.
+///
+/// # Errors
+/// [`Error::MissingIndex`] if the graph cannot be written to.
+pub fn build_reverse(graph: &Graph, resources: &Resources) -> Result<f64> {
+    let begin = Instant::now();
+    let done = || Ok(begin.elapsed().as_secs_f64());
+    if graph.shards(Index::Reverse).is_some() {
+        return Ok(0.0);
+    }
+    let weighted = graph.description().weighted;
+    let minimum = minimum_bytes(resources.workers(), weighted);
+    resources.budget.require(minimum, "to build an index")?;
+    let memory = resources.budget.reserve(resources.budget.limit(), "to build an index")?;
+    let _lock = FolderLock::take(graph.path()).map_err(|error| match error {
+        StoreError::Io { ref source, .. }
+            if matches!(source.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) =>
+        {
+            Error::MissingIndex { path: graph.path().into(), index: Index::Reverse.name() }
+        }
+        error => error.into(),
+    })?;
+    // Another process may have built it, and published a manifest, since this graph was opened.
+    let latest = Graph::open(graph.path(), graph.traffic())?;
+    let Some(forward) = latest.shards(Index::In).filter(|_| latest.shards(Index::Reverse).is_none()) else {
+        graph.adopt_reverse(&latest);
+        return done();
+    };
+    let folder = DiskFolder::new(graph.path());
+    remove_unfinished(graph, Index::Reverse)?;
+    let geometry = Geometry { interval_bits: graph.description().interval_bits, ..Geometry::default() };
+    let options = ImportOptions { geometry, ..ImportOptions::default() };
+    let mut import = Import {
+        folder: &folder,
+        options: &options,
+        undirected: false,
+        rejections: Vec::new(),
+        resources,
+        spare: memory.bytes() - minimum,
+        phases: Vec::new(),
+        since: Instant::now(),
+    };
+    let (source, map) = (graph::ShardEdges::new(forward), IdMap::Consecutive { first: 0 });
+    let (connected, mut none) = (graph.connected(), DegreeCounter::default());
+    let built = import.sort_index(Index::Reverse, &source, &map, connected, weighted, &mut none)?;
+    let mut description = latest.description().clone();
+    let layer = Layer { name: Index::Reverse.name().into(), arcs: built.arcs, bytes: built.bytes };
+    description.reverse = Some(Shards { layers: vec![layer] });
+    let payload = serde_json::to_vec_pretty(&description).map_err(|e| Error::Usage(e.to_string()))?;
+    let number = latest.manifest_number() + 1;
+    manifest::publish(&folder, number, &payload, resources.job.traffic())?;
+    manifest::sweep(&folder, number)?;
+    graph.adopt_reverse(&Graph::open(graph.path(), graph.traffic())?);
+    done()
+}
+
+/// Removes the files of an index that a killed build left: the manifest does not name them.
+fn remove_unfinished(graph: &Graph, index: Index) -> Result<()> {
+    let folder = DiskFolder::new(graph.path());
+    for name in file_names(index.name()) {
+        match folder.remove(&name) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                return Err(StoreError::io(graph.path().join(name), "remove the unfinished", e).into());
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}

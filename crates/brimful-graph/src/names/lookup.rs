@@ -1,0 +1,41 @@
+//! What a graph says of its strings.
+
+use super::file::{NameFile, NameSizes};
+use crate::error::{Error, Result};
+use crate::graph::Graph;
+use crate::ids::ExternalId;
+
+impl Graph {
+    /// The internal id of the vertex that users call `name`: two reads, or few more.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchVertex`], also if the ids of the graph are integers.
+    pub fn find_name(&self, name: &str) -> Result<u64> {
+        let rank = self.names().map_or(Ok(None), |names| names.find(name))?;
+        let found = rank.map_or(Ok(None), |rank| self.find_bits(rank))?;
+        found.ok_or_else(|| Error::NoSuchVertex { vertex: format!("{name:?}") })
+    }
+
+    /// The internal id of a vertex, as [`Graph::find`] and [`Graph::find_name`].
+    pub fn find_id(&self, id: &ExternalId) -> Result<u64> {
+        match id {
+            ExternalId::Number(number) => self.find(*number),
+            ExternalId::Name(name) => self.find_name(name),
+        }
+    }
+
+    /// How large the file of names is; `None` if ids are integers.
+    pub fn name_sizes(&self) -> Result<Option<NameSizes>> {
+        self.names().map(NameFile::sizes).transpose()
+    }
+
+    /// Rows to be named at once, at most `most`: their names take at most 8 MiB, unless one alone has more.
+    pub fn batch_rows(&self, most: usize) -> usize {
+        ((8 << 20) / self.longest_name().unwrap_or(0).max(1)).clamp(1, most)
+    }
+
+    /// Bytes of the longest name; `None` if ids are integers.
+    pub fn longest_name(&self) -> Option<usize> {
+        self.names().map(NameFile::longest)
+    }
+}

@@ -1,0 +1,175 @@
+//! The first pass over an input with string ids.
+//!
+//! Names become local numbers while the input is read, ranks when all of them are known; edges are then
+//! counted and spooled again by rank, and the import goes on as with the integers 0 to n - 1, all of
+//! them declared. Invariant: the file of names is complete before any rank is used.
+
+use std::io::Read;
+use std::ops::Range;
+use std::path::Path;
+
+use brimful_store::huge::HugeArray;
+use brimful_store::memory::release_free_memory;
+
+use super::batch::NameBatch;
+use super::file::NameWriter;
+use super::interner::{Interner, Room};
+use crate::census::{Census, EdgeStream, Reader, Seen, each_part};
+use crate::edges::{EdgeBatch, EdgeSource, Spool, SpooledEdges};
+use crate::error::{Error, Result};
+use crate::formats::TextFile;
+use crate::formats::parser::{Output, TextParser};
+use crate::formats::reader::{CHUNK_BYTES, TextReader};
+use crate::ids::IdType;
+use crate::pump::pump;
+
+/// Fewest bytes of memory for a generation of names.
+const LEAST_BYTES: u64 = 1 << 20;
+
+/// What reading gives: edges to be read again, and what was seen.
+type Reading<'i> = (Box<dyn EdgeSource + 'i>, Seen);
+
+impl Reader<'_> {
+    /// Refuses options that make no sense for strings.
+    pub(crate) fn check_names(&self) -> Result<()> {
+        let refused = match (self.declared > 0, self.hashes_weights) {
+            (true, _) => "--vertices N declares the ids 0 to N-1",
+            (_, true) => "--weights hash makes weights of integer ids",
+            _ => return Ok(()),
+        };
+        Err(Error::Usage(format!("{refused}, and the ids of this input are strings; leave it out")))
+    }
+
+    /// What a generation of names may take while nothing else needs the memory.
+    fn names_bytes(&self, decoder_bytes: u64) -> u64 {
+        let rooms = self.resources.workers() as u64 * NameBatch::MEMORY_BYTES;
+        (self.bitmap_bytes + self.decoder_bytes).saturating_sub(decoder_bytes + rooms).max(LEAST_BYTES)
+    }
+
+    /// Reads text whose ids are strings; `first` is the first file if it was opened already.
+    pub(crate) fn read_named_text<'i>(
+        &self,
+        files: &[TextFile],
+        mut first: Option<Box<dyn Read + Send>>,
+        census: Census,
+    ) -> Result<Reading<'i>> {
+        self.check_names()?;
+        let resources = self.resources;
+        let open = |path: &Path| first.take().map_or_else(|| self.open(path), Ok);
+        let mut reader = TextReader::new(files, self.directed, CHUNK_BYTES, Box::new(open)).with_names();
+        let parser = TextParser::new(files, self.on_error);
+        // A decompressor has its window beside.
+        let plain = files.iter().all(|file| self.is_plain(&file.path));
+        let bytes = self.names_bytes(if plain { 0 } else { self.decoder_bytes });
+        let interner = Interner::new(self.folder, bytes, resources)?;
+        let take = |out: &mut Output, room: &mut Room| -> Result<()> {
+            interner.add_edges(&out.names, room)?;
+            interner.add_vertices(&out.declared_names, room)?;
+            out.names.clear();
+            out.declared_names.clear();
+            Ok(())
+        };
+        pump(
+            resources,
+            |chunk| reader.next(chunk),
+            || Ok((Output::default(), Room::default())),
+            |(out, room), _, chunk| parser.parse(chunk, out, &mut |out| take(out, room)),
+            |(mut out, mut room)| take(&mut out, &mut room),
+        )?;
+        let summary = parser.finish(&reader.into_ends())?;
+        let (spool, names) = self.rank(interner, &census, bytes)?;
+        let declared = self.settle(&census, 0..names, None)?;
+        let seen = Seen {
+            rejected: summary.rejected,
+            rejections: summary.rejections,
+            ..census.into_seen(declared, IdType::String, summary.weighted, summary.lines)
+        };
+        Ok((Box::new(spool), seen))
+    }
+
+    /// Reads a stream whose ids are strings.
+    pub(crate) fn read_named_stream<'i>(
+        &self,
+        stream: &mut dyn EdgeStream,
+        census: Census,
+    ) -> Result<Reading<'i>> {
+        self.check_names()?;
+        let resources = self.resources;
+        let bytes = self.names_bytes(0);
+        let interner = Interner::new(self.folder, bytes, resources)?;
+        pump(
+            resources,
+            |batch| stream.next_names(batch),
+            || Ok(Room::default()),
+            |room, _, batch: &mut NameBatch| {
+                resources.job.advance(batch.len() as u64 / 2);
+                interner.add_edges(batch, room)
+            },
+            |_| Ok(()),
+        )?;
+        let (mut batch, mut room) = (NameBatch::default(), Room::default());
+        for name in stream.listed_names() {
+            batch.push(name.as_bytes());
+            if batch.is_full() {
+                interner.add_vertices(&batch, &mut room)?;
+                batch.clear();
+            }
+        }
+        interner.add_vertices(&batch, &mut room)?;
+        let (spool, names) = self.rank(interner, &census, bytes)?;
+        let rejections = stream.rejections();
+        let rejected = rejections.iter().map(|rejection| rejection.count).sum();
+        let declared = self.settle(&census, 0..names, None)?;
+        let seen = census.into_seen(declared, IdType::String, stream.weighted(), 0);
+        let lines = seen.edges + rejected;
+        Ok((Box::new(spool), Seen { rejected, rejections, lines, ..seen }))
+    }
+
+    /// Writes the names and counts the edges by rank; returns these, and how many names there are.
+    fn rank(&self, interner: Interner<'_>, census: &Census, bytes: u64) -> Result<(SpooledEdges, u64)> {
+        let job = &self.resources.job;
+        let (runs, locals, generations) = interner.finish()?;
+        // Tables grow piece by piece, and such memory stays with the process when it is freed.
+        release_free_memory();
+        job.begin("sort names", runs.names());
+        let mut file = NameWriter::create(self.folder, job.traffic())?;
+        let tables = runs.merge(self.folder, bytes, self.resources, |name| file.push(name))?;
+        file.finish()?;
+        let spool = Spool::new(self.folder, job)?;
+        job.begin("rank edges", locals.parts() as u64);
+        for (run, generation) in generations.iter().enumerate() {
+            let mut table: HugeArray<u32> = HugeArray::zeroed(generation.locals);
+            tables.load(run, &mut table)?;
+            let rank = |local: &u64| u64::from(table[*local as usize]);
+            let work = |(ranked, room): &mut (EdgeBatch, Vec<u8>), batch: &EdgeBatch| {
+                ranked.clear();
+                ranked.sources.extend(batch.sources.iter().map(rank));
+                ranked.targets.extend(batch.targets.iter().map(rank));
+                ranked.weights.extend_from_slice(&batch.weights);
+                census.add(ranked);
+                job.advance(1);
+                spool.append(ranked, room)
+            };
+            let parts = Parts { source: &locals, range: generation.parts.clone() };
+            each_part(&parts, self.resources, || Ok(Default::default()), work, |_| Ok(()))?;
+        }
+        release_free_memory();
+        Ok((spool.into_source(), tables.names))
+    }
+}
+
+/// Some parts of a source.
+struct Parts<'s> {
+    source: &'s SpooledEdges,
+    range: Range<usize>,
+}
+
+impl EdgeSource for Parts<'_> {
+    fn parts(&self) -> usize {
+        self.range.len()
+    }
+
+    fn read_part(&self, part: usize, batch: &mut EdgeBatch) -> Result<()> {
+        self.source.read_part(self.range.start + part, batch)
+    }
+}

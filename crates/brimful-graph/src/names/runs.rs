@@ -1,0 +1,315 @@
+//! Generations as sorted runs, and their merge into ranks.
+//!
+//! The external sorter takes records of one size that compare by their own bytes; a string is neither.
+//! Each generation is in memory whole when it ends, so it is sorted there, and what is left is one merge.
+//! Invariant: every name gets one rank, the number of names that are smaller by bytes.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+use std::ops::Range;
+
+use brimful_store::{DiskFolder, Error as StoreError, Job, Resources, StoreFile};
+use bytemuck::{Pod, Zeroable};
+
+use super::varint;
+use crate::error::{Error, Result};
+
+/// Bytes written or read at once; a reader or a writer of one run takes less where there are many.
+const WINDOW: usize = 64 << 10;
+const LEAST_WINDOW: usize = 4 << 10;
+/// Names between two looks at whether the work was cancelled.
+const CHECK_EVERY: u64 = 1 << 16;
+
+/// A name of a generation and its place among all.
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct Ranked {
+    pub(crate) local: u32,
+    pub(crate) rank: u32,
+}
+
+/// Writes runs one after another: per name the bytes it shares with the one before, how many follow,
+/// the local number, and those that follow.
+pub(super) struct RunWriter {
+    file: StoreFile,
+    pending: Vec<u8>,
+    end: u64,
+    last: Vec<u8>,
+    names: u64,
+    longest: usize,
+    runs: Vec<(Range<u64>, u64)>,
+}
+
+impl RunWriter {
+    pub(super) fn new(folder: &DiskFolder, job: &Job) -> Result<Self> {
+        let file = StoreFile::scratch(folder, job.traffic())?;
+        let (pending, last, runs) = (Vec::with_capacity(2 * WINDOW), Vec::new(), Vec::new());
+        Ok(Self { file, pending, end: 0, last, names: 0, longest: 0, runs })
+    }
+
+    /// Appends the next name of the run, which is greater than the one before.
+    pub(super) fn push(&mut self, name: &[u8], local: u32) -> Result<()> {
+        let shared = self.last.iter().zip(name).take_while(|(a, b)| a == b).count();
+        let rest = &name[shared..];
+        varint::write(shared as u64, &mut self.pending);
+        varint::write(rest.len() as u64, &mut self.pending);
+        self.pending.extend_from_slice(&local.to_le_bytes());
+        self.pending.extend_from_slice(rest);
+        self.last.truncate(shared);
+        self.last.extend_from_slice(rest);
+        self.longest = self.longest.max(name.len());
+        self.names += 1;
+        if self.pending.len() >= WINDOW { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.file.write_all_at(&self.pending, self.end)?;
+        self.end += self.pending.len() as u64;
+        self.pending.clear();
+        Ok(())
+    }
+
+    pub(super) fn end_run(&mut self) -> Result<()> {
+        self.flush()?;
+        let start = self.runs.last().map_or(0, |(bytes, _)| bytes.end);
+        self.runs.push((start..self.end, std::mem::take(&mut self.names)));
+        self.last.clear();
+        Ok(())
+    }
+
+    pub(super) fn finish(self) -> Result<Runs> {
+        Ok(Runs { file: self.file, runs: self.runs, longest: self.longest })
+    }
+}
+
+/// All runs.
+pub(crate) struct Runs {
+    file: StoreFile,
+    /// Where each run is, and how many names it has.
+    runs: Vec<(Range<u64>, u64)>,
+    longest: usize,
+}
+
+impl Runs {
+    /// Hands every name to `each`, ascending and once, and returns the ranks of each run's names.
+    ///
+    /// # Errors
+    /// A budget error if `bytes` of memory are too few for so many runs.
+    pub(crate) fn merge(
+        self,
+        folder: &DiskFolder,
+        bytes: u64,
+        resources: &Resources,
+        mut each: impl FnMut(&[u8]) -> Result<()>,
+    ) -> Result<RankTables> {
+        // A reader with its name, and a writer of ranks.
+        let share = bytes / self.runs.len().max(1) as u64;
+        let window = usize::try_from(share.saturating_sub(self.longest as u64) / 2).unwrap_or(usize::MAX);
+        if window < LEAST_WINDOW {
+            let more = (self.runs.len() * (2 * LEAST_WINDOW + self.longest)) as u64 - bytes;
+            resources.budget.require(resources.budget.limit() + more, "to sort the names of the vertices")?;
+        }
+        let window = window.clamp(LEAST_WINDOW, WINDOW);
+        let mut heads = BinaryHeap::with_capacity(self.runs.len());
+        let (mut tables, mut start) = (RankTables::new(folder, &resources.job)?, 0);
+        let mut writers = Vec::with_capacity(self.runs.len());
+        for (run, (bytes, names)) in self.runs.iter().enumerate() {
+            let mut head = Head::new(run, &self.file, bytes.clone(), window);
+            if head.next()? {
+                heads.push(head);
+            }
+            tables.starts.push(start);
+            writers.push(RankWriter { at: start, pending: Vec::new() });
+            start += names;
+        }
+        tables.starts.push(start);
+        let (mut last, mut rank, mut taken) = (Vec::new(), None, 0_u64);
+        while let Some(mut head) = heads.peek_mut() {
+            let place = match rank {
+                Some(rank) if last == head.name => rank,
+                before => {
+                    let place =
+                        before.map_or(Some(0), |rank: u32| rank.checked_add(1)).ok_or_else(too_many)?;
+                    each(&head.name)?;
+                    last.clone_from(&head.name);
+                    place
+                }
+            };
+            rank = Some(place);
+            let ranked = Ranked { local: head.local, rank: place };
+            writers[head.run].push(&tables.file, ranked, window)?;
+            taken += 1;
+            if taken.is_multiple_of(CHECK_EVERY) {
+                resources.job.check()?;
+                resources.job.advance(CHECK_EVERY);
+            }
+            if !head.next()? {
+                std::collections::binary_heap::PeekMut::pop(head);
+            }
+        }
+        for writer in &mut writers {
+            writer.flush(&tables.file)?;
+        }
+        tables.names = rank.map_or(0, |rank| u64::from(rank) + 1);
+        Ok(tables)
+    }
+
+    /// Names of all runs, those of several counted several times.
+    pub(crate) fn names(&self) -> u64 {
+        self.runs.iter().map(|(_, names)| names).sum()
+    }
+}
+
+#[cold]
+fn too_many() -> Error {
+    Error::Usage("a graph has at most 2^32 vertices with string ids; number them and use --ids int".into())
+}
+
+/// The next name of a run.
+struct Head<'f> {
+    run: usize,
+    file: &'f StoreFile,
+    rest: Range<u64>,
+    buffer: Vec<u8>,
+    at: usize,
+    window: usize,
+    name: Vec<u8>,
+    local: u32,
+}
+
+impl<'f> Head<'f> {
+    fn new(run: usize, file: &'f StoreFile, rest: Range<u64>, window: usize) -> Self {
+        Self { run, file, rest, buffer: Vec::new(), at: 0, window, name: Vec::new(), local: 0 }
+    }
+
+    /// Moves to the next name; false at the end.
+    fn next(&mut self) -> Result<bool> {
+        if self.at == self.buffer.len() && self.rest.is_empty() {
+            return Ok(false);
+        }
+        let shared = self.number()? as usize;
+        let more = self.number()? as usize;
+        let mut local = [0; 4];
+        for byte in &mut local {
+            *byte = self.byte()?;
+        }
+        self.local = u32::from_le_bytes(local);
+        self.name.truncate(shared);
+        let mut left = more;
+        while left > 0 {
+            if self.at == self.buffer.len() {
+                self.fill()?;
+            }
+            let count = left.min(self.buffer.len() - self.at);
+            self.name.extend_from_slice(&self.buffer[self.at..self.at + count]);
+            self.at += count;
+            left -= count;
+        }
+        Ok(true)
+    }
+
+    fn number(&mut self) -> Result<u64> {
+        let (mut number, mut shift) = (0, 0);
+        loop {
+            let byte = self.byte()?;
+            number |= u64::from(byte & 127) << shift;
+            shift += 7;
+            if byte < 128 {
+                return Ok(number);
+            }
+        }
+    }
+
+    #[inline]
+    fn byte(&mut self) -> Result<u8> {
+        if self.at == self.buffer.len() {
+            self.fill()?;
+        }
+        self.at += 1;
+        Ok(self.buffer[self.at - 1])
+    }
+
+    fn fill(&mut self) -> Result<()> {
+        let count = self.window.min((self.rest.end - self.rest.start) as usize);
+        if count == 0 {
+            let what = "a run of names ends in the middle of one";
+            return Err(StoreError::corrupt(self.file.path(), self.rest.end, what).into());
+        }
+        self.buffer.resize(count, 0);
+        self.file.read_exact_at(&mut self.buffer, self.rest.start)?;
+        self.rest.start += count as u64;
+        self.at = 0;
+        Ok(())
+    }
+}
+
+impl PartialEq for Head<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Head<'_> {}
+
+impl PartialOrd for Head<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Head<'_> {
+    /// The least name is the greatest, which a heap has on top.
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.name.cmp(&self.name).then(other.run.cmp(&self.run))
+    }
+}
+
+struct RankWriter {
+    at: u64,
+    pending: Vec<Ranked>,
+}
+
+impl RankWriter {
+    fn push(&mut self, file: &StoreFile, ranked: Ranked, window: usize) -> Result<()> {
+        self.pending.push(ranked);
+        if self.pending.len() * size_of::<Ranked>() >= window { self.flush(file) } else { Ok(()) }
+    }
+
+    fn flush(&mut self, file: &StoreFile) -> Result<()> {
+        file.write_all_at(bytemuck::cast_slice(&self.pending), self.at * size_of::<Ranked>() as u64)?;
+        self.at += self.pending.len() as u64;
+        self.pending.clear();
+        Ok(())
+    }
+}
+
+/// The rank of every name of every run, on disk.
+pub(crate) struct RankTables {
+    file: StoreFile,
+    /// Where the ranks of each run begin, and where the last end.
+    starts: Vec<u64>,
+    /// Different names.
+    pub(crate) names: u64,
+}
+
+impl RankTables {
+    fn new(folder: &DiskFolder, job: &Job) -> Result<Self> {
+        Ok(Self { file: StoreFile::scratch(folder, job.traffic())?, starts: Vec::new(), names: 0 })
+    }
+
+    /// Sets `table[local]` to the rank of each name of `run`.
+    pub(crate) fn load(&self, run: usize, table: &mut [u32]) -> Result<()> {
+        let mut window = vec![Ranked::zeroed(); WINDOW / size_of::<Ranked>()];
+        let (mut at, end) = (self.starts[run], self.starts[run + 1]);
+        while at < end {
+            let count = window.len().min((end - at) as usize);
+            let ranks = &mut window[..count];
+            self.file.read_exact_at(bytemuck::cast_slice_mut(ranks), at * size_of::<Ranked>() as u64)?;
+            for ranked in ranks {
+                table[ranked.local as usize] = ranked.rank;
+            }
+            at += count as u64;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,141 @@
+//! String ids out of Arrow columns.
+
+use std::fmt::Write as _;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, LargeStringArray, RecordBatch, StringArray, StringViewArray};
+use arrow_schema::DataType;
+use brimful::graph::names::{LONGEST_NAME, LOOKED_AT_LINES, NameBatch, are_names};
+use brimful::graph::text::{Signs, is_integer};
+use brimful::graph::{Error, Result};
+
+use crate::arrow_in::{Judge, Wanted, ids, is_text, no_nulls, texts, weights};
+
+/// How the ids of a table are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ColumnIds {
+    /// As integers, also those written as text.
+    Int,
+    /// As strings, also integers.
+    String,
+    /// Both columns are text, and the first rows decide.
+    Rows,
+}
+
+impl ColumnIds {
+    /// The way of this name.
+    pub(crate) fn from_name(name: &str) -> Result<Self> {
+        match name {
+            "int" => Ok(Self::Int),
+            "string" => Ok(Self::String),
+            "rows" => Ok(Self::Rows),
+            _ => Err(Error::Usage(format!("ids of a table cannot be {name:?}; choose int, string or rows"))),
+        }
+    }
+}
+
+/// True if the ids of rows are strings, as far as `batches` tell: most of them are no integers.
+pub(crate) fn rows_have_names(batches: &[RecordBatch], wanted: [&Wanted; 2]) -> Result<bool> {
+    let (mut rows, mut others) = (0, 0);
+    for batch in batches {
+        let length = batch.num_rows().min(LOOKED_AT_LINES - rows.min(LOOKED_AT_LINES));
+        for wanted in wanted {
+            texts(batch.slice(0, length).column(wanted.index), |_, text| {
+                others += usize::from(!is_integer(text.trim().as_bytes()));
+                Ok(())
+            })?;
+        }
+        rows += length;
+    }
+    Ok(are_names(2 * rows, others))
+}
+
+/// A column of ids as text.
+enum Names<'a> {
+    Short(&'a StringArray),
+    Long(&'a LargeStringArray),
+    Views(&'a StringViewArray),
+    /// Integers, to be written as such.
+    Made(Vec<String>),
+}
+
+impl<'a> Names<'a> {
+    fn new(batch: &'a RecordBatch, wanted: &Wanted, judge: &mut Judge<'_>) -> Result<Self> {
+        let array = batch.column(wanted.index);
+        Ok(match array.data_type() {
+            DataType::Utf8 => Self::Short(array.as_string()),
+            DataType::LargeUtf8 => Self::Long(array.as_string()),
+            DataType::Utf8View => Self::Views(array.as_string_view()),
+            kind => {
+                let mut bits = Vec::new();
+                ids(batch, wanted, judge, &mut Signs::default(), &mut bits)?;
+                let signed = kind.is_signed_integer();
+                let text = |bits: u64| if signed { bits.cast_signed().to_string() } else { bits.to_string() };
+                Self::Made(bits.into_iter().map(text).collect())
+            }
+        })
+    }
+
+    /// The bytes of a name; nothing says that they are UTF-8 as they should be.
+    fn bytes(&self, at: usize) -> &[u8] {
+        match self {
+            Self::Short(array) => array.value(at).as_bytes(),
+            Self::Long(array) => array.value(at).as_bytes(),
+            Self::Views(array) => array.value(at).as_bytes(),
+            Self::Made(texts) => texts[at].as_bytes(),
+        }
+    }
+}
+
+/// Appends rows to `out` until it is full; returns how many were taken.
+pub(crate) fn take(
+    batch: &RecordBatch,
+    [source, target]: [&Wanted; 2],
+    weight: Option<&Wanted>,
+    judge: &mut Judge<'_>,
+    out: &mut NameBatch,
+) -> Result<usize> {
+    let whole = [Names::new(batch, source, judge)?, Names::new(batch, target, judge)?];
+    let mut bytes = 0;
+    let fits = |at: &usize| {
+        let before = bytes;
+        bytes += whole[0].bytes(*at).len() + whole[1].bytes(*at).len();
+        before < TAKEN_BYTES
+    };
+    let rows = (0..batch.num_rows()).take_while(fits).count();
+    let batch = batch.slice(0, rows);
+    for (wanted, names) in [source, target].into_iter().zip(&whole) {
+        if is_text(&wanted.data_type) {
+            no_nulls(batch.column(wanted.index), wanted, judge)?;
+        }
+        for at in 0..rows {
+            let name = names.bytes(at);
+            if name.len() > LONGEST_NAME {
+                let expected = format!("a vertex id of at most {LONGEST_NAME} bytes");
+                judge.reject(wanted, at, "id that is too long", &expected, &shown(name))?;
+            } else if std::str::from_utf8(name).is_err() {
+                judge.reject(wanted, at, "id that is no UTF-8", "a vertex id in UTF-8", &shown(name))?;
+            }
+        }
+    }
+    let mut numbers = Vec::new();
+    if let Some(wanted) = weight {
+        weights(&batch, wanted, judge, &mut numbers)?;
+    }
+    for at in (0..rows).filter(|at| !judge.is_rejected(*at)) {
+        whole.iter().for_each(|names| out.push(names.bytes(at)));
+        out.weights.extend(numbers.get(at));
+    }
+    Ok(rows)
+}
+
+/// Rows are taken until their names have so many bytes.
+const TAKEN_BYTES: usize = 1 << 20;
+
+fn shown(name: &[u8]) -> String {
+    let mut text = String::new();
+    let short = name.get(..40).unwrap_or(name);
+    // Writing to a string cannot fail.
+    let _ = write!(text, "{:?}", String::from_utf8_lossy(short));
+    text
+}
