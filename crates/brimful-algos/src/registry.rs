@@ -7,7 +7,7 @@ use brimful_graph::Graph;
 use brimful_store::Resources;
 
 pub use crate::request::{Finished, Parameter, Request};
-use crate::{bfs, connected_components, count_paths, degrees, pagerank, sssp};
+use crate::{bfs, connected_components, count_paths, degrees, kcore, pagerank, scc, sssp};
 
 /// A parameter that an algorithm takes.
 #[derive(Debug, Clone, Copy)]
@@ -51,8 +51,16 @@ pub struct Info {
 }
 
 /// All algorithms.
-pub const ALGORITHMS: &[Info] =
-    &[pagerank::INFO, connected_components::INFO, bfs::INFO, sssp::INFO, count_paths::INFO, degrees::INFO];
+pub const ALGORITHMS: &[Info] = &[
+    pagerank::INFO,
+    connected_components::INFO,
+    scc::INFO,
+    kcore::INFO,
+    bfs::INFO,
+    sssp::INFO,
+    count_paths::INFO,
+    degrees::INFO,
+];
 
 /// Runs the algorithm asked for.
 ///
