@@ -7,7 +7,7 @@ use brimful_graph::Graph;
 use brimful_store::Resources;
 
 pub use crate::request::{Finished, Parameter, Request};
-use crate::{bfs, connected_components, count_paths, degrees, kcore, pagerank, scc, sssp};
+use crate::{bfs, connected_components, count_paths, degrees, hits, kcore, pagerank, scc, sssp};
 
 /// A parameter that an algorithm takes.
 #[derive(Debug, Clone, Copy)]
@@ -53,6 +53,7 @@ pub struct Info {
 /// All algorithms.
 pub const ALGORITHMS: &[Info] = &[
     pagerank::INFO,
+    hits::INFO,
     connected_components::INFO,
     scc::INFO,
     kcore::INFO,
