@@ -4,6 +4,7 @@ pub mod bfs;
 pub mod connected_components;
 pub mod count_paths;
 pub mod degrees;
+pub mod delta_pagerank;
 pub mod hits;
 pub mod kcore;
 pub mod pagerank;
