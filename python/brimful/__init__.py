@@ -30,7 +30,10 @@ if TYPE_CHECKING:
         connected_components,
         count_paths,
         degrees,
+        hits,
+        kcore,
         pagerank,
+        scc,
         sssp,
     )
     from brimful.bags import Bag
@@ -74,8 +77,11 @@ __all__ = [
     "connected_components",
     "count_paths",
     "degrees",
+    "hits",
+    "kcore",
     "pagerank",
     "read",
+    "scc",
     "sort",
     "sssp",
 ]
@@ -95,8 +101,11 @@ _HOMES = {
     "connected_components": "brimful.algorithms",
     "count_paths": "brimful.algorithms",
     "degrees": "brimful.algorithms",
+    "hits": "brimful.algorithms",
+    "kcore": "brimful.algorithms",
     "pagerank": "brimful.algorithms",
     "read": "brimful.graph",
+    "scc": "brimful.algorithms",
     "sort": "brimful.sorting",
     "sssp": "brimful.algorithms",
 }
