@@ -80,7 +80,7 @@ impl Program for HubsAndAuthorities {
     }
 
     fn walks(&self, index: Index, globals: &Globals<(Sum, Sum)>) -> bool {
-        index == if globals.superstep % 2 == 0 { Index::In } else { Index::Reverse }
+        index == if globals.superstep.is_multiple_of(2) { Index::In } else { Index::Reverse }
     }
 
     fn initial(&self, _: Vertex, globals: &Globals<(Sum, Sum)>) -> Scores {

@@ -61,6 +61,7 @@ impl Program for CoreNumbers {
     /// The least degree left, where a round looks for it; the core number of those just removed.
     type Aggregate = (Least, Greatest);
     const MODE: Mode = Mode::Delta;
+    const KEEPS_SILENCE: bool = true;
     const SELF_LOOPS: bool = false;
 
     fn indexes(&self) -> &'static [Index] {

@@ -34,7 +34,7 @@ use brimful_engine::{Combiner, Count, Globals, Mode, Program, Reason, Result, Va
 use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
 
-use crate::connected_components::{Label, fits_narrow};
+use crate::connected_components::propagation::{Label, fits_narrow};
 use crate::registry::{Info, Takes};
 use crate::request::{Finished, Request};
 

@@ -91,7 +91,7 @@ fn dense_hits(case: &Case, supersteps: u64, weighted: bool) -> (Vec<f64>, Vec<f6
         }
         let sum: f64 = next.iter().sum();
         next.iter_mut().for_each(|score| *score /= if sum == 0.0 { 1.0 } else { sum });
-        if superstep % 2 == 0 { authorities = next } else { hubs = next }
+        if superstep.is_multiple_of(2) { authorities = next } else { hubs = next }
     }
     (hubs, authorities)
 }
@@ -134,7 +134,7 @@ fn hits_stops_at_its_tolerance_and_no_edges_have_no_score() {
     let moved = |superstep: u64| {
         let (hubs, authorities) = dense_hits(&case, superstep - 1, false);
         let (hubs_before, authorities_before) = dense_hits(&case, superstep - 3, false);
-        if superstep % 2 == 0 {
+        if superstep.is_multiple_of(2) {
             distance(&authorities, &authorities_before)
         } else {
             distance(&hubs, &hubs_before)
