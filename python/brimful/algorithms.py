@@ -213,6 +213,7 @@ def bfs(
 
     Raises:
         NotFoundError: the graph has no vertex `source`.
+        UsageError: "parent", and ids from both ends of 64 bits; before the work.
         BudgetError: before the work, naming the smallest budget that works.
         CorruptError, StoreIoError: as their names say.
 
