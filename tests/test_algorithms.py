@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import brimful as bf
-from command import read_csv, succeed, write_edges
+from command import INPUT, USAGE, read_csv, refuse, succeed, write_edges
 from oracle import (
     Edge,
     assert_close,
@@ -20,46 +20,7 @@ from oracle import (
     networkx_pagerank,
     pagerank,
 )
-
-
-def graph_of(
-    edges: list[Edge], *, undirected: bool = False, vertices: int | None = None
-) -> bf.Graph:
-    """Return a temporary graph of the edges."""
-    wide = any(vertex >= 2**63 for edge in edges for vertex in edge)
-    kind = pa.uint64() if wide else pa.int64()
-    table = pa.table(
-        {
-            "source": pa.array([source for source, _ in edges], kind),
-            "target": pa.array([target for _, target in edges], kind),
-        }
-    )
-    return bf.Graph.from_arrow(table, undirected=undirected, vertices=vertices)
-
-
-def values(result: bf.Result) -> dict[int, float]:
-    """Return a result as a dictionary, in its own order."""
-    table = result.to_arrow()
-    return dict(zip(table["vertex"].to_pylist(), table[result.column].to_pylist(), strict=True))
-
-
-SIGNED = st.integers(-(2**63), 2**63 - 1)
-UNSIGNED = st.integers(0, 2**64 - 1)
-SMALL = st.integers(0, 12)
-
-
-@st.composite
-def graphs(draw: st.DrawFn) -> list[Edge]:
-    """Draw multigraphs with self-loops over few vertices whose ids lie anywhere in 64 bits."""
-    ids = draw(
-        st.one_of(
-            st.lists(SIGNED, min_size=1, max_size=12, unique=True),
-            st.lists(UNSIGNED, min_size=1, max_size=12, unique=True),
-            st.lists(SMALL, min_size=1, max_size=12, unique=True),
-        )
-    )
-    vertex = st.sampled_from(ids)
-    return draw(st.lists(st.tuples(vertex, vertex), min_size=1, max_size=40))
+from strategies import graph_of, graphs, values
 
 
 @settings(max_examples=60, deadline=None)
@@ -275,3 +236,112 @@ def test_order_and_isolated_vertices_of_a_generated_graph(rmat: Path) -> None:
         assert [vertex for vertex, _ in result.top(len(graph))] == best
         assert [result[vertex] for vertex in range(0, 16_384, 97)] == scores[::97]
         assert sum(graph.degree(vertex) == 0 for vertex in vertices[:2000]) > 0
+
+
+def test_shortest_paths_of_giraph() -> None:
+    edges, weights = [(1, 2), (1, 3), (2, 3), (2, 4), (3, 4)], [1.0, 3.0, 1.0, 10.0, 2.0]
+    with graph_of(edges, weights=weights) as graph:
+        assert values(bf.sssp(graph, 1, weighted=True)) == {1: 0.0, 2: 1.0, 3: 2.0, 4: 4.0}
+
+
+def test_shortest_paths_of_the_thesis() -> None:
+    with graph_of([(vertex, (vertex + 1) % 4) for vertex in range(4)]) as cycle:
+        assert values(bf.sssp(cycle, 0)) == {0: 0.0, 1: 1.0, 2: 2.0, 3: 3.0}
+
+
+@pytest.mark.parametrize("name", ["directed", "undirected"])
+def test_searches_of_graphalytics(data: Path, tmp_path: Path, name: str) -> None:
+    folder, graph = data / "graphalytics-example", tmp_path / "g.brimful"
+    lines = (folder / f"example-{name}.properties").read_text().splitlines()
+    settings = dict(line.split(" = ", 1) for line in lines if " = " in line)
+    prefix = f"graph.example-{name}."
+
+    def expected(kind: str) -> dict[int, str]:
+        pairs = (folder / f"example-{name}-{kind}").read_text().splitlines()
+        return {int(vertex): value for vertex, value in (pair.split() for pair in pairs)}
+
+    succeed("import", folder / f"example-{name}.v", graph, "--quiet")
+    with bf.Graph.open(graph) as ours:
+        assert len(ours) == int(settings[prefix + "meta.vertices"])
+        levels = values(bf.bfs(ours, int(settings[prefix + "bfs.source-vertex"])))
+        unreachable = {
+            vertex: 2**63 - 1 if level is None else level for vertex, level in levels.items()
+        }
+        assert unreachable == {vertex: int(level) for vertex, level in expected("BFS").items()}
+        source = int(settings[prefix + "sssp.source-vertex"])
+        distances = values(bf.sssp(ours, source, weighted=True))
+        theirs = {vertex: float(value) for vertex, value in expected("SSSP").items()}
+        assert {vertex for vertex, value in distances.items() if value is None} == {
+            vertex for vertex, value in theirs.items() if value == float("inf")
+        }
+        assert_close(
+            {vertex: value for vertex, value in distances.items() if value is not None},
+            {vertex: value for vertex, value in theirs.items() if value != float("inf")},
+            1e-4,
+        )
+        ranks = bf.pagerank(
+            ours,
+            damping=float(settings[prefix + "pr.damping-factor"]),
+            tolerance=0,
+            max_supersteps=int(settings[prefix + "pr.num-iterations"]),
+        )
+        theirs = {vertex: float(value) for vertex, value in expected("PR").items()}
+        assert_close(values(ranks), theirs, 1e-4)
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("small")
+    (folder / "edges.txt").write_text("0 1 2.5\n1 2 -1\n2 0 1\n")
+    succeed("import", folder / "edges.txt", folder / "g.brimful", "--quiet")
+    return folder / "g.brimful"
+
+
+@pytest.mark.parametrize(
+    ("code", "arguments", "says"),
+    [
+        (USAGE, ["bfs"], "bfs needs a vertex to begin with"),
+        (USAGE, ["sssp"], "sssp needs a vertex to begin with"),
+        (USAGE, ["count_paths"], "count_paths needs a vertex to begin with"),
+        (INPUT, ["bfs", "--source", 7], "7"),
+        (INPUT, ["pagerank", "--source", -1], "-1"),
+        (USAGE, ["kcore", "--source", 0], "kcore takes no source"),
+        (USAGE, ["scc", "--tolerance", 0.1], "scc takes no tolerance"),
+        (USAGE, ["hits", "--precision", "f32"], "hits takes no precision"),
+        (USAGE, ["bfs", "--source", 0, "--weighted"], "bfs takes no weights"),
+        (USAGE, ["degrees", "--param", "direction=up"], "direction must be out or in or both"),
+        (USAGE, ["kcore", "--param", "k=3"], "kcore has no parameter"),
+        (USAGE, ["sssp", "--source", 0, "--weighted"], "weights down to -1"),
+        (USAGE, ["hits", "--weighted"], "weights down to -1"),
+        (
+            USAGE,
+            ["pagerank", "--source", 0, "--param", "variant=unnormalized"],
+            "personalised PageRank is normalized",
+        ),
+        (
+            USAGE,
+            ["pagerank", "--param", "method=delta", "--param", "damping=1"],
+            "below 1 for the method delta",
+        ),
+    ],
+)
+def test_what_an_algorithm_does_not_take(
+    small: Path, code: int, arguments: list[object], says: str
+) -> None:
+    algorithm, *options = arguments
+    assert says in refuse(code, "run", algorithm, small, *options, "--quiet")
+
+
+def test_new_columns_on_the_command_line(small: Path, tmp_path: Path) -> None:
+    for arguments, column in [
+        (["kcore"], "core"),
+        (["scc"], "component"),
+        (["hits"], "authority"),
+        (["hits", "--param", "values=hub"], "hub"),
+        (["pagerank", "--source", 2, "--param", "method=delta"], "pagerank"),
+    ]:
+        algorithm, *options = arguments
+        out = tmp_path / f"{column}.csv"
+        succeed("run", algorithm, small, *options, "-o", out, "--quiet")
+        header, *rows = out.read_text().strip().split("\n")
+        assert header == f"vertex,{column}" and len(rows) == 3

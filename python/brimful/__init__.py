@@ -30,8 +30,11 @@ if TYPE_CHECKING:
         connected_components,
         count_paths,
         degrees,
+        hits,
+        kcore,
         label_propagation,
         pagerank,
+        scc,
         sssp,
     )
     from brimful.bags import Bag
@@ -75,9 +78,12 @@ __all__ = [
     "connected_components",
     "count_paths",
     "degrees",
+    "hits",
+    "kcore",
     "label_propagation",
     "pagerank",
     "read",
+    "scc",
     "sort",
     "sssp",
 ]
@@ -97,9 +103,12 @@ _HOMES = {
     "connected_components": "brimful.algorithms",
     "count_paths": "brimful.algorithms",
     "degrees": "brimful.algorithms",
+    "hits": "brimful.algorithms",
+    "kcore": "brimful.algorithms",
     "label_propagation": "brimful.algorithms",
     "pagerank": "brimful.algorithms",
     "read": "brimful.graph",
+    "scc": "brimful.algorithms",
     "sort": "brimful.sorting",
     "sssp": "brimful.algorithms",
 }

@@ -21,6 +21,8 @@ def pagerank(
     tolerance: float = 1e-6,
     max_supersteps: int = 100,
     variant: str = "normalized",
+    source: int | None = None,
+    method: str = "power",
     precision: str = "f64",
     weighted: bool = False,
     threads: int | None = None,
@@ -33,14 +35,22 @@ def pagerank(
     L1 change <= `tolerance`. "unnormalized" is Signal/Collect's: 1 - damping + damping * sum, no
     sink term, and the change is divided by the number of vertices. `tolerance` 0 never stops
     early: exactly `max_supersteps` updates. `precision` "f32" narrows the signals in memory.
-    `weighted` splits a rank by edge weights. `budget` (bytes or "500M"; default: the graph's)
+    `weighted` splits a rank by edge weights.
+
+    `source`, a vertex id, personalises: rank begins, and the rank of sinks goes on, at that vertex
+    only (NetworkX's `personalization={source: 1}`); normalized only. `method` "delta" signals
+    increments, and only those above a threshold that `tolerance` gives: scores that are wrong by
+    at most what "power" allows at the same tolerance, mostly with fewer signals; `damping` < 1.
+
+    `budget` (bytes or "500M"; default: the graph's)
     limits brimful's own memory; the result is the same bits at any budget and thread count.
 
     Returns a `Result` with column `pagerank`, float64[n_vertices]. One pass over the edges per
-    superstep.
+    superstep ("power").
 
     Raises:
-        UsageError: a parameter out of range.
+        UsageError: a parameter out of range, or `source` with "unnormalized".
+        NotFoundError: the graph has no vertex `source`.
         BudgetError: before the work, naming the smallest budget that works.
         CorruptError, StoreIoError: as their names say.
 
@@ -53,12 +63,52 @@ def pagerank(
     return _run(
         graph,
         "pagerank",
-        {"damping": damping, "variant": variant},
+        {"damping": damping, "variant": variant, "method": method},
         _Common(max_supersteps, threads, budget, progress),
+        source=source,
         precision=precision,
         tolerance=tolerance,
         weighted=weighted,
     )
+
+
+def hits(
+    graph: Graph,
+    *,
+    values: str = "authority",
+    tolerance: float = 1e-8,
+    max_supersteps: int = 200,
+    weighted: bool = False,
+    threads: int | None = None,
+    budget: Budget = None,
+    progress: Progress | None = None,
+) -> Result:
+    """Find hubs and authorities (Kleinberg 1999): good hubs lead to good authorities.
+
+    With A the matrix of arcs, counted with multiplicity or (`weighted`) by their weights, which
+    must not be negative: the limits of a = A.T @ h and h = A @ a, each divided by its sum after
+    every step, from h = 1 / n_vertices. Supersteps make authorities and hubs in turn; stops when
+    those that a superstep reads differ from the ones before by at most `tolerance` in L1, 0 never
+    stops early. Where the largest singular value of A has several vectors, that nearest to the
+    start is the limit (NetworkX gives any). Without edges all scores are 0. `budget` as in
+    `pagerank`.
+
+    Returns a `Result` with column `authority` or `hub`, as `values` says, float64[n_vertices] of
+    sum 1.
+
+    Raises:
+        UsageError: a parameter out of range; `weighted`, and there are no weights or negative ones.
+        BudgetError: before the work, naming the smallest budget that works.
+        CorruptError, StoreIoError: as their names say.
+
+    >>> import brimful as bf, pyarrow as pa
+    >>> with bf.Graph.from_arrow(pa.table({"source": [0, 1], "target": [2, 2]})) as graph:
+    ...     bf.hits(graph)[2], bf.hits(graph, values="hub")[0]
+    (1.0, 0.5)
+    """
+    common = _Common(max_supersteps, threads, budget, progress)
+    params: dict[str, object] = {"values": values}
+    return _run(graph, "hits", params, common, tolerance=tolerance, weighted=weighted)
 
 
 def connected_components(
@@ -84,6 +134,64 @@ def connected_components(
     return _run(graph, "connected_components", {}, common)
 
 
+def scc(
+    graph: Graph,
+    *,
+    max_supersteps: int | None = None,
+    threads: int | None = None,
+    budget: Budget = None,
+    progress: Progress | None = None,
+) -> Result:
+    """Label vertices by strongly connected component: the smallest vertex id in it.
+
+    Two vertices are in one component if each reaches the other along edges. `budget` as in
+    `pagerank`.
+
+    Returns a `Result` with column `component`, of the type of `vertex`; null for vertices that a
+    run which `max_supersteps` ended did not get to.
+
+    Raises:
+        BudgetError: before the work, naming the smallest budget that works.
+        CorruptError, StoreIoError: as their names say.
+
+    >>> import brimful as bf, pyarrow as pa
+    >>> with bf.Graph.from_arrow(pa.table({"source": [1, 2, 2], "target": [2, 1, 3]})) as graph:
+    ...     bf.scc(graph).to_arrow()["component"].to_pylist()
+    [1, 1, 3]
+    """
+    return _run(graph, "scc", {}, _Common(max_supersteps, threads, budget, progress))
+
+
+def kcore(
+    graph: Graph,
+    *,
+    max_supersteps: int | None = None,
+    threads: int | None = None,
+    budget: Budget = None,
+    progress: Progress | None = None,
+) -> Result:
+    """Compute core numbers: the largest k such that a vertex is in the k-core.
+
+    The k-core is the greatest set of vertices each of which has k neighbours within it. Direction
+    is ignored, parallel arcs count each, so that opposite arcs count twice in a directed graph;
+    self-loops do not count. `budget` as in `pagerank`.
+
+    Returns a `Result` with column `core`, int64[n_vertices]; null for vertices that a run which
+    `max_supersteps` ended did not get to.
+
+    Raises:
+        BudgetError: before the work, naming the smallest budget that works.
+        CorruptError, StoreIoError: as their names say.
+
+    >>> import brimful as bf, pyarrow as pa
+    >>> table = pa.table({"source": [0, 1, 2, 2], "target": [1, 2, 0, 3]})
+    >>> with bf.Graph.from_arrow(table) as graph:
+    ...     bf.kcore(graph).to_arrow()["core"].to_pylist()
+    [2, 2, 2, 1]
+    """
+    return _run(graph, "kcore", {}, _Common(max_supersteps, threads, budget, progress))
+
+
 def bfs(
     graph: Graph,
     source: int | str,
@@ -105,6 +213,7 @@ def bfs(
 
     Raises:
         NotFoundError: the graph has no vertex `source`.
+        UsageError: "parent", and ids from both ends of 64 bits; before the work.
         BudgetError: before the work, naming the smallest budget that works.
         CorruptError, StoreIoError: as their names say.
 

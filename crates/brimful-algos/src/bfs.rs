@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use brimful_engine::{Globals, Min, Mode, Program, Result, Values, Vertex};
+use brimful_engine::{Error, Globals, Min, Mode, Program, Result, Values, Vertex};
 use brimful_graph::Graph;
 use brimful_store::Resources;
 use bytemuck::{Pod, Zeroable};
@@ -97,6 +97,12 @@ impl Program for Parents {
 fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {
     let source = request.source(graph)?;
     if request.choice("values", &["distance", "parent"])? == "parent" {
+        if graph.key_bounds()?.is_some_and(|(smallest, largest)| largest - smallest == u64::MAX) {
+            // The last place would be the mark of no parent.
+            return Err(Error::Usage(
+                "parents need ids within less than 64 bits of each other; these take all 2^64".into(),
+            ));
+        }
         let output = request.run(&Parents { source: source.id }, u64::MAX, graph, resources)?;
         let parent = |child: Child| (child.parent != u64::MAX).then_some(child.parent);
         let values =

@@ -1,4 +1,4 @@
-//! PageRank by power steps.
+//! PageRank by power steps; with the method *delta* by increments (`crate::delta_pagerank`).
 //!
 //! Returns one score per vertex. Two variants, never mixed:
 //! - *normalized* (LDBC Graphalytics; Brin and Page 1998 with the mass of sinks spread evenly): scores
@@ -6,6 +6,9 @@
 //!   an L1 change of at most the tolerance.
 //! - *unnormalized* (Signal/Collect's; *Making Signal/Collect Scale*, section 4): start 1-d; score = (1-d) +
 //!   d * sum; sinks keep what they have. Stops at an L1 change per vertex of at most the tolerance.
+//!
+//! *Personalised* (Page, Brin, Motwani and Winograd 1999, section 6; normalized only): where 1/|V| stands above stands 1 for the source and 0
+//! for the others, so that both the (1-d) and the mass of sinks go to the source alone.
 //!
 //! State: the score, f64. Signal: score / out-degree (with weights: score / sum of outgoing weights,
 //! times the weight of the edge), f64, or f32 for `--precision f32`: each signal then carries a
@@ -20,15 +23,16 @@ use brimful_engine::{Add, Error, Globals, Isolated, Mode, Program, Result, Sum, 
 use brimful_graph::Graph;
 use brimful_store::Resources;
 
+use crate::delta_pagerank;
 use crate::registry::{Info, ParameterInfo, Takes};
-use crate::request::{Finished, Request};
+use crate::request::{Finished, Request, Source};
 
 /// What there is to know of it.
 pub(crate) const INFO: Info = Info {
     name: "pagerank",
-    computes: "PageRank by power steps; normalized (scores sum to 1) or unnormalized (Signal/Collect's)",
+    computes: "PageRank: normalized (scores sum to 1), personalised with a source, or unnormalized (Signal/Collect's)",
     column: "pagerank",
-    takes: Takes { source: false, tolerance: true, precision: true, weights: true },
+    takes: Takes { source: true, tolerance: true, precision: true, weights: true },
     parameters: &[
         ParameterInfo {
             name: "damping",
@@ -36,6 +40,11 @@ pub(crate) const INFO: Info = Info {
             meaning: "probability of following an edge, 0 to 1",
         },
         ParameterInfo { name: "variant", default: "normalized", meaning: "normalized or unnormalized" },
+        ParameterInfo {
+            name: "method",
+            default: "power",
+            meaning: "power: all signal in every superstep; delta: increments, where they exceed the tolerance",
+        },
     ],
     run: |request, graph, resources| match request.narrow {
         true => run::<f32>(request, graph, resources),
@@ -94,7 +103,17 @@ pub struct PageRank<S> {
     variant: Variant,
     damping: f64,
     tolerance: f64,
+    source: Option<u64>,
     precision: PhantomData<S>,
+}
+
+/// What the caller wants computed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Settings {
+    pub(crate) variant: Variant,
+    pub(crate) damping: f64,
+    pub(crate) tolerance: f64,
+    pub(crate) source: Option<Source>,
 }
 
 impl<S: Precision> PageRank<S> {
@@ -109,7 +128,13 @@ impl<S: Precision> PageRank<S> {
         if tolerance.is_nan() || tolerance < 0.0 {
             return Err(format!("tolerance must be at least 0, not {tolerance}"));
         }
-        Ok(Self { variant, damping, tolerance, precision: PhantomData })
+        Ok(Self { variant, damping, tolerance, source: None, precision: PhantomData })
+    }
+
+    /// Personalised: rank begins, and that of sinks goes on, at `source` only, an internal id. Normalized.
+    #[must_use]
+    pub fn from_source(self, source: u64) -> Self {
+        Self { variant: Variant::Normalized, source: Some(source), ..self }
     }
 }
 
@@ -122,7 +147,10 @@ impl<S: Precision> Program for PageRank<S> {
     const MODE: Mode = Mode::Full;
     const NEEDS_DEGREES: bool = true;
 
-    fn initial(&self, _: Vertex, globals: &Globals<(Sum, Sum)>) -> f64 {
+    fn initial(&self, vertex: Vertex, globals: &Globals<(Sum, Sum)>) -> f64 {
+        if let Some(source) = self.source {
+            return f64::from(u8::from(vertex.id == source));
+        }
         match self.variant {
             Variant::Normalized => 1.0 / globals.vertices as f64,
             Variant::Unnormalized => 1.0 - self.damping,
@@ -141,7 +169,11 @@ impl<S: Precision> Program for PageRank<S> {
     }
 
     #[inline]
-    fn collect(&self, _: Vertex, _: f64, sum: f64, globals: &Globals<(Sum, Sum)>) -> f64 {
+    fn collect(&self, vertex: Vertex, _: f64, sum: f64, globals: &Globals<(Sum, Sum)>) -> f64 {
+        if let Some(source) = self.source {
+            let begins = if vertex.id == source { 1.0 } else { 0.0 };
+            return begins * (1.0 - self.damping) + self.damping * (sum + begins * globals.aggregate.0.0);
+        }
         match self.variant {
             Variant::Normalized => {
                 let n = globals.vertices as f64;
@@ -173,9 +205,28 @@ fn run<S: Precision>(request: &Request, graph: &Arc<Graph>, resources: &Resource
     };
     let (damping, tolerance) = (request.number("damping", 0.85)?, request.tolerance.unwrap_or(1e-6));
     let program = PageRank::<S>::new(variant, damping, tolerance).map_err(Error::Usage)?;
+    if request.source.is_some() && variant == Variant::Unnormalized {
+        return Err(Error::Usage(
+            "personalised PageRank is normalized: leave out the source or the variant".into(),
+        ));
+    }
+    let source = request.source.as_ref().map(|_| request.source(graph)).transpose()?;
+    if request.choice("method", &["power", "delta"])? == "delta" {
+        let settings = Settings { variant, damping, tolerance, source };
+        return delta_pagerank::run_request::<S>(request, &settings, graph, resources);
+    }
+    let program = match source {
+        Some(source) => program.from_source(source.id),
+        None => program,
+    };
     let output = request.run(&program, 100, graph, resources)?;
     // Where there is no isolated vertex, nobody asks for its score.
     let isolated = if let Isolated::Same(score) = output.isolated { score } else { 0.0 };
-    let values = Values::floats(output.states, Some, move |_| Some(isolated)).without_nulls();
+    let own = move |place| match source {
+        // An isolated source keeps all rank.
+        Some(source) if place == source.place => 1.0,
+        _ => isolated,
+    };
+    let values = Values::floats(output.states, Some, move |place| Some(own(place))).without_nulls();
     Finished::new(graph, "pagerank", values, output.stats, variant.name())
 }

@@ -7,7 +7,9 @@ use brimful_graph::Graph;
 use brimful_store::Resources;
 
 pub use crate::request::{Finished, Parameter, Request};
-use crate::{bfs, connected_components, count_paths, degrees, label_propagation, pagerank, sssp};
+use crate::{
+    bfs, connected_components, count_paths, degrees, hits, kcore, label_propagation, pagerank, scc, sssp,
+};
 
 /// A parameter that an algorithm takes.
 #[derive(Debug, Clone, Copy)]
@@ -53,7 +55,10 @@ pub struct Info {
 /// All algorithms.
 pub const ALGORITHMS: &[Info] = &[
     pagerank::INFO,
+    hits::INFO,
     connected_components::INFO,
+    scc::INFO,
+    kcore::INFO,
     bfs::INFO,
     sssp::INFO,
     count_paths::INFO,

@@ -116,12 +116,30 @@ impl Request {
         graph: &Graph,
         resources: &Resources,
     ) -> Result<Output<P>> {
-        let options = RunOptions {
+        run(program, graph, &self.options(max_supersteps), resources)
+    }
+
+    /// The options of a run with the limits asked for.
+    pub(crate) fn options(&self, max_supersteps: u64) -> RunOptions {
+        RunOptions {
             max_supersteps: self.max_supersteps.unwrap_or(max_supersteps),
             weighted: self.weighted,
             ..Default::default()
+        }
+    }
+
+    /// Refuses negative weights, if weights count.
+    pub(crate) fn refuse_negative_weights(&self, graph: &Graph) -> Result<()> {
+        let Some(range) = graph.description().weights.filter(|range| self.weighted && range.any_negative())
+        else {
+            return Ok(());
         };
-        run(program, graph, &options, resources)
+        Err(Error::Usage(format!(
+            "{} needs weights that are not negative; {} has weights down to {}",
+            self.algorithm,
+            graph.path().display(),
+            range.min
+        )))
     }
 }
 

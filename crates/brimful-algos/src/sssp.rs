@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use brimful_engine::{Error, Globals, Min, Mode, Program, Result, Values, Vertex};
+use brimful_engine::{Globals, Min, Mode, Program, Result, Values, Vertex};
 use brimful_graph::Graph;
 use brimful_store::Resources;
 
@@ -58,14 +58,7 @@ impl Program for ShortestPaths {
 }
 
 fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {
-    if let Some(range) = graph.description().weights.filter(|range| request.weighted && range.any_negative())
-    {
-        return Err(Error::Usage(format!(
-            "sssp needs weights that are not negative; {} has weights down to {}",
-            graph.path().display(),
-            range.min
-        )));
-    }
+    request.refuse_negative_weights(graph)?;
     let source = request.source(graph)?;
     let output = request.run(&ShortestPaths { source: source.id }, u64::MAX, graph, resources)?;
     let distance = |distance: f64| distance.is_finite().then_some(distance);

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use brimful_algos::connected_components::propagation::ConnectedComponents;
+use brimful_algos::hits::HubsAndAuthorities;
 use brimful_algos::pagerank::{PageRank, Variant};
 use brimful_algos::registry::{Parameter, Request, run_request};
 use brimful_engine::table::{Column, Value};
@@ -200,20 +201,37 @@ fn results_are_the_same_bits_at_any_budget_and_thread_count() {
     let (graph, _) = graph(folder.path(), Kind::Rmat { scale: 8, edge_factor: 40 }, false);
     let program = PageRank::<f64>::new(Variant::Normalized, 0.85, 1e-9).unwrap();
     let narrow = PageRank::<f32>::new(Variant::Normalized, 0.85, 1e-9).unwrap();
+    let personal = program.from_source(graph.find(3).unwrap());
+    let hits = HubsAndAuthorities::new(0.0).unwrap();
     let labels = ConnectedComponents::<u32>::new();
+    brimful_graph::import::build_reverse(&graph, &resources(2, 1 << 28)).unwrap();
+    let graph = Graph::open(graph.path(), resources(2, 1 << 28).job.traffic()).unwrap();
     let all = |threads, budget: u64| {
         let resources = resources(threads, budget);
         let scores = run(&program, &graph, &options(30), &resources).unwrap();
         let rough = run(&narrow, &graph, &options(30), &resources).unwrap();
+        let personal = run(&personal, &graph, &options(30), &resources).unwrap();
         let scores = raw_states::<PageRank<f64>>(&scores).into_iter().map(f64::to_bits).collect::<Vec<_>>();
         let rough = raw_states::<PageRank<f32>>(&rough).into_iter().map(f64::to_bits).collect::<Vec<_>>();
-        (scores, rough)
+        let personal =
+            raw_states::<PageRank<f64>>(&personal).into_iter().map(f64::to_bits).collect::<Vec<_>>();
+        (scores, rough, personal)
+    };
+    let hubs = |threads, budget: u64| {
+        let output = run(&hits, &graph, &options(15), &resources(threads, budget))?;
+        let states = raw_states::<HubsAndAuthorities>(&output);
+        Ok::<_, brimful_engine::Error>(bytemuck::cast_slice::<_, u64>(&states).to_vec())
     };
     let wanted = all(1, 1 << 28);
+    let wanted_hubs = hubs(1, 1 << 28).unwrap();
     for threads in 1..=4 {
         let needed = smallest(|budget| run(&program, &graph, &options(1), &resources(threads, budget)));
         for budget in [needed, needed + 700, needed + 5000, needed + 20_000, 1 << 28] {
             assert!(all(threads, budget) == wanted, "{threads} threads, {budget} bytes");
+        }
+        let needed = smallest(|budget| hubs(threads, budget));
+        for budget in [needed, needed + 5000, 1 << 28] {
+            assert!(hubs(threads, budget).unwrap() == wanted_hubs, "{threads} threads, {budget} bytes");
         }
     }
     let resources = resources(2, 1 << 28);

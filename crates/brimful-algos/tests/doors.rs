@@ -11,8 +11,12 @@ use std::sync::Arc;
 use brimful_algos::bfs::{Levels, Parents};
 use brimful_algos::connected_components::propagation::ConnectedComponents;
 use brimful_algos::count_paths::ShortestPathCounts;
+use brimful_algos::delta_pagerank::DeltaPageRank;
+use brimful_algos::kcore::CoreNumbers;
 use brimful_algos::registry::{Parameter, Request, run_request};
+use brimful_algos::scc::{LeastAndCount, StrongComponents};
 use brimful_algos::sssp::ShortestPaths;
+use brimful_engine::combiner::check_laws;
 use brimful_engine::table::Column;
 use brimful_engine::{Door, Program, Reason, RunOptions, run};
 use brimful_graph::Graph;
@@ -58,6 +62,19 @@ fn case(folder: &Path, kind: Kind, undirected: bool) -> Case {
         }
     }
     Case { graph: Arc::new(graph), out }
+}
+
+/// A directed graph of these edges.
+fn case_of(folder: &Path, edges: &[(usize, usize)], vertices: usize) -> Case {
+    let (input, path) = (folder.join("e.txt"), folder.join("of.brimful"));
+    let lines: Vec<String> = edges.iter().map(|(source, target)| format!("{source} {target}\n")).collect();
+    std::fs::write(&input, lines.concat()).unwrap();
+    let options = ImportOptions { geometry: SMALL, vertices: Some(vertices as u64), ..Default::default() };
+    let resources = resources(2, 1 << 28);
+    import(Input::EdgeList(vec![input]), &path, &options, &resources).unwrap();
+    let mut out = vec![Vec::new(); vertices];
+    edges.iter().for_each(|&(source, target)| out[source].push((target, 1.0)));
+    Case { graph: Arc::new(Graph::open(&path, resources.job.traffic()).unwrap()), out }
 }
 
 /// One case, by number.
@@ -208,6 +225,147 @@ fn degrees_are_counted_in_each_direction() {
     }
 }
 
+/// Core numbers, removing one vertex of least degree at a time.
+fn core_numbers(case: &Case) -> Vec<u64> {
+    let mut neighbours = vec![Vec::new(); case.out.len()];
+    for (source, targets) in case.out.iter().enumerate() {
+        for &(target, _) in targets.iter().filter(|(target, _)| *target != source) {
+            neighbours[source].push(target);
+            if case.graph.description().directed {
+                neighbours[target].push(source);
+            }
+        }
+    }
+    let mut left: Vec<u64> = neighbours.iter().map(|targets| targets.len() as u64).collect();
+    let (mut core, mut cores) = (0, vec![None; left.len()]);
+    while let Some(next) = (0..left.len()).filter(|v| cores[*v].is_none()).min_by_key(|v| left[*v]) {
+        core = left[next].max(core);
+        cores[next] = Some(core);
+        neighbours[next].iter().for_each(|target| left[*target] = left[*target].saturating_sub(1));
+    }
+    cores.into_iter().map(Option::unwrap).collect()
+}
+
+#[test]
+fn core_numbers_agree_with_peeling_one_vertex_at_a_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let check = |case: &Case| {
+        let request = Request { algorithm: "kcore".into(), ..Default::default() };
+        assert!(column(case, &request).into_iter().map(Option::unwrap).eq(core_numbers(case)));
+    };
+    for number in 0..CASES {
+        let folder = tempfile::tempdir().unwrap();
+        check(&cases(folder.path(), number));
+    }
+    let clique =
+        |size: usize, first: usize| (0..size).flat_map(move |a| (0..a).map(move |b| (first + a, first + b)));
+    // Cores within cores, joined by an edge; self-loops, a pair of arcs, an isolated vertex.
+    let loops = (0..9).map(|vertex| (vertex, vertex));
+    let edges: Vec<_> =
+        clique(7, 0).chain(clique(4, 7)).chain(loops).chain([(6, 7), (11, 12), (12, 11)]).collect();
+    let case = case_of(folder.path(), &edges, 14);
+    assert_eq!(core_numbers(&case), [6, 6, 6, 6, 6, 6, 6, 3, 3, 3, 3, 2, 2, 0]);
+    check(&case);
+    let empty = tempfile::tempdir().unwrap();
+    check(&case_of(empty.path(), &[], 3));
+}
+
+/// For each vertex the smallest of its component (Tarjan 1972, with a stack of its own).
+fn strong_components(case: &Case) -> Vec<Option<u64>> {
+    let n = case.out.len();
+    let (mut number, mut low, mut name) = (vec![usize::MAX; n], vec![0; n], vec![None; n]);
+    let (mut open, mut next) = (Vec::new(), 0);
+    for root in 0..n {
+        let mut path = if number[root] == usize::MAX { vec![(root, 0)] } else { Vec::new() };
+        while let Some((vertex, edge)) = path.pop() {
+            if edge == 0 {
+                (number[vertex], low[vertex]) = (next, next);
+                next += 1;
+                open.push(vertex);
+            }
+            if let Some(&(target, _)) = case.out[vertex].get(edge) {
+                path.push((vertex, edge + 1));
+                if number[target] == usize::MAX {
+                    path.push((target, 0));
+                } else if name[target].is_none() {
+                    low[vertex] = low[vertex].min(number[target]);
+                }
+                continue;
+            }
+            if let Some(&(parent, _)) = path.last() {
+                low[parent] = low[parent].min(low[vertex]);
+            }
+            if low[vertex] == number[vertex] {
+                let first = open.iter().rposition(|member| *member == vertex).unwrap();
+                let members = open.split_off(first);
+                let smallest = members.iter().min().map(|smallest| *smallest as u64);
+                members.into_iter().for_each(|member| name[member] = smallest);
+            }
+        }
+    }
+    name
+}
+
+#[test]
+fn strong_components_agree_with_tarjan() {
+    let request = Request { algorithm: "scc".into(), ..Default::default() };
+    let check = |case: &Case| assert_eq!(column(case, &request), strong_components(case));
+    for number in 0..CASES {
+        let folder = tempfile::tempdir().unwrap();
+        check(&cases(folder.path(), number));
+    }
+    let kinds = [
+        Kind::Ring { vertices: 90 },
+        Kind::Rmat { scale: 9, edge_factor: 1 },
+        Kind::Rmat { scale: 10, edge_factor: 2 },
+    ];
+    for kind in kinds {
+        let folder = tempfile::tempdir().unwrap();
+        check(&case(folder.path(), kind, false));
+    }
+    // Pairs in a row, up, down, and shuffled; self-loops do not hold a vertex that is to be peeled.
+    for step in [1, 99, 37] {
+        let at = |place: usize| place * step % 100;
+        let pairs = (0..50)
+            .flat_map(|pair| [(2 * pair, 2 * pair + 1), (2 * pair + 1, 2 * pair), (2 * pair, 2 * pair)]);
+        let between = (0..49).map(|pair| (2 * pair + 1, 2 * pair + 2));
+        let edges: Vec<_> = pairs.chain(between).map(|(source, target)| (at(source), at(target))).collect();
+        let folder = tempfile::tempdir().unwrap();
+        let case = case_of(folder.path(), &edges, 103);
+        check(&case);
+        let stats = run_request(&request, &case.graph, &resources(2, 1 << 28)).unwrap().stats;
+        assert!(stats.supersteps < 500, "{} supersteps", stats.supersteps);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let chain: Vec<_> = (0..200).flat_map(|v| [(v, v + 1), (v, v)]).collect();
+    check(&case_of(folder.path(), &chain, 201));
+    let empty = tempfile::tempdir().unwrap();
+    check(&case_of(empty.path(), &[], 3));
+}
+
+#[test]
+fn components_of_ids_at_both_ends_of_64_bits() {
+    let folder = tempfile::tempdir().unwrap();
+    let (input, path) = (folder.path().join("e.txt"), folder.path().join("g.brimful"));
+    let (low, high) = (i64::MIN, i64::MAX);
+    std::fs::write(&input, format!("{low} {high}\n{high} {low}\n{high} 5\n5 6\n6 5\n7 {high}\n")).unwrap();
+    let resources = resources(2, 1 << 28);
+    import(Input::EdgeList(vec![input]), &path, &ImportOptions::default(), &resources).unwrap();
+    let graph = Arc::new(Graph::open(&path, resources.job.traffic()).unwrap());
+    let request = Request { algorithm: "scc".into(), ..Default::default() };
+    let table = run_request(&request, &graph, &resources).unwrap().table;
+    let (_, column) = table.rows().next_batch(9).unwrap().unwrap();
+    let Column::Ids(names) = column else { panic!("{column:?}") };
+    let names: Vec<i128> = names.into_iter().map(|name| graph.id_type().number(name.unwrap())).collect();
+    assert_eq!(names, [low.into(), 5, 5, 7, low.into()]);
+}
+
+#[test]
+fn combiners_obey_their_laws() {
+    check_laws::<LeastAndCount<u32>>(&[0, 1, 7, u32::MAX - 1]).unwrap();
+    check_laws::<LeastAndCount<u64>>(&[0, 1, 7, u64::MAX - 1]).unwrap();
+}
+
 /// Bits of the states, supersteps, signals, and the supersteps that were sparse.
 type Outcome = (Vec<u8>, u64, u64, u64);
 
@@ -259,12 +417,17 @@ fn doors_threads_and_budgets_give_the_same_bits() {
         let folder = tempfile::tempdir().unwrap();
         let case = cases(folder.path(), number);
         build_reverse(&case.graph, &resources(2, 1 << 28)).unwrap();
-        let source = case.graph.find(7).unwrap();
+        let (source, connected) = (case.graph.find(7).unwrap(), case.graph.connected());
         check_doors(&Levels { source }, &case, false);
         check_doors(&Parents { source }, &case, false);
         check_doors(&ShortestPaths { source }, &case, true);
         check_doors(&ShortestPathCounts { source }, &case, false);
         check_doors(&ConnectedComponents::<u32>::new(), &case, false);
+        check_doors(&StrongComponents::<u32>::new(), &case, false);
+        check_doors(&StrongComponents::<u64>::new(), &case, false);
+        check_doors(&CoreNumbers, &case, false);
+        check_doors(&DeltaPageRank::<f64>::new(0.85, None, connected).unwrap(), &case, true);
+        check_doors(&DeltaPageRank::<f32>::new(0.85, Some(source), connected).unwrap(), &case, false);
     }
 }
 

@@ -170,6 +170,23 @@ impl Addend for f32 {
     }
 }
 
+/// For counting: signals of one byte.
+impl Addend for u8 {
+    type Sum = u64;
+    const ZERO: Self = 0;
+    const ZERO_SUM: u64 = 0;
+
+    #[inline]
+    fn add_to(self, sum: u64) -> u64 {
+        u64::from(self).add_to(sum)
+    }
+
+    #[inline]
+    fn merge(earlier: u64, later: u64) -> u64 {
+        <u64 as Addend>::merge(earlier, later)
+    }
+}
+
 /// Stays at the greatest number where a sum would exceed it, so that a program can tell.
 impl Addend for u64 {
     type Sum = Self;
@@ -187,7 +204,7 @@ impl Addend for u64 {
     }
 }
 
-/// The sum of the signals; zero says nothing. Signals of 32 bits are added in 64.
+/// The sum of the signals; zero says nothing. Signals of 8 or 32 bits are added in 64.
 #[derive(Debug, Clone, Copy)]
 pub struct Add<T>(PhantomData<T>);
 
@@ -245,6 +262,7 @@ mod tests {
         check_laws::<Min<f64>>(&[0.0, 0.5, f64::INFINITY]).unwrap();
         check_laws::<Or>(&[0, 1, 6, u64::MAX]).unwrap();
         check_laws::<Add<u64>>(&[0, 1, 1 << 40, u64::MAX]).unwrap();
+        check_laws::<Add<u8>>(&[0, 1, u8::MAX]).unwrap();
         check_laws::<Add<f32>>(&[0.0, 0.5, -3.0]).unwrap();
     }
 

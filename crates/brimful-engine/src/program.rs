@@ -121,6 +121,8 @@ pub trait Program: Sync {
     /// True if [`Program::along`] leaves [`Combiner::SILENCE`] as it is and combining that changes nothing, as with the ready-made
     /// combiners: then nobody need look at every edge whether its source is silent.
     const KEEPS_SILENCE: bool = false;
+    /// False if nothing is signalled along edges from a vertex to itself.
+    const SELF_LOOPS: bool = true;
 
     /// The shards to walk: [`Index::In`] for signals along edges, [`Index::Reverse`] against them.
     fn indexes(&self) -> &'static [Index] {

@@ -224,6 +224,7 @@ impl<S: Copy + Send> Sparse<S> {
             true => Some(shards.weights(index, resident.unit(1, unit, spare_weights)?)?),
             false => None,
         };
+        let first_target = segment.interval << combine.interval_bits;
         let (mut done, mut count) = (0, 0);
         for &source in sources {
             let found = directory.find(index, done, (source - segment.first_source) as u32);
@@ -239,11 +240,13 @@ impl<S: Copy + Send> Sparse<S> {
                         let base = (segment.first_source + base) as usize;
                         let signals = combine.signals.get(base..).unwrap_or_default();
                         keys.iter().zip(&values).all(|(key, &weight)| {
-                            let Some(&signal) = signals.get((key >> combine.interval_bits) as usize) else {
+                            let offset = (key >> combine.interval_bits) as usize;
+                            let Some(&signal) = signals.get(offset) else {
                                 return false;
                             };
-                            if signal != P::Combiner::SILENCE {
-                                let target = key & ((1 << combine.interval_bits) - 1);
+                            let target = key & ((1 << combine.interval_bits) - 1);
+                            let to_itself = (base + offset) as u64 == first_target + u64::from(target);
+                            if signal != P::Combiner::SILENCE && (P::SELF_LOOPS || !to_itself) {
                                 let sum = sums.at::<P::Combiner>(target, combine.interval_bits);
                                 *sum = P::Combiner::combine(*sum, combine.program.along(signal, weight));
                                 count += 1;

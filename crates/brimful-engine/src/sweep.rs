@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 
-use brimful_graph::codec::{BATCH, Code, Unpack, scatter};
+use brimful_graph::codec::{BATCH, Code, Keys, Unpack, scatter};
 use brimful_graph::shards::Segment;
 use brimful_graph::with_codec;
 use brimful_store::Resources;
@@ -233,30 +233,62 @@ impl<P: Program> Sweep<'_, P> {
         let shards = self.files[step.file].shards();
         let mut silent = 0;
         // Who is silent is skipped, not combined: the sum is the same bits whatever the program makes of it.
-        let mut fold = |signal: SignalOf<P>, weight: f64, sum: &mut SumOf<P>| {
+        let mut fold = |signal: SignalOf<P>, weight: f64, sum: &mut SumOf<P>, to_itself: bool| {
             let folded = P::Combiner::combine(*sum, program.along(signal, weight));
-            let skip = P::MODE != Mode::Full && signal == P::Combiner::SILENCE;
+            let skip = to_itself || P::MODE != Mode::Full && signal == P::Combiner::SILENCE;
             silent += u64::from(skip);
-            *sum = if skip && !P::KEEPS_SILENCE { *sum } else { folded };
+            *sum = if to_itself || skip && !P::KEEPS_SILENCE { *sum } else { folded };
         };
+        let first_target = (step.interval as u64) << bits;
         if self.weighted {
             let (mut packed, mut weights) = (shards.weights(step.segment, weights)?, [1.0; BATCH]);
             shards.decode::<C>(step.segment, unit, self.unpack, room, |base, keys| {
                 packed.take(&mut weights[..keys.len()]);
                 let mut weights = weights.iter();
                 let sources = signals.get(base as usize..).unwrap_or_default();
-                scatter(keys, bits, sources, sums, |signal, sum| {
-                    fold(signal, weights.next().copied().unwrap_or(1.0), sum);
-                })
+                let mut fold = |signal, sum: &mut SumOf<P>, to_itself| {
+                    fold(signal, weights.next().copied().unwrap_or(1.0), sum, to_itself);
+                };
+                match P::SELF_LOOPS {
+                    true => scatter(keys, bits, sources, sums, |signal, sum| fold(signal, sum, false)),
+                    false => scatter_telling_loops(keys, bits, (base, first_target), sources, sums, fold),
+                }
             })?;
         } else {
             shards.decode::<C>(step.segment, unit, self.unpack, room, |base, keys| {
                 let sources = signals.get(base as usize..).unwrap_or_default();
-                scatter(keys, bits, sources, sums, |signal, sum| fold(signal, 1.0, sum))
+                let mut fold = |signal, sum: &mut SumOf<P>, to_itself| fold(signal, 1.0, sum, to_itself);
+                match P::SELF_LOOPS {
+                    true => scatter(keys, bits, sources, sums, |signal, sum| fold(signal, sum, false)),
+                    false => scatter_telling_loops(keys, bits, (base, first_target), sources, sums, fold),
+                }
             })?;
         }
         Ok(u64::from(shards.segments()[step.segment].edges) - silent)
     }
+}
+
+/// [`scatter`], and `f` is told whether the source is the target; both are counted from `firsts`.
+#[inline(always)]
+fn scatter_telling_loops<A: Copy, B>(
+    keys: Keys<'_>,
+    target_bits: u32,
+    firsts: (u64, u64),
+    sources: &[A],
+    targets: &mut [B],
+    mut f: impl FnMut(A, &mut B, bool),
+) -> bool {
+    keys.iter().all(|key| {
+        let (source, target) = (key >> target_bits, key & ((1 << target_bits) - 1));
+        let to_itself = firsts.0 + u64::from(source) == firsts.1 + u64::from(target);
+        match (sources.get(source as usize), targets.get_mut(target as usize)) {
+            (Some(&signal), Some(sum)) => {
+                f(signal, sum, to_itself);
+                true
+            }
+            _ => false,
+        }
+    })
 }
 
 struct Worker<'s, P: Program> {

@@ -1,0 +1,129 @@
+//! Hubs and authorities.
+//!
+//! Returns for each vertex its authority, or its hub score (`authority` or `hub`, float64): with A the matrix of
+//! arcs from rows to columns, with multiplicity or weights, the limits of a = A^T h and h = A a, each divided by its sum after
+//! every step, from h = 1/|V| everywhere (Kleinberg, *Authoritative Sources in a Hyperlinked Environment*, 1999, section
+//! 3). Scores of either kind sum to 1; without edges all are 0. Where the greatest singular value of A has several vectors, the limit
+//! is the one nearest to the start. Weights must not be negative.
+//!
+//! Supersteps alternate: odd ones make authorities, walking along edges, even ones hubs, against them. Stops when what a superstep
+//! read, hubs or authorities, differs from what was read two supersteps before by at most the tolerance, in L1. State: the score just
+//! made, yet to be divided by the sum over all vertices, which the aggregate brings; and the last two before it. Signal: that
+//! score, f64. Half a pass over a directed graph's edges a superstep, each in its direction; convergence is linear in the
+//! square of the ratio of the two greatest singular values.
+
+use std::sync::Arc;
+
+use brimful_engine::{Add, Globals, Isolated, Mode, Program, Result, Sum, Values, Vertex};
+use brimful_graph::{Graph, Index};
+use brimful_store::Resources;
+use bytemuck::{Pod, Zeroable};
+
+use crate::registry::{Info, ParameterInfo, Takes};
+use crate::request::{Finished, Request};
+
+/// What there is to know of it.
+pub(crate) const INFO: Info = Info {
+    name: "hits",
+    computes: "hubs and authorities: good hubs lead to good authorities; each kind sums to 1",
+    column: "authority",
+    takes: Takes { source: false, tolerance: true, precision: false, weights: true },
+    parameters: &[ParameterInfo { name: "values", default: "authority", meaning: "authority or hub" }],
+    run,
+};
+
+/// Scores of a vertex.
+#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
+#[repr(C)]
+pub struct Scores {
+    /// Made in this superstep, and not divided by the sum yet.
+    pub raw: f64,
+    /// Of the other kind, made in the superstep before.
+    pub before: f64,
+    /// Of the kind of `raw`, made two supersteps before.
+    pub last: f64,
+}
+
+/// Hubs and authorities.
+#[derive(Debug, Clone, Copy)]
+pub struct HubsAndAuthorities {
+    tolerance: f64,
+}
+
+impl HubsAndAuthorities {
+    /// `tolerance` at least 0, where 0 never stops early.
+    ///
+    /// # Errors
+    /// A sentence, if it is out of range.
+    pub fn new(tolerance: f64) -> Result<Self, String> {
+        match tolerance >= 0.0 {
+            true => Ok(Self { tolerance }),
+            false => Err(format!("tolerance must be at least 0, not {tolerance}")),
+        }
+    }
+}
+
+/// Divides by a sum, which is 0 only where all parts are.
+fn share(part: f64, whole: f64) -> f64 {
+    if whole == 0.0 { 0.0 } else { part / whole }
+}
+
+impl Program for HubsAndAuthorities {
+    type State = Scores;
+    type Combiner = Add<f64>;
+    /// The sum of raw scores; how far those that the superstep read are from the last of their kind.
+    type Aggregate = (Sum, Sum);
+    const MODE: Mode = Mode::Full;
+
+    fn indexes(&self) -> &'static [Index] {
+        &[Index::In, Index::Reverse]
+    }
+
+    fn walks(&self, index: Index, globals: &Globals<(Sum, Sum)>) -> bool {
+        index == if globals.superstep.is_multiple_of(2) { Index::In } else { Index::Reverse }
+    }
+
+    fn initial(&self, _: Vertex, globals: &Globals<(Sum, Sum)>) -> Scores {
+        Scores { raw: 1.0 / globals.vertices as f64, before: 0.0, last: 0.0 }
+    }
+
+    fn signal(&self, _: Vertex, scores: Scores) -> f64 {
+        scores.raw
+    }
+
+    #[inline]
+    fn along(&self, signal: f64, weight: f64) -> f64 {
+        signal * weight
+    }
+
+    #[inline]
+    fn collect(&self, _: Vertex, old: Scores, sum: f64, globals: &Globals<(Sum, Sum)>) -> Scores {
+        let (Sum(whole), _) = globals.aggregate;
+        Scores { raw: share(sum, whole), before: share(old.raw, whole), last: old.before }
+    }
+
+    #[inline]
+    fn aggregate(&self, _: Vertex, old: Scores, new: Scores) -> (Sum, Sum) {
+        (Sum(new.raw), Sum((new.before - old.last).abs()))
+    }
+
+    fn converged(&self, globals: &Globals<(Sum, Sum)>) -> bool {
+        self.tolerance > 0.0 && globals.superstep > 2 && globals.aggregate.1.0 <= self.tolerance
+    }
+}
+
+fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {
+    let name = request.choice("values", &["authority", "hub"])?;
+    request.refuse_negative_weights(graph)?;
+    let program =
+        HubsAndAuthorities::new(request.tolerance.unwrap_or(1e-8)).map_err(brimful_engine::Error::Usage)?;
+    let output = request.run(&program, 200, graph, resources)?;
+    let (Sum(whole), _) = output.aggregate;
+    let made_last = if output.stats.supersteps % 2 == 1 { "authority" } else { "hub" };
+    let score =
+        move |scores: Scores| if name == made_last { share(scores.raw, whole) } else { scores.before };
+    // Where there is no isolated vertex, nobody asks for its score.
+    let isolated = if let Isolated::Same(scores) = output.isolated { score(scores) } else { 0.0 };
+    let values = Values::floats(output.states, move |scores| Some(score(scores)), move |_| Some(isolated));
+    Finished::new(graph, name, values.without_nulls(), output.stats, "sum")
+}

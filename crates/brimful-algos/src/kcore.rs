@@ -1,0 +1,128 @@
+//! Core numbers.
+//!
+//! Returns for each vertex the largest k such that it belongs to the k-core, the greatest set of vertices each of which has k
+//! neighbours within it (`core`, int64). Direction is ignored; arcs count with the multiplicity in which they are stored,
+//! so that a pair of opposite arcs counts twice in a directed graph; self-loops do not count.
+//!
+//! Peeling (Seidman 1983; Matula and Beck 1983) in rounds. The first superstep counts neighbours. Then
+//! rounds come in pairs: one finds the least degree that is left, k; the next removes all vertices of that degree, each tells its
+//! neighbours, and who thereby falls to k or below is removed as well. State: the degree left, or the core number once removed, in
+//! one u64. Signal: 1, in a byte. Every arc carries two signals in all, one in the first superstep; a round passes over all
+//! vertices, and there are two for each core number that occurs.
+
+use std::sync::Arc;
+
+use brimful_engine::{
+    Add, Aggregate, Globals, Greatest, Least, Mode, Program, Reason, Result, Values, Vertex,
+};
+use brimful_graph::{Graph, Index};
+use brimful_store::Resources;
+
+use crate::registry::{Info, Takes};
+use crate::request::{Finished, Request};
+
+/// What there is to know of it.
+pub(crate) const INFO: Info = Info {
+    name: "kcore",
+    computes: "core numbers: the largest k such that a vertex has k neighbours in the k-core; direction ignored",
+    column: "core",
+    takes: Takes { source: false, tolerance: false, precision: false, weights: false },
+    parameters: &[],
+    run,
+};
+
+/// The vertex is removed; its core number is in the lower bits.
+const REMOVED: u64 = 1 << 63;
+/// The vertex has to tell its neighbours of its start or its end.
+const TELLS: u64 = 1 << 62;
+const NUMBER: u64 = TELLS - 1;
+
+/// Core numbers.
+#[derive(Debug, Clone, Copy)]
+pub struct CoreNumbers;
+
+/// Rounds that look for the least degree, between those that remove.
+fn looks(round: u64) -> bool {
+    round % 2 == 1
+}
+
+fn removed(core: u64) -> u64 {
+    REMOVED | TELLS | core
+}
+
+/// The core number of a vertex that was removed.
+pub fn core_number(state: u64) -> Option<u64> {
+    (state & REMOVED != 0).then_some(state & NUMBER)
+}
+
+impl Program for CoreNumbers {
+    type State = u64;
+    type Combiner = Add<u8>;
+    /// The least degree left, where a round looks for it; the core number of those just removed.
+    type Aggregate = (Least, Greatest);
+    const MODE: Mode = Mode::Delta;
+    const KEEPS_SILENCE: bool = true;
+    const SELF_LOOPS: bool = false;
+
+    fn indexes(&self) -> &'static [Index] {
+        &[Index::In, Index::Reverse]
+    }
+
+    fn initial(&self, _: Vertex, _: &Globals<(Least, Greatest)>) -> u64 {
+        TELLS
+    }
+
+    fn signal(&self, _: Vertex, state: u64) -> u8 {
+        u8::from(state & TELLS != 0)
+    }
+
+    fn signalled(&self, state: u64) -> u64 {
+        state & !TELLS
+    }
+
+    fn signal_score(&self, _: u64, new: u64) -> f64 {
+        f64::from(u8::from(new & TELLS != 0))
+    }
+
+    #[inline]
+    fn collect(&self, _: Vertex, state: u64, sum: u64, globals: &Globals<(Least, Greatest)>) -> u64 {
+        if state & REMOVED != 0 || sum == 0 {
+            return state;
+        }
+        if globals.round == 0 {
+            return state + sum;
+        }
+        // Who was removed last had this number, whether by the round or by the superstep before.
+        let core = globals.aggregate.1.0 as u64;
+        let left = state.saturating_sub(sum);
+        if left <= core { removed(core) } else { left }
+    }
+
+    #[inline]
+    fn aggregate(&self, _: Vertex, _: u64, new: u64) -> (Least, Greatest) {
+        if new & REMOVED == 0 {
+            return (Least((new & NUMBER) as f64), Greatest::NOTHING);
+        }
+        let core = if new & TELLS != 0 { Greatest((new & NUMBER) as f64) } else { Greatest::NOTHING };
+        (Least::NOTHING, core)
+    }
+
+    /// A round that looks has no supersteps, so that the aggregate is its own: over all vertices.
+    fn another_round(&self, globals: &Globals<(Least, Greatest)>) -> bool {
+        !looks(globals.round) || globals.aggregate.0.0.is_finite()
+    }
+
+    fn begin_round(&self, _: Vertex, state: u64, globals: &Globals<(Least, Greatest)>) -> u64 {
+        let core = globals.aggregate.0.0 as u64;
+        if !looks(globals.round) && state & REMOVED == 0 && state <= core { removed(core) } else { state }
+    }
+}
+
+fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {
+    let output = request.run(&CoreNumbers, u64::MAX, graph, resources)?;
+    let core = |state: u64| core_number(state).and_then(|core| i64::try_from(core).ok());
+    let values = Values::integers(output.states, core, |_| Some(0));
+    // Only a run that its limits ended leaves vertices without a number.
+    let values = if output.stats.reason == Reason::NoChange { values.without_nulls() } else { values };
+    Finished::new(graph, "core", values, output.stats, "multiplicity")
+}

@@ -1,0 +1,243 @@
+//! Strongly connected components by colouring.
+//!
+//! Returns for each vertex the smallest id of its component: of the vertices that it reaches along edges and
+//! that reach it (`component`). Exact.
+//!
+//! Forward-backward colouring in rounds (Orzan, *On Distributed Verification and Verified Distribution*, 2004, section 5;
+//! trimming as in McLendon, Hendrickson, Plimpton and Rauchwerger 2005). Vertices are *open* until their component is known.
+//! Rounds come in sevens:
+//! 1. *count*, *peel*: open vertices count the arcs that reach them from open ones; who has none is a component of
+//!    its own, leaves, and its successors count one less. Then the same against the arcs. What is left lies on cycles or on paths
+//!    between them: after the second peeling none is left without arcs that reach it, for whatever leads to a cycle
+//!    has its predecessors lead there too.
+//! 2. *colour*: each open vertex takes the smallest place among open vertices that reach it, itself included.
+//! 3. *join*: who has its own colour is the smallest of its component. It and whoever has joined signal their colour against the arcs,
+//!    and an open vertex joins if one of its successors of its own colour has: that successor is reached by it,
+//!    and the vertex that gave both the colour reaches it. Those have the component of that name.
+//! 4. *rest*: nobody signals; the open ones are counted.
+//!
+//! In *join* a vertex must know whether its own colour is among the colours signalled, and a combiner does not see the target. The
+//! *greatest* colour suffices: all that reaches v reaches a successor w of v, so that colour(w) <= colour(v), and
+//! v's own colour is among the signals if and only if it is the greatest of them. (Signalled is the complement, whose least is taken.)
+//!
+//! Every other time *colour* runs against the arcs and *join* along them: components are the same, and where components in a row have
+//! ascending names, which colour along arcs finds one at a time, colour against them finds all at once.
+//!
+//! State: place of the own id, colour or count, and stage, in 32 bits each where ids and arcs fit, else 64. Signal: one
+//! such number. A seven costs as many supersteps as the longest path on which colours travel, and sweeps only segments with
+//! vertices that signal; as many sevens as needed to name all components, in the worst case one for each.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use brimful_engine::{Combiner, Count, Globals, Mode, Program, Reason, Result, Values, Vertex};
+use brimful_graph::{Graph, Index};
+use brimful_store::Resources;
+
+use crate::connected_components::propagation::{Label, fits_narrow};
+use crate::registry::{Info, Takes};
+use crate::request::{Finished, Request};
+
+/// What there is to know of it.
+pub(crate) const INFO: Info = Info {
+    name: "scc",
+    computes: "strongly connected components, each named by its smallest vertex",
+    column: "component",
+    takes: Takes { source: false, tolerance: false, precision: false, weights: false },
+    parameters: &[],
+    run: |request, graph, resources| {
+        let range = graph.key_bounds()?.map_or(0, |(smallest, largest)| largest.saturating_sub(smallest));
+        match fits_narrow(range) && fits_narrow(graph.description().arcs) {
+            true => run::<u32>(request, graph, resources),
+            false => run::<u64>(request, graph, resources),
+        }
+    },
+};
+
+/// The least signal and how many there were.
+#[derive(Debug, Clone, Copy)]
+pub struct LeastAndCount<L>(PhantomData<L>);
+
+impl<L: Label + 'static> Combiner for LeastAndCount<L> {
+    type Signal = L;
+    type Sum = [u64; 2];
+    const IDEMPOTENT: bool = false;
+    const IDENTITY: [u64; 2] = [u64::MAX, 0];
+    const SILENCE: L = L::GREATEST;
+
+    #[inline]
+    fn combine([least, count]: [u64; 2], signal: L) -> [u64; 2] {
+        [least.min(signal.into()), count + 1]
+    }
+
+    #[inline]
+    fn merge([least, count]: [u64; 2], later: [u64; 2]) -> [u64; 2] {
+        [least.min(later[0]), count + later[1]]
+    }
+}
+
+/// What a round is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Task {
+    CountIn,
+    PeelIn,
+    CountOut,
+    PeelOut,
+    Colour,
+    Join,
+    Rest,
+}
+
+const TASKS: [Task; 7] =
+    [Task::CountIn, Task::PeelIn, Task::CountOut, Task::PeelOut, Task::Colour, Task::Join, Task::Rest];
+
+fn task(round: u64) -> Task {
+    TASKS[(round % TASKS.len() as u64) as usize]
+}
+
+/// Stages of a vertex, as numbers within its state. Odd ones are open.
+mod stage {
+    /// Its component is known.
+    pub(super) const CLOSED: u64 = 0;
+    pub(super) const OPEN: u64 = 1;
+    /// Known since now, as nothing leads to it, or from it.
+    pub(super) const LEAVES: u64 = 2;
+    /// Open, and wants to be counted.
+    pub(super) const COUNTS: u64 = 3;
+    /// Known since now, as it has joined.
+    pub(super) const JOINS: u64 = 4;
+    /// Open, with a colour to pass on.
+    pub(super) const COLOURED: u64 = 5;
+}
+
+/// Place of the own id; colour, name of the component, or number of open neighbours; stage.
+pub type Visit<L> = [L; 3];
+
+/// The place that names the component of a vertex, if it is known.
+pub fn component<L: Label>([_, name, stage]: Visit<L>) -> Option<u64> {
+    (stage.into() == stage::CLOSED).then_some(name.into())
+}
+
+/// Strongly connected components with places and counts of type `L`.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct StrongComponents<L>(PhantomData<L>);
+
+impl<L: Label> StrongComponents<L> {
+    /// The program.
+    pub fn new() -> Self {
+        Self(PhantomData)
+    }
+
+    /// So that the least complement is that of the greatest colour. The greatest place of all has none: a
+    /// vertex with that colour is alone in its component.
+    fn complement(colour: L) -> L {
+        let greatest: u64 = L::GREATEST.into();
+        colour.into().checked_add(1).and_then(|above| greatest.checked_sub(above)).map_or(L::GREATEST, L::new)
+    }
+}
+
+impl<L: Label + 'static> Program for StrongComponents<L> {
+    type State = Visit<L>;
+    type Combiner = LeastAndCount<L>;
+    /// Open vertices, where a round rests.
+    type Aggregate = Count;
+    /// For the counts; colours might be signalled any number of times.
+    const MODE: Mode = Mode::Delta;
+    const NEEDS_EXTERNAL: bool = true;
+    const SELF_LOOPS: bool = false;
+
+    fn indexes(&self) -> &'static [Index] {
+        &[Index::In, Index::Reverse]
+    }
+
+    fn walks(&self, index: Index, globals: &Globals<Count>) -> bool {
+        let turned = globals.round / TASKS.len() as u64 % 2 == 1;
+        let along = match task(globals.round) {
+            Task::CountIn | Task::PeelIn | Task::Rest => true,
+            Task::CountOut | Task::PeelOut => false,
+            Task::Colour => !turned,
+            Task::Join => turned,
+        };
+        index == if along { Index::In } else { Index::Reverse }
+    }
+
+    fn initial(&self, vertex: Vertex, _: &Globals<Count>) -> Visit<L> {
+        [L::new(vertex.external), L::new(0), L::new(stage::COUNTS)]
+    }
+
+    #[inline]
+    fn signal(&self, _: Vertex, [_, colour, stage]: Visit<L>) -> L {
+        match stage.into() {
+            stage::COUNTS | stage::LEAVES => L::new(0),
+            stage::COLOURED => colour,
+            stage::JOINS => Self::complement(colour),
+            _ => L::GREATEST,
+        }
+    }
+
+    #[inline]
+    fn signalled(&self, [own, colour, stage]: Visit<L>) -> Visit<L> {
+        [own, colour, L::new(stage.into() % 2)]
+    }
+
+    #[inline]
+    fn signal_score(&self, _: Visit<L>, [_, _, stage]: Visit<L>) -> f64 {
+        f64::from(u8::from(stage.into() > stage::OPEN))
+    }
+
+    #[inline]
+    fn collect(
+        &self,
+        _: Vertex,
+        state: Visit<L>,
+        [least, count]: [u64; 2],
+        globals: &Globals<Count>,
+    ) -> Visit<L> {
+        let [own, at, stage] = state;
+        if count == 0 || stage.into() != stage::OPEN {
+            return state;
+        }
+        match task(globals.round) {
+            Task::CountIn | Task::CountOut => [own, L::new(at.into() + count), stage],
+            Task::PeelIn | Task::PeelOut => match at.into().saturating_sub(count) {
+                0 => [own, own, L::new(stage::LEAVES)],
+                left => [own, L::new(left), stage],
+            },
+            Task::Colour if least < at.into() => [own, L::new(least), L::new(stage::COLOURED)],
+            Task::Join if least == Self::complement(at).into() => [own, at, L::new(stage::JOINS)],
+            Task::Colour | Task::Join | Task::Rest => state,
+        }
+    }
+
+    #[inline]
+    fn aggregate(&self, _: Vertex, _: Visit<L>, [_, _, stage]: Visit<L>) -> Count {
+        Count(stage.into() % 2)
+    }
+
+    /// A round of rest has no supersteps, so that the aggregate is its own: over all vertices.
+    fn another_round(&self, globals: &Globals<Count>) -> bool {
+        task(globals.round) != Task::Rest || globals.aggregate.0 > 0
+    }
+
+    fn begin_round(&self, _: Vertex, state: Visit<L>, globals: &Globals<Count>) -> Visit<L> {
+        let [own, at, stage] = state;
+        if stage.into() == stage::CLOSED {
+            return state;
+        }
+        match task(globals.round) {
+            Task::CountIn | Task::CountOut => [own, L::new(0), L::new(stage::COUNTS)],
+            Task::PeelIn | Task::PeelOut if at.into() == 0 => [own, own, L::new(stage::LEAVES)],
+            Task::Colour => [own, own, L::new(stage::COLOURED)],
+            Task::Join if at == own => [own, own, L::new(stage::JOINS)],
+            Task::PeelIn | Task::PeelOut | Task::Join | Task::Rest => state,
+        }
+    }
+}
+
+fn run<L: Label + 'static>(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {
+    let output = request.run(&StrongComponents::<L>::new(), u64::MAX, graph, resources)?;
+    let values = Values::vertices(output.states, component::<L>, Some);
+    // Only a run that its limits ended leaves vertices without a component.
+    let values = if output.stats.reason == Reason::NoChange { values.without_nulls() } else { values };
+    Finished::new(graph, "component", values, output.stats, "strong")
+}

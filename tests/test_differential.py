@@ -1,0 +1,291 @@
+"""Every algorithm against somebody else's, on small graphs drawn by chance and on real ones.
+
+The graphs have multi-edges, self-loops, isolated vertices, ids anywhere in 64 bits, one vertex, no
+edge, several components, either direction.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import brimful as bf
+from command import succeed
+from strategies import Case, cases, graph_of, values
+
+few = settings(max_examples=60, deadline=None)
+
+
+def source_of(case: Case, data: st.DataObject) -> int:
+    return data.draw(st.sampled_from(case.vertices), label="source")
+
+
+@few
+@given(case=cases(), data=st.data())
+def test_bfs(case: Case, data: st.DataObject) -> None:
+    source = source_of(case, data)
+    levels = nx.single_source_shortest_path_length(case.networkx(), source)
+    with case.graph() as graph:
+        assert values(bf.bfs(graph, source)) == {v: levels.get(v) for v in case.vertices}
+        parents = values(bf.bfs(graph, source, values="parent"))
+        limited = values(bf.bfs(graph, source, max_supersteps=2))
+    nearer: dict[int, int] = {source: source}
+    for parent, child in sorted(case.arcs):
+        if parent in levels and levels[child] == levels[parent] + 1:
+            nearer.setdefault(child, parent)
+    assert parents == {vertex: nearer.get(vertex) for vertex in case.vertices}
+    near = {vertex: level for vertex, level in levels.items() if level <= 2}
+    assert limited == {vertex: near.get(vertex) for vertex in case.vertices}
+
+
+@few
+@given(case=cases(), data=st.data())
+def test_sssp(case: Case, data: st.DataObject) -> None:
+    source = source_of(case, data)
+    size = len(case.edges)
+    # Quarters add up without rounding.
+    quarters = st.lists(st.integers(0, 40), min_size=size, max_size=size)
+    weights = [number / 4 for number in data.draw(quarters, label="weights in quarters")]
+    reach = nx.single_source_dijkstra_path_length(case.networkx(weights), source)
+    hops = nx.single_source_shortest_path_length(case.networkx(), source)
+    with case.graph(weights) as graph:
+        assert values(bf.sssp(graph, source)) == {v: hops.get(v) for v in case.vertices}
+        if size:
+            result = bf.sssp(graph, source, weighted=True)
+            assert values(result) == {v: reach.get(v) for v in case.vertices}
+
+
+@few
+@given(case=cases(), data=st.data(), length=st.integers(0, 5))
+def test_count_paths(case: Case, data: st.DataObject, length: int) -> None:
+    source = source_of(case, data)
+    arcs = Counter(case.arcs)
+    levels = nx.single_source_shortest_path_length(case.networkx(), source)
+    shortest = Counter({source: 1})
+    for vertex in sorted(levels, key=lambda vertex: levels[vertex]):
+        for (parent, child), count in arcs.items():
+            if parent == vertex and levels[child] == levels[vertex] + 1:
+                shortest[child] += count * shortest[vertex]
+    walks = Counter({source: 1})
+    for _ in range(length):
+        step: Counter[int] = Counter()
+        for (parent, child), count in arcs.items():
+            step[child] += count * walks[parent]
+        walks = step
+    with case.graph() as graph:
+        found = values(bf.count_paths(graph, source))
+        assert found == {vertex: shortest[vertex] for vertex in case.vertices}
+        found = values(bf.count_paths(graph, source, length=length))
+        assert found == {vertex: walks[vertex] for vertex in case.vertices}
+
+
+@few
+@given(case=cases())
+def test_degrees(case: Case) -> None:
+    leaving = Counter(source for source, _ in case.arcs)
+    reaching = Counter(target for _, target in case.arcs)
+    with case.graph() as graph:
+        for direction, count in [("out", leaving), ("in", reaching), ("both", leaving + reaching)]:
+            found = values(bf.degrees(graph, direction=direction))
+            assert found == {vertex: count[vertex] for vertex in case.vertices}
+
+
+@few
+@given(case=cases())
+def test_strong_components(case: Case) -> None:
+    groups = nx.strongly_connected_components(case.networkx())
+    smallest = {vertex: min(group) for group in groups for vertex in group}
+    with case.graph() as graph:
+        result = bf.scc(graph)
+        assert values(result) == {vertex: smallest[vertex] for vertex in case.vertices}
+        assert result.stats["converged"] is True
+
+
+def peeled(case: Case) -> dict[int, int]:
+    """Return core numbers, removing one vertex of least degree at a time."""
+    neighbours: dict[int, list[int]] = {vertex: [] for vertex in case.vertices}
+    for source, target in case.edges:
+        if source != target:
+            neighbours[source].append(target)
+            neighbours[target].append(source)
+    left = {vertex: len(others) for vertex, others in neighbours.items()}
+    cores, core = {}, 0
+    while left:
+        vertex = min(left, key=lambda vertex: left[vertex])
+        core = max(core, left.pop(vertex))
+        cores[vertex] = core
+        for other in neighbours[vertex]:
+            if other in left:
+                left[other] -= 1
+    return cores
+
+
+@few
+@given(case=cases())
+def test_core_numbers(case: Case) -> None:
+    simple = {(min(edge), max(edge)) for edge in case.edges if edge[0] != edge[1]}
+    theirs = nx.Graph(simple)
+    theirs.add_nodes_from(case.vertices)
+    with case.graph() as graph:
+        assert values(bf.kcore(graph)) == dict(sorted(peeled(case).items()))
+    simplified = Case(sorted(simple), case.declared, undirected=True)
+    assume(simplified.vertices == case.vertices)
+    with simplified.graph() as graph:
+        assert values(bf.kcore(graph)) == dict(sorted(nx.core_number(theirs).items()))
+
+
+@few
+@given(case=cases(), supersteps=st.integers(1, 12))
+def test_hits(case: Case, supersteps: int) -> None:
+    matrix = nx.to_numpy_array(case.networkx(), nodelist=case.vertices)
+    n = len(case.vertices)
+    hubs, authorities = np.full(n, 1 / n), np.zeros(n)
+    for superstep in range(supersteps):
+        if superstep % 2 == 0:
+            authorities = matrix.T @ hubs
+            authorities /= authorities.sum() or 1.0
+        else:
+            hubs = matrix @ authorities
+            hubs /= hubs.sum() or 1.0
+    with case.graph() as graph:
+        for kind, expected in [("hub", hubs), ("authority", authorities)]:
+            result = bf.hits(graph, values=kind, tolerance=0, max_supersteps=supersteps)
+            if case.edges or supersteps > 1 or kind == "authority":
+                assert list(values(result).values()) == pytest.approx(expected.tolist(), abs=1e-12)
+
+
+@few
+@given(case=cases())
+def test_hits_of_networkx(case: Case) -> None:
+    assume(case.edges)
+    theirs = case.networkx()
+    strengths = np.linalg.svd(nx.to_numpy_array(theirs), compute_uv=False)
+    # NetworkX needs two singular values; where the greatest is not alone, it gives any vector.
+    assume(len(strengths) > 1 and strengths[1] < 0.9 * strengths[0])
+    hubs, authorities = nx.hits(theirs, max_iter=1000, tol=1e-14)
+    with case.graph() as graph:
+        for kind, expected in [("hub", hubs), ("authority", authorities)]:
+            result = bf.hits(graph, values=kind, tolerance=1e-14, max_supersteps=2000)
+            found = values(result)
+            assert found == pytest.approx(expected, abs=1e-7)
+            assert result.stats["converged"] is True
+            assert result.column == kind
+
+
+@few
+@given(case=cases(), data=st.data(), method=st.sampled_from(["power", "delta"]))
+def test_personalised_pagerank(case: Case, data: st.DataObject, method: str) -> None:
+    source = source_of(case, data)
+    theirs = nx.pagerank(
+        case.networkx(), personalization={source: 1}, tol=1e-14 / len(case.vertices), max_iter=2000
+    )
+    with case.graph() as graph:
+        result = bf.pagerank(
+            graph, source=source, method=method, tolerance=1e-13, max_supersteps=2000
+        )
+    assert values(result) == pytest.approx(theirs, abs=1e-11)
+    assert sum(values(result).values()) == pytest.approx(1.0, rel=1e-12)
+
+
+@few
+@given(case=cases())
+def test_pagerank_by_increments(case: Case) -> None:
+    with case.graph() as graph:
+        for variant, n in [("normalized", 1), ("unnormalized", len(case.vertices))]:
+            exact = values(
+                bf.pagerank(graph, variant=variant, tolerance=1e-15, max_supersteps=1000)
+            )
+            for tolerance in (1e-2, 1e-6):
+                result = bf.pagerank(
+                    graph, variant=variant, method="delta", tolerance=tolerance, max_supersteps=1000
+                )
+                error = sum(abs(value - exact[v]) for v, value in values(result).items())
+                assert error <= n * (tolerance * 0.85 / 0.15 + 1e-12)
+                assert result.stats["converged"] is True
+                assert result.stats["variant"] == variant
+
+
+def test_no_edge() -> None:
+    with graph_of([], vertices=3) as graph:
+        assert values(bf.degrees(graph)) == {0: 0, 1: 0, 2: 0}
+        assert values(bf.kcore(graph)) == {0: 0, 1: 0, 2: 0}
+        assert values(bf.hits(graph)) == {0: 0.0, 1: 0.0, 2: 0.0}
+        assert values(bf.scc(graph)) == {0: 0, 1: 1, 2: 2}
+        assert values(bf.bfs(graph, 1)) == {0: None, 1: 0, 2: None}
+        assert values(bf.sssp(graph, 1)) == {0: None, 1: 0.0, 2: None}
+        assert values(bf.count_paths(graph, 1)) == {0: 0, 1: 1, 2: 0}
+        for method in ("power", "delta"):
+            level = dict.fromkeys(range(3), pytest.approx(1 / 3))
+            assert values(bf.pagerank(graph, method=method)) == level
+            found = values(bf.pagerank(graph, source=1, method=method))
+            assert found == {0: 0.0, 1: 1.0, 2: 0.0}
+
+
+def test_no_vertex() -> None:
+    with pytest.raises(bf.InputError, match="there is no edge"):
+        graph_of([])
+
+
+def test_ids_at_both_ends_of_64_bits() -> None:
+    low, high = -(2**63), 2**63 - 1
+    with graph_of([(high, low), (low, 7), (7, high), (9, high)]) as graph:
+        assert values(bf.bfs(graph, high)) == {low: 1, 7: 2, 9: None, high: 0}
+        with pytest.raises(bf.UsageError, match="take all 2\\^64"):
+            bf.bfs(graph, high, values="parent")
+        assert values(bf.scc(graph)) == {low: low, 7: low, 9: 9, high: low}
+        assert values(bf.connected_components(graph)) == dict.fromkeys([low, 7, 9, high], low)
+
+
+@pytest.fixture(scope="module")
+def votes(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    graph = tmp_path_factory.mktemp("votes") / "votes.brimful"
+    succeed("import", data / "wiki-Vote.txt.gz", graph, "--quiet")
+    return graph
+
+
+def test_votes_agree_with_networkx(votes: Path) -> None:
+    with bf.Graph.open(votes) as graph:
+        theirs = graph.to_networkx()
+        groups = list(nx.strongly_connected_components(theirs))
+        assert max(len(group) for group in groups) == 1300
+        smallest = {vertex: min(group) for group in groups for vertex in group}
+        assert values(bf.scc(graph)) == dict(sorted(smallest.items()))
+        hubs, authorities = nx.hits(nx.DiGraph(theirs), tol=1e-14)
+        for kind, expected in [("hub", hubs), ("authority", authorities)]:
+            found = values(bf.hits(graph, values=kind, tolerance=1e-13))
+            assert found == pytest.approx(expected, rel=1e-6, abs=1e-12)
+
+
+def test_core_numbers_of_votes(votes: Path, tmp_path: Path, data: Path) -> None:
+    graph = tmp_path / "simple.brimful"
+    simple = ["--undirected", "--self-loops", "drop", "--duplicates", "drop"]
+    succeed("import", data / "wiki-Vote.txt.gz", graph, *simple, "--quiet")
+    with bf.Graph.open(votes) as given:
+        theirs = nx.Graph(given.to_networkx().to_undirected())
+    with bf.Graph.open(graph) as ours:
+        assert values(bf.kcore(ours)) == dict(sorted(nx.core_number(theirs).items()))
+
+
+def test_increments_signal_less_than_power_steps_of_the_same_accuracy(slashdot: Path) -> None:
+    with bf.Graph.open(slashdot) as graph:
+        exact = np.array(
+            list(values(bf.pagerank(graph, tolerance=1e-14, max_supersteps=500)).values())
+        )
+
+        def run(tolerance: float, steps: int, method: str = "power") -> tuple[float, int]:
+            result = bf.pagerank(graph, tolerance=tolerance, max_supersteps=steps, method=method)
+            found = np.array(list(values(result).values()))
+            return float(np.abs(found - exact).sum()), result.stats["signals"]
+
+        error, signals = run(1e-2, 500, "delta")
+        assert error <= 1e-2 * 0.85 / 0.15
+        power_error, power_signals = run(0, math.ceil(signals / graph.arcs), "power")
+    # As many signals by power steps leave a larger error.
+    assert power_signals >= signals and error < power_error
