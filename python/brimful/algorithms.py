@@ -21,7 +21,7 @@ def pagerank(
     tolerance: float = 1e-6,
     max_supersteps: int = 100,
     variant: str = "normalized",
-    source: int | None = None,
+    source: int | str | None = None,
     method: str = "power",
     precision: str = "f64",
     weighted: bool = False,
