@@ -287,6 +287,16 @@ def test_searches_of_graphalytics(data: Path, tmp_path: Path, name: str) -> None
         )
         theirs = {vertex: float(value) for vertex, value in expected("PR").items()}
         assert_close(values(ranks), theirs, 1e-4)
+        iterations = int(settings[prefix + "cdlp.max-iterations"])
+        labels = values(bf.label_propagation(ours, max_supersteps=iterations))
+        assert labels == {vertex: int(label) for vertex, label in expected("CDLP").items()}
+        theirs = {vertex: float(value) for vertex, value in expected("LCC").items()}
+        assert_close(values(bf.clustering(ours)), theirs, 1e-4)
+        names = values(bf.connected_components(ours))
+        groups = expected("WCC")
+        assert len({(names[vertex], groups[vertex]) for vertex in groups}) == len(
+            set(groups.values())
+        )
 
 
 @pytest.fixture(scope="module")

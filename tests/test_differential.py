@@ -289,3 +289,20 @@ def test_increments_signal_less_than_power_steps_of_the_same_accuracy(slashdot: 
         power_error, power_signals = run(0, math.ceil(signals / graph.arcs), "power")
     # As many signals by power steps leave a larger error.
     assert power_signals >= signals and error < power_error
+
+
+@few
+@given(case=cases())
+def test_clustering_and_triangles(case: Case) -> None:
+    joined = {(one, other) for one, other in case.arcs if one != other}
+    simple = nx.Graph(list(joined))
+    simple.add_nodes_from(case.vertices)
+    coefficients = {}
+    for vertex in case.vertices:
+        around = set(simple[vertex])
+        arcs = sum(1 for one, other in joined if one in around and other in around)
+        pairs = len(around) * (len(around) - 1)
+        coefficients[vertex] = arcs / pairs if pairs else 0.0
+    with case.graph() as graph:
+        assert values(bf.clustering(graph)) == coefficients
+        assert values(bf.triangles(graph)) == nx.triangles(simple)

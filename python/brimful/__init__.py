@@ -27,6 +27,7 @@ from brimful.errors import (
 if TYPE_CHECKING:
     from brimful.algorithms import (
         bfs,
+        clustering,
         connected_components,
         count_paths,
         degrees,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
         pagerank,
         scc,
         sssp,
+        triangles,
     )
     from brimful.bags import Bag
     from brimful.boxes import Box
@@ -75,6 +77,7 @@ __all__ = [
     "UsageError",
     "__version__",
     "bfs",
+    "clustering",
     "connected_components",
     "count_paths",
     "degrees",
@@ -86,6 +89,7 @@ __all__ = [
     "scc",
     "sort",
     "sssp",
+    "triangles",
 ]
 
 _HOMES = {
@@ -100,6 +104,7 @@ _HOMES = {
     "Result": "brimful.result",
     "SpillingDict": "brimful.spilling",
     "bfs": "brimful.algorithms",
+    "clustering": "brimful.algorithms",
     "connected_components": "brimful.algorithms",
     "count_paths": "brimful.algorithms",
     "degrees": "brimful.algorithms",
@@ -111,6 +116,7 @@ _HOMES = {
     "scc": "brimful.algorithms",
     "sort": "brimful.sorting",
     "sssp": "brimful.algorithms",
+    "triangles": "brimful.algorithms",
 }
 
 

@@ -327,6 +327,48 @@ def label_propagation(
     return _run(graph, "label_propagation", {}, common)
 
 
+def clustering(
+    graph: Graph,
+    *,
+    threads: int | None = None,
+    budget: Budget = None,
+    progress: Progress | None = None,
+) -> Result:
+    """Find local clustering coefficients: how many pairs of neighbours are joined.
+
+    Neighbours are those in either direction, each once; the coefficient is the number of arcs
+    among them divided by that of ordered pairs, 0 with fewer than two (LDBC Graphalytics' LCC).
+    Self-loops and parallel arcs count nothing. The neighbours must fit `budget`: 4 bytes an arc.
+
+    Returns a `Result` with column `coefficient`, float64[n_vertices].
+
+    Raises:
+        BudgetError: before the work, naming the smallest budget that works.
+        CorruptError, StoreIoError: as their names say.
+    """
+    return _run(graph, "clustering", {}, _Common(None, threads, budget, progress))
+
+
+def triangles(
+    graph: Graph,
+    *,
+    threads: int | None = None,
+    budget: Budget = None,
+    progress: Progress | None = None,
+) -> Result:
+    """Count the triangles that each vertex is part of, whatever the direction of edges.
+
+    Self-loops and parallel arcs count nothing. The neighbours must fit `budget`: 4 bytes an arc.
+
+    Returns a `Result` with column `triangles`, int64[n_vertices].
+
+    Raises:
+        BudgetError: before the work, naming the smallest budget that works.
+        CorruptError, StoreIoError: as their names say.
+    """
+    return _run(graph, "triangles", {}, _Common(None, threads, budget, progress))
+
+
 @dataclass(frozen=True)
 class _Common:
     """What every algorithm takes."""

@@ -1,6 +1,7 @@
 //! Algorithms, one file each, written against the engine's public traits; and the registry of their names.
 
 pub mod bfs;
+mod clustering;
 pub mod connected_components;
 pub mod count_paths;
 pub mod degrees;

@@ -8,7 +8,8 @@ use brimful_store::Resources;
 
 pub use crate::request::{Finished, Parameter, Request};
 use crate::{
-    bfs, connected_components, count_paths, degrees, hits, kcore, label_propagation, pagerank, scc, sssp,
+    bfs, clustering, connected_components, count_paths, degrees, hits, kcore, label_propagation, pagerank,
+    scc, sssp,
 };
 
 /// A parameter that an algorithm takes.
@@ -64,6 +65,8 @@ pub const ALGORITHMS: &[Info] = &[
     count_paths::INFO,
     degrees::INFO,
     label_propagation::INFO,
+    clustering::CLUSTERING,
+    clustering::TRIANGLES,
 ];
 
 /// Runs the algorithm asked for.

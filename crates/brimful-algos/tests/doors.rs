@@ -518,3 +518,38 @@ fn label_propagation_agrees_with_its_definition_at_any_budget() {
         }
     }
 }
+
+#[test]
+fn triangles_and_clustering_agree_with_all_pairs_of_neighbours() {
+    for number in 0..CASES {
+        let folder = tempfile::tempdir().unwrap();
+        let case = cases(folder.path(), number);
+        let n = case.out.len();
+        let mut arc = vec![vec![false; n]; n];
+        for (vertex, targets) in case.out.iter().enumerate() {
+            targets.iter().filter(|(target, _)| *target != vertex).for_each(|(t, _)| arc[vertex][*t] = true);
+        }
+        for threads in 1..=3 {
+            let run = |algorithm: &str| {
+                let request = Request { algorithm: algorithm.into(), ..Default::default() };
+                let table = run_request(&request, &case.graph, &resources(threads, 1 << 28)).unwrap().table;
+                table.rows().next_batch(usize::MAX).unwrap().unwrap().1
+            };
+            let (Column::Integer(triangles), Column::Float(coefficients)) =
+                (run("triangles"), run("clustering"))
+            else {
+                panic!("numbers")
+            };
+            for vertex in 0..n {
+                let around: Vec<usize> = (0..n).filter(|u| arc[vertex][*u] || arc[*u][vertex]).collect();
+                let pairs = || around.iter().flat_map(|u| around.iter().map(move |w| (*u, *w)));
+                let joined = pairs().filter(|(u, w)| u < w && (arc[*u][*w] || arc[*w][*u])).count();
+                let arcs = pairs().filter(|(u, w)| arc[*u][*w]).count();
+                let possible = around.len() * around.len().saturating_sub(1);
+                let wanted = if possible == 0 { 0.0 } else { arcs as f64 / possible as f64 };
+                assert_eq!(triangles[vertex], Some(joined as i64), "case {number}, vertex {vertex}");
+                assert_eq!(coefficients[vertex], Some(wanted), "case {number}, vertex {vertex}");
+            }
+        }
+    }
+}

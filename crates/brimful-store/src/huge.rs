@@ -41,6 +41,13 @@ impl<T: Pod> HugeArray<T> {
     }
 }
 
+impl<T> From<Vec<T>> for HugeArray<T> {
+    /// The records where they are.
+    fn from(memory: Vec<T>) -> Self {
+        Self { start: 0, len: memory.len(), memory }
+    }
+}
+
 impl<T> Deref for HugeArray<T> {
     type Target = [T];
     fn deref(&self) -> &[T] {
