@@ -364,7 +364,7 @@ impl<'a, P: Program> Run<'a, P> {
     /// Lets the vertices that got letters collect, and makes those that signal the frontier.
     fn collect_mail(&mut self, mail: Vec<(usize, sparse::Letters<SumOf<P>>)>) -> Result<()> {
         let Some(frontier) = &mut self.frontier else { return Ok(()) };
-        let mut list = Vec::new();
+        let mut list = Vec::with_capacity(mail.iter().map(|(_, letters)| letters.len()).sum());
         for vertex in frontier.replace(Vec::new()) {
             self.signals[vertex as usize] = P::Combiner::SILENCE;
         }

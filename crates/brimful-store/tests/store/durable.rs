@@ -89,6 +89,7 @@ fn work(pages: &PageFile, seed: u64, steps: u64) -> Result<Vec<Model>, (Vec<Mode
 
 #[test]
 fn pages_agree_with_a_model_across_syncs_and_reopening() {
+    let _turn = crate::folders::turn_with_real_files();
     let folder = tempfile::tempdir().unwrap();
     let folder = DiskFolder::new(folder.path());
     drop(create(&folder).unwrap());
@@ -363,6 +364,7 @@ fn space_is_reused_and_given_back() {
 
 #[test]
 fn many_threads_read_change_and_sync_at_once() {
+    let _turn = crate::folders::turn_with_real_files();
     let folder = tempfile::tempdir().unwrap();
     let folder = DiskFolder::new(folder.path());
     let pages = Arc::new(create(&folder).unwrap());

@@ -1,7 +1,7 @@
 //! What every folder must do, on disk and in memory, and what only the fault folder does.
 
 use std::io::ErrorKind;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use brimful_store::device::{MAX_OPEN_FILES, open_files};
 use brimful_store::fault::{Fault, FaultFolder, FaultPlan, Operation};
@@ -9,8 +9,11 @@ use brimful_store::{Device, DiskFolder, Folder};
 
 use crate::{contents, eio, noise, replace};
 
-/// Open files are counted for the process; the tests that use real files take turns.
-static REAL_FILES: Mutex<()> = Mutex::new(());
+/// A turn with real files: they are counted for the process.
+pub(crate) fn turn_with_real_files() -> MutexGuard<'static, ()> {
+    static REAL_FILES: Mutex<()> = Mutex::new(());
+    REAL_FILES.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 fn kind<T>(result: std::io::Result<T>) -> ErrorKind {
     result.map(drop).unwrap_err().kind()
@@ -68,7 +71,7 @@ fn conforms(folder: &dyn Folder) {
 
 #[test]
 fn both_folders_conform() {
-    let _turn = REAL_FILES.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = turn_with_real_files();
     let disk = tempfile::tempdir().unwrap();
     conforms(&DiskFolder::new(disk.path()));
     assert_eq!(open_files(), 0);
@@ -79,7 +82,7 @@ fn both_folders_conform() {
 
 #[test]
 fn the_limit_of_open_files_is_refused_and_recovers() {
-    let _turn = REAL_FILES.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = turn_with_real_files();
     let disk = tempfile::tempdir().unwrap();
     let folder = DiskFolder::new(disk.path());
     let mut open: Vec<Box<dyn Device>> = (0..MAX_OPEN_FILES).map(|_| folder.scratch().unwrap()).collect();
@@ -98,7 +101,7 @@ fn the_limit_of_open_files_is_refused_and_recovers() {
 
 #[test]
 fn scratch_steps_over_what_a_killed_process_of_the_same_id_left() {
-    let _turn = REAL_FILES.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = turn_with_real_files();
     let disk = tempfile::tempdir().unwrap();
     let folder = DiskFolder::new(disk.path());
     for number in 0..100 {
