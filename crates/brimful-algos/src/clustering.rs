@@ -9,12 +9,11 @@
 //! is nearly always the one with fewer neighbours; lists are intersected along these pairs (Schank and Wagner 2005, "forward"). Time is
 //! O(|E|^1.5); memory 4 bytes an arc, 36 a vertex and a byte for each thread.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use brimful_engine::scan::Scan;
-use brimful_engine::stats::{Durations, Reason};
 use brimful_engine::{Error, Result, Stats, Values};
 use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
@@ -111,22 +110,9 @@ fn count(request: &Request, graph: &Graph, resources: &Resources) -> Result<(Scr
     drop(scan);
     let listed = begin.elapsed().as_secs_f64();
     let counts = triangles(&lists, resources)?;
-    let seconds = begin.elapsed().as_secs_f64();
-    let mut durations = Durations::default();
-    durations.push(seconds);
-    let stats = Stats {
-        supersteps: 1,
-        reason: Reason::Finished,
-        durations,
-        sparse_supersteps: 0,
-        seconds,
-        index_seconds: 0.0,
-        signals: shards.edges(),
-        bytes_read: graph.traffic().bytes_read() - read_before,
-        bytes_written: 0,
-        phases: vec![("list", listed), ("intersect", seconds - listed)],
-        threads: workers,
-    };
+    let phases = vec![("list", listed), ("intersect", begin.elapsed().as_secs_f64() - listed)];
+    let bytes_read = graph.traffic().bytes_read() - read_before;
+    let stats = Stats::one_pass(phases, shards.edges(), bytes_read, workers);
     Ok((ScratchArray::of(counts, 1 << graph.description().interval_bits), stats))
 }
 
@@ -189,7 +175,7 @@ impl Lists {
             entries = rest;
         }
         resources.job.begin("sort lists", parts.len() as u64);
-        each_index(parts.len(), resources, |index, _: &mut ()| {
+        resources.share(parts.len(), |index, (): &mut ()| -> Result<()> {
             let mut part = parts[index].lock().unwrap_or_else(PoisonError::into_inner);
             let (lengths, entries) = &mut *part;
             let mut start = 0;
@@ -198,7 +184,10 @@ impl Lists {
                 *length = merge(&mut entries[start..end]);
                 start = end;
             }
-        })
+            resources.job.advance(1);
+            Ok(())
+        })?;
+        Ok(())
     }
 }
 
@@ -217,28 +206,6 @@ fn merge(list: &mut [u32]) -> u32 {
         }
     }
     kept as u32
-}
-
-/// Calls `work` for each index below `count`, from all threads, each with a room of its own.
-fn each_index<R: Default>(
-    count: usize,
-    resources: &Resources,
-    work: impl Fn(usize, &mut R) + Sync,
-) -> Result<()> {
-    let next = AtomicUsize::new(0);
-    let parts = resources.pool.broadcast(|_| -> Result<()> {
-        let mut room = R::default();
-        loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            if index >= count {
-                return Ok(());
-            }
-            resources.job.check()?;
-            work(index, &mut room);
-            resources.job.advance(1);
-        }
-    });
-    parts.into_iter().collect()
 }
 
 /// [`Counts`] that threads share.
@@ -266,7 +233,7 @@ fn triangles(lists: &Lists, resources: &Resources) -> Result<HugeArray<Counts>> 
     let vertices = lists.lengths.len();
     let counts: Vec<SharedCounts> = (0..vertices).map(|_| SharedCounts::default()).collect();
     resources.job.begin("intersect lists", vertices.div_ceil(CLAIM) as u64);
-    each_index(vertices.div_ceil(CLAIM), resources, |claim, marks: &mut Vec<u8>| {
+    resources.share(vertices.div_ceil(CLAIM), |claim, marks: &mut Vec<u8>| -> Result<()> {
         // The directions of the pairs of this vertex, by its neighbour.
         marks.resize(vertices, 0);
         for vertex in claim * CLAIM..vertices.min((claim + 1) * CLAIM) {
@@ -298,6 +265,8 @@ fn triangles(lists: &Lists, resources: &Resources) -> Result<HugeArray<Counts>> 
                 marks[(entry >> DIRECTION_BITS) as usize] = 0;
             }
         }
+        resources.job.advance(1);
+        Ok(())
     })?;
     let counts: Vec<Counts> = counts
         .into_iter()

@@ -6,7 +6,7 @@
 //! of threads.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -20,7 +20,7 @@ use bytemuck::Pod;
 
 use crate::error::{Error, Result};
 use crate::program::Vertex;
-use crate::residency::{Resident, Spare, columns, unit_bytes};
+use crate::residency::{Resident, Shard, Spare, columns, segments_of_intervals, unit_bytes};
 use crate::stats::{Durations, Reason, Stats};
 
 /// The neighbours of a vertex, with multiplicity: those of the first index ascending, then those of the next.
@@ -94,7 +94,7 @@ struct Run<'a, G: Gather> {
     resources: &'a Resources,
     files: Vec<Resident>,
     /// For each interval, its segments in each file.
-    intervals: Vec<Vec<(usize, Range<usize>)>>,
+    intervals: Vec<Shard>,
     /// Lengths of lists.
     lengths: Vec<u32>,
     items: Vec<Item>,
@@ -144,7 +144,7 @@ pub fn gather<G: Gather>(
         program,
         graph,
         resources,
-        intervals: intervals(&shards, graph.intervals() as usize),
+        intervals: segments_of_intervals(&shards, graph.intervals() as usize),
         files: Resident::spread(shards, false, spare - lists * 4 * workers),
         lengths: Vec::new(),
         items: Vec::new(),
@@ -189,19 +189,6 @@ pub fn gather<G: Gather>(
     Ok(Gathered { states, stats })
 }
 
-/// For each interval, its segments in each of `shards`.
-fn intervals(shards: &[Arc<ShardFile>], count: usize) -> Vec<Vec<(usize, Range<usize>)>> {
-    let mut out = vec![Vec::new(); count];
-    for (file, shards) in shards.iter().enumerate() {
-        let mut start = 0;
-        for shard in shards.segments().chunk_by(|a, b| a.interval == b.interval) {
-            out[shard[0].interval as usize].push((file, start..start + shard.len()));
-            start += shard.len();
-        }
-    }
-    out
-}
-
 /// What one worker works with.
 #[derive(Default)]
 struct Room<R> {
@@ -214,32 +201,6 @@ struct Room<R> {
 }
 
 impl<G: Gather> Run<'_, G> {
-    /// Calls `work(index)` for each index below `count`, from all threads.
-    fn share<R: Send>(
-        &self,
-        count: usize,
-        work: impl Fn(usize, &mut Room<G::Room>) -> Result<R> + Sync,
-    ) -> Result<Vec<(usize, R)>> {
-        let next = AtomicUsize::new(0);
-        let parts = self.resources.pool.broadcast(|_| -> Result<Vec<(usize, R)>> {
-            let (mut room, mut out) = (Room::default(), Vec::new());
-            loop {
-                let index = next.fetch_add(1, Ordering::Relaxed);
-                if index >= count {
-                    return Ok(out);
-                }
-                self.resources.job.check()?;
-                out.push((index, work(index, &mut room)?));
-            }
-        });
-        let mut out: Vec<(usize, R)> = Vec::with_capacity(count);
-        for part in parts {
-            out.extend(part?);
-        }
-        out.sort_unstable_by_key(|(index, _)| *index);
-        Ok(out)
-    }
-
     fn window(&self, interval: usize) -> Range<usize> {
         let bits = self.graph.description().interval_bits;
         interval << bits..((interval + 1) << bits).min(self.states.len())
@@ -248,7 +209,7 @@ impl<G: Gather> Run<'_, G> {
     fn initialize(&mut self) -> Result<()> {
         let smallest = self.graph.key_bounds()?.map_or(0, |(smallest, _)| smallest);
         self.resources.job.begin("initialize", self.intervals.len() as u64);
-        let parts = self.share(self.intervals.len(), |interval, _| {
+        let parts = self.resources.share(self.intervals.len(), |interval, (): &mut ()| -> Result<_> {
             let range = self.window(interval);
             let mut external = vec![0; if G::NEEDS_EXTERNAL { range.len() } else { 0 }];
             self.graph.external_ids(range.start as u64, &mut external)?;
@@ -261,7 +222,7 @@ impl<G: Gather> Run<'_, G> {
             self.resources.job.advance(1);
             Ok(range.clone().map(state).collect::<Vec<_>>())
         })?;
-        for (interval, states) in parts {
+        for (interval, states) in parts.into_iter().enumerate() {
             let range = self.window(interval);
             self.states[range].copy_from_slice(&states);
         }
@@ -305,21 +266,24 @@ impl<G: Gather> Run<'_, G> {
     /// Lengths of all lists.
     fn measure(&self) -> Result<Vec<u32>> {
         self.resources.job.begin("measure lists", self.intervals.len() as u64);
-        let parts = self.share(self.intervals.len(), |interval, room| {
-            let mut lengths = vec![0_u32; self.window(interval).len()];
-            let mut long = false;
-            self.each_edge(interval, &mut room.spares, &mut room.plain, |_, target| {
-                let (length, over) = lengths[target].overflowing_add(1);
-                lengths[target] = length;
-                long |= over;
-            })?;
-            if long {
-                return Err(Error::Usage("a vertex has 2^32 neighbours or more".into()));
-            }
-            self.resources.job.advance(1);
-            Ok(lengths)
-        })?;
-        Ok(parts.into_iter().flat_map(|(_, lengths)| lengths).collect())
+        let parts = self.resources.share(
+            self.intervals.len(),
+            |interval, room: &mut Room<G::Room>| -> Result<_> {
+                let mut lengths = vec![0_u32; self.window(interval).len()];
+                let mut long = false;
+                self.each_edge(interval, &mut room.spares, &mut room.plain, |_, target| {
+                    let (length, over) = lengths[target].overflowing_add(1);
+                    lengths[target] = length;
+                    long |= over;
+                })?;
+                if long {
+                    return Err(Error::Usage("a vertex has 2^32 neighbours or more".into()));
+                }
+                self.resources.job.advance(1);
+                Ok(lengths)
+            },
+        )?;
+        Ok(parts.into_iter().flatten().collect())
     }
 
     /// Cuts intervals into items with lists of at most `most` neighbours, which the longest one has not.
@@ -351,7 +315,7 @@ impl<G: Gather> Run<'_, G> {
             rest = after;
         }
         let changed = AtomicU64::new(0);
-        self.share(self.items.len(), |index, room| {
+        self.resources.share(self.items.len(), |index, room: &mut Room<G::Room>| -> Result<()> {
             let item = &self.items[index];
             let Room { spares, plain, ends, lists, own } = room;
             let first = self.window(item.interval).start + item.targets.start;

@@ -5,6 +5,7 @@
 //! Invariant: a pinned unit stays packed, as it is on disk, and is verified when it is loaded; a streamed
 //! one at every use.
 
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use brimful_graph::shards::ShardFile;
@@ -39,6 +40,25 @@ pub(crate) fn columns(shards: &ShardFile, weighted: bool) -> impl Iterator<Item 
 /// Bytes of memory of each unit of `file`, a column of `shards`.
 pub(crate) fn unit_bytes<'f>(shards: &ShardFile, file: &'f SealedFile) -> impl Iterator<Item = u64> + 'f {
     file.entries()[..shards.units()].iter().map(|entry| entry.len.next_multiple_of(8))
+}
+
+/// The segments of one interval: in which index, and which of it.
+pub(crate) type Shard = Vec<(usize, Range<usize>)>;
+
+/// The segments of each of `count` intervals, in each of `indexes`.
+pub(crate) fn segments_of_intervals<'s>(
+    indexes: impl IntoIterator<Item = &'s Arc<ShardFile>>,
+    count: usize,
+) -> Vec<Shard> {
+    let mut out = vec![Shard::new(); count];
+    for (file, shards) in indexes.into_iter().enumerate() {
+        let mut start = 0;
+        for shard in shards.segments().chunk_by(|a, b| a.interval == b.interval) {
+            out[shard[0].interval as usize].push((file, start..start + shard.len()));
+            start += shard.len();
+        }
+    }
+    out
 }
 
 impl Resident {

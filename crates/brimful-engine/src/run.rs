@@ -6,7 +6,7 @@
 //! over intervals in order. Invariant: states and aggregates are the same bits at any budget and number
 //! of threads.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -224,10 +224,7 @@ impl<'a, P: Program> Run<'a, P> {
             true => self.graph.key_bounds()?.map_or(0, |(smallest, _)| smallest),
             false => 0,
         };
-        let partials = self.partials();
         let activity = self.empty_activity();
-        let next_interval = std::sync::atomic::AtomicUsize::new(0);
-        let intervals = self.graph.intervals() as usize;
         let collector = Collector {
             program: self.program,
             graph: self.graph,
@@ -241,20 +238,11 @@ impl<'a, P: Program> Run<'a, P> {
             smallest_key,
             window: 1 << self.graph.description().interval_bits,
         };
-        let results = self.resources.pool.broadcast(|_| {
-            let mut room = Room::default();
-            loop {
-                let interval = next_interval.fetch_add(1, Ordering::Relaxed);
-                if interval >= intervals {
-                    return Ok(());
-                }
-                self.resources.job.check()?;
-                let partial = collector.interval(interval, turn, &mut room)?;
-                *partials[interval].lock().unwrap_or_else(PoisonError::into_inner) = partial;
-                self.resources.job.advance(1);
-            }
-        });
-        results.into_iter().collect::<Result<()>>()?;
+        let partials = self.resources.share(self.graph.intervals() as usize, |interval, room| {
+            let partial = collector.interval(interval, turn, room);
+            self.resources.job.advance(1);
+            partial
+        })?;
         drop(collector);
         // In a full program they take their first turn, in the others none.
         let isolated = isolated::evolve(self.program, self.graph, &mut self.isolated, &self.globals);
@@ -398,7 +386,8 @@ impl<'a, P: Program> Run<'a, P> {
     }
 
     fn superstep(&mut self) -> Result<()> {
-        let partials = self.partials();
+        let partials: Vec<Mutex<Partial<P::Aggregate>>> =
+            (0..self.graph.intervals()).map(|_| Mutex::default()).collect();
         let rooms: Vec<Mutex<Room<P>>> = (0..self.resources.workers()).map(|_| Mutex::default()).collect();
         let activity = self.empty_activity();
         let walked = walked(self.program, &self.files, &self.globals);
@@ -436,23 +425,19 @@ impl<'a, P: Program> Run<'a, P> {
         drop(collector);
         let isolated = isolated::evolve(self.program, self.graph, &mut self.isolated, &self.globals);
         self.globals.superstep += 1;
-        self.end_superstep(partials, activity, isolated)
-    }
-
-    fn partials(&self) -> Vec<Mutex<Partial<P::Aggregate>>> {
-        (0..self.graph.intervals()).map(|_| Mutex::default()).collect()
+        let partials = partials.into_iter().map(|p| p.into_inner().unwrap_or_else(PoisonError::into_inner));
+        self.end_superstep(partials.collect(), activity, isolated)
     }
 
     /// Adds up the intervals in order, then what isolated vertices add, and makes the new signals current.
     fn end_superstep(
         &mut self,
-        partials: Vec<Mutex<Partial<P::Aggregate>>>,
+        partials: Vec<Partial<P::Aggregate>>,
         activity: Option<Vec<AtomicBool>>,
         isolated: P::Aggregate,
     ) -> Result<()> {
         let mut whole = Partial::<P::Aggregate>::default();
         for partial in partials {
-            let partial = partial.into_inner().unwrap_or_else(PoisonError::into_inner);
             whole.aggregate = whole.aggregate.merge(partial.aggregate);
             whole.signalling += partial.signalling;
         }

@@ -4,7 +4,6 @@
 //! targets that got a signal. When all intervals are, those targets collect, in order of their ids.
 //! Invariant: states, signals and aggregates are the bits that the dense door gives.
 
-use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -16,7 +15,7 @@ use brimful_store::Resources;
 use crate::combiner::Combiner;
 use crate::error::Result;
 use crate::program::{Program, SignalOf};
-use crate::residency::{Resident, Spare};
+use crate::residency::{Resident, Shard, Spare, segments_of_intervals};
 
 /// A superstep is tried sparse where at most one vertex in so many signals.
 pub(crate) const SOURCES_PER_SIGNAL: u64 = 32;
@@ -35,7 +34,7 @@ pub(crate) struct Sparse<S> {
     /// One for each index.
     directories: Vec<Directory>,
     /// For each interval, its segments in each index.
-    intervals: Vec<Vec<(usize, Range<usize>)>>,
+    intervals: Vec<Shard>,
     vertices: u64,
     /// One for each worker.
     rooms: Vec<Mutex<Room<S>>>,
@@ -87,19 +86,11 @@ pub(crate) fn memory_bytes<S>(
 impl<S: Copy + Send> Sparse<S> {
     /// Reads the directories of `files`.
     pub(crate) fn load(files: &[Resident], intervals: usize, vertices: u64, workers: usize) -> Result<Self> {
-        let mut by_interval: Vec<Vec<(usize, Range<usize>)>> = vec![Vec::new(); intervals];
-        for (file, resident) in files.iter().enumerate() {
-            let segments = resident.shards().segments();
-            let mut start = 0;
-            for shard in segments.chunk_by(|a, b| a.interval == b.interval) {
-                by_interval[shard[0].interval as usize].push((file, start..start + shard.len()));
-                start += shard.len();
-            }
-        }
+        let intervals = segments_of_intervals(files.iter().map(Resident::shards), intervals);
         let directories =
             files.iter().map(|file| Directory::load(file.shards())).collect::<Result<_, _>>()?;
         let rooms = (0..workers).map(|_| Mutex::default()).collect();
-        Ok(Self { directories, intervals: by_interval, vertices, rooms })
+        Ok(Self { directories, intervals, vertices, rooms })
     }
 
     /// True if a frontier of `count` vertices is worth trying sparsely.

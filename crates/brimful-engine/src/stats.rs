@@ -128,6 +128,26 @@ pub struct Stats {
 }
 
 impl Stats {
+    /// Figures of an algorithm that goes over the edges once: its phases with their seconds, edges seen, bytes read.
+    pub fn one_pass(phases: Vec<(&'static str, f64)>, edges: u64, bytes_read: u64, threads: usize) -> Self {
+        let seconds = phases.iter().map(|(_, seconds)| seconds).sum();
+        let mut durations = Durations::default();
+        durations.push(seconds);
+        Self {
+            supersteps: 1,
+            reason: Reason::Finished,
+            durations,
+            sparse_supersteps: 0,
+            seconds,
+            index_seconds: 0.0,
+            signals: edges,
+            bytes_read,
+            bytes_written: 0,
+            phases,
+            threads,
+        }
+    }
+
     /// True if the run ended by itself.
     pub fn converged(&self) -> bool {
         !matches!(self.reason, Reason::MaxSupersteps | Reason::MaxSeconds)

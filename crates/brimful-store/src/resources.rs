@@ -1,6 +1,7 @@
 //! All that a long call is given: memory, threads, a stop button.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
@@ -35,5 +36,64 @@ impl Resources {
     /// Number of compute threads.
     pub fn workers(&self) -> usize {
         self.pool.current_num_threads()
+    }
+
+    /// Calls `work(index, room)` for each index below `count`, from all threads, each with a room of its own.
+    /// Returns what it returned, by index. Nobody begins another index after a failure or a cancellation.
+    pub fn share<Room: Default, R: Send, E: From<Error> + Send>(
+        &self,
+        count: usize,
+        work: impl Fn(usize, &mut Room) -> Result<R, E> + Sync,
+    ) -> Result<Vec<R>, E> {
+        let next = AtomicUsize::new(0);
+        let parts = self.pool.broadcast(|_| -> Result<Vec<(usize, R)>, E> {
+            let (mut room, mut done) = (Room::default(), Vec::new());
+            loop {
+                let index = next.fetch_add(1, Ordering::Relaxed);
+                if index >= count {
+                    return Ok(done);
+                }
+                let result = self.job.check().map_err(E::from).and_then(|()| work(index, &mut room));
+                done.push((index, result.inspect_err(|_| next.store(count, Ordering::Relaxed))?));
+            }
+        });
+        let mut all = Vec::with_capacity(count);
+        for part in parts {
+            all.extend(part?);
+        }
+        all.sort_unstable_by_key(|(index, _)| *index);
+        Ok(all.into_iter().map(|(_, result)| result).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shared_work_is_done_once_each_and_comes_back_in_order() {
+        for threads in 1..=4 {
+            let resources = Resources::new(Budget::new(1 << 20, 0), Arc::default(), Some(threads)).unwrap();
+            let squares = resources.share(1000, |index, calls: &mut usize| {
+                *calls += 1;
+                Ok::<_, Error>((index * index, *calls))
+            });
+            let squares = squares.unwrap();
+            assert!(squares.iter().map(|(square, _)| *square).eq((0..1000).map(|index| index * index)));
+            // Each thread counted its own calls.
+            assert!(squares.iter().filter(|(_, calls)| *calls == 1).count() <= threads);
+        }
+    }
+
+    #[test]
+    fn shared_work_ends_with_the_first_failure() {
+        let resources = Resources::new(Budget::new(1 << 20, 0), Arc::default(), Some(2)).unwrap();
+        let begun = AtomicUsize::new(0);
+        let result = resources.share(1_000_000, |_, (): &mut ()| {
+            begun.fetch_add(1, Ordering::Relaxed);
+            Err::<(), _>(Error::Interrupted)
+        });
+        assert!(matches!(result, Err(Error::Interrupted)));
+        assert!(begun.into_inner() <= 4, "work went on");
     }
 }

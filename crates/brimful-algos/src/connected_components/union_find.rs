@@ -7,11 +7,10 @@
 //! once. The result does not depend on the order of edges. Needs the in-shards alone, whatever the direction.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
 use brimful_engine::scan::{Edges, Scan};
-use brimful_engine::stats::{Durations, Reason};
 use brimful_engine::{Error, Result, Stats};
 use brimful_graph::shards::ShardFile;
 use brimful_graph::{Graph, Index};
@@ -63,22 +62,9 @@ pub(super) fn components<L: Label>(graph: &Graph, resources: &Resources) -> Resu
     drop(scan);
     let joined = begin.elapsed().as_secs_f64();
     let labels = labels(graph, &forest, resources)?;
-    let seconds = begin.elapsed().as_secs_f64();
-    let mut durations = Durations::default();
-    durations.push(seconds);
-    let stats = Stats {
-        supersteps: 1,
-        reason: Reason::Finished,
-        durations,
-        sparse_supersteps: 0,
-        seconds,
-        index_seconds: 0.0,
-        signals: shards.edges(),
-        bytes_read: graph.traffic().bytes_read() - read_before,
-        bytes_written: 0,
-        phases: vec![("join", joined), ("label", seconds - joined)],
-        threads: workers,
-    };
+    let phases = vec![("join", joined), ("label", begin.elapsed().as_secs_f64() - joined)];
+    let bytes_read = graph.traffic().bytes_read() - read_before;
+    let stats = Stats::one_pass(phases, shards.edges(), bytes_read, workers);
     Ok((labels, stats))
 }
 
@@ -152,24 +138,8 @@ fn labels<L: Label>(graph: &Graph, forest: &Forest, resources: &Resources) -> Re
     let smallest = graph.key_bounds()?.map_or(0, |(smallest, _)| smallest);
     let least: Vec<L::Atomic> = (0..vertices).map(|_| L::atomic()).collect();
     let windows = vertices.div_ceil(WINDOW);
-    let over_windows = |each: &(dyn Fn(usize, &mut Vec<u64>) -> Result<()> + Sync)| -> Result<()> {
-        resources.job.begin("label", windows as u64);
-        let next = AtomicUsize::new(0);
-        let parts = resources.pool.broadcast(|_| -> Result<()> {
-            let mut room = Vec::new();
-            loop {
-                let window = next.fetch_add(1, Ordering::Relaxed);
-                if window >= windows {
-                    return Ok(());
-                }
-                resources.job.check()?;
-                each(window, &mut room)?;
-                resources.job.advance(1);
-            }
-        });
-        parts.into_iter().collect()
-    };
-    over_windows(&|window, ids| {
+    resources.job.begin("label", 2 * windows as u64);
+    resources.share(windows, |window, ids: &mut Vec<u64>| -> Result<()> {
         let start = window * WINDOW;
         ids.resize(WINDOW.min(vertices - start), 0);
         graph.external_ids(start as u64, ids)?;
@@ -177,18 +147,21 @@ fn labels<L: Label>(graph: &Graph, forest: &Forest, resources: &Resources) -> Re
             let place = graph.id_type().order_key(*id).wrapping_sub(smallest);
             L::lower(&least[forest.root((start + at) as u32) as usize], place);
         }
+        resources.job.advance(1);
         Ok(())
     })?;
     let mut labels = ScratchArray::resident(vertices, WINDOW);
     let out = labels.windows();
-    over_windows(&|window, _| {
+    resources.share(windows, |window, (): &mut ()| -> Result<()> {
         let start = window * WINDOW;
         let fill = |labels: &mut [L]| {
             for (at, label) in labels.iter_mut().enumerate() {
                 *label = L::get(&least[forest.root((start + at) as u32) as usize]);
             }
         };
-        Ok(out.overwrite(window, &mut Vec::new(), fill)?)
+        out.overwrite(window, &mut Vec::new(), fill)?;
+        resources.job.advance(1);
+        Ok(())
     })?;
     drop(out);
     Ok(labels)

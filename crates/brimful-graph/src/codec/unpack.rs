@@ -329,6 +329,10 @@ mod x86 {
         t
     }
 
+    /// How far ahead of the bytes that are unpacked memory is asked for: scattering in between keeps the
+    /// processor from doing so itself in time (a fifth of a superstep; 512 to 4096 measured alike).
+    const AHEAD: usize = 1024;
+
     /// Widths up to which 16 gaps in each lane add up within 32 bits.
     const SUMMABLE: usize = 23;
 
@@ -349,8 +353,10 @@ mod x86 {
         for group in 0..header.groups() {
             let from = &packed[group * 2 * width..(group + 1) * 2 * width];
             let to = &mut gaps[group * GROUP..(group + 1) * GROUP];
-            // SAFETY: only the bytes of `from`, 2 * width of them, are loaded; `to` has 16 numbers.
+            // SAFETY: only the bytes of `from`, 2 * width of them, are loaded, for a prefetch never faults; `to` has 16
+            // numbers.
             unsafe {
+                _mm_prefetch::<_MM_HINT_T0>(from.as_ptr().wrapping_add(AHEAD).cast());
                 let group = _mm512_maskz_loadu_epi8(bytes, from.as_ptr().cast());
                 let lanes = _mm512_permutexvar_epi8(places, group);
                 let gaps = _mm512_and_si512(_mm512_srlv_epi32(lanes, shifts), low);
@@ -386,10 +392,11 @@ mod x86 {
                 extract(header.width, &packed[half * width..], to);
                 continue;
             };
-            // SAFETY: both slices have 16 bytes, and `to` has 8 numbers.
+            // SAFETY: both slices have 16 bytes, and `to` has 8 numbers; a prefetch never faults.
             unsafe {
                 let lanes =
                     _mm256_set_m128i(_mm_loadu_si128(b.as_ptr().cast()), _mm_loadu_si128(a.as_ptr().cast()));
+                _mm_prefetch::<_MM_HINT_T0>(a.as_ptr().wrapping_add(AHEAD).cast());
                 let lanes = _mm256_shuffle_epi8(lanes, places);
                 let gaps = _mm256_and_si256(_mm256_srlv_epi32(lanes, shifts), low);
                 _mm256_storeu_si256(to.as_mut_ptr().cast(), gaps);
