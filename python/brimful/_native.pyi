@@ -99,6 +99,7 @@ def run(
     *,
     source: int | str | None,
     precision: str,
+    mode: str,
     tolerance: float | None,
     max_supersteps: int | None,
     weighted: bool,

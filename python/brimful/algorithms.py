@@ -25,6 +25,7 @@ def pagerank(
     method: str = "power",
     precision: str = "f64",
     weighted: bool = False,
+    mode: str = "sync",
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
@@ -42,8 +43,12 @@ def pagerank(
     increments, and only those above a threshold that `tolerance` gives: scores that are wrong by
     at most what "power" allows at the same tolerance, mostly with fewer signals; `damping` < 1.
 
-    `budget` (bytes or "500M"; default: the graph's)
-    limits brimful's own memory; the result is the same bits at any budget and thread count.
+    `mode` "async" lets vertices hear signals within the same sweep over the edges (Gauss-Seidel),
+    those with the most change first: the same limit, not the same bits, in fewer edge visits
+    (`stats["edge_visits"]`).
+
+    `budget` (bytes or "500M"; default: the graph's) limits brimful's own memory; the result of
+    "sync" is the same bits at any budget and thread count.
 
     Returns a `Result` with column `pagerank`, float64[n_vertices]. One pass over the edges per
     superstep ("power").
@@ -67,6 +72,7 @@ def pagerank(
         _Common(max_supersteps, threads, budget, progress),
         source=source,
         precision=precision,
+        mode=mode,
         tolerance=tolerance,
         weighted=weighted,
     )
@@ -115,14 +121,15 @@ def connected_components(
     graph: Graph,
     *,
     max_supersteps: int | None = None,
+    mode: str = "sync",
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
 ) -> Result:
     """Label vertices by weakly connected component: the smallest vertex id in it.
 
-    Direction is ignored. Runs until no label changes, or for `max_supersteps`. `budget` as in
-    `pagerank`.
+    Direction is ignored. Runs until no label changes, or for `max_supersteps`. `mode` "async"
+    spreads labels within a sweep over the edges. `budget` as in `pagerank`.
 
     Returns a `Result` with column `component`, of the type of `vertex`.
 
@@ -131,7 +138,7 @@ def connected_components(
         CorruptError, StoreIoError: as their names say.
     """
     common = _Common(max_supersteps, threads, budget, progress)
-    return _run(graph, "connected_components", {}, common)
+    return _run(graph, "connected_components", {}, common, mode=mode)
 
 
 def scc(
@@ -198,6 +205,7 @@ def bfs(
     *,
     values: str = "distance",
     max_supersteps: int | None = None,
+    mode: str = "sync",
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
@@ -207,7 +215,8 @@ def bfs(
     `values` "distance": column `distance`, int64, edges from the source. "parent": column
     `parent`, of the type of `vertex`: of the vertices one edge nearer with an edge to this one
     that with the smallest id; the source is its own parent. Null where no path leads.
-    `max_supersteps` is also the largest distance looked at. `budget` as in `pagerank`.
+    `max_supersteps` is also the largest distance looked at. `mode` "async", for distances: levels
+    are not waited for, and are corrected. `budget` as in `pagerank`.
 
     Returns a `Result`.
 
@@ -223,7 +232,7 @@ def bfs(
     [None, 0, 1]
     """
     common = _Common(max_supersteps, threads, budget, progress)
-    return _run(graph, "bfs", {"values": values}, common, source=source)
+    return _run(graph, "bfs", {"values": values}, common, source=source, mode=mode)
 
 
 def sssp(
@@ -232,6 +241,7 @@ def sssp(
     *,
     weighted: bool = False,
     max_supersteps: int | None = None,
+    mode: str = "sync",
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
@@ -239,8 +249,8 @@ def sssp(
     """Find shortest paths along edges from `source`, a vertex id.
 
     `weighted`: the length of a path is the sum of its weights, which must not be negative; else
-    its number of edges. Runs until no distance shrinks, or for `max_supersteps`. `budget` as in
-    `pagerank`.
+    its number of edges. Runs until no distance shrinks, or for `max_supersteps`. `mode` "async"
+    spreads distances within a sweep over the edges. `budget` as in `pagerank`.
 
     Returns a `Result` with column `distance`, float64[n_vertices], null where no path leads.
 
@@ -251,7 +261,7 @@ def sssp(
         CorruptError, StoreIoError: as their names say.
     """
     common = _Common(max_supersteps, threads, budget, progress)
-    return _run(graph, "sssp", {}, common, source=source, weighted=weighted)
+    return _run(graph, "sssp", {}, common, source=source, mode=mode, weighted=weighted)
 
 
 def count_paths(
@@ -387,6 +397,7 @@ def _run(
     *,
     source: int | str | None = None,
     precision: str = "f64",
+    mode: str = "sync",
     tolerance: float | None = None,
     weighted: bool = False,
 ) -> Result:
@@ -401,6 +412,7 @@ def _run(
             params,
             source=None if source is None else vertex_id(source),
             precision=precision,
+            mode=mode,
             tolerance=tolerance,
             max_supersteps=common.max_supersteps,
             weighted=weighted,

@@ -7,20 +7,21 @@
 
 use std::sync::Arc;
 
-use brimful_engine::{Error, Globals, Min, Mode, Program, Result, Values, Vertex};
+use brimful_engine::{Error, Globals, Max, Min, Mode, Program, Result, Values, Vertex};
 use brimful_graph::Graph;
 use brimful_store::Resources;
 use bytemuck::{Pod, Zeroable};
 
 use crate::registry::{Info, ParameterInfo, Takes};
 use crate::request::{Finished, Request};
+use crate::sssp::ShortestPaths;
 
 /// What there is to know of it.
 pub(crate) const INFO: Info = Info {
     name: "bfs",
     computes: "breadth-first search along edges: distance in edges from the source, or parent in the tree",
     column: "distance",
-    takes: Takes { source: true, tolerance: false, precision: false, weights: false },
+    takes: Takes { source: true, asynchronous: true, ..Takes::NOTHING },
     parameters: &[ParameterInfo {
         name: "values",
         default: "distance",
@@ -29,7 +30,8 @@ pub(crate) const INFO: Info = Info {
     run,
 };
 
-/// Levels. State and sum: the distance from the source, u32, all ones where there is none yet; signal: one more.
+/// Levels. State: the distance from the source, all ones where there is none yet; a signal, one byte so that the sums of
+/// an interval stay in the fastest cache, only says that the sender has just been reached.
 #[derive(Debug, Clone, Copy)]
 pub struct Levels {
     /// Internal id of the source.
@@ -38,7 +40,7 @@ pub struct Levels {
 
 impl Program for Levels {
     type State = u32;
-    type Combiner = Min<u32>;
+    type Combiner = Max<u8>;
     type Aggregate = ();
     const MODE: Mode = Mode::Idempotent;
     const KEEPS_SILENCE: bool = true;
@@ -47,13 +49,13 @@ impl Program for Levels {
         if vertex.id == self.source { 0 } else { u32::MAX }
     }
 
-    fn signal(&self, _: Vertex, level: u32) -> u32 {
-        level.saturating_add(1)
+    fn signal(&self, _: Vertex, level: u32) -> u8 {
+        u8::from(level != u32::MAX)
     }
 
     #[inline]
-    fn collect(&self, _: Vertex, level: u32, least: u32, _: &Globals<()>) -> u32 {
-        level.min(least)
+    fn collect(&self, _: Vertex, level: u32, reached: u8, globals: &Globals<()>) -> u32 {
+        if level == u32::MAX && reached == 1 { globals.superstep as u32 + 1 } else { level }
     }
 }
 
@@ -109,7 +111,15 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
             Values::vertices(output.states, parent, move |place| (place == source.place).then_some(place));
         return Finished::new(graph, "parent", values, output.stats, "parents");
     }
-    let output = request.run(&Levels { source: source.id }, u64::MAX, graph, resources)?;
+    if request.asynchronous {
+        let output = request.run(&ShortestPaths { source: source.id }, u64::MAX, graph, resources)?;
+        let level = |length: f64| length.is_finite().then_some(length as i64);
+        let values =
+            Values::integers(output.states, level, move |place| (place == source.place).then_some(0));
+        return Finished::new(graph, "distance", values, output.stats, "levels");
+    }
+    let most = u64::from(u32::MAX) - 1;
+    let output = request.run(&Levels { source: source.id }, most, graph, resources)?;
     let level = |level: u32| (level != u32::MAX).then_some(level.into());
     let values = Values::integers(output.states, level, move |place| (place == source.place).then_some(0));
     Finished::new(graph, "distance", values, output.stats, "levels")

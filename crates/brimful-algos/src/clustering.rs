@@ -24,14 +24,12 @@ use bytemuck::{Pod, Zeroable};
 use crate::registry::{Info, Takes};
 use crate::request::{Finished, Request};
 
-const NOTHING: Takes = Takes { source: false, tolerance: false, precision: false, weights: false };
-
 /// What there is to know of triangles.
 pub(crate) const TRIANGLES: Info = Info {
     name: "triangles",
     computes: "number of triangles that a vertex is part of, whatever the direction of edges",
     column: "triangles",
-    takes: NOTHING,
+    takes: Takes::NOTHING,
     parameters: &[],
     run: |request, graph, resources| {
         let (counts, stats) = count(request, graph, resources)?;
@@ -46,7 +44,7 @@ pub(crate) const CLUSTERING: Info = Info {
     name: "clustering",
     computes: "local clustering coefficient: share of the ordered pairs of neighbours that have an arc",
     column: "coefficient",
-    takes: NOTHING,
+    takes: Takes::NOTHING,
     parameters: &[],
     run: |request, graph, resources| {
         let (counts, stats) = count(request, graph, resources)?;

@@ -32,7 +32,7 @@ pub(crate) const INFO: Info = Info {
     name: "pagerank",
     computes: "PageRank: normalized (scores sum to 1), personalised with a source, or unnormalized (Signal/Collect's)",
     column: "pagerank",
-    takes: Takes { source: true, tolerance: true, precision: true, weights: true },
+    takes: Takes { source: true, tolerance: true, precision: true, weights: true, asynchronous: true },
     parameters: &[
         ParameterInfo {
             name: "damping",
@@ -141,10 +141,12 @@ impl<S: Precision> PageRank<S> {
 impl<S: Precision> Program for PageRank<S> {
     type State = f64;
     type Combiner = Add<S>;
-    /// The mass of sinks, and the L1 change.
+    /// The mass of vertices with out-edges, and the L1 change. All mass is 1, so the rest of it is that of sinks; said so,
+    /// what asynchronous sweeps or narrow signals lose or add of it is made good at once.
     type Aggregate = (Sum, Sum);
 
     const MODE: Mode = Mode::Full;
+    const ASYNCHRONOUS: bool = true;
     const NEEDS_DEGREES: bool = true;
 
     fn initial(&self, vertex: Vertex, globals: &Globals<(Sum, Sum)>) -> f64 {
@@ -172,12 +174,13 @@ impl<S: Precision> Program for PageRank<S> {
     fn collect(&self, vertex: Vertex, _: f64, sum: f64, globals: &Globals<(Sum, Sum)>) -> f64 {
         if let Some(source) = self.source {
             let begins = if vertex.id == source { 1.0 } else { 0.0 };
-            return begins * (1.0 - self.damping) + self.damping * (sum + begins * globals.aggregate.0.0);
+            return begins * (1.0 - self.damping)
+                + self.damping * (sum + begins * (1.0 - globals.aggregate.0.0));
         }
         match self.variant {
             Variant::Normalized => {
                 let n = globals.vertices as f64;
-                (1.0 - self.damping) / n + self.damping * (sum + globals.aggregate.0.0 / n)
+                (1.0 - self.damping) / n + self.damping * (sum + (1.0 - globals.aggregate.0.0) / n)
             }
             Variant::Unnormalized => (1.0 - self.damping) + self.damping * sum,
         }
@@ -185,7 +188,11 @@ impl<S: Precision> Program for PageRank<S> {
 
     #[inline]
     fn aggregate(&self, vertex: Vertex, old: f64, new: f64) -> (Sum, Sum) {
-        (Sum(if vertex.strength == 0.0 { new } else { 0.0 }), Sum((new - old).abs()))
+        (Sum(if vertex.strength == 0.0 { 0.0 } else { new }), Sum((new - old).abs()))
+    }
+
+    fn signal_score(&self, old: f64, new: f64) -> f64 {
+        (new - old).abs()
     }
 
     fn converged(&self, globals: &Globals<(Sum, Sum)>) -> bool {

@@ -24,7 +24,7 @@ pub struct ParameterInfo {
 }
 
 /// Which of the options that algorithms share it takes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Takes {
     /// A vertex to begin with.
     pub source: bool,
@@ -34,6 +34,14 @@ pub struct Takes {
     pub precision: bool,
     /// Edge weights.
     pub weights: bool,
+    /// Signals that are heard within the same sweep.
+    pub asynchronous: bool,
+}
+
+impl Takes {
+    /// None of them.
+    pub const NOTHING: Self =
+        Self { source: false, tolerance: false, precision: false, weights: false, asynchronous: false };
 }
 
 /// What there is to know of an algorithm before running it.
@@ -96,6 +104,7 @@ pub fn run_request(request: &Request, graph: &Arc<Graph>, resources: &Resources)
         (request.tolerance.is_some(), info.takes.tolerance, "tolerance"),
         (request.narrow, info.takes.precision, "precision"),
         (request.weighted, info.takes.weights, "weights"),
+        (request.asynchronous, info.takes.asynchronous, "asynchronous mode"),
     ];
     if let Some((_, _, what)) = given.iter().find(|(given, taken, _)| *given && !taken) {
         return Err(Error::Usage(format!("{} takes no {what}", info.name)));

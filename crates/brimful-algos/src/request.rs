@@ -30,6 +30,8 @@ pub struct Request {
     pub narrow: bool,
     /// Edge weights count.
     pub weighted: bool,
+    /// Signals are heard within the same sweep.
+    pub asynchronous: bool,
     /// When to stop; `None`: the algorithm's default.
     pub tolerance: Option<f64>,
     /// Most supersteps; `None`: the algorithm's default.
@@ -124,6 +126,7 @@ impl Request {
         RunOptions {
             max_supersteps: self.max_supersteps.unwrap_or(max_supersteps),
             weighted: self.weighted,
+            asynchronous: self.asynchronous,
             ..Default::default()
         }
     }

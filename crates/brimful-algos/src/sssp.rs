@@ -19,7 +19,7 @@ pub(crate) const INFO: Info = Info {
     name: "sssp",
     computes: "shortest paths along edges from the source: the least sum of weights, or of edges without weights",
     column: "distance",
-    takes: Takes { source: true, tolerance: false, precision: false, weights: true },
+    takes: Takes { source: true, weights: true, asynchronous: true, ..Takes::NOTHING },
     parameters: &[],
     run,
 };
@@ -36,6 +36,7 @@ impl Program for ShortestPaths {
     type Combiner = Min<f64>;
     type Aggregate = ();
     const MODE: Mode = Mode::Idempotent;
+    const ASYNCHRONOUS: bool = true;
     const KEEPS_SILENCE: bool = true;
 
     fn initial(&self, vertex: Vertex, _: &Globals<()>) -> f64 {

@@ -54,11 +54,13 @@ pub(crate) struct Partial<A> {
     pub(crate) aggregate: A,
     /// Vertices that signal next.
     pub(crate) signalling: u64,
+    /// Sum of signal scores, where it is asked for.
+    pub(crate) score: f64,
 }
 
 impl<A: Aggregate> Default for Partial<A> {
     fn default() -> Self {
-        Self { aggregate: A::NOTHING, signalling: 0 }
+        Self { aggregate: A::NOTHING, signalling: 0, score: 0.0 }
     }
 }
 
@@ -89,6 +91,8 @@ pub(crate) struct Collector<'c, P: Program> {
     pub(crate) states: Windows<'c, P::State>,
     pub(crate) next: Windows<'c, SignalOf<P>>,
     pub(crate) activity: Option<&'c [AtomicBool]>,
+    /// Signal scores are summed.
+    pub(crate) scored: bool,
     pub(crate) globals: Globals<P::Aggregate>,
     pub(crate) thresholds: Thresholds,
     pub(crate) smallest_key: u64,
@@ -197,13 +201,20 @@ impl<P: Program> Collector<'_, P> {
         sums: &[SumOf<P>],
         vertex: impl Fn(usize) -> Vertex,
     ) -> Partial<P::Aggregate> {
-        let mut partial = Partial::default();
-        for (at, ((state, signal), sum)) in states.iter_mut().zip(signals).zip(sums).enumerate() {
-            *signal =
-                turn(self.program, vertex(at), state, *sum, &self.globals, self.thresholds, &mut partial);
-            self.count(start + at, *signal, &mut partial);
-        }
-        partial
+        let said = |at: usize, signal: SignalOf<P>, partial: &mut Partial<P::Aggregate>| {
+            self.count(start + at, signal, partial);
+        };
+        let scored = self.scored;
+        collect_all(
+            self.program,
+            &self.globals,
+            (self.thresholds, scored),
+            states,
+            signals,
+            sums,
+            vertex,
+            said,
+        )
     }
 
     /// Takes note of a vertex that signals.
@@ -247,6 +258,31 @@ impl<P: Program> Collector<'_, P> {
         }
         Ok(())
     }
+}
+
+/// All vertices of an interval collect. A function of its own, so that the compiler knows that what the loop writes is
+/// none of what it reads: what is the same for all vertices is then worked out once.
+#[inline(never)]
+fn collect_all<P: Program>(
+    program: &P,
+    globals: &Globals<P::Aggregate>,
+    (thresholds, scored): (Thresholds, bool),
+    states: &mut [P::State],
+    signals: &mut [SignalOf<P>],
+    sums: &[SumOf<P>],
+    vertex: impl Fn(usize) -> Vertex,
+    said: impl Fn(usize, SignalOf<P>, &mut Partial<P::Aggregate>),
+) -> Partial<P::Aggregate> {
+    let mut partial = Partial::default();
+    for (at, ((state, signal), sum)) in states.iter_mut().zip(signals).zip(sums).enumerate() {
+        let old = *state;
+        *signal = turn(program, vertex(at), state, *sum, globals, thresholds, &mut partial);
+        if scored {
+            partial.score += program.signal_score(old, *state);
+        }
+        said(at, *signal, &mut partial);
+    }
+    partial
 }
 
 /// One vertex collects and signals; what it signals.

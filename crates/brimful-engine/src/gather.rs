@@ -181,6 +181,7 @@ pub fn gather<G: Gather>(
         seconds,
         index_seconds,
         signals,
+        edges_visited: signals,
         bytes_read: graph.traffic().bytes_read() - read_before,
         bytes_written: 0,
         phases: vec![("prepare", prepared), ("supersteps", seconds - prepared)],

@@ -31,6 +31,8 @@ pub struct RunOptions {
     pub collect_threshold: Option<f64>,
     /// Which way supersteps go where there is a choice; the result is the same.
     pub door: Door,
+    /// Signals are heard within the same sweep, for programs that are [`Program::ASYNCHRONOUS`].
+    pub asynchronous: bool,
     /// Edge weights count.
     pub weighted: bool,
     /// Where arrays that exceed the budget go; `None`: beside the graph if that can be written to,
@@ -47,6 +49,7 @@ impl Default for RunOptions {
             signal_threshold: None,
             collect_threshold: None,
             door: Door::Auto,
+            asynchronous: false,
             weighted: false,
             scratch: None,
         }
@@ -62,9 +65,19 @@ impl RunOptions {
                 "the mode is idempotent, but its combiner is not"
             );
         }
+        const {
+            assert!(
+                !(P::ASYNCHRONOUS && matches!(P::MODE, Mode::Delta)),
+                "increments are heard once each: a program that signals them cannot be asynchronous"
+            );
+        }
         let given = [self.signal_threshold, self.collect_threshold];
         if given.iter().flatten().any(|threshold| threshold.is_nan()) {
             return Err(Error::Usage("a threshold must be a number".into()));
+        }
+        if self.asynchronous && !P::ASYNCHRONOUS {
+            let what = "this program counts on all signals of a superstep being heard in the next: it has no asynchronous mode";
+            return Err(Error::Usage(what.into()));
         }
         if P::MODE == Mode::Full && given.iter().any(Option::is_some) {
             let what = "this program signals everything in every superstep: it cannot leave out vertices below a threshold";

@@ -9,8 +9,10 @@ use brimful_graph::shards::ShardFile;
 use brimful_store::Budget;
 
 use crate::error::Result;
+use crate::options::RunOptions;
 use crate::program::{Mode, Program, SignalOf, SumOf};
 use crate::residency::{columns, unit_bytes};
+use crate::run::asynchronous;
 use crate::sparse;
 
 /// Fewest and most reads in flight per worker.
@@ -45,11 +47,11 @@ impl Plan {
     pub fn new<P: Program>(
         graph: &Graph,
         shards: &[&ShardFile],
-        weighted: bool,
+        options: &RunOptions,
         workers: usize,
         budget: &Budget,
     ) -> Result<Self> {
-        let (vertices, workers) = (graph.connected(), workers as u64);
+        let (vertices, workers, weighted) = (graph.connected(), workers as u64, options.weighted);
         let window = vertices.min(1 << graph.description().interval_bits);
         let (state, signal) = (size_of::<P::State>() as u64, size_of::<SignalOf<P>>() as u64);
         let units = || {
@@ -68,7 +70,8 @@ impl Plan {
             + degree_window
             + unpacked
             + (READS.0 + at_hand) * largest;
-        let minimum = vertices * signal + workers * per_worker;
+        let asynchronous = if options.asynchronous { asynchronous::memory_bytes(vertices) } else { 0 };
+        let minimum = vertices * signal + workers * per_worker + asynchronous;
         budget.require(minimum, "to run this program on this graph")?;
 
         let mut plan = Self {
@@ -92,6 +95,7 @@ impl Plan {
         plan.degrees_resident = P::NEEDS_DEGREES && afford(vertices * if weighted { 8 } else { 4 });
         let sparse = sparse::memory_bytes::<SumOf<P>>(shards, graph.connected(), workers);
         plan.sparse = P::MODE != Mode::Full
+            && !options.asynchronous
             && (plan.degrees_resident || !P::NEEDS_DEGREES)
             && afford(sparse + workers * at_hand * largest);
         while plan.reads > READS.0 as usize && (plan.reads as u64) < READS.1 && afford(workers * largest) {

@@ -121,6 +121,9 @@ pub trait Program: Sync {
     /// True if [`Program::along`] leaves [`Combiner::SILENCE`] as it is and combining that changes nothing, as with the ready-made
     /// combiners: then nobody need look at every edge whether its source is silent.
     const KEEPS_SILENCE: bool = false;
+    /// True if the states that the run ends with do not depend on when signals are heard: then it may run asynchronously. Not
+    /// for [`Mode::Delta`].
+    const ASYNCHRONOUS: bool = false;
     /// False if nothing is signalled along edges from a vertex to itself.
     const SELF_LOOPS: bool = true;
 
@@ -164,7 +167,8 @@ pub trait Program: Sync {
     }
 
     /// How much there is to signal after a collect that took the state from `old` to `new`: the vertex signals if
-    /// this exceeds the threshold. By default 1 if the state changed, else 0. Not asked in [`Mode::Full`].
+    /// this exceeds the threshold. By default 1 if the state changed, else 0. In [`Mode::Full`] it only tells
+    /// an asynchronous run what to do next.
     #[inline]
     fn signal_score(&self, old: Self::State, new: Self::State) -> f64 {
         f64::from(u8::from(bytemuck::bytes_of(&old) != bytemuck::bytes_of(&new)))
@@ -193,7 +197,8 @@ pub trait Program: Sync {
         false
     }
 
-    /// The state with which a vertex begins another round; it signals as at the start.
+    /// The state with which a vertex begins another round. Every vertex then signals as at the start, whatever the
+    /// threshold: one that has nothing to say must return [`Combiner::SILENCE`] from [`Program::signal`].
     fn begin_round(
         &self,
         vertex: Vertex,

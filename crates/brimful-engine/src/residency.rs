@@ -114,6 +114,12 @@ impl Resident {
         Ok(spare.buffer.bytes())
     }
 
+    /// Bytes of a unit that are not in memory.
+    pub(crate) fn unread_bytes(&self, unit: usize) -> u64 {
+        let unread = self.columns.iter().filter(|column| column.in_memory(unit).is_none());
+        unread.map(|column| column.file.entries()[unit].len).sum()
+    }
+
     /// True if the unit of segment `index` is read once at most.
     pub fn is_pinned(&self, index: usize) -> bool {
         let unit = self.shards.unit(index);

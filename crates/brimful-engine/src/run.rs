@@ -6,6 +6,8 @@
 //! over intervals in order. Invariant: states and aggregates are the same bits at any budget and number
 //! of threads.
 
+pub(crate) mod asynchronous;
+
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -30,7 +32,8 @@ use crate::program::{COLLECT_THRESHOLD, Globals, Mode, Program, SIGNAL_THRESHOLD
 use crate::residency::Resident;
 use crate::sparse::{self, Sparse};
 use crate::stats::{Durations, Reason, Stats};
-use crate::sweep::{Schedule, Sweep};
+use crate::sweep::{Activity, Schedule, Sweep, Swept};
+use asynchronous::Asynchronous;
 
 /// The states at the end of a run of `P`, and what the run did.
 #[derive(Debug)]
@@ -87,7 +90,8 @@ pub fn run<P: Program>(
         sparse_supersteps: run.sparse_supersteps,
         seconds,
         index_seconds,
-        signals: run.combined,
+        signals: run.swept.signals,
+        edges_visited: run.swept.edges,
         bytes_read: moved_after.0 - moved_before.0,
         bytes_written: moved_after.1 - moved_before.1,
         phases: vec![
@@ -142,9 +146,12 @@ struct Run<'a, P: Program> {
     /// The state of every vertex without edges ([`Mode::Full`]).
     isolated: Option<P::State>,
     globals: Globals<P::Aggregate>,
-    combined: u64,
+    swept: Swept,
     sparse_supersteps: u64,
     durations: Durations,
+    /// Buffers of sums that nobody uses.
+    free: Mutex<Vec<HugeArray<SumOf<P>>>>,
+    asynchronous: Option<Asynchronous>,
 }
 
 /// Of sparse supersteps, which may take microseconds, one in so many is shown.
@@ -166,12 +173,14 @@ impl<'a, P: Program> Run<'a, P> {
         shards.dedup_by(|a, b| Arc::ptr_eq(a, b));
         let borrowed: Vec<&ShardFile> = shards.iter().map(|s| &**s).collect();
         let workers = resources.workers();
-        let plan = Plan::new::<P>(graph, &borrowed, options.weighted, workers, &resources.budget)?;
+        let plan = Plan::new::<P>(graph, &borrowed, options, workers, &resources.budget)?;
         let memory = resources.budget.reserve(plan.total_bytes, "to run this program on this graph")?;
         let files = Resident::spread(shards, options.weighted, plan.pinned_bytes);
         let interval_bits = graph.description().interval_bits;
         let schedule = Schedule::new(&files, graph.intervals() as usize, interval_bits);
         let (vertices, window) = (graph.connected() as usize, 1 << interval_bits);
+        let asynchronous =
+            options.asynchronous.then(|| Asynchronous::new(&files, &schedule, vertices, interval_bits));
         let sparse = match plan.sparse && options.door != Door::Dense {
             true => Some(Sparse::load(&files, graph.intervals() as usize, vertices as u64, workers)?),
             false => None,
@@ -203,9 +212,11 @@ impl<'a, P: Program> Run<'a, P> {
                 round: 0,
                 aggregate: P::Aggregate::NOTHING,
             },
-            combined: 0,
+            swept: Swept::default(),
             sparse_supersteps: 0,
             durations: Durations::default(),
+            free: Mutex::default(),
+            asynchronous,
         })
     }
 
@@ -233,6 +244,7 @@ impl<'a, P: Program> Run<'a, P> {
             states: self.states.windows(),
             next: self.next.windows(),
             activity: activity.as_deref(),
+            scored: false,
             globals: self.globals,
             thresholds: self.thresholds,
             smallest_key,
@@ -246,7 +258,9 @@ impl<'a, P: Program> Run<'a, P> {
         drop(collector);
         // In a full program they take their first turn, in the others none.
         let isolated = isolated::evolve(self.program, self.graph, &mut self.isolated, &self.globals);
-        self.end_superstep(partials, activity, isolated)
+        self.end_superstep(partials, activity, isolated)?;
+        self.everybody_spoke();
+        Ok(())
     }
 
     /// A map for the next frontier, if there is one.
@@ -287,7 +301,7 @@ impl<'a, P: Program> Run<'a, P> {
             if self.globals.superstep > 0 && self.options.max_seconds.is_some_and(|most| seconds >= most) {
                 return Ok(Reason::MaxSeconds);
             }
-            if !self.sparse_superstep(edges)? {
+            if !self.asynchronous_superstep(edges)? && !self.sparse_superstep(edges)? {
                 self.resources.job.begin(format!("superstep {}", self.globals.superstep + 1), edges);
                 self.superstep()?;
             }
@@ -322,7 +336,7 @@ impl<'a, P: Program> Run<'a, P> {
         let (Some(frontier), Some(sparse)) = (&mut self.frontier, &self.sparse) else {
             return Ok(false);
         };
-        if self.options.door == Door::Auto && !sparse.suits(frontier.count()) {
+        if self.options.door == Door::Auto && !sparse.has_room(frontier.count()) {
             return Ok(false);
         }
         if self.globals.superstep.is_multiple_of(SPARSE_SUPERSTEPS_SHOWN) {
@@ -339,10 +353,13 @@ impl<'a, P: Program> Run<'a, P> {
             weighted: self.options.weighted,
             interval_bits: self.graph.description().interval_bits,
         };
+        if self.options.door == Door::Auto && !sparse.suits(&combine) {
+            return Ok(false);
+        }
         let Some(mail) = sparse.combine(&combine, self.resources)? else {
             return Ok(false);
         };
-        self.combined += mail.signals;
+        self.swept += mail.swept;
         self.collect_mail(mail.intervals)?;
         self.globals.superstep += 1;
         self.sparse_supersteps += 1;
@@ -397,7 +414,12 @@ impl<'a, P: Program> Run<'a, P> {
             files: &self.files,
             schedule: &self.schedule,
             signals: &self.signals,
-            activity: self.frontier.as_mut().map(Frontier::map),
+            activity: self
+                .frontier
+                .as_mut()
+                .map_or(Activity::All, |frontier| Activity::Marked(frontier.map())),
+            items: None,
+            free: &self.free,
             weighted: self.options.weighted,
             interval_bits: self.graph.description().interval_bits,
             unpack: Unpack::fastest(),
@@ -411,12 +433,13 @@ impl<'a, P: Program> Run<'a, P> {
             states: self.states.windows(),
             next: self.next.windows(),
             activity: activity.as_deref(),
+            scored: false,
             globals: self.globals,
             thresholds: self.thresholds,
             smallest_key: 0,
             window: 1 << self.graph.description().interval_bits,
         };
-        self.combined += sweep.run(self.resources, &self.read_pool, |worker, interval, sums| {
+        self.swept += sweep.run(self.resources, &self.read_pool, |worker, interval, sums| {
             let mut room = rooms[worker].lock().unwrap_or_else(PoisonError::into_inner);
             let partial = collector.interval(interval, Turn::Collect(sums), &mut room)?;
             *partials[interval].lock().unwrap_or_else(PoisonError::into_inner) = partial;

@@ -1,4 +1,4 @@
-//! The sparse door: a superstep that reads only the blocks that hold edges of the frontier.
+//! The sparse door: a superstep that decodes only the blocks that hold edges of the frontier.
 //!
 //! Each interval is combined on its own, in the order of the dense door, into a *mailbox*: the sums of the
 //! targets that got a signal. When all intervals are, those targets collect, in order of their ids.
@@ -7,8 +7,9 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use brimful_graph::codec::{Code, Unpack};
+use brimful_graph::codec::{BATCH, Code, Unpack};
 use brimful_graph::directory::Directory;
+use brimful_graph::shards::Segment;
 use brimful_graph::with_codec;
 use brimful_store::Resources;
 
@@ -16,6 +17,7 @@ use crate::combiner::Combiner;
 use crate::error::Result;
 use crate::program::{Program, SignalOf};
 use crate::residency::{Resident, Shard, Spare, segments_of_intervals};
+use crate::sweep::Swept;
 
 /// A superstep is tried sparse where at most one vertex in so many signals.
 pub(crate) const SOURCES_PER_SIGNAL: u64 = 32;
@@ -23,6 +25,14 @@ pub(crate) const SOURCES_PER_SIGNAL: u64 = 32;
 const TARGETS_PER_SUM: u64 = 16;
 /// Frontiers of any graph may be so large.
 const FEWEST: u64 = 1 << 12;
+/// What is worked out of a frontier before it is walked is worked out of so many of its vertices.
+const SAMPLE: usize = 256;
+/// Time that an edge of a block that is read for itself takes, in edges of a dense superstep (measured: 3 to 5).
+const SPARSE_EDGE: u64 = 4;
+/// Time that a vertex takes in a dense superstep, in the same unit.
+const VERTEX: u64 = 2;
+/// Bytes that a sparse superstep, which does not read ahead, reads in the time of an edge.
+const BYTES_PER_EDGE_TIME: u64 = 2;
 /// Frontiers up to this size are not worth waking other threads for.
 const ALONE: usize = 64;
 
@@ -56,8 +66,7 @@ pub(crate) struct Combine<'a, P: Program> {
 pub(crate) struct Mail<S> {
     /// Letters by interval, ascending; intervals without any are left out.
     pub(crate) intervals: Vec<(usize, Letters<S>)>,
-    /// Signals combined.
-    pub(crate) signals: u64,
+    pub(crate) swept: Swept,
 }
 
 /// Most vertices of a frontier that is walked sparsely.
@@ -93,9 +102,44 @@ impl<S: Copy + Send> Sparse<S> {
         Ok(Self { directories, intervals, vertices, rooms })
     }
 
-    /// True if a frontier of `count` vertices is worth trying sparsely.
-    pub(crate) fn suits(&self, count: u64) -> bool {
+    /// True if there is room to walk a frontier of `count` vertices sparsely.
+    pub(crate) fn has_room(&self, count: u64) -> bool {
         count <= most_sources(self.vertices)
+    }
+
+    /// True if walking the frontier sparsely is likely to take less time than walking it densely.
+    pub(crate) fn suits<P: Program<Combiner: Combiner<Sum = S>>>(&self, combine: &Combine<'_, P>) -> bool {
+        let frontier = combine.frontier;
+        let step = frontier.len().div_ceil(SAMPLE).max(1);
+        let sample: Vec<u64> = frontier.iter().copied().step_by(step).collect();
+        let (mut blocks, mut dense_edges, mut unread) = (0, 0, 0);
+        let mut last_unit = vec![None; combine.files.len()];
+        for (file, range) in self.intervals.iter().flatten().filter(|(file, _)| combine.walked[*file]) {
+            let resident = &combine.files[*file];
+            for index in range.clone() {
+                let segment = &resident.shards().segments()[index];
+                let sources = within(frontier, segment);
+                if sources.is_empty() {
+                    continue;
+                }
+                dense_edges += u64::from(segment.edges);
+                let unit = resident.shards().unit(index);
+                if last_unit[*file].replace(unit) != Some(unit) {
+                    unread += resident.unread_bytes(unit);
+                }
+                // Each of few sources reads at least a block, and so it is not worth looking.
+                let found = match frontier.len() <= SAMPLE {
+                    true => sources.len() as u64,
+                    false => within(&sample, segment).iter().fold(0, |blocks, source| {
+                        let offset = (source - segment.first_source) as u32;
+                        blocks + self.directories[*file].find(index, 0, offset).len() as u64
+                    }),
+                };
+                blocks += (found * step as u64).min(u64::from(segment.blocks));
+            }
+        }
+        let sparse = blocks * BATCH as u64 * SPARSE_EDGE + unread / BYTES_PER_EDGE_TIME;
+        sparse <= dense_edges + self.vertices * VERTEX
     }
 
     /// Combines the signals of the frontier. `None`, and nothing was done, if they reach too many vertices.
@@ -105,7 +149,8 @@ impl<S: Copy + Send> Sparse<S> {
         resources: &Resources,
     ) -> Result<Option<Mail<S>>> {
         let most = most_targets(self.vertices);
-        let (next, reached, signals) = (AtomicUsize::new(0), AtomicU64::new(0), AtomicU64::new(0));
+        let (next, reached) = (AtomicUsize::new(0), AtomicU64::new(0));
+        let swept = Mutex::new(Swept::default());
         let stop = AtomicBool::new(false);
         let work = |worker: usize| -> Result<Vec<(usize, Letters<S>)>> {
             let mut room = self.rooms[worker].lock().unwrap_or_else(PoisonError::into_inner);
@@ -117,7 +162,7 @@ impl<S: Copy + Send> Sparse<S> {
                     return Ok(mail);
                 }
                 let interval = self.intervals.len() - 1 - done;
-                let letters = self.interval(combine, interval, &mut room, &signals).inspect_err(|_| {
+                let letters = self.interval(combine, interval, &mut room, &swept).inspect_err(|_| {
                     stop.store(true, Ordering::Relaxed);
                 })?;
                 if letters.is_empty() {
@@ -141,7 +186,7 @@ impl<S: Copy + Send> Sparse<S> {
             return Ok(None);
         }
         intervals.sort_unstable_by_key(|(interval, _)| *interval);
-        Ok(Some(Mail { intervals, signals: signals.into_inner() }))
+        Ok(Some(Mail { intervals, swept: swept.into_inner().unwrap_or_else(PoisonError::into_inner) }))
     }
 
     /// Combines what the frontier signals into one interval.
@@ -150,11 +195,11 @@ impl<S: Copy + Send> Sparse<S> {
         combine: &Combine<'_, P>,
         interval: usize,
         room: &mut Room<S>,
-        signals: &AtomicU64,
+        swept: &Mutex<Swept>,
     ) -> Result<Letters<S>> {
         // The letters of each window that has any, in order.
         let mut windows: Vec<Letters<S>> = Vec::new();
-        let mut count = 0;
+        let mut count = Swept::default();
         for (file, range) in self.intervals[interval].iter().filter(|(file, _)| combine.walked[*file]) {
             let segments = combine.files[*file].shards().segments();
             let mut window = segments[range.start].window;
@@ -164,17 +209,15 @@ impl<S: Copy + Send> Sparse<S> {
                     window = segment.window;
                     room.sums.drain_into::<P::Combiner>(&mut windows);
                 }
-                let from = combine.frontier.partition_point(|source| *source < segment.first_source);
-                let rest = &combine.frontier[from..];
-                let length = rest.partition_point(|source| *source <= segment.last_source);
-                if length > 0 {
-                    count += self.segment(combine, *file, index, &rest[..length], room)?;
+                let sources = within(combine.frontier, segment);
+                if !sources.is_empty() {
+                    count += self.segment(combine, *file, index, sources, room)?;
                 }
             }
             room.sums.drain_into::<P::Combiner>(&mut windows);
         }
-        if count > 0 {
-            signals.fetch_add(count, Ordering::Relaxed);
+        if count.edges > 0 {
+            *swept.lock().unwrap_or_else(PoisonError::into_inner) += count;
         }
         if windows.len() > 1 {
             for letters in std::mem::take(&mut windows) {
@@ -188,7 +231,7 @@ impl<S: Copy + Send> Sparse<S> {
         Ok(windows.pop().unwrap_or_default())
     }
 
-    /// Combines what `sources`, ascending, signal along the edges of one segment; how many signals.
+    /// Combines what `sources`, ascending, signal along the edges of one segment.
     fn segment<P: Program<Combiner: Combiner<Sum = S>>>(
         &self,
         combine: &Combine<'_, P>,
@@ -196,7 +239,7 @@ impl<S: Copy + Send> Sparse<S> {
         index: usize,
         sources: &[u64],
         room: &mut Room<S>,
-    ) -> Result<u64> {
+    ) -> Result<Swept> {
         let (resident, directory) = (&combine.files[file], &self.directories[file]);
         let shards = resident.shards();
         let segment = &shards.segments()[index];
@@ -216,15 +259,16 @@ impl<S: Copy + Send> Sparse<S> {
             false => None,
         };
         let first_target = segment.interval << combine.interval_bits;
-        let (mut done, mut count) = (0, 0);
+        let (mut done, mut count) = (0, Swept::default());
         for &source in sources {
             let found = directory.find(index, done, (source - segment.first_source) as u32);
             for block in found.start.max(done)..found.end {
                 let (start, first, bytes) = directory.block(index, block, bytes);
+                count.edges += u64::from(start.edges);
                 let mut packed = weights.map(|weights| weights.skip(first));
                 let whole = with_codec!(segment.packing.codec, C => {
                     C::decode_block(bytes, start, combine.interval_bits, *unpack, |base, keys| {
-                        let mut values = [1.0; brimful_graph::codec::BATCH];
+                        let mut values = [1.0; BATCH];
                         if let Some(packed) = &mut packed {
                             packed.take(&mut values[..keys.len()]);
                         }
@@ -240,7 +284,7 @@ impl<S: Copy + Send> Sparse<S> {
                             if signal != P::Combiner::SILENCE && (P::SELF_LOOPS || !to_itself) {
                                 let sum = sums.at::<P::Combiner>(target, combine.interval_bits);
                                 *sum = P::Combiner::combine(*sum, combine.program.along(signal, weight));
-                                count += 1;
+                                count.signals += 1;
                             }
                             true
                         })
@@ -254,6 +298,13 @@ impl<S: Copy + Send> Sparse<S> {
         }
         Ok(count)
     }
+}
+
+/// Those of `sources`, ascending, that may have edges in a segment.
+fn within<'s>(sources: &'s [u64], segment: &Segment) -> &'s [u64] {
+    let from = sources.partition_point(|source| *source < segment.first_source);
+    let rest = &sources[from..];
+    &rest[..rest.partition_point(|source| *source <= segment.last_source)]
 }
 
 /// Sums of the targets of one interval, of which few are touched.

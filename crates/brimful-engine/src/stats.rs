@@ -117,6 +117,8 @@ pub struct Stats {
     pub index_seconds: f64,
     /// Signals combined.
     pub signals: u64,
+    /// Edges looked at, whether their sources signalled or not.
+    pub edges_visited: u64,
     /// Bytes read from files.
     pub bytes_read: u64,
     /// Bytes written to files.
@@ -141,6 +143,7 @@ impl Stats {
             seconds,
             index_seconds: 0.0,
             signals: edges,
+            edges_visited: edges,
             bytes_read,
             bytes_written: 0,
             phases,

@@ -48,10 +48,20 @@ struct Item {
     turns: usize,
 }
 
+/// A heavy interval or a run of light ones: its intervals, and its items.
+#[derive(Debug, Clone)]
+pub(crate) struct Block {
+    pub(crate) intervals: Range<usize>,
+    pub(crate) items: Range<usize>,
+}
+
 /// The items of all intervals, in order.
 pub(crate) struct Schedule {
     steps: Vec<Step>,
     items: Vec<Item>,
+    blocks: Vec<Block>,
+    /// The block of each interval.
+    block_of: Vec<usize>,
     intervals: usize,
 }
 
@@ -59,7 +69,13 @@ impl Schedule {
     pub(crate) fn new(files: &[Resident], intervals: usize, interval_bits: u32) -> Self {
         let edges: u64 = files.iter().map(|file| file.shards().edges()).sum();
         let enough = (edges / ITEMS).clamp(ITEM_EDGES.0, ITEM_EDGES.1);
-        let mut schedule = Self { steps: Vec::new(), items: Vec::new(), intervals };
+        let mut schedule = Self {
+            steps: Vec::new(),
+            items: Vec::new(),
+            blocks: Vec::new(),
+            block_of: vec![0; intervals],
+            intervals,
+        };
         let mut next = vec![0; files.len()];
         // The first interval and step of the item of light intervals under way, and its weight.
         let mut light: Option<(usize, usize, u64)> = None;
@@ -93,7 +109,33 @@ impl Schedule {
             }
         }
         schedule.close(&mut light, intervals);
+        schedule.close_blocks();
         schedule
+    }
+
+    /// Makes blocks of the items.
+    fn close_blocks(&mut self) {
+        let mut items = 0;
+        for part in self.items.chunk_by(|a, b| a.intervals == b.intervals) {
+            let intervals = part[0].intervals.clone();
+            self.block_of[intervals.clone()].fill(self.blocks.len());
+            self.blocks.push(Block { intervals, items: items..items + part.len() });
+            items += part.len();
+        }
+    }
+
+    /// Heavy intervals and runs of light ones, in order; together they are all intervals.
+    pub(crate) fn blocks(&self) -> &[Block] {
+        &self.blocks
+    }
+
+    fn steps(&self, block: &Block) -> impl Iterator<Item = Step> + '_ {
+        self.items[block.items.clone()].iter().flat_map(|item| self.steps[item.steps.clone()].iter().copied())
+    }
+
+    /// The segments of a block: in which file, and which of it.
+    pub(crate) fn segments(&self, block: &Block) -> impl Iterator<Item = (usize, usize)> + '_ {
+        self.steps(block).map(|step| (step.file, step.segment))
     }
 
     /// Ends the item of light intervals under way before `interval`.
@@ -128,6 +170,17 @@ impl Schedule {
     }
 }
 
+/// Which vertices signal.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Activity<'a> {
+    /// Everybody.
+    All,
+    /// For each 2^12 vertices, whether any does.
+    Marked(&'a [AtomicBool]),
+    /// For each 2^12 vertices when one of them last did, and for each block of the schedule when it last listened; 0: never.
+    Since { spoke: &'a [u64], listened: &'a [u64] },
+}
+
 /// What a sweep reads.
 pub(crate) struct Sweep<'a, P: Program> {
     pub(crate) program: &'a P,
@@ -136,8 +189,11 @@ pub(crate) struct Sweep<'a, P: Program> {
     pub(crate) files: &'a [Resident],
     pub(crate) schedule: &'a Schedule,
     pub(crate) signals: &'a [SignalOf<P>],
-    /// For blocks of 2^12 sources, whether any of them signals; `None`: all do.
-    pub(crate) activity: Option<&'a [AtomicBool]>,
+    pub(crate) activity: Activity<'a>,
+    /// The items to do, in order, those of an interval together; `None`: all.
+    pub(crate) items: Option<&'a [usize]>,
+    /// Buffers of sums that nobody uses.
+    pub(crate) free: &'a Mutex<Vec<HugeArray<SumOf<P>>>>,
     pub(crate) weighted: bool,
     pub(crate) interval_bits: u32,
     pub(crate) unpack: Unpack,
@@ -150,14 +206,30 @@ struct Total<S> {
     sums: HugeArray<S>,
 }
 
+/// What a sweep did.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Swept {
+    /// Signals combined.
+    pub(crate) signals: u64,
+    /// Edges looked at.
+    pub(crate) edges: u64,
+}
+
+impl std::ops::AddAssign for Swept {
+    fn add_assign(&mut self, other: Self) {
+        self.signals += other.signals;
+        self.edges += other.edges;
+    }
+}
+
 struct Shared<S> {
     next: AtomicUsize,
     signals: AtomicU64,
+    edges: AtomicU64,
     totals: Vec<Mutex<Total<S>>>,
     passed: Condvar,
     /// One lock for the condition variable: turns pass a few hundred times a second at most.
     turns: Mutex<()>,
-    free: Mutex<Vec<HugeArray<S>>>,
     failed: AtomicBool,
 }
 
@@ -178,23 +250,22 @@ impl<S> Drop for OnEarlyEnd<'_, S> {
 }
 
 impl<P: Program> Sweep<'_, P> {
-    /// Runs the sweep, handing each interval's sums to `collect(worker, interval, sums)`. Returns the
-    /// number of signals combined.
+    /// Runs the sweep, handing each interval's sums to `collect(worker, interval, sums)`.
     pub(crate) fn run(
         &self,
         resources: &Resources,
         read_pool: &ReadPool,
         collect: impl Fn(usize, usize, &mut [SumOf<P>]) -> Result<()> + Sync,
-    ) -> Result<u64> {
+    ) -> Result<Swept> {
         let shared = Shared {
             next: AtomicUsize::new(0),
             signals: AtomicU64::new(0),
+            edges: AtomicU64::new(0),
             totals: (0..self.schedule.intervals)
                 .map(|_| Mutex::new(Total { turn: 0, sums: HugeArray::default() }))
                 .collect(),
             passed: Condvar::new(),
             turns: Mutex::new(()),
-            free: Mutex::new(Vec::new()),
             failed: AtomicBool::new(false),
         };
         let results = resources.pool.broadcast(|context| {
@@ -206,17 +277,27 @@ impl<P: Program> Sweep<'_, P> {
             result
         });
         results.into_iter().collect::<Result<()>>()?;
-        Ok(shared.signals.into_inner())
+        Ok(Swept { signals: shared.signals.into_inner(), edges: shared.edges.into_inner() })
+    }
+
+    /// True if a block has segments of sources that signal.
+    pub(crate) fn has_work(&self, block: &Block) -> bool {
+        self.schedule.steps(block).any(|step| !self.is_idle(step))
     }
 
     fn is_idle(&self, step: Step) -> bool {
         let segment = &self.files[step.file].shards().segments()[step.segment];
         let block = |source: u64| (source >> ACTIVITY_BITS) as usize;
-        !self.walked[step.file]
-            || self.activity.is_some_and(|map| {
-                let range = block(segment.first_source)..=block(segment.last_source);
-                !map[range].iter().any(|active| active.load(Ordering::Relaxed))
-            })
+        let sources = block(segment.first_source)..=block(segment.last_source);
+        let active = match self.activity {
+            Activity::All => true,
+            Activity::Marked(map) => map[sources].iter().any(|active| active.load(Ordering::Relaxed)),
+            Activity::Since { spoke, listened } => {
+                let since = listened[self.schedule.block_of[step.interval]].max(1);
+                spoke[sources].iter().any(|spoke| *spoke >= since)
+            }
+        };
+        !active || !self.walked[step.file]
     }
 
     /// Combines the signals of one segment into `sums`; the number of them. The inner loop of brimful.
@@ -368,8 +449,13 @@ impl<P: Program> Worker<'_, P> {
             if claimed.len() >= 2 || !(claimed.is_empty() || self.wants_more(feed)) {
                 return;
             }
-            let item = self.shared.next.fetch_add(1, Ordering::Relaxed);
-            let Some(next) = self.sweep.schedule.items.get(item) else {
+            let place = self.shared.next.fetch_add(1, Ordering::Relaxed);
+            let item = match self.sweep.items {
+                Some(items) => items.get(place).copied(),
+                None => Some(place),
+            };
+            let Some((item, next)) = item.and_then(|item| Some((item, self.sweep.schedule.items.get(item)?)))
+            else {
                 return;
             };
             let unannounced = next.steps.clone();
@@ -383,7 +469,7 @@ impl<P: Program> Worker<'_, P> {
     }
 
     fn fresh_sums(&self) -> HugeArray<SumOf<P>> {
-        let free = self.shared.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let free = self.sweep.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut sums = free.unwrap_or_else(|| HugeArray::zeroed(1 << self.sweep.interval_bits));
         sums.fill(P::Combiner::IDENTITY);
         sums
@@ -396,6 +482,7 @@ impl<P: Program> Worker<'_, P> {
             self.sweep.accumulate::<C>(step, unit, weights, room, sums)
         })?;
         self.shared.signals.fetch_add(combined, Ordering::Relaxed);
+        self.shared.edges.fetch_add(segment.edges.into(), Ordering::Relaxed);
         self.resources.job.advance(u64::from(segment.edges));
         Ok(())
     }
@@ -440,7 +527,7 @@ impl<P: Program> Worker<'_, P> {
 
     fn give_back(&self, sums: HugeArray<SumOf<P>>) {
         if !sums.is_empty() {
-            self.shared.free.lock().unwrap_or_else(PoisonError::into_inner).push(sums);
+            self.sweep.free.lock().unwrap_or_else(PoisonError::into_inner).push(sums);
         }
     }
 

@@ -42,6 +42,7 @@ pub(crate) fn algorithms(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
             (info.takes.tolerance, "tolerance"),
             (info.takes.precision, "precision"),
             (info.takes.weights, "weighted"),
+            (info.takes.asynchronous, "mode"),
         ];
         let takes: Vec<&str> = takes.into_iter().filter(|(taken, _)| *taken).map(|(_, name)| name).collect();
         one.set_item("takes", takes)?;
@@ -66,7 +67,7 @@ fn parameters(given: &Bound<'_, PyDict>) -> PyResult<BTreeMap<String, Parameter>
 
 /// Runs an algorithm on a graph.
 #[pyfunction]
-#[pyo3(signature = (graph, algorithm, params, *, source, precision, tolerance, max_supersteps, weighted, threads, budget, process_budget, reserve_bytes, progress))]
+#[pyo3(signature = (graph, algorithm, params, *, source, precision, mode, tolerance, max_supersteps, weighted, threads, budget, process_budget, reserve_bytes, progress))]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
 pub(crate) fn run<'py>(
     py: Python<'py>,
@@ -75,6 +76,7 @@ pub(crate) fn run<'py>(
     params: &Bound<'py, PyDict>,
     source: Option<Vertex>,
     precision: &str,
+    mode: &str,
     tolerance: Option<f64>,
     max_supersteps: Option<u64>,
     weighted: bool,
@@ -92,12 +94,21 @@ pub(crate) fn run<'py>(
             return Err(Failure::from(EngineError::Usage(what)).into());
         }
     };
+    let asynchronous = match mode {
+        "sync" => false,
+        "async" => true,
+        _ => {
+            let what = format!("there is no mode {mode:?}; choose sync or async");
+            return Err(Failure::from(EngineError::Usage(what)).into());
+        }
+    };
     let request = Request {
         algorithm,
         parameters: parameters(params)?,
         source: source.map(ExternalId::from),
         narrow,
         weighted,
+        asynchronous,
         tolerance,
         max_supersteps,
     };
@@ -120,7 +131,7 @@ fn stats<'py>(
     out.set_item("algorithm", &request.algorithm)?;
     out.set_item("variant", finished.variant)?;
     out.set_item("precision", precision)?;
-    out.set_item("mode", "sync")?;
+    out.set_item("mode", if request.asynchronous { "async" } else { "sync" })?;
     out.set_item("layout", "shards")?;
     out.set_item("store", py.None())?;
     out.set_item("threads", stats.threads)?;
@@ -140,6 +151,7 @@ fn stats<'py>(
     out.set_item("peak_rss_bytes", peak_resident_bytes())?;
     out.set_item("budget_bytes", limits.budget_bytes())?;
     out.set_item("signals", stats.signals)?;
+    out.set_item("edge_visits", stats.edges_visited)?;
     out.set_item("resumed_from", py.None())?;
     Ok(out)
 }

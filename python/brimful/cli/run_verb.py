@@ -28,7 +28,12 @@ def add_to(verbs: shared.Verbs) -> None:
         default=[],
         help="a parameter of the algorithm, for example damping=0.85",
     )
-    parser.add_argument("--mode", choices=["sync"], default="sync", help="default: sync")
+    parser.add_argument(
+        "--mode",
+        choices=["sync", "async"],
+        default="sync",
+        help="sync (default), or async: signals are heard within the same sweep over the edges",
+    )
     parser.add_argument("--layout", choices=["shards"], default="shards", help="default: shards")
     parser.add_argument("--max-supersteps", metavar="N", type=shared.not_negative)
     parser.add_argument("--tolerance", metavar="X", type=float, help="0: never stop early")
@@ -69,6 +74,7 @@ def act(options: argparse.Namespace) -> None:
             params,
             source=_source(options.source, graph),
             precision=options.precision,
+            mode=options.mode,
             tolerance=options.tolerance,
             max_supersteps=options.max_supersteps,
             weighted=options.weighted,

@@ -1,0 +1,261 @@
+//! Asynchronous supersteps: what a vertex says is heard within the same sweep (Gauss-Seidel).
+//!
+//! A sweep goes over the blocks of the schedule (one heavy interval, or a run of light ones), a part of the edges at a
+//! time; after each part the signals of its vertices are published, so that the next part hears them. Next come the blocks
+//! with the greatest score: what has been said to them since they last listened, in the sum of signal scores, as far
+//! as it can be told from how many edges lead there. In a full program every block takes one turn a sweep. In an
+//! idempotent one a vertex that has nothing new to say goes on saying what it said last, and a block listens
+//! again only where somebody has spoken since it last did. Increments must be heard exactly once by everybody, so they
+//! are not for this mode.
+//!
+//! Invariant: nothing depends on the number of threads or the budget.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use brimful_graph::codec::Unpack;
+
+use super::{Run, walked};
+use crate::aggregate::Aggregate;
+use crate::collect::{Collector, Partial, Room, Turn};
+use crate::combiner::Combiner;
+use crate::error::Result;
+use crate::frontier::{ACTIVITY_BITS, Frontier};
+use crate::isolated;
+use crate::program::{Mode, Program};
+use crate::residency::Resident;
+use crate::sweep::{Activity, Schedule, Sweep};
+
+/// Parts of a sweep: signals are heard this many times at least.
+const PARTS: u64 = 16;
+/// Groups of blocks whose scores are kept apart.
+const MOST_GROUPS: usize = 256;
+
+/// Bytes of memory beside those of synchronous supersteps.
+pub(crate) fn memory_bytes(vertices: u64) -> u64 {
+    (MOST_GROUPS * MOST_GROUPS * size_of::<f32>()) as u64 + (vertices >> ACTIVITY_BITS) * 8
+}
+
+/// What is known between the parts of sweeps.
+pub(super) struct Asynchronous {
+    /// Edges of each block, and all of them.
+    edges: Vec<u64>,
+    total: u64,
+    /// For each pair of groups the share of what the first says that the second hears.
+    flow: Vec<f32>,
+    groups: usize,
+    /// Sum of signal scores that each group has not yet heard.
+    unheard: Vec<f64>,
+    /// When a vertex of each 2^12 last spoke, and when each block last listened; 0: never.
+    spoke: Vec<u64>,
+    listened: Vec<u64>,
+    now: u64,
+}
+
+impl Asynchronous {
+    pub(super) fn new(files: &[Resident], schedule: &Schedule, vertices: usize, interval_bits: u32) -> Self {
+        let blocks = schedule.blocks();
+        let groups = blocks.len().min(MOST_GROUPS);
+        let group = |block: usize| block * groups / blocks.len();
+        let mut of_interval = vec![0; vertices.div_ceil(1 << interval_bits)];
+        for (index, block) in blocks.iter().enumerate() {
+            of_interval[block.intervals.clone()].fill(group(index));
+        }
+        let (mut edges, mut flow) = (vec![0; blocks.len()], vec![0.0_f32; groups * groups]);
+        for (index, block) in blocks.iter().enumerate() {
+            for (file, segment) in schedule.segments(block) {
+                let segment = &files[file].shards().segments()[segment];
+                edges[index] += u64::from(segment.edges);
+                // As if its sources were spread evenly.
+                let from = of_interval[(segment.first_source >> interval_bits) as usize];
+                let to = of_interval[(segment.last_source >> interval_bits) as usize];
+                let share = segment.edges as f32 / (to + 1 - from) as f32;
+                (from..=to).for_each(|source| flow[source * groups + group(index)] += share);
+            }
+        }
+        for row in flow.chunks_mut(groups.max(1)) {
+            let sum: f32 = row.iter().sum();
+            row.iter_mut().for_each(|share| *share /= sum.max(1.0));
+        }
+        Self {
+            total: edges.iter().sum(),
+            edges,
+            flow,
+            groups,
+            unheard: vec![0.0; groups],
+            spoke: vec![0; vertices.div_ceil(1 << ACTIVITY_BITS)],
+            listened: vec![0; blocks.len()],
+            now: 1,
+        }
+    }
+
+    fn group(&self, block: usize) -> usize {
+        block * self.groups / self.edges.len()
+    }
+
+    /// The next part of a sweep, of these blocks.
+    fn next_part(&self, mut blocks: Vec<usize>) -> Vec<usize> {
+        let score = |block: &usize| self.unheard[self.group(*block)];
+        blocks.sort_by(|a, b| score(b).total_cmp(&score(a)).then(a.cmp(b)));
+        let mut edges = 0;
+        let full = |block: &usize| {
+            edges += self.edges[*block];
+            edges * PARTS >= self.total
+        };
+        let count = blocks.iter().position(full).map_or(blocks.len(), |last| last + 1);
+        blocks.truncate(count);
+        blocks
+    }
+
+    /// Notes that blocks have heard everything, and then that their vertices have spoken.
+    fn take_turns(&mut self, part: &[usize], scores: &[f64]) {
+        for &block in part {
+            let group = self.group(block);
+            self.unheard[group] = 0.0;
+            self.listened[block] = self.now;
+        }
+        for (&block, score) in part.iter().zip(scores) {
+            let row = self.group(block) * self.groups;
+            for (unheard, share) in self.unheard.iter_mut().zip(&self.flow[row..]) {
+                *unheard += score * f64::from(*share);
+            }
+        }
+    }
+}
+
+impl<P: Program> Run<'_, P> {
+    /// All vertices have spoken as the frontier says.
+    pub(super) fn everybody_spoke(&mut self) {
+        let (Some(asynchronous), Some(frontier)) = (&mut self.asynchronous, &mut self.frontier) else {
+            return;
+        };
+        asynchronous.now += 1;
+        for (spoke, active) in asynchronous.spoke.iter_mut().zip(frontier.map()) {
+            if active.load(Ordering::Relaxed) {
+                *spoke = asynchronous.now;
+            }
+        }
+    }
+
+    /// One sweep; false if the run is synchronous.
+    pub(super) fn asynchronous_superstep(&mut self, edges: u64) -> Result<bool> {
+        let Some(mut asynchronous) = self.asynchronous.take() else { return Ok(false) };
+        self.resources.job.begin(format!("sweep {}", self.globals.superstep + 1), edges);
+        let result = self.asynchronous_sweep(&mut asynchronous);
+        self.asynchronous = Some(asynchronous);
+        result.map(|()| true)
+    }
+
+    fn asynchronous_sweep(&mut self, asynchronous: &mut Asynchronous) -> Result<()> {
+        let walked = walked(self.program, &self.files, &self.globals);
+        let blocks = self.schedule.blocks().to_vec();
+        let partials: Vec<Mutex<Partial<P::Aggregate>>> =
+            (0..self.graph.intervals()).map(|_| Mutex::default()).collect();
+        let rooms: Vec<Mutex<Room<P>>> = (0..self.resources.workers()).map(|_| Mutex::default()).collect();
+        let speaking = Frontier::empty_map(self.graph.connected() as usize);
+        let mut left: Vec<usize> = (0..blocks.len()).collect();
+        loop {
+            asynchronous.now += 1;
+            let activity = match P::MODE {
+                Mode::Idempotent => {
+                    Activity::Since { spoke: &asynchronous.spoke, listened: &asynchronous.listened }
+                }
+                Mode::Full | Mode::Delta => Activity::All,
+            };
+            let mut sweep = Sweep {
+                program: self.program,
+                walked: &walked,
+                files: &self.files,
+                schedule: &self.schedule,
+                signals: &self.signals,
+                activity,
+                items: None,
+                free: &self.free,
+                weighted: self.options.weighted,
+                interval_bits: self.graph.description().interval_bits,
+                unpack: Unpack::fastest(),
+                reads: self.plan.reads,
+            };
+            // Who has nothing to hear yet may have after this part.
+            let hears = |block: &usize| P::MODE == Mode::Full || sweep.has_work(&blocks[*block]);
+            let part = asynchronous.next_part(left.iter().copied().filter(hears).collect());
+            if part.is_empty() {
+                break;
+            }
+            left.retain(|block| !part.contains(block));
+            let items: Vec<usize> = part.iter().flat_map(|block| blocks[*block].items.clone()).collect();
+            sweep.items = Some(&items);
+            let collector = Collector {
+                program: self.program,
+                graph: self.graph,
+                weighted: self.options.weighted,
+                degrees: &self.degrees,
+                states: self.states.windows(),
+                next: self.next.windows(),
+                activity: (P::MODE != Mode::Full).then_some(&speaking[..]),
+                scored: true,
+                globals: self.globals,
+                thresholds: self.thresholds,
+                smallest_key: 0,
+                window: 1 << self.graph.description().interval_bits,
+            };
+            self.swept += sweep.run(self.resources, &self.read_pool, |worker, interval, sums| {
+                let mut room = rooms[worker].lock().unwrap_or_else(PoisonError::into_inner);
+                let partial = collector.interval(interval, Turn::Collect(sums), &mut room)?;
+                *partials[interval].lock().unwrap_or_else(PoisonError::into_inner) = partial;
+                Ok(())
+            })?;
+            drop(collector);
+            let mut scores = Vec::with_capacity(part.len());
+            for &block in &part {
+                let mut score = 0.0;
+                for interval in blocks[block].intervals.clone() {
+                    score += partials[interval].lock().unwrap_or_else(PoisonError::into_inner).score;
+                    self.publish(interval, &speaking, asynchronous)?;
+                }
+                scores.push(score);
+            }
+            asynchronous.take_turns(&part, &scores);
+        }
+        let mut whole = Partial::<P::Aggregate>::default();
+        for partial in partials {
+            let partial = partial.into_inner().unwrap_or_else(PoisonError::into_inner);
+            whole.aggregate = whole.aggregate.merge(partial.aggregate);
+            whole.signalling += partial.signalling;
+        }
+        let isolated = isolated::evolve(self.program, self.graph, &mut self.isolated, &self.globals);
+        self.globals.superstep += 1;
+        self.globals.aggregate = whole.aggregate.merge(isolated);
+        if P::MODE != Mode::Full {
+            self.frontier =
+                Some(Frontier::marked(self.graph.connected() as usize, speaking, whole.signalling));
+        }
+        Ok(())
+    }
+
+    /// Makes what the vertices of an interval say next what they say now.
+    fn publish(
+        &mut self,
+        interval: usize,
+        speaking: &[AtomicBool],
+        asynchronous: &mut Asynchronous,
+    ) -> Result<()> {
+        let window = 1_usize << self.graph.description().interval_bits;
+        let range = interval * window..((interval + 1) * window).min(self.signals.len());
+        let (signals, room) = (&mut self.signals[range.clone()], &mut Vec::new());
+        self.next.windows().update(interval, room, |next| {
+            if P::MODE == Mode::Full {
+                signals.copy_from_slice(next);
+                return;
+            }
+            for (signal, next) in signals.iter_mut().zip(next) {
+                *signal = if *next == P::Combiner::SILENCE { *signal } else { *next };
+            }
+        })?;
+        let marks = range.start >> ACTIVITY_BITS..range.end.div_ceil(1 << ACTIVITY_BITS);
+        for mark in marks.filter(|mark| speaking[*mark].load(Ordering::Relaxed)) {
+            asynchronous.spoke[mark] = asynchronous.now;
+        }
+        Ok(())
+    }
+}
