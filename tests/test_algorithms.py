@@ -320,6 +320,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (USAGE, ["hits", "--precision", "f32"], "hits takes no precision"),
         (USAGE, ["bfs", "--source", 0, "--weighted"], "bfs takes no weights"),
         (USAGE, ["degrees", "--param", "direction=up"], "direction must be out or in or both"),
+        (USAGE, ["color", "--max-supersteps", 3], "color has no supersteps to limit"),
         (USAGE, ["kcore", "--param", "k=3"], "kcore has no parameter"),
         (USAGE, ["sssp", "--source", 0, "--weighted"], "weights down to -1"),
         (USAGE, ["hits", "--weighted"], "weights down to -1"),
@@ -345,6 +346,7 @@ def test_what_an_algorithm_does_not_take(
 def test_new_columns_on_the_command_line(small: Path, tmp_path: Path) -> None:
     for arguments, column in [
         (["kcore"], "core"),
+        (["color"], "color"),
         (["scc"], "component"),
         (["hits"], "authority"),
         (["hits", "--param", "values=hub"], "hub"),

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 import brimful as bf
 from command import succeed
+from oracle import Edge
 from strategies import Case, cases, graph_of, values
 
 few = settings(max_examples=60, deadline=None)
@@ -212,8 +213,49 @@ def test_pagerank_by_increments(case: Case) -> None:
                 assert result.stats["variant"] == variant
 
 
+def splitmix64(x: int) -> int:
+    mask = 2**64 - 1
+    z = (x + 0x9E3779B97F4A7C15) & mask
+    z = ((z ^ z >> 30) * 0xBF58476D1CE4E5B9) & mask
+    z = ((z ^ z >> 27) * 0x94D049BB133111EB) & mask
+    return z ^ z >> 31
+
+
+def first_fit(vertices: list[int], arcs: list[Edge]) -> dict[int, int]:
+    """Return the colours that NetworkX gives in the order that `brimful.color` names."""
+    arcs = [(source, target) for source, target in arcs if source != target]
+    degrees = Counter(vertex for arc in arcs for vertex in arc)
+    theirs = nx.Graph(arcs)
+    theirs.add_nodes_from(vertices)
+
+    def before(vertex: int) -> tuple[int, int]:
+        return degrees[vertex].bit_length(), splitmix64(vertex - min(vertices))
+
+    order = sorted(vertices, key=before, reverse=True)
+    return dict(sorted(nx.greedy_color(theirs, strategy=lambda *_: order).items()))
+
+
+@few
+@given(case=cases())
+def test_coloring(case: Case) -> None:
+    colors = first_fit(case.vertices, case.arcs)
+    assert all(one == other or colors[one] != colors[other] for one, other in case.arcs)
+    with case.graph() as graph:
+        result = bf.color(graph)
+        assert values(result) == colors
+        assert result.stats["converged"] is True
+
+
+def test_coloring_of_votes(votes: Path) -> None:
+    with bf.Graph.open(votes) as graph:
+        arcs = list(nx.DiGraph(graph.to_networkx()).edges)
+        assert len(arcs) == graph.arcs
+        assert values(bf.color(graph)) == first_fit(graph.vertex_ids().to_pylist(), arcs)
+
+
 def test_no_edge() -> None:
     with graph_of([], vertices=3) as graph:
+        assert values(bf.color(graph)) == {0: 0, 1: 0, 2: 0}
         assert values(bf.degrees(graph)) == {0: 0, 1: 0, 2: 0}
         assert values(bf.kcore(graph)) == {0: 0, 1: 0, 2: 0}
         assert values(bf.hits(graph)) == {0: 0.0, 1: 0.0, 2: 0.0}

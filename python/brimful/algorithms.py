@@ -337,6 +337,34 @@ def label_propagation(
     return _run(graph, "label_propagation", {}, common)
 
 
+def color(
+    graph: Graph,
+    *,
+    threads: int | None = None,
+    budget: Budget = None,
+    progress: Progress | None = None,
+) -> Result:
+    """Colour vertices so that no edge joins two of the same colour: first-fit in a fixed order.
+
+    The order is descending by the bit length of the degree (arcs in either direction, self-loops
+    left out), then by splitmix64(vertex - smallest vertex), for strings of the place among them
+    (largest-log-degree-first: Hasenplaugh, Kaler, Schardl, Leiserson 2014). Each vertex takes the
+    least colour that no neighbour before it has. `budget` as in `pagerank`.
+
+    Returns a `Result` with column `color`, uint64[n_vertices], from 0 on.
+
+    Raises:
+        BudgetError: naming the smallest budget that works.
+        CorruptError, StoreIoError: as their names say.
+
+    >>> import brimful as bf, pyarrow as pa
+    >>> with bf.Graph.from_arrow(pa.table({"source": [0, 0, 0], "target": [1, 2, 3]})) as star:
+    ...     bf.color(star).to_arrow()["color"].to_pylist()
+    [0, 1, 1, 1]
+    """
+    return _run(graph, "color", {}, _Common(None, threads, budget, progress))
+
+
 def clustering(
     graph: Graph,
     *,

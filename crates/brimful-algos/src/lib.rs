@@ -2,6 +2,7 @@
 
 pub mod bfs;
 mod clustering;
+pub mod color;
 pub mod connected_components;
 pub mod count_paths;
 pub mod degrees;

@@ -8,8 +8,8 @@ use brimful_store::Resources;
 
 pub use crate::request::{Finished, Parameter, Request};
 use crate::{
-    bfs, clustering, connected_components, count_paths, degrees, hits, kcore, label_propagation, pagerank,
-    scc, sssp,
+    bfs, clustering, color, connected_components, count_paths, degrees, hits, kcore, label_propagation,
+    pagerank, scc, sssp,
 };
 
 /// A parameter that an algorithm takes.
@@ -73,6 +73,7 @@ pub const ALGORITHMS: &[Info] = &[
     count_paths::INFO,
     degrees::INFO,
     label_propagation::INFO,
+    color::INFO,
     clustering::CLUSTERING,
     clustering::TRIANGLES,
 ];

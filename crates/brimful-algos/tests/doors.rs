@@ -24,6 +24,7 @@ use brimful_graph::Graph;
 use brimful_graph::edges::{EdgeBatch, EdgeSource};
 use brimful_graph::generate::{Generator, Kind};
 use brimful_graph::import::{ImportOptions, Input, build_reverse, import};
+use brimful_graph::random::splitmix64;
 use brimful_graph::shards::Geometry;
 use brimful_graph::weights::{Weights, hash};
 use brimful_store::{Budget, Error as StoreError, ErrorKind, Job, Resources};
@@ -367,6 +368,19 @@ fn combiners_obey_their_laws() {
     check_laws::<LeastAndCount<u64>>(&[0, 1, 7, u64::MAX - 1]).unwrap();
 }
 
+/// The smallest budget with which `attempt` works, by its own word.
+fn smallest<T>(attempt: impl Fn(u64) -> brimful_engine::Result<T>) -> u64 {
+    let mut needed = 1;
+    while let Err(error) = attempt(needed) {
+        let brimful_engine::Error::Store(StoreError::Budget { needed: more, .. }) = error else {
+            panic!("{error}")
+        };
+        assert!(more > needed);
+        needed = more;
+    }
+    needed
+}
+
 /// Bits of the states, supersteps, signals, and the supersteps that were sparse.
 type Outcome = (Vec<u8>, u64, u64, u64);
 
@@ -391,14 +405,7 @@ fn check_doors<P: Program>(program: &P, case: &Case, weighted: bool) {
     let wanted = outcome(program, case, &options(Door::Dense), 1, 1 << 28).unwrap();
     assert_eq!(wanted.3, 0);
     for threads in 1..=4 {
-        let mut needed = 1;
-        while let Err(error) = outcome(program, case, &options(Door::Auto), threads, needed) {
-            let brimful_engine::Error::Store(StoreError::Budget { needed: more, .. }) = error else {
-                panic!("{error}")
-            };
-            assert!(more > needed);
-            needed = more;
-        }
+        let needed = smallest(|budget| outcome(program, case, &options(Door::Auto), threads, budget));
         for budget in [needed, needed + needed / 2, 1 << 28] {
             for door in [Door::Auto, Door::Dense, Door::Sparse] {
                 let found = outcome(program, case, &options(door), threads, budget).unwrap();
@@ -500,14 +507,7 @@ fn label_propagation_agrees_with_its_definition_at_any_budget() {
             let wanted = propagated(&case, undirected, supersteps);
             for threads in 1..=3 {
                 let run = |budget| run_request(&request, &case.graph, &resources(threads, budget));
-                let mut needed = 1;
-                while let Err(error) = run(needed) {
-                    let brimful_engine::Error::Store(StoreError::Budget { needed: more, .. }) = error else {
-                        panic!("{error}")
-                    };
-                    assert!(more > needed);
-                    needed = more;
-                }
+                let needed = smallest(run);
                 for budget in [needed, needed + 3000, 1 << 28] {
                     let table = run(budget).unwrap().table;
                     let (_, column) = table.rows().next_batch(usize::MAX).unwrap().unwrap();
@@ -521,6 +521,72 @@ fn label_propagation_agrees_with_its_definition_at_any_budget() {
             }
         }
     }
+}
+
+/// Colours of one vertex after the other, in the order that the algorithm's header names.
+fn first_fit(case: &Case) -> Vec<u64> {
+    let mut around = vec![Vec::new(); case.out.len()];
+    for (source, targets) in case.out.iter().enumerate() {
+        for &(target, _) in targets.iter().filter(|(target, _)| *target != source) {
+            around[source].push(target);
+            around[target].push(source);
+        }
+    }
+    let priority = |vertex: &usize| {
+        // Each edge of an undirected graph is in `out` in both directions already.
+        let degree = around[*vertex].len() / if case.graph.description().directed { 1 } else { 2 };
+        (u64::BITS - (degree as u64).leading_zeros(), splitmix64(*vertex as u64))
+    };
+    let mut order: Vec<usize> = (0..around.len()).collect();
+    order.sort_by_key(|vertex| Reverse(priority(vertex)));
+    let mut colors = vec![None; around.len()];
+    for vertex in order {
+        let taken: Vec<u64> = around[vertex].iter().filter_map(|other| colors[*other]).collect();
+        colors[vertex] = (0..).find(|color| !taken.contains(color));
+    }
+    colors.into_iter().map(Option::unwrap).collect()
+}
+
+#[test]
+fn colors_are_those_of_first_fit_at_any_budget() {
+    for number in 0..CASES {
+        let folder = tempfile::tempdir().unwrap();
+        let case = cases(folder.path(), number);
+        build_reverse(&case.graph, &resources(2, 1 << 28)).unwrap();
+        let request = Request { algorithm: "color".into(), ..Default::default() };
+        let wanted = first_fit(&case);
+        for (source, targets) in case.out.iter().enumerate() {
+            assert!(targets.iter().all(|(target, _)| *target == source || wanted[*target] != wanted[source]));
+        }
+        for threads in 1..=3 {
+            let run = |budget| run_request(&request, &case.graph, &resources(threads, budget));
+            let needed = smallest(run);
+            for budget in [needed, needed + 3000, 1 << 28] {
+                let finished = run(budget).unwrap();
+                assert_eq!(finished.stats.reason, Reason::NoChange);
+                let (_, column) = finished.table.rows().next_batch(usize::MAX).unwrap().unwrap();
+                let Column::Unsigned(colors) = column else { panic!("colours are numbers") };
+                let colors = colors.into_iter().map(Option::unwrap);
+                assert!(
+                    colors.eq(wanted.iter().copied()),
+                    "case {number}, {threads} threads, {budget} bytes"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn settled_vertices_are_not_gathered_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let case = cases(folder.path(), 4);
+    let request = Request { algorithm: "color".into(), ..Default::default() };
+    let stats = run_request(&request, &case.graph, &resources(2, 1 << 28)).unwrap().stats;
+    // A star: degrees, then all, the centre first, if they are in one interval; else the leaves wait.
+    let (arcs, leaves) = (case.graph.description().arcs, case.graph.vertices() - 1);
+    let first = 1 << SMALL.interval_bits;
+    assert_eq!(stats.supersteps, 3);
+    assert_eq!(stats.signals, 2 * arcs + (leaves + 1 - first));
 }
 
 #[test]

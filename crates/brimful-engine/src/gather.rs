@@ -2,11 +2,10 @@
 //!
 //! Lists are made from the shards, an interval or a part of one at a time: sources are put where their
 //! targets' lists are, which keeps them in order. There is no adjacency on disk, and the in-shards that
-//! every graph has are enough. A superstep reads the states of the one before. Invariant: states are the same bits at any budget and number
+//! every graph has are enough. A superstep reads the states of the one before, but for programs that settle. Invariant: states are the same bits at any budget and number
 //! of threads.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -28,6 +27,8 @@ use crate::stats::{Durations, Reason, Stats};
 pub struct Neighbours<'n, S> {
     ids: &'n [u32],
     states: &'n [S],
+    /// States of this superstep, where they may be seen, and the vertex of the first.
+    new: (usize, &'n [S]),
 }
 
 impl<'n, S: Copy> Neighbours<'n, S> {
@@ -43,8 +44,11 @@ impl<'n, S: Copy> Neighbours<'n, S> {
 
     /// Internal ids and states.
     pub fn iter(&self) -> impl Iterator<Item = (u64, S)> + use<'n, S> {
-        let states = self.states;
-        self.ids.iter().map(move |id| (u64::from(*id), states[*id as usize]))
+        let (states, (first, new)) = (self.states, self.new);
+        self.ids.iter().map(move |id| {
+            let seen = new.get((*id as usize).wrapping_sub(first));
+            (u64::from(*id), *seen.unwrap_or_else(|| &states[*id as usize]))
+        })
     }
 }
 
@@ -57,11 +61,26 @@ pub trait Gather: Sync {
 
     /// True if [`Vertex::external`] is used.
     const NEEDS_EXTERNAL: bool = false;
+    /// True if every vertex comes to a state that follows from what its neighbours come to, whenever it sees that. Then
+    /// those whose lists are made together see at once what the more urgent of them have become; how many
+    /// supersteps there are may depend on the memory, the states at the end do not.
+    const SETTLES: bool = false;
 
     /// Whose edges make lists: [`Index::In`] in-neighbours, [`Index::Reverse`] out-neighbours.
     fn indexes(&self) -> &'static [Index];
     /// The state at the start. Degrees are not known.
     fn initial(&self, vertex: Vertex) -> Self::State;
+    /// True if a vertex in this state keeps it whatever its neighbours become: it is not gathered again, and nothing is
+    /// read for intervals of such vertices. Only where [`Gather::SETTLES`].
+    fn settled(&self, state: Self::State) -> bool {
+        let _ = state;
+        false
+    }
+    /// The vertices of a part of an interval are gathered from the most urgent on. Only where [`Gather::SETTLES`].
+    fn urgency(&self, state: Self::State) -> u128 {
+        let _ = state;
+        0
+    }
     /// The new state of `vertex`, an internal id.
     fn gather(
         &self,
@@ -86,6 +105,17 @@ pub struct Gathered<S> {
 struct Item {
     interval: usize,
     targets: Range<usize>,
+}
+
+/// What a superstep did.
+#[derive(Debug, Clone, Copy, Default)]
+struct Step {
+    /// Neighbours gathered.
+    gathered: u64,
+    /// States that changed.
+    changed: u64,
+    /// Vertices that are not settled.
+    open: u64,
 }
 
 struct Run<'a, G: Gather> {
@@ -132,7 +162,7 @@ pub fn gather<G: Gather>(
         units + file.largest_unpacked()
     };
     let fixed = vertices * (2 * size_of::<G::State>() as u64 + 4)
-        + workers * (window * 8 + shards.iter().map(largest).sum::<u64>());
+        + workers * (window * (8 + 4) + shards.iter().map(largest).sum::<u64>());
     resources.budget.require(fixed + workers * 4, PURPOSE)?;
     let memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
     let spare = memory.bytes() - fixed;
@@ -154,21 +184,24 @@ pub fn gather<G: Gather>(
     run.lengths = run.measure()?;
     let longest = run.lengths.iter().copied().max().map_or(0, u64::from);
     resources.budget.require(fixed + workers * 4 * longest, PURPOSE)?;
-    run.items = run.cut(lists.max(longest));
+    let most = lists.max(longest);
+    run.items = run.cut(most);
     let prepared = begin.elapsed().as_secs_f64();
     let (mut durations, mut reason) = (Durations::default(), Reason::MaxSupersteps);
     let (mut supersteps, mut signals) = (0, 0);
-    let edges: u64 = run.files.iter().map(|file| file.shards().edges()).sum();
     while supersteps < max_supersteps {
         let started = Instant::now();
         resources.job.begin(format!("superstep {}", supersteps + 1), vertices);
-        let changed = run.superstep()?;
+        let step = run.superstep()?;
         supersteps += 1;
-        signals += edges;
+        signals += step.gathered;
         durations.push(started.elapsed().as_secs_f64());
-        if changed == 0 {
+        if step.changed == 0 || step.open == 0 {
             reason = Reason::NoChange;
             break;
+        }
+        if G::SETTLES {
+            run.items = run.cut(most);
         }
     }
     let states = run.finish();
@@ -190,6 +223,9 @@ pub fn gather<G: Gather>(
     Ok(Gathered { states, stats })
 }
 
+/// Where the neighbours of settled vertices go.
+const NOWHERE: usize = usize::MAX;
+
 /// What one worker works with.
 #[derive(Default)]
 struct Room<R> {
@@ -197,6 +233,8 @@ struct Room<R> {
     plain: Vec<u8>,
     /// Where the next neighbour of each target goes.
     ends: Vec<usize>,
+    /// Targets that are gathered, one after the other.
+    order: Vec<u32>,
     lists: Vec<u32>,
     own: R,
 }
@@ -287,26 +325,31 @@ impl<G: Gather> Run<'_, G> {
         Ok(parts.into_iter().flatten().collect())
     }
 
-    /// Cuts intervals into items with lists of at most `most` neighbours, which the longest one has not.
+    /// Cuts intervals into items with lists of at most `most` neighbours, which the longest one has not; settled vertices need none.
     fn cut(&self, most: u64) -> Vec<Item> {
         let mut items = Vec::new();
         for interval in 0..self.intervals.len() {
             let range = self.window(interval);
             let (mut start, mut held) = (0, 0);
-            for (target, length) in self.lengths[range.clone()].iter().enumerate() {
-                if held + u64::from(*length) > most {
+            for (target, vertex) in range.clone().enumerate() {
+                let length = if self.is_settled(vertex) { 0 } else { u64::from(self.lengths[vertex]) };
+                if held + length > most {
                     items.push(Item { interval, targets: start..target });
                     (start, held) = (target, 0);
                 }
-                held += u64::from(*length);
+                held += length;
             }
             items.push(Item { interval, targets: start..range.len() });
         }
         items
     }
 
-    /// Gathers everybody once; how many states changed.
-    fn superstep(&mut self) -> Result<u64> {
+    fn is_settled(&self, vertex: usize) -> bool {
+        G::SETTLES && self.program.settled(self.states[vertex])
+    }
+
+    /// Gathers everybody who is not settled once.
+    fn superstep(&mut self) -> Result<Step> {
         let mut next = HugeArray::zeroed(self.states.len());
         let mut slices = Vec::with_capacity(self.items.len());
         let mut rest = &mut next[..];
@@ -315,45 +358,66 @@ impl<G: Gather> Run<'_, G> {
             slices.push(Mutex::new(slice));
             rest = after;
         }
-        let changed = AtomicU64::new(0);
-        self.resources.share(self.items.len(), |index, room: &mut Room<G::Room>| -> Result<()> {
-            let item = &self.items[index];
-            let Room { spares, plain, ends, lists, own } = room;
-            let first = self.window(item.interval).start + item.targets.start;
-            let lengths = &self.lengths[first..first + item.targets.len()];
-            let mut end = 0;
-            ends.clear();
-            ends.extend(lengths.iter().map(|length| {
-                let start = end;
-                end += *length as usize;
-                start
-            }));
-            lists.clear();
-            lists.resize(end, 0);
-            let targets = item.targets.clone();
-            self.each_edge(item.interval, spares, plain, |source, target| {
-                if targets.contains(&target) {
-                    let end = &mut ends[target - targets.start];
-                    lists[*end] = source as u32;
-                    *end += 1;
+        let steps =
+            self.resources.share(self.items.len(), |index, room: &mut Room<G::Room>| -> Result<_> {
+                let item = &self.items[index];
+                let Room { spares, plain, ends, order, lists, own } = room;
+                let first = self.window(item.interval).start + item.targets.start;
+                let lengths = &self.lengths[first..first + item.targets.len()];
+                let states = &self.states[first..first + item.targets.len()];
+                let mut end = 0;
+                ends.clear();
+                ends.extend((first..).zip(lengths).map(|(vertex, length)| {
+                    if self.is_settled(vertex) {
+                        return NOWHERE;
+                    }
+                    let start = end;
+                    end += *length as usize;
+                    start
+                }));
+                lists.clear();
+                lists.resize(end, 0);
+                let targets = item.targets.clone();
+                if end > 0 {
+                    self.each_edge(item.interval, spares, plain, |source, target| {
+                        if targets.contains(&target) {
+                            let end = &mut ends[target - targets.start];
+                            if let Some(place) = lists.get_mut(*end) {
+                                *place = source as u32;
+                                *end += 1;
+                            }
+                        }
+                    })?;
                 }
+                let mut slice = slices[index].lock().unwrap_or_else(PoisonError::into_inner);
+                slice.copy_from_slice(states);
+                order.clear();
+                order.extend((0..states.len() as u32).filter(|at| ends[*at as usize] != NOWHERE));
+                if G::SETTLES {
+                    order.sort_unstable_by_key(|at| {
+                        std::cmp::Reverse(self.program.urgency(states[*at as usize]))
+                    });
+                }
+                let mut step = Step { gathered: end as u64, ..Step::default() };
+                for at in order.iter().map(|at| *at as usize) {
+                    let ids = &lists[ends[at] - lengths[at] as usize..ends[at]];
+                    let new = if G::SETTLES { (first, &slice[..]) } else { (0, &[][..]) };
+                    let neighbours = Neighbours { ids, states: &self.states, new };
+                    let new = self.program.gather((first + at) as u64, states[at], neighbours, own);
+                    slice[at] = new;
+                    step.changed += u64::from(new != states[at]);
+                    step.open += u64::from(!(G::SETTLES && self.program.settled(new)));
+                }
+                self.resources.job.advance(lengths.len() as u64);
+                Ok(step)
             })?;
-            let mut slice = slices[index].lock().unwrap_or_else(PoisonError::into_inner);
-            let mut differ = 0;
-            for (at, new) in slice.iter_mut().enumerate() {
-                let old = self.states[first + at];
-                let ids = &lists[ends[at] - lengths[at] as usize..ends[at]];
-                let neighbours = Neighbours { ids, states: &self.states };
-                *new = self.program.gather((first + at) as u64, old, neighbours, own);
-                differ += u64::from(*new != old);
-            }
-            changed.fetch_add(differ, Ordering::Relaxed);
-            self.resources.job.advance(lengths.len() as u64);
-            Ok(())
-        })?;
         drop(slices);
         self.states = next;
-        Ok(changed.into_inner())
+        Ok(steps.into_iter().fold(Step::default(), |sum, step| Step {
+            gathered: sum.gathered + step.gathered,
+            changed: sum.changed + step.changed,
+            open: sum.open + step.open,
+        }))
     }
 
     fn finish(self) -> ScratchArray<G::State> {

@@ -40,7 +40,7 @@ pub mod pairs;
 pub mod policy;
 mod positions;
 pub mod pump;
-mod random;
+pub mod random;
 pub mod records;
 pub mod segment_reader;
 pub mod shards;

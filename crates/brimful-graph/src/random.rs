@@ -64,7 +64,7 @@ impl Random {
 }
 
 /// The first number of SplitMix64 from the state `x`: a hash of `x`.
-pub(crate) fn splitmix64(x: u64) -> u64 {
+pub fn splitmix64(x: u64) -> u64 {
     Random(x).next()
 }
 
