@@ -12,18 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from brimful.csv_tables import open_csv
 from brimful.errors import InputError, UsageError
 from brimful.formats import TABLE_FORMATS, input_format
+from brimful.parquet_tables import open_parquet
 from brimful.remote import Feed, check, expand, is_remote
-from brimful.tables import (
-    EdgeColumns,
-    EdgeTable,
-    chain_tables,
-    open_csv,
-    open_parquet,
-    open_stream,
-    shrink_arrow_pools,
-)
+from brimful.tables import EdgeColumns, EdgeTable, chain_tables, open_stream, shrink_arrow_pools
 
 if TYPE_CHECKING:
     from brimful.reporting import Progress
