@@ -49,6 +49,8 @@ class EdgeTable:
     reserve_bytes: int
     #: Rows left out for their number of columns: how many; input, line and text of the first.
     malformed: tuple[int, str, int, str] = (0, "", 0, "")
+    #: Of several tables in one, those read: the name of each and its rows.
+    parts: list[tuple[str, int]] = field(default_factory=list)
     failure: BaseException | None = None
     #: What ids are: `int`, `string`, or `rows`: text of which the first rows decide.
     ids: str = "int"
@@ -156,7 +158,11 @@ def chain_tables(paths: Sequence[str], open_table: Callable[[str], EdgeTable]) -
     def batches() -> Iterator[Any]:
         for path in paths:
             with open_table(path) as table:
-                yield from table.reader
+                rows = 0
+                for batch in table.reader:
+                    rows += batch.num_rows
+                    yield batch
+                chained.parts.append((path, rows))
                 if table.malformed[0]:
                     kept = chained.malformed if chained.malformed[0] else table.malformed
                     chained.malformed = (chained.malformed[0] + table.malformed[0], *kept[1:])

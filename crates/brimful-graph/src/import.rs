@@ -6,6 +6,7 @@
 //! appears under its name complete, or not at all; its bytes depend on the input alone.
 
 mod ids;
+mod left_out;
 mod reverse;
 mod sort;
 
@@ -32,6 +33,7 @@ use crate::shards::Geometry;
 use crate::weights::{Hashed, Weights};
 use ids::IdMap;
 pub(crate) use ids::{OrderedIds, write_ids};
+use left_out::LeftOut;
 pub use reverse::build_reverse;
 use sort::Indexed;
 
@@ -73,19 +75,22 @@ pub struct ImportReport {
     pub phases: Vec<(&'static str, f64)>,
     /// Bytes of the graph's files.
     pub bytes_on_disk: u64,
-    /// What was left out, by reason.
+    /// What was no edge and left out, by reason.
     pub rejections: Vec<Rejection>,
+    /// Edges that the policy left out, by reason, if it is known where they stand in the input.
+    pub left_out: Vec<Rejection>,
 }
 
 /// Bytes for the ids that an import always has.
 const IDS_BYTES: u64 = IdBitmap::BASE_BYTES * 6;
 
-/// Smallest budget, in bytes beside the process's own, in which an import works.
-pub fn minimum_bytes(workers: usize, weighted: bool) -> u64 {
+/// Smallest budget, in bytes beside the process's own, in which an import works; with `places`, one that
+/// may leave edges out.
+pub fn minimum_bytes(workers: usize, weighted: bool, places: bool) -> u64 {
     // Sparse ids need two sorters at once.
     let sorters = 2 * sorter::minimum_bytes(workers, size_of::<WeightedPair>());
     let ids = IDS_BYTES + choice::memory_bytes(workers);
-    reading_bytes(workers) + encoding_bytes(workers, weighted) + ids + sorters
+    reading_bytes(workers, places) + encoding_bytes(workers, weighted, places) + ids + sorters
 }
 
 /// Imports `input` as the new graph directory `out`.
@@ -100,7 +105,9 @@ pub fn import(
     let may_have_weights = !matches!(input, Input::Pairs(_) | Input::Numbered(..))
         || options.weights == Weights::Hash
         || options.policy.weighted(false);
-    let minimum = minimum_bytes(resources.workers(), may_have_weights);
+    // Nobody looks for an edge in a generator.
+    let places = options.policy.leaves_out() && !matches!(input, Input::Numbered(..));
+    let minimum = minimum_bytes(resources.workers(), may_have_weights, places);
     resources.budget.require(minimum, "to build a graph")?;
     let memory = resources.budget.reserve(resources.budget.limit(), "to build a graph")?;
     if options.directed && options.undirected {
@@ -112,16 +119,20 @@ pub fn import(
         options,
         undirected: options.undirected,
         rejections: Vec::new(),
+        input: name_of(&input),
+        places,
         resources,
         spare: memory.bytes() - minimum,
         phases: Vec::new(),
         since: Instant::now(),
     };
-    let description = import.run(&mut input)?;
+    let (description, left_out) = import.run(&mut input)?;
     let (phases, rejections) = (import.phases, import.rejections);
     let payload = serde_json::to_vec_pretty(&description).map_err(|e| Error::Usage(e.to_string()))?;
     manifest::publish(partial.folder(), 1, &payload, resources.job.traffic())?;
-    let bytes_on_disk = Graph::open_folder(partial.folder(), resources.job.traffic())?.bytes_on_disk()?;
+    let graph = Graph::open_folder(partial.folder(), resources.job.traffic())?;
+    let (bytes_on_disk, left_out) = (graph.bytes_on_disk()?, left_out.report(&graph)?);
+    drop(graph);
     resources.job.check()?;
     partial.publish()?;
     Ok(ImportReport {
@@ -130,6 +141,7 @@ pub fn import(
         phases,
         bytes_on_disk,
         rejections,
+        left_out,
     })
 }
 
@@ -139,6 +151,10 @@ struct Import<'a> {
     /// As the options or the format say.
     undirected: bool,
     rejections: Vec<Rejection>,
+    /// What messages call the input.
+    input: PathBuf,
+    /// The first edges that the policy leaves out are to be found in the input.
+    places: bool,
     resources: &'a Resources,
     /// Budget beyond the minimum, to be shared out.
     spare: u64,
@@ -147,8 +163,7 @@ struct Import<'a> {
 }
 
 impl Import<'_> {
-    fn run(&mut self, input: &mut Input<'_>) -> Result<Description> {
-        let name = name_of(input);
+    fn run(&mut self, input: &mut Input<'_>) -> Result<(Description, LeftOut)> {
         let half = self.spare / 2;
         let reader = Reader {
             folder: self.folder,
@@ -156,7 +171,8 @@ impl Import<'_> {
             declared: self.options.vertices.unwrap_or(0),
             directed: self.options.directed,
             undirected: self.options.undirected,
-            drops_self_loops: self.options.policy.drops_self_loops(),
+            policy: self.options.policy,
+            places: self.places,
             hashes_weights: self.options.weights == Weights::Hash,
             ids: self.options.ids,
             on_error: self.options.on_error,
@@ -170,7 +186,7 @@ impl Import<'_> {
         self.rejections = std::mem::take(&mut seen.rejections);
         if seen.edges == 0 && seen.declared.is_none() {
             let what = "there is no edge in it; `--vertices N` makes a graph without edges";
-            return Err(Error::input(name, what));
+            return Err(Error::input(&self.input, what));
         }
         // Weights are made of external ids.
         let hashed = Hashed(&*source);
@@ -187,7 +203,7 @@ impl Import<'_> {
                 (source, map, ids)
             }
             None => {
-                self.check_declared(name, &seen.declared)?;
+                self.check_declared(&seen.declared)?;
                 let (edges, ids) = self.order_joined(source, &seen, sampled)?;
                 joined = edges;
                 (&joined as &dyn EdgeSource, IdMap::Consecutive { first: 0 }, ids)
@@ -196,7 +212,12 @@ impl Import<'_> {
         // Sums of edges without weights are weights.
         seen.weighted = self.options.policy.weighted(seen.weighted);
         let indexed = self.sort_mapped(source, &map, ids.tally, seen.weighted)?;
-        Ok(self.finish(&seen, &ids, indexed))
+        let left_out = LeftOut {
+            inputs: std::mem::take(&mut seen.inputs),
+            self_loop: seen.first_self_loop,
+            duplicate: indexed.forward.applied.first_duplicate,
+        };
+        Ok((self.finish(&seen, &ids, indexed), left_out))
     }
 
     fn end_phase(&mut self, name: &'static str) {

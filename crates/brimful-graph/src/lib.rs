@@ -9,7 +9,7 @@
 //!   `distinct`, made by sorting; `choice`, whether it pays; [`order`]: back to the order of external ids.
 //! - [`build`]: external sort of [`records`] into shards; `degrees`: counted on the way. [`codec`], [`shards`]: how edges are packed and cut;
 //!   [`directory`]: where their blocks begin.
-//! - [`policy`]: what becomes of self-loops and duplicates; [`weights`]: made ones, and their range.
+//! - [`policy`]: what becomes of self-loops and duplicates; [`places`]: where they stand in the input; [`weights`]: made ones, and their range.
 //! - [`graph`]: the graph directory; [`description`]: its manifest; [`verify`]: every byte and structure
 //!   of it; [`export`]: the way out.
 
@@ -37,6 +37,7 @@ mod joins;
 pub mod names;
 pub mod order;
 pub mod pairs;
+pub mod places;
 pub mod policy;
 mod positions;
 pub mod pump;

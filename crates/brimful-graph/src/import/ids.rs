@@ -3,8 +3,6 @@
 //! Invariant: the order depends on the input alone, and the file of ids is complete before any edge is
 //! mapped.
 
-use std::path::PathBuf;
-
 use brimful_store::external::free_bytes;
 use brimful_store::sealed::Kind;
 use brimful_store::{DiskFolder, Folder, Resources};
@@ -22,7 +20,7 @@ use crate::graph::IDS;
 use crate::ids::IdType;
 use crate::joins;
 use crate::positions::IdPositions;
-use crate::records::{Pair, WeightedPair};
+use crate::records::{Pair, PlacedPair, PlacedWeightedPair, WeightedPair};
 
 /// How ids become internal ids while edges are read again.
 pub(super) enum IdMap {
@@ -140,23 +138,25 @@ impl Import<'_> {
             bytes: self.sorter_bytes(0) / 2,
             resources: self.resources,
         };
-        let joined = match seen.weighted {
-            true => joins::order_edges::<WeightedPair>(&spec, source, sampled),
-            false => joins::order_edges::<Pair>(&spec, source, sampled),
+        let joined = match (seen.weighted, self.carries_places()) {
+            (true, false) => joins::order_edges::<WeightedPair>(&spec, source, sampled),
+            (false, false) => joins::order_edges::<Pair>(&spec, source, sampled),
+            (true, true) => joins::order_edges::<PlacedWeightedPair>(&spec, source, sampled),
+            (false, true) => joins::order_edges::<PlacedPair>(&spec, source, sampled),
         };
         self.end_phase("rank ids");
         joined
     }
 
     /// Refuses vertices that this disk cannot hold, before anything is written for each of them.
-    pub(super) fn check_declared(&self, name: PathBuf, declared: &Declared) -> Result<()> {
+    pub(super) fn check_declared(&self, declared: &Declared) -> Result<()> {
         let (vertices, free) = (declared.numbered(), free_bytes(self.folder.path())?);
         if vertices.saturating_mul(DECLARED_BYTES) > free {
             let what = format!(
                 "{vertices} vertices are declared, for which the disk has no room ({DECLARED_BYTES} bytes each, {free} are \
                  free); correct the header or --vertices, or use another disk"
             );
-            return Err(Error::input(name, what));
+            return Err(Error::input(&self.input, what));
         }
         Ok(())
     }

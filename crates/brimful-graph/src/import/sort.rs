@@ -13,7 +13,10 @@ use crate::degrees::{self, DegreeCounter};
 use crate::edges::{EdgeBatch, EdgeSource};
 use crate::error::Result;
 use crate::graph::Index;
-use crate::records::{EdgeRecord, KeyLayout, Pair, WeightedKey, WeightedPair};
+use crate::records::{
+    EdgeRecord, KeyLayout, Pair, PlacedKey, PlacedPair, PlacedWeightedKey, PlacedWeightedPair, WeightedKey,
+    WeightedPair,
+};
 use crate::shards::ShardFile;
 
 /// Edges whose ends are mapped together.
@@ -77,12 +80,24 @@ impl Import<'_> {
         degrees: &mut DegreeCounter,
     ) -> Result<Built> {
         let layout = KeyLayout::new(ends, self.options.geometry.interval_bits);
-        match (layout.is_narrow(), weighted) {
-            (true, false) => self.sort_as::<u64>(index, source, map, layout, degrees),
-            (true, true) => self.sort_as::<WeightedKey>(index, source, map, layout, degrees),
-            (false, false) => self.sort_as::<Pair>(index, source, map, layout, degrees),
-            (false, true) => self.sort_as::<WeightedPair>(index, source, map, layout, degrees),
+        // One index tells as much as both.
+        let placed = self.carries_places() && index == Index::In;
+        match (layout.is_narrow(), weighted, placed) {
+            (true, false, false) => self.sort_as::<u64>(index, source, map, layout, degrees),
+            (true, true, false) => self.sort_as::<WeightedKey>(index, source, map, layout, degrees),
+            (false, false, false) => self.sort_as::<Pair>(index, source, map, layout, degrees),
+            (false, true, false) => self.sort_as::<WeightedPair>(index, source, map, layout, degrees),
+            (true, false, true) => self.sort_as::<PlacedKey>(index, source, map, layout, degrees),
+            (true, true, true) => self.sort_as::<PlacedWeightedKey>(index, source, map, layout, degrees),
+            (false, false, true) => self.sort_as::<PlacedPair>(index, source, map, layout, degrees),
+            (false, true, true) => self.sort_as::<PlacedWeightedPair>(index, source, map, layout, degrees),
         }
+    }
+
+    /// True if edges keep their places until equal ones are merged: which of them are left out is known
+    /// no sooner.
+    pub(super) fn carries_places(&self) -> bool {
+        self.places && self.options.policy.merges()
     }
 
     /// What sorting may use beside ids that take `ids_bytes`: its share of the minimum and the rest.
@@ -126,7 +141,7 @@ impl Import<'_> {
                 }
                 for (at, (&s, &t)) in range.zip(sources.iter().zip(&*targets)) {
                     let (s, t) = if index == Index::In { (s, t) } else { (t, s) };
-                    writer.push(s, t, batch.weight(at))?;
+                    writer.push(s, t, batch.weight(at), batch.place(at))?;
                 }
             }
             job.advance(1);
@@ -134,7 +149,8 @@ impl Import<'_> {
         };
         each_part(source, self.resources, || Ok(sorter.writer()), push_all, ShardSortWriter::finish)?;
         self.end_phase("sort");
-        let built = sorter.write(self.folder, index.name(), self.options.policy, degrees, self.resources)?;
+        let (name, policy) = (index.name(), self.options.policy);
+        let built = sorter.write(self.folder, name, policy, &self.input, degrees, self.resources)?;
         self.end_phase("write shards");
         Ok(built)
     }
