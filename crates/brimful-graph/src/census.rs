@@ -22,82 +22,19 @@ use crate::formats::parser::{OnError, Output, Rejection, TextParser};
 use crate::formats::reader::{CHUNK_BYTES, TextReader, no_names};
 use crate::formats::{TextFile, TextFormat, graphalytics, webgraph::WebGraph};
 use crate::ids::IdType;
-use crate::names::{IdChoice, NameBatch, decide};
+use crate::input::{EdgeStream, Input, Listed};
+use crate::names::{IdChoice, decide};
 use crate::pairs::{PairFiles, PairStream};
 use crate::places::{InputPart, Placed};
 use crate::policy::Policy;
 use crate::pump::{chunks_in_flight, pump};
 use crate::text::{Signs, Span, check_signs};
 
-/// A stream of edges that is pulled batch by batch, once.
-pub trait EdgeStream: Send {
-    /// Replaces `batch` by the next edges (any number, also none); false at the end.
-    fn next(&mut self, batch: &mut EdgeBatch) -> Result<bool>;
-    /// What messages call the stream.
-    fn name(&self) -> &Path;
-    /// True if edges have weights.
-    fn weighted(&self) -> bool;
-    /// How ids are read, known at the latest when the stream has ended.
-    fn id_type(&self) -> Result<IdType>;
-    /// The vertices 0 to n - 1 exist, whatever the edges are.
-    fn declared(&self) -> u64 {
-        0
-    }
-    /// True if ids are strings: then [`EdgeStream::next_names`] is asked for edges.
-    fn has_names(&self) -> bool {
-        false
-    }
-    /// Replaces `batch` by the ends of the next edges; false at the end.
-    fn next_names(&mut self, batch: &mut NameBatch) -> Result<bool> {
-        batch.clear();
-        Ok(false)
-    }
-    /// Strings that are vertices without an edge, when the stream has ended.
-    fn listed_names(&mut self) -> Vec<String> {
-        Vec::new()
-    }
-    /// Vertices that exist beside them without an edge, when the stream has ended.
-    fn listed(&mut self) -> Option<Listed> {
-        None
-    }
-    /// What was left out, by reason, when the stream has ended.
-    fn rejections(&self) -> Vec<Rejection> {
-        Vec::new()
-    }
-    /// From now on every batch has the places of its edges; a stream that cannot say does nothing.
-    fn note_places(&mut self) {}
-    /// What places are in, when the stream has ended.
-    fn inputs(&self) -> Vec<InputPart> {
-        vec![(self.name().into(), u64::MAX)]
-    }
-}
-
-/// Where edges come from.
-pub enum Input<'a> {
-    /// Text edge lists, perhaps compressed; `-` is standard input.
-    EdgeList(Vec<PathBuf>),
-    /// Text of any format whose files stand alone.
-    Text(TextFormat, Vec<PathBuf>),
-    /// Graphs of a vertex and an edge file each, named by any of their files.
-    Graphalytics(Vec<PathBuf>),
-    /// A graph in the BV format, named by any of its files.
-    WebGraph(PathBuf),
-    /// Little-endian pairs of 32-bit ids.
-    Pairs(Vec<PathBuf>),
-    /// Anything else that yields batches.
-    Stream(&'a mut dyn EdgeStream),
-    /// Edges among the vertices 0 to n - 1, all of them declared.
-    Numbered(&'a dyn EdgeSource, u64),
-}
-
 /// Bytes of chunks, batches, perhaps with places, and spool buffers while reading.
 pub(crate) fn reading_bytes(workers: usize, places: bool) -> u64 {
     let batch = BATCH_EDGES * (8 + 8 + 8 + if places { 8 } else { 0 });
     ((chunks_in_flight(workers) + 1) * CHUNK_BYTES + workers * 2 * batch) as u64
 }
-
-/// Vertices given as the sources of edges that are none.
-pub type Listed = Box<dyn EdgeSource + Send>;
 
 /// Vertices that exist whether an edge names them or not.
 pub(crate) struct Declared {
@@ -259,7 +196,7 @@ impl Reader<'_> {
     pub(crate) fn read<'i>(&self, input: &'i mut Input<'_>) -> Result<(Box<dyn EdgeSource + 'i>, Seen)> {
         let bitmap = IdBitmap::new(self.bitmap_bytes);
         let census = Census::new(bitmap, self.undirected, self.policy.drops_self_loops());
-        if let (IdChoice::String, Some(format)) = (self.ids, numbered(input)) {
+        if let (IdChoice::String, Some(format)) = (self.ids, input.numbered()) {
             let what = format!("ids of {format} are integers by definition; leave --ids string out");
             return Err(Error::Usage(what));
         }
@@ -463,16 +400,6 @@ impl Reader<'_> {
         let declared = self.settle(&census, 0..stream.declared(), stream.listed())?;
         let seen = census.into_seen(declared, stream.id_type()?, stream.weighted(), edges + rejected);
         Ok((Box::new(spool.into_source()), Seen { rejected, rejections, inputs: stream.inputs(), ..seen }))
-    }
-}
-
-/// The name of a binary format, whose ids are integers.
-fn numbered(input: &Input<'_>) -> Option<&'static str> {
-    match input {
-        Input::WebGraph(_) => Some("webgraph"),
-        Input::Pairs(_) => Some("u32pairs"),
-        Input::Numbered(..) => Some("generated graphs"),
-        _ => None,
     }
 }
 

@@ -18,7 +18,6 @@ use brimful_store::{DiskFolder, Resources, manifest, sorter};
 
 use crate::bitmap::IdBitmap;
 use crate::build::{Built, encoding_bytes};
-pub use crate::census::{EdgeStream, Input, Listed};
 use crate::census::{Reader, Seen, reading_bytes};
 use crate::choice;
 use crate::description::{Counts, Description, FORMAT, Ids, Layer, Order, Shards};
@@ -26,6 +25,7 @@ use crate::edges::EdgeSource;
 use crate::error::{Error, Result};
 pub use crate::formats::parser::{OnError, Rejection};
 use crate::graph::{Graph, Index};
+pub use crate::input::{EdgeStream, Input, Listed};
 pub use crate::names::IdChoice;
 use crate::policy::Policy;
 use crate::records::WeightedPair;
@@ -119,7 +119,7 @@ pub fn import(
         options,
         undirected: options.undirected,
         rejections: Vec::new(),
-        input: name_of(&input),
+        input: input.name(),
         places,
         resources,
         spare: memory.bytes() - minimum,
@@ -257,17 +257,5 @@ impl Import<'_> {
             reverse: reverse.map(|reverse| layers(Index::Reverse, reverse)),
             origin: self.options.origin.clone(),
         }
-    }
-}
-
-/// What messages call an input.
-fn name_of(input: &Input<'_>) -> PathBuf {
-    match input {
-        Input::EdgeList(files) | Input::Pairs(files) | Input::Text(_, files) | Input::Graphalytics(files) => {
-            files.first().cloned().unwrap_or_default()
-        }
-        Input::WebGraph(path) => path.clone(),
-        Input::Stream(stream) => stream.name().into(),
-        Input::Numbered(..) => "(generator)".into(),
     }
 }

@@ -3,7 +3,7 @@
 //! - [`edges`]: edges on their way in; [`formats`], [`pairs`], [`decompress`]: where they come from;
 //!   [`text`]: words of text; [`pump`]: how streams are parsed on all cores.
 //! - [`generate`]: graphs made from a seed; `random`: its numbers.
-//! - [`import`]: from input to graph: `census`, the first pass; [`ids`], what the user calls vertices.
+//! - [`import`]: from `input` to graph: `census`, the first pass; [`ids`], what the user calls vertices.
 //! - [`names`]: string ids, their ranks, and the file that keeps them.
 //! - The internal order: `classes`, what it is; `bitmap` and `positions`, made in memory; `joins` and
 //!   `distinct`, made by sorting; `choice`, whether it pays; [`order`]: back to the order of external ids.
@@ -33,6 +33,7 @@ pub mod generate;
 pub mod graph;
 pub mod ids;
 pub mod import;
+mod input;
 mod joins;
 pub mod names;
 pub mod order;

@@ -7,8 +7,8 @@ use brimful_store::external::open_input;
 use brimful_store::file::StoreFile;
 use brimful_store::{DiskFolder, Job, Resources};
 
-use crate::census::EdgeStream;
 use crate::decompress;
+use crate::input::EdgeStream;
 
 use crate::edges::{BATCH_EDGES, EdgeBatch, EdgeSource};
 use crate::error::{Error, Result};

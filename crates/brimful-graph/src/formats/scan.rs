@@ -10,9 +10,9 @@ use super::parser::{OnError, Output, Rejection, TextParser};
 use super::reader::{Chunk, TextReader};
 use super::webgraph::WebGraph;
 use super::{TextFile, TextFormat};
-use crate::census::EdgeStream;
 use crate::edges::EdgeBatch;
 use crate::error::{Error, Result};
+use crate::input::EdgeStream;
 
 /// What was in an input.
 #[derive(Debug, Default, Clone, PartialEq)]

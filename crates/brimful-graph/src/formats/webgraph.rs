@@ -15,10 +15,10 @@ use std::path::{Path, PathBuf};
 
 use super::bits::{BitError, BitReader, Code, signed};
 use super::graphalytics::property;
-use crate::census::EdgeStream;
 use crate::edges::{BATCH_EDGES, EdgeBatch};
 use crate::error::{Error, Result};
 use crate::ids::IdType;
+use crate::input::EdgeStream;
 use crate::text;
 
 /// Longest properties file that is read.

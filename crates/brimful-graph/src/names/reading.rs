@@ -14,13 +14,14 @@ use brimful_store::memory::release_free_memory;
 use super::batch::NameBatch;
 use super::file::NameWriter;
 use super::interner::{Interner, Room};
-use crate::census::{Census, EdgeStream, Reader, Seen, each_part};
+use crate::census::{Census, Reader, Seen, each_part};
 use crate::edges::{EdgeBatch, EdgeSource, Spool, SpooledEdges};
 use crate::error::{Error, Result};
 use crate::formats::TextFile;
 use crate::formats::parser::{Output, TextParser};
 use crate::formats::reader::{CHUNK_BYTES, TextReader};
 use crate::ids::IdType;
+use crate::input::EdgeStream;
 use crate::pump::pump;
 
 /// Fewest bytes of memory for a generation of names.
