@@ -310,15 +310,19 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("code", "arguments", "says"),
     [
-        (USAGE, ["bfs"], "bfs needs a vertex to begin with"),
+        (
+            USAGE,
+            ["bfs"],
+            "bfs needs a vertex to begin with; name it with --source ID (Python: source=)",
+        ),
         (USAGE, ["sssp"], "sssp needs a vertex to begin with"),
         (USAGE, ["count_paths"], "count_paths needs a vertex to begin with"),
         (INPUT, ["bfs", "--source", 7], "7"),
         (INPUT, ["pagerank", "--source", -1], "-1"),
-        (USAGE, ["kcore", "--source", 0], "kcore takes no source"),
+        (USAGE, ["kcore", "--source", 0], "kcore takes no source; leave --source out"),
         (USAGE, ["scc", "--tolerance", 0.1], "scc takes no tolerance"),
         (USAGE, ["hits", "--precision", "f32"], "hits takes no precision"),
-        (USAGE, ["bfs", "--source", 0, "--weighted"], "bfs takes no weights"),
+        (USAGE, ["bfs", "--source", 0, "--weighted"], "bfs takes no weights; leave --weighted out"),
         (USAGE, ["degrees", "--param", "direction=up"], "direction must be out or in or both"),
         (USAGE, ["color", "--max-supersteps", 3], "color has no supersteps to limit"),
         (USAGE, ["kcore", "--param", "k=3"], "kcore has no parameter"),

@@ -23,8 +23,8 @@ from brimful.ingest import (
     import_paths,
     import_table,
     is_pattern,
+    left_out_sentences,
     parse_indexes,
-    rejection_sentences,
 )
 from brimful.output import write_graph
 from brimful.remote import is_remote
@@ -553,7 +553,7 @@ def _make(
 
     done = False
     try:
-        for sentence in rejection_sentences(work()):
+        for sentence in left_out_sentences(work()):
             _warn(sentence)
         graph = Graph(_native.Graph.open(out), budget=resources.budget, temporary=temporary)
         done = True

@@ -12,18 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from brimful.csv_tables import open_csv
 from brimful.errors import InputError, UsageError
 from brimful.formats import TABLE_FORMATS, input_format
+from brimful.parquet_tables import open_parquet
 from brimful.remote import Feed, check, expand, is_remote
-from brimful.tables import (
-    EdgeColumns,
-    EdgeTable,
-    chain_tables,
-    open_csv,
-    open_parquet,
-    open_stream,
-    shrink_arrow_pools,
-)
+from brimful.tables import EdgeColumns, EdgeTable, chain_tables, open_stream, shrink_arrow_pools
 
 if TYPE_CHECKING:
     from brimful.reporting import Progress
@@ -208,7 +202,7 @@ def import_paths(
         shrink_arrow_pools()
     with Feed(paths, resources.progress) as feed:
         figures = read(feed.paths, feed.progress)
-    for kind in figures["rejections"]:
+    for kind in _left_out(figures):
         kind["input"] = feed.renamed(kind["input"])
     return figures
 
@@ -296,13 +290,20 @@ def import_table(
     )
 
 
-def rejection_sentences(figures: dict[str, Any]) -> list[str]:
-    """Return a sentence for every reason for which an import left something out."""
+def left_out_sentences(figures: dict[str, Any]) -> list[str]:
+    """Return a sentence for every reason for which an import left something out.
+
+    That is what was no edge, and the edges that the policies left out.
+    """
     return [
         f"left out: {kind['reason']}, {kind['count']:,} times, first at {kind['input']}:"
         f"{kind['first_line']}: {kind['found']}"
-        for kind in figures["rejections"]
+        for kind in _left_out(figures)
     ]
+
+
+def _left_out(figures: dict[str, Any]) -> list[dict[str, Any]]:
+    return [*figures["rejections"], *figures["left_out"]]
 
 
 def is_pattern(path: str | os.PathLike[str]) -> bool:

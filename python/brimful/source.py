@@ -24,7 +24,7 @@ from brimful.ingest import (
     Resources,
     check_input_file,
     import_paths,
-    rejection_sentences,
+    left_out_sentences,
 )
 from brimful.remote import is_remote
 
@@ -138,14 +138,14 @@ def _open_kept(
     if not os.path.lexists(kept):
         notify(f"importing {path} as {kept}")
         figures = import_paths([path], kept, options, resources, origin=origin)
-        for sentence in rejection_sentences(figures):
+        for sentence in left_out_sentences(figures):
             notify(sentence)
         return _native.Graph.open(kept)
     notify(f"importing {path} again: {difference}")
     _sweep(kept)
     fresh = _sibling(kept, "new", os.getpid())
     figures = import_paths([path], fresh, options, resources, origin=origin)
-    for sentence in rejection_sentences(figures):
+    for sentence in left_out_sentences(figures):
         notify(sentence)
     _swap(kept, fresh)
     return _native.Graph.open(kept)

@@ -90,7 +90,11 @@ struct Lists {
 fn count(request: &Request, graph: &Graph, resources: &Resources) -> Result<(ScratchArray<Counts>, Stats)> {
     const PURPOSE: &str = "to keep neighbours in memory";
     if request.max_supersteps.is_some() {
-        return Err(Error::Usage(format!("{} has no supersteps to limit", request.algorithm)));
+        let name = &request.algorithm;
+        let what = format!(
+            "{name} has no supersteps to limit; leave --max-supersteps out (Python: max_supersteps=)"
+        );
+        return Err(Error::Usage(what));
     }
     let (begin, workers, vertices) = (Instant::now(), resources.workers(), graph.connected());
     if vertices >= 1 << (u32::BITS - DIRECTION_BITS) {

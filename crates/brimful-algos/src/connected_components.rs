@@ -43,7 +43,9 @@ fn run<L: Label + 'static>(request: &Request, graph: &Arc<Graph>, resources: &Re
         Finished::new(graph, "component", values.without_nulls(), stats, variant)
     };
     if request.max_supersteps.is_some() && method == "union_find" {
-        return Err(Error::Usage("union_find has no supersteps to limit".into()));
+        let what =
+            "union_find has no supersteps to limit; leave --max-supersteps out (Python: max_supersteps=)";
+        return Err(Error::Usage(what.into()));
     }
     if request.asynchronous && method == "union_find" {
         return Err(Error::Usage("union_find has no asynchronous mode; propagation has".into()));

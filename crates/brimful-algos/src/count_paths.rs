@@ -109,7 +109,9 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
         return Finished::new(graph, "paths", values, output.stats, "shortest");
     };
     if request.max_supersteps.is_some() {
-        return Err(Error::Usage("a length is a number of supersteps: give one of them".into()));
+        let what = "a length is a number of supersteps: give --param length=K or --max-supersteps (Python: length= or \
+                    max_supersteps=), not both";
+        return Err(Error::Usage(what.into()));
     }
     let output = checked(request.run(&WalkCounts { source: source.id }, length, graph, resources)?)?;
     let own = move |place| Some(u64::from(length == 0 && place == source.place));

@@ -214,7 +214,8 @@ fn run<S: Precision>(request: &Request, graph: &Arc<Graph>, resources: &Resource
     let program = PageRank::<S>::new(variant, damping, tolerance).map_err(Error::Usage)?;
     if request.source.is_some() && variant == Variant::Unnormalized {
         return Err(Error::Usage(
-            "personalised PageRank is normalized: leave out the source or the variant".into(),
+            "personalised PageRank is normalized: leave out --source or --param variant (Python: source=, variant=)"
+                .into(),
         ));
     }
     let source = request.source.as_ref().map(|_| request.source(graph)).transpose()?;

@@ -101,14 +101,16 @@ pub fn run_request(request: &Request, graph: &Arc<Graph>, resources: &Resources)
         return Err(Error::Usage(format!("{} has no parameter {unknown:?}; {known}", info.name)));
     }
     let given = [
-        (request.source.is_some(), info.takes.source, "source"),
-        (request.tolerance.is_some(), info.takes.tolerance, "tolerance"),
-        (request.narrow, info.takes.precision, "precision"),
-        (request.weighted, info.takes.weights, "weights"),
-        (request.asynchronous, info.takes.asynchronous, "asynchronous mode"),
+        (request.source.is_some(), info.takes.source, "source", "source"),
+        (request.tolerance.is_some(), info.takes.tolerance, "tolerance", "tolerance"),
+        (request.narrow, info.takes.precision, "precision", "precision"),
+        (request.weighted, info.takes.weights, "weights", "weighted"),
+        (request.asynchronous, info.takes.asynchronous, "asynchronous mode", "mode"),
     ];
-    if let Some((_, _, what)) = given.iter().find(|(given, taken, _)| *given && !taken) {
-        return Err(Error::Usage(format!("{} takes no {what}", info.name)));
+    if let Some((_, _, what, option)) = given.iter().find(|(given, taken, ..)| *given && !taken) {
+        let name = info.name;
+        let what = format!("{name} takes no {what}; leave --{option} out (Python: {option}=)");
+        return Err(Error::Usage(what));
     }
     (info.run)(request, graph, resources)
 }

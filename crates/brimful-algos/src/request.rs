@@ -100,7 +100,10 @@ impl Request {
     /// The vertex to begin with.
     pub(crate) fn source(&self, graph: &Graph) -> Result<Source> {
         let source = self.source.as_ref().ok_or_else(|| {
-            Error::Usage(format!("{} needs a vertex to begin with: its source", self.algorithm))
+            let name = &self.algorithm;
+            Error::Usage(format!(
+                "{name} needs a vertex to begin with; name it with --source ID (Python: source=)"
+            ))
         })?;
         let internal = graph.find_id(source)?;
         let mut bits = [0];

@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     fn edges(ids: &[u64]) -> EdgeBatch {
-        EdgeBatch { sources: ids.into(), targets: ids.into(), weights: vec![] }
+        EdgeBatch { sources: ids.into(), targets: ids.into(), ..EdgeBatch::default() }
     }
 
     #[test]
@@ -226,7 +226,8 @@ mod tests {
     fn counters_saturate_and_are_exact() {
         let bitmap = IdBitmap::new(1 << 30);
         let counted: Vec<u64> = (0..10_000).filter(|&t| is_counted(5, t)).collect();
-        let batch = EdgeBatch { sources: vec![5; 200], targets: counted[..200].to_vec(), weights: vec![] };
+        let batch =
+            EdgeBatch { sources: vec![5; 200], targets: counted[..200].to_vec(), ..EdgeBatch::default() };
         std::thread::scope(|scope| {
             (0..4).for_each(|_| {
                 scope.spawn(|| bitmap.insert_edges(&batch));

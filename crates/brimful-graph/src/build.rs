@@ -4,6 +4,7 @@
 //! order. Invariant: the bytes of the index depend on the multiset of edges alone.
 
 use std::ops::Range;
+use std::path::Path;
 
 use brimful_store::sorter::{Piece, SortWriter, Sorter};
 use brimful_store::{Folder, Resources};
@@ -11,7 +12,8 @@ use brimful_store::{Folder, Resources};
 use crate::codec::{WeightType, pack};
 use crate::degrees::DegreeCounter;
 use crate::error::{Error, Result};
-use crate::policy::{Applied, Merger, Policy};
+use crate::places::UNKNOWN;
+use crate::policy::{Applied, Edge, Merger, Policy};
 use crate::records::{EdgeRecord, KeyLayout};
 use crate::shards::{Geometry, PackedSegment, Segment, ShardWriter};
 use crate::weights::WeightRange;
@@ -56,12 +58,13 @@ impl<'j, R: EdgeRecord> ShardSorter<'j, R> {
         ShardSortWriter { writer: self.sorter.writer(), layout: self.layout, undirected: self.undirected }
     }
 
-    /// Writes the edges that `policy` keeps as the index `name` and tells `degrees` of each.
+    /// Writes the edges that `policy` keeps of `input` as the index `name` and tells `degrees` of each.
     pub(crate) fn write(
         self,
         folder: &dyn Folder,
         name: &str,
         policy: Policy,
+        input: &Path,
         degrees: &mut DegreeCounter,
         resources: &Resources,
     ) -> Result<Built> {
@@ -93,7 +96,7 @@ impl<'j, R: EdgeRecord> ShardSorter<'j, R> {
         if weights.is_some_and(WeightRange::any_infinite) {
             let what = "the weights of equal edges add up to more than 64-bit floating point holds; scale \
                         them down, or choose another of --duplicates keep, drop, min";
-            return Err(Error::input("(input)", what));
+            return Err(Error::input(input, what));
         }
         let (arcs, bytes) = shards.finish()?;
         Ok(Built { arcs, applied, weights, bytes })
@@ -231,8 +234,13 @@ impl<'d, R: EdgeRecord> Cutter<'d, R> {
     }
 
     fn push(&mut self, record: &R) -> Option<R> {
-        let (source, target, weight) = self.merger.push(record.unpack(self.layout))?;
-        Some(R::pack(self.layout, source, target, weight.unwrap_or(1.0)))
+        let edge = self.merger.push(record.unpack(self.layout), record.place())?;
+        Some(self.kept(edge))
+    }
+
+    /// The record of an edge that stays; where it stands no longer matters.
+    fn kept(&self, (source, target, weight): Edge) -> R {
+        R::pack(self.layout, source, target, weight.unwrap_or(1.0), UNKNOWN)
     }
 
     /// Cuts `records`, whose ranges the cuts refer to, but for `repeats` of one record.
@@ -307,8 +315,8 @@ impl<'d, R: EdgeRecord> Cutter<'d, R> {
     /// The segments that no piece follows, and what became of edges.
     fn finish(mut self) -> (Vec<Cut<R>>, Applied) {
         let mut cuts = Vec::new();
-        if let Some((source, target, weight)) = self.merger.finish() {
-            let record = R::pack(self.layout, source, target, weight.unwrap_or(1.0));
+        if let Some(edge) = self.merger.finish() {
+            let record = self.kept(edge);
             self.cut_records(&[record], &mut cuts, true);
         }
         let applied = self.merger.applied();
@@ -332,12 +340,12 @@ pub struct ShardSortWriter<'s, 'j, R> {
 }
 
 impl<R: EdgeRecord> ShardSortWriter<'_, '_, R> {
-    /// Adds an edge.
+    /// Adds an edge and its place, [`UNKNOWN`] where nobody will ask.
     #[inline]
-    pub fn push(&mut self, source: u64, target: u64, weight: f64) -> Result<()> {
-        self.writer.push(R::pack(self.layout, source, target, weight))?;
+    pub fn push(&mut self, source: u64, target: u64, weight: f64, place: u64) -> Result<()> {
+        self.writer.push(R::pack(self.layout, source, target, weight, place))?;
         if self.undirected && source != target {
-            self.writer.push(R::pack(self.layout, target, source, weight))?;
+            self.writer.push(R::pack(self.layout, target, source, weight, place))?;
         }
         Ok(())
     }
@@ -349,10 +357,10 @@ impl<R: EdgeRecord> ShardSortWriter<'_, '_, R> {
 }
 
 /// Bytes needed beside the sorter while shards are encoded: for each worker a segment's records
-/// carried over, keys, weights and output, and the unit being written.
-pub fn encoding_bytes(workers: usize, weighted: bool) -> u64 {
+/// carried over, perhaps with places, keys, weights and output, and the unit being written.
+pub fn encoding_bytes(workers: usize, weighted: bool, placed: bool) -> u64 {
     let geometry = Geometry::default();
-    let an_edge = if weighted { 24 + 8 + 8 + 8 + 4 } else { 16 + 8 + 4 };
+    let an_edge = if weighted { 24 + 8 + 8 + 8 + 4 } else { 16 + 8 + 4 } + if placed { 8 } else { 0 };
     // Edges and their directory, and weights.
     let units = geometry.unit_bytes as u64 * 5 / 4 + if weighted { geometry.unit_bytes as u64 } else { 0 };
     workers as u64 * u64::from(geometry.segment_edges) * an_edge + units
@@ -389,10 +397,11 @@ mod tests {
         // The smallest memory, so that pieces are many.
         let sorter = ShardSorter::<R>::new(&folder, layout, geometry, false, 1, workers, &job).unwrap();
         let mut writer = sorter.writer();
-        edges.iter().for_each(|&(s, t, w)| writer.push(s, t, w).unwrap());
+        edges.iter().for_each(|&(s, t, w)| writer.push(s, t, w, 0).unwrap());
         writer.finish().unwrap();
         let mut degrees = DegreeCounter::new(0..vertices.min(10), false);
-        let built = sorter.write(&folder, "in", policy, &mut degrees, &resources).unwrap();
+        let built =
+            sorter.write(&folder, "in", policy, Path::new("input"), &mut degrees, &resources).unwrap();
         let bits = geometry.interval_bits;
         let shards = ShardFile::open(&folder, "in", vertices, R::WEIGHTED, bits, job.traffic()).unwrap();
         let (mut reader, mut out) = (SegmentReader::default(), Vec::new());
@@ -451,7 +460,7 @@ mod tests {
                 let policy = Policy { self_loops, duplicates };
                 let mut merger = Merger::new(policy, false);
                 let whole = in_order(&edges, 4).into_iter().map(|(s, t, w)| (s, t, Some(w)));
-                let mut expected: Vec<_> = whole.filter_map(|edge| merger.push(edge)).collect();
+                let mut expected: Vec<_> = whole.filter_map(|edge| merger.push(edge, UNKNOWN)).collect();
                 expected.extend(merger.finish());
                 for workers in [1, 3] {
                     let (out, built, _) = round_trip::<WeightedKey>(1000, geometry, &edges, policy, workers);

@@ -22,74 +22,19 @@ use crate::formats::parser::{OnError, Output, Rejection, TextParser};
 use crate::formats::reader::{CHUNK_BYTES, TextReader, no_names};
 use crate::formats::{TextFile, TextFormat, graphalytics, webgraph::WebGraph};
 use crate::ids::IdType;
-use crate::names::{IdChoice, NameBatch, decide};
+use crate::input::{EdgeStream, Input, Listed};
+use crate::names::{IdChoice, decide};
 use crate::pairs::{PairFiles, PairStream};
+use crate::places::{InputPart, Placed};
+use crate::policy::Policy;
 use crate::pump::{chunks_in_flight, pump};
 use crate::text::{Signs, Span, check_signs};
 
-/// A stream of edges that is pulled batch by batch, once.
-pub trait EdgeStream: Send {
-    /// Replaces `batch` by the next edges (any number, also none); false at the end.
-    fn next(&mut self, batch: &mut EdgeBatch) -> Result<bool>;
-    /// What messages call the stream.
-    fn name(&self) -> &Path;
-    /// True if edges have weights.
-    fn weighted(&self) -> bool;
-    /// How ids are read, known at the latest when the stream has ended.
-    fn id_type(&self) -> Result<IdType>;
-    /// The vertices 0 to n - 1 exist, whatever the edges are.
-    fn declared(&self) -> u64 {
-        0
-    }
-    /// True if ids are strings: then [`EdgeStream::next_names`] is asked for edges.
-    fn has_names(&self) -> bool {
-        false
-    }
-    /// Replaces `batch` by the ends of the next edges; false at the end.
-    fn next_names(&mut self, batch: &mut NameBatch) -> Result<bool> {
-        batch.clear();
-        Ok(false)
-    }
-    /// Strings that are vertices without an edge, when the stream has ended.
-    fn listed_names(&mut self) -> Vec<String> {
-        Vec::new()
-    }
-    /// Vertices that exist beside them without an edge, when the stream has ended.
-    fn listed(&mut self) -> Option<Listed> {
-        None
-    }
-    /// What was left out, by reason, when the stream has ended.
-    fn rejections(&self) -> Vec<Rejection> {
-        Vec::new()
-    }
-}
-
-/// Where edges come from.
-pub enum Input<'a> {
-    /// Text edge lists, perhaps compressed; `-` is standard input.
-    EdgeList(Vec<PathBuf>),
-    /// Text of any format whose files stand alone.
-    Text(TextFormat, Vec<PathBuf>),
-    /// Graphs of a vertex and an edge file each, named by any of their files.
-    Graphalytics(Vec<PathBuf>),
-    /// A graph in the BV format, named by any of its files.
-    WebGraph(PathBuf),
-    /// Little-endian pairs of 32-bit ids.
-    Pairs(Vec<PathBuf>),
-    /// Anything else that yields batches.
-    Stream(&'a mut dyn EdgeStream),
-    /// Edges among the vertices 0 to n - 1, all of them declared.
-    Numbered(&'a dyn EdgeSource, u64),
-}
-
-/// Bytes of chunks, batches and spool buffers while reading.
-pub(crate) fn reading_bytes(workers: usize) -> u64 {
-    let batch = BATCH_EDGES * (8 + 8 + 8);
+/// Bytes of chunks, batches, perhaps with places, and spool buffers while reading.
+pub(crate) fn reading_bytes(workers: usize, places: bool) -> u64 {
+    let batch = BATCH_EDGES * (8 + 8 + 8 + if places { 8 } else { 0 });
     ((chunks_in_flight(workers) + 1) * CHUNK_BYTES + workers * 2 * batch) as u64
 }
-
-/// Vertices given as the sources of edges that are none.
-pub type Listed = Box<dyn EdgeSource + Send>;
 
 /// Vertices that exist whether an edge names them or not.
 pub(crate) struct Declared {
@@ -124,6 +69,10 @@ pub(crate) struct Seen {
     pub(crate) lines: u64,
     pub(crate) edges: u64,
     pub(crate) self_loops: u64,
+    /// The first of those that will not be stored, with the bits of its ids.
+    pub(crate) first_self_loop: Option<Placed>,
+    /// What places are in.
+    pub(crate) inputs: Vec<InputPart>,
     /// `None` if it gave up.
     pub(crate) bitmap: Option<IdBitmap>,
     pub(crate) sampled: Sampled,
@@ -143,6 +92,7 @@ pub(crate) struct Census {
     drops_self_loops: bool,
     edges: AtomicU64,
     self_loops: AtomicU64,
+    first_self_loop: Mutex<Option<Placed>>,
 }
 
 /// Edges copied at once to leave out self-loops.
@@ -152,13 +102,14 @@ impl Census {
     pub(crate) fn new(bitmap: IdBitmap, undirected: bool, drops_self_loops: bool) -> Self {
         let sample = EdgeSample::new(undirected);
         let (edges, self_loops) = (AtomicU64::new(0), AtomicU64::new(0));
-        Self { bitmap, sample, drops_self_loops, edges, self_loops }
+        Self { bitmap, sample, drops_self_loops, edges, self_loops, first_self_loop: Mutex::default() }
     }
 
     pub(crate) fn add(&self, batch: &EdgeBatch) {
         let loops = batch.sources.iter().zip(&batch.targets).filter(|(s, t)| s == t).count();
         if loops > 0 && self.drops_self_loops {
             self.add_without_loops(batch);
+            self.note_first_loop(batch);
         } else {
             self.bitmap.insert_edges(batch);
             self.sample.add(batch);
@@ -187,6 +138,15 @@ impl Census {
         }
     }
 
+    fn note_first_loop(&self, batch: &EdgeBatch) {
+        let edges = batch.sources.iter().zip(&batch.targets).zip(&batch.places);
+        let loops = edges.filter(|((source, target), _)| source == target);
+        let first =
+            loops.filter_map(|((&source, &target), &place)| Placed::new(place, (source, target))).min();
+        let mut kept = self.first_self_loop.lock().unwrap_or_else(PoisonError::into_inner);
+        *kept = Placed::earlier(*kept, first);
+    }
+
     pub(crate) fn into_seen(self, declared: Declared, id_type: IdType, weighted: bool, lines: u64) -> Seen {
         Seen {
             id_type,
@@ -194,6 +154,8 @@ impl Census {
             lines,
             edges: self.edges.into_inner(),
             self_loops: self.self_loops.into_inner(),
+            first_self_loop: self.first_self_loop.into_inner().unwrap_or_else(PoisonError::into_inner),
+            inputs: Vec::new(),
             bitmap: Some(self.bitmap).filter(|bitmap| !bitmap.gave_up()),
             sampled: self.sample.finish(),
             declared,
@@ -215,8 +177,10 @@ pub(crate) struct Reader<'a> {
     pub(crate) undirected: bool,
     /// Every edge will be stored as it is written; those listed at both ends are arcs.
     pub(crate) directed: bool,
-    /// Self-loops will not be stored.
-    pub(crate) drops_self_loops: bool,
+    /// What will become of self-loops and duplicates.
+    pub(crate) policy: Policy,
+    /// The first edges that are left out are to be found in the input.
+    pub(crate) places: bool,
     /// Weights will be made of the ids.
     pub(crate) hashes_weights: bool,
     /// What ids are.
@@ -231,8 +195,8 @@ impl Reader<'_> {
     /// Reads the input once: counts, ids, and a source to read the edges from again.
     pub(crate) fn read<'i>(&self, input: &'i mut Input<'_>) -> Result<(Box<dyn EdgeSource + 'i>, Seen)> {
         let bitmap = IdBitmap::new(self.bitmap_bytes);
-        let census = Census::new(bitmap, self.undirected, self.drops_self_loops);
-        if let (IdChoice::String, Some(format)) = (self.ids, numbered(input)) {
+        let census = Census::new(bitmap, self.undirected, self.policy.drops_self_loops());
+        if let (IdChoice::String, Some(format)) = (self.ids, input.numbered()) {
             let what = format!("ids of {format} are integers by definition; leave --ids string out");
             return Err(Error::Usage(what));
         }
@@ -323,6 +287,14 @@ impl Reader<'_> {
         Ok(declared)
     }
 
+    /// Keeps edges to be read again, with their places if the second pass is to know them.
+    pub(crate) fn keep(&self, spool: &Spool, batch: &mut EdgeBatch, room: &mut Vec<u8>) -> Result<()> {
+        if !self.policy.merges() {
+            batch.places.clear();
+        }
+        spool.append(batch, room)
+    }
+
     /// Reads text whose ids are integers; `first` is the first file if it was opened already.
     fn read_text<'i>(
         &self,
@@ -333,14 +305,14 @@ impl Reader<'_> {
         let resources = self.resources;
         let open = |path: &Path| first.take().map_or_else(|| self.open(path), Ok);
         let mut reader = TextReader::new(files, self.directed, CHUNK_BYTES, Box::new(open));
-        let parser = TextParser::new(files, self.on_error);
+        let parser = TextParser::new(files, self.on_error).noting_places(self.places);
         let spool = Spool::new(self.folder, &resources.job)?;
         let listed = Spool::new(self.folder, &resources.job)?;
         let signs = Mutex::new(Signs::default());
         let take = |out: &mut Output, room: &mut Vec<u8>| -> Result<()> {
             if !out.edges.is_empty() {
                 census.add(&out.edges);
-                spool.append(&out.edges, room)?;
+                self.keep(&spool, &mut out.edges, room)?;
                 out.edges.clear();
             }
             if !out.declared.is_empty() {
@@ -377,6 +349,7 @@ impl Reader<'_> {
             undirected: summary.undirected,
             rejected: summary.rejected,
             rejections: summary.rejections,
+            inputs: summary.inputs,
             ..census.into_seen(declared, id_type, summary.weighted, summary.lines)
         };
         Ok((Box::new(spool.into_source()), seen))
@@ -387,11 +360,13 @@ impl Reader<'_> {
             let mut stream = PairStream::new(files, self.decoder_bytes, self.resources);
             return self.read_stream(&mut stream, census);
         }
-        let source = PairFiles::open(files, &self.resources.job)?;
+        let source = PairFiles::open(files, &self.resources.job)?.noting_places(self.places);
         let pairs = source.pairs();
         self.read_twice(&source, &census, pairs, |batch| batch.len() as u64)?;
         let declared = self.settle(&census, 0..0, None)?;
-        Ok((Box::new(source), census.into_seen(declared, IdType::UInt32, false, pairs)))
+        let inputs = files.iter().cloned().zip(source.lengths()).collect();
+        let seen = census.into_seen(declared, IdType::UInt32, false, pairs);
+        Ok((Box::new(source), Seen { inputs, ..seen }))
     }
 
     fn read_stream<'i>(
@@ -401,6 +376,9 @@ impl Reader<'_> {
     ) -> Result<(Box<dyn EdgeSource + 'i>, Seen)> {
         let resources = self.resources;
         resources.job.begin("read", 0);
+        if self.places {
+            stream.note_places();
+        }
         if stream.has_names() {
             return self.read_named_stream(stream, census);
         }
@@ -412,7 +390,7 @@ impl Reader<'_> {
             |room, _, batch: &mut EdgeBatch| {
                 census.add(batch);
                 resources.job.advance(batch.len() as u64);
-                if batch.is_empty() { Ok(()) } else { spool.append(batch, room) }
+                if batch.is_empty() { Ok(()) } else { self.keep(&spool, batch, room) }
             },
             |_| Ok(()),
         )?;
@@ -421,17 +399,7 @@ impl Reader<'_> {
         let rejected = rejections.iter().map(|rejection| rejection.count).sum();
         let declared = self.settle(&census, 0..stream.declared(), stream.listed())?;
         let seen = census.into_seen(declared, stream.id_type()?, stream.weighted(), edges + rejected);
-        Ok((Box::new(spool.into_source()), Seen { rejected, rejections, ..seen }))
-    }
-}
-
-/// The name of a binary format, whose ids are integers.
-fn numbered(input: &Input<'_>) -> Option<&'static str> {
-    match input {
-        Input::WebGraph(_) => Some("webgraph"),
-        Input::Pairs(_) => Some("u32pairs"),
-        Input::Numbered(..) => Some("generated graphs"),
-        _ => None,
+        Ok((Box::new(spool.into_source()), Seen { rejected, rejections, inputs: stream.inputs(), ..seen }))
     }
 }
 

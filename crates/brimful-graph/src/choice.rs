@@ -226,7 +226,7 @@ mod tests {
         EdgeBatch {
             sources: edges.iter().map(|e| e[0]).collect(),
             targets: edges.iter().map(|e| e[1]).collect(),
-            weights: vec![],
+            ..EdgeBatch::default()
         }
     }
 

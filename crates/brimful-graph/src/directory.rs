@@ -1,7 +1,8 @@
 //! Where the blocks of an index begin, in memory: what a reader of few sources needs.
 //!
-//! Twelve bytes a block, that is about a twentieth of a byte an edge. Invariant: whatever the file says, a block found lies within
-//! its segment and has at most 256 edges; what it holds is checked against its checksum where it is read for itself.
+//! Twelve bytes a block, that is about a twentieth of a byte an edge. Invariant: whatever the file says, a
+//! block found lies within its segment and has at most 256 edges. What it holds is checked with the unit
+//! that it is read in; a block's own checksum is compared by verification alone.
 
 use std::ops::Range;
 

@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use brimful_store::{Folder, Job, StoreFile};
 
 use crate::error::Result;
+use crate::places::UNKNOWN;
 
 /// Edges in columns. Ids are the 64 bits of external ids, or internal ids.
 #[derive(Debug, Default, Clone)]
@@ -17,6 +18,8 @@ pub struct EdgeBatch {
     pub targets: Vec<u64>,
     /// Weight of each edge; empty if the edges have none.
     pub weights: Vec<f64>,
+    /// Place of each edge; empty unless whoever reads them wants to know (see [`crate::places`]).
+    pub places: Vec<u64>,
 }
 
 /// Edges per batch: small enough for the cache, large enough to be written at once.
@@ -38,12 +41,24 @@ impl EdgeBatch {
         self.sources.clear();
         self.targets.clear();
         self.weights.clear();
+        self.places.clear();
     }
 
     /// Weight of edge `index`; 1 where edges have none.
     #[inline]
     pub fn weight(&self, index: usize) -> f64 {
         self.weights.get(index).copied().unwrap_or(1.0)
+    }
+
+    /// Makes the places of edges that follow `before` others.
+    pub(crate) fn number(&mut self, before: u64) {
+        self.places.extend(before + 1..=before + self.len() as u64);
+    }
+
+    /// Place of edge `index`, [`UNKNOWN`] where edges have none.
+    #[inline]
+    pub fn place(&self, index: usize) -> u64 {
+        self.places.get(index).copied().unwrap_or(UNKNOWN)
     }
 }
 
@@ -96,9 +111,10 @@ impl EdgeSource for VertexList {
 struct SpoolPart {
     offset: u64,
     edges: u32,
-    /// Bytes per id: 4 where every id of the batch is below 2^32, else 8.
+    /// Bytes per id and place: 4 where all of the batch are below 2^32, else 8.
     id_bytes: u8,
     weighted: bool,
+    placed: bool,
 }
 
 /// Edges written to a scratch file in whatever order they came, to be read again.
@@ -117,9 +133,11 @@ impl Spool {
 
     /// Appends a batch; `room` is reused between calls.
     pub fn append(&self, batch: &EdgeBatch, room: &mut Vec<u8>) -> Result<()> {
-        let narrow = batch.sources.iter().chain(&batch.targets).fold(0, |all, &id| all | id) >> 32 == 0;
+        let columns = [&batch.sources, &batch.targets, &batch.places];
+        let all = columns.map(|ids| ids.iter().fold(0, |all, &id| all | id));
+        let narrow = (all[0] | all[1] | all[2]) >> 32 == 0;
         room.clear();
-        for ids in [&batch.sources, &batch.targets] {
+        for ids in columns {
             if narrow {
                 room.extend(ids.iter().flat_map(|&id| (id as u32).to_le_bytes()));
             } else {
@@ -134,6 +152,7 @@ impl Spool {
             edges: batch.len() as u32,
             id_bytes: if narrow { 4 } else { 8 },
             weighted: !batch.weights.is_empty(),
+            placed: !batch.places.is_empty(),
         };
         self.parts.lock().unwrap_or_else(PoisonError::into_inner).push(part);
         Ok(())
@@ -169,7 +188,8 @@ impl EdgeSource for SpooledEdges {
         let edges = part.edges as usize;
         let mut offset = part.offset;
         batch.clear();
-        for ids in [&mut batch.sources, &mut batch.targets] {
+        let columns = [&mut batch.sources, &mut batch.targets, &mut batch.places];
+        for ids in columns.into_iter().take(if part.placed { 3 } else { 2 }) {
             ids.resize(edges, 0);
             if part.id_bytes == 4 {
                 read_narrow(&self.file, offset, ids)?;
@@ -208,19 +228,26 @@ mod tests {
     fn what_is_spooled_comes_back() {
         let folder = tempfile::tempdir().unwrap();
         let spool = Spool::new(&DiskFolder::new(folder.path()), &Job::new()).unwrap();
-        let narrow =
-            EdgeBatch { sources: vec![1, 2, u64::from(u32::MAX)], targets: vec![4, 5, 6], weights: vec![] };
-        let wide = EdgeBatch { sources: vec![1 << 40], targets: vec![u64::MAX], weights: vec![0.5] };
+        let narrow = EdgeBatch {
+            sources: vec![1, 2, u64::from(u32::MAX)],
+            targets: vec![4, 5, 6],
+            ..EdgeBatch::default()
+        };
+        let wide =
+            EdgeBatch { sources: vec![1 << 40], targets: vec![u64::MAX], weights: vec![0.5], places: vec![] };
+        let placed = EdgeBatch { places: vec![3, 4, 9], ..narrow.clone() };
+        let far = EdgeBatch { sources: vec![1], targets: vec![2], weights: vec![0.5], places: vec![1 << 33] };
         let mut room = Vec::new();
-        spool.append(&narrow, &mut room).unwrap();
-        spool.append(&wide, &mut room).unwrap();
+        let batches = [narrow, wide, placed, far];
+        batches.iter().for_each(|batch| spool.append(batch, &mut room).unwrap());
         let source = spool.into_source();
         let mut batch = EdgeBatch::default();
-        for (part, expected) in [narrow, wide].iter().enumerate() {
+        for (part, expected) in batches.iter().enumerate() {
             source.read_part(part, &mut batch).unwrap();
             assert_eq!(batch.sources, expected.sources);
             assert_eq!(batch.targets, expected.targets);
             assert_eq!(batch.weights, expected.weights);
+            assert_eq!(batch.places, expected.places);
         }
     }
 }

@@ -17,6 +17,7 @@ use crate::edges::{BATCH_EDGES, EdgeBatch, EdgeSource, Spool, SpooledEdges};
 use crate::error::{Error, Result};
 use crate::ids::IdType;
 use crate::import::{OrderedIds, write_ids};
+use crate::places::UNKNOWN;
 use crate::records::EndsRecord;
 
 /// What ordering needs to know.
@@ -66,7 +67,7 @@ pub(crate) fn order_edges<R: EndsRecord>(
                     writers.counted.push(t)?;
                 }
             }
-            writers.edges.push(R::new(s, t, batch.weight(at)))?;
+            writers.edges.push(R::new(s, t, batch.weight(at), batch.place(at)))?;
         }
         job.advance(1);
         Ok(())
@@ -91,7 +92,7 @@ pub(crate) fn order_edges<R: EndsRecord>(
     by_source.merge(&spec.resources.pool, |batch| {
         for edge in batch {
             let (s, t) = edge.ends();
-            writer.push(R::new(t, cursor.internal(s)?, edge.weight().unwrap_or(1.0)))?;
+            writer.push(R::new(t, cursor.internal(s)?, edge.weight().unwrap_or(1.0), edge.place()))?;
         }
         job.advance(batch.len() as u64);
         Ok::<(), Error>(())
@@ -108,6 +109,7 @@ pub(crate) fn order_edges<R: EndsRecord>(
             out.sources.push(source);
             out.targets.push(cursor.internal(t)?);
             out.weights.extend(edge.weight());
+            out.places.extend(Some(edge.place()).filter(|place| *place != UNKNOWN));
             if out.len() == BATCH_EDGES {
                 spool.append(&out, &mut room)?;
                 out.clear();

@@ -3,13 +3,13 @@
 //! - [`edges`]: edges on their way in; [`formats`], [`pairs`], [`decompress`]: where they come from;
 //!   [`text`]: words of text; [`pump`]: how streams are parsed on all cores.
 //! - [`generate`]: graphs made from a seed; `random`: its numbers.
-//! - [`import`]: from input to graph: `census`, the first pass; [`ids`], what the user calls vertices.
+//! - [`import`]: from `input` to graph: `census`, the first pass; [`ids`], what the user calls vertices.
 //! - [`names`]: string ids, their ranks, and the file that keeps them.
 //! - The internal order: `classes`, what it is; `bitmap` and `positions`, made in memory; `joins` and
 //!   `distinct`, made by sorting; `choice`, whether it pays; [`order`]: back to the order of external ids.
 //! - [`build`]: external sort of [`records`] into shards; `degrees`: counted on the way. [`codec`], [`shards`]: how edges are packed and cut;
 //!   [`directory`]: where their blocks begin.
-//! - [`policy`]: what becomes of self-loops and duplicates; [`weights`]: made ones, and their range.
+//! - [`policy`]: what becomes of self-loops and duplicates; [`places`]: where they stand in the input; [`weights`]: made ones, and their range.
 //! - [`graph`]: the graph directory; [`description`]: its manifest; [`verify`]: every byte and structure
 //!   of it; [`export`]: the way out.
 
@@ -33,10 +33,12 @@ pub mod generate;
 pub mod graph;
 pub mod ids;
 pub mod import;
+mod input;
 mod joins;
 pub mod names;
 pub mod order;
 pub mod pairs;
+pub mod places;
 pub mod policy;
 mod positions;
 pub mod pump;

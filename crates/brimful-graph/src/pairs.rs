@@ -7,12 +7,13 @@ use brimful_store::external::open_input;
 use brimful_store::file::StoreFile;
 use brimful_store::{DiskFolder, Job, Resources};
 
-use crate::census::EdgeStream;
 use crate::decompress;
+use crate::input::EdgeStream;
 
 use crate::edges::{BATCH_EDGES, EdgeBatch, EdgeSource};
 use crate::error::{Error, Result};
 use crate::ids::IdType;
+use crate::places::InputPart;
 
 /// Bytes of a pair.
 pub const PAIR_BYTES: u64 = 8;
@@ -21,6 +22,7 @@ pub const PAIR_BYTES: u64 = 8;
 pub struct PairFiles {
     files: Vec<(StoreFile, u64)>,
     parts: usize,
+    places: bool,
 }
 
 impl PairFiles {
@@ -36,12 +38,22 @@ impl PairFiles {
             files.push((file, length / PAIR_BYTES));
         }
         let parts = files.iter().map(|(_, pairs)| pairs.div_ceil(BATCH_EDGES as u64) as usize).sum();
-        Ok(Self { files, parts })
+        Ok(Self { files, parts, places: false })
+    }
+
+    /// Numbers the pairs through all files, if `places`.
+    pub(crate) fn noting_places(self, places: bool) -> Self {
+        Self { places, ..self }
+    }
+
+    /// Pairs of each file.
+    pub(crate) fn lengths(&self) -> impl Iterator<Item = u64> {
+        self.files.iter().map(|(_, pairs)| *pairs)
     }
 
     /// Pairs in all files.
     pub fn pairs(&self) -> u64 {
-        self.files.iter().map(|(_, pairs)| pairs).sum()
+        self.lengths().sum()
     }
 }
 
@@ -71,6 +83,7 @@ impl EdgeSource for PairFiles {
 
     fn read_part(&self, mut part: usize, batch: &mut EdgeBatch) -> Result<()> {
         batch.clear();
+        let mut before = 0;
         for (file, pairs) in &self.files {
             let parts = pairs.div_ceil(BATCH_EDGES as u64) as usize;
             if part < parts {
@@ -83,9 +96,13 @@ impl EdgeSource for PairFiles {
                     .sources
                     .extend(batch.targets.iter().map(|&pair| u64::from_le(pair) & u64::from(u32::MAX)));
                 batch.targets.iter_mut().for_each(|pair| *pair = u64::from_le(*pair) >> 32);
+                if self.places {
+                    batch.number(before + start);
+                }
                 return Ok(());
             }
             part -= parts;
+            before += pairs;
         }
         Ok(())
     }
@@ -99,11 +116,15 @@ pub(crate) struct PairStream<'a> {
     memory_bytes: u64,
     resources: &'a Resources,
     bytes: Vec<u8>,
+    places: bool,
+    /// The files opened and their pairs so far.
+    read: Vec<InputPart>,
 }
 
 impl<'a> PairStream<'a> {
     pub(crate) fn new(files: &'a [PathBuf], memory_bytes: u64, resources: &'a Resources) -> Self {
-        Self { files, next: 0, reader: None, memory_bytes, resources, bytes: Vec::new() }
+        let (bytes, read) = (Vec::new(), Vec::new());
+        Self { files, next: 0, reader: None, memory_bytes, resources, bytes, places: false, read }
     }
 }
 
@@ -118,6 +139,7 @@ impl EdgeStream for PairStream<'_> {
                 let input = open_input(path, &self.resources.job)?;
                 self.reader = Some(decompress::open(input, path, self.memory_bytes)?);
                 self.next += 1;
+                self.read.push((path.clone(), 0));
             }
             let Some(reader) = &mut self.reader else {
                 return Ok(false);
@@ -132,6 +154,12 @@ impl EdgeStream for PairStream<'_> {
             }
             check_length(path, self.bytes.len() as u64)?;
             decode(&self.bytes, batch);
+            if self.places {
+                batch.number(self.read.iter().map(|(_, pairs)| pairs).sum());
+            }
+            if let Some((_, pairs)) = self.read.last_mut() {
+                *pairs += batch.len() as u64;
+            }
             return Ok(true);
         }
     }
@@ -146,5 +174,13 @@ impl EdgeStream for PairStream<'_> {
 
     fn id_type(&self) -> Result<IdType> {
         Ok(IdType::UInt32)
+    }
+
+    fn note_places(&mut self) {
+        self.places = true;
+    }
+
+    fn inputs(&self) -> Vec<InputPart> {
+        self.read.clone()
     }
 }

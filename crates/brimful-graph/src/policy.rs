@@ -6,6 +6,7 @@
 //! Invariant: edges in = edges out + self-loops dropped + duplicates dropped.
 
 use crate::error::{Error, Result};
+use crate::places::{Placed, UNKNOWN};
 
 /// What becomes of edges from a vertex to itself.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -82,6 +83,16 @@ impl Policy {
         self.self_loops == SelfLoops::Drop
     }
 
+    /// True if it may leave edges out, the first of which is then to be found in the input.
+    pub fn leaves_out(self) -> bool {
+        self != Self::default()
+    }
+
+    /// True if edges with the same ends are merged.
+    pub fn merges(self) -> bool {
+        self.duplicates != Duplicates::Keep
+    }
+
     /// True if what is stored has weights, given whether what comes in has.
     pub fn weighted(self, input: bool) -> bool {
         input || self.duplicates == Duplicates::Sum
@@ -97,6 +108,8 @@ pub struct Applied {
     pub self_loops_dropped: u64,
     /// Edges merged into an earlier one; none of them a dropped self-loop.
     pub duplicates_dropped: u64,
+    /// The first edge in the input that has the ends of an earlier one and was merged, if places are known.
+    pub first_duplicate: Option<Placed>,
 }
 
 /// Source, target and, where there is one, weight.
@@ -108,10 +121,11 @@ pub type Edge = (u64, u64, Option<f64>);
 /// lets at most one go, itself or the one kept back.
 ///
 /// ```
+/// use brimful_graph::places::UNKNOWN;
 /// use brimful_graph::policy::{Duplicates, Merger, Policy};
 /// let mut merger = Merger::new(Policy { duplicates: Duplicates::Sum, ..Policy::default() }, false);
 /// let edges = [(0, 1, Some(2.0)), (0, 1, Some(3.0)), (0, 4, Some(1.0))];
-/// let mut out: Vec<_> = edges.into_iter().filter_map(|edge| merger.push(edge)).collect();
+/// let mut out: Vec<_> = edges.into_iter().filter_map(|edge| merger.push(edge, UNKNOWN)).collect();
 /// out.extend(merger.finish());
 /// assert_eq!(out, [(0, 1, Some(5.0)), (0, 4, Some(1.0))]);
 /// assert_eq!((merger.applied().duplicates, merger.applied().duplicates_dropped), (1, 1));
@@ -124,26 +138,28 @@ pub struct Merger {
     last: Option<(u64, u64)>,
     /// The edge that may still change.
     pending: Option<Edge>,
+    /// The least place of the edges between its ends.
+    earliest: u64,
     applied: Applied,
 }
 
 impl Merger {
     /// A merger; of an undirected graph it is given both directions of every edge.
     pub fn new(policy: Policy, undirected: bool) -> Self {
-        Self { policy, undirected, last: None, pending: None, applied: Applied::default() }
+        let applied = Applied::default();
+        Self { policy, undirected, last: None, pending: None, earliest: UNKNOWN, applied }
     }
 
     /// True if every edge passes through, so that [`Merger::note`] does for it.
     #[inline]
     pub fn keeps_all(&self) -> bool {
-        self.policy == Policy::default()
+        !self.policy.leaves_out()
     }
 
     /// True if edges of these ends pass through one by one, so that [`Merger::note`] does for them.
     #[inline]
     pub fn keeps(&self, source: u64, target: u64) -> bool {
-        self.policy.duplicates == Duplicates::Keep
-            && (source != target || self.policy.self_loops == SelfLoops::Keep)
+        !self.policy.merges() && (source != target || self.policy.self_loops == SelfLoops::Keep)
     }
 
     /// Counts `times` edges with these ends; true if the ends are those of the edge before.
@@ -161,8 +177,8 @@ impl Merger {
         u64::from(!self.undirected || source <= target)
     }
 
-    /// Takes the next edge; returns the one that is complete, if any.
-    pub fn push(&mut self, edge: Edge) -> Option<Edge> {
+    /// Takes the next edge and its place; returns the one that is complete, if any.
+    pub fn push(&mut self, edge: Edge, place: u64) -> Option<Edge> {
         let (source, target, weight) = edge;
         let repeated = self.note(source, target, 1);
         if self.keeps(source, target) {
@@ -175,8 +191,13 @@ impl Merger {
         if repeated {
             self.applied.duplicates_dropped += self.counted(source, target);
             self.merge(weight);
+            // All but the first of equal edges were left out, in whatever order they come.
+            let left_out = Placed::new(place.max(self.earliest), (source, target));
+            self.applied.first_duplicate = Placed::earlier(self.applied.first_duplicate, left_out);
+            self.earliest = self.earliest.min(place);
             return None;
         }
+        self.earliest = place;
         let weight = if self.policy.duplicates == Duplicates::Sum { weight.or(Some(1.0)) } else { weight };
         self.pending.replace((source, target, weight))
     }
@@ -219,7 +240,7 @@ mod tests {
         }
         stored.sort_by_key(|&(s, t, w)| (s, t, w.map(f64::to_bits)));
         let mut merger = Merger::new(policy, undirected);
-        let mut out: Vec<Edge> = stored.into_iter().filter_map(|edge| merger.push(edge)).collect();
+        let mut out: Vec<Edge> = stored.into_iter().filter_map(|edge| merger.push(edge, UNKNOWN)).collect();
         out.extend(merger.finish());
         (out, merger.applied())
     }
@@ -268,6 +289,31 @@ mod tests {
             kept(Duplicates::Sum, true),
             [(0, 1, w(12.0)), (1, 0, w(12.0)), (1, 3, w(0.5)), (2, 2, w(10.0)), (3, 1, w(0.5))]
         );
+    }
+
+    #[test]
+    fn the_first_duplicate_is_the_second_of_its_kind_that_comes_first() {
+        let first = |policy, undirected, edges: &[(u64, u64, u64)]| {
+            let mut merger = Merger::new(policy, undirected);
+            for &(s, t, place) in edges {
+                merger.push((s, t, None), place);
+            }
+            merger.applied().first_duplicate.map(|first| (first.place, first.ends))
+        };
+        let drop = policy(SelfLoops::Keep, Duplicates::Drop);
+        let orders = [[2, 5, 9], [2, 9, 5], [5, 2, 9], [5, 9, 2], [9, 2, 5], [9, 5, 2]];
+        for places in orders {
+            let mut edges = vec![(0, 1, 4), (0, 1, 7)];
+            edges.extend(places.map(|place| (3, 3, place)));
+            assert_eq!(first(drop, false, &edges), Some((5, (3, 3))), "{places:?}");
+            // Dropped self-loops are no merged edges.
+            let both = policy(SelfLoops::Drop, Duplicates::Drop);
+            assert_eq!(first(both, false, &edges), Some((7, (0, 1))));
+            assert_eq!(first(Policy::default(), false, &edges), None);
+        }
+        assert_eq!(first(drop, true, &[(1, 2, 8), (1, 2, 8), (2, 1, 8), (2, 1, 8)]), Some((8, (1, 2))));
+        assert_eq!(first(drop, false, &[(1, 2, 8), (2, 1, 9)]), None);
+        assert_eq!(first(drop, false, &[(1, 2, UNKNOWN), (1, 2, UNKNOWN)]), None);
     }
 
     #[test]

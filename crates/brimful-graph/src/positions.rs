@@ -229,7 +229,7 @@ mod tests {
 
     fn batch(edges: &[(u64, u64)]) -> EdgeBatch {
         let (sources, targets) = edges.iter().copied().unzip();
-        EdgeBatch { sources, targets, weights: vec![] }
+        EdgeBatch { sources, targets, ..EdgeBatch::default() }
     }
 
     #[test]

@@ -3,6 +3,8 @@
 use brimful_store::sorter::Record;
 use bytemuck::{Pod, Zeroable};
 
+use crate::places::UNKNOWN;
+
 /// How an edge becomes a sort key: interval of the target, source, target within the interval.
 #[derive(Debug, Clone, Copy)]
 pub struct KeyLayout {
@@ -63,16 +65,20 @@ pub trait EdgeRecord: Record {
     /// True if it has a weight.
     const WEIGHTED: bool;
     /// Packs an edge.
-    fn pack(layout: KeyLayout, source: u64, target: u64, weight: f64) -> Self;
+    fn pack(layout: KeyLayout, source: u64, target: u64, weight: f64, place: u64) -> Self;
     /// Source, target and, where the record has one, weight.
     fn unpack(&self, layout: KeyLayout) -> (u64, u64, Option<f64>);
+    /// The place, [`UNKNOWN`] where the record has none.
+    fn place(&self) -> u64 {
+        UNKNOWN
+    }
 }
 
 impl EdgeRecord for u64 {
     const WEIGHTED: bool = false;
 
     #[inline]
-    fn pack(layout: KeyLayout, source: u64, target: u64, _weight: f64) -> Self {
+    fn pack(layout: KeyLayout, source: u64, target: u64, _weight: f64, _place: u64) -> Self {
         layout.key(source, target)
     }
 
@@ -114,7 +120,7 @@ impl EdgeRecord for WeightedKey {
     const WEIGHTED: bool = true;
 
     #[inline]
-    fn pack(layout: KeyLayout, source: u64, target: u64, weight: f64) -> Self {
+    fn pack(layout: KeyLayout, source: u64, target: u64, weight: f64, _place: u64) -> Self {
         Self { key: layout.key(source, target), weight_bits: weight.to_bits() }
     }
 
@@ -128,7 +134,7 @@ impl EdgeRecord for WeightedKey {
 impl EdgeRecord for Pair {
     const WEIGHTED: bool = false;
 
-    fn pack(layout: KeyLayout, source: u64, target: u64, _weight: f64) -> Self {
+    fn pack(layout: KeyLayout, source: u64, target: u64, _weight: f64, _place: u64) -> Self {
         let (first, second) = layout.wide_key(source, target);
         Self { first, second }
     }
@@ -142,7 +148,7 @@ impl EdgeRecord for Pair {
 impl EdgeRecord for WeightedPair {
     const WEIGHTED: bool = true;
 
-    fn pack(layout: KeyLayout, source: u64, target: u64, weight: f64) -> Self {
+    fn pack(layout: KeyLayout, source: u64, target: u64, weight: f64, _place: u64) -> Self {
         let (first, second) = layout.wide_key(source, target);
         Self { first, second, weight_bits: weight.to_bits() }
     }
@@ -153,15 +159,62 @@ impl EdgeRecord for WeightedPair {
     }
 }
 
+/// A record with the place of its edge behind it: among equal edges the earlier sorts first.
+macro_rules! placed {
+    ($(#[$doc:meta])* $name:ident($plain:ty)) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+        #[repr(C)]
+        pub struct $name { edge: $plain, place: u64 }
+
+        impl Record for $name {
+            const RADIX_IS_WHOLE: bool = false;
+            fn radix(&self) -> u64 { self.edge.radix() }
+        }
+
+        impl EdgeRecord for $name {
+            const WEIGHTED: bool = <$plain as EdgeRecord>::WEIGHTED;
+
+            #[inline]
+            fn pack(layout: KeyLayout, source: u64, target: u64, weight: f64, place: u64) -> Self {
+                Self { edge: <$plain>::pack(layout, source, target, weight, place), place }
+            }
+
+            #[inline]
+            fn unpack(&self, layout: KeyLayout) -> (u64, u64, Option<f64>) { self.edge.unpack(layout) }
+
+            #[inline]
+            fn place(&self) -> u64 { self.place }
+        }
+    };
+}
+
+placed! {
+    /// A 64-bit key and a place.
+    PlacedKey(u64)
+}
+placed! {
+    /// A 64-bit key, the bits of a weight and a place.
+    PlacedWeightedKey(WeightedKey)
+}
+placed! {
+    /// A [`Pair`] and a place.
+    PlacedPair(Pair)
+}
+placed! {
+    /// A [`WeightedPair`] and a place.
+    PlacedWeightedPair(WeightedPair)
+}
+
 /// The two ends of an edge, sorted by the first.
-pub(crate) trait EndsRecord: Record {
-    fn new(first: u64, second: u64, weight: f64) -> Self;
+pub(crate) trait EndsRecord: EdgeRecord {
+    fn new(first: u64, second: u64, weight: f64, place: u64) -> Self;
     fn ends(&self) -> (u64, u64);
     fn weight(&self) -> Option<f64>;
 }
 
 impl EndsRecord for Pair {
-    fn new(first: u64, second: u64, _weight: f64) -> Self {
+    fn new(first: u64, second: u64, _weight: f64, _place: u64) -> Self {
         Self { first, second }
     }
 
@@ -175,7 +228,7 @@ impl EndsRecord for Pair {
 }
 
 impl EndsRecord for WeightedPair {
-    fn new(first: u64, second: u64, weight: f64) -> Self {
+    fn new(first: u64, second: u64, weight: f64, _place: u64) -> Self {
         Self { first, second, weight_bits: weight.to_bits() }
     }
 
@@ -185,6 +238,34 @@ impl EndsRecord for WeightedPair {
 
     fn weight(&self) -> Option<f64> {
         Some(f64::from_bits(self.weight_bits))
+    }
+}
+
+impl EndsRecord for PlacedPair {
+    fn new(first: u64, second: u64, weight: f64, place: u64) -> Self {
+        Self { edge: Pair::new(first, second, weight, place), place }
+    }
+
+    fn ends(&self) -> (u64, u64) {
+        self.edge.ends()
+    }
+
+    fn weight(&self) -> Option<f64> {
+        self.edge.weight()
+    }
+}
+
+impl EndsRecord for PlacedWeightedPair {
+    fn new(first: u64, second: u64, weight: f64, place: u64) -> Self {
+        Self { edge: WeightedPair::new(first, second, weight, place), place }
+    }
+
+    fn ends(&self) -> (u64, u64) {
+        self.edge.ends()
+    }
+
+    fn weight(&self) -> Option<f64> {
+        self.edge.weight()
     }
 }
 
@@ -199,16 +280,24 @@ mod tests {
             let last = vertices - 1;
             let edges = [(0, 0), (last, 0), (0, last), (last, last), (last / 2, last / 3)];
             for (source, target) in edges {
-                let weighted = WeightedPair::pack(layout, source, target, -0.5);
+                let weighted = WeightedPair::pack(layout, source, target, -0.5, 3);
                 assert_eq!(weighted.unpack(layout), (source, target, Some(-0.5)));
-                assert_eq!(Pair::pack(layout, source, target, 0.0).unpack(layout), (source, target, None));
+                assert_eq!(
+                    (Pair::pack(layout, source, target, 0.0, 3).unpack(layout)),
+                    (source, target, None)
+                );
+                let placed = PlacedWeightedPair::pack(layout, source, target, -0.5, 3);
+                assert_eq!((placed.unpack(layout), placed.place()), ((source, target, Some(-0.5)), 3));
                 if layout.is_narrow() {
-                    assert_eq!(u64::pack(layout, source, target, 0.0).unpack(layout), (source, target, None));
+                    let narrow = u64::pack(layout, source, target, 0.0, 3);
+                    assert_eq!((narrow.unpack(layout), narrow.place()), ((source, target, None), UNKNOWN));
+                    let placed = PlacedKey::pack(layout, source, target, 0.0, 3);
+                    assert_eq!((placed.unpack(layout), placed.place()), ((source, target, None), 3));
                 }
             }
             let order = |&(source, target): &(u64, u64)| (target >> 18, source, target);
             let mut by_key = edges;
-            by_key.sort_by_key(|&(s, t)| Pair::pack(layout, s, t, 0.0));
+            by_key.sort_by_key(|&(s, t)| Pair::pack(layout, s, t, 0.0, 0));
             assert!(by_key.is_sorted_by_key(order), "{vertices}");
         }
     }

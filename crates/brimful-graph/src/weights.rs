@@ -54,7 +54,7 @@ impl EdgeSource for Hashed<'_> {
 
     fn read_part(&self, part: usize, batch: &mut EdgeBatch) -> Result<()> {
         self.0.read_part(part, batch)?;
-        let EdgeBatch { sources, targets, weights } = batch;
+        let EdgeBatch { sources, targets, weights, .. } = batch;
         weights.clear();
         weights.extend(sources.iter().zip(targets).map(|(source, target)| hash(*source, *target)));
         Ok(())

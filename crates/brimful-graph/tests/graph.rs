@@ -4,6 +4,8 @@
 
 #[path = "graph/formats.rs"]
 mod formats;
+#[path = "graph/left_out.rs"]
+mod left_out;
 #[path = "graph/mutations.rs"]
 mod mutations;
 #[path = "graph/names.rs"]
@@ -170,7 +172,7 @@ fn bytes_of(path: &Path) -> BTreeMap<String, Vec<u8>> {
 
 #[test]
 fn the_same_input_gives_the_same_bytes_at_any_thread_count_and_budget() {
-    let minimum = brimful_graph::import::minimum_bytes(4, true);
+    let minimum = brimful_graph::import::minimum_bytes(4, true, false);
     for ids in [(0..3000).collect::<Vec<i128>>(), (0..3000).map(|i| i * 5_000_000_000 - 7).collect()] {
         for weighted in [false, true] {
             let folder = tempfile::tempdir().unwrap();
@@ -335,7 +337,7 @@ fn parts_of_a_generator_can_be_read_in_any_order() {
 
 #[test]
 fn policies_give_the_same_bytes_at_any_thread_count_and_budget() {
-    let minimum = brimful_graph::import::minimum_bytes(4, true);
+    let minimum = brimful_graph::import::minimum_bytes(4, true, true);
     let ids: Vec<i128> = (0..40).collect();
     for (duplicates, weights, weighted) in [
         (Duplicates::Sum, Weights::Input, false),

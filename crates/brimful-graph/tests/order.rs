@@ -87,7 +87,7 @@ fn the_same_edges_give_the_same_bytes_in_memory_or_sorted_from_text_or_pairs() {
         let (text, pairs) = (text_of(folder.path(), &edges), pairs_of(folder.path(), &edges));
         let mut first = None;
         for threads in 1..=4 {
-            let minimum = minimum_bytes(threads, true);
+            let minimum = minimum_bytes(threads, true, false);
             for (number, budget) in [minimum, minimum + (9 << 20), 1 << 30].into_iter().enumerate() {
                 let sort_ids = (number + threads) % 2 == 0;
                 let input = match (number + threads) % 3 {
@@ -168,7 +168,7 @@ fn a_header_a_list_and_a_stream_declare_the_same_vertices_in_the_same_order() {
     file("g.v", listed.iter().map(|id| format!("{id}\n")).collect());
     let graphalytics = file("g.e", lines(' '));
     let ends = |end: fn(&(i64, i64)) -> i64| edges.iter().map(|edge| end(edge) as u64).collect();
-    let batch = EdgeBatch { sources: ends(|e| e.0), targets: ends(|e| e.1), weights: vec![] };
+    let batch = EdgeBatch { sources: ends(|e| e.0), targets: ends(|e| e.1), ..EdgeBatch::default() };
     for drop in [false, true] {
         let self_loops = if drop { SelfLoops::Drop } else { SelfLoops::Keep };
         let mut first = None;
@@ -204,7 +204,7 @@ fn listed_vertices_may_be_far_from_the_edges() {
         for edges in [vec![(1, 2), (2, 9)], vec![]] {
             let folder = tempfile::tempdir().unwrap();
             let ends = |end: fn(&(i64, i64)) -> i64| edges.iter().map(|edge| end(edge) as u64).collect();
-            let batch = EdgeBatch { sources: ends(|e| e.0), targets: ends(|e| e.1), weights: vec![] };
+            let batch = EdgeBatch { sources: ends(|e| e.0), targets: ends(|e| e.1), ..EdgeBatch::default() };
             let mut given = Given { edges: batch, vertices: vec![9, far.cast_unsigned()] };
             let out = folder.path().join("g.brimful");
             let input = Input::Stream(&mut given);

@@ -16,6 +16,7 @@ use brimful::graph::edges::{BATCH_EDGES, EdgeBatch, VertexList};
 use brimful::graph::ids::IdType;
 use brimful::graph::import::{EdgeStream, Listed, OnError, Rejection};
 use brimful::graph::names::{LOOKED_AT_LINES, NameBatch};
+use brimful::graph::places::{InputPart, locate};
 use brimful::graph::text::{Signs, check_signs, parse_number};
 use brimful::graph::{Error, Result};
 use pyo3::prelude::*;
@@ -48,6 +49,8 @@ pub(crate) struct ArrowEdges {
     rows_before: u64,
     signs: Signs,
     on_error: OnError,
+    /// Every edge is to have its row.
+    places: bool,
     rejections: Vec<Rejection>,
     isolated: Vec<u64>,
     isolated_names: Vec<String>,
@@ -109,6 +112,7 @@ impl ArrowEdges {
             rows_before: 0,
             signs: Signs::default(),
             on_error,
+            places: false,
             rejections: Vec::new(),
             isolated: Vec::new(),
             isolated_names: Vec::new(),
@@ -182,6 +186,9 @@ impl EdgeStream for ArrowEdges {
         if let Some(wanted) = &self.weight {
             weights(&slice, wanted, &mut judge, &mut edges.weights)?;
         }
+        if self.places {
+            edges.places.extend((judge.first_row..).take(length));
+        }
         judge.drop_rejected(edges);
         self.row += length;
         Ok(true)
@@ -209,7 +216,7 @@ impl EdgeStream for ArrowEdges {
             rejections: &mut self.rejections,
         };
         let ends = [&self.source, &self.target];
-        self.row += arrow_names::take(&slice, ends, self.weight.as_ref(), &mut judge, names)?;
+        self.row += arrow_names::take(&slice, ends, self.weight.as_ref(), &mut judge, self.places, names)?;
         Ok(true)
     }
 
@@ -231,9 +238,28 @@ impl EdgeStream for ArrowEdges {
     }
 
     fn rejections(&self) -> Vec<Rejection> {
-        let mut rejections = of_reader(&self.table);
-        rejections.extend_from_slice(&self.rejections);
+        let (mut rejections, inputs) = (of_reader(&self.table), self.inputs());
+        rejections.extend(self.rejections.iter().map(|kept| match locate(&inputs, kept.line) {
+            Some((path, line)) => Rejection { path, line, ..kept.clone() },
+            None => kept.clone(),
+        }));
         rejections
+    }
+
+    fn note_places(&mut self) {
+        self.places = true;
+    }
+
+    /// The tables of which this one is made, and their rows: its attribute `parts`, if it has one.
+    fn inputs(&self) -> Vec<InputPart> {
+        let parts =
+            Python::attach(|py| self.table.bind(py).getattr("parts")?.extract::<Vec<(String, u64)>>());
+        match parts {
+            Ok(parts) if !parts.is_empty() => {
+                parts.into_iter().map(|(name, rows)| (name.into(), rows)).collect()
+            }
+            _ => vec![(self.origin.clone(), u64::MAX)],
+        }
     }
 
     fn id_type(&self) -> Result<IdType> {
@@ -283,6 +309,11 @@ pub(crate) struct Judge<'a> {
 }
 
 impl Judge<'_> {
+    /// The row of the table that row `at` of this batch is.
+    pub(crate) fn row(&self, at: usize) -> u64 {
+        self.first_row + at as u64
+    }
+
     /// True if row `at` is left out.
     pub(crate) fn is_rejected(&self, at: usize) -> bool {
         self.rejected.get(at) == Some(&true)
@@ -298,7 +329,7 @@ impl Judge<'_> {
         expected: &str,
         found: &str,
     ) -> Result<()> {
-        let row = self.first_row + at as u64;
+        let row = self.row(at);
         let shown: String = found.chars().take(40).collect();
         if self.on_error == OnError::Fail {
             let name = &wanted.name;
@@ -336,6 +367,7 @@ impl Judge<'_> {
         keep(&mut edges.sources, &self.rejected);
         keep(&mut edges.targets, &self.rejected);
         keep(&mut edges.weights, &self.rejected);
+        keep(&mut edges.places, &self.rejected);
     }
 }
 

@@ -78,9 +78,10 @@ fn report<'py>(py: Python<'py>, report: &ImportReport, limits: Limits) -> PyResu
     out.set_item("self_loops", graph.counts.self_loops)?;
     out.set_item("duplicates", graph.counts.duplicates)?;
     out.set_item("rejected", graph.counts.rejected)?;
-    out.set_item("rejections", rejections(py, &report.rejections)?)?;
+    out.set_item("rejections", kinds(py, &report.rejections)?)?;
     out.set_item("self_loops_dropped", graph.counts.self_loops_dropped)?;
     out.set_item("duplicates_dropped", graph.counts.duplicates_dropped)?;
+    out.set_item("left_out", kinds(py, &report.left_out)?)?;
     out.set_item("seconds", report.seconds)?;
     out.set_item("peak_rss_bytes", peak_resident_bytes())?;
     out.set_item("bytes_on_disk", report.bytes_on_disk)?;
@@ -90,16 +91,16 @@ fn report<'py>(py: Python<'py>, report: &ImportReport, limits: Limits) -> PyResu
     Ok(out)
 }
 
-fn rejections<'py>(py: Python<'py>, rejections: &[Rejection]) -> PyResult<Vec<Bound<'py, PyDict>>> {
-    rejections
+fn kinds<'py>(py: Python<'py>, kinds: &[Rejection]) -> PyResult<Vec<Bound<'py, PyDict>>> {
+    kinds
         .iter()
-        .map(|rejection| {
+        .map(|kind| {
             let out = PyDict::new(py);
-            out.set_item("reason", rejection.reason)?;
-            out.set_item("count", rejection.count)?;
-            out.set_item("input", rejection.path.to_string_lossy())?;
-            out.set_item("first_line", rejection.line)?;
-            out.set_item("found", &rejection.found)?;
+            out.set_item("reason", kind.reason)?;
+            out.set_item("count", kind.count)?;
+            out.set_item("input", kind.path.to_string_lossy())?;
+            out.set_item("first_line", kind.line)?;
+            out.set_item("found", &kind.found)?;
             Ok(out)
         })
         .collect()

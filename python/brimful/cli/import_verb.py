@@ -18,8 +18,8 @@ from brimful.ingest import (
     check_input_file,
     expand_globs,
     import_paths,
+    left_out_sentences,
     parse_indexes,
-    rejection_sentences,
 )
 from brimful.sizes import format_bytes
 from brimful.source import fingerprint
@@ -107,7 +107,7 @@ def act(options: argparse.Namespace) -> None:
         figures = import_paths(
             inputs, options.out, import_options, shared.resources(options, progress), origin=origin
         )
-        for sentence in rejection_sentences(figures):
+        for sentence in left_out_sentences(figures):
             progress.warn(sentence)
     report(options, figures)
 

@@ -49,14 +49,17 @@ def add_policies(parser: argparse.ArgumentParser) -> None:
         "--self-loops",
         choices=SELF_LOOPS,
         default="keep",
-        help="edges from a vertex to itself (default: keep); their vertices stay",
+        help="edges from a vertex to itself (default: keep); their vertices stay; the first one of "
+        "an input that is dropped is reported with its line",
     )
     parser.add_argument(
         "--duplicates",
         choices=DUPLICATES,
         default="keep",
         help="edges with the same ends: keep all (the default), drop all but one, sum their "
-        "weights (without weights: their number), or keep the one of min weight",
+        "weights (without weights: their number), or keep the one of min weight; the first one of "
+        "an input that is left out is reported with its line, for which sorting takes 8 bytes more "
+        "an edge",
     )
 
 

@@ -15,6 +15,7 @@ use super::sink::Sink;
 use super::{EdgeReader, Exporting, FLUSH_BYTES, READING_BYTES};
 use crate::edges::EdgeBatch;
 use crate::error::{Error, Result};
+use crate::places::UNKNOWN;
 use crate::records::{EdgeRecord, KeyLayout, Pair, WeightedKey, WeightedPair};
 
 /// Bytes that sorting the lines needs at least.
@@ -88,8 +89,8 @@ fn write_lines<R: EdgeRecord>(
                 return refuse(SELF_LOOP);
             }
             // The list's vertex is what sorts first, the layout's target. Keys count from 0.
-            writer.push(R::pack(layout, target - 1, source - 1, weight))?;
-            writer.push(R::pack(layout, source - 1, target - 1, weight))?;
+            writer.push(R::pack(layout, target - 1, source - 1, weight, UNKNOWN))?;
+            writer.push(R::pack(layout, source - 1, target - 1, weight, UNKNOWN))?;
         }
         job.advance(batch.len() as u64);
     }

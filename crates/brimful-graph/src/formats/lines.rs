@@ -47,6 +47,7 @@ impl Lines {
             match self.edge(bytes, &mut at) {
                 Ok(edge) => {
                     out.push(edge.source, edge.target, self.weight.map(|_| edge.weight));
+                    work.note_place(at, &mut out.edges.places);
                     if out.is_full() {
                         full(out)?;
                     }

@@ -88,7 +88,7 @@ impl Lists {
                     at = line_end(bytes, at);
                 }
                 Some(_) => {
-                    match self.word(bytes, &mut at, &mut row, out) {
+                    match self.word(work, &mut at, &mut row, out) {
                         Ok(()) => {}
                         Err(flaw) => {
                             work.judge(flaw, out)?;
@@ -113,7 +113,8 @@ impl Lists {
 
     /// Reads the next word or entry of a line.
     #[inline]
-    fn word(&self, bytes: &[u8], at: &mut usize, row: &mut Row, out: &mut Output) -> Result<(), Flaw> {
+    fn word(&self, work: &mut Work<'_>, at: &mut usize, row: &mut Row, out: &mut Output) -> Result<(), Flaw> {
+        let bytes = work.bytes();
         row.words += 1;
         if self.rows == Rows::Named && row.words == 1 {
             row.source = Some(read_id(bytes, at)?);
@@ -148,6 +149,7 @@ impl Lists {
             out.tally.entries += 1;
         } else {
             out.push(source, target, weight);
+            work.note_place(*at, &mut out.edges.places);
         }
         Ok(())
     }

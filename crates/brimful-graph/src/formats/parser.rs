@@ -12,6 +12,7 @@ use super::{Body, Claim, Shape, TextFile, lines};
 use crate::edges::{BATCH_EDGES, EdgeBatch};
 use crate::error::{Error, Result};
 use crate::names::NameBatch;
+use crate::places::InputPart;
 use crate::text::{self, Flaw, Id, Reason, Signs, Span};
 
 /// What happens to a line that is no edge.
@@ -130,9 +131,11 @@ pub(crate) struct Work<'w> {
     chunk: &'w Chunk,
     shape: Shape,
     parser: &'w TextParser<'w>,
-    /// Line at an offset, so that judging many flaws counts every line end once.
+    places: bool,
+    /// The line at an offset, and where it begins, so that every line end is counted once.
     line: u64,
     line_begin: usize,
+    reached: usize,
 }
 
 impl<'w> Work<'w> {
@@ -153,12 +156,30 @@ impl<'w> Work<'w> {
         self.chunk.start
     }
 
+    /// Counts the lines up to an offset that is not before the last.
+    #[inline]
+    fn go_to(&mut self, at: usize) {
+        let passed = self.chunk.bytes.get(self.reached..at).unwrap_or_default();
+        if let Some(end) = memchr::memrchr(b'\n', passed) {
+            self.line += memchr::memchr_iter(b'\n', passed).count() as u64;
+            self.line_begin = self.reached + end + 1;
+        }
+        self.reached = self.reached.max(at);
+    }
+
+    /// Notes where the edge stands that was just read up to `at`, if that is asked for.
+    #[inline]
+    pub(crate) fn note_place(&mut self, at: usize, places: &mut Vec<u64>) {
+        if self.places {
+            self.go_to(at);
+            places.push(self.chunk.lines_before + self.line);
+        }
+    }
+
     /// Ends the parsing, or counts a rejection.
     #[cold]
     pub(crate) fn judge(&mut self, flaw: Flaw, out: &mut Output) -> Result<()> {
-        let before = self.chunk.bytes.get(self.line_begin..flaw.at).unwrap_or_default();
-        self.line += memchr::memchr_iter(b'\n', before).count() as u64;
-        self.line_begin += memchr::memrchr(b'\n', before).map_or(0, |end| end + 1);
+        self.go_to(flaw.at);
         if self.parser.on_error == OnError::Skip {
             out.tally.rejected += 1;
             let mut rejections = self.parser.rejections();
@@ -201,6 +222,8 @@ pub(crate) struct Summary {
     pub(crate) lines: u64,
     pub(crate) rejected: u64,
     pub(crate) rejections: Vec<Rejection>,
+    /// The files and their lines.
+    pub(crate) inputs: Vec<InputPart>,
     pub(crate) undirected: bool,
     pub(crate) weighted: bool,
     /// The vertices of all headers; edges have no others.
@@ -211,6 +234,7 @@ pub(crate) struct Summary {
 pub(crate) struct TextParser<'a> {
     files: &'a [TextFile],
     on_error: OnError,
+    places: bool,
     tallies: Mutex<Vec<Tally>>,
     rejections: Mutex<BTreeMap<Reason, Kept>>,
 }
@@ -219,7 +243,12 @@ impl<'a> TextParser<'a> {
     /// A parser for chunks of `files`.
     pub(crate) fn new(files: &'a [TextFile], on_error: OnError) -> Self {
         let tallies = Mutex::new(vec![Tally::default(); files.len()]);
-        Self { files, on_error, tallies, rejections: Mutex::default() }
+        Self { files, on_error, places: false, tallies, rejections: Mutex::default() }
+    }
+
+    /// Notes where every edge stands, if `places`.
+    pub(crate) fn noting_places(self, places: bool) -> Self {
+        Self { places, ..self }
     }
 
     fn rejections(&self) -> MutexGuard<'_, BTreeMap<Reason, Kept>> {
@@ -236,7 +265,8 @@ impl<'a> TextParser<'a> {
         let Some(shape) = chunk.shape else {
             return Ok(());
         };
-        let mut work = Work { chunk, shape, parser: self, line: chunk.start.line, line_begin: chunk.from };
+        let (places, line, from) = (self.places, chunk.start.line, chunk.from);
+        let mut work = Work { chunk, shape, parser: self, places, line, line_begin: from, reached: from };
         out.tally = Tally::default();
         match shape {
             Shape::Lines(lines) => lines.parse(&mut work, out, full)?,
@@ -259,6 +289,7 @@ impl<'a> TextParser<'a> {
         for ((file, end), tally) in self.files.iter().zip(ends).zip(&tallies) {
             summary.lines += end.lines;
             summary.rejected += tally.rejected;
+            summary.inputs.push((file.path.clone(), end.lines));
             let Some(body) = &end.body else { continue };
             check_claim(file, end, body, tally)?;
             free |= body.declared.is_none();

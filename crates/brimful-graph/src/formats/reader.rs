@@ -40,6 +40,8 @@ pub(crate) struct Start {
 #[derive(Debug, Default)]
 pub(crate) struct Chunk {
     pub(crate) file: usize,
+    /// Lines of the files before that.
+    pub(crate) lines_before: u64,
     pub(crate) bytes: Vec<u8>,
     /// Where the body begins; before it is the header.
     pub(crate) from: usize,
@@ -71,13 +73,15 @@ pub(crate) struct TextReader<'a> {
     names: bool,
     current: Option<Current<'a>>,
     ends: Vec<FileEnd>,
+    /// Lines of the files read.
+    lines: u64,
 }
 
 impl<'a> TextReader<'a> {
     /// A reader of `files` in chunks of `chunk_bytes`; with `directed`, edges listed at both ends are
     /// arcs.
     pub(crate) fn new(files: &'a [TextFile], directed: bool, chunk_bytes: usize, open: Open<'a>) -> Self {
-        Self { files, open, chunk_bytes, directed, names: false, current: None, ends: Vec::new() }
+        Self { files, open, chunk_bytes, directed, names: false, current: None, ends: Vec::new(), lines: 0 }
     }
 
     /// Takes ids as names.
@@ -101,11 +105,12 @@ impl<'a> TextReader<'a> {
                     self.current.insert(Current::new(file, reader, draft, self.chunk_bytes))
                 }
             };
-            chunk.file = self.ends.len();
+            (chunk.file, chunk.lines_before) = (self.ends.len(), self.lines);
             if current.next(chunk)? {
                 return Ok(true);
             }
             let end = current.end()?;
+            self.lines += end.lines;
             self.ends.push(end);
             self.current = None;
         }

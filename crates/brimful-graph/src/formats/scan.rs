@@ -10,9 +10,9 @@ use super::parser::{OnError, Output, Rejection, TextParser};
 use super::reader::{Chunk, TextReader};
 use super::webgraph::WebGraph;
 use super::{TextFile, TextFormat};
-use crate::census::EdgeStream;
 use crate::edges::EdgeBatch;
 use crate::error::{Error, Result};
+use crate::input::EdgeStream;
 
 /// What was in an input.
 #[derive(Debug, Default, Clone, PartialEq)]
@@ -29,6 +29,8 @@ pub struct Scanned {
     pub weighted: bool,
     /// Lines read.
     pub lines: u64,
+    /// The line of each edge.
+    pub places: Vec<u64>,
     /// What was left out, by reason.
     pub rejections: Vec<Rejection>,
 }
@@ -39,6 +41,7 @@ impl Scanned {
             let ends = edges.sources.get(at).zip(edges.targets.get(at));
             self.edges.extend(ends.map(|(&source, &target)| (source, target, edges.weight(at))));
         }
+        self.places.append(&mut edges.places);
         edges.clear();
     }
 }
@@ -50,7 +53,7 @@ impl Scanned {
 pub fn scan_text(format: TextFormat, bytes: &[u8], chunk_bytes: usize, on_error: OnError) -> Result<Scanned> {
     let files = [TextFile { path: PathBuf::from("NAME"), format }];
     let mut reader = reader_of(&files, bytes, chunk_bytes);
-    let parser = TextParser::new(&files, on_error);
+    let parser = TextParser::new(&files, on_error).noting_places(true);
     let (mut chunk, mut out, mut scanned) = (Chunk::default(), Output::default(), Scanned::default());
     let mut full = |out: &mut Output| {
         scanned.take(&mut out.edges);

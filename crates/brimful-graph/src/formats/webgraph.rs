@@ -15,10 +15,10 @@ use std::path::{Path, PathBuf};
 
 use super::bits::{BitError, BitReader, Code, signed};
 use super::graphalytics::property;
-use crate::census::EdgeStream;
 use crate::edges::{BATCH_EDGES, EdgeBatch};
 use crate::error::{Error, Result};
 use crate::ids::IdType;
+use crate::input::EdgeStream;
 use crate::text;
 
 /// Longest properties file that is read.
@@ -55,6 +55,9 @@ pub struct WebGraph {
     given: usize,
     arcs: u64,
     spare: Vec<u64>,
+    places: bool,
+    /// Arcs handed out.
+    handed_out: u64,
 }
 
 impl WebGraph {
@@ -84,6 +87,8 @@ impl WebGraph {
             given: 0,
             arcs: 0,
             spare: Vec::new(),
+            places: false,
+            handed_out: 0,
         })
     }
 
@@ -252,6 +257,10 @@ impl EdgeStream for WebGraph {
             self.given += room;
         }
         if !batch.is_empty() {
+            if self.places {
+                batch.number(self.handed_out);
+            }
+            self.handed_out += batch.len() as u64;
             return Ok(true);
         }
         if self.arcs != self.parameters.arcs {
@@ -275,6 +284,10 @@ impl EdgeStream for WebGraph {
 
     fn id_type(&self) -> Result<IdType> {
         Ok(IdType::Int64)
+    }
+
+    fn note_places(&mut self) {
+        self.places = true;
     }
 
     fn declared(&self) -> u64 {

@@ -28,7 +28,7 @@ pub fn build_reverse(graph: &Graph, resources: &Resources) -> Result<f64> {
         return Ok(0.0);
     }
     let weighted = graph.description().weighted;
-    let minimum = minimum_bytes(resources.workers(), weighted);
+    let minimum = minimum_bytes(resources.workers(), weighted, false);
     resources.budget.require(minimum, "to build an index")?;
     let memory = resources.budget.reserve(resources.budget.limit(), "to build an index")?;
     let _lock = FolderLock::take(graph.path()).map_err(|error| match error {
@@ -54,6 +54,8 @@ pub fn build_reverse(graph: &Graph, resources: &Resources) -> Result<f64> {
         options: &options,
         undirected: false,
         rejections: Vec::new(),
+        input: graph.path().into(),
+        places: false,
         resources,
         spare: memory.bytes() - minimum,
         phases: Vec::new(),

@@ -210,27 +210,28 @@ impl<'r> Interner<'r> {
 
     /// Takes the names of edges, and spools those.
     pub(crate) fn add_edges(&self, batch: &NameBatch, room: &mut Room) -> Result<()> {
-        self.add(batch, room, |spool, room, weights| {
+        self.add(batch, room, |spool, room| {
             room.edges.clear();
             for ends in room.locals.as_chunks::<2>().0 {
                 room.edges.sources.push(ends[0].into());
                 room.edges.targets.push(ends[1].into());
             }
-            room.edges.weights.extend_from_slice(weights);
+            room.edges.weights.extend_from_slice(&batch.weights);
+            room.edges.places.extend_from_slice(&batch.places);
             spool.append(&room.edges, &mut room.bytes)
         })
     }
 
     /// Takes the names of vertices.
     pub(crate) fn add_vertices(&self, batch: &NameBatch, room: &mut Room) -> Result<()> {
-        self.add(batch, room, |_, _, _| Ok(()))
+        self.add(batch, room, |_, _| Ok(()))
     }
 
     fn add(
         &self,
         batch: &NameBatch,
         room: &mut Room,
-        keep: impl FnOnce(&Spool, &mut Room, &[f64]) -> Result<()>,
+        keep: impl FnOnce(&Spool, &mut Room) -> Result<()>,
     ) -> Result<()> {
         if batch.is_empty() {
             return Ok(());
@@ -245,7 +246,7 @@ impl<'r> Interner<'r> {
             }
             intern(&generation, batch, room);
             // Under the guard: no part is of two generations.
-            return keep(&self.spool, room, &batch.weights);
+            return keep(&self.spool, room);
         }
     }
 

@@ -14,13 +14,14 @@ use brimful_store::memory::release_free_memory;
 use super::batch::NameBatch;
 use super::file::NameWriter;
 use super::interner::{Interner, Room};
-use crate::census::{Census, EdgeStream, Reader, Seen, each_part};
+use crate::census::{Census, Reader, Seen, each_part};
 use crate::edges::{EdgeBatch, EdgeSource, Spool, SpooledEdges};
 use crate::error::{Error, Result};
 use crate::formats::TextFile;
 use crate::formats::parser::{Output, TextParser};
 use crate::formats::reader::{CHUNK_BYTES, TextReader};
 use crate::ids::IdType;
+use crate::input::EdgeStream;
 use crate::pump::pump;
 
 /// Fewest bytes of memory for a generation of names.
@@ -57,7 +58,7 @@ impl Reader<'_> {
         let resources = self.resources;
         let open = |path: &Path| first.take().map_or_else(|| self.open(path), Ok);
         let mut reader = TextReader::new(files, self.directed, CHUNK_BYTES, Box::new(open)).with_names();
-        let parser = TextParser::new(files, self.on_error);
+        let parser = TextParser::new(files, self.on_error).noting_places(self.places);
         // A decompressor has its window beside.
         let plain = files.iter().all(|file| self.is_plain(&file.path));
         let bytes = self.names_bytes(if plain { 0 } else { self.decoder_bytes });
@@ -82,6 +83,7 @@ impl Reader<'_> {
         let seen = Seen {
             rejected: summary.rejected,
             rejections: summary.rejections,
+            inputs: summary.inputs,
             ..census.into_seen(declared, IdType::String, summary.weighted, summary.lines)
         };
         Ok((Box::new(spool), seen))
@@ -122,7 +124,7 @@ impl Reader<'_> {
         let declared = self.settle(&census, 0..names, None)?;
         let seen = census.into_seen(declared, IdType::String, stream.weighted(), 0);
         let lines = seen.edges + rejected;
-        Ok((Box::new(spool), Seen { rejected, rejections, lines, ..seen }))
+        Ok((Box::new(spool), Seen { rejected, rejections, lines, inputs: stream.inputs(), ..seen }))
     }
 
     /// Writes the names and counts the edges by rank; returns these, and how many names there are.
@@ -146,9 +148,10 @@ impl Reader<'_> {
                 ranked.sources.extend(batch.sources.iter().map(rank));
                 ranked.targets.extend(batch.targets.iter().map(rank));
                 ranked.weights.extend_from_slice(&batch.weights);
+                ranked.places.extend_from_slice(&batch.places);
                 census.add(ranked);
                 job.advance(1);
-                spool.append(ranked, room)
+                self.keep(&spool, ranked, room)
             };
             let parts = Parts { source: &locals, range: generation.parts.clone() };
             each_part(&parts, self.resources, || Ok(Default::default()), work, |_| Ok(()))?;

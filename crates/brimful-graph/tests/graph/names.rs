@@ -167,8 +167,8 @@ fn the_same_bytes_at_any_threads_and_budget() {
     for (threads, budget, sort_ids) in [
         (1, 1 << 30, false),
         (3, 1 << 30, false),
-        (1, minimum_bytes(1, true), false),
-        (4, minimum_bytes(4, true), true),
+        (1, minimum_bytes(1, true, false), false),
+        (4, minimum_bytes(4, true, false), true),
     ] {
         let out = folder.path().join("g.brimful");
         let _ = std::fs::remove_dir_all(&out);

@@ -1,0 +1,73 @@
+//! The first edges of their kinds that a policy left out, as the report shows them.
+//!
+//! Invariant: what is shown is the input's own: its file, its line, its ids.
+
+use super::Rejection;
+use crate::error::Result;
+use crate::graph::Graph;
+use crate::ids::IdType;
+use crate::names::NameCursor;
+use crate::places::{InputPart, Placed, locate};
+
+/// Longest text of an id that is shown.
+const SHOWN_CHARS: usize = 40;
+
+/// Where the first edges that were left out stand, if that is known.
+pub(super) struct LeftOut {
+    /// What places are in.
+    pub(super) inputs: Vec<InputPart>,
+    /// The ends are the bits of external ids.
+    pub(super) self_loop: Option<Placed>,
+    /// The ends are internal ids.
+    pub(super) duplicate: Option<Placed>,
+}
+
+impl LeftOut {
+    /// What was left out of `graph`, by reason.
+    pub(super) fn report(&self, graph: &Graph) -> Result<Vec<Rejection>> {
+        let counts = graph.description().counts;
+        let mut out = Vec::new();
+        if let Some(first) = self.self_loop {
+            out.extend(self.kind("self-loop", counts.self_loops_dropped, first, graph)?);
+        }
+        if let Some(first) = self.duplicate {
+            let external = |internal| -> Result<u64> {
+                let mut bits = [0];
+                graph.external_ids(internal, &mut bits)?;
+                Ok(bits[0])
+            };
+            let mut ends = [external(first.ends.0)?, external(first.ends.1)?];
+            if !graph.description().directed {
+                // Both directions were sorted; the input may have had either.
+                ends.sort_unstable_by_key(|bits| graph.id_type().order_key(*bits));
+            }
+            let first = Placed { ends: ends.into(), ..first };
+            out.extend(self.kind("duplicate edge", counts.duplicates_dropped, first, graph)?);
+        }
+        Ok(out)
+    }
+
+    fn kind(
+        &self,
+        reason: &'static str,
+        count: u64,
+        first: Placed,
+        graph: &Graph,
+    ) -> Result<Option<Rejection>> {
+        let found = format!("{} {}", shown(graph, first.ends.0)?, shown(graph, first.ends.1)?);
+        let place = locate(&self.inputs, first.place);
+        Ok(place.map(|(path, line)| Rejection { reason, count, path, line, found }))
+    }
+}
+
+/// An id as text, shortened.
+fn shown(graph: &Graph, bits: u64) -> Result<String> {
+    if graph.id_type() != IdType::String {
+        return Ok(graph.id_type().number(bits).to_string());
+    }
+    let name = NameCursor::default().label(graph, bits)?;
+    Ok(match name.char_indices().nth(SHOWN_CHARS) {
+        Some((end, _)) => format!("{}...", &name[..end]),
+        None => name,
+    })
+}

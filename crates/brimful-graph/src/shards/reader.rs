@@ -1,0 +1,286 @@
+//! An index open for reading: its table of segments, and what lies where in its units.
+//!
+//! Invariant: the table was compared with the graph and with the lengths of all units before any
+//! segment is read.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use brimful_store::file::Traffic;
+use brimful_store::sealed::{Buffer, Kind, SealedFile};
+use brimful_store::{DiskFolder, Error as StoreError, Folder};
+
+use super::segment::{Segment, TABLE_ROW};
+use super::{BLOCKS, Names};
+use crate::codec::{Code, DIRECTORY_ROW, Keys, Packing, Unpack, Weights, plain_bytes};
+use crate::error::Result;
+
+/// An index open for reading.
+#[derive(Debug)]
+pub struct ShardFile {
+    shards: Arc<SealedFile>,
+    weights: Option<Arc<SealedFile>>,
+    /// Length of the file of block starts, which is open only while it is needed.
+    directory_bytes: u64,
+    segments: Vec<Segment>,
+    places: Vec<Place>,
+    interval_bits: u32,
+}
+
+/// Where a segment is.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    unit: u32,
+    /// In the unit's bytes, weights and directory.
+    offset: u32,
+    weights: u32,
+    directory: u32,
+}
+
+impl ShardFile {
+    /// Opens the index `name` of a graph with `vertices` vertices that have edges.
+    ///
+    /// # Errors
+    /// Corruption if the segments are out of order, do not cover their units or name vertices that the
+    /// graph does not have.
+    pub fn open(
+        folder: &dyn Folder,
+        name: &str,
+        vertices: u64,
+        weighted: bool,
+        interval_bits: u32,
+        traffic: &Arc<Traffic>,
+    ) -> Result<Self> {
+        let names = Names::new(name);
+        let open = |name: &str, kind| -> Result<Arc<SealedFile>> {
+            Ok(Arc::new(SealedFile::open(folder, name, kind, 0, traffic)?))
+        };
+        let shards = open(&names.shards, Kind::Shards)?;
+        let weights = if weighted { Some(open(&names.weights, Kind::Weights)?) } else { None };
+        let directory = open(&names.blocks, Kind::Directory)?;
+        let Some(table) = shards.entries().len().checked_sub(1) else {
+            return Err(StoreError::corrupt(shards.path(), 0, "there is no table of segments").into());
+        };
+        let mut raw = Buffer::new();
+        shards.read_block(table, &mut raw)?;
+        let corrupt = |what: &str| -> crate::Error { shards.corrupt(table, what).into() };
+        let (rows, rest) = raw.bytes().as_chunks::<TABLE_ROW>();
+        if !rest.is_empty() {
+            return Err(corrupt("the table of segments is cut"));
+        }
+        let mut segments: Vec<Segment> = Vec::with_capacity(rows.len());
+        for row in rows {
+            let segment = Segment::decode(row).map_err(|what| corrupt(&what))?;
+            if !follows(segments.last(), &segment) || !is_within(&segment, vertices, interval_bits) {
+                return Err(corrupt("a segment contradicts its graph"));
+            }
+            segments.push(segment);
+        }
+        let lengths = |file: &SealedFile| file.entries().iter().map(|e| e.len).collect::<Vec<_>>();
+        let units = lengths(&shards)[..table].to_vec();
+        let weight_units = weights.as_ref().map_or_else(|| vec![0; table], |file| lengths(file));
+        let places = place(&segments, &units, &weight_units, &lengths(&directory))
+            .ok_or_else(|| corrupt("the segments do not cover their units"))?;
+        let directory_bytes = directory.len()?;
+        Ok(Self { shards, weights, directory_bytes, segments, places, interval_bits })
+    }
+
+    /// The segments in order of (interval, window, source).
+    pub fn segments(&self) -> &[Segment] {
+        &self.segments
+    }
+
+    /// Bits of a target within its interval.
+    pub fn interval_bits(&self) -> u32 {
+        self.interval_bits
+    }
+
+    /// The file whose block `u` is unit `u`; the last block is the table.
+    pub fn file(&self) -> &Arc<SealedFile> {
+        &self.shards
+    }
+
+    /// The file whose block `u` has the weights of unit `u`.
+    pub fn weights_file(&self) -> Option<&Arc<SealedFile>> {
+        self.weights.as_ref()
+    }
+
+    /// The files but for that of block starts, for verification and sizes.
+    pub fn files(&self) -> impl Iterator<Item = &Arc<SealedFile>> {
+        [Some(&self.shards), self.weights.as_ref()].into_iter().flatten()
+    }
+
+    /// Number of units.
+    pub fn units(&self) -> usize {
+        self.shards.entries().len() - 1
+    }
+
+    /// The unit of segment `index`.
+    pub fn unit(&self, index: usize) -> usize {
+        self.places[index].unit as usize
+    }
+
+    /// Opens the file of block starts, whose block `u` is that of unit `u`.
+    pub fn open_directory(&self) -> Result<SealedFile> {
+        let path = self.shards.path().with_extension(BLOCKS);
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let folder = DiskFolder::new(path.parent().unwrap_or(Path::new("")));
+        Ok(SealedFile::open(&folder, &name, Kind::Directory, 0, &Arc::default())?)
+    }
+
+    /// Length of the file of block starts in bytes.
+    pub fn directory_bytes(&self) -> u64 {
+        self.directory_bytes
+    }
+
+    /// Length of all files in bytes.
+    pub fn len_bytes(&self) -> Result<u64> {
+        let mut bytes = self.directory_bytes;
+        for file in self.files() {
+            bytes += file.len()?;
+        }
+        Ok(bytes)
+    }
+
+    /// Number of edges.
+    pub fn edges(&self) -> u64 {
+        self.segments.iter().map(|s| u64::from(s.edges)).sum()
+    }
+
+    /// Segments, edges and bytes by packing.
+    pub fn packings(&self) -> BTreeMap<Packing, [u64; 3]> {
+        let mut out = BTreeMap::<_, [u64; 3]>::new();
+        for segment in &self.segments {
+            let sums = out.entry(segment.packing).or_default();
+            let parts = [1, u64::from(segment.edges), u64::from(segment.stored)];
+            sums.iter_mut().zip(parts).for_each(|(sum, part)| *sum += part);
+        }
+        out
+    }
+
+    /// Edges of each shard that has any, in order.
+    pub fn shard_edges(&self) -> impl Iterator<Item = u64> + '_ {
+        let shards = self.segments.chunk_by(|a, b| a.interval == b.interval);
+        shards.map(|shard| shard.iter().map(|segment| u64::from(segment.edges)).sum())
+    }
+
+    /// The most bytes that a compressed segment takes unpacked.
+    pub fn largest_unpacked(&self) -> u64 {
+        let unpacked = self.segments.iter().filter(|s| s.packing.compressed).map(|s| u64::from(s.plain));
+        unpacked.max().unwrap_or(0)
+    }
+
+    /// Calls `batch(base, keys)` for the edges of segment `index` of the bytes of its unit: a source is
+    /// `base + (key >> interval bits)`, a target within its interval the low bits.
+    ///
+    /// # Errors
+    /// Corruption if the bytes are broken or `batch` refuses.
+    #[inline]
+    pub fn decode<C: Code>(
+        &self,
+        index: usize,
+        unit: &[u8],
+        unpack: Unpack,
+        room: &mut Vec<u8>,
+        mut batch: impl FnMut(u64, Keys<'_>) -> bool,
+    ) -> Result<(), StoreError> {
+        let segment = &self.segments[index];
+        let (first, plain) = (segment.first_source, self.plain(index, unit, room)?);
+        let whole = C::decode(plain, segment.edges, self.interval_bits, unpack, |base, keys| {
+            batch(first + base, keys)
+        });
+        if whole { Ok(()) } else { Err(self.contradiction(index)) }
+    }
+
+    /// The codec's bytes of segment `index` of the bytes of its unit, unpacked into `room` where they are
+    /// compressed.
+    pub fn plain<'b>(
+        &self,
+        index: usize,
+        unit: &'b [u8],
+        room: &'b mut Vec<u8>,
+    ) -> Result<&'b [u8], StoreError> {
+        let (segment, place) = (&self.segments[index], &self.places[index]);
+        let stored = unit.get(place.offset as usize..).and_then(|rest| rest.get(..segment.stored as usize));
+        stored
+            .and_then(|stored| plain_bytes(segment.packing, stored, segment.plain as usize, room))
+            .ok_or_else(|| self.contradiction(index))
+    }
+
+    /// The error of a segment whose bytes are not what the table says.
+    pub fn contradiction(&self, index: usize) -> StoreError {
+        self.shards.corrupt(self.unit(index), "a segment contradicts its entry in the table")
+    }
+
+    /// Where the block starts of segment `index` are in the directory of its unit.
+    pub(crate) fn directory_range(&self, index: usize) -> std::ops::Range<usize> {
+        let start = self.places[index].directory as usize;
+        start..start + self.segments[index].blocks as usize * DIRECTORY_ROW
+    }
+
+    /// The weights of segment `index` in the weights of its unit.
+    pub fn weights<'b>(&self, index: usize, unit: &'b [u8]) -> Result<Weights<'b>, StoreError> {
+        let (segment, place) = (&self.segments[index], &self.places[index]);
+        let bytes = unit.get(place.weights as usize..).and_then(|rest| rest.get(..segment.weight_bytes()));
+        bytes.and_then(|bytes| Weights::new(bytes, segment.edges, segment.weight_type)).ok_or_else(|| {
+            let file = self.weights.as_ref().unwrap_or(&self.shards);
+            file.corrupt(self.unit(index), "a segment's weights contradict its entry in the table")
+        })
+    }
+}
+
+/// True if `next` may come after `last`.
+fn follows(last: Option<&Segment>, next: &Segment) -> bool {
+    let Some(last) = last else {
+        return next.begins_unit && next.window == 0;
+    };
+    let same_shard = last.interval == next.interval;
+    let order = (last.interval, last.window) <= (next.interval, next.window);
+    order
+        && (same_shard || next.window == 0)
+        && (!same_shard || next.window - last.window <= 1 && last.last_source <= next.first_source)
+}
+
+fn is_within(segment: &Segment, vertices: u64, interval_bits: u32) -> bool {
+    segment.first_source <= segment.last_source
+        && segment.last_source < vertices
+        && segment.last_source - segment.first_source < 1 << 32
+        && segment.interval < vertices.div_ceil(1 << interval_bits)
+        && segment.edges > 0
+        && segment.blocks <= segment.edges
+        // No codec takes more than 12 bytes an edge: a table cannot ask for memory beyond that.
+        && u64::from(segment.plain) <= u64::from(segment.edges) * 12
+        && (segment.packing.compressed || segment.plain == segment.stored)
+}
+
+/// Where each segment is; `None` unless segments cover all units exactly.
+fn place(segments: &[Segment], units: &[u64], weights: &[u64], directory: &[u64]) -> Option<Vec<Place>> {
+    if units.len() != weights.len() || units.len() != directory.len() {
+        return None;
+    }
+    let mut places = Vec::with_capacity(segments.len());
+    let mut ends = [0_u64; 3];
+    let mut unit = 0;
+    let whole = |unit: usize, ends: [u64; 3]| {
+        [units.get(unit), weights.get(unit), directory.get(unit)]
+            == [Some(&ends[0]), Some(&ends[1]), Some(&ends[2])]
+    };
+    for (index, segment) in segments.iter().enumerate() {
+        if segment.begins_unit && index > 0 {
+            if !whole(unit, ends) {
+                return None;
+            }
+            unit += 1;
+            ends = [0; 3];
+        }
+        let [offset, weights, directory] = ends.map(u32::try_from);
+        let (offset, weights, directory) = (offset.ok()?, weights.ok()?, directory.ok()?);
+        places.push(Place { unit: u32::try_from(unit).ok()?, offset, weights, directory });
+        ends[0] += u64::from(segment.stored);
+        ends[1] += segment.weight_bytes() as u64;
+        ends[2] += u64::from(segment.blocks) * DIRECTORY_ROW as u64;
+    }
+    let read = if segments.is_empty() { 0 } else { unit + 1 };
+    ((segments.is_empty() || whole(unit, ends)) && read == units.len()).then_some(places)
+}

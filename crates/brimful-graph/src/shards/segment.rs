@@ -1,0 +1,96 @@
+//! A segment, as the table of segments describes it and as it is handed to the writer.
+//!
+//! Invariant: an entry has one encoding, and one with an unknown codec or weight type is no entry.
+
+use crate::codec::{Packing, WeightType};
+
+/// What the segment table says of a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Segment {
+    /// The target interval.
+    pub interval: u64,
+    /// Source of the first edge.
+    pub first_source: u64,
+    /// Source of the last edge.
+    pub last_source: u64,
+    /// The window within the shard, from 0.
+    pub window: u32,
+    /// Number of edges.
+    pub edges: u32,
+    /// Number of blocks.
+    pub blocks: u32,
+    /// Bytes in the unit.
+    pub stored: u32,
+    /// Bytes of the codec, before compression.
+    pub plain: u32,
+    /// How edges are packed.
+    pub packing: Packing,
+    /// How weights are stored.
+    pub weight_type: WeightType,
+    /// True if it begins a unit.
+    pub begins_unit: bool,
+}
+
+/// Bytes of an entry.
+pub(super) const TABLE_ROW: usize = 48;
+
+impl Segment {
+    pub(super) fn encode(&self) -> [u8; TABLE_ROW] {
+        let mut out = [0; TABLE_ROW];
+        out[0..8].copy_from_slice(&self.interval.to_le_bytes());
+        out[8..16].copy_from_slice(&self.first_source.to_le_bytes());
+        out[16..24].copy_from_slice(&self.last_source.to_le_bytes());
+        out[24..28].copy_from_slice(&self.window.to_le_bytes());
+        out[28..32].copy_from_slice(&self.edges.to_le_bytes());
+        out[32..36].copy_from_slice(&self.blocks.to_le_bytes());
+        out[36..40].copy_from_slice(&self.stored.to_le_bytes());
+        out[40..44].copy_from_slice(&self.plain.to_le_bytes());
+        out[44..48].copy_from_slice(&[
+            self.packing.to_byte(),
+            self.weight_type as u8,
+            u8::from(self.begins_unit),
+            0,
+        ]);
+        out
+    }
+
+    pub(super) fn decode(raw: &[u8; TABLE_ROW]) -> Result<Self, String> {
+        let word = |at: usize| raw[at..at + 4].iter().rev().fold(0, |sum, &b| sum << 8 | u32::from(b));
+        let long = |at: usize| raw[at..at + 8].iter().rev().fold(0, |sum, &b| sum << 8 | u64::from(b));
+        let packing = Packing::from_byte(raw[44])
+            .ok_or_else(|| format!("a segment uses codec {}, which this brimful does not know", raw[44]))?;
+        let weight_type = WeightType::from_byte(raw[45]).ok_or_else(|| {
+            format!("a segment has weights of type {}, which this brimful does not know", raw[45])
+        })?;
+        Ok(Self {
+            interval: long(0),
+            first_source: long(8),
+            last_source: long(16),
+            window: word(24),
+            edges: word(28),
+            blocks: word(32),
+            stored: word(36),
+            plain: word(40),
+            packing,
+            weight_type,
+            begins_unit: raw[46] != 0,
+        })
+    }
+
+    pub(super) fn weight_bytes(&self) -> usize {
+        self.edges as usize * self.weight_type.bytes()
+    }
+}
+
+/// A segment ready to be written.
+#[derive(Debug)]
+pub struct PackedSegment {
+    /// Its entry; `begins_unit` is set by the writer.
+    pub entry: Segment,
+    /// Stored bytes.
+    pub bytes: Vec<u8>,
+    /// Weights, in its weight type.
+    pub weights: Vec<u8>,
+    /// Block starts, as in the directory.
+    pub directory: Vec<u8>,
+}

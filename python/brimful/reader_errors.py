@@ -1,0 +1,55 @@
+"""What goes wrong while a table is read, as brimful's own errors.
+
+Invariant: every error names the file, and no error of pyarrow or a codec leaves this
+package as such.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import lzma
+import re
+from collections.abc import Iterator
+
+from brimful.errors import BrimfulError, InputError, StoreIoError
+from brimful.remote import is_remote
+
+
+@contextlib.contextmanager
+def reader_errors(name: str, lines_before: int = 0) -> Iterator[None]:
+    """Turn the errors of pyarrow, zlib, lzma and the system into brimful's, naming the file.
+
+    pyarrow counts the rows of a block from 1; `lines_before` makes them lines of the file.
+    """
+    import pyarrow as pa
+
+    try:
+        yield
+    except BrimfulError:
+        raise
+    except (EOFError, lzma.LZMAError):
+        raise InputError(
+            f"{name} is truncated or its compression is broken; copy or download it again"
+        ) from None
+    except (pa.ArrowException, UnicodeDecodeError) as error:
+        sentence = re.sub(
+            r"Row #(\d+)",
+            lambda row: f"line {int(row[1]) + lines_before}",
+            " ".join(str(error).split()),
+        )
+        raise InputError(f"{name} cannot be read: {sentence}") from None
+    except FileNotFoundError:
+        raise InputError(f"{name} does not exist; check the path") from None
+    except IsADirectoryError:
+        raise InputError(f"{name} is a directory; name a file in it") from None
+    except OSError as error:
+        sentence = " ".join(str(error).split())
+        if error.errno is None and is_remote(name):
+            raise StoreIoError(f"cannot read {name}: {sentence}") from None
+        if error.errno is None:  # not the system but pyarrow: a codec or a page
+            raise InputError(
+                f"{name} is truncated or damaged ({sentence.rstrip('.')}); copy or write it again"
+            ) from None
+        raise StoreIoError(
+            f"cannot read {name}: {error.strerror or sentence}", error.errno
+        ) from None
