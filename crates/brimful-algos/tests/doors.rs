@@ -730,3 +730,48 @@ fn what_must_be_synchronous_says_so() {
         assert!(error.to_string().contains(part), "{error}");
     }
 }
+
+#[test]
+fn few_blocks_of_a_unit_on_disk_are_read_alone_and_checked() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("g.brimful");
+    let generator = Generator::new(Kind::Rmat { scale: 16, edge_factor: 16 }, 5).unwrap();
+    let vertices = generator.vertices();
+    let wide = resources(2, 1 << 28);
+    import(Input::Numbered(&generator, vertices), &path, &ImportOptions::default(), &wide).unwrap();
+    let graph = Graph::open(&path, wide.job.traffic()).unwrap();
+    let shards = graph.shards(brimful_graph::Index::In).unwrap();
+    let unit = shards.file().entries()[0];
+    let (file, all) = (shards.file().path().to_owned(), graph.connected());
+    let mut degrees = vec![0; all as usize];
+    graph.degrees(0, &mut degrees).unwrap();
+    let source = degrees.iter().position(|degree| *degree == 1).unwrap() as u64;
+    drop(graph);
+    let search = |door, budget| {
+        let resources = resources(1, budget);
+        let graph = Graph::open(&path, resources.job.traffic()).unwrap();
+        let options = RunOptions { door, max_supersteps: 1, ..Default::default() };
+        let output = run(&Levels { source }, &graph, &options, &resources)?;
+        let mut levels = vec![0; all as usize];
+        output.states.read(0, &mut levels).unwrap();
+        let read = output.stats.bytes_read;
+        Ok::<_, brimful_engine::Error>((levels, output.stats.sparse_supersteps, read))
+    };
+    let (wanted, _, read) = search(Door::Dense, 1 << 28).unwrap();
+    assert!(read >= unit.len, "the unit is read whole");
+    // From the smallest budget on: first supersteps are dense, then sparse, then the unit stays in memory.
+    let budgets = (1..200).map(|step| step << 17);
+    let budget = budgets.into_iter().find(|budget| {
+        search(Door::Sparse, *budget).is_ok_and(|(levels, sparse, read)| {
+            assert!(levels == wanted);
+            sparse == 1 && read < unit.len / 2
+        })
+    });
+    let budget = budget.expect("a budget in which blocks are read alone");
+    let mut bytes = std::fs::read(&file).unwrap();
+    bytes[unit.offset as usize..][..unit.len as usize].iter_mut().for_each(|byte| *byte ^= 16);
+    std::fs::write(&file, bytes).unwrap();
+    let error = search(Door::Sparse, budget).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt);
+    assert!(error.to_string().contains("a block of edges fails its checksum"), "{error}");
+}

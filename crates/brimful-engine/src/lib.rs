@@ -3,7 +3,7 @@
 //! - [`program`]: what an algorithm provides, [`combiner`]: how signals become sums, [`aggregate`]: what is
 //!   known of all vertices; [`mod@gather`]: programs of another kind, over whole neighbour lists.
 //! - `options`: what the user chose; [`mod@run`]: the superstep loop, synchronous or not; `sweep`: one pass over the shards; `collect`: the vertex phase;
-//!   `sparse`: a superstep of few vertices, the `frontier`;
+//!   `sparse`: a superstep of few vertices, the `frontier`, chosen by a `survey`;
 //!   [`scan`]: all edges for algorithms of another kind; [`residency`]: which units stay in memory and how the others stream.
 //! - `isolated`: vertices without edges, one state for all. [`plan`]: what a run needs before it begins; [`stats`]: what it did;
 //!   [`table`]: its result in the user's ids, `rows`: row after row, `values`: from states.
@@ -24,6 +24,7 @@ pub mod run;
 pub mod scan;
 mod sparse;
 pub mod stats;
+mod survey;
 mod sweep;
 pub mod table;
 mod values;

@@ -114,6 +114,13 @@ impl Resident {
         Ok(spare.buffer.bytes())
     }
 
+    /// True if everything is in memory.
+    pub(crate) fn is_loaded(&self) -> bool {
+        self.columns
+            .iter()
+            .all(|column| (0..column.pinned.len()).all(|unit| column.in_memory(unit).is_some()))
+    }
+
     /// Bytes of a unit that are not in memory.
     pub(crate) fn unread_bytes(&self, unit: usize) -> u64 {
         let unread = self.columns.iter().filter(|column| column.in_memory(unit).is_none());

@@ -344,7 +344,7 @@ impl<'a, P: Program> Run<'a, P> {
         }
         self.resources.job.check()?;
         let walked = walked(self.program, &self.files, &self.globals);
-        let combine = sparse::Combine {
+        let mut combine = sparse::Combine {
             program: self.program,
             walked: &walked,
             files: &self.files,
@@ -352,10 +352,13 @@ impl<'a, P: Program> Run<'a, P> {
             frontier: frontier.list(|vertex| self.signals[vertex] != P::Combiner::SILENCE),
             weighted: self.options.weighted,
             interval_bits: self.graph.description().interval_bits,
+            survey: None,
         };
-        if self.options.door == Door::Auto && !sparse.suits(&combine) {
+        let survey = sparse.survey(&combine);
+        if self.options.door == Door::Auto && survey.as_ref().is_some_and(|survey| !survey.prefers_sparse()) {
             return Ok(false);
         }
+        combine.survey = survey.as_ref();
         let Some(mail) = sparse.combine(&combine, self.resources)? else {
             return Ok(false);
         };

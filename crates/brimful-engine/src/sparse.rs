@@ -1,7 +1,8 @@
 //! The sparse door: a superstep that decodes only the blocks that hold edges of the frontier.
 //!
 //! Each interval is combined on its own, in the order of the dense door, into a *mailbox*: the sums of the
-//! targets that got a signal. When all intervals are, those targets collect, in order of their ids.
+//! targets that got a signal. When all intervals are, those targets collect, in order of their ids. Of a unit that is not in memory
+//! single blocks are read, each against its own checksum, where they are few; weights, and what lz4 compressed, only come in whole units.
 //! Invariant: states, signals and aggregates are the bits that the dense door gives.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -9,7 +10,6 @@ use std::sync::{Mutex, PoisonError};
 
 use brimful_graph::codec::{BATCH, Code, Unpack};
 use brimful_graph::directory::Directory;
-use brimful_graph::shards::Segment;
 use brimful_graph::with_codec;
 use brimful_store::Resources;
 
@@ -17,6 +17,7 @@ use crate::combiner::Combiner;
 use crate::error::Result;
 use crate::program::{Program, SignalOf};
 use crate::residency::{Resident, Shard, Spare, segments_of_intervals};
+use crate::survey::{Survey, within};
 use crate::sweep::Swept;
 
 /// A superstep is tried sparse where at most one vertex in so many signals.
@@ -25,14 +26,6 @@ pub(crate) const SOURCES_PER_SIGNAL: u64 = 32;
 const TARGETS_PER_SUM: u64 = 16;
 /// Frontiers of any graph may be so large.
 const FEWEST: u64 = 1 << 12;
-/// What is worked out of a frontier before it is walked is worked out of so many of its vertices.
-const SAMPLE: usize = 256;
-/// Time that an edge of a block that is read for itself takes, in edges of a dense superstep (measured: 3 to 5).
-const SPARSE_EDGE: u64 = 4;
-/// Time that a vertex takes in a dense superstep, in the same unit.
-const VERTEX: u64 = 2;
-/// Bytes that a sparse superstep, which does not read ahead, reads in the time of an edge.
-const BYTES_PER_EDGE_TIME: u64 = 2;
 /// Frontiers up to this size are not worth waking other threads for.
 const ALONE: usize = 64;
 
@@ -60,6 +53,8 @@ pub(crate) struct Combine<'a, P: Program> {
     pub(crate) frontier: &'a [u64],
     pub(crate) weighted: bool,
     pub(crate) interval_bits: u32,
+    /// `None`: everything is in memory.
+    pub(crate) survey: Option<&'a Survey>,
 }
 
 /// What a sparse superstep made.
@@ -107,39 +102,17 @@ impl<S: Copy + Send> Sparse<S> {
         count <= most_sources(self.vertices)
     }
 
-    /// True if walking the frontier sparsely is likely to take less time than walking it densely.
-    pub(crate) fn suits<P: Program<Combiner: Combiner<Sum = S>>>(&self, combine: &Combine<'_, P>) -> bool {
-        let frontier = combine.frontier;
-        let step = frontier.len().div_ceil(SAMPLE).max(1);
-        let sample: Vec<u64> = frontier.iter().copied().step_by(step).collect();
-        let (mut blocks, mut dense_edges, mut unread) = (0, 0, 0);
-        let mut last_unit = vec![None; combine.files.len()];
-        for (file, range) in self.intervals.iter().flatten().filter(|(file, _)| combine.walked[*file]) {
-            let resident = &combine.files[*file];
-            for index in range.clone() {
-                let segment = &resident.shards().segments()[index];
-                let sources = within(frontier, segment);
-                if sources.is_empty() {
-                    continue;
-                }
-                dense_edges += u64::from(segment.edges);
-                let unit = resident.shards().unit(index);
-                if last_unit[*file].replace(unit) != Some(unit) {
-                    unread += resident.unread_bytes(unit);
-                }
-                // Each of few sources reads at least a block, and so it is not worth looking.
-                let found = match frontier.len() <= SAMPLE {
-                    true => sources.len() as u64,
-                    false => within(&sample, segment).iter().fold(0, |blocks, source| {
-                        let offset = (source - segment.first_source) as u32;
-                        blocks + self.directories[*file].find(index, 0, offset).len() as u64
-                    }),
-                };
-                blocks += (found * step as u64).min(u64::from(segment.blocks));
-            }
+    /// What both doors would read; `None` where few vertices signal and everything is in memory.
+    pub(crate) fn survey<P: Program<Combiner: Combiner<Sum = S>>>(
+        &self,
+        combine: &Combine<'_, P>,
+    ) -> Option<Survey> {
+        let Combine { frontier, weighted, walked, files, .. } = *combine;
+        if frontier.len() <= ALONE && files.iter().all(Resident::is_loaded) {
+            return None;
         }
-        let sparse = blocks * BATCH as u64 * SPARSE_EDGE + unread / BYTES_PER_EDGE_TIME;
-        sparse <= dense_edges + self.vertices * VERTEX
+        let (intervals, directories) = (&self.intervals, &self.directories);
+        Some(Survey::new(frontier, self.vertices, weighted, walked, files, intervals, directories))
     }
 
     /// Combines the signals of the frontier. `None`, and nothing was done, if they reach too many vertices.
@@ -244,15 +217,19 @@ impl<S: Copy + Send> Sparse<S> {
         let shards = resident.shards();
         let segment = &shards.segments()[index];
         let unit = shards.unit(index);
-        let Room { sums, spares, plain, unpacked, unpack } = room;
+        let Room { sums, spares, plain, single, unpacked, unpack } = room;
         let [spare, spare_weights] = spares.entry(file);
-        let bytes = if segment.packing.compressed && *unpacked == Some((file, index)) {
-            &plain[..]
+        let one_by_one = combine.survey.is_some_and(|survey| survey.one_by_one(file, unit));
+        let whole = if one_by_one {
+            *unpacked = None;
+            None
+        } else if segment.packing.compressed && *unpacked == Some((file, index)) {
+            Some(&plain[..])
         } else {
             *unpacked = None;
             let bytes = shards.plain(index, resident.unit(0, unit, spare)?, plain)?;
             *unpacked = segment.packing.compressed.then_some((file, index));
-            bytes
+            Some(bytes)
         };
         let weights = match combine.weighted {
             true => Some(shards.weights(index, resident.unit(1, unit, spare_weights)?)?),
@@ -263,11 +240,25 @@ impl<S: Copy + Send> Sparse<S> {
         for &source in sources {
             let found = directory.find(index, done, (source - segment.first_source) as u32);
             for block in found.start.max(done)..found.end {
-                let (start, first, bytes) = directory.block(index, block, bytes);
-                count.edges += u64::from(start.edges);
-                let mut packed = weights.map(|weights| weights.skip(first));
-                let whole = with_codec!(segment.packing.codec, C => {
-                    C::decode_block(bytes, start, combine.interval_bits, *unpack, |base, keys| {
+                let block = directory.block(index, block, segment.plain);
+                let range = block.bytes.start as usize..block.bytes.end as usize;
+                let bytes = match whole {
+                    Some(bytes) => bytes.get(range).unwrap_or_default(),
+                    None => {
+                        shards.read_part(index, block.bytes.clone(), single)?;
+                        if !block.is(single) {
+                            return Err(shards
+                                .file()
+                                .corrupt(unit, "a block of edges fails its checksum")
+                                .into());
+                        }
+                        &single[..]
+                    }
+                };
+                count.edges += u64::from(block.start.edges);
+                let mut packed = weights.map(|weights| weights.skip(block.first_edge));
+                let is_sound = with_codec!(segment.packing.codec, C => {
+                    C::decode_block(bytes, block.start, combine.interval_bits, *unpack, |base, keys| {
                         let mut values = [1.0; BATCH];
                         if let Some(packed) = &mut packed {
                             packed.take(&mut values[..keys.len()]);
@@ -290,7 +281,7 @@ impl<S: Copy + Send> Sparse<S> {
                         })
                     })
                 });
-                if !whole {
+                if !is_sound {
                     return Err(shards.contradiction(index).into());
                 }
             }
@@ -298,13 +289,6 @@ impl<S: Copy + Send> Sparse<S> {
         }
         Ok(count)
     }
-}
-
-/// Those of `sources`, ascending, that may have edges in a segment.
-fn within<'s>(sources: &'s [u64], segment: &Segment) -> &'s [u64] {
-    let from = sources.partition_point(|source| *source < segment.first_source);
-    let rest = &sources[from..];
-    &rest[..rest.partition_point(|source| *source <= segment.last_source)]
 }
 
 /// Sums of the targets of one interval, of which few are touched.
@@ -363,6 +347,8 @@ pub(crate) struct Room<S> {
     sums: Touched<S>,
     spares: Spares,
     plain: Vec<u8>,
+    /// The bytes of one block.
+    single: Vec<u8>,
     /// The index and the segment that `plain` holds.
     unpacked: Option<(usize, usize)>,
     unpack: Unpack,
@@ -371,6 +357,13 @@ pub(crate) struct Room<S> {
 impl<S> Default for Room<S> {
     fn default() -> Self {
         let sums = Touched { sums: Vec::new(), marks: Vec::new(), targets: Vec::new() };
-        Self { sums, spares: Spares::default(), plain: Vec::new(), unpacked: None, unpack: Unpack::fastest() }
+        Self {
+            sums,
+            spares: Spares::default(),
+            plain: Vec::new(),
+            single: Vec::new(),
+            unpacked: None,
+            unpack: Unpack::fastest(),
+        }
     }
 }

@@ -1,14 +1,14 @@
 //! Where the blocks of an index begin, in memory: what a reader of few sources needs.
 //!
-//! Twelve bytes a block, that is about a twentieth of a byte an edge. Invariant: whatever the file says, a
+//! Sixteen bytes a block, that is about a sixteenth of a byte an edge. Invariant: whatever the file says, a
 //! block found lies within its segment and has at most 256 edges. What it holds is checked with the unit
-//! that it is read in; a block's own checksum is compared by verification alone.
+//! that it is read in, or, where it is read for itself, against its own checksum.
 
 use std::ops::Range;
 
 use brimful_store::sealed::Buffer;
 
-use crate::codec::{BlockStart, DIRECTORY_ROW, directory_starts};
+use crate::codec::{BlockStart, directory_checksums, directory_starts};
 use crate::error::Result;
 use crate::shards::ShardFile;
 
@@ -24,6 +24,8 @@ pub struct Directory {
     offsets: Vec<u32>,
     /// Edge of the segment that each block begins with (24 bits), and its edges - 1 (8 bits).
     edges: Vec<u32>,
+    /// Low half of the checksum of each block's bytes.
+    checksums: Vec<u32>,
     /// First block of each segment, and the number of blocks.
     segments: Vec<u32>,
 }
@@ -32,7 +34,7 @@ impl Directory {
     /// Bytes of memory of the directory of `shards`.
     pub fn memory_bytes(shards: &ShardFile) -> u64 {
         let blocks: u64 = shards.segments().iter().map(|segment| u64::from(segment.blocks)).sum();
-        blocks * DIRECTORY_ROW as u64 + 4 * (shards.segments().len() as u64 + 1)
+        blocks * 4 * size_of::<u32>() as u64 + 4 * (shards.segments().len() as u64 + 1)
     }
 
     /// Reads the directory of `shards`.
@@ -46,6 +48,7 @@ impl Directory {
             sources: Vec::with_capacity(blocks),
             offsets: Vec::with_capacity(blocks),
             edges: Vec::with_capacity(blocks),
+            checksums: Vec::with_capacity(blocks),
             segments: Vec::with_capacity(shards.segments().len() + 1),
         };
         let mut unit = Buffer::new();
@@ -56,9 +59,9 @@ impl Directory {
             }
             out.segments.push(out.sources.len() as u32);
             let (mut edges, mut last) = (0, None);
-            for BlockStart { offset, source, edges: count } in
-                directory_starts(&unit.bytes()[shards.directory_range(index)])
-            {
+            let rows = &unit.bytes()[shards.directory_range(index)];
+            out.checksums.extend(directory_checksums(rows));
+            for BlockStart { offset, source, edges: count } in directory_starts(rows) {
                 let follows = match last {
                     Some((o, s)) => o < offset && s <= source,
                     None => (offset, source) == (0, 0),
@@ -97,14 +100,37 @@ impl Directory {
         begin..begin + length as u32
     }
 
-    /// Bytes of the block and how it begins, and its first edge, in a segment whose codec's bytes are `plain`.
-    pub fn block<'b>(&self, segment: usize, block: u32, plain: &'b [u8]) -> (BlockStart, u32, &'b [u8]) {
+    /// A block of a segment whose codec's bytes are `plain` bytes.
+    pub fn block(&self, segment: usize, block: u32, plain: u32) -> Block {
         let (at, last) = ((self.segments[segment] + block) as usize, self.segments[segment + 1] as usize - 1);
         let (offset, edges) = (self.offsets[at], self.edges[at]);
-        let end = if at == last { plain.len() } else { self.offsets[at + 1] as usize };
+        let end = if at == last { plain } else { self.offsets[at + 1] };
         let start = BlockStart { offset, source: self.sources[at], edges: (edges >> FIRST_BITS) + 1 };
-        let first = edges & ((1 << FIRST_BITS) - 1);
-        (start, first, plain.get(offset as usize..end).unwrap_or_default())
+        Block {
+            start,
+            first_edge: edges & ((1 << FIRST_BITS) - 1),
+            bytes: offset..end,
+            checksum: self.checksums[at],
+        }
+    }
+}
+
+/// A block of a segment.
+#[derive(Debug, Clone)]
+pub struct Block {
+    /// How it begins.
+    pub start: BlockStart,
+    /// Edges of the segment before it.
+    pub first_edge: u32,
+    /// Its place among the codec's bytes of the segment.
+    pub bytes: Range<u32>,
+    checksum: u32,
+}
+
+impl Block {
+    /// True if these are its bytes.
+    pub fn is(&self, bytes: &[u8]) -> bool {
+        brimful_store::checksum(bytes) as u32 == self.checksum
     }
 }
 
@@ -140,6 +166,7 @@ mod tests {
             sources: vec![0, 4, 4, 9, 0, 2],
             offsets: vec![0; 6],
             edges: vec![0; 6],
+            checksums: vec![0; 6],
             segments: vec![0, 4, 6],
         };
         assert_eq!(directory.find(0, 0, 0), 0..1);

@@ -359,6 +359,16 @@ impl SealedFile {
         Ok(())
     }
 
+    /// Reads `range` of block `index`; what is read is not verified.
+    pub fn read_part(&self, index: usize, range: std::ops::Range<u64>, bytes: &mut Vec<u8>) -> Result<()> {
+        let entry = self.entries[index];
+        if range.start > range.end || range.end > entry.len {
+            return Err(self.corrupt(index, "the block is shorter than what it is said to hold"));
+        }
+        bytes.resize((range.end - range.start) as usize, 0);
+        self.file.read_exact_at(bytes, entry.offset + range.start)
+    }
+
     /// An error that names block `index` of this file.
     pub fn corrupt(&self, index: usize, what: impl Into<String>) -> Error {
         Error::corrupt(self.file.path(), self.entries[index].offset, what)

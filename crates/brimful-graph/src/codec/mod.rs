@@ -165,12 +165,17 @@ pub fn directory_starts(rows: &[u8]) -> impl Iterator<Item = BlockStart> {
     })
 }
 
+/// The checksums of a directory.
+pub fn directory_checksums(rows: &[u8]) -> impl Iterator<Item = u32> {
+    rows.as_chunks::<DIRECTORY_ROW>().0.iter().map(|row| field(row, 8))
+}
+
 /// The blocks of a directory: start, checksum, and its bytes of `plain`, none where the row is broken.
 pub fn directory_rows<'b>(
     rows: &'b [u8],
     plain: &'b [u8],
 ) -> impl Iterator<Item = (BlockStart, u32, &'b [u8])> {
-    let checksums = rows.as_chunks::<DIRECTORY_ROW>().0.iter().map(|row| field(row, 8));
+    let checksums = directory_checksums(rows);
     let ends = directory_starts(rows).skip(1).map(|next| next.offset as usize).chain([plain.len()]);
     directory_starts(rows).zip(checksums).zip(ends).map(|((block, checksum), end)| {
         (block, checksum, plain.get(block.offset as usize..end).unwrap_or_default())

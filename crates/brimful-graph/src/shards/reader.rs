@@ -208,6 +208,18 @@ impl ShardFile {
             .ok_or_else(|| self.contradiction(index))
     }
 
+    /// Reads `range` of the codec's bytes of segment `index`, which is not compressed. They are not verified.
+    pub fn read_part(
+        &self,
+        index: usize,
+        range: std::ops::Range<u32>,
+        bytes: &mut Vec<u8>,
+    ) -> Result<(), StoreError> {
+        let start = u64::from(self.places[index].offset);
+        let range = start + u64::from(range.start)..start + u64::from(range.end);
+        self.shards.read_part(self.unit(index), range, bytes)
+    }
+
     /// The error of a segment whose bytes are not what the table says.
     pub fn contradiction(&self, index: usize) -> StoreError {
         self.shards.corrupt(self.unit(index), "a segment contradicts its entry in the table")

@@ -1,0 +1,108 @@
+//! What the two doors would read for a frontier, worked out before either is taken.
+//!
+//! Times are in those of one edge in a dense superstep, about a nanosecond; the figures are measured, and being wrong costs nothing
+//! but time.
+
+use std::ops::Range;
+
+use brimful_graph::codec::BATCH;
+use brimful_graph::directory::Directory;
+use brimful_graph::shards::Segment;
+
+use crate::residency::{Resident, Shard};
+
+/// What is worked out of a frontier is worked out of so many of its vertices.
+const SAMPLE: usize = 256;
+/// An edge of a block that is read for itself.
+const SPARSE_EDGE: u64 = 4;
+/// A vertex in a dense superstep.
+const VERTEX: u64 = 2;
+/// Bytes read in the time of an edge by the sparse door, which does not read ahead.
+const BYTES_PER_EDGE_TIME: u64 = 2;
+/// A read of a single block.
+const READ: u64 = 100_000;
+
+/// What a frontier would read.
+pub(crate) struct Survey {
+    sparse: u64,
+    dense: u64,
+    /// For each index and unit, whether the blocks looked for take less time to read than the unit, which is not in memory.
+    single: Vec<Vec<bool>>,
+}
+
+impl Survey {
+    /// Of the indexes that are `walked`, whose segments by interval are `intervals`.
+    pub(crate) fn new(
+        frontier: &[u64],
+        vertices: u64,
+        weighted: bool,
+        walked: &[bool],
+        files: &[Resident],
+        intervals: &[Shard],
+        directories: &[Directory],
+    ) -> Self {
+        let step = frontier.len().div_ceil(SAMPLE).max(1);
+        let sample: Vec<u64> = frontier.iter().copied().step_by(step).collect();
+        let (mut blocks, mut dense) = (0, vertices * VERTEX);
+        // For each unit, the blocks looked for, and whether they may be read for themselves.
+        let mut units: Vec<Vec<(u64, bool)>> =
+            files.iter().map(|file| vec![(0, !weighted); file.shards().units()]).collect();
+        for (file, range) in intervals.iter().flatten().filter(|(file, _)| walked[*file]) {
+            let shards = files[*file].shards();
+            for index in Range::clone(range) {
+                let segment = &shards.segments()[index];
+                let sources = within(frontier, segment);
+                if sources.is_empty() {
+                    continue;
+                }
+                dense += u64::from(segment.edges);
+                // Each of few sources reads a block or two: not worth looking.
+                let found = match step {
+                    1 => sources.len() as u64,
+                    _ => within(&sample, segment).iter().fold(0, |blocks, source| {
+                        let offset = (source - segment.first_source) as u32;
+                        blocks + directories[*file].find(index, 0, offset).len() as u64
+                    }),
+                };
+                let found = (found * step as u64).min(u64::from(segment.blocks));
+                blocks += found;
+                let (looked_for, single) = &mut units[*file][shards.unit(index)];
+                *looked_for += found;
+                *single &= !segment.packing.compressed;
+            }
+        }
+        let mut sparse = blocks * BATCH as u64 * SPARSE_EDGE;
+        let mut single: Vec<Vec<bool>> = Vec::with_capacity(files.len());
+        for (file, units) in files.iter().zip(&units) {
+            let decide = |(unit, (looked_for, single)): (usize, &(u64, bool))| {
+                let whole = file.unread_bytes(unit) / BYTES_PER_EDGE_TIME;
+                let single = *single && looked_for * READ < whole;
+                sparse += match (looked_for, single) {
+                    (0, _) => 0,
+                    (_, true) => looked_for * READ,
+                    (_, false) => whole,
+                };
+                single
+            };
+            single.push(units.iter().enumerate().map(decide).collect());
+        }
+        Self { sparse, dense, single }
+    }
+
+    /// True if the sparse door is likely to take less time.
+    pub(crate) fn prefers_sparse(&self) -> bool {
+        self.sparse <= self.dense
+    }
+
+    /// True if blocks of a unit are better read one by one.
+    pub(crate) fn one_by_one(&self, file: usize, unit: usize) -> bool {
+        self.single[file][unit]
+    }
+}
+
+/// Those of `sources`, ascending, that may have edges in a segment.
+pub(crate) fn within<'s>(sources: &'s [u64], segment: &Segment) -> &'s [u64] {
+    let from = sources.partition_point(|source| *source < segment.first_source);
+    let rest = &sources[from..];
+    &rest[..rest.partition_point(|source| *source <= segment.last_source)]
+}
