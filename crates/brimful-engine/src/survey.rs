@@ -11,10 +11,11 @@ use brimful_graph::shards::Segment;
 
 use crate::residency::{Resident, Shard};
 
-/// What is worked out of a frontier is worked out of so many of its vertices.
+/// What is worked out of a frontier is worked out of so many of its vertices, in runs: neighbours in it may share blocks.
 const SAMPLE: usize = 256;
+const RUN: usize = 32;
 /// An edge of a block that is read for itself.
-const SPARSE_EDGE: u64 = 4;
+const SPARSE_EDGE: u64 = 3;
 /// A vertex in a dense superstep.
 const VERTEX: u64 = 2;
 /// Bytes read in the time of an edge by the sparse door, which does not read ahead.
@@ -42,7 +43,8 @@ impl Survey {
         directories: &[Directory],
     ) -> Self {
         let step = frontier.len().div_ceil(SAMPLE).max(1);
-        let sample: Vec<u64> = frontier.iter().copied().step_by(step).collect();
+        let runs = frontier.chunks(RUN * step).flat_map(|part| &part[..part.len().min(RUN)]);
+        let sample: Vec<u64> = runs.copied().collect();
         let (mut blocks, mut dense) = (0, vertices * VERTEX);
         // For each unit, the blocks looked for, and whether they may be read for themselves.
         let mut units: Vec<Vec<(u64, bool)>> =
@@ -56,14 +58,13 @@ impl Survey {
                     continue;
                 }
                 dense += u64::from(segment.edges);
-                // Each of few sources reads a block or two: not worth looking.
-                let found = match step {
-                    1 => sources.len() as u64,
-                    _ => within(&sample, segment).iter().fold(0, |blocks, source| {
-                        let offset = (source - segment.first_source) as u32;
-                        blocks + directories[*file].find(index, 0, offset).len() as u64
-                    }),
-                };
+                let (mut found, mut done) = (0, 0);
+                for source in within(&sample, segment) {
+                    let offset = (source - segment.first_source) as u32;
+                    let blocks = directories[*file].find(index, done, offset);
+                    found += u64::from(blocks.end.saturating_sub(blocks.start.max(done)));
+                    done = done.max(blocks.end);
+                }
                 let found = (found * step as u64).min(u64::from(segment.blocks));
                 blocks += found;
                 let (looked_for, single) = &mut units[*file][shards.unit(index)];
