@@ -214,6 +214,10 @@ impl<L: Label + 'static> Program for StrongComponents<L> {
         Count(stage.into() % 2)
     }
 
+    fn finished(&self, [_, _, stage]: Visit<L>) -> bool {
+        stage.into() == stage::CLOSED
+    }
+
     /// A round of rest has no supersteps, so that the aggregate is its own: over all vertices.
     fn another_round(&self, globals: &Globals<Count>) -> bool {
         task(globals.round) != Task::Rest || globals.aggregate.0 > 0

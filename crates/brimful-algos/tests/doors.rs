@@ -271,6 +271,19 @@ fn core_numbers_agree_with_peeling_one_vertex_at_a_time() {
     check(&case_of(empty.path(), &[], 3));
 }
 
+#[test]
+fn intervals_of_finished_vertices_are_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let case = cases(folder.path(), 0);
+    let request = Request { algorithm: "kcore".into(), ..Default::default() };
+    let stats = run_request(&request, &case.graph, &resources(2, 1 << 28)).unwrap().stats;
+    let loops =
+        case.out.iter().enumerate().map(|(v, targets)| targets.iter().filter(|(t, _)| *t == v).count());
+    // Else every arc but a loop carries two signals each way.
+    let all = 4 * (case.graph.description().arcs - loops.sum::<usize>() as u64);
+    assert!(stats.signals < all * 9 / 10, "{} signals of {all}", stats.signals);
+}
+
 /// For each vertex the smallest of its component (Tarjan 1972, with a stack of its own).
 fn strong_components(case: &Case) -> Vec<Option<u64>> {
     let n = case.out.len();

@@ -54,11 +54,13 @@ pub(crate) struct Partial<A> {
     pub(crate) aggregate: A,
     /// Vertices that signal next.
     pub(crate) signalling: u64,
+    /// After a turn without edges: vertices that signal next or are not finished.
+    pub(crate) open: u64,
 }
 
 impl<A: Aggregate> Default for Partial<A> {
     fn default() -> Self {
-        Self { aggregate: A::NOTHING, signalling: 0 }
+        Self { aggregate: A::NOTHING, signalling: 0, open: 0 }
     }
 }
 
@@ -89,6 +91,8 @@ pub(crate) struct Collector<'c, P: Program> {
     pub(crate) states: Windows<'c, P::State>,
     pub(crate) next: Windows<'c, SignalOf<P>>,
     pub(crate) activity: Option<&'c [AtomicBool]>,
+    /// For each interval, whether all of its vertices are finished.
+    pub(crate) over: &'c [bool],
     pub(crate) globals: Globals<P::Aggregate>,
     pub(crate) thresholds: Thresholds,
     pub(crate) smallest_key: u64,
@@ -103,6 +107,10 @@ impl<P: Program> Collector<'_, P> {
         turn: Turn<'_, SumOf<P>>,
         room: &mut Room<P>,
     ) -> Result<Partial<P::Aggregate>> {
+        if self.over[interval] {
+            self.next.overwrite(interval, &mut room.signals, |signals| signals.fill(P::Combiner::SILENCE))?;
+            return Ok(Partial::default());
+        }
         let start = interval * self.window;
         let length = self.window.min(self.graph.connected() as usize - start);
         let Room { states: state_room, signals: signal_room, degrees, strengths, external } = room;
@@ -185,6 +193,7 @@ impl<P: Program> Collector<'_, P> {
             partial.aggregate = partial.aggregate.merge(self.program.aggregate(vertex, first, first));
             *state = self.program.signalled(first);
             self.count(start + at, *signal, &mut partial);
+            partial.open += u64::from(*signal != P::Combiner::SILENCE || !self.program.finished(*state));
         }
         partial
     }

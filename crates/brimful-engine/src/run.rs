@@ -137,6 +137,8 @@ struct Run<'a, P: Program> {
     signals: HugeArray<SignalOf<P>>,
     /// Who signals next; `None`: everybody.
     frontier: Option<Frontier>,
+    /// For each interval, whether all of its vertices are finished.
+    over: Vec<bool>,
     sparse: Option<Sparse<SumOf<P>>>,
     thresholds: Thresholds,
     /// The state of every vertex without edges ([`Mode::Full`]).
@@ -191,6 +193,7 @@ impl<'a, P: Program> Run<'a, P> {
             next: scratch(vertices, window, plan.next_resident, graph, options, resources)?,
             signals: HugeArray::zeroed(vertices),
             frontier: None,
+            over: vec![false; graph.intervals() as usize],
             sparse,
             thresholds: Thresholds {
                 signal: options.signal_threshold.unwrap_or(SIGNAL_THRESHOLD),
@@ -236,6 +239,7 @@ impl<'a, P: Program> Run<'a, P> {
             states: self.states.windows(),
             next: self.next.windows(),
             activity: activity.as_deref(),
+            over: &self.over,
             globals: self.globals,
             thresholds: self.thresholds,
             smallest_key,
@@ -256,6 +260,11 @@ impl<'a, P: Program> Run<'a, P> {
         });
         results.into_iter().collect::<Result<()>>()?;
         drop(collector);
+        if P::MODE != Mode::Full {
+            let open =
+                |partial: &Mutex<Partial<_>>| partial.lock().unwrap_or_else(PoisonError::into_inner).open;
+            self.over = partials.iter().map(|partial| open(partial) == 0).collect();
+        }
         // In a full program they take their first turn, in the others none.
         let isolated = isolated::evolve(self.program, self.graph, &mut self.isolated, &self.globals);
         self.end_superstep(partials, activity, isolated)
@@ -348,6 +357,7 @@ impl<'a, P: Program> Run<'a, P> {
             files: &self.files,
             signals: &self.signals,
             frontier: frontier.list(|vertex| self.signals[vertex] != P::Combiner::SILENCE),
+            over: &self.over,
             weighted: self.options.weighted,
             interval_bits: self.graph.description().interval_bits,
         };
@@ -409,6 +419,7 @@ impl<'a, P: Program> Run<'a, P> {
             schedule: &self.schedule,
             signals: &self.signals,
             activity: self.frontier.as_mut().map(Frontier::map),
+            over: &self.over,
             weighted: self.options.weighted,
             interval_bits: self.graph.description().interval_bits,
             unpack: Unpack::fastest(),
@@ -422,6 +433,7 @@ impl<'a, P: Program> Run<'a, P> {
             states: self.states.windows(),
             next: self.next.windows(),
             activity: activity.as_deref(),
+            over: &self.over,
             globals: self.globals,
             thresholds: self.thresholds,
             smallest_key: 0,

@@ -138,6 +138,8 @@ pub(crate) struct Sweep<'a, P: Program> {
     pub(crate) signals: &'a [SignalOf<P>],
     /// For blocks of 2^12 sources, whether any of them signals; `None`: all do.
     pub(crate) activity: Option<&'a [AtomicBool]>,
+    /// For each interval, whether all of its vertices are finished.
+    pub(crate) over: &'a [bool],
     pub(crate) weighted: bool,
     pub(crate) interval_bits: u32,
     pub(crate) unpack: Unpack,
@@ -213,6 +215,7 @@ impl<P: Program> Sweep<'_, P> {
         let segment = &self.files[step.file].shards().segments()[step.segment];
         let block = |source: u64| (source >> ACTIVITY_BITS) as usize;
         !self.walked[step.file]
+            || self.over[step.interval]
             || self.activity.is_some_and(|map| {
                 let range = block(segment.first_source)..=block(segment.last_source);
                 !map[range].iter().any(|active| active.load(Ordering::Relaxed))
@@ -318,6 +321,13 @@ impl<P: Program> Worker<'_, P> {
             for interval in item.intervals.clone() {
                 if self.shared.failed.load(Ordering::SeqCst) {
                     return Ok(());
+                }
+                if self.sweep.over[interval] {
+                    // All its steps are idle.
+                    if item.turn + 1 == item.turns {
+                        collect(interval, &mut [])?;
+                    }
+                    continue;
                 }
                 let mut sums = self.fresh_sums();
                 while let Some((step, announced)) = self.next_step(interval, &mut claimed, &mut feed) {
