@@ -20,7 +20,7 @@ pub(crate) const INFO: Info = Info {
     name: "bfs",
     computes: "breadth-first search along edges: distance in edges from the source, or parent in the tree",
     column: "distance",
-    takes: Takes { source: true, tolerance: false, precision: false, weights: false },
+    takes: Takes { source: true, tolerance: false, precision: false, weights: false, layouts: true },
     parameters: &[ParameterInfo {
         name: "values",
         default: "distance",

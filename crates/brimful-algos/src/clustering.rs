@@ -25,7 +25,8 @@ use bytemuck::{Pod, Zeroable};
 use crate::registry::{Info, Takes};
 use crate::request::{Finished, Request};
 
-const NOTHING: Takes = Takes { source: false, tolerance: false, precision: false, weights: false };
+const NOTHING: Takes =
+    Takes { source: false, tolerance: false, precision: false, weights: false, layouts: false };
 
 /// What there is to know of triangles.
 pub(crate) const TRIANGLES: Info = Info {

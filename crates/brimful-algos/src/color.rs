@@ -32,7 +32,7 @@ pub(crate) const INFO: Info = Info {
     name: "color",
     computes: "greedy colouring, vertices of many neighbours first: no edge joins equal colours; direction ignored",
     column: "color",
-    takes: Takes { source: false, tolerance: false, precision: false, weights: false },
+    takes: Takes { source: false, tolerance: false, precision: false, weights: false, layouts: false },
     parameters: &[],
     run: |request, graph, resources| {
         let range = graph.key_bounds()?.map_or(0, |(smallest, largest)| largest.saturating_sub(smallest));

@@ -8,7 +8,7 @@ mod union_find;
 
 use std::sync::Arc;
 
-use brimful_engine::{Error, Result, Values};
+use brimful_engine::{Error, Layout, Result, Values};
 use brimful_graph::Graph;
 use brimful_store::Resources;
 
@@ -22,7 +22,7 @@ pub(crate) const INFO: Info = Info {
     name: "connected_components",
     computes: "weakly connected components, each named by its smallest vertex",
     column: "component",
-    takes: Takes { source: false, tolerance: false, precision: false, weights: false },
+    takes: Takes { source: false, tolerance: false, precision: false, weights: false, layouts: true },
     parameters: &[ParameterInfo {
         name: "method",
         default: "auto",
@@ -45,7 +45,11 @@ fn run<L: Label + 'static>(request: &Request, graph: &Arc<Graph>, resources: &Re
     if request.max_supersteps.is_some() && method == "union_find" {
         return Err(Error::Usage("union_find has no supersteps to limit".into()));
     }
-    let wanted = method != "propagation" && request.max_supersteps.is_none();
+    let shards = request.layout == Layout::Shards;
+    if method == "union_find" && !shards {
+        return Err(Error::Usage("union_find takes no layout but shards".into()));
+    }
+    let wanted = method != "propagation" && request.max_supersteps.is_none() && shards;
     if wanted && (method == "union_find" || union_find::fits::<L>(graph, resources)) {
         let (labels, stats) = union_find::components::<L>(graph, resources)?;
         return finish(Values::vertices(labels, |label: L| Some(label.into()), Some), stats, "union_find");

@@ -19,7 +19,7 @@ pub(crate) const INFO: Info = Info {
     name: "count_paths",
     computes: "number of shortest paths along edges from the source, or of walks of a given length",
     column: "paths",
-    takes: Takes { source: true, tolerance: false, precision: false, weights: false },
+    takes: Takes { source: true, tolerance: false, precision: false, weights: false, layouts: true },
     parameters: &[ParameterInfo {
         name: "length",
         default: "none: shortest paths",

@@ -18,7 +18,7 @@ pub(crate) const INFO: Info = Info {
     name: "degrees",
     computes: "numbers of outgoing or incoming arcs, with multiplicity",
     column: "degree",
-    takes: Takes { source: false, tolerance: false, precision: false, weights: false },
+    takes: Takes { source: false, tolerance: false, precision: false, weights: false, layouts: true },
     parameters: &[ParameterInfo { name: "direction", default: "out", meaning: "out, in or both" }],
     run,
 };

@@ -27,7 +27,7 @@ pub(crate) const INFO: Info = Info {
     name: "hits",
     computes: "hubs and authorities: good hubs lead to good authorities; each kind sums to 1",
     column: "authority",
-    takes: Takes { source: false, tolerance: true, precision: false, weights: true },
+    takes: Takes { source: false, tolerance: true, precision: false, weights: true, layouts: true },
     parameters: &[ParameterInfo { name: "values", default: "authority", meaning: "authority or hub" }],
     run,
 };

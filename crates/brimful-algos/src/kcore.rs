@@ -27,7 +27,7 @@ pub(crate) const INFO: Info = Info {
     name: "kcore",
     computes: "core numbers: the largest k such that a vertex has k neighbours in the k-core; direction ignored",
     column: "core",
-    takes: Takes { source: false, tolerance: false, precision: false, weights: false },
+    takes: Takes { source: false, tolerance: false, precision: false, weights: false, layouts: true },
     parameters: &[],
     run,
 };

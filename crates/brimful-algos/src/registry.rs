@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use brimful_engine::{Error, Result};
+use brimful_engine::{Error, Layout, Result};
 use brimful_graph::Graph;
 use brimful_store::Resources;
 
@@ -34,6 +34,8 @@ pub struct Takes {
     pub precision: bool,
     /// Edge weights.
     pub weights: bool,
+    /// Other layouts than shards.
+    pub layouts: bool,
 }
 
 /// What there is to know of an algorithm before running it.
@@ -97,6 +99,7 @@ pub fn run_request(request: &Request, graph: &Arc<Graph>, resources: &Resources)
         (request.tolerance.is_some(), info.takes.tolerance, "tolerance"),
         (request.narrow, info.takes.precision, "precision"),
         (request.weighted, info.takes.weights, "weights"),
+        (request.layout != Layout::Shards, info.takes.layouts, "layout but shards"),
     ];
     if let Some((_, _, what)) = given.iter().find(|(given, taken, _)| *given && !taken) {
         return Err(Error::Usage(format!("{} takes no {what}", info.name)));

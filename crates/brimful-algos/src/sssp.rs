@@ -19,7 +19,7 @@ pub(crate) const INFO: Info = Info {
     name: "sssp",
     computes: "shortest paths along edges from the source: the least sum of weights, or of edges without weights",
     column: "distance",
-    takes: Takes { source: true, tolerance: false, precision: false, weights: true },
+    takes: Takes { source: true, tolerance: false, precision: false, weights: true, layouts: true },
     parameters: &[],
     run,
 };

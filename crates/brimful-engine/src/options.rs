@@ -2,6 +2,9 @@
 
 use std::path::PathBuf;
 
+use brimful_graph::Graph;
+use brimful_store::DiskFolder;
+
 use crate::combiner::Combiner;
 use crate::error::{Error, Result};
 use crate::program::{Mode, Program};
@@ -18,6 +21,44 @@ pub enum Door {
     Sparse,
 }
 
+/// How edges, and states, lie on disk during a run; the result is the same bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Layout {
+    /// The shards of the graph.
+    #[default]
+    Shards,
+    /// A list of in-neighbours for each vertex, apart from its state.
+    Decoupled,
+    /// A record for each vertex: its state and its list.
+    Coupled,
+}
+
+impl Layout {
+    /// All layouts.
+    pub const ALL: [Self; 3] = [Self::Shards, Self::Decoupled, Self::Coupled];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Shards => "shards",
+            Self::Decoupled => "decoupled",
+            Self::Coupled => "coupled",
+        }
+    }
+
+    /// The layout of this name.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if there is none.
+    pub fn from_name(name: &str) -> Result<Self> {
+        let unknown = || {
+            let names = Self::ALL.map(Self::name).join(", ");
+            Error::Usage(format!("there is no layout {name:?}; choose from: {names}"))
+        };
+        Self::ALL.into_iter().find(|layout| layout.name() == name).ok_or_else(unknown)
+    }
+}
+
 /// What the user chose for a run.
 #[derive(Debug, Clone)]
 pub struct RunOptions {
@@ -31,6 +72,8 @@ pub struct RunOptions {
     pub collect_threshold: Option<f64>,
     /// Which way supersteps go where there is a choice; the result is the same.
     pub door: Door,
+    /// How edges lie on disk; other layouts than shards have one door, dense.
+    pub layout: Layout,
     /// Edge weights count.
     pub weighted: bool,
     /// Where arrays that exceed the budget go; `None`: beside the graph if that can be written to,
@@ -47,6 +90,7 @@ impl Default for RunOptions {
             signal_threshold: None,
             collect_threshold: None,
             door: Door::Auto,
+            layout: Layout::Shards,
             weighted: false,
             scratch: None,
         }
@@ -54,6 +98,19 @@ impl Default for RunOptions {
 }
 
 impl RunOptions {
+    /// Makes something in the folder for scratch.
+    pub(crate) fn in_scratch<T>(
+        &self,
+        graph: &Graph,
+        make: impl Fn(&DiskFolder) -> brimful_store::Result<T>,
+    ) -> Result<T> {
+        match make(&DiskFolder::new(self.scratch.as_deref().unwrap_or(graph.path()))) {
+            // A read-only graph is legitimate; a folder that the user named is not replaced.
+            Err(_) if self.scratch.is_none() => Ok(make(&DiskFolder::new(std::env::temp_dir()))?),
+            made => Ok(made?),
+        }
+    }
+
     /// Refuses thresholds that `P` cannot have.
     pub(crate) fn check<P: Program>(&self) -> Result<()> {
         const {

@@ -29,7 +29,13 @@ def add_to(verbs: shared.Verbs) -> None:
         help="a parameter of the algorithm, for example damping=0.85",
     )
     parser.add_argument("--mode", choices=["sync"], default="sync", help="default: sync")
-    parser.add_argument("--layout", choices=["shards"], default="shards", help="default: shards")
+    parser.add_argument(
+        "--layout",
+        choices=["shards", "decoupled", "coupled"],
+        default="shards",
+        help="how edges lie on disk during the run: shards (default), lists by vertex apart from "
+        "the states (decoupled) or with them (coupled); the result is the same",
+    )
     parser.add_argument("--max-supersteps", metavar="N", type=shared.not_negative)
     parser.add_argument("--tolerance", metavar="X", type=float, help="0: never stop early")
     parser.add_argument("--source", metavar="ID", help="the vertex to begin with")
@@ -72,6 +78,7 @@ def act(options: argparse.Namespace) -> None:
             tolerance=options.tolerance,
             max_supersteps=options.max_supersteps,
             weighted=options.weighted,
+            layout=options.layout,
             threads=given.threads,
             budget=given.budget,
             process_budget=given.process_budget,
