@@ -324,6 +324,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (USAGE, ["hits", "--precision", "f32"], "hits takes no precision"),
         (USAGE, ["bfs", "--source", 0, "--weighted"], "bfs takes no weights; leave --weighted out"),
         (USAGE, ["degrees", "--param", "direction=up"], "direction must be out or in or both"),
+        (USAGE, ["color", "--layout", "coupled"], "color takes no layout but shards"),
         (USAGE, ["color", "--max-supersteps", 3], "color has no supersteps to limit"),
         (USAGE, ["kcore", "--param", "k=3"], "kcore has no parameter"),
         (USAGE, ["sssp", "--source", 0, "--weighted"], "weights down to -1"),

@@ -103,6 +103,7 @@ def run(
     tolerance: float | None,
     max_supersteps: int | None,
     weighted: bool,
+    layout: str,
     threads: int | None,
     budget: int | None,
     process_budget: bool,

@@ -26,6 +26,7 @@ def pagerank(
     precision: str = "f64",
     weighted: bool = False,
     mode: str = "sync",
+    layout: str = "shards",
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
@@ -49,6 +50,9 @@ def pagerank(
 
     `budget` (bytes or "500M"; default: the graph's) limits brimful's own memory; the result of
     "sync" is the same bits at any budget and thread count.
+    `layout` says how edges lie on disk during the run: "shards", or for comparison a list of
+    in-neighbours for each vertex, apart from its state ("decoupled") or in one record with it
+    ("coupled"), made in scratch space first (Koduru, Gupta, Neamtiu 2015); the same bits again.
 
     Returns a `Result` with column `pagerank`, float64[n_vertices]. One pass over the edges per
     superstep ("power").
@@ -75,6 +79,7 @@ def pagerank(
         mode=mode,
         tolerance=tolerance,
         weighted=weighted,
+        layout=layout,
     )
 
 
@@ -85,6 +90,7 @@ def hits(
     tolerance: float = 1e-8,
     max_supersteps: int = 200,
     weighted: bool = False,
+    layout: str = "shards",
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
@@ -96,8 +102,8 @@ def hits(
     every step, from h = 1 / n_vertices. Supersteps make authorities and hubs in turn; stops when
     those that a superstep reads differ from the ones before by at most `tolerance` in L1, 0 never
     stops early. Where the largest singular value of A has several vectors, that nearest to the
-    start is the limit (NetworkX gives any). Without edges all scores are 0. `budget` as in
-    `pagerank`.
+    start is the limit (NetworkX gives any). Without edges all scores are 0.
+    `budget` and `layout` as in `pagerank`.
 
     Returns a `Result` with column `authority` or `hub`, as `values` says, float64[n_vertices] of
     sum 1.
@@ -114,7 +120,9 @@ def hits(
     """
     common = _Common(max_supersteps, threads, budget, progress)
     params: dict[str, object] = {"values": values}
-    return _run(graph, "hits", params, common, tolerance=tolerance, weighted=weighted)
+    return _run(
+        graph, "hits", params, common, tolerance=tolerance, weighted=weighted, layout=layout
+    )
 
 
 def connected_components(
@@ -122,6 +130,7 @@ def connected_components(
     *,
     max_supersteps: int | None = None,
     mode: str = "sync",
+    layout: str = "shards",
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
@@ -129,7 +138,8 @@ def connected_components(
     """Label vertices by weakly connected component: the smallest vertex id in it.
 
     Direction is ignored. Runs until no label changes, or for `max_supersteps`. `mode` "async"
-    spreads labels within a sweep over the edges. `budget` as in `pagerank`.
+    spreads labels within a sweep over the edges. `budget` and `layout` as in
+    `pagerank`.
 
     Returns a `Result` with column `component`, of the type of `vertex`.
 
@@ -138,21 +148,22 @@ def connected_components(
         CorruptError, StoreIoError: as their names say.
     """
     common = _Common(max_supersteps, threads, budget, progress)
-    return _run(graph, "connected_components", {}, common, mode=mode)
+    return _run(graph, "connected_components", {}, common, mode=mode, layout=layout)
 
 
 def scc(
     graph: Graph,
     *,
     max_supersteps: int | None = None,
+    layout: str = "shards",
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
 ) -> Result:
     """Label vertices by strongly connected component: the smallest vertex id in it.
 
-    Two vertices are in one component if each reaches the other along edges. `budget` as in
-    `pagerank`.
+    Two vertices are in one component if each reaches the other along edges.
+    `budget` and `layout` as in `pagerank`.
 
     Returns a `Result` with column `component`, of the type of `vertex`; null for vertices that a
     run which `max_supersteps` ended did not get to.
@@ -166,13 +177,14 @@ def scc(
     ...     bf.scc(graph).to_arrow()["component"].to_pylist()
     [1, 1, 3]
     """
-    return _run(graph, "scc", {}, _Common(max_supersteps, threads, budget, progress))
+    return _run(graph, "scc", {}, _Common(max_supersteps, threads, budget, progress), layout=layout)
 
 
 def kcore(
     graph: Graph,
     *,
     max_supersteps: int | None = None,
+    layout: str = "shards",
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
@@ -181,7 +193,7 @@ def kcore(
 
     The k-core is the greatest set of vertices each of which has k neighbours within it. Direction
     is ignored, parallel arcs count each, so that opposite arcs count twice in a directed graph;
-    self-loops do not count. `budget` as in `pagerank`.
+    self-loops do not count. `budget` and `layout` as in `pagerank`.
 
     Returns a `Result` with column `core`, int64[n_vertices]; null for vertices that a run which
     `max_supersteps` ended did not get to.
@@ -196,7 +208,9 @@ def kcore(
     ...     bf.kcore(graph).to_arrow()["core"].to_pylist()
     [2, 2, 2, 1]
     """
-    return _run(graph, "kcore", {}, _Common(max_supersteps, threads, budget, progress))
+    return _run(
+        graph, "kcore", {}, _Common(max_supersteps, threads, budget, progress), layout=layout
+    )
 
 
 def bfs(
@@ -206,6 +220,7 @@ def bfs(
     values: str = "distance",
     max_supersteps: int | None = None,
     mode: str = "sync",
+    layout: str = "shards",
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
@@ -216,7 +231,8 @@ def bfs(
     `parent`, of the type of `vertex`: of the vertices one edge nearer with an edge to this one
     that with the smallest id; the source is its own parent. Null where no path leads.
     `max_supersteps` is also the largest distance looked at. `mode` "async", for distances: levels
-    are not waited for, and are corrected. `budget` as in `pagerank`.
+    are not waited for, and are corrected. `budget` and `layout` as in
+    `pagerank`.
 
     Returns a `Result`.
 
@@ -232,7 +248,7 @@ def bfs(
     [None, 0, 1]
     """
     common = _Common(max_supersteps, threads, budget, progress)
-    return _run(graph, "bfs", {"values": values}, common, source=source, mode=mode)
+    return _run(graph, "bfs", {"values": values}, common, source=source, mode=mode, layout=layout)
 
 
 def sssp(
@@ -242,6 +258,7 @@ def sssp(
     weighted: bool = False,
     max_supersteps: int | None = None,
     mode: str = "sync",
+    layout: str = "shards",
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
@@ -250,7 +267,8 @@ def sssp(
 
     `weighted`: the length of a path is the sum of its weights, which must not be negative; else
     its number of edges. Runs until no distance shrinks, or for `max_supersteps`. `mode` "async"
-    spreads distances within a sweep over the edges. `budget` as in `pagerank`.
+    spreads distances within a sweep over the edges. `budget` and `layout` as in
+    `pagerank`.
 
     Returns a `Result` with column `distance`, float64[n_vertices], null where no path leads.
 
@@ -261,7 +279,9 @@ def sssp(
         CorruptError, StoreIoError: as their names say.
     """
     common = _Common(max_supersteps, threads, budget, progress)
-    return _run(graph, "sssp", {}, common, source=source, mode=mode, weighted=weighted)
+    return _run(
+        graph, "sssp", {}, common, source=source, mode=mode, layout=layout, weighted=weighted
+    )
 
 
 def count_paths(
@@ -269,13 +289,14 @@ def count_paths(
     source: int | str,
     *,
     length: int | None = None,
+    layout: str = "shards",
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
 ) -> Result:
     """Count shortest paths from `source`, a vertex id, or with `length` walks of so many edges.
 
-    Parallel edges make paths of their own. `budget` as in `pagerank`.
+    Parallel edges make paths of their own. `budget` and `layout` as in `pagerank`.
 
     Returns a `Result` with column `paths`, uint64[n_vertices], 0 where no path leads.
 
@@ -287,7 +308,12 @@ def count_paths(
     """
     params: dict[str, object] = {} if length is None else {"length": length}
     return _run(
-        graph, "count_paths", params, _Common(None, threads, budget, progress), source=source
+        graph,
+        "count_paths",
+        params,
+        _Common(None, threads, budget, progress),
+        source=source,
+        layout=layout,
     )
 
 
@@ -295,13 +321,14 @@ def degrees(
     graph: Graph,
     *,
     direction: str = "out",
+    layout: str = "shards",
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
 ) -> Result:
     """Count arcs that leave (`direction` "out"), reach ("in") or do either ("both").
 
-    Parallel arcs count each. `budget` as in `pagerank`.
+    Parallel arcs count each. `budget` and `layout` as in `pagerank`.
 
     Returns a `Result` with column `degree`, int64[n_vertices].
 
@@ -310,7 +337,7 @@ def degrees(
         CorruptError, StoreIoError: as their names say.
     """
     common = _Common(None, threads, budget, progress)
-    return _run(graph, "degrees", {"direction": direction}, common)
+    return _run(graph, "degrees", {"direction": direction}, common, layout=layout)
 
 
 def label_propagation(
@@ -428,6 +455,7 @@ def _run(
     mode: str = "sync",
     tolerance: float | None = None,
     weighted: bool = False,
+    layout: str = "shards",
 ) -> Result:
     from brimful import _native
 
@@ -444,6 +472,7 @@ def _run(
             tolerance=tolerance,
             max_supersteps=common.max_supersteps,
             weighted=weighted,
+            layout=layout,
             threads=given.threads,
             budget=given.budget,
             process_budget=given.process_budget,

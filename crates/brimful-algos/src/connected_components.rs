@@ -8,7 +8,7 @@ mod union_find;
 
 use std::sync::Arc;
 
-use brimful_engine::{Error, Result, Values};
+use brimful_engine::{Error, Layout, Result, Values};
 use brimful_graph::Graph;
 use brimful_store::Resources;
 
@@ -22,7 +22,7 @@ pub(crate) const INFO: Info = Info {
     name: "connected_components",
     computes: "weakly connected components, each named by its smallest vertex",
     column: "component",
-    takes: Takes { asynchronous: true, ..Takes::NOTHING },
+    takes: Takes { asynchronous: true, layouts: true, ..Takes::NOTHING },
     parameters: &[ParameterInfo {
         name: "method",
         default: "auto",
@@ -47,10 +47,12 @@ fn run<L: Label + 'static>(request: &Request, graph: &Arc<Graph>, resources: &Re
             "union_find has no supersteps to limit; leave --max-supersteps out (Python: max_supersteps=)";
         return Err(Error::Usage(what.into()));
     }
-    if request.asynchronous && method == "union_find" {
-        return Err(Error::Usage("union_find has no asynchronous mode; propagation has".into()));
+    let swept = request.layout != Layout::Shards || request.asynchronous;
+    if method == "union_find" && swept {
+        let what = "union_find has no asynchronous mode and no layout but shards; propagation has";
+        return Err(Error::Usage(what.into()));
     }
-    let wanted = method != "propagation" && request.max_supersteps.is_none() && !request.asynchronous;
+    let wanted = method != "propagation" && request.max_supersteps.is_none() && !swept;
     if wanted && (method == "union_find" || union_find::fits::<L>(graph, resources)) {
         let (labels, stats) = union_find::components::<L>(graph, resources)?;
         return finish(Values::vertices(labels, |label: L| Some(label.into()), Some), stats, "union_find");

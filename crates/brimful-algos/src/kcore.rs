@@ -7,8 +7,9 @@
 //! Peeling (Seidman 1983; Matula and Beck 1983) in rounds. The first superstep counts neighbours. Then
 //! rounds come in pairs: one finds the least degree that is left, k; the next removes all vertices of that degree, each tells its
 //! neighbours, and who thereby falls to k or below is removed as well. State: the degree left, or the core number once removed, in
-//! one u64. Signal: 1, in a byte. Every arc carries two signals in all, one in the first superstep; a round passes over all
-//! vertices, and there are two for each core number that occurs.
+//! one u64. Signal: 1, in a byte. An arc carries two signals at most, one in the first superstep. There are
+//! two rounds for each core number that occurs; each passes over the intervals that have vertices left, few where the order of vertices is
+//! by degree: signals to the others are not read.
 
 use std::sync::Arc;
 
@@ -26,7 +27,7 @@ pub(crate) const INFO: Info = Info {
     name: "kcore",
     computes: "core numbers: the largest k such that a vertex has k neighbours in the k-core; direction ignored",
     column: "core",
-    takes: Takes::NOTHING,
+    takes: Takes { layouts: true, ..Takes::NOTHING },
     parameters: &[],
     run,
 };
@@ -105,6 +106,10 @@ impl Program for CoreNumbers {
         }
         let core = if new & TELLS != 0 { Greatest((new & NUMBER) as f64) } else { Greatest::NOTHING };
         (Least::NOTHING, core)
+    }
+
+    fn finished(&self, state: u64) -> bool {
+        state & (REMOVED | TELLS) == REMOVED
     }
 
     /// A round that looks has no supersteps, so that the aggregate is its own: over all vertices.

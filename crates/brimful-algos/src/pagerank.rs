@@ -32,7 +32,14 @@ pub(crate) const INFO: Info = Info {
     name: "pagerank",
     computes: "PageRank: normalized (scores sum to 1), personalised with a source, or unnormalized (Signal/Collect's)",
     column: "pagerank",
-    takes: Takes { source: true, tolerance: true, precision: true, weights: true, asynchronous: true },
+    takes: Takes {
+        source: true,
+        tolerance: true,
+        precision: true,
+        weights: true,
+        asynchronous: true,
+        layouts: true,
+    },
     parameters: &[
         ParameterInfo {
             name: "damping",

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use brimful_engine::{Error, Result};
+use brimful_engine::{Error, Layout, Result};
 use brimful_graph::Graph;
 use brimful_store::Resources;
 
@@ -36,12 +36,20 @@ pub struct Takes {
     pub weights: bool,
     /// Signals that are heard within the same sweep.
     pub asynchronous: bool,
+    /// Other layouts than shards.
+    pub layouts: bool,
 }
 
 impl Takes {
     /// None of them.
-    pub const NOTHING: Self =
-        Self { source: false, tolerance: false, precision: false, weights: false, asynchronous: false };
+    pub const NOTHING: Self = Self {
+        source: false,
+        tolerance: false,
+        precision: false,
+        weights: false,
+        asynchronous: false,
+        layouts: false,
+    };
 }
 
 /// What there is to know of an algorithm before running it.
@@ -106,6 +114,7 @@ pub fn run_request(request: &Request, graph: &Arc<Graph>, resources: &Resources)
         (request.narrow, info.takes.precision, "precision", "precision"),
         (request.weighted, info.takes.weights, "weights", "weighted"),
         (request.asynchronous, info.takes.asynchronous, "asynchronous mode", "mode"),
+        (request.layout != Layout::Shards, info.takes.layouts, "layout but shards", "layout"),
     ];
     if let Some((_, _, what, option)) = given.iter().find(|(given, taken, ..)| *given && !taken) {
         let name = info.name;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use brimful_engine::{Error, Output, Program, Result, ResultTable, RunOptions, Stats, Values, run};
+use brimful_engine::{Error, Layout, Output, Program, Result, ResultTable, RunOptions, Stats, Values, run};
 use brimful_graph::Graph;
 use brimful_graph::ids::ExternalId;
 use brimful_store::Resources;
@@ -32,6 +32,8 @@ pub struct Request {
     pub weighted: bool,
     /// Signals are heard within the same sweep.
     pub asynchronous: bool,
+    /// How edges lie on disk.
+    pub layout: Layout,
     /// When to stop; `None`: the algorithm's default.
     pub tolerance: Option<f64>,
     /// Most supersteps; `None`: the algorithm's default.
@@ -130,6 +132,7 @@ impl Request {
             max_supersteps: self.max_supersteps.unwrap_or(max_supersteps),
             weighted: self.weighted,
             asynchronous: self.asynchronous,
+            layout: self.layout,
             ..Default::default()
         }
     }

@@ -43,7 +43,7 @@ pub(crate) const INFO: Info = Info {
     name: "scc",
     computes: "strongly connected components, each named by its smallest vertex",
     column: "component",
-    takes: Takes::NOTHING,
+    takes: Takes { layouts: true, ..Takes::NOTHING },
     parameters: &[],
     run: |request, graph, resources| {
         let range = graph.key_bounds()?.map_or(0, |(smallest, largest)| largest.saturating_sub(smallest));
@@ -212,6 +212,10 @@ impl<L: Label + 'static> Program for StrongComponents<L> {
     #[inline]
     fn aggregate(&self, _: Vertex, _: Visit<L>, [_, _, stage]: Visit<L>) -> Count {
         Count(stage.into() % 2)
+    }
+
+    fn finished(&self, [_, _, stage]: Visit<L>) -> bool {
+        stage.into() == stage::CLOSED
     }
 
     /// A round of rest has no supersteps, so that the aggregate is its own: over all vertices.

@@ -19,7 +19,7 @@ pub(crate) const INFO: Info = Info {
     name: "sssp",
     computes: "shortest paths along edges from the source: the least sum of weights, or of edges without weights",
     column: "distance",
-    takes: Takes { source: true, weights: true, asynchronous: true, ..Takes::NOTHING },
+    takes: Takes { source: true, weights: true, asynchronous: true, layouts: true, ..Takes::NOTHING },
     parameters: &[],
     run,
 };

@@ -13,6 +13,7 @@ use crate::combiner::Combiner;
 use crate::error::Result;
 use crate::frontier::ACTIVITY_BITS;
 use crate::program::{Globals, Mode, Program, SignalOf, SumOf, Vertex};
+use crate::records::{self, Walk};
 
 /// Out-degrees, or sums of outgoing weights, by vertex.
 pub(crate) enum Degrees {
@@ -35,6 +36,7 @@ impl Degrees {
 
 /// One worker's windows, for arrays that are on disk.
 pub(crate) struct Room<P: Program> {
+    records: records::Room<P>,
     states: Vec<P::State>,
     signals: Vec<SignalOf<P>>,
     degrees: Vec<u64>,
@@ -44,7 +46,15 @@ pub(crate) struct Room<P: Program> {
 
 impl<P: Program> Default for Room<P> {
     fn default() -> Self {
-        Self { states: vec![], signals: vec![], degrees: vec![], strengths: vec![], external: vec![] }
+        let records = records::Room::default();
+        Self {
+            records,
+            states: vec![],
+            signals: vec![],
+            degrees: vec![],
+            strengths: vec![],
+            external: vec![],
+        }
     }
 }
 
@@ -56,11 +66,13 @@ pub(crate) struct Partial<A> {
     pub(crate) signalling: u64,
     /// Sum of signal scores, where it is asked for.
     pub(crate) score: f64,
+    /// After a turn without edges: vertices that signal next or are not finished.
+    pub(crate) open: u64,
 }
 
 impl<A: Aggregate> Default for Partial<A> {
     fn default() -> Self {
-        Self { aggregate: A::NOTHING, signalling: 0, score: 0.0 }
+        Self { aggregate: A::NOTHING, signalling: 0, score: 0.0, open: 0 }
     }
 }
 
@@ -73,6 +85,8 @@ pub(crate) enum Turn<'s, S> {
     Round,
     /// Collect these sums.
     Collect(&'s [S]),
+    /// Collect what their records list, in other layouts than shards.
+    List,
 }
 
 /// Scores above which vertices act.
@@ -88,11 +102,15 @@ pub(crate) struct Collector<'c, P: Program> {
     pub(crate) graph: &'c Graph,
     pub(crate) weighted: bool,
     pub(crate) degrees: &'c Degrees,
+    /// The records, in other layouts than shards.
+    pub(crate) walk: Option<&'c Walk<'c, P>>,
     pub(crate) states: Windows<'c, P::State>,
     pub(crate) next: Windows<'c, SignalOf<P>>,
     pub(crate) activity: Option<&'c [AtomicBool]>,
     /// Signal scores are summed.
     pub(crate) scored: bool,
+    /// For each interval, whether all of its vertices are finished.
+    pub(crate) over: &'c [bool],
     pub(crate) globals: Globals<P::Aggregate>,
     pub(crate) thresholds: Thresholds,
     pub(crate) smallest_key: u64,
@@ -107,16 +125,20 @@ impl<P: Program> Collector<'_, P> {
         turn: Turn<'_, SumOf<P>>,
         room: &mut Room<P>,
     ) -> Result<Partial<P::Aggregate>> {
+        if self.over[interval] {
+            self.next.overwrite(interval, &mut room.signals, |signals| signals.fill(P::Combiner::SILENCE))?;
+            return Ok(Partial::default());
+        }
         let start = interval * self.window;
         let length = self.window.min(self.graph.connected() as usize - start);
-        let Room { states: state_room, signals: signal_room, degrees, strengths, external } = room;
+        let Room { records, states: state_room, signals: signal_room, degrees, strengths, external } = room;
         self.read_degrees(start, length, degrees, strengths)?;
         let wide = &*degrees;
         if matches!(turn, Turn::First) {
             self.read_external(start, length, external)?;
         }
         let external = &*external;
-        let rooms = (state_room, signal_room);
+        let rooms = (records, state_room, signal_room);
         let vertex = |at: usize, degree: u64, strength: f64| Vertex {
             id: (start + at) as u64,
             degree,
@@ -150,28 +172,55 @@ impl<P: Program> Collector<'_, P> {
         interval: usize,
         turn: Turn<'_, SumOf<P>>,
         external: &[u64],
-        (state_room, signal_room): (&mut Vec<P::State>, &mut Vec<SignalOf<P>>),
+        (records, state_room, signal_room): (
+            &mut records::Room<P>,
+            &mut Vec<P::State>,
+            &mut Vec<SignalOf<P>>,
+        ),
         vertex: impl Fn(usize) -> Vertex,
     ) -> Result<Partial<P::Aggregate>> {
         let start = interval * self.window;
-        let step = |states: &mut [P::State], signals: &mut [SignalOf<P>]| match turn {
-            Turn::First => self.begin(start, states, signals, |at, _| {
-                let vertex = Vertex { external: external.get(at).copied().unwrap_or(0), ..vertex(at) };
-                (vertex, self.program.initial(vertex, &self.globals))
-            }),
-            Turn::Round => self.begin(start, states, signals, |at, state| {
-                (vertex(at), self.program.begin_round(vertex(at), state, &self.globals))
-            }),
-            Turn::Collect(sums) => self.collect(start, states, signals, sums, vertex),
+        let mut partial = Partial::default();
+        // Vertices from `first` on within the interval.
+        let mut step =
+            |first: usize, states: &mut [P::State], signals: &mut [SignalOf<P>], sums: &[SumOf<P>]| {
+                let vertex = |at: usize| vertex(first + at);
+                let partial = &mut partial;
+                match turn {
+                    Turn::First => self.begin(start + first, states, signals, partial, |at, _| {
+                        let external = external.get(first + at).copied().unwrap_or(0);
+                        let vertex = Vertex { external, ..vertex(at) };
+                        (vertex, self.program.initial(vertex, &self.globals))
+                    }),
+                    Turn::Round => self.begin(start + first, states, signals, partial, |at, state| {
+                        (vertex(at), self.program.begin_round(vertex(at), state, &self.globals))
+                    }),
+                    Turn::Collect(_) | Turn::List => {
+                        self.collect(start + first, states, signals, sums, partial, vertex)
+                    }
+                }
+            };
+        if let Some(walk) = self.walk.filter(|walk| walk.records.is_coupled()) {
+            self.next.overwrite(interval, signal_room, |signals| {
+                walk.visit(interval, matches!(turn, Turn::List), records, |targets, states, sums| {
+                    step(targets.start, states, &mut signals[targets], sums);
+                })
+            })??;
+            return Ok(partial);
+        }
+        let sums = match (turn, self.walk) {
+            (Turn::Collect(sums), _) => sums,
+            (Turn::List, Some(walk)) => walk.sums(interval, records)?,
+            _ => &[],
         };
         let fill = |states: &mut [P::State]| {
-            self.next.overwrite(interval, signal_room, |signals| step(states, signals))
+            self.next.overwrite(interval, signal_room, |signals| step(0, states, signals, sums))
         };
-        let result = match turn {
+        match turn {
             Turn::First => self.states.overwrite(interval, state_room, fill),
-            Turn::Round | Turn::Collect(_) => self.states.update(interval, state_room, fill),
-        };
-        Ok(result??)
+            Turn::Round | Turn::Collect(_) | Turn::List => self.states.update(interval, state_room, fill),
+        }??;
+        Ok(partial)
     }
 
     /// Sets states without collecting: `first` gives each vertex, and its state from what it was.
@@ -180,17 +229,17 @@ impl<P: Program> Collector<'_, P> {
         start: usize,
         states: &mut [P::State],
         signals: &mut [SignalOf<P>],
+        partial: &mut Partial<P::Aggregate>,
         first: impl Fn(usize, P::State) -> (Vertex, P::State),
-    ) -> Partial<P::Aggregate> {
-        let mut partial = Partial::<P::Aggregate>::default();
+    ) {
         for (at, (state, signal)) in states.iter_mut().zip(signals).enumerate() {
             let (vertex, first) = first(at, *state);
             *signal = self.program.signal(vertex, first);
             partial.aggregate = partial.aggregate.merge(self.program.aggregate(vertex, first, first));
             *state = self.program.signalled(first);
-            self.count(start + at, *signal, &mut partial);
+            self.count(start + at, *signal, partial);
+            partial.open += u64::from(*signal != P::Combiner::SILENCE || !self.program.finished(*state));
         }
-        partial
     }
 
     fn collect(
@@ -199,22 +248,14 @@ impl<P: Program> Collector<'_, P> {
         states: &mut [P::State],
         signals: &mut [SignalOf<P>],
         sums: &[SumOf<P>],
+        partial: &mut Partial<P::Aggregate>,
         vertex: impl Fn(usize) -> Vertex,
-    ) -> Partial<P::Aggregate> {
+    ) {
         let said = |at: usize, signal: SignalOf<P>, partial: &mut Partial<P::Aggregate>| {
             self.count(start + at, signal, partial);
         };
-        let scored = self.scored;
-        collect_all(
-            self.program,
-            &self.globals,
-            (self.thresholds, scored),
-            states,
-            signals,
-            sums,
-            vertex,
-            said,
-        )
+        let how = (self.thresholds, self.scored);
+        collect_all(self.program, &self.globals, how, (states, signals), sums, vertex, said, partial);
     }
 
     /// Takes note of a vertex that signals.
@@ -267,22 +308,20 @@ fn collect_all<P: Program>(
     program: &P,
     globals: &Globals<P::Aggregate>,
     (thresholds, scored): (Thresholds, bool),
-    states: &mut [P::State],
-    signals: &mut [SignalOf<P>],
+    (states, signals): (&mut [P::State], &mut [SignalOf<P>]),
     sums: &[SumOf<P>],
     vertex: impl Fn(usize) -> Vertex,
     said: impl Fn(usize, SignalOf<P>, &mut Partial<P::Aggregate>),
-) -> Partial<P::Aggregate> {
-    let mut partial = Partial::default();
+    partial: &mut Partial<P::Aggregate>,
+) {
     for (at, ((state, signal), sum)) in states.iter_mut().zip(signals).zip(sums).enumerate() {
         let old = *state;
-        *signal = turn(program, vertex(at), state, *sum, globals, thresholds, &mut partial);
+        *signal = turn(program, vertex(at), state, *sum, globals, thresholds, partial);
         if scored {
             partial.score += program.signal_score(old, *state);
         }
-        said(at, *signal, &mut partial);
+        said(at, *signal, partial);
     }
-    partial
 }
 
 /// One vertex collects and signals; what it signals.

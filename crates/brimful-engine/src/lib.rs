@@ -3,7 +3,7 @@
 //! - [`program`]: what an algorithm provides, [`combiner`]: how signals become sums, [`aggregate`]: what is
 //!   known of all vertices; [`mod@gather`]: programs of another kind, over whole neighbour lists.
 //! - `options`: what the user chose; [`mod@run`]: the superstep loop, synchronous or not; `sweep`: one pass over the shards; `collect`: the vertex phase;
-//!   `sparse`: a superstep of few vertices, the `frontier`, chosen by a `survey`;
+//!   `sparse`: a superstep of few vertices, the `frontier`, chosen by a `survey`; `records`: a pass over other layouts than shards;
 //!   [`scan`]: all edges for algorithms of another kind; [`residency`]: which units stay in memory and how the others stream.
 //! - `isolated`: vertices without edges, one state for all. [`plan`]: what a run needs before it begins; [`stats`]: what it did;
 //!   [`table`]: its result in the user's ids, `rows`: row after row, `values`: from states.
@@ -18,6 +18,7 @@ mod isolated;
 mod options;
 pub mod plan;
 pub mod program;
+mod records;
 pub mod residency;
 mod rows;
 pub mod run;
@@ -34,7 +35,7 @@ pub use combiner::{Add, Combiner, Max, Min, Or};
 pub use error::{Error, Result};
 pub use gather::{Gather, Gathered, Neighbours, gather};
 pub use isolated::Isolated;
-pub use options::{Door, RunOptions};
+pub use options::{Door, Layout, RunOptions};
 pub use program::{Globals, Mode, Program, SignalOf, SumOf, Vertex};
 pub use rows::Rows;
 pub use run::{Output, run};

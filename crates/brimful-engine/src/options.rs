@@ -2,6 +2,9 @@
 
 use std::path::PathBuf;
 
+use brimful_graph::Graph;
+use brimful_store::DiskFolder;
+
 use crate::combiner::Combiner;
 use crate::error::{Error, Result};
 use crate::program::{Mode, Program};
@@ -16,6 +19,44 @@ pub enum Door {
     Dense,
     /// Only blocks that hold edges of the frontier; dense where those reach too many vertices.
     Sparse,
+}
+
+/// How edges, and states, lie on disk during a run; the result is the same bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Layout {
+    /// The shards of the graph.
+    #[default]
+    Shards,
+    /// A list of in-neighbours for each vertex, apart from its state.
+    Decoupled,
+    /// A record for each vertex: its state and its list.
+    Coupled,
+}
+
+impl Layout {
+    /// All layouts.
+    pub const ALL: [Self; 3] = [Self::Shards, Self::Decoupled, Self::Coupled];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Shards => "shards",
+            Self::Decoupled => "decoupled",
+            Self::Coupled => "coupled",
+        }
+    }
+
+    /// The layout of this name.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if there is none.
+    pub fn from_name(name: &str) -> Result<Self> {
+        let unknown = || {
+            let names = Self::ALL.map(Self::name).join(", ");
+            Error::Usage(format!("there is no layout {name:?}; choose from: {names}"))
+        };
+        Self::ALL.into_iter().find(|layout| layout.name() == name).ok_or_else(unknown)
+    }
 }
 
 /// What the user chose for a run.
@@ -33,6 +74,8 @@ pub struct RunOptions {
     pub door: Door,
     /// Signals are heard within the same sweep, for programs that are [`Program::ASYNCHRONOUS`].
     pub asynchronous: bool,
+    /// How edges lie on disk; other layouts than shards have one door, dense.
+    pub layout: Layout,
     /// Edge weights count.
     pub weighted: bool,
     /// Where arrays that exceed the budget go; `None`: beside the graph if that can be written to,
@@ -50,6 +93,7 @@ impl Default for RunOptions {
             collect_threshold: None,
             door: Door::Auto,
             asynchronous: false,
+            layout: Layout::Shards,
             weighted: false,
             scratch: None,
         }
@@ -57,6 +101,19 @@ impl Default for RunOptions {
 }
 
 impl RunOptions {
+    /// Makes something in the folder for scratch.
+    pub(crate) fn in_scratch<T>(
+        &self,
+        graph: &Graph,
+        make: impl Fn(&DiskFolder) -> brimful_store::Result<T>,
+    ) -> Result<T> {
+        match make(&DiskFolder::new(self.scratch.as_deref().unwrap_or(graph.path()))) {
+            // A read-only graph is legitimate; a folder that the user named is not replaced.
+            Err(_) if self.scratch.is_none() => Ok(make(&DiskFolder::new(std::env::temp_dir()))?),
+            made => Ok(made?),
+        }
+    }
+
     /// Refuses thresholds that `P` cannot have.
     pub(crate) fn check<P: Program>(&self) -> Result<()> {
         const {
@@ -74,6 +131,10 @@ impl RunOptions {
         let given = [self.signal_threshold, self.collect_threshold];
         if given.iter().flatten().any(|threshold| threshold.is_nan()) {
             return Err(Error::Usage("a threshold must be a number".into()));
+        }
+        if self.asynchronous && self.layout != Layout::Shards {
+            let what = format!("the asynchronous mode is for the layout shards, not {}", self.layout.name());
+            return Err(Error::Usage(what));
         }
         if self.asynchronous && !P::ASYNCHRONOUS {
             let what = "this program counts on all signals of a superstep being heard in the next: it has no asynchronous mode";

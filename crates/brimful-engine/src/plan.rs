@@ -53,7 +53,6 @@ impl Plan {
     ) -> Result<Self> {
         let (vertices, workers, weighted) = (graph.connected(), workers as u64, options.weighted);
         let window = vertices.min(1 << graph.description().interval_bits);
-        let (state, signal) = (size_of::<P::State>() as u64, size_of::<SignalOf<P>>() as u64);
         let units = || {
             let files = shards.iter().flat_map(|s| columns(s, weighted).map(move |file| (s, file)));
             files.flat_map(|(shards, file)| unit_bytes(shards, file))
@@ -63,36 +62,16 @@ impl Plan {
         let files = shards.iter().flat_map(|s| columns(s, weighted)).count() as u64;
         let at_hand = files + u64::from(weighted);
         let unpacked = shards.iter().map(|s| s.largest_unpacked()).max().unwrap_or(0);
-        let degree_window = if P::NEEDS_DEGREES { window * (8 + 8) } else { 0 };
-        let degree_window = degree_window + if P::NEEDS_EXTERNAL { window * 8 } else { 0 };
         let per_worker = SUMS_PER_WORKER * window * size_of::<SumOf<P>>() as u64
-            + window * (state + signal)
-            + degree_window
+            + windows::<P>(window)
             + unpacked
             + (READS.0 + at_hand) * largest;
         let asynchronous = if options.asynchronous { asynchronous::memory_bytes(vertices) } else { 0 };
-        let minimum = vertices * signal + workers * per_worker + asynchronous;
-        budget.require(minimum, "to run this program on this graph")?;
-
-        let mut plan = Self {
-            reads: READS.0 as usize,
-            states_resident: false,
-            next_resident: false,
-            degrees_resident: false,
-            sparse: false,
-            pinned_bytes: 0,
-            total_bytes: minimum,
-        };
-        let mut spare = budget.limit() - minimum;
-        let mut afford = |bytes: u64| {
-            let fits = bytes <= spare;
-            spare -= if fits { bytes } else { 0 };
-            fits
-        };
+        let minimum = signals::<P>(vertices) + workers * per_worker + asynchronous;
+        let (mut plan, mut spare) = Self::smallest(minimum, budget)?;
+        let mut afford = |bytes: u64| afford(&mut spare, bytes);
         plan.reads += usize::from(afford(workers * largest));
-        plan.states_resident = afford(vertices * state);
-        plan.next_resident = afford(vertices * signal);
-        plan.degrees_resident = P::NEEDS_DEGREES && afford(vertices * if weighted { 8 } else { 4 });
+        plan.keep_vertices::<P>(vertices, weighted, &mut afford);
         let sparse = sparse::memory_bytes::<SumOf<P>>(shards, graph.connected(), workers);
         plan.sparse = P::MODE != Mode::Full
             && !options.asynchronous
@@ -105,4 +84,77 @@ impl Plan {
         plan.total_bytes = budget.limit() - spare + plan.pinned_bytes;
         Ok(plan)
     }
+
+    /// Plans a run of `P` over records in blocks of at most `block_bytes`.
+    ///
+    /// # Errors
+    /// [`brimful_store::Error::Budget`] naming the smallest budget that works.
+    pub(crate) fn of_records<P: Program>(
+        graph: &Graph,
+        block_bytes: u64,
+        weighted: bool,
+        workers: usize,
+        budget: &Budget,
+    ) -> Result<Self> {
+        let minimum = Self::records_bytes::<P>(graph, block_bytes, workers as u64);
+        let (mut plan, mut spare) = Self::smallest(minimum, budget)?;
+        plan.keep_vertices::<P>(graph.connected(), weighted, |bytes| afford(&mut spare, bytes));
+        plan.total_bytes = budget.limit() - spare;
+        Ok(plan)
+    }
+
+    /// The smallest budget of a run over records in blocks of at most `block_bytes`.
+    pub(crate) fn records_bytes<P: Program>(graph: &Graph, block_bytes: u64, workers: u64) -> u64 {
+        let vertices = graph.connected();
+        let window = vertices.min(1 << graph.description().interval_bits);
+        // The sums of an interval and of a block, the states of a block and where they are.
+        let of_block = window * (2 * size_of::<SumOf<P>>() + size_of::<P::State>() + 8) as u64;
+        signals::<P>(vertices) + workers * (windows::<P>(window) + of_block + block_bytes)
+    }
+
+    /// Nothing but what there must be, and the bytes to spare.
+    fn smallest(minimum: u64, budget: &Budget) -> Result<(Self, u64)> {
+        budget.require(minimum, "to run this program on this graph")?;
+        let plan = Self {
+            reads: READS.0 as usize,
+            states_resident: false,
+            next_resident: false,
+            degrees_resident: false,
+            sparse: false,
+            pinned_bytes: 0,
+            total_bytes: minimum,
+        };
+        Ok((plan, budget.limit() - minimum))
+    }
+
+    /// Keeps in memory what there is of each vertex, as far as that can be afforded.
+    fn keep_vertices<P: Program>(
+        &mut self,
+        vertices: u64,
+        weighted: bool,
+        mut afford: impl FnMut(u64) -> bool,
+    ) {
+        self.states_resident = afford(vertices * size_of::<P::State>() as u64);
+        self.next_resident = afford(signals::<P>(vertices));
+        self.degrees_resident = P::NEEDS_DEGREES && afford(vertices * if weighted { 8 } else { 4 });
+    }
+}
+
+/// Takes `bytes` from what is spare, if there are as many.
+fn afford(spare: &mut u64, bytes: u64) -> bool {
+    let fits = bytes <= *spare;
+    *spare -= if fits { bytes } else { 0 };
+    fits
+}
+
+/// Bytes of the signals of all vertices.
+fn signals<P: Program>(vertices: u64) -> u64 {
+    vertices * size_of::<SignalOf<P>>() as u64
+}
+
+/// Bytes of a window of everything that is on disk for each vertex.
+fn windows<P: Program>(window: u64) -> u64 {
+    let degrees = if P::NEEDS_DEGREES { 8 + 8 } else { 0 };
+    let external = if P::NEEDS_EXTERNAL { 8 } else { 0 };
+    window * ((size_of::<P::State>() + size_of::<SignalOf<P>>()) as u64 + degrees + external)
 }

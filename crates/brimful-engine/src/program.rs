@@ -209,6 +209,15 @@ pub trait Program: Sync {
         state
     }
 
+    /// True if a vertex in this state takes no part any more: whatever it collects it stays so, it signals nothing, adds nothing to the
+    /// aggregate and begins rounds as it is. Where a round begins, intervals of such vertices are left out from then on, and what is
+    /// signalled to them is neither read nor counted. Not asked in [`Mode::Full`].
+    #[inline]
+    fn finished(&self, state: Self::State) -> bool {
+        let _ = state;
+        false
+    }
+
     /// True if the run has converged, asked after every superstep.
     fn converged(&self, globals: &Globals<Self::Aggregate>) -> bool {
         let _ = globals;

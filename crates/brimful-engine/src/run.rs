@@ -8,7 +8,7 @@
 
 pub(crate) mod asynchronous;
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -18,7 +18,7 @@ use brimful_graph::{Graph, import};
 use brimful_store::huge::HugeArray;
 use brimful_store::read_ahead::ReadPool;
 use brimful_store::scratch::ScratchArray;
-use brimful_store::{DiskFolder, Reservation, Resources};
+use brimful_store::{Reservation, Resources};
 
 use crate::aggregate::Aggregate;
 use crate::collect::{Collector, Degrees, Partial, Room, Thresholds, Turn, turn};
@@ -26,9 +26,10 @@ use crate::combiner::Combiner;
 use crate::error::{Error, Result};
 use crate::frontier::Frontier;
 use crate::isolated::{self, Isolated};
-use crate::options::{Door, RunOptions};
+use crate::options::{Door, Layout, RunOptions};
 use crate::plan::Plan;
 use crate::program::{COLLECT_THRESHOLD, Globals, Mode, Program, SIGNAL_THRESHOLD, SignalOf, SumOf, Vertex};
+use crate::records::{Records, Walk};
 use crate::residency::Resident;
 use crate::sparse::{self, Sparse};
 use crate::stats::{Durations, Reason, Stats};
@@ -74,13 +75,26 @@ pub fn run<P: Program>(
         // `in` always exists, so it is the reverse that is missing.
         index_seconds = import::build_reverse(graph, resources)?;
     }
+    let listing = Instant::now();
+    let mut shards: Vec<Arc<ShardFile>> =
+        program.indexes().iter().filter_map(|index| graph.shards(*index)).map(Arc::clone).collect();
+    // An undirected graph is its own reverse: once is enough.
+    shards.dedup_by(|a, b| Arc::ptr_eq(a, b));
+    let records = match options.layout {
+        Layout::Shards => None,
+        _ => Some(Records::of_graph::<P>(graph, &shards, options, resources)?),
+    };
+    if records.is_some() {
+        index_seconds += listing.elapsed().as_secs_f64();
+    }
     let begin = Instant::now();
     let moved_before = moved(graph, resources);
-    let mut run = Run::new(program, graph, options, resources)?;
+    let mut run = Run::new(program, graph, options, resources, shards, records)?;
     let prepared = begin.elapsed().as_secs_f64();
     run.initialize()?;
     let initialized = begin.elapsed().as_secs_f64();
     let reason = run.supersteps(begin)?;
+    run.take_states_from_records()?;
     let seconds = begin.elapsed().as_secs_f64();
     let moved_after = moved(graph, resources);
     let stats = Stats {
@@ -134,6 +148,8 @@ struct Run<'a, P: Program> {
     memory: Reservation,
     files: Vec<Resident>,
     schedule: Schedule,
+    /// Other layouts than shards.
+    records: Option<Records>,
     read_pool: ReadPool,
     degrees: Degrees,
     states: ScratchArray<P::State>,
@@ -141,6 +157,8 @@ struct Run<'a, P: Program> {
     signals: HugeArray<SignalOf<P>>,
     /// Who signals next; `None`: everybody.
     frontier: Option<Frontier>,
+    /// For each interval, whether all of its vertices are finished.
+    over: Vec<bool>,
     sparse: Option<Sparse<SumOf<P>>>,
     thresholds: Thresholds,
     /// The state of every vertex without edges ([`Mode::Full`]).
@@ -166,14 +184,23 @@ impl<'a, P: Program> Run<'a, P> {
         graph: &'a Graph,
         options: &'a RunOptions,
         resources: &'a Resources,
+        shards: Vec<Arc<ShardFile>>,
+        records: Option<Records>,
     ) -> Result<Self> {
-        let mut shards: Vec<Arc<ShardFile>> =
-            program.indexes().iter().filter_map(|index| graph.shards(*index)).map(Arc::clone).collect();
-        // An undirected graph is its own reverse: once is enough.
-        shards.dedup_by(|a, b| Arc::ptr_eq(a, b));
-        let borrowed: Vec<&ShardFile> = shards.iter().map(|s| &**s).collect();
         let workers = resources.workers();
-        let plan = Plan::new::<P>(graph, &borrowed, options, workers, &resources.budget)?;
+        let plan = match &records {
+            Some(records) => Plan::of_records::<P>(
+                graph,
+                records.largest_block,
+                options.weighted,
+                workers,
+                &resources.budget,
+            ),
+            None => {
+                let borrowed: Vec<&ShardFile> = shards.iter().map(|s| &**s).collect();
+                Plan::new::<P>(graph, &borrowed, options, workers, &resources.budget)
+            }
+        }?;
         let memory = resources.budget.reserve(plan.total_bytes, "to run this program on this graph")?;
         let files = Resident::spread(shards, options.weighted, plan.pinned_bytes);
         let interval_bits = graph.description().interval_bits;
@@ -194,12 +221,14 @@ impl<'a, P: Program> Run<'a, P> {
             memory,
             files,
             schedule,
+            records,
             read_pool: ReadPool::new(2 * workers.clamp(1, 4))?,
             degrees: Degrees::Unused,
             states: scratch(vertices, window, plan.states_resident, graph, options, resources)?,
             next: scratch(vertices, window, plan.next_resident, graph, options, resources)?,
             signals: HugeArray::zeroed(vertices),
             frontier: None,
+            over: vec![false; graph.intervals() as usize],
             sparse,
             thresholds: Thresholds {
                 signal: options.signal_threshold.unwrap_or(SIGNAL_THRESHOLD),
@@ -229,22 +258,32 @@ impl<'a, P: Program> Run<'a, P> {
         self.pass(Turn::First)
     }
 
-    /// Every vertex takes a turn that needs no edges.
+    /// Every vertex takes a turn, in layouts of records any, else one that needs no edges.
     fn pass(&mut self, turn: Turn<'static, SumOf<P>>) -> Result<()> {
         let smallest_key = match P::NEEDS_EXTERNAL {
             true => self.graph.key_bounds()?.map_or(0, |(smallest, _)| smallest),
             false => 0,
         };
         let activity = self.empty_activity();
+        let walk = self.records.as_ref().map(|records| Walk {
+            program: self.program,
+            records,
+            walked: walked(self.program, &self.files, &self.globals),
+            signals: &self.signals,
+            window: 1 << self.graph.description().interval_bits,
+            combined: AtomicU64::new(0),
+        });
         let collector = Collector {
             program: self.program,
             graph: self.graph,
             weighted: self.options.weighted,
             degrees: &self.degrees,
+            walk: walk.as_ref(),
             states: self.states.windows(),
             next: self.next.windows(),
             activity: activity.as_deref(),
             scored: false,
+            over: &self.over,
             globals: self.globals,
             thresholds: self.thresholds,
             smallest_key,
@@ -256,6 +295,14 @@ impl<'a, P: Program> Run<'a, P> {
             partial
         })?;
         drop(collector);
+        if let Some(walk) = walk.filter(|_| matches!(turn, Turn::List)) {
+            let lists = walk.walked.iter().filter(|walked| **walked).count() as u64;
+            let edges = lists * self.graph.description().arcs;
+            self.swept += Swept { signals: walk.combined.into_inner(), edges };
+        }
+        if P::MODE != Mode::Full && !matches!(turn, Turn::List) {
+            self.over = partials.iter().map(|partial: &Partial<_>| partial.open == 0).collect();
+        }
         // In a full program they take their first turn, in the others none.
         let isolated = isolated::evolve(self.program, self.graph, &mut self.isolated, &self.globals);
         self.end_superstep(partials, activity, isolated)?;
@@ -294,7 +341,10 @@ impl<'a, P: Program> Run<'a, P> {
 
     /// Supersteps until the run ends; it began at `start`.
     fn supersteps(&mut self, start: Instant) -> Result<Reason> {
-        let edges: u64 = self.files.iter().map(|file| file.shards().edges()).sum();
+        let edges: u64 = match self.records {
+            Some(_) => self.graph.intervals(),
+            None => self.files.iter().map(|file| file.shards().edges()).sum(),
+        };
         let mut begin = Instant::now();
         while self.globals.superstep < self.options.max_supersteps {
             let seconds = (begin - start).as_secs_f64();
@@ -350,6 +400,7 @@ impl<'a, P: Program> Run<'a, P> {
             files: &self.files,
             signals: &self.signals,
             frontier: frontier.list(|vertex| self.signals[vertex] != P::Combiner::SILENCE),
+            over: &self.over,
             weighted: self.options.weighted,
             interval_bits: self.graph.description().interval_bits,
             survey: None,
@@ -405,7 +456,24 @@ impl<'a, P: Program> Run<'a, P> {
         Ok(())
     }
 
+    /// States that lie in records go where those of other layouts are.
+    fn take_states_from_records(&mut self) -> Result<()> {
+        let Some(records) = self.records.as_ref().filter(|records| records.is_coupled()) else {
+            return Ok(());
+        };
+        let (states, mut window, mut room) = (self.states.windows(), Vec::new(), Vec::new());
+        for interval in 0..self.graph.intervals() as usize {
+            states.overwrite(interval, &mut window, |out| records.states(interval, out, &mut room))??;
+        }
+        Ok(())
+    }
+
     fn superstep(&mut self) -> Result<()> {
+        if self.records.is_some() {
+            self.pass(Turn::List)?;
+            self.globals.superstep += 1;
+            return Ok(());
+        }
         let partials: Vec<Mutex<Partial<P::Aggregate>>> =
             (0..self.graph.intervals()).map(|_| Mutex::default()).collect();
         let rooms: Vec<Mutex<Room<P>>> = (0..self.resources.workers()).map(|_| Mutex::default()).collect();
@@ -421,6 +489,7 @@ impl<'a, P: Program> Run<'a, P> {
                 .frontier
                 .as_mut()
                 .map_or(Activity::All, |frontier| Activity::Marked(frontier.map())),
+            over: &self.over,
             items: None,
             free: &self.free,
             weighted: self.options.weighted,
@@ -433,10 +502,12 @@ impl<'a, P: Program> Run<'a, P> {
             graph: self.graph,
             weighted: self.options.weighted,
             degrees: &self.degrees,
+            walk: None,
             states: self.states.windows(),
             next: self.next.windows(),
             activity: activity.as_deref(),
             scored: false,
+            over: &self.over,
             globals: self.globals,
             thresholds: self.thresholds,
             smallest_key: 0,
@@ -485,13 +556,5 @@ fn scratch<T: bytemuck::Pod + Send>(
     if resident {
         return Ok(ScratchArray::resident(len, window));
     }
-    let job = &resources.job;
-    let beside = options.scratch.as_deref().unwrap_or(graph.path());
-    match ScratchArray::paged(len, window, &DiskFolder::new(beside), job) {
-        // A read-only graph is legitimate; a folder that the user named is not replaced.
-        Err(_) if options.scratch.is_none() => {
-            Ok(ScratchArray::paged(len, window, &DiskFolder::new(std::env::temp_dir()), job)?)
-        }
-        array => Ok(array?),
-    }
+    options.in_scratch(graph, |folder| ScratchArray::paged(len, window, folder, &resources.job))
 }

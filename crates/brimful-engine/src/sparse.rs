@@ -51,6 +51,8 @@ pub(crate) struct Combine<'a, P: Program> {
     pub(crate) files: &'a [Resident],
     pub(crate) signals: &'a [SignalOf<P>],
     pub(crate) frontier: &'a [u64],
+    /// For each interval, whether all of its vertices are finished.
+    pub(crate) over: &'a [bool],
     pub(crate) weighted: bool,
     pub(crate) interval_bits: u32,
     /// `None`: everything is in memory.
@@ -170,6 +172,9 @@ impl<S: Copy + Send> Sparse<S> {
         room: &mut Room<S>,
         swept: &Mutex<Swept>,
     ) -> Result<Letters<S>> {
+        if combine.over[interval] {
+            return Ok(Vec::new());
+        }
         // The letters of each window that has any, in order.
         let mut windows: Vec<Letters<S>> = Vec::new();
         let mut count = Swept::default();

@@ -190,6 +190,8 @@ pub(crate) struct Sweep<'a, P: Program> {
     pub(crate) schedule: &'a Schedule,
     pub(crate) signals: &'a [SignalOf<P>],
     pub(crate) activity: Activity<'a>,
+    /// For each interval, whether all of its vertices are finished.
+    pub(crate) over: &'a [bool],
     /// The items to do, in order, those of an interval together; `None`: all.
     pub(crate) items: Option<&'a [usize]>,
     /// Buffers of sums that nobody uses.
@@ -297,7 +299,7 @@ impl<P: Program> Sweep<'_, P> {
                 spoke[sources].iter().any(|spoke| *spoke >= since)
             }
         };
-        !active || !self.walked[step.file]
+        !active || !self.walked[step.file] || self.over[step.interval]
     }
 
     /// Combines the signals of one segment into `sums`; the number of them. The inner loop of brimful.
@@ -399,6 +401,13 @@ impl<P: Program> Worker<'_, P> {
             for interval in item.intervals.clone() {
                 if self.shared.failed.load(Ordering::SeqCst) {
                     return Ok(());
+                }
+                if self.sweep.over[interval] {
+                    // All its steps are idle.
+                    if item.turn + 1 == item.turns {
+                        collect(interval, &mut [])?;
+                    }
+                    continue;
                 }
                 let mut sums = self.fresh_sums();
                 while let Some((step, announced)) = self.next_step(interval, &mut claimed, &mut feed) {

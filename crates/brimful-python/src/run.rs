@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use brimful::algos::registry::{ALGORITHMS, Finished, Parameter, Request, run_request};
 use brimful::engine::table::Value;
-use brimful::engine::{Error as EngineError, ResultTable, Stats};
+use brimful::engine::{Error as EngineError, Layout, ResultTable, Stats};
 use brimful::graph::ids::ExternalId;
 use brimful::store::memory::peak_resident_bytes;
 use pyo3::IntoPyObjectExt;
@@ -43,6 +43,7 @@ pub(crate) fn algorithms(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
             (info.takes.precision, "precision"),
             (info.takes.weights, "weighted"),
             (info.takes.asynchronous, "mode"),
+            (info.takes.layouts, "layout"),
         ];
         let takes: Vec<&str> = takes.into_iter().filter(|(taken, _)| *taken).map(|(_, name)| name).collect();
         one.set_item("takes", takes)?;
@@ -67,7 +68,7 @@ fn parameters(given: &Bound<'_, PyDict>) -> PyResult<BTreeMap<String, Parameter>
 
 /// Runs an algorithm on a graph.
 #[pyfunction]
-#[pyo3(signature = (graph, algorithm, params, *, source, precision, mode, tolerance, max_supersteps, weighted, threads, budget, process_budget, reserve_bytes, progress))]
+#[pyo3(signature = (graph, algorithm, params, *, source, precision, mode, tolerance, max_supersteps, weighted, layout, threads, budget, process_budget, reserve_bytes, progress))]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
 pub(crate) fn run<'py>(
     py: Python<'py>,
@@ -80,6 +81,7 @@ pub(crate) fn run<'py>(
     tolerance: Option<f64>,
     max_supersteps: Option<u64>,
     weighted: bool,
+    layout: &str,
     threads: Option<usize>,
     budget: Option<u64>,
     process_budget: bool,
@@ -109,6 +111,7 @@ pub(crate) fn run<'py>(
         narrow,
         weighted,
         asynchronous,
+        layout: Layout::from_name(layout).map_err(Failure::from)?,
         tolerance,
         max_supersteps,
     };
@@ -132,7 +135,7 @@ fn stats<'py>(
     out.set_item("variant", finished.variant)?;
     out.set_item("precision", precision)?;
     out.set_item("mode", if request.asynchronous { "async" } else { "sync" })?;
-    out.set_item("layout", "shards")?;
+    out.set_item("layout", request.layout.name())?;
     out.set_item("store", py.None())?;
     out.set_item("threads", stats.threads)?;
     out.set_item("vertices", graph.vertices)?;

@@ -34,7 +34,13 @@ def add_to(verbs: shared.Verbs) -> None:
         default="sync",
         help="sync (default), or async: signals are heard within the same sweep over the edges",
     )
-    parser.add_argument("--layout", choices=["shards"], default="shards", help="default: shards")
+    parser.add_argument(
+        "--layout",
+        choices=["shards", "decoupled", "coupled"],
+        default="shards",
+        help="how edges lie on disk during the run: shards (default), lists by vertex apart from "
+        "the states (decoupled) or with them (coupled); the result is the same",
+    )
     parser.add_argument("--max-supersteps", metavar="N", type=shared.not_negative)
     parser.add_argument("--tolerance", metavar="X", type=float, help="0: never stop early")
     parser.add_argument("--source", metavar="ID", help="the vertex to begin with")
@@ -78,6 +84,7 @@ def act(options: argparse.Namespace) -> None:
             tolerance=options.tolerance,
             max_supersteps=options.max_supersteps,
             weighted=options.weighted,
+            layout=options.layout,
             threads=given.threads,
             budget=given.budget,
             process_budget=given.process_budget,
