@@ -1,0 +1,206 @@
+//! A vertex: id, state, outgoing edges, and what signalling and collecting remember.
+
+use crate::field::Field;
+use crate::id::Id;
+
+/// What a store holds: it has an id and can be copied.
+pub trait Stored: Clone + Send + 'static {
+    /// What names it.
+    type Id: Id;
+    /// Its name, which never changes.
+    fn id(&self) -> &Self::Id;
+    /// Bytes that it owns outside itself, as far as can be known.
+    fn heap_bytes(&self) -> usize;
+}
+
+/// An edge, as a program sees it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Edge<'a, I, E> {
+    /// Where it leads.
+    pub target: &'a I,
+    /// What it carries, such as a weight.
+    pub data: &'a E,
+}
+
+/// The outgoing edges of a vertex, in the order in which they were added; several may lead to one target.
+///
+/// Targets and data are two arrays of one length, so that edges without data cost nothing for it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Edges<I, E> {
+    targets: Vec<I>,
+    data: Vec<E>,
+}
+
+impl<I, E> Default for Edges<I, E> {
+    fn default() -> Self {
+        Self { targets: Vec::new(), data: Vec::new() }
+    }
+}
+
+impl<I, E> Edges<I, E> {
+    /// Edges of targets and their data; `None` if there are not as many of each.
+    pub fn from_parts(targets: Vec<I>, data: Vec<E>) -> Option<Self> {
+        (targets.len() == data.len()).then_some(Self { targets, data })
+    }
+
+    /// The targets and their data, for whoever fills them again.
+    pub fn into_parts(self) -> (Vec<I>, Vec<E>) {
+        (self.targets, self.data)
+    }
+
+    /// Number of edges.
+    pub fn len(&self) -> usize {
+        self.targets.len()
+    }
+
+    /// True if there is none.
+    pub fn is_empty(&self) -> bool {
+        self.targets.is_empty()
+    }
+
+    /// Where the edges lead.
+    pub fn targets(&self) -> &[I] {
+        &self.targets
+    }
+
+    /// What the edges carry.
+    pub fn data(&self) -> &[E] {
+        &self.data
+    }
+
+    /// The edges.
+    #[inline]
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = Edge<'_, I, E>> + Clone {
+        self.targets.iter().zip(&self.data).map(|(target, data)| Edge { target, data })
+    }
+
+    /// Adds an edge.
+    #[inline]
+    pub fn push(&mut self, target: I, data: E) {
+        self.targets.push(target);
+        self.data.push(data);
+    }
+
+    /// Keeps the edges that `keep` approves of.
+    pub fn retain(&mut self, mut keep: impl FnMut(Edge<'_, I, E>) -> bool) {
+        let kept: Vec<bool> = self.iter().map(&mut keep).collect();
+        let (mut of_target, mut of_data) = (kept.iter(), kept.iter());
+        self.targets.retain(|_| of_target.next() == Some(&true));
+        self.data.retain(|_| of_data.next() == Some(&true));
+    }
+}
+
+impl<I, E> FromIterator<(I, E)> for Edges<I, E> {
+    fn from_iter<T: IntoIterator<Item = (I, E)>>(edges: T) -> Self {
+        let (targets, data) = edges.into_iter().unzip();
+        Self { targets, data }
+    }
+}
+
+/// A vertex with ids `I`, state `S`, edge data `E` and signals `G`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Vertex<I, S, E = (), G = ()> {
+    id: I,
+    /// What it owns.
+    pub state: S,
+    edges: Edges<I, E>,
+    /// Its state when it signalled last; `None` if it never did since its edges changed.
+    pub signalled: Option<S>,
+    /// The latest signal of each source, ascending by source.
+    latest: Vec<(I, G)>,
+}
+
+impl<I: Id, S, E, G> Vertex<I, S, E, G> {
+    /// A vertex that has not signalled yet.
+    pub fn new(id: I, state: S, edges: Edges<I, E>) -> Self {
+        Self { id, state, edges, signalled: None, latest: Vec::new() }
+    }
+
+    /// What names it.
+    pub fn id(&self) -> &I {
+        &self.id
+    }
+
+    /// Its outgoing edges.
+    pub fn edges(&self) -> &Edges<I, E> {
+        &self.edges
+    }
+
+    /// Its outgoing edges, to be changed: all of them are then signalled along again.
+    pub fn edges_mut(&mut self) -> &mut Edges<I, E> {
+        self.signalled = None;
+        &mut self.edges
+    }
+
+    /// The latest signal of each source, ascending by source.
+    pub fn latest(&self) -> &[(I, G)] {
+        &self.latest
+    }
+
+    /// Replaces the latest signal of `source`.
+    pub fn receive(&mut self, source: I, signal: G) {
+        match self.latest.binary_search_by(|(known, _)| known.cmp(&source)) {
+            Ok(at) => self.latest[at].1 = signal,
+            Err(at) => self.latest.insert(at, (source, signal)),
+        }
+    }
+
+    /// A vertex of all its parts, for serializers.
+    pub fn from_parts(parts: Parts<I, S, E, G>) -> Self {
+        let Parts { id, state, edges, signalled, latest } = parts;
+        Self { id, state, edges, signalled, latest }
+    }
+
+    /// All its parts, for serializers that use them again.
+    pub fn into_parts(self) -> Parts<I, S, E, G> {
+        let Self { id, state, edges, signalled, latest } = self;
+        Parts { id, state, edges, signalled, latest }
+    }
+}
+
+/// All that a vertex consists of.
+#[derive(Debug)]
+pub struct Parts<I, S, E, G> {
+    /// What names it.
+    pub id: I,
+    /// What it owns.
+    pub state: S,
+    /// Its outgoing edges.
+    pub edges: Edges<I, E>,
+    /// Its state when it signalled last.
+    pub signalled: Option<S>,
+    /// The latest signal of each source, ascending by source.
+    pub latest: Vec<(I, G)>,
+}
+
+impl<I, S, E, G> Stored for Vertex<I, S, E, G>
+where
+    I: Id,
+    S: Clone + Send + 'static,
+    E: Clone + Send + 'static,
+    G: Field,
+{
+    type Id = I;
+
+    #[inline]
+    fn id(&self) -> &I {
+        &self.id
+    }
+
+    fn heap_bytes(&self) -> usize {
+        let mut bytes = self.edges.targets.capacity() * size_of::<I>()
+            + self.edges.data.capacity() * size_of::<E>()
+            + self.latest.capacity() * size_of::<(I, G)>();
+        if std::mem::needs_drop::<I>() {
+            bytes += self.id.heap_bytes() + self.edges.targets.iter().map(I::heap_bytes).sum::<usize>();
+        }
+        if std::mem::needs_drop::<(I, G)>() {
+            bytes += self
+                .latest
+                .iter()
+                .map(|(source, signal)| source.heap_bytes() + signal.heap_bytes())
+                .sum::<usize>();
+        }
+        bytes
+    }
+}
