@@ -6,18 +6,21 @@ use std::hash::BuildHasher;
 use std::sync::Arc;
 
 use brimful_store::Budget;
-use hashbrown::{DefaultHashBuilder, HashTable};
+use hashbrown::DefaultHashBuilder;
 
 use crate::error::Result;
 use crate::growth::Growth;
+use crate::index::Index;
 use crate::store::{Borrower, Loan, StoreStats, VertexStore};
 use crate::vertex::Stored;
+
+const PURPOSE: &str = "to hold the vertices as live objects";
 
 /// Vertices as live objects.
 #[derive(Debug)]
 pub struct MemoryStore<V> {
     vertices: Vec<V>,
-    index: HashTable<usize>,
+    index: Index,
     hasher: DefaultHashBuilder,
     growth: Growth,
 }
@@ -27,26 +30,62 @@ impl<V: Stored> MemoryStore<V> {
     pub fn new(budget: &Arc<Budget>) -> Result<Self> {
         Ok(Self {
             vertices: Vec::new(),
-            index: HashTable::new(),
+            index: Index::new(budget, PURPOSE)?,
             hasher: DefaultHashBuilder::default(),
-            growth: Growth::new(budget, "for vertices as live objects")?,
+            growth: Growth::new(budget, PURPOSE)?,
         })
     }
 
     #[inline]
     fn find(&self, id: &V::Id) -> Option<usize> {
-        let vertices = &self.vertices;
-        self.index.find(self.hasher.hash_one(id), |at| vertices[*at].id() == id).copied()
+        let is_it = |at: u64| self.vertices[at as usize].id() == id;
+        self.index.find(self.hasher.hash_one(id), is_it).map(|at| at as usize)
     }
 
     fn push(&mut self, vertex: V) -> Result<()> {
-        self.growth.take((size_of::<V>() + vertex.heap_bytes()) as u64)?;
-        let hash = self.hasher.hash_one(vertex.id());
-        let (vertices, hasher) = (&self.vertices, &self.hasher);
-        self.index.insert_unique(hash, vertices.len(), |at| hasher.hash_one(vertices[*at].id()));
-        self.vertices.push(vertex);
+        self.make_room()?;
+        let Self { vertices, index, hasher, growth } = self;
+        index.reserve(1, |at| hasher.hash_one(vertices[at as usize].id()))?;
+        growth.take(vertex.heap_bytes() as u64)?;
+        index.insert(hasher.hash_one(vertex.id()), vertices.len() as u64);
+        vertices.push(vertex);
         Ok(())
     }
+
+    /// Room for one vertex more. The old array and the new one are in memory for a moment.
+    fn make_room(&mut self) -> Result<()> {
+        let old = self.vertices.capacity();
+        if self.vertices.len() < old {
+            return Ok(());
+        }
+        let more = old / 4 + 16;
+        self.growth.take(((old + more) * size_of::<V>()) as u64)?;
+        self.vertices.reserve_exact(more);
+        self.growth.give((old * size_of::<V>()) as u64);
+        Ok(())
+    }
+}
+
+/// Lends a live object and accounts for what it grows by.
+#[inline]
+pub(crate) fn lend_live<V: Stored>(
+    vertex: &mut V,
+    growth: &mut Growth,
+    borrower: &mut Borrower<'_, V>,
+) -> Result<bool> {
+    let before = vertex.heap_bytes() as u64;
+    let mut loan = Loan::new(vertex);
+    let done = borrower(&mut loan);
+    let is_changed = loan.is_changed();
+    if is_changed {
+        let after = vertex.heap_bytes() as u64;
+        growth.give(before.saturating_sub(after));
+        let more = growth.take(after.saturating_sub(before));
+        done.and(more)?;
+        return Ok(true);
+    }
+    done?;
+    Ok(false)
 }
 
 impl<V: Stored> VertexStore<V> for MemoryStore<V> {
@@ -58,10 +97,15 @@ impl<V: Stored> VertexStore<V> for MemoryStore<V> {
         Ok(is_new)
     }
 
-    fn put(&mut self, vertex: V) -> Result<()> {
+    fn put(&mut self, vertex: &V) -> Result<()> {
         match self.find(vertex.id()) {
-            Some(at) => self.vertices[at] = vertex,
-            None => self.push(vertex)?,
+            Some(at) => {
+                lend_live(&mut self.vertices[at], &mut self.growth, &mut |loan| {
+                    (**loan).clone_from(vertex);
+                    Ok(())
+                })?;
+            }
+            None => self.push(vertex.clone())?,
         }
         Ok(())
     }
@@ -71,31 +115,27 @@ impl<V: Stored> VertexStore<V> for MemoryStore<V> {
         let Some(at) = self.find(id) else {
             return Ok(false);
         };
-        borrower(&mut Loan::new(&mut self.vertices[at]))?;
+        lend_live(&mut self.vertices[at], &mut self.growth, borrower)?;
         Ok(true)
     }
 
     #[inline]
     fn for_each(&mut self, borrower: &mut Borrower<'_, V>) -> Result<()> {
-        self.vertices.iter_mut().try_for_each(|vertex| borrower(&mut Loan::new(vertex)))
+        let Self { vertices, growth, .. } = self;
+        vertices.iter_mut().try_for_each(|vertex| lend_live(vertex, growth, borrower).map(drop))
     }
 
     fn remove(&mut self, id: &V::Id) -> Result<bool> {
-        let vertices = &self.vertices;
-        let hash = self.hasher.hash_one(id);
-        let Ok(entry) = self.index.find_entry(hash, |at| vertices[*at].id() == id) else {
+        let Self { vertices, index, hasher, growth } = self;
+        let hash = hasher.hash_one(id);
+        let Some(at) = index.remove(hash, |at| vertices[at as usize].id() == id) else {
             return Ok(false);
         };
-        let (at, _) = entry.remove();
-        let removed = self.vertices.swap_remove(at);
-        if let Some(moved) = self.vertices.get(at) {
-            let last = self.vertices.len();
-            let hash = self.hasher.hash_one(moved.id());
-            if let Some(place) = self.index.find_mut(hash, |known| *known == last) {
-                *place = at;
-            }
+        let removed = vertices.swap_remove(at as usize);
+        growth.give(removed.heap_bytes() as u64);
+        if let Some(moved) = vertices.get(at as usize) {
+            index.relocate(hasher.hash_one(moved.id()), vertices.len() as u64, at);
         }
-        self.growth.give((size_of::<V>() + removed.heap_bytes()) as u64);
         Ok(true)
     }
 
@@ -108,7 +148,7 @@ impl<V: Stored> VertexStore<V> for MemoryStore<V> {
     }
 
     fn stats(&self) -> Result<StoreStats> {
-        let vertices = self.len();
-        Ok(StoreStats { vertices, memory_bytes: self.growth.used(), ..StoreStats::default() })
+        let memory_bytes = self.growth.used() + self.index.bytes();
+        Ok(StoreStats { vertices: self.len(), memory_bytes, ..StoreStats::default() })
     }
 }

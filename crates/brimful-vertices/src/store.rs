@@ -68,7 +68,7 @@ pub trait VertexStore<V: Stored>: Send {
     }
 
     /// Stores a vertex whether or not there is one of that id.
-    fn put(&mut self, vertex: V) -> Result<()>;
+    fn put(&mut self, vertex: &V) -> Result<()>;
 
     /// Lends the vertex `id` and writes it back if it was changed; false if there is none.
     fn lend(&mut self, id: &V::Id, borrower: &mut Borrower<'_, V>) -> Result<bool>;
@@ -145,7 +145,7 @@ impl<V: Stored, T: VertexStore<V> + ?Sized> VertexStore<V> for Box<T> {
     fn load(&mut self, vertices: &mut dyn Iterator<Item = V>) -> Result<u64> {
         (**self).load(vertices)
     }
-    fn put(&mut self, vertex: V) -> Result<()> {
+    fn put(&mut self, vertex: &V) -> Result<()> {
         (**self).put(vertex)
     }
     fn lend(&mut self, id: &V::Id, borrower: &mut Borrower<'_, V>) -> Result<bool> {

@@ -1,0 +1,238 @@
+//! Any store of records and any serializer make a store of vertices.
+//!
+//! One vertex is read again and again into the same memory (GIRAPH-417's representative vertex). Nobody can keep a
+//! reference to it, as it is only lent, and nothing of the vertex before can be seen in it: the conformance suite proves that.
+
+use crate::error::{Error, Result};
+use crate::field::Field;
+use crate::record_store::RecordStore;
+use crate::serializer::Serializer;
+use crate::store::{Borrower, Loan, StoreStats, VertexStore};
+use crate::vertex::Stored;
+
+/// Loans between two writes of [`VertexStore::lend_many`].
+const BATCH: usize = 256;
+
+/// Vertices as records.
+#[derive(Debug)]
+pub struct Serialized<R, S, V> {
+    records: R,
+    desk: Desk<S, V>,
+    key: Vec<u8>,
+    record: Vec<u8>,
+}
+
+/// What is needed to lend a record as a vertex, without the store.
+#[derive(Debug)]
+struct Desk<S, V> {
+    serializer: S,
+    /// A vertex whose memory may be used again. Taken while it is lent, so that a borrower that panics leaves nothing half done.
+    spare: Option<V>,
+}
+
+/// Records to be written, keys and records in one buffer.
+#[derive(Default)]
+struct Pending {
+    bytes: Vec<u8>,
+    /// Where each key and each record ends.
+    ends: Vec<(usize, usize)>,
+}
+
+impl Pending {
+    fn pairs(&self) -> Vec<(&[u8], &[u8])> {
+        let mut start = 0;
+        let pair = |(key_end, end): &(usize, usize)| {
+            let key_start = std::mem::replace(&mut start, *end);
+            (&self.bytes[key_start..*key_end], &self.bytes[*key_end..*end])
+        };
+        self.ends.iter().map(pair).collect()
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+    }
+}
+
+impl<V: Stored, S: Serializer<V>> Desk<S, V> {
+    /// Lends the vertex of a record; true if it was changed, and `out` has its new record.
+    fn lend(
+        &mut self,
+        id: &V::Id,
+        record: &[u8],
+        borrower: &mut Borrower<'_, V>,
+        out: &mut Vec<u8>,
+    ) -> Result<bool> {
+        let vertex = self.serializer.decode(id, record, self.spare.take());
+        let mut vertex = vertex.map_err(|what| self.unreadable(id.to_string(), what))?;
+        let mut loan = Loan::new(&mut vertex);
+        let done = borrower(&mut loan);
+        let is_changed = done.is_ok() && loan.is_changed();
+        let written = if is_changed { self.write_back(id, &vertex, out) } else { Ok(()) };
+        self.spare = Some(vertex);
+        done.and(written)?;
+        Ok(is_changed)
+    }
+
+    fn write_back(&mut self, id: &V::Id, vertex: &V, out: &mut Vec<u8>) -> Result<()> {
+        if vertex.id() != id {
+            let found = vertex.id();
+            return Err(Error::Usage(format!(
+                "vertex {id} came back from its loan as {found}; ids never change, insert a new vertex instead"
+            )));
+        }
+        self.encode(vertex, out)
+    }
+
+    fn encode(&mut self, vertex: &V, out: &mut Vec<u8>) -> Result<()> {
+        self.serializer.encode(vertex, out).map_err(|what| {
+            let serializer = self.serializer.name();
+            Error::Unserializable { serializer, vertex: vertex.id().to_string(), what }
+        })
+    }
+
+    fn unreadable(&self, vertex: String, what: String) -> Error {
+        Error::Unreadable { serializer: self.serializer.name(), vertex, what }
+    }
+
+    /// The id that is a key.
+    fn id(&self, key: &[u8]) -> Result<V::Id> {
+        let mut rest = key;
+        match V::Id::read(&mut rest) {
+            Some(id) if rest.is_empty() => Ok(id),
+            _ => Err(self
+                .unreadable(format!("{key:02x?}"), "its key is no id of the type that is read".to_owned())),
+        }
+    }
+}
+
+impl<R: RecordStore, S, V: Stored> Serialized<R, S, V>
+where
+    S: Serializer<V>,
+{
+    /// Vertices in `records`, as `serializer` writes them.
+    pub fn new(records: R, serializer: S) -> Self {
+        Self { records, desk: Desk { serializer, spare: None }, key: Vec::new(), record: Vec::new() }
+    }
+
+    /// The records.
+    pub fn records(&self) -> &R {
+        &self.records
+    }
+
+    /// Fills `key` and `record`.
+    fn encode(&mut self, vertex: &V) -> Result<()> {
+        self.key.clear();
+        vertex.id().write(&mut self.key);
+        self.record.clear();
+        self.desk.encode(vertex, &mut self.record)
+    }
+}
+
+impl<R: RecordStore, S: Serializer<V>, V: Stored> VertexStore<V> for Serialized<R, S, V> {
+    fn insert(&mut self, vertex: V) -> Result<bool> {
+        self.encode(&vertex)?;
+        let is_new = self.records.insert(&self.key, &self.record)?;
+        self.desk.spare = Some(vertex);
+        Ok(is_new)
+    }
+
+    fn load(&mut self, vertices: &mut dyn Iterator<Item = V>) -> Result<u64> {
+        let mut pending = Pending::default();
+        let mut duplicates = 0;
+        loop {
+            pending.clear();
+            for vertex in (&mut *vertices).take(BATCH) {
+                vertex.id().write(&mut pending.bytes);
+                let key_end = pending.bytes.len();
+                self.desk.encode(&vertex, &mut pending.bytes)?;
+                pending.ends.push((key_end, pending.bytes.len()));
+            }
+            if pending.ends.is_empty() {
+                return Ok(duplicates);
+            }
+            duplicates += self.records.insert_many(&pending.pairs())?;
+        }
+    }
+
+    fn put(&mut self, vertex: &V) -> Result<()> {
+        self.encode(vertex)?;
+        self.records.put(&self.key, &self.record)?;
+        Ok(())
+    }
+
+    fn lend(&mut self, id: &V::Id, borrower: &mut Borrower<'_, V>) -> Result<bool> {
+        let Self { records, desk, key, record } = self;
+        key.clear();
+        id.write(key);
+        record.clear();
+        let mut is_changed = false;
+        let is_there = records.get(key, &mut |found| {
+            is_changed = desk.lend(id, found, borrower, record)?;
+            Ok(())
+        })?;
+        if is_changed {
+            records.put(key, record)?;
+        }
+        Ok(is_there)
+    }
+
+    fn lend_many(&mut self, ids: &[V::Id], borrower: &mut Borrower<'_, V>) -> Result<()> {
+        let Self { records, desk, key, record } = self;
+        let mut pending = Pending::default();
+        for ids in ids.chunks(BATCH) {
+            key.clear();
+            let ends: Vec<usize> = ids
+                .iter()
+                .map(|id| {
+                    id.write(key);
+                    key.len()
+                })
+                .collect();
+            let starts = std::iter::once(0).chain(ends.iter().copied());
+            let keys: Vec<&[u8]> = starts.zip(&ends).map(|(start, end)| &key[start..*end]).collect();
+            pending.clear();
+            let done = records.get_many(&keys, &mut |index, found| {
+                record.clear();
+                if desk.lend(&ids[index], found, borrower, record)? {
+                    pending.bytes.extend_from_slice(keys[index]);
+                    let key_end = pending.bytes.len();
+                    pending.bytes.extend_from_slice(record);
+                    pending.ends.push((key_end, pending.bytes.len()));
+                }
+                Ok(())
+            });
+            // Loans that ended well are written even if a later one failed.
+            let written = records.put_many(&pending.pairs());
+            done.and(written)?;
+        }
+        Ok(())
+    }
+
+    fn for_each(&mut self, borrower: &mut Borrower<'_, V>) -> Result<()> {
+        let Self { records, desk, .. } = self;
+        records.for_each(&mut |key, record, out| {
+            let id = desk.id(key)?;
+            desk.lend(&id, record, borrower, out)
+        })
+    }
+
+    fn remove(&mut self, id: &V::Id) -> Result<bool> {
+        self.key.clear();
+        id.write(&mut self.key);
+        self.records.remove(&self.key)
+    }
+
+    fn len(&self) -> u64 {
+        self.records.len()
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        self.records.sync()
+    }
+
+    fn stats(&self) -> Result<StoreStats> {
+        let (memory_bytes, disk_bytes) = self.records.bytes()?;
+        Ok(StoreStats { vertices: self.len(), memory_bytes, disk_bytes, caches: Vec::new() })
+    }
+}
