@@ -5,10 +5,12 @@
 //! - [`record_store`]: bytes by key, what the author of a store writes; [`mod@bytes`]: in memory, `arena` below it; [`file`]: on disk.
 //! - [`serializer`]: how vertices become records.
 //! - `growth`: memory that grows, taken from the budget in steps; `index`: where things are, by hash.
+//! - [`conformance`]: what every store and serializer must do.
 //! - [`error`]: what can go wrong.
 
 mod arena;
 pub mod bytes;
+pub mod conformance;
 pub mod error;
 pub mod field;
 pub mod file;
