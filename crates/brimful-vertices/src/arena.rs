@@ -45,7 +45,7 @@ struct Block {
     bytes: Vec<u8>,
     /// Bytes that records took, dead ones included.
     used: usize,
-    /// Bytes of records that are not dead.
+    /// Bytes of records that are not dead, without what they have room for.
     live: usize,
     _held: Reservation,
 }
@@ -140,6 +140,7 @@ impl Arena {
         if len > header.room {
             return false;
         }
+        block.live = block.live + len - header.len;
         block.set_word(at + 4, len);
         block.bytes[at + HEADER + start..at + HEADER + len].copy_from_slice(value);
         true
@@ -150,9 +151,9 @@ impl Arena {
         let (index, at) = (position.block, position.offset as usize);
         let is_open = index as usize == self.open;
         let block = self.block_mut(index);
-        let room = block.header(at).room;
-        block.set_word(at, room | DEAD as usize);
-        block.live -= HEADER + room;
+        let header = block.header(at);
+        block.set_word(at, header.room | DEAD as usize);
+        block.live -= HEADER + header.len;
         if block.live > 0 {
             return;
         }
@@ -191,7 +192,7 @@ impl Arena {
         let block = self.block_mut(index as u32);
         let at = block.used;
         block.used += HEADER + room;
-        block.live += HEADER + room;
+        block.live += HEADER + len;
         block.set_word(at, room);
         block.set_word(at + 4, len);
         let body = &mut block.bytes[at + HEADER..at + HEADER + len];
@@ -229,13 +230,14 @@ impl Arena {
         self.blocks.get(index)?.as_ref()
     }
 
-    /// The block with the most spare bytes, if these are as many as needed and at least one of `parts` parts of it.
+    /// The block with the most spare bytes, of those where these are as many as needed and one of `parts` parts at least.
     fn emptiest(&self, needed: usize, parts: usize, closed: &Range<usize>) -> Option<usize> {
-        let candidates = (0..self.blocks.len()).filter(|index| !closed.contains(index));
-        let spare = |index: usize| self.get(index).map_or(0, Block::spare);
-        let index = candidates.max_by_key(|index| spare(*index))?;
-        let block = self.get(index)?;
-        (block.spare() >= needed.max(block.bytes.len() / parts)).then_some(index)
+        (0..self.blocks.len())
+            .filter(|index| !closed.contains(index))
+            .filter_map(|index| Some((self.get(index)?, index)))
+            .filter(|(block, _)| block.spare() >= needed.max(block.bytes.len() / parts))
+            .max_by_key(|(block, _)| block.spare())
+            .map(|(_, index)| index)
     }
 
     fn new_block(&mut self, needed: usize, closed: &Range<usize>) -> Result<usize> {
@@ -253,22 +255,23 @@ impl Arena {
         Ok(index)
     }
 
-    /// Moves the records of a block to its front.
+    /// Moves the records of a block to its front, with no room but for themselves.
     fn push_together(&mut self, index: usize, moved: &mut Moved<'_>) {
         let block = self.block_mut(index as u32);
         let position = |offset: usize| Position { block: index as u32, offset: offset as u32 };
         let (mut from, mut to) = (0, 0);
         while from < block.used {
             let header = block.header(from);
-            let end = from + HEADER + header.room;
             if !header.is_dead {
+                let len = HEADER + header.len;
+                block.bytes.copy_within(from..from + len, to);
+                block.set_word(to, header.len);
                 if from != to {
-                    block.bytes.copy_within(from..end, to);
                     moved(block.parts(to).0, position(from), position(to));
                 }
-                to += end - from;
+                to += len;
             }
-            from = end;
+            from += HEADER + header.room;
         }
         block.used = to;
         debug_assert_eq!(block.used, block.live, "live bytes are counted right");
@@ -292,5 +295,70 @@ impl Arena {
             at = end;
         }
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOBODY: Range<usize> = 0..0;
+
+    #[test]
+    fn records_move_within_a_block_and_empty_blocks_are_given_back() {
+        let budget = Budget::new(64 << 20, 0);
+        let mut arena = Arena::new(&budget);
+        let mut positions = Vec::new();
+        for n in 0..1000_u32 {
+            let value = vec![n as u8; 100];
+            positions.push(
+                arena.add((&n.to_le_bytes(), &value), 0, &NOBODY, &mut |_, _, _| unreachable!()).unwrap(),
+            );
+        }
+        let full = arena.bytes();
+        assert_eq!(budget.free(), (64 << 20) - full);
+        // Every second record goes; the others are found where `moved` says.
+        (0..1000).step_by(2).for_each(|n| arena.free(positions[n]));
+        for n in 1000..1400_u32 {
+            let key = n.to_le_bytes();
+            let new = arena.add((&key, &[n as u8; 100]), 0, &NOBODY, &mut |key, from, to| {
+                let n = u32::from_le_bytes(key.try_into().unwrap()) as usize;
+                assert_eq!(positions[n], from);
+                positions[n] = to;
+            });
+            let new = new.unwrap();
+            positions.push(new);
+        }
+        assert_eq!(arena.bytes(), full, "the holes were used");
+        for n in (1..1000).step_by(2).chain(1000..1400) {
+            assert_eq!(
+                arena.record(positions[n]),
+                ((n as u32).to_le_bytes().as_slice(), [n as u8; 100].as_slice())
+            );
+        }
+        (1..1000).step_by(2).chain(1000..1400).for_each(|n| arena.free(positions[n]));
+        assert!(arena.bytes() <= BLOCK_BYTES as u64, "all but the open block was given back");
+        assert_eq!(budget.free(), (64 << 20) - arena.bytes());
+    }
+
+    #[test]
+    fn where_memory_ends_the_last_holes_are_used_and_then_the_figure_is_named() {
+        let budget = Budget::new(64 << 10, 0);
+        let mut arena = Arena::new(&budget);
+        let mut positions = Vec::new();
+        let refused = loop {
+            match arena.add((b"key", &[1; 500]), 0, &NOBODY, &mut |_, _, _| {}) {
+                Ok(position) => positions.push(position),
+                Err(refused) => break refused,
+            }
+        };
+        assert!(
+            matches!(refused, Error::Store(brimful_store::Error::Budget { needed, .. }) if needed > 64 << 10)
+        );
+        assert!(positions.len() * 500 > 48 << 10, "the budget was used");
+        arena.free(positions[3]);
+        arena.add((b"key", &[2; 500]), 0, &NOBODY, &mut |_, _, _| {}).unwrap();
+        assert!(arena.add((b"key", &[2; 500]), 0, &NOBODY, &mut |_, _, _| {}).is_err());
+        assert!(budget.peak() <= 64 << 10);
     }
 }

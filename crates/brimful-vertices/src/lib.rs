@@ -3,6 +3,7 @@
 //! - [`program`]: what an algorithm provides; [`mod@vertex`]: what it works on; [`id`] and [`field`]: what those are made of.
 //! - [`store`]: vertices by id, lent to whoever changes them; [`memory`]: live objects; [`serialized`]: records.
 //! - [`record_store`]: bytes by key, what the author of a store writes; [`mod@bytes`]: in memory, `arena` below it; [`file`]: on disk.
+//! - [`cache`]: live vertices over any store.
 //! - [`serializer`]: how vertices become records.
 //! - `growth`: memory that grows, taken from the budget in steps; `index`: where things are, by hash.
 //! - [`conformance`]: what every store and serializer must do.
@@ -10,6 +11,7 @@
 
 mod arena;
 pub mod bytes;
+pub mod cache;
 pub mod conformance;
 pub mod error;
 pub mod field;
@@ -26,6 +28,7 @@ pub mod store;
 pub mod vertex;
 
 pub use bytes::BytesStore;
+pub use cache::{Cache, Lru, Score};
 pub use error::{Error, Failure, Result};
 pub use field::Field;
 pub use file::FileStore;

@@ -31,6 +31,9 @@ pub type Sample = Vertex<u64, f64, f32, f64>;
 /// What a check finds: nothing, or what is wrong.
 pub type Verdict = Result<(), String>;
 
+/// A case with its name, which gets an empty store.
+type Case<T> = (&'static str, fn(&mut T) -> Verdict);
+
 /// Vertices of all shapes: empty, with many edges, signalled or not, with signals. All differ.
 pub fn samples() -> Vec<Sample> {
     (0..40)

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Numbers, Verdict, call, ensure};
+use super::{Case, Numbers, Verdict, call, ensure};
 use crate::error::{Error, Result};
 use crate::record_store::RecordStore;
 
@@ -10,7 +10,7 @@ type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// Checks a store of records; `make` makes an empty one each time.
 pub fn check_records<R: RecordStore>(make: &mut dyn FnMut() -> Result<R>) -> Verdict {
-    let cases: [(&str, fn(&mut R) -> Verdict); 7] = [
+    let cases: [Case<R>; 7] = [
         ("an empty store", empty),
         ("puts and removals", puts),
         ("insertions", insertions),

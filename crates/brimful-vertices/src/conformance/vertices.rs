@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Numbers, Sample, Verdict, call, ensure, samples};
+use super::{Case, Numbers, Sample, Verdict, call, ensure, samples};
 use crate::error::{Error, Result};
 use crate::id::AnyId;
 use crate::store::VertexStore;
@@ -12,7 +12,7 @@ type Model = BTreeMap<u64, Sample>;
 
 /// Checks a store of vertices; `make` makes an empty one each time.
 pub fn check_vertices<T: VertexStore<Sample>>(make: &mut dyn FnMut() -> Result<T>) -> Verdict {
-    let cases: [(&str, fn(&mut T) -> Verdict); 8] = [
+    let cases: [Case<T>; 8] = [
         ("an empty store", empty),
         ("the first of each id", firsts),
         ("changes on loan", changes),

@@ -47,7 +47,7 @@ impl Method {
 enum Codec {
     Lz4,
     Zstd(Compressor<'static>, Decompressor<'static>),
-    Zlib(Compress, Decompress),
+    Zlib(Box<(Compress, Decompress)>),
 }
 
 /// A serializer whose records are compressed.
@@ -71,7 +71,9 @@ impl<S> Compressing<S> {
             Method::Zstd => {
                 Codec::Zstd(Compressor::new(1).map_err(fail)?, Decompressor::new().map_err(fail)?)
             }
-            Method::Zlib => Codec::Zlib(Compress::new(Compression::fast(), true), Decompress::new(true)),
+            Method::Zlib => {
+                Codec::Zlib(Box::new((Compress::new(Compression::fast(), true), Decompress::new(true))))
+            }
         };
         Ok(Self { inner, method, codec, plain: Vec::new() })
     }
@@ -94,7 +96,8 @@ impl Codec {
                     compressor.compress_to_buffer(plain, &mut out[start..]).map_err(|e| e.to_string())?;
                 out.truncate(start + len);
             }
-            Self::Zlib(compress, _) => {
+            Self::Zlib(state) => {
+                let compress = &mut state.0;
                 compress.reset();
                 out.resize(start + plain.len(), 0);
                 let status = compress
@@ -117,7 +120,8 @@ impl Codec {
             Self::Zstd(_, decompressor) => {
                 decompressor.decompress_to_buffer(bytes, plain).map_err(|e| e.to_string())?
             }
-            Self::Zlib(_, decompress) => {
+            Self::Zlib(state) => {
+                let decompress = &mut state.1;
                 decompress.reset(true);
                 let status = decompress
                     .decompress(bytes, plain, FlushDecompress::Finish)
