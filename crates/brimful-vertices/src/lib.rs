@@ -3,7 +3,7 @@
 //! - [`program`]: what an algorithm provides; [`mod@vertex`]: what it works on; [`id`] and [`field`]: what those are made of.
 //! - [`store`]: vertices by id, lent to whoever changes them; [`memory`]: live objects; [`serialized`]: records.
 //! - [`record_store`]: bytes by key, what the author of a store writes; [`mod@bytes`]: in memory, `arena` below it; [`file`]: on disk.
-//! - [`cache`]: live vertices over any store.
+//! - [`open`]: stores by name; [`cache`]: live vertices over any store.
 //! - [`serializer`]: how vertices become records.
 //! - `growth`: memory that grows, taken from the budget in steps; `index`: where things are, by hash.
 //! - [`conformance`]: what every store and serializer must do.
@@ -20,6 +20,7 @@ mod growth;
 pub mod id;
 mod index;
 pub mod memory;
+pub mod open;
 pub mod program;
 pub mod record_store;
 pub mod serialized;
@@ -35,6 +36,7 @@ pub use file::FileStore;
 pub use growth::Growth;
 pub use id::{AnyId, Id};
 pub use memory::MemoryStore;
+pub use open::{Place, Schemes};
 pub use program::{COLLECT_THRESHOLD, Delivery, SIGNAL_THRESHOLD, VertexOf, VertexProgram};
 pub use record_store::RecordStore;
 pub use serialized::Serialized;

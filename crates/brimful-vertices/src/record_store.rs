@@ -67,3 +67,39 @@ pub trait RecordStore: Send {
         pairs.iter().try_for_each(|(key, record)| self.put(key, record))
     }
 }
+
+impl<T: RecordStore + ?Sized> RecordStore for Box<T> {
+    fn get(&mut self, key: &[u8], found: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<bool> {
+        (**self).get(key, found)
+    }
+    fn put(&mut self, key: &[u8], record: &[u8]) -> Result<()> {
+        (**self).put(key, record)
+    }
+    fn remove(&mut self, key: &[u8]) -> Result<bool> {
+        (**self).remove(key)
+    }
+    fn for_each(&mut self, visitor: &mut Visitor<'_>) -> Result<()> {
+        (**self).for_each(visitor)
+    }
+    fn len(&self) -> u64 {
+        (**self).len()
+    }
+    fn sync(&mut self) -> Result<()> {
+        (**self).sync()
+    }
+    fn bytes(&self) -> Result<(u64, u64)> {
+        (**self).bytes()
+    }
+    fn insert(&mut self, key: &[u8], record: &[u8]) -> Result<bool> {
+        (**self).insert(key, record)
+    }
+    fn insert_many(&mut self, pairs: &[(&[u8], &[u8])]) -> Result<u64> {
+        (**self).insert_many(pairs)
+    }
+    fn get_many(&mut self, keys: &[&[u8]], found: &mut dyn FnMut(usize, &[u8]) -> Result<()>) -> Result<()> {
+        (**self).get_many(keys, found)
+    }
+    fn put_many(&mut self, pairs: &[(&[u8], &[u8])]) -> Result<()> {
+        (**self).put_many(pairs)
+    }
+}

@@ -6,6 +6,7 @@
 //! Invariants: every cached vertex is in the store below; the cached one is newer if it is dirty, else the same. A vertex leaves
 //! after it was written, so that an error of writing loses nothing.
 
+mod choice;
 mod lru;
 mod score;
 mod shelf;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 
 use brimful_store::Budget;
 
+pub use choice::Choice;
 pub use lru::Lru;
 pub use score::Score;
 use shelf::Shelf;

@@ -62,6 +62,19 @@ fn caches_of_any_size_over_any_store_and_over_each_other_conform() {
 }
 
 #[test]
+fn caches_by_name_conform_and_names_that_say_nothing_are_refused() {
+    let budget = Budget::new(64 << 20, 0);
+    for name in ["lru:9", "score:9"] {
+        let choice = name.parse::<Choice>().unwrap().shared_by(4);
+        check_vertices(&mut || choice.over(Box::new(bytes(&budget)?), &budget)).unwrap();
+    }
+    for name in ["", "lru", "lru:", "lru:0", "lru:-1", "lru:many", "LRU:5", "fifo:5"] {
+        let refused = name.parse::<Choice>().unwrap_err();
+        assert!(refused.to_string().contains("write lru:N or score:N"), "{refused}");
+    }
+}
+
+#[test]
 fn the_least_recently_used_one_leaves() {
     let mut cache = lru(4);
     (0..5).for_each(|id| assert!(cache.insert(vertex(id)).unwrap()));

@@ -4,16 +4,18 @@
 //! one refuses it. Invariants: a record is read to its last byte or refused, and reading takes no more memory than its bytes justify.
 //!
 //! - [`compact`]: portable and small; [`native`]: as in memory, the fastest; [`generic`]: whatever `serde` knows.
-//! - [`compressing`]: any of them, compressed.
+//! - [`compressing`]: any of them, compressed; [`fn@named`]: each by its name.
 
 pub mod compact;
 pub mod compressing;
 pub mod generic;
+mod named;
 pub mod native;
 
 pub use compact::Compact;
 pub use compressing::{Compressing, Method};
 pub use generic::Generic;
+pub use named::named;
 pub use native::Native;
 
 use crate::field::Field;
