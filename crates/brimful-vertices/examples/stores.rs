@@ -107,6 +107,7 @@ fn measure<T: VertexStore<Page>>(name: &str, pages: &[Page], store: brimful_vert
             Ok(())
         })
     });
+    std::hint::black_box(edges);
     let stats = store.stats().unwrap_or_default();
     println!(
         "{name:16} {:>9.0} {:>9.0} {:>9.0} {load:>9.3} {scan:>9.3} {lend:>9.3} {change:>9.3}",

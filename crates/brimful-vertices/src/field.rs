@@ -36,16 +36,45 @@ pub trait Field: Clone + Send + 'static {
 /// Appends `number`, 7 bits a byte.
 #[inline]
 pub fn write_varint(mut number: u64, out: &mut Vec<u8>) {
-    while number >= 128 {
-        out.push(number as u8 | 128);
-        number >>= 7;
+    // Most numbers are differences of one to three bytes.
+    let (low, middle, high) = (number as u8 | 128, (number >> 7) as u8, (number >> 14) as u8);
+    match number {
+        0..0x80 => out.push(number as u8),
+        0x80..0x4000 => out.extend_from_slice(&[low, middle]),
+        0x4000..0x20_0000 => out.extend_from_slice(&[low, middle | 128, high]),
+        _ => {
+            while number >= 128 {
+                out.push(number as u8 | 128);
+                number >>= 7;
+            }
+            out.push(number as u8);
+        }
     }
-    out.push(number as u8);
 }
 
 /// Reads a number; `None` if it is cut off, too large, or longer than it need be.
 #[inline]
 pub fn read_varint(input: &mut &[u8]) -> Option<u64> {
+    let bits = |byte: u8, place: u32| u64::from(byte & 127) << (7 * place);
+    match **input {
+        [a @ 0..128, ref rest @ ..] => {
+            *input = rest;
+            Some(u64::from(a))
+        }
+        [a, b @ 1..128, ref rest @ ..] => {
+            *input = rest;
+            Some(bits(a, 0) | bits(b, 1))
+        }
+        [a, b @ 128..=255, c @ 1..128, ref rest @ ..] => {
+            *input = rest;
+            Some(bits(a, 0) | bits(b, 1) | bits(c, 2))
+        }
+        _ => read_long_varint(input),
+    }
+}
+
+/// [`read_varint`] at any length.
+fn read_long_varint(input: &mut &[u8]) -> Option<u64> {
     let (mut number, mut shift) = (0_u64, 0);
     loop {
         let (byte, rest) = input.split_first()?;
@@ -253,6 +282,21 @@ mod tests {
         round_trip(&[None, Some(3_u32)]);
         round_trip(&[vec![1.0_f32, 2.0], vec![]]);
         round_trip(&[(1_u64, true, ()), (2, false, ())]);
+    }
+
+    #[test]
+    fn numbers_of_every_length_come_back() {
+        let numbers: Vec<u64> = (0..64).flat_map(|bit| [(1 << bit) - 1, 1 << bit, (1 << bit) + 1]).collect();
+        round_trip(&numbers);
+        for bit in (0..64).step_by(7) {
+            let mut bytes = Vec::new();
+            write_varint(1 << bit, &mut bytes);
+            assert_eq!(bytes.len(), bit / 7 + 1);
+            // The same number with a byte more is not one that anybody writes.
+            bytes.iter_mut().for_each(|byte| *byte |= 128);
+            bytes.push(0);
+            assert_eq!(read_varint(&mut bytes.as_slice()), None);
+        }
     }
 
     #[test]

@@ -42,4 +42,4 @@ pub use record_store::RecordStore;
 pub use serialized::Serialized;
 pub use serializer::Serializer;
 pub use store::{Borrower, CacheStats, Loan, StoreStats, VertexStore};
-pub use vertex::{Edge, Edges, Stored, Vertex};
+pub use vertex::{Edge, Edges, EdgesMark, Stored, Vertex};

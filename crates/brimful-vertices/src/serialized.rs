@@ -8,7 +8,7 @@ use crate::field::Field;
 use crate::record_store::RecordStore;
 use crate::serializer::Serializer;
 use crate::store::{Borrower, Loan, StoreStats, VertexStore};
-use crate::vertex::Stored;
+use crate::vertex::{EdgesMarks, Stored};
 
 /// Loans between two writes of [`VertexStore::lend_many`].
 const BATCH: usize = 256;
@@ -28,6 +28,7 @@ struct Desk<S, V> {
     serializer: S,
     /// A vertex whose memory may be used again. Taken while it is lent, so that a borrower that panics leaves nothing half done.
     spare: Option<V>,
+    marks: EdgesMarks,
 }
 
 /// Records to be written, keys and records in one buffer.
@@ -65,30 +66,41 @@ impl<V: Stored, S: Serializer<V>> Desk<S, V> {
     ) -> Result<bool> {
         let vertex = self.serializer.decode(id, record, self.spare.take());
         let mut vertex = vertex.map_err(|what| self.unreadable(id.to_string(), what))?;
+        let mark = self.marks.next();
+        vertex.mark_edges(mark);
         let mut loan = Loan::new(&mut vertex);
         let done = borrower(&mut loan);
         let is_changed = done.is_ok() && loan.is_changed();
-        let written = if is_changed { self.write_back(id, &vertex, out) } else { Ok(()) };
+        let written = match is_changed {
+            true => self.write_back(id, &vertex, (vertex.edges_mark() == Some(mark)).then_some(record), out),
+            false => Ok(()),
+        };
         self.spare = Some(vertex);
         done.and(written)?;
         Ok(is_changed)
     }
 
-    fn write_back(&mut self, id: &V::Id, vertex: &V, out: &mut Vec<u8>) -> Result<()> {
+    /// The new record of a vertex, over the old one if its edges are still the same.
+    fn write_back(&mut self, id: &V::Id, vertex: &V, old: Option<&[u8]>, out: &mut Vec<u8>) -> Result<()> {
         if vertex.id() != id {
             let found = vertex.id();
             return Err(Error::Usage(format!(
                 "vertex {id} came back from its loan as {found}; ids never change, insert a new vertex instead"
             )));
         }
-        self.encode(vertex, out)
+        let written = match old {
+            Some(old) => self.serializer.encode_over(vertex, old, out),
+            None => self.serializer.encode(vertex, out),
+        };
+        written.map_err(|what| self.unserializable(vertex, what))
     }
 
     fn encode(&mut self, vertex: &V, out: &mut Vec<u8>) -> Result<()> {
-        self.serializer.encode(vertex, out).map_err(|what| {
-            let serializer = self.serializer.name();
-            Error::Unserializable { serializer, vertex: vertex.id().to_string(), what }
-        })
+        self.serializer.encode(vertex, out).map_err(|what| self.unserializable(vertex, what))
+    }
+
+    fn unserializable(&self, vertex: &V, what: String) -> Error {
+        Error::Unserializable { serializer: self.serializer.name(), vertex: vertex.id().to_string(), what }
     }
 
     fn unreadable(&self, vertex: String, what: String) -> Error {
@@ -112,7 +124,12 @@ where
 {
     /// Vertices in `records`, as `serializer` writes them.
     pub fn new(records: R, serializer: S) -> Self {
-        Self { records, desk: Desk { serializer, spare: None }, key: Vec::new(), record: Vec::new() }
+        Self {
+            records,
+            desk: Desk { serializer, spare: None, marks: EdgesMarks::default() },
+            key: Vec::new(),
+            record: Vec::new(),
+        }
     }
 
     /// The records.

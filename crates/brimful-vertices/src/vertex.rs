@@ -1,5 +1,8 @@
 //! A vertex: id, state, outgoing edges, and what signalling and collecting remember.
 
+use std::num::NonZeroU64;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use crate::field::Field;
 use crate::id::Id;
 
@@ -11,6 +14,40 @@ pub trait Stored: Clone + Send + 'static {
     fn id(&self) -> &Self::Id;
     /// Bytes that it owns outside itself, as far as can be known.
     fn heap_bytes(&self) -> usize;
+
+    /// The mark of its edges; `None` if they changed since [`Stored::mark_edges`].
+    fn edges_mark(&self) -> Option<EdgesMark> {
+        None
+    }
+
+    /// Marks its edges, until they change. One that does not keep marks is written whole each time.
+    fn mark_edges(&mut self, mark: EdgesMark) {
+        let _ = mark;
+    }
+}
+
+/// Names what edges there are: two vertices of one mark have the same edges.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EdgesMark(NonZeroU64);
+
+/// Marks that nobody else has.
+#[derive(Debug, Default)]
+pub(crate) struct EdgesMarks {
+    rest: std::ops::Range<u64>,
+}
+
+impl EdgesMarks {
+    pub(crate) fn next(&mut self) -> EdgesMark {
+        static TAKEN: AtomicU64 = AtomicU64::new(0);
+        // Many at once, so that threads seldom meet.
+        const TOGETHER: u64 = 1 << 16;
+        let number = self.rest.next().unwrap_or_else(|| {
+            let start = TAKEN.fetch_add(TOGETHER, Ordering::Relaxed);
+            self.rest = start + 1..start + TOGETHER;
+            start
+        });
+        EdgesMark(NonZeroU64::MIN.saturating_add(number))
+    }
 }
 
 /// An edge, as a program sees it.
@@ -25,22 +62,30 @@ pub struct Edge<'a, I, E> {
 /// The outgoing edges of a vertex, in the order in which they were added; several may lead to one target.
 ///
 /// Targets and data are two arrays of one length, so that edges without data cost nothing for it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Edges<I, E> {
     targets: Vec<I>,
     data: Vec<E>,
+    /// Goes with every change.
+    mark: Option<EdgesMark>,
+}
+
+impl<I: PartialEq, E: PartialEq> PartialEq for Edges<I, E> {
+    fn eq(&self, other: &Self) -> bool {
+        self.targets == other.targets && self.data == other.data
+    }
 }
 
 impl<I, E> Default for Edges<I, E> {
     fn default() -> Self {
-        Self { targets: Vec::new(), data: Vec::new() }
+        Self { targets: Vec::new(), data: Vec::new(), mark: None }
     }
 }
 
 impl<I, E> Edges<I, E> {
     /// Edges of targets and their data; `None` if there are not as many of each.
     pub fn from_parts(targets: Vec<I>, data: Vec<E>) -> Option<Self> {
-        (targets.len() == data.len()).then_some(Self { targets, data })
+        (targets.len() == data.len()).then_some(Self { targets, data, mark: None })
     }
 
     /// The targets and their data, for whoever fills them again.
@@ -77,12 +122,14 @@ impl<I, E> Edges<I, E> {
     /// Adds an edge.
     #[inline]
     pub fn push(&mut self, target: I, data: E) {
+        self.mark = None;
         self.targets.push(target);
         self.data.push(data);
     }
 
     /// Keeps the edges that `keep` approves of.
     pub fn retain(&mut self, mut keep: impl FnMut(Edge<'_, I, E>) -> bool) {
+        self.mark = None;
         let kept: Vec<bool> = self.iter().map(&mut keep).collect();
         let (mut of_target, mut of_data) = (kept.iter(), kept.iter());
         self.targets.retain(|_| of_target.next() == Some(&true));
@@ -93,7 +140,7 @@ impl<I, E> Edges<I, E> {
 impl<I, E> FromIterator<(I, E)> for Edges<I, E> {
     fn from_iter<T: IntoIterator<Item = (I, E)>>(edges: T) -> Self {
         let (targets, data) = edges.into_iter().unzip();
-        Self { targets, data }
+        Self { targets, data, mark: None }
     }
 }
 
@@ -185,6 +232,14 @@ where
     #[inline]
     fn id(&self) -> &I {
         &self.id
+    }
+
+    fn edges_mark(&self) -> Option<EdgesMark> {
+        self.edges.mark
+    }
+
+    fn mark_edges(&mut self, mark: EdgesMark) {
+        self.edges.mark = Some(mark);
     }
 
     fn heap_bytes(&self) -> usize {

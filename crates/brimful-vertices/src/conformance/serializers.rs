@@ -51,6 +51,11 @@ pub fn check_serializer<V: Stored + PartialEq + Debug>(
                 format!("{vertex:?} was written and {read:?} read into {reuse:?}")
             })?;
         }
+        let mut over = b"before".to_vec();
+        let written = serializer.encode_over(vertex, record, &mut over);
+        ensure(written.is_ok() && over.get(6..) == Some(record), || {
+            format!("{vertex:?} over its own record is another: {written:?}")
+        })?;
         damage(serializer, vertex, record)?;
     }
     Ok(())

@@ -12,12 +12,13 @@ type Model = BTreeMap<u64, Sample>;
 
 /// Checks a store of vertices; `make` makes an empty one each time.
 pub fn check_vertices<T: VertexStore<Sample>>(make: &mut dyn FnMut() -> Result<T>) -> Verdict {
-    let cases: [Case<T>; 8] = [
+    let cases: [Case<T>; 9] = [
         ("an empty store", empty),
         ("the first of each id", firsts),
         ("changes on loan", changes),
         ("a vertex after another", one_after_another),
         ("loans in batches", batches),
+        ("edges that go and come back", edges),
         ("a borrower that fails", failures),
         ("a scan that makes vertices grow", scan),
         ("many changes in any order", model),
@@ -193,6 +194,47 @@ pub(super) fn one_after_another<T: VertexStore<Sample>>(store: &mut T) -> Verdic
         }
     }
     call("for_each", store.for_each(&mut |vertex| is_one(vertex)))
+}
+
+/// A store that writes less where edges are as they were must know when they are not.
+fn edges<T: VertexStore<Sample>>(store: &mut T) -> Verdict {
+    let mut model = fill(store)?;
+    let mut copies: Vec<Edges<u64, f32>> = Vec::new();
+    for kind in 0..6 {
+        for (id, expected) in &mut model {
+            let mut change = |vertex: &mut Sample| {
+                let before = vertex.edges().clone();
+                vertex.state += 1.0;
+                match kind {
+                    // Changed, and changed back.
+                    0 => {
+                        vertex.edges_mut().push(1, 1.0);
+                        *vertex.edges_mut() = before.clone();
+                    }
+                    // The edges of another vertex.
+                    1 => *vertex.edges_mut() = copies.last().cloned().unwrap_or_default(),
+                    2 => vertex.edges_mut().retain(|_| false),
+                    // What it had before it had none.
+                    3 => *vertex.edges_mut() = copies.first().cloned().unwrap_or_default(),
+                    4 => vertex.edges_mut().push(2, 2.0),
+                    _ => vertex.signalled = None,
+                }
+                before
+            };
+            let mut before = Edges::default();
+            call(
+                "lend",
+                store.lend(id, &mut |vertex| {
+                    before = change(vertex);
+                    Ok(())
+                }),
+            )?;
+            change(expected);
+            copies.push(before);
+        }
+        same(store, &model)?;
+    }
+    Ok(())
 }
 
 fn batches<T: VertexStore<Sample>>(store: &mut T) -> Verdict {

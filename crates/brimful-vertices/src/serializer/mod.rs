@@ -33,6 +33,12 @@ pub trait Serializer<V: Stored>: Send {
     /// What the vertex has that cannot be written.
     fn encode(&mut self, vertex: &V, out: &mut Vec<u8>) -> Result<(), String>;
 
+    /// Appends the record of `vertex`, whose edges are those of `record`: they may be copied from there.
+    fn encode_over(&mut self, vertex: &V, record: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+        let _ = record;
+        self.encode(vertex, out)
+    }
+
     /// The vertex `id` of this record. `reuse` is a vertex that nobody needs any more: its arrays may serve again, nothing
     /// that they hold may be seen.
     ///
@@ -47,6 +53,9 @@ impl<V: Stored, S: Serializer<V> + ?Sized> Serializer<V> for Box<S> {
     }
     fn encode(&mut self, vertex: &V, out: &mut Vec<u8>) -> Result<(), String> {
         (**self).encode(vertex, out)
+    }
+    fn encode_over(&mut self, vertex: &V, record: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+        (**self).encode_over(vertex, record, out)
     }
     fn decode(&mut self, id: &V::Id, record: &[u8], reuse: Option<V>) -> Result<V, String> {
         (**self).decode(id, record, reuse)
