@@ -32,6 +32,7 @@ MAY_USE = {
         "brimful-collections",
         "brimful-graph",
         "brimful-engine",
+        "brimful-vertices",
         "brimful-algos",
     },
     "brimful-python": {
@@ -40,6 +41,7 @@ MAY_USE = {
         "brimful-collections",
         "brimful-graph",
         "brimful-engine",
+        "brimful-vertices",
         "brimful-algos",
     },
     "brimful-bench": {
@@ -47,6 +49,7 @@ MAY_USE = {
         "brimful-store",
         "brimful-graph",
         "brimful-engine",
+        "brimful-vertices",
         "brimful-algos",
     },
 }

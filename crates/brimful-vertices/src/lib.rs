@@ -2,7 +2,7 @@
 //!
 //! - [`program`]: what an algorithm provides; [`mod@vertex`]: what it works on; [`id`] and [`field`]: what those are made of.
 //! - [`store`]: vertices by id, lent to whoever changes them; [`memory`]: live objects; [`serialized`]: records.
-//! - [`record_store`]: bytes by key, what the author of a store writes; [`mod@bytes`]: in memory, `arena` below it; [`file`]: on disk.
+//! - [`record_store`]: bytes by key, what the author of a store writes; [`mod@bytes`]: in memory, `arena` below it; [`mod@file`]: on disk.
 //! - [`open`]: stores by name; [`cache`]: live vertices over any store.
 //! - [`serializer`]: how vertices become records.
 //! - `growth`: memory that grows, taken from the budget in steps; `index`: where things are, by hash.

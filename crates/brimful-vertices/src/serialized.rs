@@ -12,6 +12,8 @@ use crate::vertex::{EdgesMarks, Stored};
 
 /// Loans between two writes of [`VertexStore::lend_many`].
 const BATCH: usize = 256;
+/// Bytes of records that are loaded together.
+const BATCH_BYTES: usize = 256 << 10;
 
 /// Vertices as records.
 #[derive(Debug)]
@@ -157,19 +159,18 @@ impl<R: RecordStore, S: Serializer<V>, V: Stored> VertexStore<V> for Serialized<
     fn load(&mut self, vertices: &mut dyn Iterator<Item = V>) -> Result<u64> {
         let mut pending = Pending::default();
         let mut duplicates = 0;
-        loop {
-            pending.clear();
-            for vertex in (&mut *vertices).take(BATCH) {
-                vertex.id().write(&mut pending.bytes);
-                let key_end = pending.bytes.len();
-                self.desk.encode(&vertex, &mut pending.bytes)?;
-                pending.ends.push((key_end, pending.bytes.len()));
+        for vertex in vertices {
+            vertex.id().write(&mut pending.bytes);
+            let key_end = pending.bytes.len();
+            self.desk.encode(&vertex, &mut pending.bytes)?;
+            pending.ends.push((key_end, pending.bytes.len()));
+            if pending.bytes.len() >= BATCH_BYTES {
+                duplicates += self.records.insert_many(&pending.pairs())?;
+                pending.clear();
             }
-            if pending.ends.is_empty() {
-                return Ok(duplicates);
-            }
-            duplicates += self.records.insert_many(&pending.pairs())?;
         }
+        duplicates += self.records.insert_many(&pending.pairs())?;
+        Ok(duplicates)
     }
 
     fn put(&mut self, vertex: &V) -> Result<()> {

@@ -202,7 +202,7 @@ fn edges<T: VertexStore<Sample>>(store: &mut T) -> Verdict {
     let mut copies: Vec<Edges<u64, f32>> = Vec::new();
     for kind in 0..6 {
         for (id, expected) in &mut model {
-            let mut change = |vertex: &mut Sample| {
+            let change = |vertex: &mut Sample| {
                 let before = vertex.edges().clone();
                 vertex.state += 1.0;
                 match kind {
