@@ -4,10 +4,11 @@
 //! average), its vertices made beforehand with all their edges. Bytes per vertex of live objects are what the store counts (arrays and the objects,
 //! without what the allocator adds) and what the process has more than before.
 //!
-//! `cargo run --release -p brimful-vertices --example stores [VERTICES]`
+//! `cargo run --release -p brimful-vertices --example stores [VERTICES [STORE]]`
 
 #![allow(clippy::print_stdout)]
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -54,11 +55,21 @@ fn pages(vertices: u64) -> Vec<Page> {
     (0..vertices).map(&mut page).collect()
 }
 
+/// Bytes of the process, without what the store before left behind.
 fn resident() -> u64 {
+    memory::release_free_memory();
     memory::resident_bytes().unwrap_or(0)
 }
 
+/// True if this store is to be measured.
+fn is_asked_for(name: &str) -> bool {
+    std::env::args().nth(2).is_none_or(|only| name == only)
+}
+
 fn measure<T: VertexStore<Page>>(name: &str, pages: &[Page], store: brimful_vertices::Result<T>) {
+    if !is_asked_for(name) {
+        return;
+    }
     let Ok(mut store) = store else {
         println!("{name:16} cannot be opened");
         return;
@@ -72,7 +83,7 @@ fn measure<T: VertexStore<Page>>(name: &str, pages: &[Page], store: brimful_vert
         println!("{name:16} {error}");
         return;
     }
-    let more = resident().saturating_sub(before);
+    let more = memory::resident_bytes().unwrap_or(0).saturating_sub(before);
     let mut edges = 0_usize;
     let mut timed = |work: &mut dyn FnMut(&mut T) -> brimful_vertices::Result<()>| {
         let begin = Instant::now();
@@ -117,6 +128,41 @@ fn measure<T: VertexStore<Page>>(name: &str, pages: &[Page], store: brimful_vert
     );
 }
 
+/// What `memory` is to be as fast as: the same in a map of the standard library and a loop.
+fn by_hand(pages: &[Page]) {
+    if !is_asked_for("by hand") {
+        return;
+    }
+    let count = pages.len() as f64;
+    let before = resident();
+    let timed = |work: &mut dyn FnMut()| {
+        let begin = Instant::now();
+        work();
+        begin.elapsed().as_secs_f64()
+    };
+    let mut map = HashMap::new();
+    let load = timed(&mut || map.extend(pages.iter().cloned().map(|page| (*page.id(), page))));
+    let more = memory::resident_bytes().unwrap_or(0).saturating_sub(before) as f64 / count;
+    let mut edges = 0;
+    let scan = timed(&mut || {
+        for page in map.values() {
+            edges += page.edges().iter().filter(|edge| *edge.target < u64::MAX).count();
+        }
+    });
+    let mut random = Random(2);
+    let lend = timed(&mut || {
+        for _ in 0..pages.len() {
+            edges += map.get(&random.below(pages.len() as u64)).map_or(0, |page| page.edges().len());
+        }
+    });
+    let change = timed(&mut || map.values_mut().for_each(|page| page.state *= 0.85));
+    std::hint::black_box(edges);
+    println!(
+        "{:16} {:>9} {more:>9.0} {:>9} {load:>9.3} {scan:>9.3} {lend:>9.3} {change:>9.3}",
+        "by hand", "", ""
+    );
+}
+
 fn records<S: Serializer<Page>>(name: &str, pages: &[Page], budget: &Arc<Budget>, serializer: S) {
     let store = BytesStore::new(budget).map(|records| Serialized::new(records, serializer));
     measure(name, pages, store);
@@ -132,6 +178,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "store", "B/vertex", "resident", "on disk", "load s", "scan s", "lend s", "change s"
     );
     let budget = Budget::new(1 << 40, 0);
+    by_hand(&pages);
     measure("memory", &pages, MemoryStore::new(&budget));
     records("bytes compact", &pages, &budget, Compact);
     records("bytes native", &pages, &budget, Native);

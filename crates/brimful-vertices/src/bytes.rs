@@ -35,12 +35,6 @@ impl BytesStore {
         self.index.find(hash, is_it).map(Position::from_bits)
     }
 
-    /// Room for `more` records in the index.
-    fn reserve(&mut self, more: usize) -> Result<()> {
-        let arena = &self.arena;
-        self.index.reserve(more, |bits| checksum(arena.record(Position::from_bits(bits)).0))
-    }
-
     /// Adds a record whose key is not there.
     fn add(&mut self, hash: u64, key: &[u8], record: &[u8]) -> Result<()> {
         self.reserve(1)?;
@@ -102,6 +96,11 @@ impl RecordStore for BytesStore {
             self.add(hash, key, record)?;
         }
         Ok(is_new)
+    }
+
+    fn reserve(&mut self, more: usize) -> Result<()> {
+        let arena = &self.arena;
+        self.index.reserve(more, |bits| checksum(arena.record(Position::from_bits(bits)).0))
     }
 
     fn remove(&mut self, key: &[u8]) -> Result<bool> {

@@ -34,7 +34,7 @@ pub trait Field: Clone + Send + 'static {
 }
 
 /// Appends `number`, 7 bits a byte.
-#[inline]
+#[inline(always)]
 pub fn write_varint(mut number: u64, out: &mut Vec<u8>) {
     // Most numbers are differences of one to three bytes.
     let (low, middle, high) = (number as u8 | 128, (number >> 7) as u8, (number >> 14) as u8);
@@ -53,7 +53,7 @@ pub fn write_varint(mut number: u64, out: &mut Vec<u8>) {
 }
 
 /// Reads a number; `None` if it is cut off, too large, or longer than it need be.
-#[inline]
+#[inline(always)]
 pub fn read_varint(input: &mut &[u8]) -> Option<u64> {
     let bits = |byte: u8, place: u32| u64::from(byte & 127) << (7 * place);
     match **input {

@@ -16,33 +16,77 @@ impl Id for i64 {}
 impl Id for String {}
 
 /// An id of either kind, for graphs that mix them.
+///
+/// ```
+/// use brimful_vertices::AnyId;
+///
+/// assert_ne!(AnyId::from(1_u64), AnyId::from("1"));
+/// assert_eq!(AnyId::from(1_u64), AnyId::from(1_i64));
+/// assert!(AnyId::from(u64::MAX) > AnyId::from(i64::MAX));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AnyId {
-    /// A number.
+    /// A number below 2^63.
     Integer(i64),
+    /// A number above.
+    Large(LargeInteger),
     /// A text.
     Text(String),
 }
 
+/// A number from 2^63 to 2^64 - 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LargeInteger(u64);
+
 impl Id for AnyId {}
+
+impl From<i64> for AnyId {
+    fn from(id: i64) -> Self {
+        Self::Integer(id)
+    }
+}
+
+impl From<u64> for AnyId {
+    fn from(id: u64) -> Self {
+        i64::try_from(id).map_or(Self::Large(LargeInteger(id)), Self::Integer)
+    }
+}
+
+impl From<String> for AnyId {
+    fn from(id: String) -> Self {
+        Self::Text(id)
+    }
+}
+
+impl From<&str> for AnyId {
+    fn from(id: &str) -> Self {
+        Self::Text(id.to_owned())
+    }
+}
 
 impl fmt::Display for AnyId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Integer(id) => write!(f, "{id}"),
+            Self::Large(LargeInteger(id)) => write!(f, "{id}"),
             Self::Text(id) => write!(f, "{id:?}"),
         }
     }
 }
 
 const INTEGER: u8 = 0;
-const TEXT: u8 = 1;
+const LARGE: u8 = 1;
+const TEXT: u8 = 2;
 
 impl Field for AnyId {
     fn write(&self, out: &mut Vec<u8>) {
         match self {
             Self::Integer(id) => {
                 out.push(INTEGER);
+                id.write(out);
+            }
+            Self::Large(LargeInteger(id)) => {
+                out.push(LARGE);
                 id.write(out);
             }
             Self::Text(id) => {
@@ -55,6 +99,7 @@ impl Field for AnyId {
     fn read(input: &mut &[u8]) -> Option<Self> {
         match u8::read(input)? {
             INTEGER => i64::read(input).map(Self::Integer),
+            LARGE => u64::read(input).map(Self::from).filter(|id| matches!(id, Self::Large(_))),
             TEXT => String::read(input).map(Self::Text),
             _ => None,
         }
@@ -62,7 +107,7 @@ impl Field for AnyId {
 
     fn heap_bytes(&self) -> usize {
         match self {
-            Self::Integer(_) => 0,
+            Self::Integer(_) | Self::Large(_) => 0,
             Self::Text(id) => id.heap_bytes(),
         }
     }

@@ -43,25 +43,26 @@ impl<V: Stored> MemoryStore<V> {
     }
 
     fn push(&mut self, vertex: V) -> Result<()> {
-        self.make_room()?;
+        self.reserve(1)?;
         let Self { vertices, index, hasher, growth } = self;
-        index.reserve(1, |at| hasher.hash_one(vertices[at as usize].id()))?;
         growth.take(vertex.heap_bytes() as u64)?;
         index.insert(hasher.hash_one(vertex.id()), vertices.len() as u64);
         vertices.push(vertex);
         Ok(())
     }
 
-    /// Room for one vertex more. The old array and the new one are in memory for a moment.
-    fn make_room(&mut self) -> Result<()> {
-        let old = self.vertices.capacity();
-        if self.vertices.len() < old {
+    /// Room for `more` vertices. The old array and the new one are in memory for a moment.
+    fn reserve(&mut self, more: usize) -> Result<()> {
+        let Self { vertices, index, hasher, growth } = self;
+        index.reserve(more, |at| hasher.hash_one(vertices[at as usize].id()))?;
+        let (old, needed) = (vertices.capacity(), vertices.len() + more);
+        if needed <= old {
             return Ok(());
         }
-        let more = old / 4 + 16;
-        self.growth.take(((old + more) * size_of::<V>()) as u64)?;
-        self.vertices.reserve_exact(more);
-        self.growth.give((old * size_of::<V>()) as u64);
+        let new = needed.max(old + old / 4 + 16);
+        growth.take((new * size_of::<V>()) as u64)?;
+        vertices.reserve_exact(new - vertices.len());
+        growth.give((old * size_of::<V>()) as u64);
         Ok(())
     }
 }
@@ -95,6 +96,15 @@ impl<V: Stored> VertexStore<V> for MemoryStore<V> {
             self.push(vertex)?;
         }
         Ok(is_new)
+    }
+
+    fn load(&mut self, vertices: &mut dyn Iterator<Item = V>) -> Result<u64> {
+        self.reserve(vertices.size_hint().0)?;
+        let mut duplicates = 0;
+        for vertex in vertices {
+            duplicates += u64::from(!self.insert(vertex)?);
+        }
+        Ok(duplicates)
     }
 
     fn put(&mut self, vertex: &V) -> Result<()> {

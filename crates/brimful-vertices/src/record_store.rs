@@ -36,6 +36,12 @@ pub trait RecordStore: Send {
         self.len() == 0
     }
 
+    /// Prepares for `more` records, about.
+    fn reserve(&mut self, more: usize) -> Result<()> {
+        let _ = more;
+        Ok(())
+    }
+
     /// Adds a record; false if there is one of that key, which stays as it is.
     fn insert(&mut self, key: &[u8], record: &[u8]) -> Result<bool> {
         let is_new = !self.get(key, &mut |_| Ok(()))?;
@@ -89,6 +95,9 @@ impl<T: RecordStore + ?Sized> RecordStore for Box<T> {
     }
     fn bytes(&self) -> Result<(u64, u64)> {
         (**self).bytes()
+    }
+    fn reserve(&mut self, more: usize) -> Result<()> {
+        (**self).reserve(more)
     }
     fn insert(&mut self, key: &[u8], record: &[u8]) -> Result<bool> {
         (**self).insert(key, record)

@@ -159,6 +159,7 @@ impl<R: RecordStore, S: Serializer<V>, V: Stored> VertexStore<V> for Serialized<
     fn load(&mut self, vertices: &mut dyn Iterator<Item = V>) -> Result<u64> {
         let mut pending = Pending::default();
         let mut duplicates = 0;
+        self.records.reserve(vertices.size_hint().0)?;
         for vertex in vertices {
             vertex.id().write(&mut pending.bytes);
             let key_end = pending.bytes.len();
@@ -252,5 +253,107 @@ impl<R: RecordStore, S: Serializer<V>, V: Stored> VertexStore<V> for Serialized<
     fn stats(&self) -> Result<StoreStats> {
         let (memory_bytes, disk_bytes) = self.records.bytes()?;
         Ok(StoreStats { vertices: self.len(), memory_bytes, disk_bytes, caches: Vec::new() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use brimful_store::{Budget, ErrorKind};
+
+    use super::*;
+    use crate::conformance::Sample;
+    use crate::serializer::{Compact, Generic};
+    use crate::{BytesStore, Edges, Vertex};
+
+    fn records() -> BytesStore {
+        BytesStore::new(&Budget::new(16 << 20, 0)).unwrap()
+    }
+
+    fn vertex(id: u64) -> Sample {
+        Vertex::new(id, 0.5, Edges::default())
+    }
+
+    #[test]
+    fn another_serializer_is_told_what_is_wrong() {
+        let mut store = Serialized::new(records(), Compact);
+        store.insert(vertex(7)).unwrap();
+        let mut other = Serialized::<_, _, Sample>::new(store.records, Generic);
+        let error = other.lend(&7, &mut |_| Ok(())).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt);
+        assert_eq!(
+            error.to_string(),
+            "the record of vertex 7 is not what the serializer generic writes: expected it to begin with byte 0x5e, \
+             found 0xc1; open the store with the serializer that wrote it"
+        );
+        other.records.put(b"\xff", b"").unwrap();
+        other.records.remove(&[7]).unwrap();
+        let error = other.for_each(&mut |_| Ok(())).unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .starts_with("the record of vertex [ff] is not what the serializer generic writes: its key")
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_said_and_what_was_there_stays() {
+        // A lock that a panic left behind is what `serde` refuses to write.
+        type Shared = Arc<std::sync::Mutex<u64>>;
+        #[derive(Clone, serde::Serialize, serde::Deserialize)]
+        #[serde(transparent)]
+        struct State(#[serde(with = "locked")] Shared);
+        mod locked {
+            use serde::{Deserialize, Deserializer, Serialize, Serializer};
+            pub(super) fn serialize<S: Serializer>(
+                state: &super::Arc<std::sync::Mutex<u64>>,
+                s: S,
+            ) -> Result<S::Ok, S::Error> {
+                state.serialize(s)
+            }
+            pub(super) fn deserialize<'d, D: Deserializer<'d>>(
+                d: D,
+            ) -> Result<super::Arc<std::sync::Mutex<u64>>, D::Error> {
+                u64::deserialize(d).map(|state| super::Arc::new(state.into()))
+            }
+        }
+        let mut store = Serialized::new(records(), Generic);
+        let good = || Vertex::<u64, State>::new(7, State(Arc::new(5.into())), Edges::default());
+        store.insert(good()).unwrap();
+        let error = store.lend(&7, &mut |vertex| {
+            let lock = Arc::clone(&vertex.state.0);
+            let poison = std::thread::spawn(move || {
+                let _held = lock.lock();
+                panic!("on purpose")
+            });
+            assert!(poison.join().is_err());
+            vertex.signalled = None;
+            Ok(())
+        });
+        let error = error.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Input);
+        assert!(error.to_string().starts_with("the serializer generic cannot write vertex 7: "), "{error}");
+        assert!(error.to_string().ends_with("; use another serializer"), "{error}");
+        let mut state = 0;
+        store
+            .lend(&7, &mut |vertex| {
+                state = *vertex.state.0.lock().unwrap();
+                Ok(())
+            })
+            .unwrap();
+        assert_eq!(state, 5);
+    }
+
+    #[test]
+    fn a_vertex_keeps_its_id() {
+        let mut store = Serialized::new(records(), Compact);
+        store.insert(vertex(7)).unwrap();
+        let error = store.lend(&7, &mut |loan| {
+            **loan = vertex(8);
+            Ok(())
+        });
+        assert!(error.unwrap_err().to_string().starts_with("vertex 7 came back from its loan as 8"));
+        assert!(store.lend(&7, &mut |_| Ok(())).unwrap() && !store.lend(&8, &mut |_| Ok(())).unwrap());
     }
 }

@@ -220,6 +220,15 @@ pub struct Parts<I, S, E, G> {
     pub latest: Vec<(I, G)>,
 }
 
+/// Bytes that an array takes from the system's allocator, which keeps 8 for itself and gives multiples of 16.
+#[inline]
+fn allocated<T>(capacity: usize) -> usize {
+    match capacity * size_of::<T>() {
+        0 => 0,
+        bytes => (bytes + 8).next_multiple_of(16),
+    }
+}
+
 impl<I, S, E, G> Stored for Vertex<I, S, E, G>
 where
     I: Id,
@@ -243,9 +252,9 @@ where
     }
 
     fn heap_bytes(&self) -> usize {
-        let mut bytes = self.edges.targets.capacity() * size_of::<I>()
-            + self.edges.data.capacity() * size_of::<E>()
-            + self.latest.capacity() * size_of::<(I, G)>();
+        let mut bytes = allocated::<I>(self.edges.targets.capacity())
+            + allocated::<E>(self.edges.data.capacity())
+            + allocated::<(I, G)>(self.latest.capacity());
         if std::mem::needs_drop::<I>() {
             bytes += self.id.heap_bytes() + self.edges.targets.iter().map(I::heap_bytes).sum::<usize>();
         }

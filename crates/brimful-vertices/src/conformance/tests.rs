@@ -64,8 +64,9 @@ fn ids_keep_their_type() {
     let folder = tempfile::tempdir().unwrap();
     check_id_types(Serialized::new(files(&folder)().unwrap(), Compact)).unwrap();
     let texts = ["", "1", "-1", "\u{1}"].map(|text| AnyId::Text(text.to_owned()));
-    let integers = [1, 0, -1, i64::MIN, i64::MAX].map(AnyId::Integer);
-    check_ids(&[texts.as_slice(), &integers].concat()).unwrap();
+    let integers = [1, 0, -1, i64::MIN, i64::MAX].map(AnyId::from);
+    let large = [1, 1 << 63, u64::MAX].map(AnyId::from);
+    check_ids(&[texts.as_slice(), &integers, &large].concat()).unwrap();
     check_ids(&[0_u64, 1, 127, 128, u64::MAX]).unwrap();
     check_ids(&[0_i64, -1, 1, i64::MIN]).unwrap();
 }
