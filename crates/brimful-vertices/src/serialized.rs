@@ -120,10 +120,7 @@ impl<V: Stored, S: Serializer<V>> Desk<S, V> {
     }
 }
 
-impl<R: RecordStore, S, V: Stored> Serialized<R, S, V>
-where
-    S: Serializer<V>,
-{
+impl<R: RecordStore, S: Serializer<V>, V: Stored> Serialized<R, S, V> {
     /// Vertices in `records`, as `serializer` writes them.
     pub fn new(records: R, serializer: S) -> Self {
         Self {
@@ -132,11 +129,6 @@ where
             key: Vec::new(),
             record: Vec::new(),
         }
-    }
-
-    /// The records.
-    pub fn records(&self) -> &R {
-        &self.records
     }
 
     /// Fills `key` and `record`.
@@ -210,6 +202,14 @@ impl<R: RecordStore, S: Serializer<V>, V: Stored> VertexStore<V> for Serialized<
                 .collect();
             let starts = std::iter::once(0).chain(ends.iter().copied());
             let keys: Vec<&[u8]> = starts.zip(&ends).map(|(start, end)| &key[start..*end]).collect();
+            let mut sorted = keys.clone();
+            sorted.sort_unstable();
+            if sorted.windows(2).any(|pair| pair[0] == pair[1]) {
+                // The second loan would show the vertex as it was before the first.
+                return Err(Error::Usage(
+                    "a vertex is asked for twice in one batch; give each id once".to_owned(),
+                ));
+            }
             pending.clear();
             let done = records.get_many(&keys, &mut |index, found| {
                 record.clear();
@@ -343,6 +343,14 @@ mod tests {
             })
             .unwrap();
         assert_eq!(state, 5);
+    }
+
+    #[test]
+    fn a_vertex_is_lent_once_in_a_batch() {
+        let mut store = Serialized::new(records(), Compact);
+        store.load(&mut (0..9).map(vertex)).unwrap();
+        let twice = store.lend_many(&[3, 4, 3], &mut |_| Ok(()));
+        assert_eq!(twice.unwrap_err().kind(), ErrorKind::Usage);
     }
 
     #[test]

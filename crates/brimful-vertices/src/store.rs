@@ -73,7 +73,8 @@ pub trait VertexStore<V: Stored>: Send {
     /// Lends the vertex `id` and writes it back if it was changed; false if there is none.
     fn lend(&mut self, id: &V::Id, borrower: &mut Borrower<'_, V>) -> Result<bool>;
 
-    /// Lends the vertices of these ids, each at most once in `ids`, in any order; ids without a vertex are passed over.
+    /// Lends the vertices of these ids, each at most once in `ids`, in any order; ids without a vertex are passed over. Stores may write those that are
+    /// lent together at their end: a borrower that fails does not undo the loans before it, one that panics may.
     fn lend_many(&mut self, ids: &[V::Id], borrower: &mut Borrower<'_, V>) -> Result<()> {
         for id in ids {
             self.lend(id, borrower)?;

@@ -61,11 +61,6 @@ impl<T: VertexStore<V>, V: Stored, P: Policy<V>> Cache<T, V, P> {
         Ok(Self { store, shelf, capacity, leaving: Vec::new(), stats: CacheStats::default() })
     }
 
-    /// The store below. What it has of a cached vertex may be old.
-    pub fn store(&self) -> &T {
-        &self.store
-    }
-
     /// True if the vertex is cached.
     pub fn holds(&self, id: &V::Id) -> bool {
         self.shelf.find(id).is_some()
