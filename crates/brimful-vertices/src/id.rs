@@ -3,6 +3,8 @@
 use std::fmt;
 use std::hash::Hash;
 
+use serde::{Deserialize, Serialize};
+
 use crate::field::Field;
 
 /// What names a vertex. Its bytes as a [`Field`] are the key of its record.
@@ -24,7 +26,7 @@ impl Id for String {}
 /// assert_eq!(AnyId::from(1_u64), AnyId::from(1_i64));
 /// assert!(AnyId::from(u64::MAX) > AnyId::from(i64::MAX));
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum AnyId {
     /// A number below 2^63.
     Integer(i64),
@@ -35,8 +37,26 @@ pub enum AnyId {
 }
 
 /// A number from 2^63 to 2^64 - 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "u64", into = "u64")]
 pub struct LargeInteger(u64);
+
+impl TryFrom<u64> for LargeInteger {
+    type Error = String;
+
+    fn try_from(id: u64) -> Result<Self, String> {
+        match i64::try_from(id) {
+            Ok(_) => Err(format!("expected an id from 2^63 on, found {id}")),
+            Err(_) => Ok(Self(id)),
+        }
+    }
+}
+
+impl From<LargeInteger> for u64 {
+    fn from(id: LargeInteger) -> Self {
+        id.0
+    }
+}
 
 impl Id for AnyId {}
 
@@ -48,7 +68,7 @@ impl From<i64> for AnyId {
 
 impl From<u64> for AnyId {
     fn from(id: u64) -> Self {
-        i64::try_from(id).map_or(Self::Large(LargeInteger(id)), Self::Integer)
+        LargeInteger::try_from(id).map_or(Self::Integer(id as i64), Self::Large)
     }
 }
 
@@ -99,7 +119,7 @@ impl Field for AnyId {
     fn read(input: &mut &[u8]) -> Option<Self> {
         match u8::read(input)? {
             INTEGER => i64::read(input).map(Self::Integer),
-            LARGE => u64::read(input).map(Self::from).filter(|id| matches!(id, Self::Large(_))),
+            LARGE => LargeInteger::try_from(u64::read(input)?).ok().map(Self::Large),
             TEXT => String::read(input).map(Self::Text),
             _ => None,
         }

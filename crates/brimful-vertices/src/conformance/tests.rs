@@ -56,6 +56,47 @@ fn serializers_conform() {
     }
 }
 
+type Varied = Vertex<AnyId, String, Option<f64>, (u64, String)>;
+
+/// Vertices of any content, with ids of either kind and parts of any length.
+fn random_vertices(seed: u64) -> Vec<Varied> {
+    let mut numbers = Numbers(seed);
+    let text = |numbers: &mut Numbers| {
+        (0..numbers.below(6))
+            .map(|_| char::from_u32(numbers.below(0xD800) as u32).unwrap())
+            .collect::<String>()
+    };
+    let mut vertex = |_| {
+        let id = |numbers: &mut Numbers| match numbers.below(4) {
+            0 => AnyId::from(text(numbers)),
+            1 => AnyId::from(u64::MAX - numbers.below(1 << 40)),
+            2 => AnyId::from(numbers.below(1 << 50) as i64 - (1 << 49)),
+            _ => AnyId::from(numbers.below(100)),
+        };
+        let data =
+            |numbers: &mut Numbers| (numbers.below(3) > 0).then(|| numbers.below(1 << 53) as f64 / 1e9 - 1e5);
+        let edges = (0..numbers.below(40)).map(|_| (id(&mut numbers), data(&mut numbers))).collect();
+        let mut vertex = Vertex::new(id(&mut numbers), text(&mut numbers), edges);
+        vertex.signalled =
+            [None, Some(vertex.state.clone()), Some(text(&mut numbers))][numbers.below(3) as usize].clone();
+        for _ in 0..numbers.below(20) {
+            vertex.receive(id(&mut numbers), (numbers.below(u64::MAX), text(&mut numbers)));
+        }
+        vertex
+    };
+    (0..12).map(&mut vertex).collect()
+}
+
+#[test]
+fn vertices_of_any_content_are_what_they_were() {
+    for seed in 1..15 {
+        let vertices = random_vertices(seed);
+        check_serializer(&mut Compact, &vertices).unwrap();
+        check_serializer(&mut Generic, &vertices).unwrap();
+        check_serializer(&mut Compressing::new(Generic, Method::Zstd).unwrap(), &vertices).unwrap();
+    }
+}
+
 #[test]
 fn ids_keep_their_type() {
     let budget = budget();
