@@ -110,3 +110,57 @@ impl RecordStore for FileStore {
         Ok(self.map.insert_many(pairs)?)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use brimful_store::{Budget, ErrorKind, Job, Resources};
+
+    use super::*;
+    use crate::conformance::{Sample, samples};
+    use crate::serializer::{Compact, Native};
+    use crate::{Serialized, VertexStore};
+
+    fn options(budget_bytes: u64) -> Options {
+        let job = Arc::new(Job::new());
+        let resources = Resources::new(Budget::new(budget_bytes, 0), job, Some(1)).unwrap();
+        Options::new(&Arc::new(resources)).memory(4 << 20)
+    }
+
+    #[test]
+    fn what_was_synced_is_there_again_for_the_serializer_that_wrote_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("vertices");
+        let mut store = Serialized::new(FileStore::open(&path, options(16 << 20)).unwrap(), Compact);
+        store.load(&mut samples().into_iter()).unwrap();
+        store.sync().unwrap();
+        drop(store);
+
+        let mut store = Serialized::new(FileStore::open(&path, options(16 << 20)).unwrap(), Compact);
+        let mut found: Vec<Sample> = Vec::new();
+        let read = store.for_each(&mut |vertex| {
+            found.push((**vertex).clone());
+            Ok(())
+        });
+        read.unwrap();
+        found.sort_by_key(|vertex| *vertex.id());
+        assert_eq!(found, samples());
+        drop(store);
+
+        let records = FileStore::open(&path, options(16 << 20)).unwrap();
+        let error = Serialized::<_, _, Sample>::new(records, Native).for_each(&mut |_| Ok(())).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt);
+        assert!(error.to_string().ends_with("open the store with the serializer that wrote it"), "{error}");
+    }
+
+    #[test]
+    fn a_folder_in_use_and_a_budget_that_is_too_small_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("vertices");
+        let error = FileStore::open(&path, options(64 << 10)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Budget);
+        let _open = FileStore::open(&path, options(16 << 20)).unwrap();
+        assert!(FileStore::open(&path, options(16 << 20)).is_err());
+    }
+}
