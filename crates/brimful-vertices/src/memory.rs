@@ -11,7 +11,7 @@ use hashbrown::DefaultHashBuilder;
 use crate::error::Result;
 use crate::growth::Growth;
 use crate::index::Index;
-use crate::store::{Borrower, Loan, StoreStats, VertexStore};
+use crate::store::{Borrower, Loan, StoreStats, VertexStore, keeps_id};
 use crate::vertex::Stored;
 
 const PURPOSE: &str = "to hold the vertices as live objects";
@@ -67,7 +67,7 @@ impl<V: Stored> MemoryStore<V> {
     }
 }
 
-/// Lends a live object and accounts for what it grows by.
+/// Lends a live object and accounts for what it grows by; true if it was changed.
 #[inline]
 pub(crate) fn lend_live<V: Stored>(
     vertex: &mut V,
@@ -125,7 +125,9 @@ impl<V: Stored> VertexStore<V> for MemoryStore<V> {
         let Some(at) = self.find(id) else {
             return Ok(false);
         };
-        lend_live(&mut self.vertices[at], &mut self.growth, borrower)?;
+        if lend_live(&mut self.vertices[at], &mut self.growth, borrower)? {
+            keeps_id(id, &self.vertices[at])?;
+        }
         Ok(true)
     }
 

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::field::Field;
 use crate::record_store::RecordStore;
 use crate::serializer::Serializer;
-use crate::store::{Borrower, Loan, StoreStats, VertexStore};
+use crate::store::{Borrower, Loan, StoreStats, VertexStore, keeps_id};
 use crate::vertex::{EdgesMarks, Stored};
 
 /// Loans between two writes of [`VertexStore::lend_many`].
@@ -84,12 +84,7 @@ impl<V: Stored, S: Serializer<V>> Desk<S, V> {
 
     /// The new record of a vertex, over the old one if its edges are still the same.
     fn write_back(&mut self, id: &V::Id, vertex: &V, old: Option<&[u8]>, out: &mut Vec<u8>) -> Result<()> {
-        if vertex.id() != id {
-            let found = vertex.id();
-            return Err(Error::Usage(format!(
-                "vertex {id} came back from its loan as {found}; ids never change, insert a new vertex instead"
-            )));
-        }
+        keeps_id(id, vertex)?;
         let written = match old {
             Some(old) => self.serializer.encode_over(vertex, old, out),
             None => self.serializer.encode(vertex, out),

@@ -6,7 +6,7 @@
 
 use std::ops::{Deref, DerefMut};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::vertex::Stored;
 
 /// A vertex on loan. Whoever borrows it for writing has changed it.
@@ -44,6 +44,18 @@ impl<V> DerefMut for Loan<'_, V> {
         self.is_changed = true;
         self.vertex
     }
+}
+
+/// Checks that vertex `id` is still that after a loan.
+#[inline]
+pub(crate) fn keeps_id<V: Stored>(id: &V::Id, vertex: &V) -> Result<()> {
+    let found = vertex.id();
+    if found == id {
+        return Ok(());
+    }
+    Err(Error::Usage(format!(
+        "vertex {id} came back from its loan as {found}; ids never change, insert a new vertex instead"
+    )))
 }
 
 /// What a borrower does with a vertex. If it fails the loan ends with its error; the change is not written then, but a store of live objects
@@ -127,7 +139,7 @@ pub struct CacheStats {
     pub misses: u64,
     /// Vertices that had to leave.
     pub evicted: u64,
-    /// Of these, those that had to be written.
+    /// Vertices written to the store below, to leave or for a scan or sync.
     pub written: u64,
 }
 

@@ -126,7 +126,7 @@ impl<T: VertexStore<V>, V: Stored, P: Policy<V>> VertexStore<V> for Cache<T, V, 
 
     fn put(&mut self, vertex: &V) -> Result<()> {
         match self.shelf.find(vertex.id()) {
-            Some(slot) => self.shelf.lend(slot, &mut |loan| {
+            Some(slot) => self.shelf.lend(vertex.id(), slot, &mut |loan| {
                 (**loan).clone_from(vertex);
                 Ok(())
             }),
@@ -141,7 +141,7 @@ impl<T: VertexStore<V>, V: Stored, P: Policy<V>> VertexStore<V> for Cache<T, V, 
     fn lend(&mut self, id: &V::Id, borrower: &mut Borrower<'_, V>) -> Result<bool> {
         if let Some(slot) = self.shelf.find(id) {
             self.stats.hits += 1;
-            self.shelf.lend(slot, borrower)?;
+            self.shelf.lend(id, slot, borrower)?;
             return Ok(true);
         }
         let mut found = None;
@@ -154,7 +154,7 @@ impl<T: VertexStore<V>, V: Stored, P: Policy<V>> VertexStore<V> for Cache<T, V, 
         };
         self.stats.misses += 1;
         let slot = self.admit(vertex)?;
-        self.shelf.lend(slot, borrower)?;
+        self.shelf.lend(id, slot, borrower)?;
         Ok(true)
     }
 

@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::growth::Growth;
 use crate::index::Index;
 use crate::memory::lend_live;
-use crate::store::Borrower;
+use crate::store::{Borrower, keeps_id};
 use crate::vertex::Stored;
 
 const PURPOSE: &str = "to cache vertices";
@@ -63,9 +63,9 @@ impl<V: Stored, P: Policy<V>> Shelf<V, P> {
         self.index.find(self.hasher.hash_one(id), is_it).map(|slot| slot as usize)
     }
 
-    /// Lends what is in `slot`.
+    /// Lends vertex `id`, which is in `slot`.
     #[inline]
-    pub(super) fn lend(&mut self, slot: usize, borrower: &mut Borrower<'_, V>) -> Result<()> {
+    pub(super) fn lend(&mut self, id: &V::Id, slot: usize, borrower: &mut Borrower<'_, V>) -> Result<()> {
         let Some(entry) = &mut self.slots[slot] else {
             return Ok(());
         };
@@ -74,7 +74,12 @@ impl<V: Stored, P: Policy<V>> Shelf<V, P> {
         let was_dirty = std::mem::replace(&mut entry.is_dirty, true);
         let is_changed = lend_live(&mut entry.vertex, &mut self.growth, borrower)?;
         entry.is_dirty = was_dirty || is_changed;
-        Ok(())
+        let kept = if is_changed { keeps_id(id, &entry.vertex) } else { Ok(()) };
+        if kept.is_err() {
+            // It must never be written: there may be another vertex of the id that it has now.
+            self.empty(self.hasher.hash_one(id), slot);
+        }
+        kept
     }
 
     /// The vertex in `slot`, if it is newer than below.
@@ -87,15 +92,21 @@ impl<V: Stored, P: Policy<V>> Shelf<V, P> {
         self.slots[slot].iter_mut().for_each(|entry| entry.is_dirty = false);
     }
 
-    /// Empties `slot`.
+    /// Takes the vertex out of `slot`.
     pub(super) fn clear(&mut self, slot: usize) {
-        let Some(entry) = self.slots[slot].take() else {
-            return;
-        };
-        self.index.remove(self.hasher.hash_one(entry.vertex.id()), |place| place == slot as u64);
-        self.growth.give(entry.vertex.heap_bytes() as u64);
-        self.free.push(slot);
-        self.policy.left(slot);
+        if let Some(entry) = &self.slots[slot] {
+            self.empty(self.hasher.hash_one(entry.vertex.id()), slot);
+        }
+    }
+
+    /// Empties `slot`, which the index has under `hash`.
+    fn empty(&mut self, hash: u64, slot: usize) {
+        self.index.remove(hash, |place| place == slot as u64);
+        if let Some(entry) = self.slots[slot].take() {
+            self.growth.give(entry.vertex.heap_bytes() as u64);
+            self.free.push(slot);
+            self.policy.left(slot);
+        }
     }
 
     /// Slots whose vertices are to leave.

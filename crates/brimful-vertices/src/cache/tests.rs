@@ -246,6 +246,19 @@ fn a_write_that_fails_comes_out_of_the_loan_and_loses_nothing() {
 }
 
 #[test]
+fn a_vertex_that_comes_back_as_another_is_never_written() {
+    let mut cache = lru(4);
+    cache.load(&mut (0..5).map(vertex)).unwrap();
+    let changed = cache.lend(&1, &mut |loan| {
+        **loan = Sample::new(3, 99.0, Edges::default());
+        Ok(())
+    });
+    assert!(changed.is_err());
+    cache.sync().unwrap();
+    assert_eq!([1, 3].map(|id| state(&mut cache, id)), [1.0, 3.0]);
+}
+
+#[test]
 fn a_borrower_that_panics_leaves_stores_of_use() {
     let budget = Budget::new(64 << 20, 0);
     let stores: [Box<dyn VertexStore<Sample>>; 3] = [

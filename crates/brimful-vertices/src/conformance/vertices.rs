@@ -12,7 +12,7 @@ type Model = BTreeMap<u64, Sample>;
 
 /// Checks a store of vertices; `make` makes an empty one each time.
 pub fn check_vertices<T: VertexStore<Sample>>(make: &mut dyn FnMut() -> Result<T>) -> Verdict {
-    let cases: [Case<T>; 9] = [
+    let cases: [Case<T>; 10] = [
         ("an empty store", empty),
         ("the first of each id", firsts),
         ("changes on loan", changes),
@@ -21,6 +21,7 @@ pub fn check_vertices<T: VertexStore<Sample>>(make: &mut dyn FnMut() -> Result<T
         ("edges that go and come back", edges),
         ("a borrower that fails", failures),
         ("a scan that makes vertices grow", scan),
+        ("a vertex that comes back as another", another),
         ("many changes in any order", model),
     ];
     for (name, case) in cases {
@@ -290,6 +291,17 @@ fn failures<T: VertexStore<Sample>>(store: &mut T) -> Verdict {
     }))?;
     ensure(scanned == 3, || format!("expected the scan to end at the third vertex, found {scanned}"))?;
     same(store, &model)
+}
+
+fn another<T: VertexStore<Sample>>(store: &mut T) -> Verdict {
+    fill(store)?;
+    let result = store.lend(&1, &mut |vertex| {
+        **vertex = Sample::new(3, 0.0, Edges::default());
+        Ok(())
+    });
+    ensure(matches!(result, Err(Error::Usage(_))), || {
+        format!("vertex 1 came back as vertex 3, found {result:?}")
+    })
 }
 
 fn scan<T: VertexStore<Sample>>(store: &mut T) -> Verdict {
