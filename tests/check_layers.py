@@ -13,19 +13,26 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# algos -> engine -> graph -> store, collections -> store; the facade and the binding may see all
-# below them.
+# algos -> engine -> graph -> store, collections -> store, vertices -> collections and engine; the
+# facade and the binding may see all below them.
 MAY_USE = {
     "brimful-store": set(),
     "brimful-collections": {"brimful-store"},
     "brimful-graph": {"brimful-store"},
     "brimful-engine": {"brimful-store", "brimful-graph"},
+    "brimful-vertices": {
+        "brimful-store",
+        "brimful-collections",
+        "brimful-graph",
+        "brimful-engine",
+    },
     "brimful-algos": {"brimful-store", "brimful-graph", "brimful-engine"},
     "brimful": {
         "brimful-store",
         "brimful-collections",
         "brimful-graph",
         "brimful-engine",
+        "brimful-vertices",
         "brimful-algos",
     },
     "brimful-python": {
@@ -34,6 +41,7 @@ MAY_USE = {
         "brimful-collections",
         "brimful-graph",
         "brimful-engine",
+        "brimful-vertices",
         "brimful-algos",
     },
     "brimful-bench": {
@@ -41,6 +49,7 @@ MAY_USE = {
         "brimful-store",
         "brimful-graph",
         "brimful-engine",
+        "brimful-vertices",
         "brimful-algos",
     },
 }

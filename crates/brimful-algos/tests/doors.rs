@@ -540,7 +540,8 @@ fn what_has_no_choice_of_layout_refuses_one() {
     for algorithm in ["color", "label_propagation", "clustering", "triangles"] {
         let error = ask(algorithm, None).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Usage);
-        assert_eq!(error.to_string(), format!("{algorithm} takes no layout but shards"));
+        let part = format!("{algorithm} takes no layout but shards");
+        assert!(error.to_string().starts_with(&part), "{error}");
     }
     assert_eq!(ask("connected_components", Some("union_find")).unwrap_err().kind(), ErrorKind::Usage);
     assert_eq!(ask("connected_components", None).unwrap(), "propagation");

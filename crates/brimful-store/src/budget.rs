@@ -91,6 +91,24 @@ impl Reservation {
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
+
+    /// Holds `bytes` instead; on an error what it held before.
+    pub fn resize(&mut self, bytes: u64, purpose: &str) -> Result<()> {
+        if bytes <= self.bytes {
+            self.shrink(bytes);
+            return Ok(());
+        }
+        let mut more = self.budget.reserve(bytes - self.bytes, purpose)?;
+        self.bytes += std::mem::take(&mut more.bytes);
+        Ok(())
+    }
+
+    /// Gives back all but `bytes`.
+    pub fn shrink(&mut self, bytes: u64) {
+        let less = self.bytes.saturating_sub(bytes);
+        self.budget.used.fetch_sub(less, Ordering::Relaxed);
+        self.bytes -= less;
+    }
 }
 
 impl Drop for Reservation {
@@ -112,6 +130,21 @@ mod tests {
         drop(a);
         assert_eq!(budget.free(), 60);
         assert_eq!(budget.peak(), 50);
+    }
+
+    #[test]
+    fn a_reservation_changes_its_size_or_stays_as_it_is() {
+        let budget = Budget::new(100, 0);
+        let mut held = budget.reserve(10, "here").unwrap();
+        held.resize(90, "here").unwrap();
+        assert_eq!((held.bytes(), budget.free(), budget.peak()), (90, 10, 90));
+        assert!(matches!(held.resize(101, "here"), Err(Error::Budget { needed: 101, .. })));
+        held.resize(20, "here").unwrap();
+        assert_eq!((held.bytes(), budget.free()), (20, 80));
+        held.shrink(30);
+        assert_eq!(held.bytes(), 20);
+        drop(held);
+        assert_eq!(budget.free(), 100);
     }
 
     #[test]

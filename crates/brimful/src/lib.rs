@@ -52,3 +52,4 @@ pub use brimful_collections as collections;
 pub use brimful_engine as engine;
 pub use brimful_graph as graph;
 pub use brimful_store as store;
+pub use brimful_vertices as vertices;

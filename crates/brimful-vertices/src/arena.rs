@@ -1,0 +1,364 @@
+//! Records in large blocks of memory, one behind the other.
+//!
+//! A record is rewritten in place where it fits, else it moves. A block of which a quarter or more is unused is
+//! pushed together when room is needed, so that at most about a third more memory is taken than records need, and never more than
+//! one block is worked on.
+//!
+//! Record: 4 bytes of room for its body, the highest bit set if it is dead; 4 bytes of length of its body; body: length of the
+//! key, key, value. GIRAPH-417's buffers were longer than their content, too: length is stored beside.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use brimful_store::{Budget, Reservation};
+
+use crate::error::{Error, Result};
+use crate::field::{read_varint, take, write_varint};
+
+/// The usual size of a block.
+const BLOCK_BYTES: usize = 1 << 20;
+/// The smallest, for stores that hold little.
+const LEAST_BLOCK_BYTES: usize = 4 << 10;
+const HEADER: usize = 8;
+const DEAD: u32 = 1 << 31;
+const PURPOSE: &str = "to hold the records of vertices in memory";
+
+/// A block and a place in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Position {
+    block: u32,
+    offset: u32,
+}
+
+impl Position {
+    pub(crate) fn to_bits(self) -> u64 {
+        u64::from(self.block) << 32 | u64::from(self.offset)
+    }
+
+    pub(crate) fn from_bits(bits: u64) -> Self {
+        Self { block: (bits >> 32) as u32, offset: bits as u32 }
+    }
+}
+
+#[derive(Debug)]
+struct Block {
+    bytes: Vec<u8>,
+    /// Bytes that records took, dead ones included.
+    used: usize,
+    /// Bytes of records that are not dead, without what they have room for.
+    live: usize,
+    _held: Reservation,
+}
+
+/// A record's header.
+#[derive(Debug, Clone, Copy)]
+struct Header {
+    room: usize,
+    len: usize,
+    is_dead: bool,
+}
+
+impl Block {
+    fn word(&self, at: usize) -> u32 {
+        self.bytes[at..].first_chunk().map_or(0, |word| u32::from_le_bytes(*word))
+    }
+
+    fn header(&self, at: usize) -> Header {
+        let room = self.word(at);
+        Header { room: (room & !DEAD) as usize, len: self.word(at + 4) as usize, is_dead: room & DEAD != 0 }
+    }
+
+    fn set_word(&mut self, at: usize, word: usize) {
+        self.bytes[at..at + 4].copy_from_slice(&(word as u32).to_le_bytes());
+    }
+
+    fn parts(&self, at: usize) -> (&[u8], &[u8]) {
+        let mut body = &self.bytes[at + HEADER..at + HEADER + self.header(at).len];
+        let key_len = read_varint(&mut body).unwrap_or(0);
+        let key = take(&mut body, key_len as usize).unwrap_or(&[]);
+        (key, body)
+    }
+
+    /// Bytes that pushing the block together would free.
+    fn spare(&self) -> usize {
+        self.bytes.len() - self.live
+    }
+}
+
+/// A record that is seen while its block is pushed together: key, old and new position.
+pub(crate) type Moved<'f> = dyn FnMut(&[u8], Position, Position) + 'f;
+
+/// The blocks.
+#[derive(Debug)]
+pub(crate) struct Arena {
+    budget: Arc<Budget>,
+    /// `None` where a block was given back.
+    blocks: Vec<Option<Block>>,
+    /// The block that records are added to.
+    open: usize,
+    bytes: u64,
+    /// The length of a key, while a record is added.
+    prefix: Vec<u8>,
+}
+
+impl Arena {
+    pub(crate) fn new(budget: &Arc<Budget>) -> Self {
+        Self { budget: Arc::clone(budget), blocks: Vec::new(), open: 0, bytes: 0, prefix: Vec::new() }
+    }
+
+    /// Bytes of all blocks.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn block(&self, index: u32) -> &Block {
+        match self.blocks.get(index as usize) {
+            Some(Some(block)) => block,
+            _ => unreachable!("positions are those of records"),
+        }
+    }
+
+    fn block_mut(&mut self, index: u32) -> &mut Block {
+        match self.blocks.get_mut(index as usize) {
+            Some(Some(block)) => block,
+            _ => unreachable!("positions are those of records"),
+        }
+    }
+
+    /// The key and value of a record.
+    pub(crate) fn record(&self, position: Position) -> (&[u8], &[u8]) {
+        self.block(position.block).parts(position.offset as usize)
+    }
+
+    /// Replaces the value of a record, if it fits into its place.
+    pub(crate) fn rewrite(&mut self, position: Position, value: &[u8]) -> bool {
+        let at = position.offset as usize;
+        let block = self.block_mut(position.block);
+        let header = block.header(at);
+        let start = header.len - block.parts(at).1.len();
+        let len = start + value.len();
+        if len > header.room {
+            return false;
+        }
+        block.live = block.live + len - header.len;
+        block.set_word(at + 4, len);
+        block.bytes[at + HEADER + start..at + HEADER + len].copy_from_slice(value);
+        true
+    }
+
+    /// Gives the place of a record back.
+    pub(crate) fn free(&mut self, position: Position) {
+        let (index, at) = (position.block, position.offset as usize);
+        let is_open = index as usize == self.open;
+        let block = self.block_mut(index);
+        let header = block.header(at);
+        block.set_word(at, header.room | DEAD as usize);
+        block.live -= HEADER + header.len;
+        if block.live > 0 {
+            return;
+        }
+        block.used = 0;
+        if !is_open {
+            self.bytes -= block.bytes.len() as u64;
+            self.blocks[index as usize] = None;
+        }
+    }
+
+    /// Adds a record, with `slack` bytes for it to grow. Blocks in `closed` are left alone; records of others may move,
+    /// of which `moved` is told.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if it has 2 GiB or more, and the budget's; then nothing has changed.
+    pub(crate) fn add(
+        &mut self,
+        (key, value): (&[u8], &[u8]),
+        slack: usize,
+        closed: &Range<usize>,
+        moved: &mut Moved<'_>,
+    ) -> Result<Position> {
+        self.prefix.clear();
+        write_varint(key.len() as u64, &mut self.prefix);
+        let len = self.prefix.len() + key.len() + value.len();
+        let room = len + slack;
+        if room >= DEAD as usize {
+            return Err(Error::Usage(format!(
+                "a record of {len} bytes is too long, the most is {} bytes; split the vertex",
+                DEAD - 1
+            )));
+        }
+        let index = self.block_with(HEADER + room, closed, moved)?;
+        self.open = index;
+        let prefix = std::mem::take(&mut self.prefix);
+        let block = self.block_mut(index as u32);
+        let at = block.used;
+        block.used += HEADER + room;
+        block.live += HEADER + len;
+        block.set_word(at, room);
+        block.set_word(at + 4, len);
+        let body = &mut block.bytes[at + HEADER..at + HEADER + len];
+        let (head, tail) = body.split_at_mut(prefix.len());
+        head.copy_from_slice(&prefix);
+        let (head, tail) = tail.split_at_mut(key.len());
+        head.copy_from_slice(key);
+        tail.copy_from_slice(value);
+        self.prefix = prefix;
+        Ok(Position { block: index as u32, offset: at as u32 })
+    }
+
+    /// A block that ends with `needed` free bytes.
+    fn block_with(&mut self, needed: usize, closed: &Range<usize>, moved: &mut Moved<'_>) -> Result<usize> {
+        let is_free = |block: &&Block| block.bytes.len() - block.used >= needed;
+        if !closed.contains(&self.open) && self.get(self.open).as_ref().is_some_and(is_free) {
+            return Ok(self.open);
+        }
+        if let Some(index) = self.emptiest(needed, 4, closed) {
+            self.push_together(index, moved);
+            return Ok(index);
+        }
+        match self.new_block(needed, closed) {
+            Err(refused) => {
+                // Where memory ends, what little can be had will do.
+                let index = self.emptiest(needed, 64, closed).ok_or(refused)?;
+                self.push_together(index, moved);
+                Ok(index)
+            }
+            made => made,
+        }
+    }
+
+    fn get(&self, index: usize) -> Option<&Block> {
+        self.blocks.get(index)?.as_ref()
+    }
+
+    /// The block with the most spare bytes, of those where these are as many as needed and one of `parts` parts at least.
+    fn emptiest(&self, needed: usize, parts: usize, closed: &Range<usize>) -> Option<usize> {
+        (0..self.blocks.len())
+            .filter(|index| !closed.contains(index))
+            .filter_map(|index| Some((self.get(index)?, index)))
+            .filter(|(block, _)| block.spare() >= needed.max(block.bytes.len() / parts))
+            .max_by_key(|(block, _)| block.spare())
+            .map(|(_, index)| index)
+    }
+
+    fn new_block(&mut self, needed: usize, closed: &Range<usize>) -> Result<usize> {
+        let usual = (self.bytes as usize / 8).clamp(LEAST_BLOCK_BYTES, BLOCK_BYTES);
+        let bytes = usual.max(needed);
+        let held = self.budget.reserve(bytes as u64, PURPOSE)?;
+        let vacant =
+            (0..self.blocks.len()).find(|index| !closed.contains(index) && self.blocks[*index].is_none());
+        let index = vacant.unwrap_or(self.blocks.len());
+        if vacant.is_none() {
+            self.blocks.push(None);
+        }
+        self.blocks[index] = Some(Block { bytes: vec![0; bytes], used: 0, live: 0, _held: held });
+        self.bytes += bytes as u64;
+        Ok(index)
+    }
+
+    /// Moves the records of a block to its front, with no room but for themselves.
+    fn push_together(&mut self, index: usize, moved: &mut Moved<'_>) {
+        let block = self.block_mut(index as u32);
+        let position = |offset: usize| Position { block: index as u32, offset: offset as u32 };
+        let (mut from, mut to) = (0, 0);
+        while from < block.used {
+            let header = block.header(from);
+            if !header.is_dead {
+                let len = HEADER + header.len;
+                block.bytes.copy_within(from..from + len, to);
+                block.set_word(to, header.len);
+                if from != to {
+                    moved(block.parts(to).0, position(from), position(to));
+                }
+                to += len;
+            }
+            from += HEADER + header.room;
+        }
+        block.used = to;
+        debug_assert_eq!(block.used, block.live, "live bytes are counted right");
+    }
+
+    /// Blocks that there are, given back ones included.
+    pub(crate) fn blocks(&self) -> usize {
+        self.blocks.len()
+    }
+
+    /// The first record at or behind `from` in its block, dead ones passed over.
+    pub(crate) fn next(&self, block: usize, from: usize) -> Option<(Position, usize)> {
+        let mut at = from;
+        let found = self.get(block)?;
+        while at < found.used {
+            let header = found.header(at);
+            let end = at + HEADER + header.room;
+            if !header.is_dead {
+                return Some((Position { block: block as u32, offset: at as u32 }, end));
+            }
+            at = end;
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOBODY: Range<usize> = 0..0;
+
+    #[test]
+    fn records_move_within_a_block_and_empty_blocks_are_given_back() {
+        let budget = Budget::new(64 << 20, 0);
+        let mut arena = Arena::new(&budget);
+        let mut positions = Vec::new();
+        for n in 0..1000_u32 {
+            let value = vec![n as u8; 100];
+            positions.push(
+                arena.add((&n.to_le_bytes(), &value), 0, &NOBODY, &mut |_, _, _| unreachable!()).unwrap(),
+            );
+        }
+        let full = arena.bytes();
+        assert_eq!(budget.free(), (64 << 20) - full);
+        // Every second record goes; the others are found where `moved` says.
+        (0..1000).step_by(2).for_each(|n| arena.free(positions[n]));
+        for n in 1000..1400_u32 {
+            let key = n.to_le_bytes();
+            let new = arena.add((&key, &[n as u8; 100]), 0, &NOBODY, &mut |key, from, to| {
+                let n = u32::from_le_bytes(key.try_into().unwrap()) as usize;
+                assert_eq!(positions[n], from);
+                positions[n] = to;
+            });
+            let new = new.unwrap();
+            positions.push(new);
+        }
+        assert_eq!(arena.bytes(), full, "the holes were used");
+        for n in (1..1000).step_by(2).chain(1000..1400) {
+            assert_eq!(
+                arena.record(positions[n]),
+                ((n as u32).to_le_bytes().as_slice(), [n as u8; 100].as_slice())
+            );
+        }
+        (1..1000).step_by(2).chain(1000..1400).for_each(|n| arena.free(positions[n]));
+        assert!(arena.bytes() <= BLOCK_BYTES as u64, "all but the open block was given back");
+        assert_eq!(budget.free(), (64 << 20) - arena.bytes());
+    }
+
+    #[test]
+    fn where_memory_ends_the_last_holes_are_used_and_then_the_figure_is_named() {
+        let budget = Budget::new(64 << 10, 0);
+        let mut arena = Arena::new(&budget);
+        let mut positions = Vec::new();
+        let refused = loop {
+            match arena.add((b"key", &[1; 500]), 0, &NOBODY, &mut |_, _, _| {}) {
+                Ok(position) => positions.push(position),
+                Err(refused) => break refused,
+            }
+        };
+        assert!(
+            matches!(refused, Error::Store(brimful_store::Error::Budget { needed, .. }) if needed > 64 << 10)
+        );
+        assert!(positions.len() * 500 > 48 << 10, "the budget was used");
+        arena.free(positions[3]);
+        arena.add((b"key", &[2; 500]), 0, &NOBODY, &mut |_, _, _| {}).unwrap();
+        assert!(arena.add((b"key", &[2; 500]), 0, &NOBODY, &mut |_, _, _| {}).is_err());
+        assert!(budget.peak() <= 64 << 10);
+    }
+}

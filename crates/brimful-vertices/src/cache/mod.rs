@@ -1,0 +1,201 @@
+//! Caches over any store: live vertices, so that those in use are neither read nor written.
+//!
+//! Which ones stay is a policy: [`Lru`], the least recently used one leaves; [`Score`], all below the average leave at once. (*Making
+//! Signal/Collect Scale*, section 3.4. Its LRU admitted nothing on a read, and its score cache lost updates.)
+//!
+//! Invariants: every cached vertex is in the store below; the cached one is newer if it is dirty, else the same. A vertex leaves
+//! after it was written, so that an error of writing loses nothing.
+
+mod choice;
+mod lru;
+mod score;
+mod shelf;
+
+use std::sync::Arc;
+
+use brimful_store::Budget;
+
+pub use choice::Choice;
+pub use lru::Lru;
+pub use score::Score;
+use shelf::Shelf;
+
+use crate::error::{Error, Result};
+use crate::store::{Borrower, CacheStats, StoreStats, VertexStore};
+use crate::vertex::Stored;
+
+/// Which vertices stay in a cache. Slots are numbered from 0, each has one vertex or none.
+pub trait Policy<V>: Send {
+    /// The vertex in this slot is new.
+    fn admitted(&mut self, slot: usize, vertex: &V);
+    /// The vertex in this slot was lent.
+    fn used(&mut self, slot: usize, vertex: &V);
+    /// The slot is empty now.
+    fn left(&mut self, slot: usize);
+    /// Chooses who leaves a full cache, one slot at least if any is taken.
+    fn choose(&mut self, out: &mut Vec<usize>);
+}
+
+/// A cache of at most `capacity` vertices over a store.
+#[derive(Debug)]
+pub struct Cache<T, V, P> {
+    store: T,
+    shelf: Shelf<V, P>,
+    capacity: usize,
+    /// Slots of those who leave, while they do.
+    leaving: Vec<usize>,
+    stats: CacheStats,
+}
+
+impl<T: VertexStore<V>, V: Stored, P: Policy<V>> Cache<T, V, P> {
+    /// An empty cache of `capacity` vertices over `store`, or of as many as `budget` has room for.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for a capacity of 0.
+    pub fn new(store: T, capacity: usize, policy: P, budget: &Arc<Budget>) -> Result<Self> {
+        if capacity == 0 {
+            let what = "a cache of no vertices is none; give it room for one at least, or leave it out";
+            return Err(Error::Usage(what.to_owned()));
+        }
+        let shelf = Shelf::new(policy, budget)?;
+        Ok(Self { store, shelf, capacity, leaving: Vec::new(), stats: CacheStats::default() })
+    }
+
+    /// True if the vertex is cached.
+    pub fn holds(&self, id: &V::Id) -> bool {
+        self.shelf.find(id).is_some()
+    }
+
+    /// Writes what is in `slot`, if the store below has not got it.
+    fn write(&mut self, slot: usize) -> Result<()> {
+        if let Some(vertex) = self.shelf.dirty(slot) {
+            self.store.put(vertex)?;
+            self.shelf.is_clean(slot);
+            self.stats.written += 1;
+        }
+        Ok(())
+    }
+
+    fn write_all(&mut self) -> Result<()> {
+        (0..self.shelf.slots()).try_for_each(|slot| self.write(slot))
+    }
+
+    /// Lets the vertices leave that the policy chooses.
+    fn evict(&mut self) -> Result<()> {
+        let mut leaving = std::mem::take(&mut self.leaving);
+        leaving.clear();
+        self.shelf.choose(&mut leaving);
+        for slot in &leaving {
+            self.write(*slot)?;
+            self.shelf.clear(*slot);
+            self.stats.evicted += 1;
+        }
+        self.leaving = leaving;
+        Ok(())
+    }
+
+    /// Caches a vertex that the store below has, and gives its slot.
+    fn admit(&mut self, vertex: V) -> Result<usize> {
+        if self.shelf.len() >= self.capacity {
+            self.evict()?;
+        }
+        // Where the budget ends before the capacity does, the cache is as large as the budget.
+        while let Err(refused) = self.shelf.make_room(&vertex) {
+            if self.shelf.len() == 0 {
+                return Err(refused);
+            }
+            self.evict()?;
+        }
+        Ok(self.shelf.place(vertex))
+    }
+}
+
+impl<T: VertexStore<V>, V: Stored, P: Policy<V>> VertexStore<V> for Cache<T, V, P> {
+    fn insert(&mut self, vertex: V) -> Result<bool> {
+        if self.shelf.find(vertex.id()).is_some() || !self.store.insert(vertex.clone())? {
+            return Ok(false);
+        }
+        self.admit(vertex)?;
+        Ok(true)
+    }
+
+    /// Past the cache: what is loaded in bulk is more than it holds.
+    fn load(&mut self, vertices: &mut dyn Iterator<Item = V>) -> Result<u64> {
+        self.store.load(vertices)
+    }
+
+    fn put(&mut self, vertex: &V) -> Result<()> {
+        match self.shelf.find(vertex.id()) {
+            Some(slot) => self.shelf.lend(vertex.id(), slot, &mut |loan| {
+                (**loan).clone_from(vertex);
+                Ok(())
+            }),
+            None => {
+                self.store.put(vertex)?;
+                self.admit(vertex.clone()).map(drop)
+            }
+        }
+    }
+
+    #[inline]
+    fn lend(&mut self, id: &V::Id, borrower: &mut Borrower<'_, V>) -> Result<bool> {
+        if let Some(slot) = self.shelf.find(id) {
+            self.stats.hits += 1;
+            self.shelf.lend(id, slot, borrower)?;
+            return Ok(true);
+        }
+        let mut found = None;
+        self.store.lend(id, &mut |vertex| {
+            found = Some((**vertex).clone());
+            Ok(())
+        })?;
+        let Some(vertex) = found else {
+            return Ok(false);
+        };
+        self.stats.misses += 1;
+        let slot = self.admit(vertex)?;
+        self.shelf.lend(id, slot, borrower)?;
+        Ok(true)
+    }
+
+    /// In the order of the store below and past the cache, which would hold nothing but the end of the scan.
+    fn for_each(&mut self, borrower: &mut Borrower<'_, V>) -> Result<()> {
+        self.write_all()?;
+        let Self { store, shelf, .. } = self;
+        store.for_each(&mut |vertex| {
+            let done = borrower(vertex);
+            // What the cache has of a changed vertex is old.
+            if vertex.is_changed() {
+                shelf.find(vertex.id()).into_iter().for_each(|slot| shelf.clear(slot));
+            }
+            done
+        })
+    }
+
+    fn remove(&mut self, id: &V::Id) -> Result<bool> {
+        let is_there = self.store.remove(id)?;
+        if let Some(slot) = self.shelf.find(id) {
+            self.shelf.clear(slot);
+        }
+        Ok(is_there)
+    }
+
+    fn len(&self) -> u64 {
+        self.store.len()
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        self.write_all()?;
+        self.store.sync()
+    }
+
+    fn stats(&self) -> Result<StoreStats> {
+        let mut stats = self.store.stats()?;
+        stats.memory_bytes += self.shelf.bytes();
+        stats.caches.insert(0, self.stats);
+        Ok(stats)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,90 @@
+//! Cases of serializers, and of ids.
+
+use std::fmt::Debug;
+
+use super::{Numbers, Verdict, ensure};
+use crate::id::Id;
+use crate::serializer::Serializer;
+use crate::vertex::Stored;
+
+/// Checks that a type of ids has one sequence of bytes for each id, which reads back.
+pub fn check_ids<I: Id>(ids: &[I]) -> Verdict {
+    let bytes = |id: &I| {
+        let mut out = Vec::new();
+        id.write(&mut out);
+        out
+    };
+    for id in ids {
+        let written = bytes(id);
+        let mut rest = written.as_slice();
+        let read = I::read(&mut rest);
+        ensure(read.as_ref() == Some(id) && rest.is_empty(), || {
+            format!("{id:?} was written and {read:?} read")
+        })?;
+        for other in ids {
+            ensure((id == other) == (written == bytes(other)), || {
+                format!("{id:?} and {other:?} differ or their bytes do, not both")
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// Checks a serializer with these vertices, of which at least two should differ.
+pub fn check_serializer<V: Stored + PartialEq + Debug>(
+    serializer: &mut impl Serializer<V>,
+    samples: &[V],
+) -> Verdict {
+    let mut records = Vec::new();
+    for vertex in samples {
+        let mut record = b"before".to_vec();
+        serializer
+            .encode(vertex, &mut record)
+            .map_err(|what| format!("{vertex:?} cannot be written: {what}"))?;
+        ensure(record.starts_with(b"before"), || "it does not append".to_owned())?;
+        records.push(record.split_off(6));
+    }
+    for (vertex, record) in samples.iter().zip(&records) {
+        for reuse in std::iter::once(None).chain(samples.iter().map(Some)) {
+            let read = serializer.decode(vertex.id(), record, reuse.cloned());
+            ensure(read.as_ref() == Ok(vertex), || {
+                format!("{vertex:?} was written and {read:?} read into {reuse:?}")
+            })?;
+        }
+        let mut over = b"before".to_vec();
+        let written = serializer.encode_over(vertex, record, &mut over);
+        ensure(written.is_ok() && over.get(6..) == Some(record), || {
+            format!("{vertex:?} over its own record is another: {written:?}")
+        })?;
+        damage(serializer, vertex, record)?;
+    }
+    Ok(())
+}
+
+/// Damaged records are refused where that can be known, and never harm.
+fn damage<V: Stored + Debug>(serializer: &mut impl Serializer<V>, vertex: &V, record: &[u8]) -> Verdict {
+    for end in 0..record.len() {
+        let read = serializer.decode(vertex.id(), record.get(..end).unwrap_or_default(), None);
+        ensure(read.is_err(), || {
+            format!("{read:?} was read from {end} of {} bytes of {vertex:?}", record.len())
+        })?;
+    }
+    let longer = [record, &[0]].concat();
+    let read = serializer.decode(vertex.id(), &longer, None);
+    ensure(read.is_err(), || format!("{read:?} was read from a record with a byte too many"))?;
+    let mut foreign = record.to_vec();
+    foreign.iter_mut().take(1).for_each(|mark| *mark ^= 0x55);
+    let read = serializer.decode(vertex.id(), &foreign, None);
+    ensure(read.is_err(), || format!("{read:?} was read from a record of another serializer"))?;
+    let mut numbers = Numbers(record.len() as u64 + 1);
+    for _ in 0..200 {
+        let mut changed = record.to_vec();
+        for _ in 0..=numbers.below(3) {
+            let (at, byte) = (numbers.below(changed.len() as u64) as usize, numbers.below(256) as u8);
+            changed.iter_mut().skip(at).take(1).for_each(|place| *place = byte);
+        }
+        // Whatever comes of it, it comes back.
+        let _ = serializer.decode(vertex.id(), &changed, Some(vertex.clone()));
+    }
+    Ok(())
+}

@@ -1,0 +1,74 @@
+//! What can go wrong with vertices and their stores.
+
+use brimful_store::ErrorKind;
+
+/// A result of the store path.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What a user's program fails with.
+pub type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// Anything that can go wrong between a program and its vertices.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The bytes or the budget below failed.
+    #[error(transparent)]
+    Store(#[from] brimful_store::Error),
+    /// A collection below failed.
+    #[error(transparent)]
+    Collection(#[from] brimful_collections::Error),
+    /// The graph that vertices are loaded from failed.
+    #[error(transparent)]
+    Graph(#[from] brimful_graph::Error),
+    /// A vertex that its serializer refuses to write.
+    #[error("the serializer {serializer} cannot write vertex {vertex}: {what}; use another serializer")]
+    Unserializable {
+        /// The serializer.
+        serializer: String,
+        /// The vertex.
+        vertex: String,
+        /// What it says.
+        what: String,
+    },
+    /// A record that its serializer cannot read.
+    #[error(
+        "the record of vertex {vertex} is not what the serializer {serializer} writes: {what}; open the store with the serializer that wrote it"
+    )]
+    Unreadable {
+        /// The serializer.
+        serializer: String,
+        /// The vertex, or the bytes of its id where they are no id.
+        vertex: String,
+        /// Expected against found.
+        what: String,
+    },
+    /// A user's program failed.
+    #[error("the program failed at vertex {vertex} while it was to {doing}: {source}")]
+    Program {
+        /// The vertex.
+        vertex: String,
+        /// What it was doing, as a verb: "signal", "collect".
+        doing: &'static str,
+        /// What it says.
+        source: Failure,
+    },
+    /// A call that makes no sense.
+    #[error("{0}")]
+    Usage(String),
+}
+
+impl Error {
+    /// The kind of this error.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Store(error) => error.kind(),
+            Self::Collection(error) => error.kind(),
+            Self::Graph(error) => error.kind(),
+            Self::Unserializable { .. } => ErrorKind::Input,
+            Self::Unreadable { .. } => ErrorKind::Corrupt,
+            Self::Program { .. } => ErrorKind::Program,
+            Self::Usage(_) => ErrorKind::Usage,
+        }
+    }
+}

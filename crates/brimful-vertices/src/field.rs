@@ -1,0 +1,314 @@
+//! Values as portable bytes: ids, signals, and what the compact serializer writes.
+//!
+//! Whole numbers take 7 bits a byte, low bits first, signed ones folded so that small ones stay short;
+//! floating-point numbers and the elements of arrays are little-endian. Invariant: reading never takes more memory
+//! than the bytes read justify, and there is one way to write a value.
+
+/// A value that can be part of a record or a message.
+pub trait Field: Clone + Send + 'static {
+    /// Appends the value to `out`.
+    fn write(&self, out: &mut Vec<u8>);
+
+    /// Reads a value and moves `input` behind it; `None` if there is none.
+    fn read(input: &mut &[u8]) -> Option<Self>;
+
+    /// Appends the value, which follows `previous` in a list: numbers write the difference.
+    #[inline]
+    fn write_after(&self, previous: &Self, out: &mut Vec<u8>) {
+        let _ = previous;
+        self.write(out);
+    }
+
+    /// Reads what [`Field::write_after`] wrote.
+    #[inline]
+    fn read_after(previous: &Self, input: &mut &[u8]) -> Option<Self> {
+        let _ = previous;
+        Self::read(input)
+    }
+
+    /// Bytes that the value owns outside itself.
+    #[inline]
+    fn heap_bytes(&self) -> usize {
+        0
+    }
+}
+
+/// Appends `number`, 7 bits a byte.
+#[inline(always)]
+pub fn write_varint(mut number: u64, out: &mut Vec<u8>) {
+    // Most numbers are differences of one to three bytes.
+    let (low, middle, high) = (number as u8 | 128, (number >> 7) as u8, (number >> 14) as u8);
+    match number {
+        0..0x80 => out.push(number as u8),
+        0x80..0x4000 => out.extend_from_slice(&[low, middle]),
+        0x4000..0x20_0000 => out.extend_from_slice(&[low, middle | 128, high]),
+        _ => {
+            while number >= 128 {
+                out.push(number as u8 | 128);
+                number >>= 7;
+            }
+            out.push(number as u8);
+        }
+    }
+}
+
+/// Reads a number; `None` if it is cut off, too large, or longer than it need be.
+#[inline(always)]
+pub fn read_varint(input: &mut &[u8]) -> Option<u64> {
+    let bits = |byte: u8, place: u32| u64::from(byte & 127) << (7 * place);
+    match **input {
+        [a @ 0..128, ref rest @ ..] => {
+            *input = rest;
+            Some(u64::from(a))
+        }
+        [a, b @ 1..128, ref rest @ ..] => {
+            *input = rest;
+            Some(bits(a, 0) | bits(b, 1))
+        }
+        [a, b @ 128..=255, c @ 1..128, ref rest @ ..] => {
+            *input = rest;
+            Some(bits(a, 0) | bits(b, 1) | bits(c, 2))
+        }
+        _ => read_long_varint(input),
+    }
+}
+
+/// [`read_varint`] at any length.
+fn read_long_varint(input: &mut &[u8]) -> Option<u64> {
+    let (mut number, mut shift) = (0_u64, 0);
+    loop {
+        let (byte, rest) = input.split_first()?;
+        *input = rest;
+        let bits = u64::from(byte & 127);
+        if shift > 63 || (shift == 63 && bits > 1) {
+            return None;
+        }
+        number |= bits << shift;
+        if *byte < 128 {
+            let is_shortest = *byte != 0 || shift == 0;
+            return is_shortest.then_some(number);
+        }
+        shift += 7;
+    }
+}
+
+fn fold(number: i64) -> u64 {
+    (number.wrapping_shl(1) ^ (number >> 63)) as u64
+}
+
+fn unfold(folded: u64) -> i64 {
+    (folded >> 1) as i64 ^ -((folded & 1) as i64)
+}
+
+/// Takes `count` bytes from the front.
+#[inline]
+pub fn take<'a>(input: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
+    let (taken, rest) = input.split_at_checked(count)?;
+    *input = rest;
+    Some(taken)
+}
+
+macro_rules! integers {
+    ($($number:ty, $to:expr, $from:expr);+) => {$(
+        impl Field for $number {
+            #[inline]
+            fn write(&self, out: &mut Vec<u8>) {
+                write_varint($to(*self), out);
+            }
+            #[inline]
+            fn read(input: &mut &[u8]) -> Option<Self> {
+                Self::try_from($from(read_varint(input)?)).ok()
+            }
+            #[inline]
+            fn write_after(&self, previous: &Self, out: &mut Vec<u8>) {
+                write_varint(fold((*self as i64).wrapping_sub(*previous as i64)), out);
+            }
+            #[inline]
+            fn read_after(previous: &Self, input: &mut &[u8]) -> Option<Self> {
+                let number = (*previous as i64).wrapping_add(unfold(read_varint(input)?));
+                // The sum wraps where the type has all 64 bits; a narrower one is checked.
+                if size_of::<Self>() == 8 { Some(number as Self) } else { Self::try_from(number).ok() }
+            }
+        }
+    )+};
+}
+integers!(
+    u16, u64::from, |n: u64| n;
+    u32, u64::from, |n: u64| n;
+    u64, |n: u64| n, |n: u64| n;
+    i32, |n: i32| fold(n.into()), unfold;
+    i64, fold, unfold
+);
+
+macro_rules! fixed {
+    ($($number:ty),+) => {$(
+        impl Field for $number {
+            #[inline]
+            fn write(&self, out: &mut Vec<u8>) {
+                out.extend_from_slice(&self.to_le_bytes());
+            }
+            #[inline]
+            fn read(input: &mut &[u8]) -> Option<Self> {
+                let (bytes, rest) = input.split_first_chunk()?;
+                *input = rest;
+                Some(Self::from_le_bytes(*bytes))
+            }
+        }
+    )+};
+}
+fixed!(u8, f32, f64);
+
+impl Field for () {
+    fn write(&self, _: &mut Vec<u8>) {}
+    fn read(_: &mut &[u8]) -> Option<Self> {
+        Some(())
+    }
+}
+
+impl Field for bool {
+    fn write(&self, out: &mut Vec<u8>) {
+        out.push(u8::from(*self));
+    }
+    fn read(input: &mut &[u8]) -> Option<Self> {
+        match u8::read(input)? {
+            0 => Some(false),
+            1 => Some(true),
+            _ => None,
+        }
+    }
+}
+
+impl Field for String {
+    fn write(&self, out: &mut Vec<u8>) {
+        write_varint(self.len() as u64, out);
+        out.extend_from_slice(self.as_bytes());
+    }
+    fn read(input: &mut &[u8]) -> Option<Self> {
+        let len = usize::try_from(read_varint(input)?).ok()?;
+        std::str::from_utf8(take(input, len)?).ok().map(str::to_owned)
+    }
+    fn heap_bytes(&self) -> usize {
+        self.capacity()
+    }
+}
+
+impl<T: Field> Field for Option<T> {
+    fn write(&self, out: &mut Vec<u8>) {
+        out.push(u8::from(self.is_some()));
+        if let Some(value) = self {
+            value.write(out);
+        }
+    }
+    fn read(input: &mut &[u8]) -> Option<Self> {
+        if bool::read(input)? { T::read(input).map(Some) } else { Some(None) }
+    }
+    fn heap_bytes(&self) -> usize {
+        self.as_ref().map_or(0, T::heap_bytes)
+    }
+}
+
+impl<T: Field> Field for Vec<T> {
+    fn write(&self, out: &mut Vec<u8>) {
+        write_varint(self.len() as u64, out);
+        self.iter().for_each(|value| value.write(out));
+    }
+    fn read(input: &mut &[u8]) -> Option<Self> {
+        let len = usize::try_from(read_varint(input)?).ok()?;
+        // Elements without bytes could be any number.
+        const { assert!(size_of::<T>() > 0) };
+        if len > input.len() {
+            return None;
+        }
+        let mut values = Self::new();
+        for _ in 0..len {
+            values.push(T::read(input)?);
+        }
+        Some(values)
+    }
+    fn heap_bytes(&self) -> usize {
+        self.capacity() * size_of::<T>() + self.iter().map(T::heap_bytes).sum::<usize>()
+    }
+}
+
+macro_rules! tuples {
+    ($(($($part:ident $at:tt),+))+) => {$(
+        impl<$($part: Field),+> Field for ($($part,)+) {
+            fn write(&self, out: &mut Vec<u8>) {
+                $(self.$at.write(out);)+
+            }
+            fn read(input: &mut &[u8]) -> Option<Self> {
+                Some(($($part::read(input)?,)+))
+            }
+            fn heap_bytes(&self) -> usize {
+                0 $(+ self.$at.heap_bytes())+
+            }
+        }
+    )+};
+}
+tuples!((A 0, B 1)(A 0, B 1, C 2));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fmt::Debug;
+
+    fn round_trip<T: Field + PartialEq + Debug>(values: &[T]) {
+        let mut bytes = Vec::new();
+        values.iter().for_each(|value| value.write(&mut bytes));
+        values.windows(2).for_each(|pair| pair[1].write_after(&pair[0], &mut bytes));
+        let mut input = bytes.as_slice();
+        for value in values {
+            assert_eq!(T::read(&mut input).as_ref(), Some(value));
+        }
+        for pair in values.windows(2) {
+            assert_eq!(T::read_after(&pair[0], &mut input).as_ref(), Some(&pair[1]));
+        }
+        assert!(input.is_empty());
+        for end in 0..bytes.len() {
+            let mut cut = &bytes[..end];
+            while !cut.is_empty() && T::read(&mut cut).is_some() {}
+        }
+    }
+
+    #[test]
+    fn values_come_back_alone_and_after_others() {
+        round_trip(&[0_u64, 1, 127, 128, u64::MAX, 0, 1 << 63, 5]);
+        round_trip(&[0_i64, -1, i64::MIN, i64::MAX, 63, -64, 64]);
+        round_trip(&[u32::MAX, 0, 7]);
+        round_trip(&[i32::MIN, i32::MAX, 0]);
+        round_trip(&[0_u16, u16::MAX]);
+        round_trip(&[1.5_f64, -0.0, f64::INFINITY]);
+        round_trip(&["".to_owned(), "one".to_owned(), "\u{e9}".to_owned()]);
+        round_trip(&[None, Some(3_u32)]);
+        round_trip(&[vec![1.0_f32, 2.0], vec![]]);
+        round_trip(&[(1_u64, true, ()), (2, false, ())]);
+    }
+
+    #[test]
+    fn numbers_of_every_length_come_back() {
+        let numbers: Vec<u64> = (0..64).flat_map(|bit| [(1 << bit) - 1, 1 << bit, (1 << bit) + 1]).collect();
+        round_trip(&numbers);
+        for bit in (0..64).step_by(7) {
+            let mut bytes = Vec::new();
+            write_varint(1 << bit, &mut bytes);
+            assert_eq!(bytes.len(), bit / 7 + 1);
+            // The same number with a byte more is not one that anybody writes.
+            bytes.iter_mut().for_each(|byte| *byte |= 128);
+            bytes.push(0);
+            assert_eq!(read_varint(&mut bytes.as_slice()), None);
+        }
+    }
+
+    #[test]
+    fn small_differences_are_short_and_what_no_value_writes_is_refused() {
+        let mut bytes = Vec::new();
+        (1_u64 << 60).write_after(&((1 << 60) + 3), &mut bytes);
+        assert_eq!(bytes, [5]);
+        assert_eq!(u64::read(&mut [0x80, 0].as_slice()), None, "a number longer than it need be");
+        assert_eq!(u64::read(&mut [0xff; 11].as_slice()), None, "more than 64 bits");
+        assert_eq!(u32::read(&mut [0xff, 0xff, 0xff, 0xff, 0x7f].as_slice()), None, "more than 32 bits");
+        assert_eq!(bool::read(&mut [2].as_slice()), None);
+        assert_eq!(String::read(&mut [1, 0xff].as_slice()), None, "no UTF-8");
+        assert_eq!(Vec::<u64>::read(&mut [0xff, 0xff, 0xff, 0xff, 0x0f, 1].as_slice()), None);
+    }
+}

@@ -1,0 +1,86 @@
+//! Memory that grows a little at a time, taken from the budget in larger steps.
+
+use std::sync::Arc;
+
+use brimful_store::{Budget, Reservation};
+
+use crate::error::Result;
+
+/// Bytes that are taken at once, so that the shared counter is not touched for every record.
+const STEP_BYTES: u64 = 64 << 10;
+
+/// Bytes in use, of which each is covered by a reservation.
+#[derive(Debug)]
+pub struct Growth {
+    budget: Arc<Budget>,
+    held: Reservation,
+    used: u64,
+    purpose: &'static str,
+}
+
+impl Growth {
+    /// Nothing yet. `purpose` completes "a memory budget of .. is too small".
+    pub fn new(budget: &Arc<Budget>, purpose: &'static str) -> Result<Self> {
+        Ok(Self { budget: Arc::clone(budget), held: budget.reserve(0, purpose)?, used: 0, purpose })
+    }
+
+    /// Bytes in use.
+    pub fn used(&self) -> u64 {
+        self.used
+    }
+
+    /// Where the bytes come from.
+    pub fn budget(&self) -> &Arc<Budget> {
+        &self.budget
+    }
+
+    /// Takes `bytes` more.
+    ///
+    /// # Errors
+    /// The budget's, naming the smallest that works; then nothing has changed.
+    #[inline]
+    pub fn take(&mut self, bytes: u64) -> Result<()> {
+        let used = self.used.saturating_add(bytes);
+        if used > self.held.bytes() {
+            let step = used.next_multiple_of(STEP_BYTES);
+            // Close to the limit the exact figure may still fit.
+            if self.held.resize(step, self.purpose).is_err() {
+                self.held.resize(used, self.purpose)?;
+            }
+        }
+        self.used = used;
+        Ok(())
+    }
+
+    /// Gives `bytes` back.
+    #[inline]
+    pub fn give(&mut self, bytes: u64) {
+        self.used = self.used.saturating_sub(bytes);
+        if self.held.bytes() > self.used + 4 * STEP_BYTES {
+            self.held.shrink(self.used.next_multiple_of(STEP_BYTES));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brimful_store::Error as StoreError;
+
+    #[test]
+    fn steps_are_taken_and_given_back_and_the_last_bytes_can_be_had() {
+        let budget = Budget::new(STEP_BYTES + 10, 0);
+        let mut growth = Growth::new(&budget, "for a test").unwrap();
+        growth.take(1).unwrap();
+        assert_eq!(budget.free(), 10);
+        growth.take(STEP_BYTES + 8).unwrap();
+        assert_eq!((growth.used(), budget.free()), (STEP_BYTES + 9, 1));
+        let refused = growth.take(2).unwrap_err();
+        assert!(
+            matches!(refused, crate::Error::Store(StoreError::Budget { needed, .. }) if needed == STEP_BYTES + 11)
+        );
+        assert_eq!(growth.used(), STEP_BYTES + 9);
+        drop(growth);
+        assert_eq!(budget.free(), STEP_BYTES + 10);
+    }
+}

@@ -1,0 +1,75 @@
+//! Where things are, by the hash of their ids: 9 bytes a place, at most an eighth of the places free for long.
+//!
+//! Invariant: the memory of the table is taken from the budget before the table has it, while it grows that of both.
+
+use std::sync::Arc;
+
+use brimful_store::Budget;
+use hashbrown::HashTable;
+
+use crate::error::Result;
+use crate::growth::Growth;
+
+/// A table of positions.
+#[derive(Debug)]
+pub(crate) struct Index {
+    table: HashTable<u64>,
+    growth: Growth,
+}
+
+impl Index {
+    pub(crate) fn new(budget: &Arc<Budget>, purpose: &'static str) -> Result<Self> {
+        Ok(Self { table: HashTable::new(), growth: Growth::new(budget, purpose)? })
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.growth.used()
+    }
+
+    /// The position of this hash that `is_it` approves of.
+    #[inline]
+    pub(crate) fn find(&self, hash: u64, mut is_it: impl FnMut(u64) -> bool) -> Option<u64> {
+        self.table.find(hash, |position| is_it(*position)).copied()
+    }
+
+    /// Makes room for `more` positions. `rehash` gives the hash of a position.
+    pub(crate) fn reserve(&mut self, more: usize, rehash: impl Fn(u64) -> u64) -> Result<()> {
+        let needed = self.table.len() + more;
+        if needed <= self.table.capacity() {
+            return Ok(());
+        }
+        // Tables have a power of two places, of which 7 of 8 are used; a place has a position and a byte of the hash.
+        let places = (needed as u64).saturating_mul(8).div_ceil(7).next_power_of_two().max(16);
+        let old = self.growth.used();
+        self.growth.take(places * 9 + 64)?;
+        self.table.reserve(more, |position| rehash(*position));
+        self.growth.give(self.growth.used() - self.table.allocation_size() as u64);
+        debug_assert!(self.growth.used() <= old + places * 9 + 64, "the table is no larger than foreseen");
+        Ok(())
+    }
+
+    /// Adds a position that is not there; [`Index::reserve`] has made room for it.
+    #[inline]
+    pub(crate) fn insert(&mut self, hash: u64, position: u64) {
+        debug_assert!(self.table.len() < self.table.capacity(), "there is room");
+        self.table.insert_unique(hash, position, |_| 0);
+    }
+
+    /// Says that what was at `from` is at `to`.
+    #[inline]
+    pub(crate) fn relocate(&mut self, hash: u64, from: u64, to: u64) {
+        if let Some(position) = self.table.find_mut(hash, |position| *position == from) {
+            *position = to;
+        }
+    }
+
+    /// Removes the position of this hash that `is_it` approves of.
+    pub(crate) fn remove(&mut self, hash: u64, mut is_it: impl FnMut(u64) -> bool) -> Option<u64> {
+        let entry = self.table.find_entry(hash, |position| is_it(*position)).ok()?;
+        Some(entry.remove().0)
+    }
+}

@@ -1,0 +1,166 @@
+//! Live objects: the fastest store, and the largest.
+//!
+//! Vertices lie in one array, an index says where. Removing one moves the last into its place.
+
+use std::hash::BuildHasher;
+use std::sync::Arc;
+
+use brimful_store::Budget;
+use hashbrown::DefaultHashBuilder;
+
+use crate::error::Result;
+use crate::growth::Growth;
+use crate::index::Index;
+use crate::store::{Borrower, Loan, StoreStats, VertexStore, keeps_id};
+use crate::vertex::Stored;
+
+const PURPOSE: &str = "to hold the vertices as live objects";
+
+/// Vertices as live objects.
+#[derive(Debug)]
+pub struct MemoryStore<V> {
+    vertices: Vec<V>,
+    index: Index,
+    hasher: DefaultHashBuilder,
+    growth: Growth,
+}
+
+impl<V: Stored> MemoryStore<V> {
+    /// An empty store within `budget`.
+    pub fn new(budget: &Arc<Budget>) -> Result<Self> {
+        Ok(Self {
+            vertices: Vec::new(),
+            index: Index::new(budget, PURPOSE)?,
+            hasher: DefaultHashBuilder::default(),
+            growth: Growth::new(budget, PURPOSE)?,
+        })
+    }
+
+    #[inline]
+    fn find(&self, id: &V::Id) -> Option<usize> {
+        let is_it = |at: u64| self.vertices[at as usize].id() == id;
+        self.index.find(self.hasher.hash_one(id), is_it).map(|at| at as usize)
+    }
+
+    fn push(&mut self, vertex: V) -> Result<()> {
+        self.reserve(1)?;
+        let Self { vertices, index, hasher, growth } = self;
+        growth.take(vertex.heap_bytes() as u64)?;
+        index.insert(hasher.hash_one(vertex.id()), vertices.len() as u64);
+        vertices.push(vertex);
+        Ok(())
+    }
+
+    /// Room for `more` vertices. The old array and the new one are in memory for a moment.
+    fn reserve(&mut self, more: usize) -> Result<()> {
+        let Self { vertices, index, hasher, growth } = self;
+        index.reserve(more, |at| hasher.hash_one(vertices[at as usize].id()))?;
+        let (old, needed) = (vertices.capacity(), vertices.len() + more);
+        if needed <= old {
+            return Ok(());
+        }
+        let new = needed.max(old + old / 4 + 16);
+        growth.take((new * size_of::<V>()) as u64)?;
+        vertices.reserve_exact(new - vertices.len());
+        growth.give((old * size_of::<V>()) as u64);
+        Ok(())
+    }
+}
+
+/// Lends a live object and accounts for what it grows by; true if it was changed.
+#[inline]
+pub(crate) fn lend_live<V: Stored>(
+    vertex: &mut V,
+    growth: &mut Growth,
+    borrower: &mut Borrower<'_, V>,
+) -> Result<bool> {
+    let before = vertex.heap_bytes() as u64;
+    let mut loan = Loan::new(vertex);
+    let done = borrower(&mut loan);
+    let is_changed = loan.is_changed();
+    if is_changed {
+        let after = vertex.heap_bytes() as u64;
+        growth.give(before.saturating_sub(after));
+        let more = growth.take(after.saturating_sub(before));
+        done.and(more)?;
+        return Ok(true);
+    }
+    done?;
+    Ok(false)
+}
+
+impl<V: Stored> VertexStore<V> for MemoryStore<V> {
+    fn insert(&mut self, vertex: V) -> Result<bool> {
+        let is_new = self.find(vertex.id()).is_none();
+        if is_new {
+            self.push(vertex)?;
+        }
+        Ok(is_new)
+    }
+
+    fn load(&mut self, vertices: &mut dyn Iterator<Item = V>) -> Result<u64> {
+        self.reserve(vertices.size_hint().0)?;
+        let mut duplicates = 0;
+        for vertex in vertices {
+            duplicates += u64::from(!self.insert(vertex)?);
+        }
+        Ok(duplicates)
+    }
+
+    fn put(&mut self, vertex: &V) -> Result<()> {
+        match self.find(vertex.id()) {
+            Some(at) => {
+                lend_live(&mut self.vertices[at], &mut self.growth, &mut |loan| {
+                    (**loan).clone_from(vertex);
+                    Ok(())
+                })?;
+            }
+            None => self.push(vertex.clone())?,
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn lend(&mut self, id: &V::Id, borrower: &mut Borrower<'_, V>) -> Result<bool> {
+        let Some(at) = self.find(id) else {
+            return Ok(false);
+        };
+        if lend_live(&mut self.vertices[at], &mut self.growth, borrower)? {
+            keeps_id(id, &self.vertices[at])?;
+        }
+        Ok(true)
+    }
+
+    #[inline]
+    fn for_each(&mut self, borrower: &mut Borrower<'_, V>) -> Result<()> {
+        let Self { vertices, growth, .. } = self;
+        vertices.iter_mut().try_for_each(|vertex| lend_live(vertex, growth, borrower).map(drop))
+    }
+
+    fn remove(&mut self, id: &V::Id) -> Result<bool> {
+        let Self { vertices, index, hasher, growth } = self;
+        let hash = hasher.hash_one(id);
+        let Some(at) = index.remove(hash, |at| vertices[at as usize].id() == id) else {
+            return Ok(false);
+        };
+        let removed = vertices.swap_remove(at as usize);
+        growth.give(removed.heap_bytes() as u64);
+        if let Some(moved) = vertices.get(at as usize) {
+            index.relocate(hasher.hash_one(moved.id()), vertices.len() as u64, at);
+        }
+        Ok(true)
+    }
+
+    fn len(&self) -> u64 {
+        self.vertices.len() as u64
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    fn stats(&self) -> Result<StoreStats> {
+        let memory_bytes = self.growth.used() + self.index.bytes();
+        Ok(StoreStats { vertices: self.len(), memory_bytes, ..StoreStats::default() })
+    }
+}

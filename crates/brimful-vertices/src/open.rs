@@ -1,0 +1,191 @@
+//! Stores by name: `memory`, `bytes`, `file:PATH`, and those that others add.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use brimful_collections::Options;
+use brimful_store::Resources;
+use brimful_store::external::make_folder;
+
+use crate::bytes::BytesStore;
+use crate::error::{Error, Result};
+use crate::file::FileStore;
+use crate::memory::MemoryStore;
+use crate::record_store::RecordStore;
+use crate::serialized::Serialized;
+use crate::serializer::Serializer;
+use crate::store::VertexStore;
+use crate::vertex::Stored;
+
+/// What the store of one partition is opened with.
+#[derive(Debug, Clone)]
+pub struct Place {
+    /// Number of the partition.
+    pub partition: usize,
+    /// Where memory and threads come from.
+    pub resources: Arc<Resources>,
+    /// Bytes of memory for a store that is told beforehand how much it has, one on disk.
+    pub memory_bytes: u64,
+}
+
+/// Opens the records of a partition. The text is what follows `scheme:`, empty if nothing does.
+type OpenRecords = Box<dyn Fn(&str, &Place) -> Result<Box<dyn RecordStore>> + Send + Sync>;
+
+struct Scheme {
+    name: &'static str,
+    /// How it is written: `file:PATH`.
+    form: &'static str,
+    open: OpenRecords,
+}
+
+/// The stores that there are, by name.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use brimful_store::{Budget, Job, Resources};
+/// use brimful_vertices::{Edges, Place, Schemes, Vertex, VertexStore, serializer::Compact};
+///
+/// # let resources = Arc::new(Resources::new(Budget::new(16 << 20, 0), Arc::new(Job::new()), Some(1))?);
+/// let place = Place { partition: 0, resources, memory_bytes: 1 << 20 };
+/// let mut store = Schemes::default().open("bytes", &place, Compact)?;
+/// assert!(store.insert(Vertex::<u64, f64>::new(1, 0.5, Edges::default()))?);
+///
+/// let unknown = Schemes::default().open::<Vertex<u64, f64>>("byte", &place, Compact);
+/// assert_eq!(unknown.err().unwrap().to_string(), "there is no store \"byte\"; use memory, bytes or file:PATH");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Schemes {
+    schemes: Vec<Scheme>,
+}
+
+const MEMORY: &str = "memory";
+
+impl Default for Schemes {
+    /// `memory`, `bytes` and `file:PATH`.
+    fn default() -> Self {
+        let none = Self { schemes: Vec::new() };
+        none.with("bytes", "bytes", |rest, place| {
+            takes_nothing("bytes", rest)?;
+            Ok(Box::new(BytesStore::new(&place.resources.budget)?))
+        })
+        .with("file", "file:PATH", |path, place| {
+            if path.is_empty() {
+                return Err(Error::Usage("the store \"file\" needs a folder; write file:PATH".to_owned()));
+            }
+            let options = Options::new(&place.resources).memory(place.memory_bytes);
+            make_folder(Path::new(path))?;
+            let partition = Path::new(path).join(format!("partition-{:04}", place.partition));
+            Ok(Box::new(FileStore::open(&partition, options)?))
+        })
+    }
+}
+
+impl Schemes {
+    /// One store more; a name that is known is taken over.
+    #[must_use]
+    pub fn with(
+        mut self,
+        name: &'static str,
+        form: &'static str,
+        open: impl Fn(&str, &Place) -> Result<Box<dyn RecordStore>> + Send + Sync + 'static,
+    ) -> Self {
+        self.schemes.retain(|scheme| scheme.name != name);
+        self.schemes.push(Scheme { name, form, open: Box::new(open) });
+        self
+    }
+
+    /// Opens the store that `url` names for one partition.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for an unknown name, else what opening fails with.
+    pub fn open<V: Stored>(
+        &self,
+        url: &str,
+        place: &Place,
+        serializer: impl Serializer<V> + 'static,
+    ) -> Result<Box<dyn VertexStore<V>>> {
+        let (name, rest) = url.split_once(':').unwrap_or((url, ""));
+        if name == MEMORY {
+            takes_nothing(MEMORY, rest)?;
+            return Ok(Box::new(MemoryStore::new(&place.resources.budget)?));
+        }
+        let scheme = self.schemes.iter().find(|scheme| scheme.name == name);
+        let scheme = scheme.ok_or_else(|| {
+            Error::Usage(format!("there is no store {url:?}; use {}", one_of(self.forms())))
+        })?;
+        let records = (scheme.open)(rest, place)?;
+        Ok(Box::new(Serialized::new(records, serializer)))
+    }
+
+    /// How the stores are written.
+    fn forms(&self) -> impl Iterator<Item = &'static str> {
+        std::iter::once(MEMORY).chain(self.schemes.iter().map(|scheme| scheme.form))
+    }
+}
+
+fn takes_nothing(name: &str, rest: &str) -> Result<()> {
+    if rest.is_empty() {
+        return Ok(());
+    }
+    Err(Error::Usage(format!(
+        "the store {name:?} takes nothing after its name, found {rest:?}; write {name}"
+    )))
+}
+
+/// `a, b or c`.
+pub(crate) fn one_of<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let names: Vec<&str> = names.collect();
+    match names.as_slice() {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [first @ .., last] => format!("{} or {last}", first.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conformance::{Sample, check_vertices};
+    use crate::serializer::Compact;
+    use brimful_store::{Budget, ErrorKind, Job};
+
+    #[test]
+    fn stores_by_name_conform_and_keep_their_partitions_apart() {
+        let resources = Resources::new(Budget::new(256 << 20, 0), Arc::new(Job::new()), Some(1)).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let mut place = Place { partition: 0, resources: Arc::new(resources), memory_bytes: 4 << 20 };
+        let file = format!("file:{}", folder.path().join("vertices").display());
+        for url in ["memory", "bytes", &file] {
+            check_vertices(&mut || {
+                place.partition += 1;
+                Schemes::default().open::<Sample>(url, &place, Compact)
+            })
+            .unwrap();
+        }
+    }
+
+    #[test]
+    fn names_that_say_nothing_are_refused() {
+        let resources = Resources::new(Budget::new(16 << 20, 0), Arc::new(Job::new()), Some(1)).unwrap();
+        let place = Place { partition: 0, resources: Arc::new(resources), memory_bytes: 4 << 20 };
+        let refused = |url: &str| {
+            let more = Schemes::default().with("other", "other:HOST", |_, _| unreachable!("nobody opens it"));
+            let error = more.open::<Sample>(url, &place, Compact).err().unwrap();
+            assert_eq!(error.kind(), ErrorKind::Usage);
+            error.to_string()
+        };
+        assert_eq!(
+            refused("mongo:x"),
+            "there is no store \"mongo:x\"; use memory, bytes, file:PATH or other:HOST"
+        );
+        assert_eq!(
+            refused("memory:5"),
+            "the store \"memory\" takes nothing after its name, found \"5\"; write memory"
+        );
+        assert_eq!(
+            refused("bytes:5"),
+            "the store \"bytes\" takes nothing after its name, found \"5\"; write bytes"
+        );
+        assert_eq!(refused("file:"), "the store \"file\" needs a folder; write file:PATH");
+    }
+}

@@ -1,0 +1,362 @@
+//! Any store of records and any serializer make a store of vertices.
+//!
+//! One vertex is read again and again into the same memory (GIRAPH-417's representative vertex). Nobody can keep a
+//! reference to it, as it is only lent, and nothing of the vertex before can be seen in it: the conformance suite proves that.
+
+use crate::error::{Error, Result};
+use crate::field::Field;
+use crate::record_store::RecordStore;
+use crate::serializer::Serializer;
+use crate::store::{Borrower, Loan, StoreStats, VertexStore, keeps_id};
+use crate::vertex::{EdgesMarks, Stored};
+
+/// Loans between two writes of [`VertexStore::lend_many`].
+const BATCH: usize = 256;
+/// Bytes of records that are loaded together.
+const BATCH_BYTES: usize = 256 << 10;
+
+/// Vertices as records.
+#[derive(Debug)]
+pub struct Serialized<R, S, V> {
+    records: R,
+    desk: Desk<S, V>,
+    key: Vec<u8>,
+    record: Vec<u8>,
+}
+
+/// What is needed to lend a record as a vertex, without the store.
+#[derive(Debug)]
+struct Desk<S, V> {
+    serializer: S,
+    /// A vertex whose memory may be used again. Taken while it is lent, so that a borrower that panics leaves nothing half done.
+    spare: Option<V>,
+    marks: EdgesMarks,
+}
+
+/// Records to be written, keys and records in one buffer.
+#[derive(Default)]
+struct Pending {
+    bytes: Vec<u8>,
+    /// Where each key and each record ends.
+    ends: Vec<(usize, usize)>,
+}
+
+impl Pending {
+    fn pairs(&self) -> Vec<(&[u8], &[u8])> {
+        let mut start = 0;
+        let pair = |(key_end, end): &(usize, usize)| {
+            let key_start = std::mem::replace(&mut start, *end);
+            (&self.bytes[key_start..*key_end], &self.bytes[*key_end..*end])
+        };
+        self.ends.iter().map(pair).collect()
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+    }
+}
+
+impl<V: Stored, S: Serializer<V>> Desk<S, V> {
+    /// Lends the vertex of a record; true if it was changed, and `out` has its new record.
+    fn lend(
+        &mut self,
+        id: &V::Id,
+        record: &[u8],
+        borrower: &mut Borrower<'_, V>,
+        out: &mut Vec<u8>,
+    ) -> Result<bool> {
+        let vertex = self.serializer.decode(id, record, self.spare.take());
+        let mut vertex = vertex.map_err(|what| self.unreadable(id.to_string(), what))?;
+        let mark = self.marks.next();
+        vertex.mark_edges(mark);
+        let mut loan = Loan::new(&mut vertex);
+        let done = borrower(&mut loan);
+        let is_changed = done.is_ok() && loan.is_changed();
+        let written = match is_changed {
+            true => self.write_back(id, &vertex, (vertex.edges_mark() == Some(mark)).then_some(record), out),
+            false => Ok(()),
+        };
+        self.spare = Some(vertex);
+        done.and(written)?;
+        Ok(is_changed)
+    }
+
+    /// The new record of a vertex, over the old one if its edges are still the same.
+    fn write_back(&mut self, id: &V::Id, vertex: &V, old: Option<&[u8]>, out: &mut Vec<u8>) -> Result<()> {
+        keeps_id(id, vertex)?;
+        let written = match old {
+            Some(old) => self.serializer.encode_over(vertex, old, out),
+            None => self.serializer.encode(vertex, out),
+        };
+        written.map_err(|what| self.unserializable(vertex, what))
+    }
+
+    fn encode(&mut self, vertex: &V, out: &mut Vec<u8>) -> Result<()> {
+        self.serializer.encode(vertex, out).map_err(|what| self.unserializable(vertex, what))
+    }
+
+    fn unserializable(&self, vertex: &V, what: String) -> Error {
+        Error::Unserializable { serializer: self.serializer.name(), vertex: vertex.id().to_string(), what }
+    }
+
+    fn unreadable(&self, vertex: String, what: String) -> Error {
+        Error::Unreadable { serializer: self.serializer.name(), vertex, what }
+    }
+
+    /// The id that is a key.
+    fn id(&self, key: &[u8]) -> Result<V::Id> {
+        let mut rest = key;
+        match V::Id::read(&mut rest) {
+            Some(id) if rest.is_empty() => Ok(id),
+            _ => Err(self
+                .unreadable(format!("{key:02x?}"), "its key is no id of the type that is read".to_owned())),
+        }
+    }
+}
+
+impl<R: RecordStore, S: Serializer<V>, V: Stored> Serialized<R, S, V> {
+    /// Vertices in `records`, as `serializer` writes them.
+    pub fn new(records: R, serializer: S) -> Self {
+        Self {
+            records,
+            desk: Desk { serializer, spare: None, marks: EdgesMarks::default() },
+            key: Vec::new(),
+            record: Vec::new(),
+        }
+    }
+
+    /// Fills `key` and `record`.
+    fn encode(&mut self, vertex: &V) -> Result<()> {
+        self.key.clear();
+        vertex.id().write(&mut self.key);
+        self.record.clear();
+        self.desk.encode(vertex, &mut self.record)
+    }
+}
+
+impl<R: RecordStore, S: Serializer<V>, V: Stored> VertexStore<V> for Serialized<R, S, V> {
+    fn insert(&mut self, vertex: V) -> Result<bool> {
+        self.encode(&vertex)?;
+        let is_new = self.records.insert(&self.key, &self.record)?;
+        self.desk.spare = Some(vertex);
+        Ok(is_new)
+    }
+
+    fn load(&mut self, vertices: &mut dyn Iterator<Item = V>) -> Result<u64> {
+        let mut pending = Pending::default();
+        let mut duplicates = 0;
+        self.records.reserve(vertices.size_hint().0)?;
+        for vertex in vertices {
+            vertex.id().write(&mut pending.bytes);
+            let key_end = pending.bytes.len();
+            self.desk.encode(&vertex, &mut pending.bytes)?;
+            pending.ends.push((key_end, pending.bytes.len()));
+            if pending.bytes.len() >= BATCH_BYTES {
+                duplicates += self.records.insert_many(&pending.pairs())?;
+                pending.clear();
+            }
+        }
+        duplicates += self.records.insert_many(&pending.pairs())?;
+        Ok(duplicates)
+    }
+
+    fn put(&mut self, vertex: &V) -> Result<()> {
+        self.encode(vertex)?;
+        self.records.put(&self.key, &self.record)?;
+        Ok(())
+    }
+
+    fn lend(&mut self, id: &V::Id, borrower: &mut Borrower<'_, V>) -> Result<bool> {
+        let Self { records, desk, key, record } = self;
+        key.clear();
+        id.write(key);
+        record.clear();
+        let mut is_changed = false;
+        let is_there = records.get(key, &mut |found| {
+            is_changed = desk.lend(id, found, borrower, record)?;
+            Ok(())
+        })?;
+        if is_changed {
+            records.put(key, record)?;
+        }
+        Ok(is_there)
+    }
+
+    fn lend_many(&mut self, ids: &[V::Id], borrower: &mut Borrower<'_, V>) -> Result<()> {
+        let Self { records, desk, key, record } = self;
+        let mut pending = Pending::default();
+        for ids in ids.chunks(BATCH) {
+            key.clear();
+            let ends: Vec<usize> = ids
+                .iter()
+                .map(|id| {
+                    id.write(key);
+                    key.len()
+                })
+                .collect();
+            let starts = std::iter::once(0).chain(ends.iter().copied());
+            let keys: Vec<&[u8]> = starts.zip(&ends).map(|(start, end)| &key[start..*end]).collect();
+            let mut sorted = keys.clone();
+            sorted.sort_unstable();
+            if sorted.windows(2).any(|pair| pair[0] == pair[1]) {
+                // The second loan would show the vertex as it was before the first.
+                return Err(Error::Usage(
+                    "a vertex is asked for twice in one batch; give each id once".to_owned(),
+                ));
+            }
+            pending.clear();
+            let done = records.get_many(&keys, &mut |index, found| {
+                record.clear();
+                if desk.lend(&ids[index], found, borrower, record)? {
+                    pending.bytes.extend_from_slice(keys[index]);
+                    let key_end = pending.bytes.len();
+                    pending.bytes.extend_from_slice(record);
+                    pending.ends.push((key_end, pending.bytes.len()));
+                }
+                Ok(())
+            });
+            // Loans that ended well are written even if a later one failed.
+            let written = records.put_many(&pending.pairs());
+            done.and(written)?;
+        }
+        Ok(())
+    }
+
+    fn for_each(&mut self, borrower: &mut Borrower<'_, V>) -> Result<()> {
+        let Self { records, desk, .. } = self;
+        records.for_each(&mut |key, record, out| {
+            let id = desk.id(key)?;
+            desk.lend(&id, record, borrower, out)
+        })
+    }
+
+    fn remove(&mut self, id: &V::Id) -> Result<bool> {
+        self.key.clear();
+        id.write(&mut self.key);
+        self.records.remove(&self.key)
+    }
+
+    fn len(&self) -> u64 {
+        self.records.len()
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        self.records.sync()
+    }
+
+    fn stats(&self) -> Result<StoreStats> {
+        let (memory_bytes, disk_bytes) = self.records.bytes()?;
+        Ok(StoreStats { vertices: self.len(), memory_bytes, disk_bytes, caches: Vec::new() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use brimful_store::{Budget, ErrorKind};
+
+    use super::*;
+    use crate::conformance::Sample;
+    use crate::serializer::{Compact, Generic};
+    use crate::{BytesStore, Edges, Vertex};
+
+    fn records() -> BytesStore {
+        BytesStore::new(&Budget::new(16 << 20, 0)).unwrap()
+    }
+
+    fn vertex(id: u64) -> Sample {
+        Vertex::new(id, 0.5, Edges::default())
+    }
+
+    #[test]
+    fn another_serializer_is_told_what_is_wrong() {
+        let mut store = Serialized::new(records(), Compact);
+        store.insert(vertex(7)).unwrap();
+        let mut other = Serialized::<_, _, Sample>::new(store.records, Generic);
+        let error = other.lend(&7, &mut |_| Ok(())).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt);
+        assert_eq!(
+            error.to_string(),
+            "the record of vertex 7 is not what the serializer generic writes: expected it to begin with byte 0x5e, \
+             found 0xc1; open the store with the serializer that wrote it"
+        );
+        other.records.put(b"\xff", b"").unwrap();
+        other.records.remove(&[7]).unwrap();
+        let error = other.for_each(&mut |_| Ok(())).unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .starts_with("the record of vertex [ff] is not what the serializer generic writes: its key")
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_said_and_what_was_there_stays() {
+        // A lock that a panic left behind is what `serde` refuses to write.
+        type Shared = Arc<std::sync::Mutex<u64>>;
+        #[derive(Clone, serde::Serialize, serde::Deserialize)]
+        #[serde(transparent)]
+        struct State(#[serde(with = "locked")] Shared);
+        mod locked {
+            use serde::{Deserialize, Deserializer, Serialize, Serializer};
+            pub(super) fn serialize<S: Serializer>(
+                state: &super::Arc<std::sync::Mutex<u64>>,
+                s: S,
+            ) -> Result<S::Ok, S::Error> {
+                state.serialize(s)
+            }
+            pub(super) fn deserialize<'d, D: Deserializer<'d>>(
+                d: D,
+            ) -> Result<super::Arc<std::sync::Mutex<u64>>, D::Error> {
+                u64::deserialize(d).map(|state| super::Arc::new(state.into()))
+            }
+        }
+        let mut store = Serialized::new(records(), Generic);
+        let good = || Vertex::<u64, State>::new(7, State(Arc::new(5.into())), Edges::default());
+        store.insert(good()).unwrap();
+        let error = store.lend(&7, &mut |vertex| {
+            let lock = Arc::clone(&vertex.state.0);
+            let poison = std::thread::spawn(move || {
+                let _held = lock.lock();
+                panic!("on purpose")
+            });
+            assert!(poison.join().is_err());
+            vertex.signalled = None;
+            Ok(())
+        });
+        let error = error.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Input);
+        assert!(error.to_string().starts_with("the serializer generic cannot write vertex 7: "), "{error}");
+        assert!(error.to_string().ends_with("; use another serializer"), "{error}");
+        let mut state = 0;
+        store
+            .lend(&7, &mut |vertex| {
+                state = *vertex.state.0.lock().unwrap();
+                Ok(())
+            })
+            .unwrap();
+        assert_eq!(state, 5);
+    }
+
+    #[test]
+    fn a_vertex_is_lent_once_in_a_batch() {
+        let mut store = Serialized::new(records(), Compact);
+        store.load(&mut (0..9).map(vertex)).unwrap();
+        let twice = store.lend_many(&[3, 4, 3], &mut |_| Ok(()));
+        assert_eq!(twice.unwrap_err().kind(), ErrorKind::Usage);
+    }
+
+    #[test]
+    fn a_vertex_keeps_its_id() {
+        let mut store = Serialized::new(records(), Compact);
+        store.insert(vertex(7)).unwrap();
+        let error = store.lend(&7, &mut |loan| {
+            **loan = vertex(8);
+            Ok(())
+        });
+        assert!(error.unwrap_err().to_string().starts_with("vertex 7 came back from its loan as 8"));
+        assert!(store.lend(&7, &mut |_| Ok(())).unwrap() && !store.lend(&8, &mut |_| Ok(())).unwrap());
+    }
+}

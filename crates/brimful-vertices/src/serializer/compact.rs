@@ -1,0 +1,155 @@
+//! Portable and small: numbers take 7 bits a byte, targets their difference to the one before.
+//!
+//! Record: mark; state; what was signalled (nothing, the state itself, or another state); number of latest signals, of each the
+//! source (the first, then differences) and the signal; number of edges, their targets like sources, their data. Edges come last,
+//! so that a vertex of which only the state changed takes them over as they are.
+
+use super::{Arrays, Serializer, after_mark, at_end, broken, field};
+use crate::field::{Field, read_varint, write_varint};
+use crate::id::Id;
+use crate::vertex::{Edges, Parts, Vertex};
+
+const MARK: u8 = 0xC1;
+/// What a vertex signalled last.
+const NEVER: u8 = 0;
+const ITS_STATE: u8 = 1;
+const OTHER: u8 = 2;
+
+/// The portable serializer of vertices whose parts are [`Field`]s.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Compact;
+
+/// An id in a list, by its difference to the one before.
+#[inline]
+fn write_id<I: Id>(previous: Option<&I>, id: &I, out: &mut Vec<u8>) {
+    match previous {
+        None => id.write(out),
+        Some(previous) => id.write_after(previous, out),
+    }
+}
+
+#[inline]
+fn read_id<I: Id>(previous: Option<&I>, input: &mut &[u8]) -> Option<I> {
+    match previous {
+        None => I::read(input),
+        Some(previous) => I::read_after(previous, input),
+    }
+}
+
+/// The number of elements to come, of which each id takes a byte at least.
+fn read_count(input: &mut &[u8], part: &'static str) -> Result<usize, String> {
+    let count = read_varint(input).ok_or_else(broken(part))?;
+    match usize::try_from(count) {
+        Ok(count) if count <= input.len() => Ok(count),
+        _ => Err(format!("it claims {count} {part} and has {} bytes left", input.len())),
+    }
+}
+
+impl<I, S, E, G> Serializer<Vertex<I, S, E, G>> for Compact
+where
+    I: Id,
+    S: Field,
+    E: Field,
+    G: Field,
+{
+    fn name(&self) -> String {
+        "compact".to_owned()
+    }
+
+    fn encode(&mut self, vertex: &Vertex<I, S, E, G>, out: &mut Vec<u8>) -> Result<(), String> {
+        write_head(vertex, out);
+        let edges = vertex.edges();
+        write_varint(edges.len() as u64, out);
+        let mut previous = None;
+        for target in edges.targets() {
+            write_id(previous.replace(target), target, out);
+        }
+        edges.data().iter().for_each(|data| data.write(out));
+        Ok(())
+    }
+
+    fn encode_over(
+        &mut self,
+        vertex: &Vertex<I, S, E, G>,
+        record: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), String> {
+        write_head(vertex, out);
+        let edges = &mut after_mark(MARK, record)?;
+        read_head::<I, S, G>(edges, &mut Vec::new())?;
+        out.extend_from_slice(edges);
+        Ok(())
+    }
+
+    fn decode(
+        &mut self,
+        id: &I,
+        record: &[u8],
+        reuse: Option<Vertex<I, S, E, G>>,
+    ) -> Result<Vertex<I, S, E, G>, String> {
+        let Arrays { mut targets, mut data, mut latest } = Arrays::of(reuse);
+        let input = &mut after_mark(MARK, record)?;
+        let (state, signalled) = read_head(input, &mut latest)?;
+        let count = read_count(input, "edges")?;
+        targets.reserve_exact(count);
+        for _ in 0..count {
+            let target = read_id(targets.last(), input).ok_or_else(broken("targets"))?;
+            targets.push(target);
+        }
+        for _ in 0..count {
+            data.push(field(input, "data of edges")?);
+        }
+        at_end(input)?;
+        let edges = Edges::from_parts(targets, data).ok_or_else(broken("data of edges"))?;
+        Ok(Vertex::from_parts(Parts { id: id.clone(), state, edges, signalled, latest }))
+    }
+}
+
+/// Everything but the edges.
+fn write_head<I: Id, S: Field, E, G: Field>(vertex: &Vertex<I, S, E, G>, out: &mut Vec<u8>) {
+    out.push(MARK);
+    let start = out.len();
+    vertex.state.write(out);
+    let end = out.len();
+    match &vertex.signalled {
+        None => out.push(NEVER),
+        Some(signalled) => {
+            out.push(OTHER);
+            signalled.write(out);
+            // Bytes are compared, not values: 0.0 equals -0.0.
+            if out[start..end] == out[end + 1..] {
+                out.truncate(end);
+                out.push(ITS_STATE);
+            }
+        }
+    }
+    write_varint(vertex.latest().len() as u64, out);
+    let mut previous = None;
+    for (source, signal) in vertex.latest() {
+        write_id(previous.replace(source), source, out);
+        signal.write(out);
+    }
+}
+
+/// The state, what was signalled, and the latest signals, which are appended to `latest`.
+fn read_head<I: Id, S: Field, G: Field>(
+    input: &mut &[u8],
+    latest: &mut Vec<(I, G)>,
+) -> Result<(S, Option<S>), String> {
+    let state: S = field(input, "state")?;
+    let signalled = match field(input, "signalled state")? {
+        NEVER => None,
+        ITS_STATE => Some(state.clone()),
+        OTHER => Some(field(input, "signalled state")?),
+        other => return Err(format!("expected 0, 1 or 2 before its signalled state, found {other}")),
+    };
+    for _ in 0..read_count(input, "signals")? {
+        let last = latest.last();
+        let source = read_id(last.map(|(source, _)| source), input).ok_or_else(broken("sources"))?;
+        if last.is_some_and(|(last, _)| *last >= source) {
+            return Err("its sources are not ascending".to_owned());
+        }
+        latest.push((source, field(input, "signals")?));
+    }
+    Ok((state, signalled))
+}

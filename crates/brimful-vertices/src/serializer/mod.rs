@@ -1,0 +1,109 @@
+//! How vertices become records, and records vertices.
+//!
+//! A record holds everything but the id, which is its key. It begins with the mark of its serializer, so that another
+//! one refuses it. Invariants: a record is read to its last byte or refused, and reading takes no more memory than its bytes justify.
+//!
+//! - [`compact`]: portable and small; [`native`]: as in memory, the fastest; [`generic`]: whatever `serde` knows.
+//! - [`compressing`]: any of them, compressed; [`fn@named`]: each by its name.
+
+pub mod compact;
+pub mod compressing;
+pub mod generic;
+mod named;
+pub mod native;
+
+pub use compact::Compact;
+pub use compressing::{Compressing, Method};
+pub use generic::Generic;
+pub use named::named;
+pub use native::Native;
+
+use crate::field::Field;
+use crate::id::Id;
+use crate::vertex::{Stored, Vertex};
+
+/// Vertices as bytes.
+pub trait Serializer<V: Stored>: Send {
+    /// What messages call it.
+    fn name(&self) -> String;
+
+    /// Appends the record of `vertex` to `out`.
+    ///
+    /// # Errors
+    /// What the vertex has that cannot be written.
+    fn encode(&mut self, vertex: &V, out: &mut Vec<u8>) -> Result<(), String>;
+
+    /// Appends the record of `vertex`, whose edges are those of `record`: they may be copied from there.
+    fn encode_over(&mut self, vertex: &V, record: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+        let _ = record;
+        self.encode(vertex, out)
+    }
+
+    /// The vertex `id` of this record. `reuse` is a vertex that nobody needs any more: its arrays may serve again, nothing
+    /// that they hold may be seen.
+    ///
+    /// # Errors
+    /// What was expected and what was found.
+    fn decode(&mut self, id: &V::Id, record: &[u8], reuse: Option<V>) -> Result<V, String>;
+}
+
+impl<V: Stored, S: Serializer<V> + ?Sized> Serializer<V> for Box<S> {
+    fn name(&self) -> String {
+        (**self).name()
+    }
+    fn encode(&mut self, vertex: &V, out: &mut Vec<u8>) -> Result<(), String> {
+        (**self).encode(vertex, out)
+    }
+    fn encode_over(&mut self, vertex: &V, record: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+        (**self).encode_over(vertex, record, out)
+    }
+    fn decode(&mut self, id: &V::Id, record: &[u8], reuse: Option<V>) -> Result<V, String> {
+        (**self).decode(id, record, reuse)
+    }
+}
+
+/// The arrays of a vertex that is no longer needed, empty.
+pub(crate) struct Arrays<I, E, G> {
+    pub(crate) targets: Vec<I>,
+    pub(crate) data: Vec<E>,
+    pub(crate) latest: Vec<(I, G)>,
+}
+
+impl<I: Id, E, G> Arrays<I, E, G> {
+    pub(crate) fn of<S>(vertex: Option<Vertex<I, S, E, G>>) -> Self {
+        let Some(vertex) = vertex else {
+            return Self { targets: Vec::new(), data: Vec::new(), latest: Vec::new() };
+        };
+        let parts = vertex.into_parts();
+        let (mut targets, mut data) = parts.edges.into_parts();
+        let mut latest = parts.latest;
+        targets.clear();
+        data.clear();
+        latest.clear();
+        Self { targets, data, latest }
+    }
+}
+
+/// Checks the mark that a record begins with and gives what follows.
+pub(crate) fn after_mark(mark: u8, record: &[u8]) -> Result<&[u8], String> {
+    match record.split_first() {
+        Some((found, rest)) if *found == mark => Ok(rest),
+        Some((found, _)) => Err(format!("expected it to begin with byte {mark:#04x}, found {found:#04x}")),
+        None => Err("it is empty".to_owned()),
+    }
+}
+
+/// Checks that everything was read.
+pub(crate) fn at_end(rest: &[u8]) -> Result<(), String> {
+    if rest.is_empty() { Ok(()) } else { Err(format!("{} bytes are left over", rest.len())) }
+}
+
+/// The error of a record that ends too early or has a value that nobody writes.
+pub(crate) fn broken(part: &'static str) -> impl Fn() -> String {
+    move || format!("its {part} ends too early or is none")
+}
+
+/// Reads one field, or says which one is broken.
+pub(crate) fn field<T: Field>(input: &mut &[u8], part: &'static str) -> Result<T, String> {
+    T::read(input).ok_or_else(broken(part))
+}

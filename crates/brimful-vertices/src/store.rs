@@ -1,0 +1,185 @@
+//! Vertices by id: what the execution calls.
+//!
+//! A store belongs to one partition, which belongs to one worker: there are no locks. A vertex is never given away,
+//! it is lent: the store writes it back if the borrower changed it, so that no update can be forgotten, and
+//! an error of writing is the result of lending.
+
+use std::ops::{Deref, DerefMut};
+
+use crate::error::{Error, Result};
+use crate::vertex::Stored;
+
+/// A vertex on loan. Whoever borrows it for writing has changed it.
+#[derive(Debug)]
+pub struct Loan<'a, V> {
+    vertex: &'a mut V,
+    is_changed: bool,
+}
+
+impl<'a, V> Loan<'a, V> {
+    /// Lends `vertex`; for authors of stores.
+    #[inline]
+    pub fn new(vertex: &'a mut V) -> Self {
+        Self { vertex, is_changed: false }
+    }
+
+    /// True if the vertex was borrowed for writing.
+    #[inline]
+    pub fn is_changed(&self) -> bool {
+        self.is_changed
+    }
+}
+
+impl<V> Deref for Loan<'_, V> {
+    type Target = V;
+    #[inline]
+    fn deref(&self) -> &V {
+        self.vertex
+    }
+}
+
+impl<V> DerefMut for Loan<'_, V> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut V {
+        self.is_changed = true;
+        self.vertex
+    }
+}
+
+/// Checks that vertex `id` is still that after a loan.
+#[inline]
+pub(crate) fn keeps_id<V: Stored>(id: &V::Id, vertex: &V) -> Result<()> {
+    let found = vertex.id();
+    if found == id {
+        return Ok(());
+    }
+    Err(Error::Usage(format!(
+        "vertex {id} came back from its loan as {found}; ids never change, insert a new vertex instead"
+    )))
+}
+
+/// What a borrower does with a vertex. If it fails the loan ends with its error; the change is not written then, but a store of live objects
+/// keeps what was made of its vertex.
+pub type Borrower<'f, V> = dyn FnMut(&mut Loan<'_, V>) -> Result<()> + 'f;
+
+/// Vertices by id.
+pub trait VertexStore<V: Stored>: Send {
+    /// Adds a vertex; false if there is one of that id, which stays as it is.
+    fn insert(&mut self, vertex: V) -> Result<bool>;
+
+    /// Adds vertices in bulk, the first of each id; returns how many were left out.
+    ///
+    /// # Errors
+    /// If it fails some of them are in the store.
+    fn load(&mut self, vertices: &mut dyn Iterator<Item = V>) -> Result<u64> {
+        let mut duplicates = 0;
+        for vertex in vertices {
+            duplicates += u64::from(!self.insert(vertex)?);
+        }
+        Ok(duplicates)
+    }
+
+    /// Stores a vertex whether or not there is one of that id.
+    fn put(&mut self, vertex: &V) -> Result<()>;
+
+    /// Lends the vertex `id` and writes it back if it was changed; false if there is none.
+    fn lend(&mut self, id: &V::Id, borrower: &mut Borrower<'_, V>) -> Result<bool>;
+
+    /// Lends the vertices of these ids, each at most once in `ids`, in any order; ids without a vertex are passed over. Stores may write those that are
+    /// lent together at their end: a borrower that fails does not undo the loans before it, one that panics may.
+    fn lend_many(&mut self, ids: &[V::Id], borrower: &mut Borrower<'_, V>) -> Result<()> {
+        for id in ids {
+            self.lend(id, borrower)?;
+        }
+        Ok(())
+    }
+
+    /// Lends every vertex once, in any order.
+    fn for_each(&mut self, borrower: &mut Borrower<'_, V>) -> Result<()>;
+
+    /// Removes a vertex; false if there is none.
+    fn remove(&mut self, id: &V::Id) -> Result<bool>;
+
+    /// Number of vertices.
+    fn len(&self) -> u64;
+
+    /// True if there is no vertex.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Hands everything that is held back to the store below and makes it as durable as that can.
+    fn sync(&mut self) -> Result<()>;
+
+    /// What the store holds and did.
+    fn stats(&self) -> Result<StoreStats>;
+}
+
+/// What a store holds and did.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
+pub struct StoreStats {
+    /// Vertices.
+    pub vertices: u64,
+    /// Bytes of memory, indexes and unused space included.
+    pub memory_bytes: u64,
+    /// Bytes on disk.
+    pub disk_bytes: u64,
+    /// The caches, the outermost first.
+    pub caches: Vec<CacheStats>,
+}
+
+/// What a cache did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CacheStats {
+    /// Loans of vertices that were in the cache.
+    pub hits: u64,
+    /// Loans of vertices that were not.
+    pub misses: u64,
+    /// Vertices that had to leave.
+    pub evicted: u64,
+    /// Vertices written to the store below, to leave or for a scan or sync.
+    pub written: u64,
+}
+
+impl CacheStats {
+    /// Loans served by the cache, as a part of all; 0 if there was none.
+    pub fn hit_ratio(&self) -> f64 {
+        let all = self.hits + self.misses;
+        if all == 0 { 0.0 } else { self.hits as f64 / all as f64 }
+    }
+}
+
+impl<V: Stored, T: VertexStore<V> + ?Sized> VertexStore<V> for Box<T> {
+    fn insert(&mut self, vertex: V) -> Result<bool> {
+        (**self).insert(vertex)
+    }
+    fn load(&mut self, vertices: &mut dyn Iterator<Item = V>) -> Result<u64> {
+        (**self).load(vertices)
+    }
+    fn put(&mut self, vertex: &V) -> Result<()> {
+        (**self).put(vertex)
+    }
+    fn lend(&mut self, id: &V::Id, borrower: &mut Borrower<'_, V>) -> Result<bool> {
+        (**self).lend(id, borrower)
+    }
+    fn lend_many(&mut self, ids: &[V::Id], borrower: &mut Borrower<'_, V>) -> Result<()> {
+        (**self).lend_many(ids, borrower)
+    }
+    fn for_each(&mut self, borrower: &mut Borrower<'_, V>) -> Result<()> {
+        (**self).for_each(borrower)
+    }
+    fn remove(&mut self, id: &V::Id) -> Result<bool> {
+        (**self).remove(id)
+    }
+    fn len(&self) -> u64 {
+        (**self).len()
+    }
+    fn sync(&mut self) -> Result<()> {
+        (**self).sync()
+    }
+    fn stats(&self) -> Result<StoreStats> {
+        (**self).stats()
+    }
+}

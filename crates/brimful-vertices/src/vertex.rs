@@ -1,0 +1,270 @@
+//! A vertex: id, state, outgoing edges, and what signalling and collecting remember.
+
+use std::num::NonZeroU64;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::field::Field;
+use crate::id::Id;
+
+/// What a store holds: it has an id and can be copied.
+pub trait Stored: Clone + Send + 'static {
+    /// What names it.
+    type Id: Id;
+    /// Its name, which never changes.
+    fn id(&self) -> &Self::Id;
+    /// Bytes that it owns outside itself, as far as can be known.
+    fn heap_bytes(&self) -> usize;
+
+    /// The mark of its edges; `None` if they changed since [`Stored::mark_edges`].
+    fn edges_mark(&self) -> Option<EdgesMark> {
+        None
+    }
+
+    /// Marks its edges, until they change. One that does not keep marks is written whole each time.
+    fn mark_edges(&mut self, mark: EdgesMark) {
+        let _ = mark;
+    }
+}
+
+/// Names what edges there are: two vertices of one mark have the same edges.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EdgesMark(NonZeroU64);
+
+/// Marks that nobody else has.
+#[derive(Debug, Default)]
+pub(crate) struct EdgesMarks {
+    rest: std::ops::Range<u64>,
+}
+
+impl EdgesMarks {
+    pub(crate) fn next(&mut self) -> EdgesMark {
+        static TAKEN: AtomicU64 = AtomicU64::new(0);
+        // Many at once, so that threads seldom meet.
+        const TOGETHER: u64 = 1 << 16;
+        let number = self.rest.next().unwrap_or_else(|| {
+            let start = TAKEN.fetch_add(TOGETHER, Ordering::Relaxed);
+            self.rest = start + 1..start + TOGETHER;
+            start
+        });
+        EdgesMark(NonZeroU64::MIN.saturating_add(number))
+    }
+}
+
+/// An edge, as a program sees it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Edge<'a, I, E> {
+    /// Where it leads.
+    pub target: &'a I,
+    /// What it carries, such as a weight.
+    pub data: &'a E,
+}
+
+/// The outgoing edges of a vertex, in the order in which they were added; several may lead to one target.
+///
+/// Targets and data are two arrays of one length, so that edges without data cost nothing for it.
+#[derive(Debug, Clone)]
+pub struct Edges<I, E> {
+    targets: Vec<I>,
+    data: Vec<E>,
+    /// Goes with every change.
+    mark: Option<EdgesMark>,
+}
+
+impl<I: PartialEq, E: PartialEq> PartialEq for Edges<I, E> {
+    fn eq(&self, other: &Self) -> bool {
+        self.targets == other.targets && self.data == other.data
+    }
+}
+
+impl<I, E> Default for Edges<I, E> {
+    fn default() -> Self {
+        Self { targets: Vec::new(), data: Vec::new(), mark: None }
+    }
+}
+
+impl<I, E> Edges<I, E> {
+    /// Edges of targets and their data; `None` if there are not as many of each.
+    pub fn from_parts(targets: Vec<I>, data: Vec<E>) -> Option<Self> {
+        (targets.len() == data.len()).then_some(Self { targets, data, mark: None })
+    }
+
+    /// The targets and their data, for whoever fills them again.
+    pub fn into_parts(self) -> (Vec<I>, Vec<E>) {
+        (self.targets, self.data)
+    }
+
+    /// Number of edges.
+    pub fn len(&self) -> usize {
+        self.targets.len()
+    }
+
+    /// True if there is none.
+    pub fn is_empty(&self) -> bool {
+        self.targets.is_empty()
+    }
+
+    /// Where the edges lead.
+    pub fn targets(&self) -> &[I] {
+        &self.targets
+    }
+
+    /// What the edges carry.
+    pub fn data(&self) -> &[E] {
+        &self.data
+    }
+
+    /// The edges.
+    #[inline]
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = Edge<'_, I, E>> + Clone {
+        self.targets.iter().zip(&self.data).map(|(target, data)| Edge { target, data })
+    }
+
+    /// Adds an edge.
+    #[inline]
+    pub fn push(&mut self, target: I, data: E) {
+        self.mark = None;
+        self.targets.push(target);
+        self.data.push(data);
+    }
+
+    /// Keeps the edges that `keep` approves of.
+    pub fn retain(&mut self, mut keep: impl FnMut(Edge<'_, I, E>) -> bool) {
+        self.mark = None;
+        let kept: Vec<bool> = self.iter().map(&mut keep).collect();
+        let (mut of_target, mut of_data) = (kept.iter(), kept.iter());
+        self.targets.retain(|_| of_target.next() == Some(&true));
+        self.data.retain(|_| of_data.next() == Some(&true));
+    }
+}
+
+impl<I, E> FromIterator<(I, E)> for Edges<I, E> {
+    fn from_iter<T: IntoIterator<Item = (I, E)>>(edges: T) -> Self {
+        let (targets, data) = edges.into_iter().unzip();
+        Self { targets, data, mark: None }
+    }
+}
+
+/// A vertex with ids `I`, state `S`, edge data `E` and signals `G`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Vertex<I, S, E = (), G = ()> {
+    id: I,
+    /// What it owns.
+    pub state: S,
+    edges: Edges<I, E>,
+    /// Its state when it signalled last; `None` if it never did since its edges changed.
+    pub signalled: Option<S>,
+    /// The latest signal of each source, ascending by source.
+    latest: Vec<(I, G)>,
+}
+
+impl<I: Id, S, E, G> Vertex<I, S, E, G> {
+    /// A vertex that has not signalled yet.
+    pub fn new(id: I, state: S, edges: Edges<I, E>) -> Self {
+        Self { id, state, edges, signalled: None, latest: Vec::new() }
+    }
+
+    /// What names it.
+    pub fn id(&self) -> &I {
+        &self.id
+    }
+
+    /// Its outgoing edges.
+    pub fn edges(&self) -> &Edges<I, E> {
+        &self.edges
+    }
+
+    /// Its outgoing edges, to be changed: all of them are then signalled along again.
+    pub fn edges_mut(&mut self) -> &mut Edges<I, E> {
+        self.signalled = None;
+        &mut self.edges
+    }
+
+    /// The latest signal of each source, ascending by source.
+    pub fn latest(&self) -> &[(I, G)] {
+        &self.latest
+    }
+
+    /// Replaces the latest signal of `source`.
+    pub fn receive(&mut self, source: I, signal: G) {
+        match self.latest.binary_search_by(|(known, _)| known.cmp(&source)) {
+            Ok(at) => self.latest[at].1 = signal,
+            Err(at) => self.latest.insert(at, (source, signal)),
+        }
+    }
+
+    /// A vertex of all its parts, for serializers.
+    pub fn from_parts(parts: Parts<I, S, E, G>) -> Self {
+        let Parts { id, state, edges, signalled, latest } = parts;
+        Self { id, state, edges, signalled, latest }
+    }
+
+    /// All its parts, for serializers that use them again.
+    pub fn into_parts(self) -> Parts<I, S, E, G> {
+        let Self { id, state, edges, signalled, latest } = self;
+        Parts { id, state, edges, signalled, latest }
+    }
+}
+
+/// All that a vertex consists of.
+#[derive(Debug)]
+pub struct Parts<I, S, E, G> {
+    /// What names it.
+    pub id: I,
+    /// What it owns.
+    pub state: S,
+    /// Its outgoing edges.
+    pub edges: Edges<I, E>,
+    /// Its state when it signalled last.
+    pub signalled: Option<S>,
+    /// The latest signal of each source, ascending by source.
+    pub latest: Vec<(I, G)>,
+}
+
+/// Bytes that an array takes from the system's allocator, which keeps 8 for itself and gives multiples of 16.
+#[inline]
+fn allocated<T>(capacity: usize) -> usize {
+    match capacity * size_of::<T>() {
+        0 => 0,
+        bytes => (bytes + 8).next_multiple_of(16),
+    }
+}
+
+impl<I, S, E, G> Stored for Vertex<I, S, E, G>
+where
+    I: Id,
+    S: Clone + Send + 'static,
+    E: Clone + Send + 'static,
+    G: Field,
+{
+    type Id = I;
+
+    #[inline]
+    fn id(&self) -> &I {
+        &self.id
+    }
+
+    fn edges_mark(&self) -> Option<EdgesMark> {
+        self.edges.mark
+    }
+
+    fn mark_edges(&mut self, mark: EdgesMark) {
+        self.edges.mark = Some(mark);
+    }
+
+    fn heap_bytes(&self) -> usize {
+        let mut bytes = allocated::<I>(self.edges.targets.capacity())
+            + allocated::<E>(self.edges.data.capacity())
+            + allocated::<(I, G)>(self.latest.capacity());
+        if std::mem::needs_drop::<I>() {
+            bytes += self.id.heap_bytes() + self.edges.targets.iter().map(I::heap_bytes).sum::<usize>();
+        }
+        if std::mem::needs_drop::<(I, G)>() {
+            bytes += self
+                .latest
+                .iter()
+                .map(|(source, signal)| source.heap_bytes() + signal.heap_bytes())
+                .sum::<usize>();
+        }
+        bytes
+    }
+}
