@@ -2,7 +2,7 @@
 //!
 //! Resident always: the signals that sources send, and the buffers of every worker. With room to
 //! spare, in this order: more reads in flight, states, next signals, degrees, and then as many
-//! packed segments as fit. Invariant: the sum of all parts is within the budget.
+//! packed segments as fit; where everything fits, more reads in flight come last. Invariant: the sum of all parts is within the budget.
 
 use brimful_graph::Graph;
 use brimful_graph::shards::ShardFile;
@@ -69,19 +69,30 @@ impl Plan {
         let asynchronous = if options.asynchronous { asynchronous::memory_bytes(vertices) } else { 0 };
         let minimum = signals::<P>(vertices) + workers * per_worker + asynchronous;
         let (mut plan, mut spare) = Self::smallest(minimum, budget)?;
-        let mut afford = |bytes: u64| afford(&mut spare, bytes);
-        plan.reads += usize::from(afford(workers * largest));
-        plan.keep_vertices::<P>(vertices, weighted, &mut afford);
         let sparse = sparse::memory_bytes::<SumOf<P>>(shards, graph.connected(), workers);
-        plan.sparse = P::MODE != Mode::Full
-            && !options.asynchronous
-            && (plan.degrees_resident || !P::NEEDS_DEGREES)
-            && afford(sparse + workers * at_hand * largest);
-        while plan.reads > READS.0 as usize && (plan.reads as u64) < READS.1 && afford(workers * largest) {
+        let may_be_sparse = P::MODE != Mode::Full && !options.asynchronous;
+        // Where everything fits, it is read once: more reads in flight then come last.
+        let packed: u64 = units().sum();
+        let vertex_bytes: u64 = vertex_bytes::<P>(vertices, weighted).iter().sum();
+        let all_fits = vertex_bytes + packed + if may_be_sparse { sparse } else { 0 } <= spare;
+        let mut afford = |bytes: u64| afford(&mut spare, bytes);
+        plan.reads += usize::from(!all_fits && afford(workers * largest));
+        plan.keep_vertices::<P>(vertices, weighted, &mut afford);
+        let out_of_turn = if all_fits { 0 } else { workers * at_hand * largest };
+        plan.sparse =
+            may_be_sparse && (plan.degrees_resident || !P::NEEDS_DEGREES) && afford(sparse + out_of_turn);
+        if all_fits && afford(packed) {
+            plan.pinned_bytes = packed;
+        }
+        let may_read_more = all_fits || plan.reads > READS.0 as usize;
+        while may_read_more && (plan.reads as u64) < READS.1 && afford(workers * largest) {
             plan.reads += 1;
         }
-        plan.pinned_bytes = spare.min(units().sum());
-        plan.total_bytes = budget.limit() - spare + plan.pinned_bytes;
+        if !all_fits {
+            plan.pinned_bytes = spare.min(packed);
+            spare -= plan.pinned_bytes;
+        }
+        plan.total_bytes = budget.limit() - spare;
         Ok(plan)
     }
 
@@ -134,9 +145,10 @@ impl Plan {
         weighted: bool,
         mut afford: impl FnMut(u64) -> bool,
     ) {
-        self.states_resident = afford(vertices * size_of::<P::State>() as u64);
-        self.next_resident = afford(signals::<P>(vertices));
-        self.degrees_resident = P::NEEDS_DEGREES && afford(vertices * if weighted { 8 } else { 4 });
+        let [states, next, degrees] = vertex_bytes::<P>(vertices, weighted);
+        self.states_resident = afford(states);
+        self.next_resident = afford(next);
+        self.degrees_resident = P::NEEDS_DEGREES && afford(degrees);
     }
 }
 
@@ -145,6 +157,16 @@ fn afford(spare: &mut u64, bytes: u64) -> bool {
     let fits = bytes <= *spare;
     *spare -= if fits { bytes } else { 0 };
     fits
+}
+
+/// Bytes of all states, of the signals being made, and of degrees.
+fn vertex_bytes<P: Program>(vertices: u64, weighted: bool) -> [u64; 3] {
+    let degree = match (P::NEEDS_DEGREES, weighted) {
+        (false, _) => 0,
+        (true, false) => 4,
+        (true, true) => 8,
+    };
+    [vertices * size_of::<P::State>() as u64, signals::<P>(vertices), vertices * degree]
 }
 
 /// Bytes of the signals of all vertices.
