@@ -41,6 +41,7 @@ impl Program for Levels {
     type Combiner = Min<u32>;
     type Aggregate = ();
     const MODE: Mode = Mode::Idempotent;
+    const ANY_ORDER: bool = true;
     const KEEPS_SILENCE: bool = true;
 
     fn initial(&self, vertex: Vertex, _: &Globals<()>) -> u32 {

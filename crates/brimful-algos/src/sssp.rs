@@ -36,6 +36,7 @@ impl Program for ShortestPaths {
     type Combiner = Min<f64>;
     type Aggregate = ();
     const MODE: Mode = Mode::Idempotent;
+    const ANY_ORDER: bool = true;
     const KEEPS_SILENCE: bool = true;
 
     fn initial(&self, vertex: Vertex, _: &Globals<()>) -> f64 {

@@ -55,7 +55,10 @@ impl Default for RunOptions {
 
 impl RunOptions {
     /// Refuses thresholds that `P` cannot have.
-    pub(crate) fn check<P: Program>(&self) -> Result<()> {
+    ///
+    /// # Errors
+    /// [`Error::Usage`] with the reason.
+    pub fn check<P: Program>(&self) -> Result<()> {
         const {
             assert!(
                 P::Combiner::IDEMPOTENT || !matches!(P::MODE, Mode::Idempotent),

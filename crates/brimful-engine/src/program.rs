@@ -124,6 +124,11 @@ pub trait Program: Sync {
     /// False if nothing is signalled along edges from a vertex to itself.
     const SELF_LOOPS: bool = true;
 
+    /// True if supersteps do not matter to the result: a vertex may collect signals in any number of parts and signal in between, and the
+    /// aggregate is used only where a round ends, and is that over the whole round. Then the program may run without supersteps, on stores
+    /// of vertices.
+    const ANY_ORDER: bool = false;
+
     /// The shards to walk: [`Index::In`] for signals along edges, [`Index::Reverse`] against them.
     fn indexes(&self) -> &'static [Index] {
         &[Index::In]

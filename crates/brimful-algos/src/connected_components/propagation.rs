@@ -80,6 +80,7 @@ impl<L: Label + 'static> Program for ConnectedComponents<L> {
     type Aggregate = ();
 
     const MODE: Mode = Mode::Idempotent;
+    const ANY_ORDER: bool = true;
     const KEEPS_SILENCE: bool = true;
     const NEEDS_EXTERNAL: bool = true;
 
