@@ -5,6 +5,7 @@
 //! - [`record_store`]: bytes by key, what the author of a store writes; [`mod@bytes`]: in memory, `arena` below it; [`mod@file`]: on disk.
 //! - [`open`]: stores by name; [`cache`]: live vertices over any store.
 //! - [`serializer`]: how vertices become records.
+//! - [`lists`]: vertices that are to signal, and signals that are to be collected.
 //! - `growth`: memory that grows, taken from the budget in steps; `index`: where things are, by hash.
 //! - [`conformance`]: what every store and serializer must do.
 //! - [`error`]: what can go wrong.
@@ -19,6 +20,7 @@ pub mod file;
 mod growth;
 pub mod id;
 mod index;
+pub mod lists;
 pub mod memory;
 pub mod open;
 pub mod program;
