@@ -6,6 +6,7 @@
 //! - [`open`]: stores by name; [`cache`]: live vertices over any store.
 //! - [`serializer`]: how vertices become records.
 //! - [`lists`]: vertices that are to signal, and signals that are to be collected.
+//! - [`execution`]: workers, partitions, synchronous and asynchronous runs.
 //! - `growth`: memory that grows, taken from the budget in steps; `index`: where things are, by hash.
 //! - [`conformance`]: what every store and serializer must do.
 //! - [`error`]: what can go wrong.
@@ -15,6 +16,7 @@ pub mod bytes;
 pub mod cache;
 pub mod conformance;
 pub mod error;
+pub mod execution;
 pub mod field;
 pub mod file;
 mod growth;
@@ -33,6 +35,9 @@ pub mod vertex;
 pub use bytes::BytesStore;
 pub use cache::{Cache, Lru, Score};
 pub use error::{Error, Failure, Result};
+pub use execution::{
+    Execution, ExecutionOptions, Limits, Lists, Loading, Mode, Partitioner, Pause, Schedule, Stats,
+};
 pub use field::Field;
 pub use file::FileStore;
 pub use growth::Growth;
