@@ -7,6 +7,7 @@
 //! - [`serializer`]: how vertices become records.
 //! - [`lists`]: vertices that are to signal, and signals that are to be collected.
 //! - [`execution`]: workers, partitions, synchronous and asynchronous runs.
+//! - [`numeric`]: programs of the disk path on any store.
 //! - `growth`: memory that grows, taken from the budget in steps; `index`: where things are, by hash.
 //! - [`conformance`]: what every store and serializer must do.
 //! - [`error`]: what can go wrong.
@@ -24,6 +25,7 @@ pub mod id;
 mod index;
 pub mod lists;
 pub mod memory;
+pub mod numeric;
 pub mod open;
 pub mod program;
 pub mod record_store;

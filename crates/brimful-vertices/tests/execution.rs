@@ -6,6 +6,8 @@
 mod facts;
 #[path = "execution/failures.rs"]
 mod failures;
+#[path = "execution/numeric.rs"]
+mod numeric;
 #[path = "execution/pausing.rs"]
 mod pausing;
 #[path = "execution/programs.rs"]
