@@ -94,6 +94,7 @@ impl<S: Precision> Program for DeltaPageRank<S> {
     /// What scores have gained.
     type Aggregate = Sum;
     const MODE: Mode = Mode::Delta;
+    const ASYNCHRONOUS: bool = true;
     const NEEDS_DEGREES: bool = true;
 
     fn initial(&self, vertex: Vertex, _: &Globals<Sum>) -> Rank {

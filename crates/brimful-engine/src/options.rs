@@ -115,17 +115,14 @@ impl RunOptions {
     }
 
     /// Refuses thresholds that `P` cannot have.
-    pub(crate) fn check<P: Program>(&self) -> Result<()> {
+    ///
+    /// # Errors
+    /// [`Error::Usage`] with the reason.
+    pub fn check<P: Program>(&self) -> Result<()> {
         const {
             assert!(
                 P::Combiner::IDEMPOTENT || !matches!(P::MODE, Mode::Idempotent),
                 "the mode is idempotent, but its combiner is not"
-            );
-        }
-        const {
-            assert!(
-                !(P::ASYNCHRONOUS && matches!(P::MODE, Mode::Delta)),
-                "increments are heard once each: a program that signals them cannot be asynchronous"
             );
         }
         let given = [self.signal_threshold, self.collect_threshold];
@@ -136,7 +133,7 @@ impl RunOptions {
             let what = format!("the asynchronous mode is for the layout shards, not {}", self.layout.name());
             return Err(Error::Usage(what));
         }
-        if self.asynchronous && !P::ASYNCHRONOUS {
+        if self.asynchronous && (!P::ASYNCHRONOUS || P::MODE == Mode::Delta) {
             let what = "this program counts on all signals of a superstep being heard in the next: it has no asynchronous mode";
             return Err(Error::Usage(what.into()));
         }

@@ -121,8 +121,9 @@ pub trait Program: Sync {
     /// True if [`Program::along`] leaves [`Combiner::SILENCE`] as it is and combining that changes nothing, as with the ready-made
     /// combiners: then nobody need look at every edge whether its source is silent.
     const KEEPS_SILENCE: bool = false;
-    /// True if the states that the run ends with do not depend on when signals are heard: then it may run asynchronously. Not
-    /// for [`Mode::Delta`].
+    /// True if the states that the run ends with do not depend on when signals are heard: then it may run asynchronously. On the disk
+    /// path that is for the modes full and idempotent; on stores of vertices, where there are no supersteps then, for delta and
+    /// idempotent, and the aggregate may be used only where a round ends, and is that over the whole round.
     const ASYNCHRONOUS: bool = false;
     /// False if nothing is signalled along edges from a vertex to itself.
     const SELF_LOOPS: bool = true;

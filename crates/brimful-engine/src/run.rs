@@ -131,7 +131,7 @@ fn walked<P: Program>(program: &P, files: &[Resident], globals: &Globals<P::Aggr
 
 /// Bytes read and written so far: by the job's scratch files and by the graph's own, which may count
 /// apart.
-fn moved(graph: &Graph, resources: &Resources) -> (u64, u64) {
+pub fn moved(graph: &Graph, resources: &Resources) -> (u64, u64) {
     let (job, own) = (resources.job.traffic(), graph.traffic());
     let read = if Arc::ptr_eq(job, own) { 0 } else { own.bytes_read() };
     (job.bytes_read() + read, job.bytes_written())

@@ -13,6 +13,8 @@ pub enum Reason {
     MaxSupersteps,
     /// The time allowed had passed.
     MaxSeconds,
+    /// A pause was requested; the run can be continued.
+    Paused,
 }
 
 impl Reason {
@@ -24,6 +26,7 @@ impl Reason {
             Self::Finished => "finished",
             Self::MaxSupersteps => "reached the maximum number of supersteps",
             Self::MaxSeconds => "reached the maximum number of seconds",
+            Self::Paused => "paused",
         }
     }
 }
@@ -153,7 +156,7 @@ impl Stats {
 
     /// True if the run ended by itself.
     pub fn converged(&self) -> bool {
-        !matches!(self.reason, Reason::MaxSupersteps | Reason::MaxSeconds)
+        !matches!(self.reason, Reason::MaxSupersteps | Reason::MaxSeconds | Reason::Paused)
     }
 }
 

@@ -1,5 +1,7 @@
 //! What can go wrong with vertices and their stores.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use brimful_store::ErrorKind;
 
 /// A result of the store path.
@@ -7,6 +9,15 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What a user's program fails with.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// Calls a user's program; a panic becomes a failure. Whoever gets one ends the run: nobody computes on with what it left half done.
+pub(crate) fn catch<R>(call: impl FnOnce() -> R) -> Result<R, Failure> {
+    catch_unwind(AssertUnwindSafe(call)).map_err(|panic| {
+        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+        format!("it panicked: {}", text.unwrap_or_else(|| "it says nothing".into())).into()
+    })
+}
 
 /// Anything that can go wrong between a program and its vertices.
 #[derive(Debug, thiserror::Error)]
@@ -21,6 +32,9 @@ pub enum Error {
     /// The graph that vertices are loaded from failed.
     #[error(transparent)]
     Graph(#[from] brimful_graph::Error),
+    /// A numeric program or its options make no sense.
+    #[error(transparent)]
+    Engine(#[from] brimful_engine::Error),
     /// A vertex that its serializer refuses to write.
     #[error("the serializer {serializer} cannot write vertex {vertex}: {what}; use another serializer")]
     Unserializable {
@@ -59,12 +73,18 @@ pub enum Error {
 }
 
 impl Error {
+    /// What a program failed with at a vertex.
+    pub(crate) fn program(vertex: &impl std::fmt::Display, doing: &'static str, source: Failure) -> Self {
+        Self::Program { vertex: vertex.to_string(), doing, source }
+    }
+
     /// The kind of this error.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Store(error) => error.kind(),
             Self::Collection(error) => error.kind(),
             Self::Graph(error) => error.kind(),
+            Self::Engine(error) => error.kind(),
             Self::Unserializable { .. } => ErrorKind::Input,
             Self::Unreadable { .. } => ErrorKind::Corrupt,
             Self::Program { .. } => ErrorKind::Program,

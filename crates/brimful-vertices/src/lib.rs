@@ -5,6 +5,9 @@
 //! - [`record_store`]: bytes by key, what the author of a store writes; [`mod@bytes`]: in memory, `arena` below it; [`mod@file`]: on disk.
 //! - [`open`]: stores by name; [`cache`]: live vertices over any store.
 //! - [`serializer`]: how vertices become records.
+//! - [`lists`]: vertices that are to signal, and signals that are to be collected.
+//! - [`execution`]: workers, partitions, synchronous and asynchronous runs.
+//! - [`numeric`]: programs of the disk path on any store.
 //! - `growth`: memory that grows, taken from the budget in steps; `index`: where things are, by hash.
 //! - [`conformance`]: what every store and serializer must do.
 //! - [`error`]: what can go wrong.
@@ -14,12 +17,15 @@ pub mod bytes;
 pub mod cache;
 pub mod conformance;
 pub mod error;
+pub mod execution;
 pub mod field;
 pub mod file;
 mod growth;
 pub mod id;
 mod index;
+pub mod lists;
 pub mod memory;
+pub mod numeric;
 pub mod open;
 pub mod program;
 pub mod record_store;
@@ -31,6 +37,9 @@ pub mod vertex;
 pub use bytes::BytesStore;
 pub use cache::{Cache, Lru, Score};
 pub use error::{Error, Failure, Result};
+pub use execution::{
+    Execution, ExecutionOptions, Limits, Lists, Loading, Mode, Partitioner, Pause, Schedule, Stats,
+};
 pub use field::Field;
 pub use file::FileStore;
 pub use growth::Growth;

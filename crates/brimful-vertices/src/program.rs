@@ -65,7 +65,8 @@ pub enum Delivery {
     Each,
     /// Signals to one vertex are combined on the way; it collects what became of them.
     Combined,
-    /// The vertex remembers the latest signal of each source and collects all of them each time (data-graph vertices).
+    /// The vertex remembers the latest signal of each source and collects all of them each time (data-graph vertices). Of
+    /// several edges between two vertices the last one's counts.
     LatestPerSource,
 }
 
@@ -108,6 +109,26 @@ pub trait VertexProgram: Sync {
     /// with [`Delivery::LatestPerSource`]; none, if a collect was requested where none came. A vertex that is not changed is not written.
     fn collect(&self, vertex: &mut Loan<'_, VertexOf<Self>>, signals: &[Self::Signal])
     -> Result<(), Failure>;
+
+    /// True if every vertex signals and collects in every synchronous superstep, whatever its scores, which are not asked then,
+    /// nor is [`Vertex::signalled`] kept.
+    fn is_full(&self) -> bool {
+        false
+    }
+
+    /// Changes the state of a vertex that has just signalled along all its edges: what it said may be part of its state.
+    #[inline]
+    fn signalled(&self, state: &mut Self::State) {
+        let _ = state;
+    }
+
+    /// What a vertex knows already, put as a signal: signals that change nothing when combined with it need not be collected. Asked
+    /// after a collect if signals are [`Delivery::Combined`]. By default nobody knows.
+    #[inline]
+    fn known(&self, vertex: &VertexOf<Self>) -> Option<Self::Signal> {
+        let _ = vertex;
+        None
+    }
 
     /// How much there is to signal: the vertex signals if this exceeds the threshold. By default 1 if its edges changed, it
     /// never signalled, or its state is not the one that it signalled last, else 0.

@@ -1,0 +1,90 @@
+//! Queues many signals in a mailbox of little memory and collects them: what does not fit goes to disk.
+//!
+//! Every signal is counted and added up, so that none can be lost or come twice. To be run under a hard limit a little above
+//! the mailbox's memory.
+//!
+//! `cargo run --release -p brimful-vertices --example queued [SIGNALS [MEBIBYTES [combined]]]`
+
+#![allow(clippy::print_stdout)]
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use brimful_store::{Budget, DiskFolder, Job, memory};
+use brimful_vertices::lists::{Mail, Mailbox, SpillFile, write_letter};
+use brimful_vertices::{Delivery, Edge, Edges, Failure, Field, Loan, VertexOf, VertexProgram};
+
+/// Numbers are added up.
+struct Sums(Delivery);
+
+impl VertexProgram for Sums {
+    type Id = u64;
+    type State = u64;
+    type Edge = ();
+    type Signal = u64;
+
+    fn delivery(&self) -> Delivery {
+        self.0
+    }
+    fn combine(&self, held: &mut u64, signal: u64) -> Result<(), Failure> {
+        *held += signal;
+        Ok(())
+    }
+    fn initial(&self, _: &u64, _: &Edges<u64, ()>) -> Result<u64, Failure> {
+        Ok(0)
+    }
+    fn signal(&self, _: &VertexOf<Self>, _: Edge<'_, u64, ()>) -> Result<Option<u64>, Failure> {
+        Ok(None)
+    }
+    fn collect(&self, _: &mut Loan<'_, VertexOf<Self>>, _: &[u64]) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
+/// Signals in a packet.
+const PACKET: u64 = 512;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let signals: u64 = arguments.first().map_or(Ok(10_000_000), |text| text.parse())?;
+    let bytes = arguments.get(1).map_or(Ok(32), |text| text.parse::<u64>())? << 20;
+    let is_combined = arguments.get(2).is_some_and(|text| text == "combined");
+    let program = Sums(if is_combined { Delivery::Combined } else { Delivery::Each });
+    let vertices = signals / 3 + 1;
+
+    let budget = Budget::new(bytes + (1 << 20), 0);
+    let reserved = budget.reserve(bytes, "for signals that wait")?;
+    let file = Arc::new(SpillFile::new(&DiskFolder::new(std::env::temp_dir()), &Job::new())?);
+    let mut mailbox = Mailbox::new(reserved.bytes(), &file);
+    let (mut target, mut room, mut packet) = (Vec::new(), Vec::new(), Vec::new());
+    let begin = Instant::now();
+    for number in 0..signals {
+        // Targets in no order.
+        let random = brimful_store::checksum(&number.to_le_bytes());
+        let vertex = ((u128::from(random) * u128::from(vertices)) >> 64) as u64;
+        target.clear();
+        vertex.write(&mut target);
+        write_letter::<Sums>(&target, None, &number, &mut room, &mut packet);
+        if number % PACKET == PACKET - 1 || number == signals - 1 {
+            mailbox.deliver(&program, &packet)?;
+            packet.clear();
+        }
+    }
+    let queued = begin.elapsed().as_secs_f64();
+    let (mut mail, mut collects, mut count, mut sum) = (Mail::new(&budget)?, 0_u64, 0_u64, 0_u64);
+    while mailbox.take(&program, &mut mail)?.is_some() {
+        collects += 1;
+        count += mail.signals.len() as u64;
+        sum += mail.signals.iter().sum::<u64>();
+    }
+    let stats = mailbox.stats();
+    assert!(is_combined || count == signals, "{count} signals of {signals} came back");
+    assert_eq!(sum, signals * (signals - 1) / 2, "the sum of all signals");
+    println!("signals          {signals} to {collects} vertices, {} combined on arrival", stats.combined);
+    println!("memory           {} MiB for the mailbox", bytes >> 20);
+    println!("queued           {queued:.2} s, {} spills", stats.spills);
+    println!("collected        {:.2} s", begin.elapsed().as_secs_f64() - queued);
+    println!("spilled          {} MiB, file of {} MiB", file.written_bytes() >> 20, file.file_bytes() >> 20);
+    println!("peak of process  {} MiB", memory::peak_resident_bytes().unwrap_or(0) >> 20);
+    Ok(())
+}

@@ -1,0 +1,235 @@
+//! All of a worker but its stores: the lists of its partitions, and what it sends and receives.
+//!
+//! Signals to other workers gather in a packet for each partition and leave when it has so many bytes; those to
+//! own partitions go into the mailbox at once.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use brimful_store::Job;
+
+use crate::error::{Error, Result};
+use crate::execution::exchange::{Event, Exchange, Packet};
+use crate::execution::partitioner::Partitioner;
+use crate::field::Field;
+use crate::lists::{IdSet, Mailbox, write_letter};
+use crate::program::{Delivery, VertexOf, VertexProgram};
+use crate::store::Loan;
+
+/// Scores above which vertices act.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Thresholds {
+    pub(super) signal: f64,
+    pub(super) collect: f64,
+}
+
+/// What all workers of a phase share.
+pub(super) struct Phase<'e, P: VertexProgram> {
+    pub(super) program: &'e P,
+    pub(super) partitioner: &'e Partitioner<P::Id>,
+    /// The worker of each partition, and its place there.
+    pub(super) owners: &'e [(usize, usize)],
+    pub(super) exchange: &'e Exchange,
+    pub(super) packet_bytes: usize,
+    pub(super) thresholds: Thresholds,
+    pub(super) job: &'e Job,
+    /// Stops the phase; what is left stays in the lists.
+    pub(super) pause: Option<&'e AtomicBool>,
+    /// The same, at a moment.
+    pub(super) deadline: Option<Instant>,
+}
+
+/// What a worker did.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Counts {
+    pub(super) sent: u64,
+    pub(super) signalled: u64,
+    pub(super) collected: u64,
+    /// Signals to vertices that there are not.
+    pub(super) undelivered: u64,
+}
+
+/// Vertices between two looks at the queue and the clock.
+const LOOK_EVERY: u32 = 64;
+
+/// The lists of a worker's partitions, each by its place, and what leaves.
+pub(super) struct Desk<P: VertexProgram> {
+    pub(super) me: usize,
+    pub(super) to_signal: Vec<IdSet<P::Id>>,
+    pub(super) mailboxes: Vec<Mailbox>,
+    pub(super) counts: Counts,
+    /// A packet for each partition of others.
+    outboxes: Vec<Vec<u8>>,
+    until_look: u32,
+    target: Vec<u8>,
+    room: Vec<u8>,
+}
+
+impl<P: VertexProgram> Desk<P> {
+    /// The desk of worker `me` where there are `partitions`, with the lists of his own.
+    pub(super) fn new(
+        me: usize,
+        partitions: usize,
+        to_signal: Vec<IdSet<P::Id>>,
+        mailboxes: Vec<Mailbox>,
+    ) -> Self {
+        Self {
+            me,
+            to_signal,
+            mailboxes,
+            counts: Counts::default(),
+            outboxes: vec![Vec::new(); partitions],
+            until_look: LOOK_EVERY,
+            target: Vec::new(),
+            room: Vec::new(),
+        }
+    }
+
+    /// Lets a vertex signal along all its edges.
+    pub(super) fn signal(&mut self, phase: &Phase<'_, P>, vertex: &mut Loan<'_, VertexOf<P>>) -> Result<()> {
+        let program = phase.program;
+        let is_latest = program.delivery() == Delivery::LatestPerSource;
+        for edge in vertex.edges().iter() {
+            let target = edge.target;
+            let signal = program.signal(vertex, edge);
+            if let Some(signal) = signal.map_err(|failure| Error::program(vertex.id(), "signal", failure))? {
+                self.send(phase, is_latest.then_some(vertex.id()), target, &signal)?;
+            }
+        }
+        self.counts.signalled += 1;
+        let mut state = vertex.state.clone();
+        program.signalled(&mut state);
+        if state != vertex.state {
+            vertex.state = state.clone();
+        }
+        if !program.is_full() && vertex.signalled.as_ref() != Some(&state) {
+            vertex.signalled = Some(state);
+        }
+        Ok(())
+    }
+
+    /// Puts a vertex of the partition at `place` into its to-signal list.
+    pub(super) fn mark(&mut self, place: usize, id: &P::Id, score: Option<f64>) -> Result<()> {
+        match (self.to_signal.get_mut(place), score) {
+            (Some(list), Some(score)) => list.insert_scored(id, score),
+            (Some(list), None) => list.insert(id),
+            (None, _) => Ok(()),
+        }
+    }
+
+    /// Takes a vertex out of it, with its score; `None` at the end of the generation.
+    pub(super) fn take_due(&mut self, place: usize) -> Result<Option<(P::Id, Option<f64>)>> {
+        self.to_signal.get_mut(place).map_or(Ok(None), IdSet::take)
+    }
+
+    /// True if a score is not below the average of those in it.
+    pub(super) fn is_average(&self, place: usize, score: f64) -> bool {
+        self.to_signal.get(place).is_none_or(|list| list.is_average(score))
+    }
+
+    /// True if something waits in the mailbox of the partition at `place`.
+    pub(super) fn has_mail(&mut self, place: usize) -> Result<bool> {
+        Ok(!self.mailboxes.get_mut(place).map_or(Ok(true), Mailbox::is_empty)?)
+    }
+
+    fn send(
+        &mut self,
+        phase: &Phase<'_, P>,
+        source: Option<&P::Id>,
+        target: &P::Id,
+        signal: &P::Signal,
+    ) -> Result<()> {
+        self.target.clear();
+        target.write(&mut self.target);
+        let partition = phase.partitioner.partition(target, &self.target, phase.owners.len())?;
+        let (owner, place) = phase.owners.get(partition).copied().unwrap_or_default();
+        let Some(packet) = self.outboxes.get_mut(partition) else { return Ok(()) };
+        write_letter::<P>(&self.target, source, signal, &mut self.room, packet);
+        self.counts.sent += 1;
+        if owner == self.me {
+            if let Some(mailbox) = self.mailboxes.get_mut(place) {
+                mailbox.deliver(phase.program, packet)?;
+            }
+            packet.clear();
+        } else if packet.len() >= phase.packet_bytes {
+            self.ship(phase, partition)?;
+        }
+        Ok(())
+    }
+
+    /// Sends what has gathered for a partition.
+    fn ship(&mut self, phase: &Phase<'_, P>, partition: usize) -> Result<()> {
+        let letters = self.outboxes.get_mut(partition).map(std::mem::take).unwrap_or_default();
+        let (owner, _) = phase.owners.get(partition).copied().unwrap_or_default();
+        let mut packet = Packet { partition, letters };
+        while let Err(back) = phase.exchange.post(owner, packet) {
+            packet = back;
+            if phase.exchange.is_stopped() {
+                // For whoever goes on after the stop.
+                if let Some(outbox) = self.outboxes.get_mut(partition) {
+                    *outbox = packet.letters;
+                }
+                return Ok(());
+            }
+            if !self.take_in(phase)? {
+                phase.exchange.wait_for_room(self.me, owner);
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends all that has gathered; false if a stop kept some of it here.
+    pub(super) fn flush(&mut self, phase: &Phase<'_, P>) -> Result<bool> {
+        for partition in 0..self.outboxes.len() {
+            if self.outboxes.get(partition).is_some_and(|packet| !packet.is_empty()) {
+                self.ship(phase, partition)?;
+            }
+        }
+        Ok(self.outboxes.iter().all(Vec::is_empty))
+    }
+
+    /// Takes in all packets that wait; true if there was one.
+    pub(super) fn take_in(&mut self, phase: &Phase<'_, P>) -> Result<bool> {
+        let mut is_any = false;
+        while let Some(packet) = phase.exchange.take(self.me) {
+            self.open(phase, &packet)?;
+            is_any = true;
+        }
+        Ok(is_any)
+    }
+
+    fn open(&mut self, phase: &Phase<'_, P>, packet: &Packet) -> Result<()> {
+        let place = phase.owners.get(packet.partition).map(|(_, place)| *place);
+        if let Some(mailbox) = place.and_then(|place| self.mailboxes.get_mut(place)) {
+            mailbox.deliver(phase.program, &packet.letters)?;
+        }
+        Ok(())
+    }
+
+    /// Waits for one packet; false if nobody has anything left to do, or somebody stopped the phase.
+    pub(super) fn wait(&mut self, phase: &Phase<'_, P>) -> Result<bool> {
+        if !self.flush(phase)? {
+            return Ok(false);
+        }
+        match phase.exchange.wait(self.me) {
+            Event::Packet(packet) => self.open(phase, &packet).map(|()| true),
+            Event::Settled | Event::Stopped => Ok(false),
+        }
+    }
+
+    /// After each vertex: now and then takes in packets and looks at the clock. True if the phase was stopped.
+    #[inline]
+    pub(super) fn look(&mut self, phase: &Phase<'_, P>) -> Result<bool> {
+        self.until_look -= 1;
+        if self.until_look == 0 {
+            self.until_look = LOOK_EVERY;
+            phase.job.check()?;
+            self.take_in(phase)?;
+            let is_late = phase.deadline.is_some_and(|deadline| Instant::now() >= deadline);
+            if is_late || phase.pause.is_some_and(|pause| pause.load(Ordering::Relaxed)) {
+                phase.exchange.stop();
+            }
+        }
+        Ok(phase.exchange.is_stopped())
+    }
+}

@@ -1,0 +1,254 @@
+//! Packets between workers: bounded queues, and the moment when nothing is left to do.
+//!
+//! Back-pressure: who sends to a full queue waits, but takes in what waits for himself meanwhile. No deadlock:
+//! taking in never waits, for a mailbox has room on disk; so a worker waits only while its own queue is empty, and
+//! an empty queue keeps nobody waiting. Invariant: work is over if and only if all workers are idle and each
+//! has received as many packets as were sent to it; under one lock, so that nobody sees half of a change. A packet holds
+//! thousands of signals, and the lock is taken for packets, not for signals.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// Signals for one partition.
+#[derive(Debug)]
+pub(super) struct Packet {
+    pub(super) partition: usize,
+    pub(super) letters: Vec<u8>,
+}
+
+/// What ends a wait.
+#[derive(Debug)]
+pub(super) enum Event {
+    /// Something arrived.
+    Packet(Packet),
+    /// Nobody has anything left to do.
+    Settled,
+    /// Somebody called [`Exchange::stop`].
+    Stopped,
+}
+
+/// Queues of packets, one for each worker.
+#[derive(Debug)]
+pub(super) struct Exchange {
+    shared: Mutex<Shared>,
+    wake: Vec<Condvar>,
+    /// Packets in each queue, to look at without the lock.
+    queued: Vec<AtomicUsize>,
+    stopped: AtomicBool,
+    most_bytes: usize,
+}
+
+#[derive(Debug, Default, Clone)]
+struct Inbox {
+    bytes: usize,
+    sent: u64,
+    received: u64,
+    is_idle: bool,
+}
+
+#[derive(Debug)]
+struct Shared {
+    queues: Vec<VecDeque<Packet>>,
+    inboxes: Vec<Inbox>,
+}
+
+impl Shared {
+    fn is_settled(&self) -> bool {
+        self.inboxes.iter().all(|inbox| inbox.is_idle && inbox.sent == inbox.received)
+    }
+}
+
+impl Exchange {
+    /// Queues of at most `most_bytes` each, or one packet.
+    pub(super) fn new(workers: usize, most_bytes: usize) -> Self {
+        let queues = (0..workers).map(|_| VecDeque::new()).collect();
+        Self {
+            shared: Mutex::new(Shared { queues, inboxes: vec![Inbox::default(); workers] }),
+            wake: (0..workers).map(|_| Condvar::new()).collect(),
+            queued: (0..workers).map(|_| AtomicUsize::new(0)).collect(),
+            stopped: AtomicBool::new(false),
+            most_bytes,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Shared> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// All workers begin to work; what a stop left in the queues is still there.
+    pub(super) fn begin(&self) {
+        self.lock().inboxes.iter_mut().for_each(|inbox| inbox.is_idle = false);
+        self.stopped.store(false, Ordering::SeqCst);
+    }
+
+    /// Puts a packet into the queue of worker `to`; gives it back if that is full.
+    pub(super) fn post(&self, to: usize, packet: Packet) -> Result<(), Packet> {
+        let mut shared = self.lock();
+        let inbox = &mut shared.inboxes[to];
+        if inbox.bytes > 0 && inbox.bytes + packet.letters.len() > self.most_bytes {
+            return Err(packet);
+        }
+        inbox.bytes += packet.letters.len();
+        inbox.sent += 1;
+        shared.queues[to].push_back(packet);
+        self.queued[to].fetch_add(1, Ordering::Relaxed);
+        self.wake[to].notify_one();
+        Ok(())
+    }
+
+    /// Takes the next packet for worker `me`, if there is one. At little cost if there is none.
+    pub(super) fn take(&self, me: usize) -> Option<Packet> {
+        if self.queued[me].load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        self.pop(&mut self.lock(), me)
+    }
+
+    fn pop(&self, shared: &mut Shared, me: usize) -> Option<Packet> {
+        let packet = shared.queues[me].pop_front()?;
+        let inbox = &mut shared.inboxes[me];
+        inbox.bytes -= packet.letters.len();
+        inbox.received += 1;
+        inbox.is_idle = false;
+        self.queued[me].fetch_sub(1, Ordering::Relaxed);
+        // Somebody may have waited for the room.
+        self.wake_all();
+        Some(packet)
+    }
+
+    fn wake_all(&self) {
+        self.wake.iter().for_each(Condvar::notify_all);
+    }
+
+    /// Waits until the queue of `to` may have room, or there is something for `me`, or it is stopped.
+    pub(super) fn wait_for_room(&self, me: usize, to: usize) {
+        let shared = self.lock();
+        let waits = |shared: &mut Shared| {
+            shared.queues[me].is_empty() && !shared.queues[to].is_empty() && !self.is_stopped()
+        };
+        drop(self.wake[me].wait_while(shared, waits).unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Waits for a packet for `me`, who has nothing left to do and nothing left to send.
+    pub(super) fn wait(&self, me: usize) -> Event {
+        let mut shared = self.lock();
+        loop {
+            if self.is_stopped() {
+                return Event::Stopped;
+            }
+            if let Some(packet) = self.pop(&mut shared, me) {
+                return Event::Packet(packet);
+            }
+            shared.inboxes[me].is_idle = true;
+            // It stays so: only who is not idle sends.
+            if shared.is_settled() {
+                self.wake_all();
+                return Event::Settled;
+            }
+            shared = self.wake[me].wait(shared).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Ends all waiting, from any thread.
+    pub(super) fn stop(&self) {
+        let _nobody_begins_to_wait = self.lock();
+        self.stopped.store(true, Ordering::SeqCst);
+        self.wake_all();
+    }
+
+    /// True once somebody called [`Exchange::stop`].
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
+    }
+
+    /// A guard that stops everything if its thread panics: nobody waits for a worker that is gone.
+    pub(super) fn stop_on_panic(&self) -> StopOnPanic<'_> {
+        StopOnPanic(self)
+    }
+}
+
+/// See [`Exchange::stop_on_panic`].
+pub(super) struct StopOnPanic<'e>(&'e Exchange);
+
+impl Drop for StopOnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.stop();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU64;
+
+    use super::*;
+
+    /// Workers that get `n` send two packets of `n - 1` to others, as soon as there is room.
+    fn flood(workers: usize, most_bytes: usize, depth: u8) -> u64 {
+        let (exchange, taken) = (Exchange::new(workers, most_bytes), AtomicU64::new(0));
+        exchange.begin();
+        let work = |me: usize| {
+            let mut todo = if me == 0 { vec![depth] } else { Vec::new() };
+            let mut random = me;
+            loop {
+                while let Some(number) = todo.pop() {
+                    taken.fetch_add(1, Ordering::Relaxed);
+                    for _ in 0..if number == 0 { 0 } else { 2 } {
+                        random = (random * 5 + 3) % 1009;
+                        let to = random % workers;
+                        let mut packet = Packet { partition: 0, letters: vec![number - 1; 10] };
+                        while let Err(back) = exchange.post(to, packet) {
+                            packet = back;
+                            match exchange.take(me) {
+                                Some(packet) => todo.push(packet.letters[0]),
+                                None => exchange.wait_for_room(me, to),
+                            }
+                        }
+                    }
+                }
+                match exchange.wait(me) {
+                    Event::Packet(packet) => todo.push(packet.letters[0]),
+                    Event::Settled => return,
+                    Event::Stopped => unreachable!(),
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            (0..workers).for_each(|me| _ = scope.spawn(move || work(me)));
+        });
+        taken.into_inner()
+    }
+
+    #[test]
+    fn work_ends_when_all_is_done_and_not_before_however_small_the_queues() {
+        for (workers, most_bytes) in [(1, 1), (2, 1), (3, 25), (4, 1 << 20)] {
+            for depth in [0, 1, 9] {
+                assert_eq!(
+                    flood(workers, most_bytes, depth),
+                    (1 << (depth + 1)) - 1,
+                    "{workers} {most_bytes}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_stop_ends_all_waiting_and_loses_nothing() {
+        let exchange = Exchange::new(2, 1);
+        exchange.begin();
+        let packet = || Packet { partition: 3, letters: vec![1, 2] };
+        exchange.post(1, packet()).unwrap();
+        assert!(exchange.post(1, packet()).is_err());
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| exchange.wait_for_room(0, 1));
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            exchange.stop();
+            waiting.join().unwrap();
+        });
+        assert!(matches!(exchange.wait(1), Event::Stopped));
+        exchange.begin();
+        assert!(matches!(exchange.wait(1), Event::Packet(packet) if packet.partition == 3));
+    }
+}

@@ -1,0 +1,150 @@
+//! Vertices on their way into their stores: whole, with all their edges, in bulk.
+//!
+//! Vertices gather for each partition, and when as many have gathered as memory was set aside for, all partitions
+//! store theirs, in parallel; whoever brings vertices waits meanwhile. Invariant: of vertices with the same
+//! id the first is kept, the others are counted.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use brimful_store::{Reservation, Resources};
+
+use crate::error::{Error, Result};
+use crate::execution::partitioner::Partitioner;
+use crate::field::Field;
+use crate::program::{VertexOf, VertexProgram};
+use crate::store::VertexStore;
+use crate::vertex::{Edges, Stored, Vertex};
+
+/// Most bytes of vertices that gather, and least.
+const MOST_GATHERED: u64 = 64 << 20;
+const LEAST_GATHERED: u64 = 1 << 20;
+
+/// What was loaded.
+pub(super) struct Loaded<P: VertexProgram, S> {
+    pub(super) program: P,
+    pub(super) partitioner: Partitioner<P::Id>,
+    /// The stores, and the edges of each, a vertex counted as one more.
+    pub(super) parts: Vec<(S, u64)>,
+    /// Vertices left out because there was one of their id.
+    pub(super) duplicates: u64,
+}
+
+/// A partition that is being loaded.
+struct Part<P: VertexProgram, S> {
+    store: S,
+    gathered: Vec<VertexOf<P>>,
+    edges: u64,
+}
+
+/// A program and the stores of its partitions, being loaded.
+pub struct Loading<'r, P: VertexProgram, S> {
+    pub(super) program: P,
+    pub(super) partitioner: Partitioner<P::Id>,
+    pub(super) resources: &'r Resources,
+    parts: Vec<Mutex<Part<P, S>>>,
+    memory: Reservation,
+    gathered_bytes: u64,
+    duplicates: u64,
+    key: Vec<u8>,
+}
+
+impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
+    /// Begins to load the `stores` of as many partitions; what is in them already stays and takes part.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if there is no store; the budget's if it has not a mebibyte.
+    pub fn new(
+        program: P,
+        partitioner: Partitioner<P::Id>,
+        stores: Vec<S>,
+        resources: &'r Resources,
+    ) -> Result<Self> {
+        if stores.is_empty() {
+            return Err(Error::Usage("there is no partition; give at least one store".into()));
+        }
+        let bytes = (resources.budget.free() / 16).clamp(LEAST_GATHERED, MOST_GATHERED);
+        let memory = resources.budget.reserve(bytes, "to load vertices")?;
+        let part = |store| Mutex::new(Part { store, gathered: Vec::new(), edges: 0 });
+        Ok(Self {
+            program,
+            partitioner,
+            resources,
+            parts: stores.into_iter().map(part).collect(),
+            memory,
+            gathered_bytes: 0,
+            duplicates: 0,
+            key: Vec::new(),
+        })
+    }
+
+    /// The program.
+    pub fn program(&self) -> &P {
+        &self.program
+    }
+
+    /// Adds the vertex `id` with all its edges, in its initial state.
+    ///
+    /// # Errors
+    /// [`Error::Program`] if the program has no initial state for it; else those of its store.
+    pub fn add(&mut self, id: P::Id, edges: Edges<P::Id, P::Edge>) -> Result<()> {
+        let state = self.program.initial(&id, &edges);
+        let state = state.map_err(|failure| Error::program(&id, "make the first state", failure))?;
+        self.add_vertex(Vertex::new(id, state, edges))
+    }
+
+    /// Adds a vertex as it is.
+    ///
+    /// # Errors
+    /// Those of its store.
+    pub fn add_vertex(&mut self, vertex: VertexOf<P>) -> Result<()> {
+        self.key.clear();
+        vertex.id().write(&mut self.key);
+        let partition = self.partitioner.partition(vertex.id(), &self.key, self.parts.len())?;
+        self.gathered_bytes += (size_of::<VertexOf<P>>() + vertex.heap_bytes()) as u64;
+        if let Some(part) = self.parts.get_mut(partition) {
+            let part = part.get_mut().unwrap_or_else(PoisonError::into_inner);
+            part.edges += vertex.edges().len() as u64 + 1;
+            part.gathered.push(vertex);
+        }
+        // A list that grows has room for twice as many.
+        if self.gathered_bytes > self.memory.bytes() / 2 {
+            self.store()?;
+        }
+        Ok(())
+    }
+
+    /// Stores what has gathered.
+    fn store(&mut self) -> Result<()> {
+        self.gathered_bytes = 0;
+        let (parts, job, next) = (&self.parts, &self.resources.job, AtomicUsize::new(0));
+        let store = || {
+            let mut duplicates = 0;
+            while let Some(part) = parts.get(next.fetch_add(1, Ordering::Relaxed)) {
+                job.check()?;
+                let mut part = part.lock().unwrap_or_else(PoisonError::into_inner);
+                let Part { store, gathered, .. } = &mut *part;
+                duplicates += store.load(&mut gathered.drain(..))?;
+            }
+            Ok::<u64, Error>(duplicates)
+        };
+        // Whoever brings vertices from a thread of the pool may keep the others busy.
+        let results = match rayon::current_thread_index() {
+            Some(_) => vec![store()],
+            None => self.resources.pool.broadcast(|_| store()),
+        };
+        for duplicates in results {
+            self.duplicates += duplicates?;
+        }
+        Ok(())
+    }
+
+    /// Ends loading.
+    pub(super) fn finish(mut self) -> Result<Loaded<P, S>> {
+        self.store()?;
+        let Self { program, partitioner, parts, duplicates, .. } = self;
+        let part = |part: Mutex<Part<P, S>>| part.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let parts = parts.into_iter().map(part).map(|part| (part.store, part.edges)).collect();
+        Ok(Loaded { program, partitioner, parts, duplicates })
+    }
+}

@@ -1,0 +1,72 @@
+//! Running programs on stores of vertices: synchronous supersteps and true asynchrony over one core.
+//!
+//! - [`partitioner`]: which partition a vertex belongs to; [`loading`]: vertices into their stores.
+//! - `worker`: the partitions that a thread owns, and what vertices do; `desk`: its lists, what it sends and
+//!   receives; `exchange`: packets between workers, and the moment when nothing is left to do.
+//! - [`run`]: what is run, step by step or until it ends; `synchronous` and `asynchronous`: the two ways.
+//! - [`options`]: what the user chose; [`stats`]: what a run did.
+//!
+//! Giraph's example of shortest paths, on two partitions of live objects:
+//!
+//! ```
+//! # use std::sync::Arc;
+//! # use brimful_engine::Reason;
+//! # use brimful_store::{Budget, Job, Resources};
+//! # use brimful_vertices::{Edge, Failure, Loan, VertexOf, VertexProgram};
+//! use brimful_vertices::{Edges, Execution, ExecutionOptions, Limits, Loading, MemoryStore, Mode, Partitioner, Schedule};
+//!
+//! # struct Distances { source: u64 }
+//! # impl VertexProgram for Distances {
+//! #     type Id = u64;
+//! #     type State = f64;
+//! #     type Edge = f64;
+//! #     type Signal = f64;
+//! #     fn initial(&self, id: &u64, _: &Edges<u64, f64>) -> Result<f64, Failure> {
+//! #         Ok(if *id == self.source { 0.0 } else { f64::INFINITY })
+//! #     }
+//! #     fn signal(&self, source: &VertexOf<Self>, edge: Edge<'_, u64, f64>) -> Result<Option<f64>, Failure> {
+//! #         Ok(source.state.is_finite().then(|| source.state + edge.data))
+//! #     }
+//! #     fn collect(&self, vertex: &mut Loan<'_, VertexOf<Self>>, signals: &[f64]) -> Result<(), Failure> {
+//! #         let least = signals.iter().fold(vertex.state, |least, signal| least.min(*signal));
+//! #         if least < vertex.state {
+//! #             vertex.state = least;
+//! #         }
+//! #         Ok(())
+//! #     }
+//! # }
+//! let resources = Resources::new(Budget::new(64 << 20, 0), Arc::new(Job::new()), Some(2))?;
+//! let stores = vec![MemoryStore::new(&resources.budget)?, MemoryStore::new(&resources.budget)?];
+//! let mut loading = Loading::new(Distances { source: 1 }, Partitioner::Hash, stores, &resources)?;
+//! for (id, edges) in [(1, vec![(2, 1.0), (3, 3.0)]), (2, vec![(3, 1.0), (4, 10.0)]), (3, vec![(4, 2.0)]), (4, vec![])] {
+//!     loading.add(id, Edges::from_iter(edges))?;
+//! }
+//! let mut execution = Execution::start(loading, &ExecutionOptions::default())?;
+//! let mode = Mode::Asynchronous(Schedule::Throughput);
+//! assert_eq!(execution.run(mode, &Limits::default(), |_| Ok(false))?, Reason::NoChange);
+//!
+//! let mut farthest: f64 = 0.0;
+//! execution.for_each(&mut |vertex| {
+//!     farthest = farthest.max(vertex.state);
+//!     Ok(())
+//! })?;
+//! assert_eq!(farthest, 4.0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod asynchronous;
+mod desk;
+mod exchange;
+pub mod loading;
+pub mod options;
+pub mod partitioner;
+pub mod run;
+pub mod stats;
+mod synchronous;
+mod worker;
+
+pub use loading::Loading;
+pub use options::{ExecutionOptions, Limits, Lists, Mode, Schedule};
+pub use partitioner::Partitioner;
+pub use run::{Execution, Pause};
+pub use stats::Stats;

@@ -1,0 +1,364 @@
+//! What is run: a program on the stores of its partitions, step by step or until it ends.
+//!
+//! Invariant: between two calls no vertex is on loan and nothing is under way: what is left to do lies in
+//! lists, packets and queues, and the next call goes on with it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use brimful_engine::Reason;
+use brimful_store::{DiskFolder, Reservation, Resources};
+
+use crate::error::{Error, Result};
+use crate::execution::desk::{Desk, Phase, Thresholds};
+use crate::execution::exchange::Exchange;
+use crate::execution::loading::{Loaded, Loading};
+use crate::execution::options::{ExecutionOptions, Limits, Lists, Mode, Schedule};
+use crate::execution::partitioner::{Partitioner, assign};
+use crate::execution::stats::Stats;
+use crate::execution::worker::Worker;
+use crate::execution::{asynchronous, synchronous};
+use crate::field::Field;
+use crate::lists::{IdSet, MINIMUM_BYTES, Mail, Mailbox, SpillFile};
+use crate::program::{COLLECT_THRESHOLD, SIGNAL_THRESHOLD, VertexOf, VertexProgram};
+use crate::store::{Borrower, Loan, VertexStore};
+
+/// Bytes of a packet that is full, and of a queue of packets.
+const PACKET_BYTES: usize = 16 << 10;
+const QUEUE_BYTES: usize = 16 * PACKET_BYTES;
+
+/// A program, its vertices, and what they have yet to do.
+pub struct Execution<'r, P: VertexProgram, S> {
+    program: P,
+    partitioner: Partitioner<P::Id>,
+    /// The worker of each partition, and its place there.
+    owners: Vec<(usize, usize)>,
+    workers: Vec<Mutex<Worker<P, S>>>,
+    exchange: Exchange,
+    thresholds: Thresholds,
+    resources: &'r Resources,
+    spill: Arc<SpillFile>,
+    #[expect(dead_code, reason = "holds the memory of the lists")]
+    memory: Reservation,
+    pause: Pause,
+    has_failed: bool,
+    duplicates: u64,
+    supersteps: u64,
+    reason: Option<Reason>,
+    seconds: f64,
+}
+
+/// Asks a run to pause, from any thread.
+#[derive(Debug, Clone, Default)]
+pub struct Pause(Arc<AtomicBool>);
+
+impl Pause {
+    /// The run that is under way returns soon, and can be continued by another; a synchronous one after its superstep. Without a
+    /// run under way the next one does.
+    pub fn request(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
+    /// Begins to run what was loaded: no vertex has signalled yet, or all are to decide anew. Partitions go to workers so that these have
+    /// about equally many edges.
+    ///
+    /// # Errors
+    /// The budget's, if it has no room for the lists; [`Error::Usage`] for thresholds that are none.
+    pub fn start(loading: Loading<'r, P, S>, options: &ExecutionOptions) -> Result<Self> {
+        let thresholds = Thresholds {
+            signal: options.signal_threshold.unwrap_or(SIGNAL_THRESHOLD),
+            collect: options.collect_threshold.unwrap_or(COLLECT_THRESHOLD),
+        };
+        if thresholds.signal.is_nan() || thresholds.collect.is_nan() {
+            return Err(Error::Usage("a threshold must be a number".into()));
+        }
+        let resources = loading.resources;
+        let Loaded { program, partitioner, parts, duplicates } = loading.finish()?;
+        let (count, workers) = (parts.len() as u64, resources.workers());
+        let packets = (workers as u64) * (count * 2 * PACKET_BYTES as u64 + QUEUE_BYTES as u64);
+        let least = 3 * MINIMUM_BYTES;
+        let each = match options.lists {
+            Lists::Memory => ((resources.budget.free() / 2).saturating_sub(packets) / count).max(least),
+            Lists::Disk => least,
+        };
+        let memory =
+            resources.budget.reserve(each * count + packets, "for the lists of vertices that wait")?;
+        let folder = options.scratch.clone().unwrap_or_else(std::env::temp_dir);
+        let spill = Arc::new(SpillFile::new(&DiskFolder::new(folder), &resources.job)?);
+
+        let edges: Vec<u64> = parts.iter().map(|(_, edges)| *edges).collect();
+        let owners = assign(&edges, workers);
+        let mut stores: Vec<Vec<(usize, S)>> = (0..workers).map(|_| Vec::new()).collect();
+        for ((store, _), (worker, place)) in parts.into_iter().zip(&owners) {
+            if let Some(stores) = stores.get_mut(*worker) {
+                stores.push((*place, store));
+            }
+        }
+        let worker = |(me, mut stores): (usize, Vec<(usize, S)>)| {
+            stores.sort_by_key(|(place, _)| *place);
+            let lists = || stores.iter().map(|_| ());
+            let to_signal = lists().map(|()| IdSet::new(each / 3, &spill)).collect();
+            let mailboxes = lists().map(|()| Mailbox::new(each / 3 * 2, &spill)).collect();
+            let desk = Desk::new(me, edges.len(), to_signal, mailboxes);
+            let stores = stores.into_iter().map(|(_, store)| store).collect();
+            Ok(Mutex::new(Worker { stores, desk, mail: Mail::new(&resources.budget)?, is_fresh: true }))
+        };
+        let workers = stores.into_iter().enumerate().map(worker).collect::<Result<Vec<_>>>()?;
+        Ok(Self {
+            program,
+            partitioner,
+            owners,
+            exchange: Exchange::new(workers.len(), QUEUE_BYTES),
+            workers,
+            thresholds,
+            resources,
+            spill,
+            memory,
+            pause: Pause::default(),
+            has_failed: false,
+            duplicates,
+            supersteps: 0,
+            reason: None,
+            seconds: 0.0,
+        })
+    }
+
+    /// Runs until nothing is left to do, a limit is reached, a pause is requested, or `until` says that it is
+    /// enough: it is asked every so often (see [`Limits`]) and may look at all vertices. Another run goes on where this one ended.
+    ///
+    /// # Errors
+    /// [`Error::Program`] if the program fails or panics: the vertex's name is in it. After any error the vertices can be looked at,
+    /// but nothing can be run.
+    pub fn run(
+        &mut self,
+        mode: Mode,
+        limits: &Limits,
+        mut until: impl FnMut(&mut Self) -> Result<bool>,
+    ) -> Result<Reason> {
+        let begin = Instant::now();
+        let reason = match mode {
+            Mode::Synchronous => self.run_synchronously(limits, begin, &mut until),
+            Mode::Asynchronous(schedule) => self.run_asynchronously(schedule, limits, begin, &mut until),
+        };
+        self.seconds += begin.elapsed().as_secs_f64();
+        self.reason = reason.as_ref().ok().copied();
+        reason
+    }
+
+    fn run_synchronously(
+        &mut self,
+        limits: &Limits,
+        begin: Instant,
+        until: &mut impl FnMut(&mut Self) -> Result<bool>,
+    ) -> Result<Reason> {
+        let mut done = 0;
+        while done < limits.max_supersteps {
+            let is_late = limits.max_seconds.is_some_and(|most| begin.elapsed().as_secs_f64() >= most);
+            if done > 0 && is_late {
+                return Ok(Reason::MaxSeconds);
+            }
+            let is_due = self.superstep()?;
+            done += 1;
+            if done.is_multiple_of(limits.check_supersteps.max(1)) && until(self)? {
+                return Ok(Reason::Converged);
+            }
+            if !is_due {
+                return Ok(Reason::NoChange);
+            }
+            if self.pause.0.swap(false, Ordering::Relaxed) {
+                return Ok(Reason::Paused);
+            }
+        }
+        Ok(Reason::MaxSupersteps)
+    }
+
+    fn run_asynchronously(
+        &mut self,
+        schedule: Schedule,
+        limits: &Limits,
+        begin: Instant,
+        until: &mut impl FnMut(&mut Self) -> Result<bool>,
+    ) -> Result<Reason> {
+        if self.program.is_full() {
+            return Err(Error::Usage(
+                "this program lets every vertex take part in every superstep, and without supersteps it would never end; run it synchronously".into(),
+            ));
+        }
+        let end = limits.max_seconds.map(|most| begin + Duration::from_secs_f64(most.clamp(0.0, 1e9)));
+        loop {
+            let look = Instant::now() + limits.check_every;
+            let deadline = end.map_or(look, |end| look.min(end));
+            self.phase(Some(deadline), true, |phase, worker| asynchronous::work(phase, worker, schedule))?;
+            let is_settled = !self.exchange.is_stopped();
+            if until(self)? {
+                return Ok(Reason::Converged);
+            }
+            if is_settled {
+                return Ok(Reason::NoChange);
+            }
+            if self.pause.0.swap(false, Ordering::Relaxed) {
+                return Ok(Reason::Paused);
+            }
+            if end.is_some_and(|end| Instant::now() >= end) {
+                return Ok(Reason::MaxSeconds);
+            }
+        }
+    }
+
+    /// One synchronous superstep; true if some vertex has something to signal after it.
+    ///
+    /// # Errors
+    /// As [`Execution::run`].
+    pub fn superstep(&mut self) -> Result<bool> {
+        self.resources.job.begin(format!("superstep {}", self.supersteps + 1), 0);
+        self.phase(None, false, synchronous::signal)?;
+        self.phase(None, false, synchronous::collect)?;
+        self.supersteps += 1;
+        let mut is_due = self.program.is_full();
+        for worker in self.workers() {
+            for list in &mut worker.desk.to_signal {
+                is_due |= !list.is_empty()?;
+            }
+        }
+        Ok(is_due)
+    }
+
+    /// Lets all workers work, each on a thread of its own, until all have returned.
+    fn phase(
+        &mut self,
+        deadline: Option<Instant>,
+        may_pause: bool,
+        work: impl Fn(&Phase<'_, P>, &mut Worker<P, S>) -> Result<()> + Sync,
+    ) -> Result<()> {
+        if self.has_failed {
+            return Err(Error::Usage("this execution failed before; load the vertices again".into()));
+        }
+        let phase = Phase {
+            program: &self.program,
+            partitioner: &self.partitioner,
+            owners: &self.owners,
+            exchange: &self.exchange,
+            packet_bytes: PACKET_BYTES,
+            thresholds: self.thresholds,
+            job: &self.resources.job,
+            pause: may_pause.then_some(&*self.pause.0),
+            deadline,
+        };
+        self.exchange.begin();
+        let workers = &self.workers;
+        let results = self.resources.pool.broadcast(|context| {
+            let _nobody_waits_for_the_dead = phase.exchange.stop_on_panic();
+            let Some(worker) = workers.get(context.index()) else { return Ok(()) };
+            let mut worker = worker.lock().unwrap_or_else(PoisonError::into_inner);
+            work(&phase, &mut worker).inspect_err(|_| phase.exchange.stop())
+        });
+        let result: Result<()> = results.into_iter().collect();
+        self.has_failed = result.is_err();
+        result
+    }
+
+    fn workers(&mut self) -> impl Iterator<Item = &mut Worker<P, S>> {
+        self.workers.iter_mut().map(|worker| worker.get_mut().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What asks this execution to pause, for another thread.
+    pub fn pause(&self) -> Pause {
+        self.pause.clone()
+    }
+
+    /// The program.
+    pub fn program(&self) -> &P {
+        &self.program
+    }
+
+    /// The program, to be changed between two runs.
+    pub fn program_mut(&mut self) -> &mut P {
+        &mut self.program
+    }
+
+    /// Lends all vertices, one after the other.
+    ///
+    /// # Errors
+    /// Those of the stores and of `borrower`.
+    pub fn for_each(&mut self, borrower: &mut Borrower<'_, VertexOf<P>>) -> Result<()> {
+        self.for_each_by(|_, vertex| borrower(vertex))
+    }
+
+    /// The same, with the program at hand.
+    pub(crate) fn for_each_by(
+        &mut self,
+        mut borrower: impl FnMut(&P, &mut Loan<'_, VertexOf<P>>) -> Result<()>,
+    ) -> Result<()> {
+        for worker in &mut self.workers {
+            let worker = worker.get_mut().unwrap_or_else(PoisonError::into_inner);
+            let mut is_changed = false;
+            for store in &mut worker.stores {
+                store.for_each(&mut |vertex| {
+                    borrower(&self.program, vertex)?;
+                    is_changed |= vertex.is_changed();
+                    Ok(())
+                })?;
+            }
+            if is_changed {
+                worker.desk.mailboxes.iter_mut().for_each(Mailbox::forget);
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets all vertices decide anew whether they have something to signal.
+    pub fn restart(&mut self) {
+        self.workers().for_each(|worker| worker.is_fresh = true);
+    }
+
+    /// Asks for a collect of vertex `id`, be there signals for it or not.
+    ///
+    /// # Errors
+    /// Those of the lists.
+    pub fn request_collect(&mut self, id: &P::Id) -> Result<()> {
+        let (worker, place) = self.place(id)?;
+        worker.desk.mailboxes.get_mut(place).map_or(Ok(()), |mailbox| mailbox.request(id))
+    }
+
+    /// Lets vertex `id` signal, if its score exceeds the threshold then.
+    ///
+    /// # Errors
+    /// Those of the lists.
+    pub fn request_signal(&mut self, id: &P::Id) -> Result<()> {
+        let (worker, place) = self.place(id)?;
+        worker.desk.mark(place, id, None)
+    }
+
+    fn place(&mut self, id: &P::Id) -> Result<(&mut Worker<P, S>, usize)> {
+        let mut key = Vec::new();
+        id.write(&mut key);
+        let partition = self.partitioner.partition(id, &key, self.owners.len())?;
+        let (worker, place) = self.owners.get(partition).copied().unwrap_or_default();
+        let worker = self.workers().nth(worker);
+        Ok((worker.ok_or_else(|| Error::Usage("there is no worker".into()))?, place))
+    }
+
+    /// Vertices left out when loading because there was one of their id.
+    pub fn duplicates(&self) -> u64 {
+        self.duplicates
+    }
+
+    /// Figures so far.
+    ///
+    /// # Errors
+    /// Those of the stores.
+    pub fn stats(&mut self) -> Result<Stats> {
+        let mut stats = Stats {
+            supersteps: self.supersteps,
+            reason: self.reason,
+            seconds: self.seconds,
+            spilled_bytes: self.spill.written_bytes(),
+            ..Stats::default()
+        };
+        self.workers().try_for_each(|worker| stats.add(worker))?;
+        Ok(stats)
+    }
+}

@@ -1,0 +1,80 @@
+//! What an execution did, in figures.
+
+use brimful_engine::Reason;
+
+use crate::error::Result;
+use crate::execution::worker::Worker;
+use crate::lists::{IdSet, Mailbox};
+use crate::program::{VertexOf, VertexProgram};
+use crate::store::{CacheStats, VertexStore};
+
+/// Figures of an execution since it was loaded.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Synchronous supersteps done.
+    pub supersteps: u64,
+    /// Why the last run ended.
+    pub reason: Option<Reason>,
+    /// Seconds spent running.
+    pub seconds: f64,
+    /// Vertices that signalled, each time counted.
+    pub vertices_signalled: u64,
+    /// Vertices that collected, each time counted.
+    pub vertices_collected: u64,
+    /// Signals sent along edges.
+    pub signals_sent: u64,
+    /// Signals that arrived in a mailbox.
+    pub signals_received: u64,
+    /// Of these, those combined with another on arrival.
+    pub signals_combined: u64,
+    /// Of these, those dropped because their vertex knew already.
+    pub signals_no_news: u64,
+    /// Signals to vertices that there are not.
+    pub signals_undelivered: u64,
+    /// Times that a list had no more room in memory.
+    pub spills: u64,
+    /// Bytes that lists wrote to disk.
+    pub spilled_bytes: u64,
+    /// The caches of all stores, added up, the outermost first.
+    pub caches: Vec<CacheStats>,
+    /// Bytes of memory of all stores.
+    pub store_memory_bytes: u64,
+    /// Bytes on disk of all stores.
+    pub store_disk_bytes: u64,
+}
+
+impl Stats {
+    /// Adds what a worker did.
+    pub(super) fn add<P: VertexProgram, S: VertexStore<VertexOf<P>>>(
+        &mut self,
+        worker: &Worker<P, S>,
+    ) -> Result<()> {
+        let counts = worker.desk.counts;
+        self.vertices_signalled += counts.signalled;
+        self.vertices_collected += counts.collected;
+        self.signals_sent += counts.sent;
+        self.signals_undelivered += counts.undelivered;
+        for mailbox in worker.desk.mailboxes.iter().map(Mailbox::stats) {
+            self.signals_received += mailbox.received;
+            self.signals_combined += mailbox.combined;
+            self.signals_no_news += mailbox.no_news;
+            self.spills += mailbox.spills;
+        }
+        self.spills += worker.desk.to_signal.iter().map(IdSet::spills).sum::<u64>();
+        for store in &worker.stores {
+            let store = store.stats()?;
+            self.store_memory_bytes += store.memory_bytes;
+            self.store_disk_bytes += store.disk_bytes;
+            let deeper = store.caches.len().saturating_sub(self.caches.len());
+            self.caches.extend(std::iter::repeat_n(CacheStats::default(), deeper));
+            for (all, cache) in self.caches.iter_mut().zip(store.caches) {
+                all.hits += cache.hits;
+                all.misses += cache.misses;
+                all.evicted += cache.evicted;
+                all.written += cache.written;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,105 @@
+//! Several runs as one: groups in ascending order of their keys, each with the letters of all runs.
+//!
+//! Invariant: letters to one key come in the order of the runs, and within a run in its own.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::lists::spill::{Run, RunReader, RunWriter, SpillFile};
+
+/// Reads runs as one; a clone reads on from the same place.
+#[derive(Debug, Clone)]
+pub(super) struct Merge {
+    readers: Vec<RunReader>,
+    /// The next key of each run that has one.
+    heads: BinaryHeap<Reverse<(Vec<u8>, usize)>>,
+    /// The key of the group handed out, and the runs that have it, ascending.
+    key: Vec<u8>,
+    of_key: Vec<usize>,
+    /// How many of those have been read to the end of the group.
+    done: usize,
+}
+
+impl Merge {
+    /// `runs` in the order in which they were written.
+    pub(super) fn new(runs: Vec<Arc<Run>>) -> Result<Self> {
+        let readers = runs.into_iter().map(RunReader::new).collect();
+        let mut merge = Self { readers, heads: BinaryHeap::new(), key: vec![], of_key: vec![], done: 0 };
+        (0..merge.readers.len()).try_for_each(|run| merge.advance(run, Vec::new()))?;
+        Ok(merge)
+    }
+
+    fn advance(&mut self, run: usize, mut key: Vec<u8>) -> Result<()> {
+        let Some(reader) = self.readers.get_mut(run) else { return Ok(()) };
+        if reader.next_group(&mut key)? {
+            self.heads.push(Reverse((key, run)));
+        }
+        Ok(())
+    }
+
+    /// True if there is no other group.
+    pub(super) fn is_at_end(&self) -> bool {
+        self.heads.is_empty() && self.done == self.of_key.len()
+    }
+
+    /// Goes to the next group; what was not read of the one before is passed over. False at the end.
+    pub(super) fn next_group(&mut self) -> Result<bool> {
+        self.pass()?;
+        let Some(Reverse((key, run))) = self.heads.pop() else { return Ok(false) };
+        self.of_key.push(run);
+        while let Some(Reverse((other, run))) = self.heads.peek() {
+            if *other != key {
+                break;
+            }
+            self.of_key.push(*run);
+            self.heads.pop();
+        }
+        self.key = key;
+        Ok(true)
+    }
+
+    /// Reads what is left of the group, and the keys behind it.
+    pub(super) fn pass(&mut self) -> Result<()> {
+        while self.next_letter()?.is_some() {}
+        for run in std::mem::take(&mut self.of_key) {
+            self.advance(run, Vec::new())?;
+        }
+        self.done = 0;
+        Ok(())
+    }
+
+    /// The key of the group.
+    pub(super) fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    /// The next letter of the group.
+    pub(super) fn next_letter(&mut self) -> Result<Option<&[u8]>> {
+        while let Some(reader) = self.of_key.get(self.done).and_then(|run| self.readers.get_mut(*run)) {
+            // Borrowed again below: a loop may not return what it borrows on one of its ways only.
+            if reader.has_letter()? {
+                break;
+            }
+            self.done += 1;
+        }
+        match self.of_key.get(self.done).and_then(|run| self.readers.get_mut(*run)) {
+            Some(reader) => reader.take_letter().map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Writes all groups as one run.
+    pub(super) fn into_run(mut self, file: &Arc<SpillFile>) -> Result<Run> {
+        let mut writer = RunWriter::new(file);
+        while self.next_group()? {
+            writer.begin(&self.key)?;
+            while let Some(letter) = self.next_letter()? {
+                writer.letter(letter)?;
+            }
+            writer.end()?;
+        }
+        writer.finish()
+    }
+}

@@ -1,0 +1,16 @@
+//! What waits: vertices that are to signal, and signals that are to be collected.
+//!
+//! - [`id_set`]: the to-signal list; [`mailbox`]: the to-collect list, which is the signals themselves.
+//! - `pile`: what both are made of: `table` in memory; `spill` on disk, read by `merge`.
+
+pub mod id_set;
+pub mod mailbox;
+mod merge;
+mod pile;
+mod spill;
+mod table;
+
+pub use id_set::IdSet;
+pub use mailbox::{Mail, Mailbox, MailboxStats, write_letter};
+pub use pile::MINIMUM_BYTES;
+pub use spill::SpillFile;

@@ -1,0 +1,82 @@
+//! What a graph knows of its vertices beside their edges, read in windows as vertices come by in order.
+
+use brimful_engine::Program;
+use brimful_graph::Graph;
+
+use crate::error::Result;
+use crate::execution::Partitioner;
+
+/// Degrees, sums of weights and external ids, read a window at a time as they are asked for.
+pub(super) struct Attributes {
+    start: u64,
+    strengths: Vec<f64>,
+    external: Vec<u64>,
+    needs_degrees: bool,
+    is_weighted: bool,
+    smallest_key: Option<u64>,
+}
+
+const WINDOW: u64 = 1 << 14;
+
+impl Attributes {
+    pub(super) fn new<P: Program>(graph: &Graph, is_weighted: bool) -> Result<Self> {
+        let smallest_key = match P::NEEDS_EXTERNAL {
+            true => Some(graph.key_bounds()?.map_or(0, |(smallest, _)| smallest)),
+            false => None,
+        };
+        let (strengths, external) = (Vec::new(), Vec::new());
+        Ok(Self { start: 0, strengths, external, needs_degrees: P::NEEDS_DEGREES, is_weighted, smallest_key })
+    }
+
+    /// The strength of a vertex, and the place of its external id; 0 where nobody asks for it.
+    pub(super) fn of(&mut self, graph: &Graph, id: u64) -> Result<(f64, u64)> {
+        let is_there = |start: u64, length: usize| length > 0 && (start..start + length as u64).contains(&id);
+        if self.needs_degrees && !is_there(self.start, self.strengths.len())
+            || self.smallest_key.is_some() && !is_there(self.start, self.external.len())
+        {
+            self.read(graph, id)?;
+        }
+        let at = (id - self.start) as usize;
+        let strength = self.strengths.get(at).copied().unwrap_or(0.0);
+        Ok((strength, self.external.get(at).copied().unwrap_or(0)))
+    }
+
+    fn read(&mut self, graph: &Graph, id: u64) -> Result<()> {
+        self.start = id;
+        let length = (graph.vertices() - id).min(WINDOW) as usize;
+        if self.needs_degrees {
+            self.strengths.resize(length, 0.0);
+            if self.is_weighted {
+                graph.strengths(id, &mut self.strengths)?;
+            } else {
+                let mut degrees = vec![0; length];
+                graph.degrees(id, &mut degrees)?;
+                self.strengths
+                    .iter_mut()
+                    .zip(degrees)
+                    .for_each(|(strength, degree)| *strength = degree as f64);
+            }
+        }
+        if let Some(smallest) = self.smallest_key {
+            self.external.resize(length, 0);
+            graph.external_ids(id, &mut self.external)?;
+            let key = |bits| graph.id_type().order_key(bits).wrapping_sub(smallest);
+            self.external.iter_mut().for_each(|bits| *bits = key(*bits));
+        }
+        Ok(())
+    }
+}
+
+/// Ranges of ranks with about as many edges.
+pub(super) fn balanced(graph: &Graph, count: u64, partitions: usize) -> Result<Partitioner<u64>> {
+    let mut window = Vec::new();
+    let degrees = (0..count).map(|id| {
+        let at = (id % WINDOW) as usize;
+        if at == 0 {
+            window.resize((count - id).min(WINDOW) as usize, 0);
+            graph.degrees(id, &mut window)?;
+        }
+        Ok((id, window.get(at).copied().unwrap_or(0)))
+    });
+    Partitioner::balanced(degrees, (count, graph.description().arcs), partitions)
+}

@@ -1,0 +1,94 @@
+//! Vertices preassembled with their edges, from a graph whose edges lie in shards.
+//!
+//! Shards hold edges by target; here they are sorted by source, in a budget, and come out whole vertices in ascending
+//! order. Invariant: every vertex comes once, those without edges too.
+
+use brimful_graph::places::UNKNOWN;
+use brimful_graph::records::{EdgeRecord, KeyLayout, Pair, WeightedPair};
+use brimful_graph::segment_reader::SegmentReader;
+use brimful_graph::{Graph, Index};
+use brimful_store::sorter::{self, Sorter};
+use brimful_store::{Folder, Resources};
+
+use crate::error::{Error, Result};
+use crate::numeric::parts::EdgeData;
+use crate::numeric::program::way;
+use crate::vertex::Edges;
+
+/// Takes a vertex with its edges.
+pub(super) type Taker<'f, E> = dyn FnMut(u64, Edges<u64, E>) -> Result<()> + Send + 'f;
+
+/// Most bytes that sorting takes.
+const MOST_BYTES: u64 = 256 << 20;
+
+/// Hands out the vertices 0 to `count` - 1 with the edges along which `indexes` walk; what exceeds memory is
+/// in `folder` meanwhile.
+pub(super) fn vertices<E: EdgeData>(
+    graph: &Graph,
+    indexes: &[Index],
+    count: u64,
+    is_weighted: bool,
+    (folder, resources): (&dyn Folder, &Resources),
+    take: &mut Taker<'_, E>,
+) -> Result<()> {
+    match is_weighted {
+        true => sorted::<WeightedPair, E>(graph, indexes, count, (folder, resources), take),
+        false => sorted::<Pair, E>(graph, indexes, count, (folder, resources), take),
+    }
+}
+
+fn sorted<R: EdgeRecord, E: EdgeData>(
+    graph: &Graph,
+    indexes: &[Index],
+    count: u64,
+    (folder, resources): (&dyn Folder, &Resources),
+    take: &mut Taker<'_, E>,
+) -> Result<()> {
+    let job = &resources.job;
+    // Sorted by vertex, then by neighbour and way: what the layout calls target is the vertex.
+    let layout = KeyLayout { interval_bits: 0, ..KeyLayout::new(graph.vertices().saturating_mul(2), 1) };
+    let least = sorter::minimum_bytes(resources.workers(), size_of::<R>());
+    let bytes = (resources.budget.free() / 8).clamp(least, MOST_BYTES.max(least));
+    let memory = resources.budget.reserve(bytes, "to load this graph")?;
+    let sorter = Sorter::<R>::new(folder, bytes, resources.workers(), job)?;
+    let mut writer = sorter.writer();
+    for index in indexes {
+        let Some(shards) = graph.shards(*index) else { continue };
+        job.begin("sort", shards.edges());
+        let (mut reader, way) = (SegmentReader::default(), way(*index));
+        let mut edges: Vec<R> = Vec::new();
+        for (number, segment) in shards.segments().iter().enumerate() {
+            job.check()?;
+            reader.for_each_edge(shards, number, |source, target, weight| {
+                // The reverse shards say of an edge what the others do, with its ends exchanged: either way the walk is from
+                // what they call the source.
+                let neighbour = target * 2 + u64::from(way >> 1);
+                edges.push(R::pack(layout, neighbour, source, weight, UNKNOWN));
+            })?;
+            edges.drain(..).try_for_each(|edge| writer.push(edge))?;
+            job.advance(u64::from(segment.edges));
+        }
+    }
+    writer.finish()?;
+
+    job.begin("load", count);
+    let (mut next, mut edges) = (0, Edges::default());
+    sorter.merge(&resources.pool, |batch| {
+        for record in batch {
+            let (neighbour, vertex, weight) = record.unpack(layout);
+            while next < vertex {
+                take(next, std::mem::take(&mut edges))?;
+                next += 1;
+            }
+            edges.push(neighbour / 2, E::new(weight.unwrap_or(1.0), 1 << (neighbour % 2)));
+        }
+        job.advance(batch.len() as u64);
+        Ok::<(), Error>(())
+    })?;
+    while next < count {
+        take(next, std::mem::take(&mut edges))?;
+        next += 1;
+    }
+    drop(memory);
+    Ok(())
+}

@@ -1,0 +1,14 @@
+//! Executions: the same answers on every store, with any number of workers, with and without supersteps.
+
+#![expect(clippy::unwrap_used, reason = "test helpers: a failure is a failed test")]
+
+#[path = "execution/facts.rs"]
+mod facts;
+#[path = "execution/failures.rs"]
+mod failures;
+#[path = "execution/numeric.rs"]
+mod numeric;
+#[path = "execution/pausing.rs"]
+mod pausing;
+#[path = "execution/programs.rs"]
+mod programs;

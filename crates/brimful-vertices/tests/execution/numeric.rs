@@ -1,0 +1,227 @@
+//! Numeric programs: the answers of the disk path, on every store, with one to four workers.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use brimful_algos::bfs::{Levels, Parents};
+use brimful_algos::connected_components::propagation::ConnectedComponents;
+use brimful_algos::count_paths::ShortestPathCounts;
+use brimful_algos::delta_pagerank::DeltaPageRank;
+use brimful_algos::hits::HubsAndAuthorities;
+use brimful_algos::kcore::CoreNumbers;
+use brimful_algos::pagerank::{PageRank, Variant};
+use brimful_algos::scc::StrongComponents;
+use brimful_algos::sssp::ShortestPaths;
+use brimful_engine::{Isolated, Output, Program, RunOptions};
+use brimful_graph::Graph;
+use brimful_graph::generate::{Generator, Kind};
+use brimful_graph::import::{ImportOptions, Input, import};
+use brimful_graph::shards::Geometry;
+use brimful_graph::weights::Weights;
+use brimful_store::{Budget, ErrorKind, Job, Resources};
+use brimful_vertices::numeric::{NumericOptions, run};
+use brimful_vertices::serializer::Compact;
+use brimful_vertices::{Edges, Lists, Mode, Place, Schedule, Schemes, Vertex};
+
+const SMALL: Geometry = Geometry { interval_bits: 5, window_edges: 700, segment_edges: 600, unit_bytes: 900 };
+
+/// Graphs and stores on disk have many files each, and a process may have only so many open at once.
+fn turn_with_real_files() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn resources(threads: usize) -> Arc<Resources> {
+    Arc::new(Resources::new(Budget::new(1 << 28, 0), Arc::new(Job::new()), Some(threads)).unwrap())
+}
+
+/// A weighted graph; directed ones have vertices without edges too.
+fn graph(folder: &Path, undirected: bool) -> Graph {
+    let generator = Generator::new(Kind::Rmat { scale: 8, edge_factor: 4 }, 11).unwrap();
+    let options = ImportOptions { geometry: SMALL, undirected, weights: Weights::Hash, ..Default::default() };
+    let path = folder.join(if undirected { "u.brimful" } else { "d.brimful" });
+    let resources = resources(2);
+    import(Input::Numbered(&generator, generator.vertices()), &path, &options, &resources).unwrap();
+    Graph::open(&path, resources.job.traffic()).unwrap()
+}
+
+/// The states, and the isolated one if all share it.
+fn states<P: Program>(output: &Output<P>) -> (Vec<P::State>, Option<P::State>) {
+    let mut states = vec![bytemuck::Zeroable::zeroed(); output.states.len()];
+    output.states.read(0, &mut states).unwrap();
+    let isolated = match output.isolated {
+        Isolated::Same(state) => Some(state),
+        Isolated::Initial => None,
+    };
+    (states, isolated)
+}
+
+/// Runs `program` both ways and compares what `value` makes of states.
+fn compare<P: Program>(
+    program: &P,
+    graphs: &[&Graph],
+    options: &RunOptions,
+    any_order: bool,
+    is_same: impl Fn(&P::State, &P::State) -> bool,
+) {
+    let folder = tempfile::tempdir().unwrap();
+    let schemes = Schemes::default();
+    let mut modes = vec![Mode::Synchronous];
+    if any_order {
+        modes.extend([Schedule::Throughput, Schedule::LowLatency].map(Mode::Asynchronous));
+    }
+    for graph in graphs {
+        let expected = brimful_engine::run(program, graph, options, &resources(2)).unwrap();
+        let (wanted, isolated) = states(&expected);
+        for (number, kind) in ["memory", "bytes", "file"].into_iter().enumerate() {
+            for &mode in &modes {
+                for threads in 1..=4 {
+                    let place =
+                        format!("{kind}, {mode:?}, {threads} threads, weighted: {}", options.weighted);
+                    let path = folder.path().join(format!(
+                        "{number}-{threads}-{mode:?}-{}",
+                        graph.path().file_name().unwrap().display()
+                    ));
+                    let store =
+                        if kind == "file" { format!("file:{}", path.display()) } else { kind.to_owned() };
+                    let numeric = NumericOptions {
+                        store: &store,
+                        schemes: &schemes,
+                        cache: (kind == "file").then(|| "score:90".parse().unwrap()),
+                        store_bytes: 4 << 20,
+                        partitions: Some(3),
+                        mode,
+                        lists: Lists::Memory,
+                        run: options.clone(),
+                    };
+                    let (output, stats) = run(program, graph, &numeric, &resources(threads)).unwrap();
+                    let (found, alone) = states(&output);
+                    assert_eq!(found.len(), wanted.len(), "{place}");
+                    for (vertex, (found, wanted)) in found.iter().zip(&wanted).enumerate() {
+                        assert!(
+                            is_same(found, wanted),
+                            "{place}: {vertex} is {found:?}, not {wanted:?}",
+                            found = bytemuck::bytes_of(found),
+                            wanted = bytemuck::bytes_of(wanted)
+                        );
+                    }
+                    assert_eq!(alone.is_some(), isolated.is_some(), "{place}");
+                    assert!(
+                        alone.zip(isolated).is_none_or(|(found, wanted)| is_same(&found, &wanted)),
+                        "{place}"
+                    );
+                    if mode == Mode::Synchronous {
+                        assert_eq!(output.stats.supersteps, expected.stats.supersteps, "{place}");
+                        assert_eq!(output.stats.reason, expected.stats.reason, "{place}");
+                    }
+                    assert_eq!(stats.signals_undelivered, 0, "{place}");
+                }
+            }
+        }
+    }
+}
+
+fn near(found: f64, wanted: f64) -> bool {
+    found == wanted || (found - wanted).abs() <= 1e-9 * wanted.abs()
+}
+
+fn bits<T: bytemuck::Pod>(found: &T, wanted: &T) -> bool {
+    bytemuck::bytes_of(found) == bytemuck::bytes_of(wanted)
+}
+
+/// One directed and one undirected graph.
+fn both(folder: &tempfile::TempDir) -> [Graph; 2] {
+    [false, true].map(|undirected| graph(folder.path(), undirected))
+}
+
+#[test]
+fn ranks() {
+    let _turn = turn_with_real_files();
+    let folder = tempfile::tempdir().unwrap();
+    let [directed, undirected] = both(&folder);
+    for variant in [Variant::Normalized, Variant::Unnormalized] {
+        for weighted in [false, true] {
+            let program = PageRank::<f64>::new(variant, 0.85, 1e-6).unwrap();
+            let options = RunOptions { weighted, max_supersteps: 60, ..RunOptions::default() };
+            compare(&program, &[&directed, &undirected], &options, false, |a, b| near(*a, *b));
+        }
+    }
+}
+
+#[test]
+fn ranks_by_increments() {
+    let _turn = turn_with_real_files();
+    let folder = tempfile::tempdir().unwrap();
+    let [directed, undirected] = both(&folder);
+    for graph in [&directed, &undirected] {
+        let program = DeltaPageRank::<f64>::new(0.85, None, graph.connected()).unwrap();
+        let options = RunOptions { signal_threshold: Some(1e-10), ..RunOptions::default() };
+        compare(&program, &[graph], &options, false, |a, b| near(a.score, b.score));
+        // Without supersteps the residuals that are left unsent are others.
+        compare(&program, &[graph], &options, true, |a, b| (a.score - b.score).abs() <= 1e-6);
+    }
+}
+
+#[test]
+fn hubs_and_authorities() {
+    let _turn = turn_with_real_files();
+    let folder = tempfile::tempdir().unwrap();
+    let [directed, undirected] = both(&folder);
+    for weighted in [false, true] {
+        let options = RunOptions { weighted, max_supersteps: 40, ..RunOptions::default() };
+        let same = |a: &brimful_algos::hits::Scores, b: &brimful_algos::hits::Scores| {
+            near(a.raw, b.raw) && near(a.before, b.before) && near(a.last, b.last)
+        };
+        compare(&HubsAndAuthorities::new(1e-7).unwrap(), &[&directed, &undirected], &options, false, same);
+    }
+}
+
+#[test]
+fn searches_and_components() {
+    let _turn = turn_with_real_files();
+    let folder = tempfile::tempdir().unwrap();
+    let [directed, undirected] = both(&folder);
+    let (graphs, options) = ([&directed, &undirected], RunOptions::default());
+    compare(&Levels { source: 3 }, &graphs, &options, false, bits);
+    compare(&Parents { source: 3 }, &graphs, &options, false, bits);
+    compare(&ShortestPathCounts { source: 3 }, &graphs, &options, false, bits);
+    compare(&ConnectedComponents::<u32>::new(), &graphs, &options, true, bits);
+    compare(&StrongComponents::<u32>::new(), &graphs, &options, false, bits);
+    compare(&ShortestPaths { source: 3 }, &graphs, &options, true, bits);
+    let weighted = RunOptions { weighted: true, ..RunOptions::default() };
+    compare(&ShortestPaths { source: 3 }, &graphs, &weighted, true, bits);
+    compare(&CoreNumbers, &[&undirected], &options, false, bits);
+}
+
+#[test]
+fn what_counts_on_supersteps_is_refused_without_them() {
+    let _turn = turn_with_real_files();
+    let folder = tempfile::tempdir().unwrap();
+    let graph = graph(folder.path(), true);
+    let schemes = Schemes::default();
+    let options = NumericOptions {
+        store: "memory",
+        schemes: &schemes,
+        cache: None,
+        store_bytes: 1 << 20,
+        partitions: None,
+        mode: Mode::Asynchronous(Schedule::Throughput),
+        lists: Lists::Memory,
+        run: RunOptions::default(),
+    };
+    let error = run(&Parents { source: 0 }, &graph, &options, &resources(2)).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Usage);
+    assert!(error.to_string().contains("run it synchronously"), "{error}");
+    let options = NumericOptions { store: "nowhere", mode: Mode::Synchronous, ..options };
+    let error = run(&Levels { source: 0 }, &graph, &options, &resources(2)).err().unwrap();
+    assert!(error.to_string().contains("there is no store"), "{error}");
+    let store = format!("file:{}", folder.path().join("vertices").display());
+    let options = NumericOptions { store: &store, store_bytes: 4 << 20, ..options };
+    let place = Place { partition: 1, resources: resources(1), memory_bytes: 4 << 20 };
+    let mut left = schemes.open(&store, &place, Compact).unwrap();
+    left.insert(Vertex::<u64, f64>::new(5, 0.5, Edges::default())).unwrap();
+    left.sync().unwrap();
+    drop(left);
+    let error = run(&Levels { source: 0 }, &graph, &options, &resources(2)).err().unwrap();
+    assert!(error.to_string().contains("has 1 vertices of another run"), "{error}");
+}
