@@ -50,7 +50,7 @@ fn steps_do_what_a_run_does() {
 
 #[test]
 fn a_run_that_pauses_again_and_again_ends_with_the_same_answer() {
-    let graph = random_graph(4000, 5, 7);
+    let graph = random_graph(1500, 5, 7);
     let expected = distances(&graph, 0);
     for kind in STORES {
         for mode in MODES {
