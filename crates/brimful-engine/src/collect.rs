@@ -9,6 +9,7 @@ use brimful_graph::Graph;
 use brimful_store::scratch::Windows;
 
 use crate::aggregate::Aggregate;
+use crate::batch::take_turns;
 use crate::combiner::Combiner;
 use crate::error::Result;
 use crate::frontier::ACTIVITY_BITS;
@@ -66,7 +67,7 @@ impl<A: Aggregate> Default for Partial<A> {
 
 /// What the vertices of an interval do.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Turn<'s, S> {
+pub enum Turn<'s, S> {
     /// Take their first state.
     First,
     /// Begin another round.
@@ -77,9 +78,11 @@ pub(crate) enum Turn<'s, S> {
 
 /// Scores above which vertices act.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Thresholds {
-    pub(crate) signal: f64,
-    pub(crate) collect: f64,
+pub struct Thresholds {
+    /// Above this a vertex signals.
+    pub signal: f64,
+    /// Above this a vertex collects.
+    pub collect: f64,
 }
 
 /// Collects vertices, interval by interval, from many threads.
@@ -151,18 +154,27 @@ impl<P: Program> Collector<'_, P> {
         turn: Turn<'_, SumOf<P>>,
         external: &[u64],
         (state_room, signal_room): (&mut Vec<P::State>, &mut Vec<SignalOf<P>>),
-        vertex: impl Fn(usize) -> Vertex,
+        vertex: impl Fn(usize) -> Vertex + Copy,
     ) -> Result<Partial<P::Aggregate>> {
         let start = interval * self.window;
-        let step = |states: &mut [P::State], signals: &mut [SignalOf<P>]| match turn {
-            Turn::First => self.begin(start, states, signals, |at, _| {
-                let vertex = Vertex { external: external.get(at).copied().unwrap_or(0), ..vertex(at) };
-                (vertex, self.program.initial(vertex, &self.globals))
-            }),
-            Turn::Round => self.begin(start, states, signals, |at, state| {
-                (vertex(at), self.program.begin_round(vertex(at), state, &self.globals))
-            }),
-            Turn::Collect(sums) => self.collect(start, states, signals, sums, vertex),
+        let first = |at: usize| Vertex { external: external.get(at).copied().unwrap_or(0), ..vertex(at) };
+        let step = |states: &mut [P::State], signals: &mut [SignalOf<P>]| {
+            if let Some(batched) = self.program.batched() {
+                let mut partial = Partial::default();
+                let arrays = (states, &mut *signals);
+                take_turns(batched, turn, arrays, first, (&self.globals, self.thresholds), &mut partial)?;
+                signals.iter().enumerate().for_each(|(at, said)| self.count(start + at, *said, &mut partial));
+                return Ok(partial);
+            }
+            Ok(match turn {
+                Turn::First => self.begin(start, states, signals, |at, _| {
+                    (first(at), self.program.initial(first(at), &self.globals))
+                }),
+                Turn::Round => self.begin(start, states, signals, |at, state| {
+                    (vertex(at), self.program.begin_round(vertex(at), state, &self.globals))
+                }),
+                Turn::Collect(sums) => self.collect(start, states, signals, sums, vertex),
+            })
         };
         let fill = |states: &mut [P::State]| {
             self.next.overwrite(interval, signal_room, |signals| step(states, signals))
@@ -171,7 +183,7 @@ impl<P: Program> Collector<'_, P> {
             Turn::First => self.states.overwrite(interval, state_room, fill),
             Turn::Round | Turn::Collect(_) => self.states.update(interval, state_room, fill),
         };
-        Ok(result??)
+        result??
     }
 
     /// Sets states without collecting: `first` gives each vertex, and its state from what it was.

@@ -21,6 +21,7 @@ use brimful_store::scratch::ScratchArray;
 use brimful_store::{DiskFolder, Reservation, Resources};
 
 use crate::aggregate::Aggregate;
+use crate::batch::collect_letters;
 use crate::collect::{Collector, Degrees, Partial, Room, Thresholds, Turn, turn};
 use crate::combiner::Combiner;
 use crate::error::{Error, Result};
@@ -257,7 +258,7 @@ impl<'a, P: Program> Run<'a, P> {
         })?;
         drop(collector);
         // In a full program they take their first turn, in the others none.
-        let isolated = isolated::evolve(self.program, self.graph, &mut self.isolated, &self.globals);
+        let isolated = self.evolve_isolated()?;
         self.end_superstep(partials, activity, isolated)?;
         self.everybody_spoke();
         Ok(())
@@ -381,20 +382,32 @@ impl<'a, P: Program> Run<'a, P> {
             let start = interval * window;
             let signals = &mut self.signals[start..];
             let mut partial = Partial::default();
+            let vertex = |target: u32| {
+                let id = start as u64 + u64::from(target);
+                let (degree, strength) = self.degrees.of(id);
+                Vertex { id, degree, strength, external: 0 }
+            };
             states.update(interval, &mut room, |states| {
+                if let Some(batched) = self.program.batched() {
+                    let (arrays, known) = ((states, &mut *signals), (&self.globals, self.thresholds));
+                    collect_letters(batched, &letters, arrays, vertex, known, &mut partial)?;
+                    let says = |target: &u32| signals[*target as usize] != P::Combiner::SILENCE;
+                    let speakers = letters.iter().map(|(target, _)| *target).filter(says);
+                    list.extend(speakers.map(|target| start as u64 + u64::from(target)));
+                    return Ok(());
+                }
                 for (target, sum) in letters {
-                    let (target, id) = (target as usize, start as u64 + u64::from(target));
-                    let (degree, strength) = self.degrees.of(id);
-                    let vertex = Vertex { id, degree, strength, external: 0 };
+                    let (target, vertex) = (target as usize, vertex(target));
                     let state = &mut states[target];
                     let signal =
                         turn(self.program, vertex, state, sum, &self.globals, self.thresholds, &mut partial);
                     signals[target] = signal;
                     if signal != P::Combiner::SILENCE {
-                        list.push(id);
+                        list.push(vertex.id);
                     }
                 }
-            })?;
+                Ok::<_, Error>(())
+            })??;
             aggregate = aggregate.merge(partial.aggregate);
         }
         self.globals.aggregate = aggregate;
@@ -446,10 +459,15 @@ impl<'a, P: Program> Run<'a, P> {
             Ok(())
         })?;
         drop(collector);
-        let isolated = isolated::evolve(self.program, self.graph, &mut self.isolated, &self.globals);
+        let isolated = self.evolve_isolated()?;
         self.globals.superstep += 1;
         let partials = partials.into_iter().map(|p| p.into_inner().unwrap_or_else(PoisonError::into_inner));
         self.end_superstep(partials.collect(), activity, isolated)
+    }
+
+    /// Lets the vertices without edges take a turn; what they add to the aggregate.
+    fn evolve_isolated(&mut self) -> Result<P::Aggregate> {
+        isolated::evolve(self.program, self.graph, &mut self.isolated, &self.globals, self.thresholds)
     }
 
     /// Adds up the intervals in order, then what isolated vertices add, and makes the new signals current.
