@@ -82,6 +82,7 @@ bench: $(VENV)/.dev build
 # The codecs under Miri; needs a nightly toolchain with the component `miri`.
 miri:
 	cargo +nightly miri test -p brimful-graph --lib codec
+	cargo +nightly miri test -p brimful-engine --lib kernel
 
 check: lint layers build
 	cargo test --workspace --locked --lib

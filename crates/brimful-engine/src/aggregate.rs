@@ -5,6 +5,8 @@
 
 use std::fmt::Debug;
 
+use bytemuck::{Pod, Zeroable};
+
 /// A value that parts are merged into.
 pub trait Aggregate: Copy + Debug + Send + Sync + 'static {
     /// The value over no vertices.
@@ -24,7 +26,8 @@ impl Aggregate for () {
 }
 
 /// The sum of numbers.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
+#[repr(transparent)]
 pub struct Sum(pub f64);
 
 impl Aggregate for Sum {
@@ -123,6 +126,20 @@ impl<const K: usize> Aggregate for Top<K> {
     }
 }
 
+/// Places are merged one by one.
+impl<A: Aggregate, const N: usize> Aggregate for [A; N] {
+    const NOTHING: Self = [A::NOTHING; N];
+
+    #[inline]
+    fn merge(self, later: Self) -> Self {
+        std::array::from_fn(|at| self[at].merge(later[at]))
+    }
+
+    fn times(self, count: u64) -> Self {
+        self.map(|part| part.times(count))
+    }
+}
+
 macro_rules! tuple {
     ($($name:ident $at:tt),*) => {
         impl<$($name: Aggregate),*> Aggregate for ($($name,)*) {
@@ -157,6 +174,7 @@ mod tests {
         assert_eq!(whole, (Sum(4.0), Count(3), Least(-1.0), Greatest(3.0)));
         assert_eq!(part(2.0).times(3), (Sum(6.0), Count(3), Least(2.0), Greatest(2.0)));
         assert_eq!(part(2.0).times(0), Aggregate::NOTHING);
+        assert_eq!([Sum(1.0), Sum(2.0)].merge([Sum(0.5); 2]).times(2), [Sum(3.0), Sum(5.0)]);
     }
 
     #[test]

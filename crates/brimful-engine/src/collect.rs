@@ -9,6 +9,7 @@ use brimful_graph::Graph;
 use brimful_store::scratch::Windows;
 
 use crate::aggregate::Aggregate;
+use crate::batch::take_turns;
 use crate::combiner::Combiner;
 use crate::error::Result;
 use crate::frontier::ACTIVITY_BITS;
@@ -78,22 +79,22 @@ impl<A: Aggregate> Default for Partial<A> {
 
 /// What the vertices of an interval do.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Turn<'s, S> {
+pub enum Turn<'s, S> {
     /// Take their first state.
     First,
     /// Begin another round.
     Round,
     /// Collect these sums.
     Collect(&'s [S]),
-    /// Collect what their records list, in other layouts than shards.
-    List,
 }
 
 /// Scores above which vertices act.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Thresholds {
-    pub(crate) signal: f64,
-    pub(crate) collect: f64,
+pub struct Thresholds {
+    /// Above this a vertex signals.
+    pub signal: f64,
+    /// Above this a vertex collects.
+    pub collect: f64,
 }
 
 /// Collects vertices, interval by interval, from many threads.
@@ -177,7 +178,7 @@ impl<P: Program> Collector<'_, P> {
             &mut Vec<P::State>,
             &mut Vec<SignalOf<P>>,
         ),
-        vertex: impl Fn(usize) -> Vertex,
+        vertex: impl Fn(usize) -> Vertex + Copy,
     ) -> Result<Partial<P::Aggregate>> {
         let start = interval * self.window;
         let mut partial = Partial::default();
@@ -185,32 +186,49 @@ impl<P: Program> Collector<'_, P> {
         let mut step =
             |first: usize, states: &mut [P::State], signals: &mut [SignalOf<P>], sums: &[SumOf<P>]| {
                 let vertex = |at: usize| vertex(first + at);
+                let begins = |at: usize| {
+                    let external = external.get(first + at).copied().unwrap_or(0);
+                    Vertex { external, ..vertex(at) }
+                };
                 let partial = &mut partial;
+                if let Some(batched) = self.program.batched() {
+                    let turn = if matches!(turn, Turn::Collect(_)) { Turn::Collect(sums) } else { turn };
+                    let known = (&self.globals, self.thresholds);
+                    take_turns(batched, turn, (states, &mut *signals), begins, known, partial)?;
+                    signals
+                        .iter()
+                        .enumerate()
+                        .for_each(|(at, said)| self.count(start + first + at, *said, partial));
+                    // What it makes of a state is its own: nobody is known to be finished.
+                    partial.open += signals.len() as u64;
+                    return Ok(());
+                }
                 match turn {
                     Turn::First => self.begin(start + first, states, signals, partial, |at, _| {
-                        let external = external.get(first + at).copied().unwrap_or(0);
-                        let vertex = Vertex { external, ..vertex(at) };
-                        (vertex, self.program.initial(vertex, &self.globals))
+                        (begins(at), self.program.initial(begins(at), &self.globals))
                     }),
                     Turn::Round => self.begin(start + first, states, signals, partial, |at, state| {
                         (vertex(at), self.program.begin_round(vertex(at), state, &self.globals))
                     }),
-                    Turn::Collect(_) | Turn::List => {
-                        self.collect(start + first, states, signals, sums, partial, vertex)
-                    }
+                    Turn::Collect(_) => self.collect(start + first, states, signals, sums, partial, vertex),
                 }
+                Ok(())
             };
         if let Some(walk) = self.walk.filter(|walk| walk.records.is_coupled()) {
+            let mut result = Ok(());
             self.next.overwrite(interval, signal_room, |signals| {
-                walk.visit(interval, matches!(turn, Turn::List), records, |targets, states, sums| {
-                    step(targets.start, states, &mut signals[targets], sums);
+                walk.visit(interval, matches!(turn, Turn::Collect(_)), records, |targets, states, sums| {
+                    if result.is_ok() {
+                        result = step(targets.start, states, &mut signals[targets], sums);
+                    }
                 })
             })??;
-            return Ok(partial);
+            return result.map(|()| partial);
         }
         let sums = match (turn, self.walk) {
-            (Turn::Collect(sums), _) => sums,
-            (Turn::List, Some(walk)) => walk.sums(interval, records)?,
+            // In other layouts than shards the sums come from the records.
+            (Turn::Collect(_), Some(walk)) => walk.sums(interval, records)?,
+            (Turn::Collect(sums), None) => sums,
             _ => &[],
         };
         let fill = |states: &mut [P::State]| {
@@ -218,8 +236,8 @@ impl<P: Program> Collector<'_, P> {
         };
         match turn {
             Turn::First => self.states.overwrite(interval, state_room, fill),
-            Turn::Round | Turn::Collect(_) | Turn::List => self.states.update(interval, state_room, fill),
-        }??;
+            Turn::Round | Turn::Collect(_) => self.states.update(interval, state_room, fill),
+        }???;
         Ok(partial)
     }
 

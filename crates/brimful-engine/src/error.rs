@@ -21,6 +21,19 @@ pub enum Error {
     /// A program that cannot go on.
     #[error("{0}")]
     Program(String),
+    /// A compiled program that cannot go on.
+    #[error(
+        "the kernel returned status {status}, not 0, when called for {call}{}; see what the program means by it",
+        vertex.map_or(String::new(), |vertex| format!(" at internal vertex {vertex}"))
+    )]
+    Kernel {
+        /// What it returned.
+        status: i32,
+        /// What it was called for.
+        call: &'static str,
+        /// Internal id of the vertex, or of the source of the edge, that it names as the cause.
+        vertex: Option<u64>,
+    },
 }
 
 impl Error {
@@ -30,7 +43,7 @@ impl Error {
             Self::Graph(error) => error.kind(),
             Self::Store(error) => error.kind(),
             Self::Usage(_) => ErrorKind::Usage,
-            Self::Program(_) => ErrorKind::Program,
+            Self::Program(_) | Self::Kernel { .. } => ErrorKind::Program,
         }
     }
 }

@@ -7,7 +7,10 @@
 use brimful_graph::Graph;
 
 use crate::aggregate::Aggregate;
+use crate::batch::take_turn;
+use crate::collect::{Thresholds, Turn};
 use crate::combiner::Combiner;
+use crate::error::Result;
 use crate::program::{Globals, Mode, Program, Vertex};
 
 /// The states of vertices without edges.
@@ -25,12 +28,20 @@ pub(crate) fn evolve<P: Program>(
     graph: &Graph,
     state: &mut Option<P::State>,
     globals: &Globals<P::Aggregate>,
-) -> P::Aggregate {
+    thresholds: Thresholds,
+) -> Result<P::Aggregate> {
     let count = graph.vertices() - graph.connected();
     if P::MODE != Mode::Full || count == 0 {
-        return P::Aggregate::NOTHING;
+        return Ok(P::Aggregate::NOTHING);
     }
     let vertex = Vertex { id: graph.connected(), degree: 0, strength: 0.0, external: 0 };
+    if let Some(batched) = program.batched() {
+        let turn = if state.is_some() { Turn::Collect(&[P::Combiner::IDENTITY][..]) } else { Turn::First };
+        let old = state.unwrap_or_else(bytemuck::Zeroable::zeroed);
+        let (new, aggregate) = take_turn(batched, turn, vertex, old, (globals, thresholds))?;
+        *state = Some(new);
+        return Ok(aggregate.times(count));
+    }
     let (old, new) = match *state {
         Some(old) => (old, program.collect(vertex, old, P::Combiner::IDENTITY, globals)),
         None => {
@@ -39,5 +50,5 @@ pub(crate) fn evolve<P: Program>(
         }
     };
     *state = Some(program.signalled(new));
-    program.aggregate(vertex, old, new).times(count)
+    Ok(program.aggregate(vertex, old, new).times(count))
 }

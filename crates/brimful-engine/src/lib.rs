@@ -2,6 +2,7 @@
 //!
 //! - [`program`]: what an algorithm provides, [`combiner`]: how signals become sums, [`aggregate`]: what is
 //!   known of all vertices; [`mod@gather`]: programs of another kind, over whole neighbour lists.
+//! - [`batch`]: programs that take many edges or vertices at a time; [`kernel`]: of those, compiled functions behind a C interface.
 //! - `options`: what the user chose; [`mod@run`]: the superstep loop, synchronous or not; `sweep`: one pass over the shards; `collect`: the vertex phase;
 //!   `sparse`: a superstep of few vertices, the `frontier`, chosen by a `survey`; `records`: a pass over other layouts than shards;
 //!   [`scan`]: all edges for algorithms of another kind; [`residency`]: which units stay in memory and how the others stream.
@@ -9,12 +10,14 @@
 //!   [`table`]: its result in the user's ids, `rows`: row after row, `values`: from states.
 
 pub mod aggregate;
+pub mod batch;
 mod collect;
 pub mod combiner;
 pub mod error;
 mod frontier;
 pub mod gather;
 mod isolated;
+pub mod kernel;
 mod options;
 pub mod plan;
 pub mod program;
@@ -31,10 +34,12 @@ pub mod table;
 mod values;
 
 pub use aggregate::{Aggregate, Count, Greatest, Least, Sum, Top};
+pub use collect::{Thresholds, Turn};
 pub use combiner::{Add, Combiner, Max, Min, Or};
 pub use error::{Error, Result};
 pub use gather::{Gather, Gathered, Neighbours, gather};
 pub use isolated::Isolated;
+pub use kernel::{Kernel, KernelProgram, Shape};
 pub use options::{Door, Layout, RunOptions};
 pub use program::{Globals, Mode, Program, SignalOf, SumOf, Vertex};
 pub use rows::Rows;

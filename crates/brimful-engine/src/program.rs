@@ -42,6 +42,7 @@ use brimful_graph::Index;
 use bytemuck::Pod;
 
 use crate::aggregate::Aggregate;
+use crate::batch::Batched;
 use crate::combiner::Combiner;
 
 /// How signals relate to states.
@@ -58,8 +59,9 @@ pub enum Mode {
     Idempotent,
 }
 
-/// A vertex, as a program sees it.
+/// A vertex, as a program sees it; compiled kernels too, so that its layout is part of [`crate::kernel::ABI_VERSION`].
 #[derive(Debug, Clone, Copy)]
+#[repr(C)]
 pub struct Vertex {
     /// Internal id, from 0.
     pub id: u64,
@@ -217,6 +219,12 @@ pub trait Program: Sync {
     fn finished(&self, state: Self::State) -> bool {
         let _ = state;
         false
+    }
+
+    /// The program as one that takes many edges or vertices at a time; if it is, nothing else is asked for a single edge or vertex.
+    #[inline]
+    fn batched(&self) -> Option<&dyn Batched<Self>> {
+        None
     }
 
     /// True if the run has converged, asked after every superstep.

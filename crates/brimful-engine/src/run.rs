@@ -21,6 +21,7 @@ use brimful_store::scratch::ScratchArray;
 use brimful_store::{Reservation, Resources};
 
 use crate::aggregate::Aggregate;
+use crate::batch::collect_letters;
 use crate::collect::{Collector, Degrees, Partial, Room, Thresholds, Turn, turn};
 use crate::combiner::Combiner;
 use crate::error::{Error, Result};
@@ -70,6 +71,11 @@ pub fn run<P: Program>(
         return Err(Error::Usage(what));
     }
     options.check::<P>()?;
+    if program.batched().is_some() && options.layout != Layout::Shards {
+        let what =
+            format!("a program that takes batches is for the layout shards, not {}", options.layout.name());
+        return Err(Error::Usage(what));
+    }
     let mut index_seconds = 0.0;
     if program.indexes().iter().any(|index| graph.shards(*index).is_none()) {
         // `in` always exists, so it is the reverse that is missing.
@@ -295,16 +301,16 @@ impl<'a, P: Program> Run<'a, P> {
             partial
         })?;
         drop(collector);
-        if let Some(walk) = walk.filter(|_| matches!(turn, Turn::List)) {
+        if let Some(walk) = walk.filter(|_| matches!(turn, Turn::Collect(_))) {
             let lists = walk.walked.iter().filter(|walked| **walked).count() as u64;
             let edges = lists * self.graph.description().arcs;
             self.swept += Swept { signals: walk.combined.into_inner(), edges };
         }
-        if P::MODE != Mode::Full && !matches!(turn, Turn::List) {
+        if P::MODE != Mode::Full && !matches!(turn, Turn::Collect(_)) {
             self.over = partials.iter().map(|partial: &Partial<_>| partial.open == 0).collect();
         }
         // In a full program they take their first turn, in the others none.
-        let isolated = isolated::evolve(self.program, self.graph, &mut self.isolated, &self.globals);
+        let isolated = self.evolve_isolated()?;
         self.end_superstep(partials, activity, isolated)?;
         self.everybody_spoke();
         Ok(())
@@ -435,20 +441,32 @@ impl<'a, P: Program> Run<'a, P> {
             let start = interval * window;
             let signals = &mut self.signals[start..];
             let mut partial = Partial::default();
+            let vertex = |target: u32| {
+                let id = start as u64 + u64::from(target);
+                let (degree, strength) = self.degrees.of(id);
+                Vertex { id, degree, strength, external: 0 }
+            };
             states.update(interval, &mut room, |states| {
+                if let Some(batched) = self.program.batched() {
+                    let (arrays, known) = ((states, &mut *signals), (&self.globals, self.thresholds));
+                    collect_letters(batched, &letters, arrays, vertex, known, &mut partial)?;
+                    let says = |target: &u32| signals[*target as usize] != P::Combiner::SILENCE;
+                    let speakers = letters.iter().map(|(target, _)| *target).filter(says);
+                    list.extend(speakers.map(|target| start as u64 + u64::from(target)));
+                    return Ok(());
+                }
                 for (target, sum) in letters {
-                    let (target, id) = (target as usize, start as u64 + u64::from(target));
-                    let (degree, strength) = self.degrees.of(id);
-                    let vertex = Vertex { id, degree, strength, external: 0 };
+                    let (target, vertex) = (target as usize, vertex(target));
                     let state = &mut states[target];
                     let signal =
                         turn(self.program, vertex, state, sum, &self.globals, self.thresholds, &mut partial);
                     signals[target] = signal;
                     if signal != P::Combiner::SILENCE {
-                        list.push(id);
+                        list.push(vertex.id);
                     }
                 }
-            })?;
+                Ok::<_, Error>(())
+            })??;
             aggregate = aggregate.merge(partial.aggregate);
         }
         self.globals.aggregate = aggregate;
@@ -470,7 +488,7 @@ impl<'a, P: Program> Run<'a, P> {
 
     fn superstep(&mut self) -> Result<()> {
         if self.records.is_some() {
-            self.pass(Turn::List)?;
+            self.pass(Turn::Collect(&[]))?;
             self.globals.superstep += 1;
             return Ok(());
         }
@@ -520,10 +538,15 @@ impl<'a, P: Program> Run<'a, P> {
             Ok(())
         })?;
         drop(collector);
-        let isolated = isolated::evolve(self.program, self.graph, &mut self.isolated, &self.globals);
+        let isolated = self.evolve_isolated()?;
         self.globals.superstep += 1;
         let partials = partials.into_iter().map(|p| p.into_inner().unwrap_or_else(PoisonError::into_inner));
         self.end_superstep(partials.collect(), activity, isolated)
+    }
+
+    /// Lets the vertices without edges take a turn; what they add to the aggregate.
+    fn evolve_isolated(&mut self) -> Result<P::Aggregate> {
+        isolated::evolve(self.program, self.graph, &mut self.isolated, &self.globals, self.thresholds)
     }
 
     /// Adds up the intervals in order, then what isolated vertices add, and makes the new signals current.

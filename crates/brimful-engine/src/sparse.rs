@@ -13,6 +13,7 @@ use brimful_graph::directory::Directory;
 use brimful_graph::with_codec;
 use brimful_store::Resources;
 
+use crate::batch::Batcher;
 use crate::combiner::Combiner;
 use crate::error::Result;
 use crate::program::{Program, SignalOf};
@@ -242,6 +243,11 @@ impl<S: Copy + Send> Sparse<S> {
         };
         let first_target = segment.interval << combine.interval_bits;
         let (mut done, mut count) = (0, Swept::default());
+        let firsts = (segment.first_source, first_target);
+        let mut batcher = combine
+            .program
+            .batched()
+            .map(|batched| Batcher::new(batched, combine.signals, firsts, combine.weighted));
         for &source in sources {
             let found = directory.find(index, done, (source - segment.first_source) as u32);
             for block in found.start.max(done)..found.end {
@@ -279,18 +285,28 @@ impl<S: Copy + Send> Sparse<S> {
                             let to_itself = (base + offset) as u64 == first_target + u64::from(target);
                             if signal != P::Combiner::SILENCE && (P::SELF_LOOPS || !to_itself) {
                                 let sum = sums.at::<P::Combiner>(target, combine.interval_bits);
-                                *sum = P::Combiner::combine(*sum, combine.program.along(signal, weight));
                                 count.signals += 1;
+                                if batcher.is_none() {
+                                    *sum = P::Combiner::combine(*sum, combine.program.along(signal, weight));
+                                }
                             }
                             true
+                        }) && batcher.as_mut().is_none_or(|batcher| {
+                            batcher.add(base as u64, keys, combine.interval_bits, &values, &mut sums.sums)
                         })
                     })
                 });
                 if !is_sound {
+                    if let Some(batcher) = batcher {
+                        batcher.finish(&mut sums.sums)?;
+                    }
                     return Err(shards.contradiction(index).into());
                 }
             }
             done = done.max(found.end);
+        }
+        if let Some(batcher) = batcher {
+            batcher.finish(&mut sums.sums)?;
         }
         Ok(count)
     }

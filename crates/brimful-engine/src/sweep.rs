@@ -18,6 +18,7 @@ use brimful_store::Resources;
 use brimful_store::huge::HugeArray;
 use brimful_store::read_ahead::ReadPool;
 
+use crate::batch::{Batched, Batcher};
 use crate::combiner::Combiner;
 use crate::error::Result;
 use crate::frontier::ACTIVITY_BITS;
@@ -349,6 +350,35 @@ impl<P: Program> Sweep<'_, P> {
         }
         Ok(u64::from(shards.segments()[step.segment].edges) - silent)
     }
+
+    /// The same by a program that takes batches.
+    fn accumulate_batches<C: Code>(
+        &self,
+        batched: &dyn Batched<P>,
+        step: Step,
+        unit: &[u8],
+        weights: &[u8],
+        room: &mut Vec<u8>,
+        sums: &mut [SumOf<P>],
+    ) -> Result<u64> {
+        let (shards, bits) = (self.files[step.file].shards(), self.interval_bits);
+        let firsts = (shards.segments()[step.segment].first_source, (step.interval as u64) << bits);
+        let mut batcher = Batcher::new(batched, self.signals, firsts, self.weighted);
+        let mut packed = match self.weighted {
+            true => Some(shards.weights(step.segment, weights)?),
+            false => None,
+        };
+        let decoded = shards.decode::<C>(step.segment, unit, self.unpack, room, |base, keys| {
+            let mut values = [1.0; BATCH];
+            if let Some(packed) = &mut packed {
+                packed.take(&mut values[..keys.len()]);
+            }
+            batcher.add(base, keys, bits, &values, sums)
+        });
+        let combined = batcher.finish(sums)?;
+        decoded?;
+        Ok(combined)
+    }
 }
 
 /// [`scatter`], and `f` is told whether the source is the target; both are counted from `firsts`.
@@ -487,8 +517,9 @@ impl<P: Program> Worker<'_, P> {
     fn walk(&self, step: Step, feed: &Feed<'_>, room: &mut Vec<u8>, sums: &mut [SumOf<P>]) -> Result<()> {
         let segment = &self.sweep.files[step.file].shards().segments()[step.segment];
         let (unit, weights) = (feed.bytes(step.file, 0), feed.bytes(step.file, 1));
-        let combined = with_codec!(segment.packing.codec, C => {
-            self.sweep.accumulate::<C>(step, unit, weights, room, sums)
+        let combined = with_codec!(segment.packing.codec, C => match self.sweep.program.batched() {
+            Some(batched) => self.sweep.accumulate_batches::<C>(batched, step, unit, weights, room, sums),
+            None => self.sweep.accumulate::<C>(step, unit, weights, room, sums),
         })?;
         self.shared.signals.fetch_add(combined, Ordering::Relaxed);
         self.shared.edges.fetch_add(segment.edges.into(), Ordering::Relaxed);

@@ -21,7 +21,6 @@ use crate::collect::{Collector, Partial, Room, Turn};
 use crate::combiner::Combiner;
 use crate::error::Result;
 use crate::frontier::{ACTIVITY_BITS, Frontier};
-use crate::isolated;
 use crate::program::{Mode, Program};
 use crate::residency::Resident;
 use crate::sweep::{Activity, Schedule, Sweep};
@@ -226,7 +225,7 @@ impl<P: Program> Run<'_, P> {
             whole.aggregate = whole.aggregate.merge(partial.aggregate);
             whole.signalling += partial.signalling;
         }
-        let isolated = isolated::evolve(self.program, self.graph, &mut self.isolated, &self.globals);
+        let isolated = self.evolve_isolated()?;
         self.globals.superstep += 1;
         self.globals.aggregate = whole.aggregate.merge(isolated);
         if P::MODE != Mode::Full {

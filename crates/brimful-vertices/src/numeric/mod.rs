@@ -79,6 +79,11 @@ pub fn run<P: Program>(
         )));
     }
     options.run.check::<P>()?;
+    if program.batched().is_some() {
+        return Err(Error::Usage(
+            "a program that takes batches is for shards, not for stores of vertices".into(),
+        ));
+    }
     let is_full = P::MODE == brimful_engine::Mode::Full;
     if matches!(options.mode, Mode::Asynchronous(_)) && (!P::ASYNCHRONOUS || is_full) {
         return Err(Error::Usage(

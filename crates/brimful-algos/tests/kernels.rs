@@ -1,0 +1,425 @@
+//! Programs behind the C interface against the same programs in Rust: the same bits through every door, at one to three threads
+//! and two budgets. The kernels are what a compiler of somebody else's programs would make.
+
+#![expect(clippy::unwrap_used, reason = "test helpers: a failure is a failed test")]
+#![expect(unsafe_code, reason = "kernels get pointers")]
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use brimful_algos::connected_components::propagation::ConnectedComponents;
+use brimful_algos::delta_pagerank::{DeltaPageRank, Rank};
+use brimful_algos::pagerank::{PageRank, Variant};
+use brimful_algos::sssp::ShortestPaths;
+use brimful_engine::batch::BATCH;
+use brimful_engine::kernel::{ABI_VERSION, Call, Context};
+use brimful_engine::{
+    Add, Door, Error, Globals, Kernel, KernelProgram, Min, Mode, Program, RunOptions, Shape, Vertex, run,
+};
+use brimful_graph::generate::{Generator, Kind};
+use brimful_graph::import::{ImportOptions, Input, build_reverse, import};
+use brimful_graph::shards::Geometry;
+use brimful_graph::weights::Weights;
+use brimful_graph::{Graph, Index};
+use brimful_store::{Budget, Error as StoreError, ErrorKind, Job, Resources};
+
+/// Several windows in a shard, several segments in a window, several blocks in a segment.
+const SMALL: Geometry = Geometry { interval_bits: 5, window_edges: 700, segment_edges: 600, unit_bytes: 900 };
+/// Several batches in a segment, and in an interval.
+const LARGE: Geometry =
+    Geometry { interval_bits: 11, window_edges: 9000, segment_edges: 5000, unit_bytes: 4000 };
+
+fn resources(threads: usize, budget: u64) -> Resources {
+    Resources::new(Budget::new(budget, 0), Arc::new(Job::new()), Some(threads)).unwrap()
+}
+
+/// A turn with graphs: open files are counted for the process.
+fn turn_with_graphs() -> MutexGuard<'static, ()> {
+    static GRAPHS: Mutex<()> = Mutex::new(());
+    GRAPHS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn graph(folder: &Path, kind: Kind, geometry: Geometry) -> Graph {
+    let generator = Generator::new(kind, 5).unwrap();
+    let options = ImportOptions { geometry, weights: Weights::Hash, ..Default::default() };
+    let path = folder.join("g.brimful");
+    let resources = resources(2, 1 << 28);
+    import(Input::Numbered(&generator, generator.vertices()), &path, &options, &resources).unwrap();
+    let graph = Graph::open(&path, resources.job.traffic()).unwrap();
+    build_reverse(&graph, &resources).unwrap();
+    graph
+}
+
+/// Calls `check` with graphs with sinks, isolated vertices and self-loops, and with a long path.
+fn for_each_graph(check: impl Fn(&Graph)) {
+    let cases = [
+        (Kind::Rmat { scale: 9, edge_factor: 14 }, SMALL),
+        (Kind::Rmat { scale: 12, edge_factor: 5 }, LARGE),
+        (Kind::Chain { vertices: 120 }, SMALL),
+    ];
+    for (kind, geometry) in cases {
+        let folder = tempfile::tempdir().unwrap();
+        check(&graph(folder.path(), kind, geometry));
+    }
+}
+
+fn program<S: Shape>(kernel: Kernel, parameters: &[f64]) -> KernelProgram<S> {
+    // SAFETY: the kernels below keep to docs/kernel-abi.md.
+    unsafe { KernelProgram::new(kernel, ABI_VERSION, parameters.to_vec()).unwrap() }
+}
+
+/// Bits of the states; supersteps, signals, and the supersteps that were sparse.
+type Outcome = (Vec<u8>, u64, u64, u64);
+
+fn outcome<P: Program>(
+    program: &P,
+    graph: &Graph,
+    options: &RunOptions,
+    threads: usize,
+    budget: u64,
+) -> brimful_engine::Result<Outcome> {
+    let output = run(program, graph, options, &resources(threads, budget))?;
+    let mut states = bytemuck::zeroed_vec::<P::State>(output.states.len());
+    output.states.read(0, &mut states).unwrap();
+    let mut bits = bytemuck::cast_slice(&states).to_vec();
+    if let brimful_engine::Isolated::Same(state) = output.isolated {
+        bits.extend_from_slice(bytemuck::bytes_of(&state));
+    }
+    let stats = output.stats;
+    Ok((bits, stats.supersteps, stats.signals, stats.sparse_supersteps))
+}
+
+/// The smallest budget that a run works in.
+fn needed<P: Program>(program: &P, graph: &Graph, options: &RunOptions, threads: usize) -> u64 {
+    let mut needed = 1;
+    while let Err(error) = outcome(program, graph, options, threads, needed) {
+        let Error::Store(StoreError::Budget { needed: more, .. }) = error else { panic!("{error}") };
+        assert!(more > needed);
+        needed = more;
+    }
+    needed
+}
+
+/// Runs both programs through every door that `P` has.
+fn compare<P: Program, S: Shape>(rust: &P, kernel: &KernelProgram<S>, graph: &Graph, weighted: bool) {
+    let mut ways: Vec<(Door, bool)> = vec![(Door::Dense, false)];
+    ways.extend((P::MODE != Mode::Full).then_some((Door::Sparse, false)));
+    ways.extend(P::ASYNCHRONOUS.then_some((Door::Dense, true)));
+    for (door, asynchronous) in ways {
+        let options =
+            RunOptions { weighted, door, asynchronous, max_supersteps: 40_000, ..Default::default() };
+        let wanted = outcome(rust, graph, &options, 1, 1 << 28).unwrap();
+        assert!(wanted.1 > 1);
+        assert_eq!(wanted.3 > 0, door == Door::Sparse);
+        for threads in 1..=3 {
+            for budget in [needed(kernel, graph, &options, threads), 1 << 28] {
+                let found = outcome(kernel, graph, &options, threads, budget).unwrap();
+                let way = format!("{door:?}, asynchronous {asynchronous}, {threads} threads, {budget} bytes");
+                assert!(found.0 == wanted.0, "{way}");
+                assert_eq!((found.1, found.2), (wanted.1, wanted.2), "{way}");
+                assert!(budget < 1 << 28 || found.3 == wanted.3, "{way}");
+            }
+        }
+    }
+}
+
+/// Folds each edge of a call: `fold(bits of the sum, bits of the signal, weight)`.
+unsafe fn fold_edges(context: &Context, fold: impl Fn(u64, u64, f64) -> u64) {
+    for at in 0..context.count as usize {
+        // SAFETY: the interface: `count` sources, targets and perhaps weights, which lead to signals and sums.
+        unsafe {
+            let weight = if context.weights.is_null() { 1.0 } else { *context.weights.add(at) };
+            let signal = *context.source_signals.add(*context.sources.add(at) as usize);
+            let sum = context.sums.add(*context.targets.add(at) as usize);
+            *sum = fold(*sum, signal, weight);
+        }
+    }
+}
+
+/// Replaces the state of each vertex of a call: `turn(context, vertex, state, bits of the sum)` gives the new state and the bits of the
+/// signal.
+unsafe fn turn_vertices<S: Copy>(
+    context: &mut Context,
+    mut turn: impl FnMut(&mut Context, Vertex, S, u64) -> (S, u64),
+) {
+    assert_eq!(size_of::<S>(), context.state_words as usize * 8);
+    for at in 0..context.count as usize {
+        // SAFETY: the interface: `count` vertices, states and signals, and of sums when collecting.
+        unsafe {
+            let state = context.states.cast::<S>().add(at);
+            let sum = if context.sums.is_null() { 0 } else { *context.sums.add(at) };
+            let (new, signal) = turn(context, *context.vertices.add(at), *state, sum);
+            *state = new;
+            *context.signals.add(at) = signal;
+        }
+    }
+}
+
+/// Adds to the aggregate.
+unsafe fn add(context: &Context, place: usize, number: f64) {
+    // SAFETY: the interface: four sums.
+    unsafe { *context.partial.add(place) += number }
+}
+
+unsafe fn parameter(context: &Context, place: usize) -> f64 {
+    assert!((place as u64) < context.parameter_count);
+    // SAFETY: as just found.
+    unsafe { *context.parameters.add(place) }
+}
+
+/// Normalized PageRank; parameter: damping. Aggregate: mass of vertices with out-edges, L1 change.
+unsafe extern "C" fn pagerank(context: *mut Context) -> i32 {
+    // SAFETY: the interface.
+    unsafe {
+        let context = &mut *context;
+        if context.call == Call::Edges as u32 {
+            fold_edges(context, |sum, signal, weight| {
+                (f64::from_bits(sum) + f64::from_bits(signal) * weight).to_bits()
+            });
+            return 0;
+        }
+        let (n, damping) = (context.vertex_count as f64, parameter(context, 0));
+        let missing = 1.0 - *context.aggregate;
+        turn_vertices(context, |context, vertex, old: f64, sum| {
+            let (old, new) = match context.call == Call::Initial as u32 {
+                true => (1.0 / n, 1.0 / n),
+                false => (old, (1.0 - damping) / n + damping * (f64::from_bits(sum) + missing / n)),
+            };
+            let sink = vertex.strength == 0.0;
+            add(context, 0, if sink { 0.0 } else { new });
+            add(context, 1, (new - old).abs());
+            context.score += (new - old).abs();
+            (new, if sink { 0.0_f64 } else { new / vertex.strength }.to_bits())
+        });
+    }
+    0
+}
+
+#[derive(Debug)]
+struct Ranks;
+impl Shape for Ranks {
+    type State = f64;
+    type Combiner = Add<f64>;
+    const MODE: Mode = Mode::Full;
+    const NEEDS_DEGREES: bool = true;
+    const ASYNCHRONOUS: bool = true;
+}
+
+/// Shortest paths; parameter: internal id of the source.
+unsafe extern "C" fn shortest_paths(context: *mut Context) -> i32 {
+    // SAFETY: the interface.
+    unsafe {
+        let context = &mut *context;
+        if context.call == Call::Edges as u32 {
+            fold_edges(context, |sum, signal, weight| {
+                let length = f64::from_bits(signal) + weight;
+                if length < f64::from_bits(sum) { length.to_bits() } else { sum }
+            });
+            return 0;
+        }
+        let source = parameter(context, 0) as u64;
+        turn_vertices(context, |context, vertex, old: f64, sum| {
+            if context.call == Call::Initial as u32 {
+                let new = if vertex.id == source { 0.0 } else { f64::INFINITY };
+                return (new, new.to_bits());
+            }
+            let least = f64::from_bits(sum);
+            let changed = 1.0 > context.collect_threshold && least < old;
+            context.score += f64::from(u8::from(changed));
+            let new = if changed { least } else { old };
+            (new, if changed && 1.0 > context.signal_threshold { new.to_bits() } else { context.silence })
+        });
+    }
+    0
+}
+
+#[derive(Debug)]
+struct Distances;
+impl Shape for Distances {
+    type State = f64;
+    type Combiner = Min<f64>;
+    const MODE: Mode = Mode::Idempotent;
+    const ASYNCHRONOUS: bool = true;
+}
+
+#[derive(Debug)]
+struct LooplessDistances;
+impl Shape for LooplessDistances {
+    type State = f64;
+    type Combiner = Min<f64>;
+    const MODE: Mode = Mode::Idempotent;
+    const SELF_LOOPS: bool = false;
+}
+
+/// [`ShortestPaths`], but nothing is signalled along edges from a vertex to itself: there are fewer signals.
+struct LooplessPaths(ShortestPaths);
+impl Program for LooplessPaths {
+    type State = f64;
+    type Combiner = Min<f64>;
+    type Aggregate = ();
+    const MODE: Mode = Mode::Idempotent;
+    const SELF_LOOPS: bool = false;
+
+    fn initial(&self, vertex: Vertex, globals: &Globals<()>) -> f64 {
+        self.0.initial(vertex, globals)
+    }
+    fn signal(&self, vertex: Vertex, distance: f64) -> f64 {
+        self.0.signal(vertex, distance)
+    }
+    fn along(&self, distance: f64, weight: f64) -> f64 {
+        self.0.along(distance, weight)
+    }
+    fn collect(&self, vertex: Vertex, distance: f64, least: f64, globals: &Globals<()>) -> f64 {
+        self.0.collect(vertex, distance, least, globals)
+    }
+}
+
+/// Components by the least place of an external id, edges read both ways.
+unsafe extern "C" fn components(context: *mut Context) -> i32 {
+    // SAFETY: the interface.
+    unsafe {
+        let context = &mut *context;
+        if context.call == Call::Edges as u32 {
+            fold_edges(context, |sum, signal, _| sum.min(signal));
+            return 0;
+        }
+        turn_vertices(context, |context, vertex, old: u64, sum| {
+            if context.call == Call::Initial as u32 {
+                return (vertex.external, vertex.external);
+            }
+            context.score += f64::from(u8::from(sum < old));
+            (old.min(sum), if sum < old { sum } else { context.silence })
+        });
+    }
+    0
+}
+
+#[derive(Debug)]
+struct Labels;
+impl Shape for Labels {
+    type State = u64;
+    type Combiner = Min<u64>;
+    const MODE: Mode = Mode::Idempotent;
+    const NEEDS_EXTERNAL: bool = true;
+    const ASYNCHRONOUS: bool = true;
+}
+
+/// PageRank by increments, in two rounds; parameters: damping, vertices with edges. Aggregate: what scores have gained.
+unsafe extern "C" fn increments(context: *mut Context) -> i32 {
+    // SAFETY: the interface.
+    unsafe {
+        let context = &mut *context;
+        if context.call == Call::Edges as u32 {
+            fold_edges(context, |sum, signal, weight| {
+                (f64::from_bits(sum) + f64::from_bits(signal) * weight).to_bits()
+            });
+            return 0;
+        }
+        let (damping, mass) = (parameter(context, 0), parameter(context, 1));
+        let scale = (1.0 - damping) * mass / (mass - *context.aggregate);
+        turn_vertices(context, |context, vertex, old: Rank, sum| {
+            let sum = f64::from_bits(sum);
+            let per_arc =
+                |residual: f64| if vertex.strength == 0.0 { 0.0 } else { residual / vertex.strength };
+            let new = if context.call == Call::Initial as u32 {
+                Rank { score: 1.0, due: per_arc(1.0) }
+            } else if context.call == Call::Round as u32 {
+                let score = (1.0 - damping) + scale * (old.score - 1.0);
+                Rank { score, due: per_arc(score - scale) }
+            } else {
+                let due = if context.round == 0 { 0.0 } else { old.due + per_arc(sum) };
+                add(context, 0, (old.score + sum) - old.score);
+                Rank { score: old.score + sum, due }
+            };
+            if context.call == Call::Collect as u32 && new.due.abs() <= context.signal_threshold {
+                return (new, context.silence);
+            }
+            (Rank { due: 0.0, ..new }, (damping * new.due).to_bits())
+        });
+    }
+    0
+}
+
+#[derive(Debug)]
+struct Increments;
+impl Shape for Increments {
+    type State = Rank;
+    type Combiner = Add<f64>;
+    const MODE: Mode = Mode::Delta;
+    const NEEDS_DEGREES: bool = true;
+}
+
+#[test]
+fn kernels_give_the_bits_of_the_same_programs_in_rust() {
+    let _turn = turn_with_graphs();
+    for_each_graph(|graph| {
+        let (source, connected) = (graph.find(7).unwrap(), graph.connected());
+        let rust = PageRank::<f64>::new(Variant::Normalized, 0.85, 1e-9).unwrap();
+        let ranks = program::<Ranks>(pagerank, &[0.85]).until(1, 1e-9).unwrap();
+        let rounds = DeltaPageRank::<f64>::new(0.85, None, connected).unwrap();
+        let increments = program::<Increments>(increments, &[0.85, connected as f64]).with_rounds(1);
+        for weighted in [false, true] {
+            compare(&rust, &ranks, graph, weighted);
+            let distances = program::<Distances>(shortest_paths, &[source as f64]);
+            compare(&ShortestPaths { source }, &distances, graph, weighted);
+            compare(&rounds, &increments, graph, weighted);
+            let loopless = program::<LooplessDistances>(shortest_paths, &[source as f64]);
+            compare(&LooplessPaths(ShortestPaths { source }), &loopless, graph, weighted);
+        }
+        let labels = program::<Labels>(components, &[]).over(&[Index::In, Index::Reverse]);
+        compare(&ConnectedComponents::<u64>::new(), &labels, graph, false);
+    });
+}
+
+/// [`shortest_paths`], but it fails with status -3, at the last item, in a call `parameters[1]` for at least `parameters[2]` items.
+unsafe extern "C" fn failing(context: *mut Context) -> i32 {
+    // SAFETY: the interface.
+    unsafe {
+        let context = &mut *context;
+        if f64::from(context.call) == parameter(context, 1) && context.count as f64 >= parameter(context, 2) {
+            context.failed = context.count - 1;
+            return -3;
+        }
+        shortest_paths(context)
+    }
+}
+
+#[test]
+fn a_status_ends_the_run_with_an_error_that_names_it() {
+    let _turn = turn_with_graphs();
+    let fail = |graph: &Graph, call: Call, count: usize, door, threads| {
+        let source = graph.find(0).unwrap();
+        let parameters = [source as f64, f64::from(call as u32), count as f64];
+        let options = RunOptions { door, ..Default::default() };
+        let program = program::<Distances>(failing, &parameters);
+        let error = run(&program, graph, &options, &resources(threads, 1 << 28)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Program);
+        assert!(error.to_string().contains("status -3"), "{error}");
+        let Error::Kernel { status: -3, vertex: Some(vertex), .. } = error else { panic!("{error:?}") };
+        assert!(vertex < graph.connected());
+        (vertex, source)
+    };
+    let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let chain = graph(folder.path(), Kind::Chain { vertices: 300 }, SMALL);
+    let rmat = graph(other.path(), Kind::Rmat { scale: 12, edge_factor: 5 }, LARGE);
+    for (door, threads) in [(Door::Dense, 1), (Door::Dense, 3), (Door::Sparse, 1), (Door::Sparse, 3)] {
+        for call in [Call::Initial, Call::Edges, Call::Collect] {
+            fail(&chain, call, 1, door, threads);
+        }
+        // In a chain only the source signals in the first superstep.
+        let (vertex, source) = fail(&chain, Call::Edges, 1, door, threads);
+        assert_eq!(vertex, source);
+        // In the middle of a segment.
+        fail(&rmat, Call::Edges, BATCH * 3 / 4 + 1, door, threads);
+    }
+}
+
+#[test]
+fn what_cannot_be_is_refused_before_the_run() {
+    // SAFETY: the kernel keeps to docs/kernel-abi.md.
+    let old = unsafe { KernelProgram::<Ranks>::new(pagerank, ABI_VERSION + 1, vec![0.85]) };
+    let error = old.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Usage);
+    assert!(error.to_string().contains(&format!("version {}", ABI_VERSION + 1)), "{error}");
+    assert_eq!(program::<Ranks>(pagerank, &[]).until(4, 0.0).unwrap_err().kind(), ErrorKind::Usage);
+}

@@ -1,0 +1,249 @@
+//! Programs that are called for many edges or vertices at a time.
+//!
+//! A [`Program`] is compiled into the loops of the engine. One that the engine does not know when it is compiled (see [`crate::kernel`])
+//! gets decoded edges and vertices in batches that fit into the cache instead. Invariant: edges and vertices come in the order in which the
+//! methods of [`Program`] would get them, and only those that would reach [`Combiner::combine`]; so a program that takes each batch
+//! in order finds the same bits.
+
+use brimful_graph::codec::{BATCH as KEYS, Keys};
+
+use crate::collect::{Partial, Thresholds, Turn};
+use crate::combiner::Combiner;
+use crate::error::Result;
+use crate::program::{Globals, Mode, Program, SignalOf, SumOf, Vertex};
+
+/// Most edges, or vertices, of a batch: 16 KiB of edges and weights.
+pub const BATCH: usize = 1024;
+
+/// Edges whose sources have something to say, in the order in which signals meet in sums.
+pub struct Edges<'b, P: Program + ?Sized> {
+    /// Sources, counted from `first_source`.
+    pub sources: &'b [u32],
+    /// Targets, counted from `first_target`.
+    pub targets: &'b [u32],
+    /// Weights, where the run is weighted.
+    pub weights: Option<&'b [f64]>,
+    /// A vertex, the first that `signals` has.
+    pub first_source: u64,
+    /// A vertex, the first that `sums` has.
+    pub first_target: u64,
+    /// What sources signal; every one of `sources` is within.
+    pub signals: &'b [SignalOf<P>],
+    /// What targets have heard so far; every one of `targets` is within.
+    pub sums: &'b mut [SumOf<P>],
+}
+
+/// Vertices, in order of their ids, that take the same turn.
+pub struct Vertices<'b, P: Program + ?Sized> {
+    /// What they do; the sums to collect are those of `vertices`.
+    pub turn: Turn<'b, SumOf<P>>,
+    /// Who they are.
+    pub vertices: &'b [Vertex],
+    /// Their states, to be replaced; at the first turn they hold nothing.
+    pub states: &'b mut [P::State],
+    /// To be set to what each says next, [`Combiner::SILENCE`] if nothing; they hold nothing.
+    pub signals: &'b mut [SignalOf<P>],
+    /// What is known to every vertex.
+    pub globals: &'b Globals<P::Aggregate>,
+    /// The scores above which vertices act, in the modes other than full.
+    pub thresholds: Thresholds,
+    /// What each vertex adds to the aggregate is merged into this, one by one.
+    pub aggregate: &'b mut P::Aggregate,
+    /// The signal score of each vertex is added to this when it collects.
+    pub score: &'b mut f64,
+}
+
+/// A program that is called for many edges or vertices at a time (see [`Program::batched`]).
+pub trait Batched<P: Program + ?Sized> {
+    /// Combines what becomes of the source's signal along each edge into the target's sum.
+    ///
+    /// # Errors
+    /// Whatever shall end the run.
+    fn edges(&self, edges: Edges<'_, P>) -> Result<()>;
+
+    /// Lets each vertex take its turn.
+    ///
+    /// # Errors
+    /// Whatever shall end the run.
+    fn vertices(&self, vertices: Vertices<'_, P>) -> Result<()>;
+}
+
+/// Collects decoded edges of one segment into batches and hands them over.
+pub(crate) struct Batcher<'b, P: Program> {
+    batched: &'b dyn Batched<P>,
+    /// Those of the sources from `first_source` on.
+    signals: &'b [SignalOf<P>],
+    first_source: u64,
+    first_target: u64,
+    weighted: bool,
+    sources: [u32; BATCH],
+    targets: [u32; BATCH],
+    weights: [f64; BATCH],
+    count: usize,
+    combined: u64,
+    result: Result<()>,
+}
+
+impl<'b, P: Program> Batcher<'b, P> {
+    /// A batcher for edges from `first_source` on to `first_target` on; `signals` are those of all vertices.
+    pub(crate) fn new(
+        batched: &'b dyn Batched<P>,
+        signals: &'b [SignalOf<P>],
+        (first_source, first_target): (u64, u64),
+        weighted: bool,
+    ) -> Self {
+        Self {
+            batched,
+            signals: signals.get(first_source as usize..).unwrap_or_default(),
+            first_source,
+            first_target,
+            weighted,
+            sources: [0; BATCH],
+            targets: [0; BATCH],
+            weights: [1.0; BATCH],
+            count: 0,
+            combined: 0,
+            result: Ok(()),
+        }
+    }
+
+    /// Takes more edges: keys, from the source `base` on, and their weights; `sums` are those of the 2^`bits` targets from the
+    /// first on. False if an edge leads nowhere, or the program failed.
+    #[inline]
+    pub(crate) fn add(
+        &mut self,
+        base: u64,
+        keys: Keys<'_>,
+        bits: u32,
+        weights: &[f64; KEYS],
+        sums: &mut [SumOf<P>],
+    ) -> bool {
+        let offset = base.wrapping_sub(self.first_source);
+        let signals = self.signals.get(offset as usize..).unwrap_or_default();
+        let at = self.count;
+        let (Some(sources), Some(targets), Some(kept)) = (
+            self.sources[at..].first_chunk_mut::<KEYS>(),
+            self.targets[at..].first_chunk_mut::<KEYS>(),
+            self.weights[at..].first_chunk_mut::<KEYS>(),
+        ) else {
+            return false;
+        };
+        let (mut most, mut count) = (0, 0);
+        for (key, weight) in keys.iter().zip(weights) {
+            let (source, target) = (key >> bits, key & ((1 << bits) - 1));
+            most = most.max(source);
+            // What is left out is written over by the next; remainders, for no check is needed then.
+            sources[count % KEYS] = (offset as u32).wrapping_add(source);
+            targets[count % KEYS] = target;
+            if self.weighted {
+                kept[count % KEYS] = *weight;
+            }
+            let silent = P::MODE != Mode::Full && signals.get(source as usize) == Some(&P::Combiner::SILENCE);
+            let left_out = !P::SELF_LOOPS
+                && base.wrapping_add(u64::from(source)) == self.first_target + u64::from(target);
+            count += usize::from(!silent && !left_out);
+        }
+        // Where all are silent there may be no sums yet.
+        let outside = most as usize >= signals.len() || count > 0 && sums.len() >> bits == 0;
+        if outside || offset + u64::from(most) > u64::from(u32::MAX) {
+            return keys.is_empty();
+        }
+        self.count += count;
+        // There must be room for the next keys.
+        if self.count > BATCH - KEYS {
+            self.hand_over(sums);
+        }
+        self.result.is_ok()
+    }
+
+    fn hand_over(&mut self, sums: &mut [SumOf<P>]) {
+        let count = std::mem::take(&mut self.count);
+        self.combined += count as u64;
+        self.result = self.batched.edges(Edges {
+            sources: &self.sources[..count],
+            targets: &self.targets[..count],
+            weights: self.weighted.then_some(&self.weights[..count]),
+            first_source: self.first_source,
+            first_target: self.first_target,
+            signals: self.signals,
+            sums,
+        });
+    }
+
+    /// Hands over what is left; the number of signals combined.
+    pub(crate) fn finish(mut self, sums: &mut [SumOf<P>]) -> Result<u64> {
+        if self.result.is_ok() && self.count > 0 {
+            self.hand_over(sums);
+        }
+        self.result.map(|()| self.combined)
+    }
+}
+
+/// Lets vertices take a turn: `vertex` gives each of `states`.
+pub(crate) fn take_turns<P: Program>(
+    batched: &dyn Batched<P>,
+    turn: Turn<'_, SumOf<P>>,
+    (states, signals): (&mut [P::State], &mut [SignalOf<P>]),
+    vertex: impl Fn(usize) -> Vertex,
+    (globals, thresholds): (&Globals<P::Aggregate>, Thresholds),
+    partial: &mut Partial<P::Aggregate>,
+) -> Result<()> {
+    let mut vertices = Vec::with_capacity(BATCH.min(states.len()));
+    for (index, (states, signals)) in states.chunks_mut(BATCH).zip(signals.chunks_mut(BATCH)).enumerate() {
+        let range = index * BATCH..index * BATCH + states.len();
+        vertices.clear();
+        vertices.extend(range.clone().map(&vertex));
+        batched.vertices(Vertices {
+            turn: match turn {
+                Turn::Collect(sums) => Turn::Collect(&sums[range]),
+                Turn::First | Turn::Round => turn,
+            },
+            vertices: &vertices,
+            states,
+            signals,
+            globals,
+            thresholds,
+            aggregate: &mut partial.aggregate,
+            score: &mut partial.score,
+        })?;
+    }
+    Ok(())
+}
+
+/// Lets the vertices of `letters`, places in `states` and sums, collect.
+pub(crate) fn collect_letters<P: Program>(
+    batched: &dyn Batched<P>,
+    letters: &[(u32, SumOf<P>)],
+    (states, signals): (&mut [P::State], &mut [SignalOf<P>]),
+    vertex: impl Fn(u32) -> Vertex,
+    known: (&Globals<P::Aggregate>, Thresholds),
+    partial: &mut Partial<P::Aggregate>,
+) -> Result<()> {
+    for letters in letters.chunks(BATCH) {
+        let mut of_targets: Vec<P::State> = letters.iter().map(|(at, _)| states[*at as usize]).collect();
+        let sums: Vec<SumOf<P>> = letters.iter().map(|(_, sum)| *sum).collect();
+        let mut said = vec![P::Combiner::SILENCE; letters.len()];
+        let arrays = (&mut of_targets[..], &mut said[..]);
+        let vertex = |at: usize| vertex(letters[at].0);
+        take_turns(batched, Turn::Collect(&sums), arrays, vertex, known, partial)?;
+        for ((at, _), (state, signal)) in letters.iter().zip(of_targets.into_iter().zip(said)) {
+            (states[*at as usize], signals[*at as usize]) = (state, signal);
+        }
+    }
+    Ok(())
+}
+
+/// The state of a vertex that took `turn`, and what it adds to the aggregate.
+pub(crate) fn take_turn<P: Program>(
+    batched: &dyn Batched<P>,
+    turn: Turn<'_, SumOf<P>>,
+    vertex: Vertex,
+    state: P::State,
+    known: (&Globals<P::Aggregate>, Thresholds),
+) -> Result<(P::State, P::Aggregate)> {
+    let (mut states, mut signals) = ([state], [P::Combiner::SILENCE]);
+    let mut partial = Partial::default();
+    let arrays = (&mut states[..], &mut signals[..]);
+    take_turns(batched, turn, arrays, |_| vertex, known, &mut partial)?;
+    Ok((states[0], partial.aggregate))
+}
