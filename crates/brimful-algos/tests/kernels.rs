@@ -104,7 +104,8 @@ fn needed<P: Program>(program: &P, graph: &Graph, options: &RunOptions, threads:
 fn compare<P: Program, S: Shape>(rust: &P, kernel: &KernelProgram<S>, graph: &Graph, weighted: bool) {
     let mut ways: Vec<(Door, bool)> = vec![(Door::Dense, false)];
     ways.extend((P::MODE != Mode::Full).then_some((Door::Sparse, false)));
-    ways.extend(P::ASYNCHRONOUS.then_some((Door::Dense, true)));
+    let asynchronous = P::ASYNCHRONOUS && P::MODE != Mode::Delta;
+    ways.extend(asynchronous.then_some((Door::Dense, true)));
     for (door, asynchronous) in ways {
         let options =
             RunOptions { weighted, door, asynchronous, max_supersteps: 40_000, ..Default::default() };
