@@ -32,9 +32,10 @@ use crate::plan::Plan;
 use crate::program::{COLLECT_THRESHOLD, Globals, Mode, Program, SIGNAL_THRESHOLD, SignalOf, SumOf, Vertex};
 use crate::records::{Records, Walk};
 use crate::residency::Resident;
+use crate::schedule::Schedule;
 use crate::sparse::{self, Sparse};
 use crate::stats::{Durations, Reason, Stats};
-use crate::sweep::{Activity, Schedule, Sweep, Swept};
+use crate::sweep::{Activity, Sweep, Swept};
 use asynchronous::Asynchronous;
 
 /// The states at the end of a run of `P`, and what the run did.

@@ -23,7 +23,8 @@ use crate::error::Result;
 use crate::frontier::{ACTIVITY_BITS, Frontier};
 use crate::program::{Mode, Program};
 use crate::residency::Resident;
-use crate::sweep::{Activity, Schedule, Sweep};
+use crate::schedule::Schedule;
+use crate::sweep::{Activity, Sweep};
 
 /// Parts of a sweep: signals are heard this many times at least.
 const PARTS: u64 = 16;
