@@ -9,6 +9,7 @@ from pathlib import Path
 
 from bench import (
     algorithms,
+    by_hand,
     collections,
     curve,
     importing,
@@ -33,6 +34,7 @@ BENCHMARKS: dict[str, Callable[[Session], Iterator[Table]]] = {
     "layout": layout.tables,
     "layouts": layouts.tables,
     "pagerank": pagerank.tables,
+    "by_hand": by_hand.tables,
     "algorithms": algorithms.tables,
     "text": text.tables,
     "strings": strings.tables,
