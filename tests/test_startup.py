@@ -63,7 +63,7 @@ def test_version() -> None:
         ["run"],
         ["run", "pagerank"],
         ["run", "pagerank", "g.brimful", "--precision", "f16"],
-        ["run", "pagerank", "g.brimful", "--mode", "async"],
+        ["run", "pagerank", "g.brimful", "--mode", "parallel"],
         ["run", "pagerank", "g.brimful", "--threads", "0"],
         ["run", "pagerank", "g.brimful", "--max-supersteps", "none"],
         ["import", "a.txt"],
