@@ -230,8 +230,8 @@ def bfs(
     `values` "distance": column `distance`, int64, edges from the source. "parent": column
     `parent`, of the type of `vertex`: of the vertices one edge nearer with an edge to this one
     that with the smallest id; the source is its own parent. Null where no path leads.
-    `max_supersteps` is also the largest distance looked at. `mode` "async", for distances: levels
-    are not waited for, and are corrected. `budget` and `layout` as in
+    `max_supersteps` is also the largest distance looked at, but in `mode` "async" (for distances
+    only): there levels are not waited for, and are corrected. `budget` and `layout` as in
     `pagerank`.
 
     Returns a `Result`.
