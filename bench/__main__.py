@@ -12,6 +12,7 @@ from bench import (
     by_hand,
     collections,
     curve,
+    giraph,
     importing,
     layout,
     layouts,
@@ -40,6 +41,7 @@ BENCHMARKS: dict[str, Callable[[Session], Iterator[Table]]] = {
     "strings": strings.tables,
     "lognormal": lognormal.tables,
     "collections": collections.tables,
+    "giraph": giraph.tables,
     "curve": curve.tables,
 }
 #: What runs only when it is named.
