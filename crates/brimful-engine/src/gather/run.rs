@@ -115,6 +115,7 @@ impl<'a, G: Gather> Run<'a, G> {
             shards_of_run = shards(plan);
         }
         if plan.resident != first.resident {
+            drop(lengths);
             (lengths, _) = measure(&shards_of_run, plan, graph, options, resources)?;
         }
         let window = 1 << graph.description().interval_bits;
