@@ -11,14 +11,14 @@
 //!
 //! In parallel (Jones and Plassmann 1993): a vertex takes its colour when the neighbours before it have theirs. State: a mark, that is
 //! the colour, or the bit length of the degree while there is none; and the place of the external id. The first superstep counts degrees.
-//! In the others vertices whose lists are made together are taken in order, so that a path along which the order falls costs a superstep where it goes from
-//! one interval to another, not at every vertex: 20 instead of 859 on RMAT-18, 3 on a chain of 2 million. Each makes the
+//! In the others vertices whose lists are made together, as many as there is memory for, are taken in order, so that a path along which the order
+//! falls costs a superstep where it leaves them, not at every vertex. Each superstep makes the
 //! lists of vertices without a colour. How many there are depends on the memory, so they cannot be limited.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use brimful_engine::{Error, Gather, Neighbours, Result, Values, Vertex, gather};
+use brimful_engine::{Error, Gather, Globals, Neighbours, Result, RunOptions, Values, Vertex, gather};
 use brimful_graph::random::splitmix64;
 use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
@@ -59,6 +59,7 @@ impl<L: Label + 'static> Gather for Coloring<L> {
     type State = [L; 2];
     /// A bit for each colour that neighbours have.
     type Room = Vec<u64>;
+    type Aggregate = ();
     const NEEDS_EXTERNAL: bool = true;
     const SETTLES: bool = true;
 
@@ -80,13 +81,14 @@ impl<L: Label + 'static> Gather for Coloring<L> {
 
     fn gather(
         &self,
-        vertex: u64,
+        vertex: Vertex,
         state: [L; 2],
         neighbours: Neighbours<'_, [L; 2]>,
+        _: &Globals<()>,
         taken: &mut Vec<u64>,
     ) -> [L; 2] {
         let mark: u64 = state[0].into();
-        let others = neighbours.iter().filter(|(id, _)| *id != vertex);
+        let others = neighbours.iter().filter(|(id, _)| *id != vertex.id);
         if mark == UNCOLORED {
             let mark = others.count().checked_ilog2().map_or(0, |bits| UNCOLORED | u64::from(bits + 1));
             return [L::new(mark), state[1]];
@@ -116,7 +118,7 @@ fn run<L: Label + 'static>(request: &Request, graph: &Arc<Graph>, resources: &Re
     if request.max_supersteps.is_some() {
         return Err(Error::Usage(format!("{} has no supersteps to limit", request.algorithm)));
     }
-    let output = gather(&Coloring::<L>(PhantomData), graph, u64::MAX, resources)?;
+    let output = gather(&Coloring::<L>(PhantomData), graph, &RunOptions::default(), resources)?;
     let values = Values::unsigned(output.states, color::<L>, |_| Some(0)).without_nulls();
     Finished::new(graph, "color", values, output.stats, "largest-log-degree-first")
 }

@@ -9,7 +9,7 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use brimful_engine::{Gather, Neighbours, Result, Values, Vertex, gather};
+use brimful_engine::{Gather, Globals, Neighbours, Result, Values, Vertex, gather};
 use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
 
@@ -44,6 +44,7 @@ impl<L: Label + 'static> Gather for LabelPropagation<L> {
     type State = L;
     /// The labels of a list.
     type Room = Vec<L>;
+    type Aggregate = ();
     const NEEDS_EXTERNAL: bool = true;
 
     fn indexes(&self) -> &'static [Index] {
@@ -54,7 +55,14 @@ impl<L: Label + 'static> Gather for LabelPropagation<L> {
         L::new(vertex.external)
     }
 
-    fn gather(&self, _: u64, label: L, neighbours: Neighbours<'_, L>, labels: &mut Vec<L>) -> L {
+    fn gather(
+        &self,
+        _: Vertex,
+        label: L,
+        neighbours: Neighbours<'_, L>,
+        _: &Globals<()>,
+        labels: &mut Vec<L>,
+    ) -> L {
         labels.clear();
         labels.extend(neighbours.iter().map(|(_, label)| label));
         labels.sort_unstable();
@@ -66,8 +74,8 @@ impl<L: Label + 'static> Gather for LabelPropagation<L> {
 }
 
 fn run<L: Label + 'static>(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {
-    let supersteps = request.max_supersteps.unwrap_or(SUPERSTEPS);
-    let output = gather(&LabelPropagation::<L>(PhantomData), graph, supersteps, resources)?;
+    let program = LabelPropagation::<L>(PhantomData);
+    let output = gather(&program, graph, &request.options(SUPERSTEPS), resources)?;
     let values = Values::vertices(output.states, |label: L| Some(label.into()), Some).without_nulls();
     Finished::new(graph, "label", values, output.stats, "synchronous")
 }

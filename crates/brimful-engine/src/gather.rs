@@ -1,34 +1,98 @@
 //! Gather programs: a vertex sees its whole list of neighbours at once.
 //!
-//! Lists are made from the shards, an interval or a part of one at a time: sources are put where their
-//! targets' lists are, which keeps them in order. There is no adjacency on disk, and the in-shards that
-//! every graph has are enough. A superstep reads the states of the one before, but for programs that settle. Invariant: states are the same bits at any budget and number
-//! of threads.
+//! Heaviest bonds, a whole program; every vertex joins the group to which its edges have the greatest sum of weights:
+//!
+//! ```
+//! use std::collections::BTreeMap;
+//! use brimful_engine::{Count, Gather, Globals, Neighbours, Vertex};
+//! use brimful_graph::Index;
+//!
+//! struct HeaviestBonds;
+//!
+//! impl Gather for HeaviestBonds {
+//!     type State = u64;
+//!     type Room = BTreeMap<u64, f64>;
+//!     type Aggregate = Count;
+//!
+//!     fn indexes(&self) -> &'static [Index] {
+//!         &[Index::In, Index::Reverse]
+//!     }
+//!     fn initial(&self, vertex: Vertex) -> u64 {
+//!         vertex.id
+//!     }
+//!     fn gather(&self, _: Vertex, group: u64, neighbours: Neighbours<'_, u64>, _: &Globals<Count>, bonds: &mut BTreeMap<u64, f64>) -> u64 {
+//!         bonds.clear();
+//!         neighbours.weighted().for_each(|(_, weight, group)| *bonds.entry(group).or_default() += weight);
+//!         // The smallest of the groups with the heaviest bonds.
+//!         bonds.iter().rev().max_by(|a, b| a.1.total_cmp(b.1)).map_or(group, |(group, _)| *group)
+//!     }
+//!     fn aggregate(&self, _: Vertex, old: u64, new: u64) -> Count {
+//!         Count(u64::from(old != new))
+//!     }
+//!     /// Fewer than one vertex in a hundred moved.
+//!     fn converged(&self, globals: &Globals<Count>) -> bool {
+//!         globals.aggregate.0 * 100 < globals.vertices
+//!     }
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # use std::sync::Arc;
+//! # use brimful_engine::{RunOptions, gather};
+//! # use brimful_graph::Graph;
+//! # use brimful_graph::import::{ImportOptions, Input, import};
+//! # use brimful_store::{Budget, Job, Resources};
+//! # let folder = tempfile::tempdir()?;
+//! # let (text, path) = (folder.path().join("edges.txt"), folder.path().join("g.brimful"));
+//! # let resources = Resources::new(Budget::new(200 << 20, 0), Arc::new(Job::new()), Some(2))?;
+//! # std::fs::write(&text, "0 1 5\n1 2 5\n2 0 5\n2 3 1\n3 4 7\n4 5 7\n5 3 7\n")?;
+//! # import(Input::EdgeList(vec![text]), &path, &ImportOptions { undirected: true, ..Default::default() }, &resources)?;
+//! # let graph = Graph::open(&path, resources.job.traffic())?;
+//! let options = RunOptions { weighted: true, max_supersteps: 20, ..Default::default() };
+//! let output = gather(&HeaviestBonds, &graph, &options, &resources)?;
+//! let mut groups = [0; 6];
+//! output.states.read(0, &mut groups)?;
+//! let group = |vertex| groups[graph.find(vertex).unwrap() as usize];
+//! // Two triangles that a light edge joins.
+//! assert!(group(0) == group(1) && group(1) == group(2) && group(2) != group(3) && group(3) == group(4));
+//! # Ok(())
+//! # }
+//! ```
 
-use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+mod edges;
+mod known;
+mod lists;
+mod plan;
+mod run;
+mod step;
 
-use brimful_graph::codec::Unpack;
-use brimful_graph::shards::ShardFile;
-use brimful_graph::{Graph, Index, import, with_codec};
-use brimful_store::Resources;
-use brimful_store::huge::HugeArray;
+use brimful_graph::Index;
 use brimful_store::scratch::ScratchArray;
 use bytemuck::Pod;
 
-use crate::error::{Error, Result};
-use crate::program::Vertex;
-use crate::residency::{Resident, Shard, Spare, columns, segments_of_intervals, unit_bytes};
-use crate::stats::{Durations, Reason, Stats};
+use crate::aggregate::Aggregate;
+use crate::program::{Globals, Vertex};
+use crate::stats::Stats;
 
-/// The neighbours of a vertex, with multiplicity: those of the first index ascending, then those of the next.
+pub use run::gather;
+
+/// The neighbours of a vertex, with multiplicity: those of the first index ascending, then those of the next; parallel edges by weight.
 #[derive(Debug, Clone, Copy)]
 pub struct Neighbours<'n, S> {
     ids: &'n [u32],
-    states: &'n [S],
+    /// None where the run is not weighted.
+    weights: &'n [f64],
+    states: States<'n, S>,
     /// States of this superstep, where they may be seen, and the vertex of the first.
     new: (usize, &'n [S]),
+}
+
+/// Where the states of neighbours are.
+#[derive(Debug, Clone, Copy)]
+enum States<'n, S> {
+    /// All states, by vertex.
+    All(&'n [S]),
+    /// Those of the list, in its order.
+    Listed(&'n [S]),
 }
 
 impl<'n, S: Copy> Neighbours<'n, S> {
@@ -43,24 +107,45 @@ impl<'n, S: Copy> Neighbours<'n, S> {
     }
 
     /// Internal ids and states.
+    #[inline]
     pub fn iter(&self) -> impl Iterator<Item = (u64, S)> + use<'n, S> {
         let (states, (first, new)) = (self.states, self.new);
-        self.ids.iter().map(move |id| {
+        self.ids.iter().enumerate().map(move |(at, id)| {
             let seen = new.get((*id as usize).wrapping_sub(first));
-            (u64::from(*id), *seen.unwrap_or_else(|| &states[*id as usize]))
+            let state = seen.unwrap_or_else(|| match states {
+                States::All(all) => &all[*id as usize],
+                States::Listed(list) => &list[at],
+            });
+            (u64::from(*id), *state)
         })
+    }
+
+    /// Internal ids, weights of edges and states. A weight is 1 where the run is not weighted.
+    #[inline]
+    pub fn weighted(&self) -> impl Iterator<Item = (u64, f64, S)> + use<'n, S> {
+        let weights = self.weights;
+        let weight = move |at: usize| weights.get(at).copied().unwrap_or(1.0);
+        self.iter().enumerate().map(move |(at, (id, state))| (id, weight(at), state))
     }
 }
 
-/// A program over whole neighbour lists. Vertices without edges keep their initial state.
+/// A program over whole neighbour lists.
+///
+/// Results are the same bits at any budget and number of threads as long as these methods are pure. Vertices without edges keep
+/// their initial state, which the caller makes, and add nothing to the aggregate.
 pub trait Gather: Sync {
     /// What a vertex owns.
     type State: Pod + Send + Sync + PartialEq;
     /// What a thread works with.
     type Room: Default + Send;
+    /// What is known of all vertices after a superstep; `()` for nothing, which programs that settle must have: how far they have
+    /// come in a superstep depends on the memory.
+    type Aggregate: Aggregate;
 
     /// True if [`Vertex::external`] is used.
     const NEEDS_EXTERNAL: bool = false;
+    /// True if [`Vertex::degree`] or [`Vertex::strength`] is used. Both are known here where the run is weighted.
+    const NEEDS_DEGREES: bool = false;
     /// True if every vertex comes to a state that follows from what its neighbours come to, whenever it sees that. Then
     /// those whose lists are made together see at once what the more urgent of them have become; how many
     /// supersteps there are may depend on the memory, the states at the end do not.
@@ -68,7 +153,7 @@ pub trait Gather: Sync {
 
     /// Whose edges make lists: [`Index::In`] in-neighbours, [`Index::Reverse`] out-neighbours.
     fn indexes(&self) -> &'static [Index];
-    /// The state at the start. Degrees are not known.
+    /// The state at the start.
     fn initial(&self, vertex: Vertex) -> Self::State;
     /// True if a vertex in this state keeps it whatever its neighbours become: it is not gathered again, and nothing is
     /// read for intervals of such vertices. Only where [`Gather::SETTLES`].
@@ -76,351 +161,40 @@ pub trait Gather: Sync {
         let _ = state;
         false
     }
-    /// The vertices of a part of an interval are gathered from the most urgent on. Only where [`Gather::SETTLES`].
+    /// The vertices whose lists are made together are gathered from the most urgent on. Only where [`Gather::SETTLES`].
     fn urgency(&self, state: Self::State) -> u128 {
         let _ = state;
         0
     }
-    /// The new state of `vertex`, an internal id.
+    /// The new state of a vertex.
     fn gather(
         &self,
-        vertex: u64,
+        vertex: Vertex,
         state: Self::State,
         neighbours: Neighbours<'_, Self::State>,
+        globals: &Globals<Self::Aggregate>,
         room: &mut Self::Room,
     ) -> Self::State;
+    /// What the vertex adds to the aggregate. At the start `old` is `new`.
+    #[inline]
+    fn aggregate(&self, vertex: Vertex, old: Self::State, new: Self::State) -> Self::Aggregate {
+        let _ = (vertex, old, new);
+        Self::Aggregate::NOTHING
+    }
+    /// True if the run has converged, asked after every superstep. Without it a run ends when no state changes.
+    fn converged(&self, globals: &Globals<Self::Aggregate>) -> bool {
+        let _ = globals;
+        false
+    }
 }
 
 /// The states at the end of a run, and what the run did.
 #[derive(Debug)]
-pub struct Gathered<S> {
+pub struct Gathered<S, A> {
     /// One state per vertex with edges, in internal order.
     pub states: ScratchArray<S>,
+    /// The aggregate over the last superstep.
+    pub aggregate: A,
     /// Figures.
     pub stats: Stats,
-}
-
-/// A run of targets whose lists are made together.
-#[derive(Debug)]
-struct Item {
-    interval: usize,
-    targets: Range<usize>,
-}
-
-/// What a superstep did.
-#[derive(Debug, Clone, Copy, Default)]
-struct Step {
-    /// Neighbours gathered.
-    gathered: u64,
-    /// States that changed.
-    changed: u64,
-    /// Vertices that are not settled.
-    open: u64,
-}
-
-struct Run<'a, G: Gather> {
-    program: &'a G,
-    graph: &'a Graph,
-    resources: &'a Resources,
-    files: Vec<Resident>,
-    /// For each interval, its segments in each file.
-    intervals: Vec<Shard>,
-    /// Lengths of lists.
-    lengths: Vec<u32>,
-    items: Vec<Item>,
-    states: HugeArray<G::State>,
-}
-
-/// Runs `program` for at most `max_supersteps`, or until no state changes.
-///
-/// # Errors
-/// [`brimful_store::Error::Budget`] naming the smallest budget that works: where that is because of one long list, after one
-/// pass over the edges; corruption and I/O as they are met; [`brimful_store::Error::Interrupted`] after a cancellation.
-pub fn gather<G: Gather>(
-    program: &G,
-    graph: &Graph,
-    max_supersteps: u64,
-    resources: &Resources,
-) -> Result<Gathered<G::State>> {
-    const PURPOSE: &str = "to gather neighbours in this graph";
-    let mut index_seconds = 0.0;
-    if program.indexes().iter().any(|index| graph.shards(*index).is_none()) {
-        index_seconds = import::build_reverse(graph, resources)?;
-    }
-    let (begin, read_before) = (Instant::now(), graph.traffic().bytes_read());
-    let mut shards: Vec<Arc<ShardFile>> =
-        program.indexes().iter().filter_map(|index| graph.shards(*index)).map(Arc::clone).collect();
-    shards.dedup_by(|a, b| Arc::ptr_eq(a, b));
-    let vertices = graph.connected();
-    if vertices > u64::from(u32::MAX) {
-        return Err(Error::Usage("neighbour lists are for up to 2^32 vertices with edges".into()));
-    }
-    let workers = resources.workers() as u64;
-    let window = vertices.min(1 << graph.description().interval_bits);
-    let largest = |file: &Arc<ShardFile>| {
-        let units = columns(file, false).flat_map(|column| unit_bytes(file, column)).max().unwrap_or(0);
-        units + file.largest_unpacked()
-    };
-    let fixed = vertices * (2 * size_of::<G::State>() as u64 + 4)
-        + workers * (window * (8 + 4) + shards.iter().map(largest).sum::<u64>());
-    resources.budget.require(fixed + workers * 4, PURPOSE)?;
-    let memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
-    let spare = memory.bytes() - fixed;
-    let packed: u64 =
-        shards.iter().flat_map(|file| columns(file, false).flat_map(|c| unit_bytes(file, c))).sum();
-    // Lists of a quarter of what is left are long enough; the rest keeps edges in memory.
-    let lists = (spare / 4).max(spare.saturating_sub(packed)) / workers / 4;
-    let mut run = Run {
-        program,
-        graph,
-        resources,
-        intervals: segments_of_intervals(&shards, graph.intervals() as usize),
-        files: Resident::spread(shards, false, spare - lists * 4 * workers),
-        lengths: Vec::new(),
-        items: Vec::new(),
-        states: HugeArray::zeroed(vertices as usize),
-    };
-    run.initialize()?;
-    run.lengths = run.measure()?;
-    let longest = run.lengths.iter().copied().max().map_or(0, u64::from);
-    resources.budget.require(fixed + workers * 4 * longest, PURPOSE)?;
-    let most = lists.max(longest);
-    run.items = run.cut(most);
-    let prepared = begin.elapsed().as_secs_f64();
-    let (mut durations, mut reason) = (Durations::default(), Reason::MaxSupersteps);
-    let (mut supersteps, mut signals) = (0, 0);
-    while supersteps < max_supersteps {
-        let started = Instant::now();
-        resources.job.begin(format!("superstep {}", supersteps + 1), vertices);
-        let step = run.superstep()?;
-        supersteps += 1;
-        signals += step.gathered;
-        durations.push(started.elapsed().as_secs_f64());
-        if step.changed == 0 || step.open == 0 {
-            reason = Reason::NoChange;
-            break;
-        }
-        if G::SETTLES {
-            run.items = run.cut(most);
-        }
-    }
-    let states = run.finish();
-    let seconds = begin.elapsed().as_secs_f64();
-    let stats = Stats {
-        supersteps,
-        reason,
-        durations,
-        sparse_supersteps: 0,
-        seconds,
-        index_seconds,
-        signals,
-        edges_visited: signals,
-        bytes_read: graph.traffic().bytes_read() - read_before,
-        bytes_written: 0,
-        phases: vec![("prepare", prepared), ("supersteps", seconds - prepared)],
-        threads: resources.workers(),
-    };
-    Ok(Gathered { states, stats })
-}
-
-/// Where the neighbours of settled vertices go.
-const NOWHERE: usize = usize::MAX;
-
-/// What one worker works with.
-#[derive(Default)]
-struct Room<R> {
-    spares: Vec<Spare>,
-    plain: Vec<u8>,
-    /// Where the next neighbour of each target goes.
-    ends: Vec<usize>,
-    /// Targets that are gathered, one after the other.
-    order: Vec<u32>,
-    lists: Vec<u32>,
-    own: R,
-}
-
-impl<G: Gather> Run<'_, G> {
-    fn window(&self, interval: usize) -> Range<usize> {
-        let bits = self.graph.description().interval_bits;
-        interval << bits..((interval + 1) << bits).min(self.states.len())
-    }
-
-    fn initialize(&mut self) -> Result<()> {
-        let smallest = self.graph.key_bounds()?.map_or(0, |(smallest, _)| smallest);
-        self.resources.job.begin("initialize", self.intervals.len() as u64);
-        let parts = self.resources.share(self.intervals.len(), |interval, (): &mut ()| -> Result<_> {
-            let range = self.window(interval);
-            let mut external = vec![0; if G::NEEDS_EXTERNAL { range.len() } else { 0 }];
-            self.graph.external_ids(range.start as u64, &mut external)?;
-            let id_type = self.graph.id_type();
-            let state = |id: usize| {
-                let bits = external.get(id - range.start);
-                let external = bits.map_or(0, |bits| id_type.order_key(*bits).wrapping_sub(smallest));
-                self.program.initial(Vertex { id: id as u64, degree: 0, strength: 0.0, external })
-            };
-            self.resources.job.advance(1);
-            Ok(range.clone().map(state).collect::<Vec<_>>())
-        })?;
-        for (interval, states) in parts.into_iter().enumerate() {
-            let range = self.window(interval);
-            self.states[range].copy_from_slice(&states);
-        }
-        Ok(())
-    }
-
-    /// Calls `edge(source, target)` for the edges into an interval, targets counted within it.
-    fn each_edge(
-        &self,
-        interval: usize,
-        spares: &mut Vec<Spare>,
-        plain: &mut Vec<u8>,
-        mut edge: impl FnMut(u64, usize),
-    ) -> Result<()> {
-        let (bits, vertices) = (self.graph.description().interval_bits, self.states.len() as u64);
-        let (mask, targets, unpack) = ((1_u32 << bits) - 1, self.window(interval).len(), Unpack::fastest());
-        spares.resize_with(self.files.len(), Spare::default);
-        for (file, segments) in &self.intervals[interval] {
-            let resident = &self.files[*file];
-            let shards = resident.shards();
-            for index in segments.clone() {
-                self.resources.job.check()?;
-                let unit = resident.unit(0, shards.unit(index), &mut spares[*file])?;
-                with_codec!(shards.segments()[index].packing.codec, C => {
-                    shards.decode::<C>(index, unit, unpack, plain, |base, keys| {
-                        keys.iter().all(|key| {
-                            let (source, target) = (base + u64::from(key >> bits), (key & mask) as usize);
-                            let inside = source < vertices && target < targets;
-                            if inside {
-                                edge(source, target);
-                            }
-                            inside
-                        })
-                    })
-                })?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Lengths of all lists.
-    fn measure(&self) -> Result<Vec<u32>> {
-        self.resources.job.begin("measure lists", self.intervals.len() as u64);
-        let parts = self.resources.share(
-            self.intervals.len(),
-            |interval, room: &mut Room<G::Room>| -> Result<_> {
-                let mut lengths = vec![0_u32; self.window(interval).len()];
-                let mut long = false;
-                self.each_edge(interval, &mut room.spares, &mut room.plain, |_, target| {
-                    let (length, over) = lengths[target].overflowing_add(1);
-                    lengths[target] = length;
-                    long |= over;
-                })?;
-                if long {
-                    return Err(Error::Usage("a vertex has 2^32 neighbours or more".into()));
-                }
-                self.resources.job.advance(1);
-                Ok(lengths)
-            },
-        )?;
-        Ok(parts.into_iter().flatten().collect())
-    }
-
-    /// Cuts intervals into items with lists of at most `most` neighbours, which the longest one has not; settled vertices need none.
-    fn cut(&self, most: u64) -> Vec<Item> {
-        let mut items = Vec::new();
-        for interval in 0..self.intervals.len() {
-            let range = self.window(interval);
-            let (mut start, mut held) = (0, 0);
-            for (target, vertex) in range.clone().enumerate() {
-                let length = if self.is_settled(vertex) { 0 } else { u64::from(self.lengths[vertex]) };
-                if held + length > most {
-                    items.push(Item { interval, targets: start..target });
-                    (start, held) = (target, 0);
-                }
-                held += length;
-            }
-            items.push(Item { interval, targets: start..range.len() });
-        }
-        items
-    }
-
-    fn is_settled(&self, vertex: usize) -> bool {
-        G::SETTLES && self.program.settled(self.states[vertex])
-    }
-
-    /// Gathers everybody who is not settled once.
-    fn superstep(&mut self) -> Result<Step> {
-        let mut next = HugeArray::zeroed(self.states.len());
-        let mut slices = Vec::with_capacity(self.items.len());
-        let mut rest = &mut next[..];
-        for item in &self.items {
-            let (slice, after) = rest.split_at_mut(item.targets.len());
-            slices.push(Mutex::new(slice));
-            rest = after;
-        }
-        let steps =
-            self.resources.share(self.items.len(), |index, room: &mut Room<G::Room>| -> Result<_> {
-                let item = &self.items[index];
-                let Room { spares, plain, ends, order, lists, own } = room;
-                let first = self.window(item.interval).start + item.targets.start;
-                let lengths = &self.lengths[first..first + item.targets.len()];
-                let states = &self.states[first..first + item.targets.len()];
-                let mut end = 0;
-                ends.clear();
-                ends.extend((first..).zip(lengths).map(|(vertex, length)| {
-                    if self.is_settled(vertex) {
-                        return NOWHERE;
-                    }
-                    let start = end;
-                    end += *length as usize;
-                    start
-                }));
-                lists.clear();
-                lists.resize(end, 0);
-                let targets = item.targets.clone();
-                if end > 0 {
-                    self.each_edge(item.interval, spares, plain, |source, target| {
-                        if targets.contains(&target) {
-                            let end = &mut ends[target - targets.start];
-                            if let Some(place) = lists.get_mut(*end) {
-                                *place = source as u32;
-                                *end += 1;
-                            }
-                        }
-                    })?;
-                }
-                let mut slice = slices[index].lock().unwrap_or_else(PoisonError::into_inner);
-                slice.copy_from_slice(states);
-                order.clear();
-                order.extend((0..states.len() as u32).filter(|at| ends[*at as usize] != NOWHERE));
-                if G::SETTLES {
-                    order.sort_unstable_by_key(|at| {
-                        std::cmp::Reverse(self.program.urgency(states[*at as usize]))
-                    });
-                }
-                let mut step = Step { gathered: end as u64, ..Step::default() };
-                for at in order.iter().map(|at| *at as usize) {
-                    let ids = &lists[ends[at] - lengths[at] as usize..ends[at]];
-                    let new = if G::SETTLES { (first, &slice[..]) } else { (0, &[][..]) };
-                    let neighbours = Neighbours { ids, states: &self.states, new };
-                    let new = self.program.gather((first + at) as u64, states[at], neighbours, own);
-                    slice[at] = new;
-                    step.changed += u64::from(new != states[at]);
-                    step.open += u64::from(!(G::SETTLES && self.program.settled(new)));
-                }
-                self.resources.job.advance(lengths.len() as u64);
-                Ok(step)
-            })?;
-        drop(slices);
-        self.states = next;
-        Ok(steps.into_iter().fold(Step::default(), |sum, step| Step {
-            gathered: sum.gathered + step.gathered,
-            changed: sum.changed + step.changed,
-            open: sum.open + step.open,
-        }))
-    }
-
-    fn finish(self) -> ScratchArray<G::State> {
-        ScratchArray::of(self.states, 1 << self.graph.description().interval_bits)
-    }
 }

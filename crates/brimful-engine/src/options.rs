@@ -114,6 +114,39 @@ impl RunOptions {
         }
     }
 
+    /// Refuses weights that `graph` has not.
+    pub(crate) fn check_weights(&self, graph: &Graph) -> Result<()> {
+        if self.weighted && !graph.description().weighted {
+            let what = format!(
+                "{} has no edge weights; import it with a weight column or run without --weighted",
+                graph.path().display()
+            );
+            return Err(Error::Usage(what));
+        }
+        Ok(())
+    }
+
+    /// Refuses what a program over neighbour lists cannot have; `settles` as [`crate::Gather::SETTLES`].
+    pub(crate) fn check_gather(&self, settles: bool) -> Result<()> {
+        let given = [
+            (self.signal_threshold.is_some(), "signal threshold"),
+            (self.collect_threshold.is_some(), "collect threshold"),
+            (self.door != Door::Auto, "choice of a door"),
+            (self.asynchronous, "asynchronous mode"),
+            (self.layout != Layout::Shards, "layout but shards"),
+        ];
+        if let Some((_, what)) = given.iter().find(|(given, _)| *given) {
+            return Err(Error::Usage(format!(
+                "a program over neighbour lists takes no {what}; leave it out"
+            )));
+        }
+        if settles && self.max_supersteps != u64::MAX {
+            let what = "the number of supersteps of a program that settles depends on the memory: it takes no limit of them";
+            return Err(Error::Usage(what.into()));
+        }
+        Ok(())
+    }
+
     /// Refuses thresholds that `P` cannot have.
     ///
     /// # Errors

@@ -64,13 +64,7 @@ pub fn run<P: Program>(
     options: &RunOptions,
     resources: &Resources,
 ) -> Result<Output<P>> {
-    if options.weighted && !graph.description().weighted {
-        let what = format!(
-            "{} has no edge weights; import it with a weight column or run without --weighted",
-            graph.path().display()
-        );
-        return Err(Error::Usage(what));
-    }
+    options.check_weights(graph)?;
     options.check::<P>()?;
     if program.batched().is_some() && options.layout != Layout::Shards {
         let what =
@@ -569,7 +563,8 @@ impl<'a, P: Program> Run<'a, P> {
     }
 }
 
-fn scratch<T: bytemuck::Pod + Send>(
+/// An array in memory, or in the folder for scratch.
+pub(crate) fn scratch<T: bytemuck::Pod + Send>(
     len: usize,
     window: usize,
     resident: bool,

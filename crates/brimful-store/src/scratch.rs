@@ -3,6 +3,7 @@
 //! Invariant: a window is a plain slice while it is in use, and belongs to one user at a time. The
 //! caller cannot tell, but by the clock, whether the array is in memory or on disk.
 
+use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use bytemuck::Pod;
@@ -57,6 +58,27 @@ impl<T: Pod + Send> ScratchArray<T> {
     /// True if the array is in memory.
     pub fn is_resident(&self) -> bool {
         matches!(self.home, Home::Resident(_))
+    }
+
+    /// All records, if they are in memory.
+    pub fn in_memory(&self) -> Option<&[T]> {
+        match &self.home {
+            Home::Resident(data) => Some(data),
+            Home::Paged(_) => None,
+        }
+    }
+
+    /// The records of `range`: where they are, or read into `buffer`.
+    ///
+    /// # Panics
+    /// If the range exceeds the array.
+    pub fn slice<'a>(&'a self, range: Range<usize>, buffer: &'a mut Vec<T>) -> Result<&'a [T]> {
+        if let Home::Resident(data) = &self.home {
+            return Ok(&data[range]);
+        }
+        buffer.resize(range.len(), T::zeroed());
+        self.read(range.start, buffer)?;
+        Ok(buffer)
     }
 
     /// All windows, to be used by many threads, each window by one at a time.
@@ -119,7 +141,7 @@ enum WindowsKind<'a, T> {
 }
 
 impl<T: Pod + Send> Windows<'_, T> {
-    fn range(&self, index: usize) -> std::ops::Range<usize> {
+    fn range(&self, index: usize) -> Range<usize> {
         let start = index * self.window;
         start..self.len.min(start + self.window)
     }
@@ -137,6 +159,30 @@ impl<T: Pod + Send> Windows<'_, T> {
         f: impl FnOnce(&mut [T]) -> R,
     ) -> Result<R> {
         self.with(index, buffer, false, f)
+    }
+
+    /// Stores `records` from `start` on, in any number of windows.
+    ///
+    /// # Panics
+    /// If they exceed the array.
+    pub fn write(&self, start: usize, records: &[T]) -> Result<()> {
+        assert!(start + records.len() <= self.len, "range within the array");
+        let windows = match &self.kind {
+            WindowsKind::Paged(file) => {
+                return file.write_all_at(bytemuck::cast_slice(records), (start * size_of::<T>()) as u64);
+            }
+            WindowsKind::Resident(windows) => windows,
+        };
+        let (mut at, mut rest) = (start, records);
+        while !rest.is_empty() {
+            let index = at / self.window;
+            let within = self.range(index);
+            let (now, later) = rest.split_at(rest.len().min(within.end - at));
+            let mut window = windows[index].lock().unwrap_or_else(PoisonError::into_inner);
+            window[at - within.start..][..now.len()].copy_from_slice(now);
+            (at, rest) = (at + now.len(), later);
+        }
+        Ok(())
     }
 
     fn with<R>(

@@ -49,7 +49,13 @@ fn exercise(mut array: ScratchArray<u64>) -> Vec<Vec<u64>> {
             };
             seen.push(vec![windows_in_use.update(index, &mut buffer, change).unwrap()]);
         }
+        // Across windows, whose other records stay.
+        let records: Vec<u64> = (0..200).map(|at| mix(round as u64 + at)).collect();
+        windows_in_use.write(WINDOW - 5, &records).unwrap();
+        windows_in_use.write(LEN - 1, &records[..1]).unwrap();
         drop(windows_in_use);
+        assert_eq!(array.slice(WINDOW - 5..WINDOW + 195, &mut buffer).unwrap(), records);
+        assert_eq!(array.in_memory().is_some(), array.is_resident());
         for (start, len) in [(0, LEN), (LEN, 0), (63, 2), (LEN - 1, 1), (300, 500)] {
             let mut out = vec![0; len];
             array.read(start, &mut out).unwrap();

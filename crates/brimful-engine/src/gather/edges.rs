@@ -1,0 +1,130 @@
+//! The edges into an interval, a batch at a time, for the making of lists.
+//!
+//! Lists are made from the shards: sources are put where their targets' lists are, which keeps them in order. There is
+//! no adjacency on disk, and the in-shards that every graph has are enough. Invariant: every source and target handed
+//! out is a vertex.
+
+use std::sync::Arc;
+
+use brimful_graph::codec::{BATCH, Keys, Unpack};
+use brimful_graph::shards::ShardFile;
+use brimful_graph::{Graph, with_codec};
+use brimful_store::Job;
+
+use crate::error::Result;
+use crate::residency::{Resident, Shard, Spare, segments_of_intervals};
+
+/// A batch of edges into one interval; sources ascend.
+pub(super) struct Edges<'b> {
+    base: u64,
+    keys: Keys<'b>,
+    bits: u32,
+    /// None where they do not count.
+    pub(super) weights: &'b [f64],
+    /// Vertices of the graph, and of the interval.
+    bounds: (u64, usize),
+}
+
+impl Edges<'_> {
+    /// Calls `edge(source, target)`, the target counted within its interval. False if that returns false, or an end is no vertex.
+    #[inline]
+    pub(super) fn all(&self, mut edge: impl FnMut(u64, usize) -> bool) -> bool {
+        let mask = (1_u32 << self.bits) - 1;
+        let (vertices, targets) = self.bounds;
+        self.keys.iter().all(|key| {
+            let (source, target) = (self.base + u64::from(key >> self.bits), (key & mask) as usize);
+            source < vertices && target < targets && edge(source, target)
+        })
+    }
+}
+
+/// What one worker reads edges with.
+#[derive(Default)]
+pub(super) struct Reader {
+    /// For each file one for each column.
+    spares: Vec<[Spare; 2]>,
+    plain: Vec<u8>,
+}
+
+/// The edges of the indexes that make lists.
+pub(super) struct Shards {
+    files: Vec<Resident>,
+    /// For each interval, its segments in each file.
+    intervals: Vec<Shard>,
+    bits: u32,
+    vertices: usize,
+}
+
+impl Shards {
+    /// Keeps `pinned_bytes` of packed edges, and of their weights if they count, in memory.
+    pub(super) fn new(graph: &Graph, files: Vec<Arc<ShardFile>>, weighted: bool, pinned_bytes: u64) -> Self {
+        Self {
+            intervals: segments_of_intervals(&files, graph.intervals() as usize),
+            files: Resident::spread(files, weighted, pinned_bytes),
+            bits: graph.description().interval_bits,
+            vertices: graph.connected() as usize,
+        }
+    }
+
+    /// Number of intervals.
+    pub(super) fn intervals(&self) -> usize {
+        self.intervals.len()
+    }
+
+    /// The vertices of an interval.
+    pub(super) fn window(&self, interval: usize) -> std::ops::Range<usize> {
+        interval << self.bits..((interval + 1) << self.bits).min(self.vertices)
+    }
+
+    /// The interval of a vertex.
+    pub(super) fn interval(&self, vertex: usize) -> usize {
+        vertex >> self.bits
+    }
+
+    /// Calls `batch` for the edges into an interval, in order within each index; how many there are.
+    ///
+    /// # Errors
+    /// Corruption also where `batch` returns false.
+    pub(super) fn each(
+        &self,
+        interval: usize,
+        weighted: bool,
+        job: &Job,
+        reader: &mut Reader,
+        batch: &mut dyn FnMut(Edges<'_>) -> bool,
+    ) -> Result<u64> {
+        let (bits, bounds) = (self.bits, (self.vertices as u64, self.window(interval).len()));
+        let (unpack, mut values, mut edges) = (Unpack::fastest(), [1.0; BATCH], 0);
+        let Reader { spares, plain } = reader;
+        spares.resize_with(self.files.len(), Default::default);
+        for (file, segments) in &self.intervals[interval] {
+            let (resident, [spare, weights_spare]) = (&self.files[*file], &mut spares[*file]);
+            let shards = resident.shards();
+            for index in segments.clone() {
+                job.check()?;
+                let unit = resident.unit(0, shards.unit(index), spare)?;
+                let mut packed = match weighted {
+                    true => {
+                        let unit = resident.unit(1, shards.unit(index), weights_spare)?;
+                        Some(shards.weights(index, unit)?)
+                    }
+                    false => None,
+                };
+                with_codec!(shards.segments()[index].packing.codec, C => {
+                    shards.decode::<C>(index, unit, unpack, plain, |base, keys| {
+                        let weights = match &mut packed {
+                            Some(packed) => {
+                                packed.take(&mut values[..keys.len()]);
+                                &values[..keys.len()]
+                            }
+                            None => &[],
+                        };
+                        batch(Edges { base, keys, bits, weights, bounds })
+                    })
+                })?;
+                edges += u64::from(shards.segments()[index].edges);
+            }
+        }
+        Ok(edges)
+    }
+}

@@ -1,0 +1,160 @@
+//! The lists of consecutive targets, made by one worker.
+//!
+//! Invariant: neighbours lie in the order in which edges come; where states are on disk each lies beside its
+//! neighbour. Sources ascend within a segment, so that those states are read in sequence.
+
+use std::ops::Range;
+
+use brimful_store::Job;
+use brimful_store::scratch::ScratchArray;
+use bytemuck::Pod;
+
+use super::edges::{Edges, Reader, Shards};
+use super::{Neighbours, States};
+use crate::error::Result;
+
+/// Where the neighbours of vertices go that need no list.
+const NOWHERE: usize = usize::MAX;
+
+/// Lists, and what they are made with.
+pub(super) struct Lists<S> {
+    reader: Reader,
+    /// Where the next neighbour of each target goes: in the end, where its list ends.
+    ends: Vec<usize>,
+    ids: Vec<u32>,
+    /// Beside the ids, where the run is weighted.
+    weights: Vec<f64>,
+    /// Beside the ids, where states are on disk.
+    states: Vec<S>,
+    nearby: Nearby<S>,
+}
+
+impl<S> Default for Lists<S> {
+    fn default() -> Self {
+        Self {
+            reader: Reader::default(),
+            ends: Vec::new(),
+            ids: Vec::new(),
+            weights: Vec::new(),
+            states: Vec::new(),
+            nearby: Nearby { start: 0, states: Vec::new() },
+        }
+    }
+}
+
+impl<S: Pod + Send> Lists<S> {
+    /// Makes the lists of `targets`, of which there is one at least, and which are so long; none where the length is `None`. Returns the number of edges read.
+    pub(super) fn make(
+        &mut self,
+        shards: &Shards,
+        job: &Job,
+        targets: Range<usize>,
+        lengths: impl Iterator<Item = Option<u32>>,
+        (weighted, states): (bool, &ScratchArray<S>),
+    ) -> Result<u64> {
+        let mut end = 0;
+        self.ends.clear();
+        self.ends.extend(lengths.map(|length| match length {
+            Some(length) => {
+                end += length as usize;
+                end - length as usize
+            }
+            None => NOWHERE,
+        }));
+        let listed = !states.is_resident();
+        self.ids.resize(end, 0);
+        self.weights.resize(if weighted { end } else { 0 }, 1.0);
+        self.states.resize(if listed { end } else { 0 }, S::zeroed());
+        let (first, mut read) = (targets.start, 0);
+        for interval in shards.interval(first)..=shards.interval(targets.end - 1) {
+            let window = shards.window(interval);
+            let part = window.start.max(first)..window.end.min(targets.end);
+            if self.ends[part.start - first..part.end - first].iter().all(|end| *end == NOWHERE) {
+                continue;
+            }
+            // Targets are counted from the first of the interval, ends from the first of `targets`.
+            let shift = window.start.wrapping_sub(first);
+            let Self { reader, ends, ids, weights, states: copies, nearby } = self;
+            if !weighted && !listed {
+                read += shards
+                    .each(interval, false, job, reader, &mut |edges| place(&edges, shift, ends, ids))?;
+                continue;
+            }
+            let mut failed = Ok(());
+            let all = shards.each(interval, weighted, job, reader, &mut |edges| {
+                let mut next = edges.weights.iter();
+                edges.all(|source, target| {
+                    let weight = next.next();
+                    let Some(end) = ends.get_mut(shift.wrapping_add(target)) else { return true };
+                    let Some(id) = ids.get_mut(*end) else { return true };
+                    *id = source as u32;
+                    if let (Some(place), Some(weight)) = (weights.get_mut(*end), weight) {
+                        *place = *weight;
+                    }
+                    if let Some(place) = copies.get_mut(*end) {
+                        match nearby.state(states, shards, source as usize) {
+                            Ok(state) => *place = state,
+                            Err(error) => failed = Err(error),
+                        }
+                    }
+                    *end += 1;
+                    failed.is_ok()
+                })
+            });
+            failed?;
+            read += all?;
+        }
+        Ok(read)
+    }
+
+    /// The list of target `at`, of `length` neighbours. States are in `all` if they are in memory; `new` as in [`Neighbours`].
+    #[inline]
+    pub(super) fn of<'n>(
+        &'n self,
+        at: usize,
+        length: u32,
+        all: Option<&'n [S]>,
+        new: (usize, &'n [S]),
+    ) -> Neighbours<'n, S> {
+        let range = self.ends[at] - length as usize..self.ends[at];
+        let states = match all {
+            Some(all) => States::All(all),
+            None => States::Listed(&self.states[range.clone()]),
+        };
+        let weights = self.weights.get(range.clone()).unwrap_or_default();
+        Neighbours { ids: &self.ids[range], weights, states, new }
+    }
+}
+
+/// Puts sources where the lists of their targets are: all there is to do where states are in memory and weights do not
+/// count.
+fn place(edges: &Edges<'_>, shift: usize, ends: &mut [usize], ids: &mut [u32]) -> bool {
+    edges.all(|source, target| {
+        if let Some(end) = ends.get_mut(shift.wrapping_add(target))
+            && let Some(id) = ids.get_mut(*end)
+        {
+            *id = source as u32;
+            *end += 1;
+        }
+        true
+    })
+}
+
+/// The states about the source asked for last, of an array on disk.
+struct Nearby<S> {
+    start: usize,
+    states: Vec<S>,
+}
+
+impl<S: Pod + Send> Nearby<S> {
+    fn state(&mut self, all: &ScratchArray<S>, shards: &Shards, vertex: usize) -> Result<S> {
+        if let Some(state) = self.states.get(vertex.wrapping_sub(self.start)) {
+            return Ok(*state);
+        }
+        let window = shards.window(shards.interval(vertex));
+        self.states.resize(window.len(), S::zeroed());
+        all.read(window.start, &mut self.states)?;
+        self.start = window.start;
+        Ok(self.states[vertex - window.start])
+    }
+}

@@ -1,0 +1,242 @@
+//! The superstep loop over neighbour lists.
+//!
+//! Aggregates are summed within an interval in id order, then over intervals in order. Invariant: states and
+//! aggregates are the same bits at any budget and number of threads.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Instant;
+
+use brimful_graph::shards::ShardFile;
+use brimful_graph::{Graph, import};
+use brimful_store::Resources;
+use brimful_store::scratch::ScratchArray;
+
+use super::edges::{Reader, Shards};
+use super::known::Known;
+use super::plan::{PURPOSE, Plan};
+use super::step::{Fixed, Handed, Step};
+use super::{Gather, Gathered};
+use crate::aggregate::Aggregate;
+use crate::error::{Error, Result};
+use crate::options::RunOptions;
+use crate::program::Globals;
+use crate::run::{moved, scratch};
+use crate::stats::{Durations, Reason, Stats};
+
+/// Runs `program` until it converges, no state changes, or a limit of `options` is reached.
+///
+/// A missing index is built first, and kept.
+///
+/// # Errors
+/// [`brimful_store::Error::Budget`] naming the smallest budget that works: where that is because of one long list, after one
+/// pass over the edges; [`Error::Usage`] for options that make no sense here; corruption and I/O as they are met;
+/// [`brimful_store::Error::Interrupted`] after a cancellation.
+pub fn gather<G: Gather>(
+    program: &G,
+    graph: &Graph,
+    options: &RunOptions,
+    resources: &Resources,
+) -> Result<Gathered<G::State, G::Aggregate>> {
+    const {
+        assert!(
+            !G::SETTLES || size_of::<G::Aggregate>() == 0,
+            "how far a program that settles has come in a superstep depends on the memory: it has no aggregate"
+        );
+    }
+    options.check_weights(graph)?;
+    options.check_gather(G::SETTLES)?;
+    let mut index_seconds = 0.0;
+    if program.indexes().iter().any(|index| graph.shards(*index).is_none()) {
+        index_seconds = import::build_reverse(graph, resources)?;
+    }
+    let (begin, before) = (Instant::now(), moved(graph, resources));
+    if graph.connected() > u64::from(u32::MAX) {
+        return Err(Error::Usage("neighbour lists are for up to 2^32 vertices with edges".into()));
+    }
+    let _memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
+    let mut run = Run::new(program, graph, options, resources)?;
+    run.initialize()?;
+    let prepared = begin.elapsed().as_secs_f64();
+    let reason = run.supersteps(begin)?;
+    let seconds = begin.elapsed().as_secs_f64();
+    let after = moved(graph, resources);
+    let Handed { states, globals } = run.handed;
+    let stats = Stats {
+        supersteps: globals.superstep,
+        reason,
+        durations: run.durations,
+        sparse_supersteps: 0,
+        seconds,
+        index_seconds,
+        signals: run.done.gathered,
+        edges_visited: run.done.visited,
+        bytes_read: after.0 - before.0,
+        bytes_written: after.1 - before.1,
+        phases: vec![("prepare", prepared), ("supersteps", seconds - prepared)],
+        threads: resources.workers(),
+    };
+    Ok(Gathered { states, aggregate: globals.aggregate, stats })
+}
+
+struct Run<'a, G: Gather> {
+    options: &'a RunOptions,
+    fixed: Fixed<'a, G>,
+    handed: Handed<G>,
+    /// States being made.
+    next: ScratchArray<G::State>,
+    done: Step,
+    durations: Durations,
+}
+
+impl<'a, G: Gather> Run<'a, G> {
+    fn new(
+        program: &'a G,
+        graph: &'a Graph,
+        options: &'a RunOptions,
+        resources: &'a Resources,
+    ) -> Result<Self> {
+        let (vertices, weighted) = (graph.connected() as usize, options.weighted);
+        let mut files: Vec<Arc<ShardFile>> =
+            program.indexes().iter().filter_map(|index| graph.shards(*index)).map(Arc::clone).collect();
+        // An undirected graph is its own reverse: once is enough.
+        files.dedup_by(|a, b| Arc::ptr_eq(a, b));
+        let planned = |longest| {
+            let workers = resources.workers() as u64;
+            Plan::new::<G>(graph, &files, weighted, longest, workers, &resources.budget)
+        };
+        let shards = |plan: Plan| Shards::new(graph, files.clone(), weighted, plan.pinned_bytes);
+        let first = planned(0)?;
+        let mut shards_of_run = shards(first);
+        let (mut lengths, longest) = measure(&shards_of_run, first, graph, options, resources)?;
+        // Now that the longest list is known.
+        let plan = planned(longest)?;
+        if plan.pinned_bytes != first.pinned_bytes {
+            shards_of_run = shards(plan);
+        }
+        if plan.resident != first.resident {
+            drop(lengths);
+            (lengths, _) = measure(&shards_of_run, plan, graph, options, resources)?;
+        }
+        let window = 1 << graph.description().interval_bits;
+        let array = || scratch(vertices, window, plan.resident, graph, options, resources);
+        let globals =
+            Globals { vertices: graph.vertices(), superstep: 0, round: 0, aggregate: G::Aggregate::NOTHING };
+        Ok(Self {
+            options,
+            fixed: Fixed { program, graph, resources, weighted, plan, shards: shards_of_run, lengths },
+            handed: Handed { states: array()?, globals },
+            next: array()?,
+            done: Step::default(),
+            durations: Durations::default(),
+        })
+    }
+
+    /// Sets every state.
+    fn initialize(&mut self) -> Result<()> {
+        let Fixed { program, graph, resources, weighted, shards, .. } = &self.fixed;
+        let smallest = match G::NEEDS_EXTERNAL {
+            true => graph.key_bounds()?.map_or(0, |(smallest, _)| smallest),
+            false => 0,
+        };
+        resources.job.begin("initialize", shards.intervals() as u64);
+        let windows = self.handed.states.windows();
+        resources.share(shards.intervals(), |interval, (known, room): &mut (Known, Vec<G::State>)| {
+            let range = shards.window(interval);
+            known.read_degrees::<G>(graph, *weighted, &range)?;
+            known.read_external::<G>(graph, smallest, &range)?;
+            let initial = |at| program.initial(known.vertex(range.start, at));
+            windows.overwrite(interval, room, |states| {
+                states.iter_mut().enumerate().for_each(|(at, state)| *state = initial(at));
+            })?;
+            resources.job.advance(1);
+            Ok::<_, Error>(())
+        })?;
+        drop(windows);
+        self.handed.globals.aggregate = self.fixed.aggregate(&self.handed.states, &self.handed.states)?;
+        Ok(())
+    }
+
+    /// Supersteps until the run ends; it began at `start`.
+    fn supersteps(&mut self, start: Instant) -> Result<Reason> {
+        let mut begin = Instant::now();
+        let mut items = self.fixed.cut(&self.handed.states)?;
+        while self.handed.globals.superstep < self.options.max_supersteps {
+            let seconds = (begin - start).as_secs_f64();
+            if self.handed.globals.superstep > 0
+                && self.options.max_seconds.is_some_and(|most| seconds >= most)
+            {
+                return Ok(Reason::MaxSeconds);
+            }
+            let step = self.superstep(&items)?;
+            self.done += step;
+            let end = Instant::now();
+            self.durations.push((end - begin).as_secs_f64());
+            begin = end;
+            if self.fixed.program.converged(&self.handed.globals) {
+                return Ok(Reason::Converged);
+            }
+            if step.changed == 0 || step.open == 0 {
+                return Ok(Reason::NoChange);
+            }
+            if G::SETTLES {
+                items = self.fixed.cut(&self.handed.states)?;
+            }
+        }
+        Ok(Reason::MaxSupersteps)
+    }
+
+    /// Gathers everybody who is not settled once.
+    fn superstep(&mut self, items: &[Range<usize>]) -> Result<Step> {
+        let (fixed, handed) = (&self.fixed, &mut self.handed);
+        let number = handed.globals.superstep + 1;
+        fixed.resources.job.begin(format!("superstep {number}"), fixed.graph.connected());
+        let next = self.next.windows();
+        let steps = fixed
+            .resources
+            .share(items.len(), |index, room| fixed.item(items[index].clone(), handed, &next, room))?;
+        drop(next);
+        handed.globals.aggregate = fixed.aggregate(&handed.states, &self.next)?;
+        handed.globals.superstep = number;
+        std::mem::swap(&mut handed.states, &mut self.next);
+        let mut whole = Step::default();
+        steps.into_iter().for_each(|step| whole += step);
+        Ok(whole)
+    }
+}
+
+/// Lengths of all lists, and that of the longest.
+fn measure(
+    shards: &Shards,
+    plan: Plan,
+    graph: &Graph,
+    options: &RunOptions,
+    resources: &Resources,
+) -> Result<(ScratchArray<u32>, u64)> {
+    let window = 1 << graph.description().interval_bits;
+    let mut lengths = scratch(graph.connected() as usize, window, plan.resident, graph, options, resources)?;
+    resources.job.begin("measure lists", shards.intervals() as u64);
+    let windows = lengths.windows();
+    let longest = resources.share(shards.intervals(), |interval, room: &mut (Reader, Vec<u32>)| {
+        let (reader, buffer) = room;
+        windows.overwrite(interval, buffer, |lengths| {
+            lengths.fill(0);
+            let mut over = false;
+            shards.each(interval, false, &resources.job, reader, &mut |edges| {
+                edges.all(|_, target| {
+                    let (length, wrapped) = lengths[target].overflowing_add(1);
+                    lengths[target] = length;
+                    over |= wrapped;
+                    true
+                })
+            })?;
+            if over {
+                return Err(Error::Usage("a vertex has 2^32 neighbours or more".into()));
+            }
+            resources.job.advance(1);
+            Ok(lengths.iter().copied().max().unwrap_or(0))
+        })?
+    })?;
+    drop(windows);
+    Ok((lengths, longest.into_iter().max().unwrap_or(0).into()))
+}

@@ -1,0 +1,368 @@
+//! Programs over neighbour lists against plain recomputation in memory: the same bits with states in memory or on disk,
+//! at any number of threads, on random multigraphs with self-loops, parallel edges and weights.
+
+#![expect(clippy::unwrap_used, reason = "test helpers: a failure is a failed test")]
+
+use std::cmp::Reverse;
+use std::path::Path;
+use std::sync::Arc;
+
+use brimful_engine::{
+    Aggregate, Count, Door, Gather, Gathered, Globals, Greatest, Layout, Neighbours, Reason, Result,
+    RunOptions, Sum, Top, Vertex, gather,
+};
+use brimful_graph::import::{ImportOptions, Input, build_reverse, import};
+use brimful_graph::random::splitmix64;
+use brimful_graph::shards::Geometry;
+use brimful_graph::{Graph, Index};
+use brimful_store::{Budget, Error as StoreError, ErrorKind, Job, Resources};
+
+/// Several segments in a window, several windows in a shard.
+const SMALL: Geometry = Geometry { interval_bits: 4, window_edges: 90, segment_edges: 30, unit_bytes: 300 };
+const VERTICES: u64 = 700;
+
+fn resources(threads: usize, budget: u64) -> Resources {
+    Resources::new(Budget::new(budget, 0), Arc::new(Job::new()), Some(threads)).unwrap()
+}
+
+/// A graph and its arcs: source, target, weight, in internal ids.
+struct Case {
+    graph: Graph,
+    arcs: Vec<(u64, u64, f64)>,
+}
+
+/// Random edges, every third one of a few that repeat; the last vertices have none.
+fn case(folder: &Path, seed: u64, edges: u64, undirected: bool) -> Case {
+    let edge = |at: u64| {
+        let random = splitmix64(seed.wrapping_add(at));
+        // A square makes some vertices have many.
+        let end = |bits: u64| (bits % 977) * (bits % 977) % (VERTICES - 9);
+        match at % 3 {
+            0 => (random % 5, random % 7, 0.5),
+            _ => (end(random >> 8), (random >> 40) % (VERTICES - 9), (random % 50) as f64 * 0.1),
+        }
+    };
+    let edges: Vec<_> = (0..edges).map(edge).collect();
+    let lines: Vec<String> = edges.iter().map(|(s, t, weight)| format!("{s} {t} {weight}\n")).collect();
+    let (text, path) = (folder.join("e.txt"), folder.join("g.brimful"));
+    std::fs::write(&text, lines.concat()).unwrap();
+    let options =
+        ImportOptions { geometry: SMALL, undirected, vertices: Some(VERTICES), ..Default::default() };
+    let resources = resources(2, 1 << 28);
+    import(Input::EdgeList(vec![text]), &path, &options, &resources).unwrap();
+    let graph = Graph::open(&path, resources.job.traffic()).unwrap();
+    build_reverse(&graph, &resources).unwrap();
+    let graph = Graph::open(graph.path(), resources.job.traffic()).unwrap();
+    let mut arcs = Vec::new();
+    for (source, target, weight) in edges {
+        let (source, target) = (graph.find(source.into()).unwrap(), graph.find(target.into()).unwrap());
+        arcs.push((source, target, weight));
+        if undirected && source != target {
+            arcs.push((target, source, weight));
+        }
+    }
+    Case { graph, arcs }
+}
+
+impl Case {
+    /// For each vertex its list: neighbours and weights, index after index, ascending.
+    fn lists(&self, indexes: &[Index]) -> Vec<Vec<(u64, f64)>> {
+        let mut lists = vec![Vec::new(); self.graph.connected() as usize];
+        let mut indexes = indexes.to_vec();
+        if !self.graph.description().directed {
+            indexes.truncate(1);
+        }
+        for index in indexes {
+            let mut arcs = self.arcs.clone();
+            if index == Index::Reverse {
+                arcs.iter_mut().for_each(|arc| *arc = (arc.1, arc.0, arc.2));
+            }
+            arcs.sort_by_key(|(source, _, weight)| (*source, weight.to_bits()));
+            arcs.iter().for_each(|(source, target, weight)| lists[*target as usize].push((*source, *weight)));
+        }
+        lists
+    }
+}
+
+/// Mixes everything that a program may see, in order.
+struct Mixer {
+    indexes: &'static [Index],
+    /// The run has converged after so many supersteps.
+    enough: u64,
+}
+
+type Mixed = (Sum, Count, Greatest, Top<3>);
+
+fn mix(known: u64, next: u64) -> u64 {
+    splitmix64(known ^ next.rotate_left(17))
+}
+
+impl Gather for Mixer {
+    type State = u64;
+    type Room = Vec<u64>;
+    type Aggregate = Mixed;
+    const NEEDS_DEGREES: bool = true;
+    const NEEDS_EXTERNAL: bool = true;
+
+    fn indexes(&self) -> &'static [Index] {
+        self.indexes
+    }
+    fn initial(&self, vertex: Vertex) -> u64 {
+        mix(mix(vertex.external, vertex.degree), vertex.strength.to_bits())
+    }
+    fn gather(
+        &self,
+        vertex: Vertex,
+        state: u64,
+        neighbours: Neighbours<'_, u64>,
+        globals: &Globals<Mixed>,
+        seen: &mut Vec<u64>,
+    ) -> u64 {
+        seen.clear();
+        seen.extend([vertex.id, state, vertex.degree, vertex.strength.to_bits(), neighbours.len() as u64]);
+        let (sum, count, greatest, top) = globals.aggregate;
+        seen.extend([globals.vertices, globals.superstep, sum.0.to_bits(), count.0, greatest.0.to_bits()]);
+        seen.extend(top.0.map(f64::to_bits));
+        seen.extend(neighbours.weighted().flat_map(|(id, weight, state)| [id, weight.to_bits(), state]));
+        assert!(neighbours.iter().eq(neighbours.weighted().map(|(id, _, state)| (id, state))));
+        seen.iter().copied().fold(0, mix)
+    }
+    fn aggregate(&self, vertex: Vertex, old: u64, new: u64) -> Mixed {
+        let number = (new % 1000) as f64 * 0.1 + vertex.strength;
+        (Sum(number), Count(u64::from(old != new)), Greatest(number), Top::of(number))
+    }
+    fn converged(&self, globals: &Globals<Mixed>) -> bool {
+        globals.superstep == self.enough
+    }
+}
+
+/// States and aggregate of [`Mixer`] straight from its definition.
+fn mixed(case: &Case, program: &Mixer, weighted: bool) -> (Vec<u64>, Mixed) {
+    let lists = case.lists(program.indexes);
+    let vertex = |at: usize| {
+        let (mut degree, mut strength) = ([0], [0.0]);
+        case.graph.degrees(at as u64, &mut degree).unwrap();
+        let out = || case.arcs.iter().filter(|arc| arc.0 == at as u64);
+        assert_eq!(degree[0], out().count() as u64);
+        strength[0] = degree[0] as f64;
+        if weighted {
+            case.graph.strengths(at as u64, &mut strength).unwrap();
+            assert!((strength[0] - out().map(|arc| arc.2).sum::<f64>()).abs() < 1e-9);
+        }
+        Vertex { id: at as u64, degree: degree[0], strength: strength[0], external: 0 }
+    };
+    let vertices: Vec<Vertex> = (0..lists.len()).map(vertex).collect();
+    let aggregate = |old: &[u64], new: &[u64]| {
+        let part = |at: usize| program.aggregate(vertices[at], old[at], new[at]);
+        let starts = (0..new.len()).step_by(1 << SMALL.interval_bits);
+        let interval = |start: usize| {
+            let end = new.len().min(start + (1 << SMALL.interval_bits));
+            (start..end).map(part).fold(Mixed::NOTHING, Aggregate::merge)
+        };
+        starts.map(interval).fold(Mixed::NOTHING, Aggregate::merge)
+    };
+    let initial = |vertex: &Vertex| {
+        let mut external = [0];
+        case.graph.external_ids(vertex.id, &mut external).unwrap();
+        program.initial(Vertex { external: external[0], ..*vertex })
+    };
+    let mut states: Vec<u64> = vertices.iter().map(initial).collect();
+    let mut globals = Globals {
+        vertices: case.graph.vertices(),
+        superstep: 0,
+        round: 0,
+        aggregate: aggregate(&states, &states),
+    };
+    while globals.superstep < program.enough {
+        let gather = |(at, list): (usize, &Vec<(u64, f64)>)| {
+            let Vertex { id, degree, strength, .. } = vertices[at];
+            let mut seen = vec![id, states[at], degree, strength.to_bits(), list.len() as u64];
+            let (sum, count, greatest, top) = globals.aggregate;
+            seen.extend([globals.vertices, globals.superstep]);
+            seen.extend([sum.0.to_bits(), count.0, greatest.0.to_bits()]);
+            seen.extend(top.0.map(f64::to_bits));
+            for (id, weight) in list {
+                let weight = if weighted { *weight } else { 1.0 };
+                seen.extend([*id, weight.to_bits(), states[*id as usize]]);
+            }
+            seen.into_iter().fold(0, mix)
+        };
+        let next: Vec<u64> = lists.iter().enumerate().map(gather).collect();
+        globals.aggregate = aggregate(&states, &next);
+        globals.superstep += 1;
+        states = next;
+    }
+    (states, globals.aggregate)
+}
+
+fn states<G: Gather>(output: &Gathered<G::State, G::Aggregate>) -> Vec<G::State> {
+    let mut out = bytemuck::zeroed_vec(output.states.len());
+    output.states.read(0, &mut out).unwrap();
+    out
+}
+
+/// The smallest budget with which `attempt` works, by its own word; it may take two: a long list is found late.
+fn smallest<T>(attempt: impl Fn(u64) -> Result<T>) -> u64 {
+    let mut needed = 1;
+    while let Err(error) = attempt(needed) {
+        let brimful_engine::Error::Store(StoreError::Budget { needed: more, .. }) = error else {
+            panic!("{error}")
+        };
+        assert!(more > needed);
+        needed = more;
+    }
+    needed
+}
+
+/// Runs `program` at one to four threads and budgets from the smallest on; all results must be `wanted`.
+fn check<G: Gather>(
+    program: &G,
+    case: &Case,
+    options: &RunOptions,
+    wanted: impl Fn(&Gathered<G::State, G::Aggregate>) -> bool,
+) {
+    for threads in 1..=4 {
+        let run = |budget| gather(program, &case.graph, options, &resources(threads, budget));
+        let needed = smallest(run);
+        assert_eq!(run(needed - 1).err().unwrap().kind(), ErrorKind::Budget);
+        let mut resident = Vec::new();
+        for more in [0, 1, 500, 3000, 9000, 14_000, 20_000, 40_000, 1 << 28] {
+            let output = run(needed + more).unwrap();
+            assert!(wanted(&output), "{threads} threads, {needed} + {more} bytes");
+            assert_eq!(output.states.is_resident(), output.stats.bytes_written == 0);
+            resident.push(output.states.is_resident());
+        }
+        assert!(resident.is_sorted() && resident[8], "{threads} threads: {resident:?}");
+        // What each of more threads needs is more than the states of so small a graph.
+        assert!(threads > 2 || !resident[0], "{threads} threads: {resident:?}");
+    }
+}
+
+#[test]
+fn lists_weights_degrees_and_aggregates_are_those_of_the_definition() {
+    const BOTH: &[Index] = &[Index::In, Index::Reverse];
+    for (seed, edges, undirected, indexes) in [
+        (1, 4000, false, BOTH),
+        (2, 1500, true, BOTH),
+        (3, 2500, false, &[Index::In]),
+        (4, 2500, false, &[Index::Reverse]),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let case = case(folder.path(), seed, edges, undirected);
+        assert!(case.graph.connected() < case.graph.vertices());
+        let program = Mixer { indexes, enough: 3 };
+        for weighted in [false, true] {
+            let wanted = mixed(&case, &program, weighted);
+            let options = RunOptions { weighted, ..Default::default() };
+            check(&program, &case, &options, |output| {
+                assert_eq!((output.stats.supersteps, output.stats.reason), (3, Reason::Converged));
+                states::<Mixer>(output) == wanted.0 && output.aggregate == wanted.1
+            });
+        }
+    }
+}
+
+/// First-fit colours, in the order of hashes. State: the colour or none, and the place of the id.
+struct FirstFit;
+
+const NONE: u64 = u64::MAX;
+
+impl Gather for FirstFit {
+    type State = [u64; 2];
+    type Room = ();
+    type Aggregate = ();
+    const NEEDS_EXTERNAL: bool = true;
+    const SETTLES: bool = true;
+
+    fn indexes(&self) -> &'static [Index] {
+        &[Index::In, Index::Reverse]
+    }
+    fn initial(&self, vertex: Vertex) -> [u64; 2] {
+        [NONE, vertex.external]
+    }
+    fn settled(&self, state: [u64; 2]) -> bool {
+        state[0] != NONE
+    }
+    fn urgency(&self, state: [u64; 2]) -> u128 {
+        splitmix64(state[1]).into()
+    }
+    fn gather(
+        &self,
+        vertex: Vertex,
+        state: [u64; 2],
+        neighbours: Neighbours<'_, [u64; 2]>,
+        _: &Globals<()>,
+        (): &mut (),
+    ) -> [u64; 2] {
+        let others = || neighbours.iter().filter(|(id, _)| *id != vertex.id).map(|(_, state)| state);
+        if others().any(|other| !self.settled(other) && self.urgency(other) > self.urgency(state)) {
+            return state;
+        }
+        let free = |color: &u64| others().all(|other| other[0] != *color);
+        [(0..).find(free).unwrap_or(NONE), state[1]]
+    }
+}
+
+#[test]
+fn programs_that_settle_come_to_the_same_states_in_fewer_supersteps_with_more_memory() {
+    for (seed, undirected) in [(5, false), (6, true)] {
+        let folder = tempfile::tempdir().unwrap();
+        let case = case(folder.path(), seed, 2500, undirected);
+        let lists = case.lists(FirstFit.indexes());
+        let mut place = vec![0; lists.len()];
+        case.graph.external_ids(0, &mut place).unwrap();
+        let mut order: Vec<usize> = (0..lists.len()).collect();
+        order.sort_by_key(|vertex| Reverse(splitmix64(place[*vertex])));
+        let mut colors = vec![NONE; lists.len()];
+        for vertex in order {
+            let others = || lists[vertex].iter().filter(|(id, _)| *id != vertex as u64);
+            let free = |color: &u64| others().all(|(id, _)| colors[*id as usize] != *color);
+            colors[vertex] = (0..).find(free).unwrap();
+        }
+        check(&FirstFit, &case, &RunOptions::default(), |output| {
+            assert_eq!(output.stats.reason, Reason::NoChange);
+            states::<FirstFit>(output).iter().map(|state| state[0]).eq(colors.iter().copied())
+        });
+        let run = |budget| {
+            let stats = gather(&FirstFit, &case.graph, &RunOptions::default(), &resources(2, budget));
+            stats.unwrap().stats
+        };
+        let needed =
+            smallest(|budget| gather(&FirstFit, &case.graph, &RunOptions::default(), &resources(2, budget)));
+        // Where all lists are made together, once is enough.
+        let (little, much) = (run(needed), run(1 << 28));
+        assert_eq!(much.supersteps, 1);
+        assert!(little.supersteps > 2 && little.edges_visited > much.edges_visited);
+    }
+}
+
+#[test]
+fn a_run_ends_at_its_limits_and_refuses_what_makes_no_sense() {
+    let folder = tempfile::tempdir().unwrap();
+    let case = case(folder.path(), 7, 800, false);
+    let program = Mixer { indexes: &[Index::In], enough: u64::MAX };
+    let run = |options: &RunOptions| gather(&program, &case.graph, options, &resources(2, 1 << 28));
+    let end = |max_supersteps, max_seconds| {
+        let stats = run(&RunOptions { max_supersteps, max_seconds, ..Default::default() }).unwrap().stats;
+        (stats.supersteps, stats.reason)
+    };
+    assert_eq!(end(4, None), (4, Reason::MaxSupersteps));
+    assert_eq!(end(0, None), (0, Reason::MaxSupersteps));
+    assert_eq!(end(u64::MAX, Some(0.0)), (1, Reason::MaxSeconds));
+    assert_eq!(end(3, Some(1e9)), (3, Reason::MaxSupersteps));
+    let refused = [
+        (RunOptions { signal_threshold: Some(0.1), ..Default::default() }, "no signal threshold"),
+        (RunOptions { collect_threshold: Some(0.1), ..Default::default() }, "no collect threshold"),
+        (RunOptions { door: Door::Sparse, ..Default::default() }, "no choice of a door"),
+        (RunOptions { asynchronous: true, ..Default::default() }, "no asynchronous mode"),
+        (RunOptions { layout: Layout::Coupled, ..Default::default() }, "no layout but shards"),
+    ];
+    for (options, message) in refused {
+        let error = run(&options).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Usage);
+        assert!(error.to_string().contains(message), "{error}");
+    }
+    let limited = RunOptions { max_supersteps: 9, ..Default::default() };
+    let error = gather(&FirstFit, &case.graph, &limited, &resources(2, 1 << 28)).unwrap_err();
+    assert!(error.to_string().contains("it takes no limit"), "{error}");
+}
