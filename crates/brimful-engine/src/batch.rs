@@ -11,6 +11,7 @@ use crate::collect::{Partial, Thresholds, Turn};
 use crate::combiner::Combiner;
 use crate::error::Result;
 use crate::program::{Globals, Mode, Program, SignalOf, SumOf, Vertex};
+use crate::sweep::Sources;
 
 /// Most edges, or vertices, of a batch: 16 KiB of edges and weights.
 pub const BATCH: usize = 1024;
@@ -71,6 +72,7 @@ pub trait Batched<P: Program + ?Sized> {
 /// Collects decoded edges of one segment into batches and hands them over.
 pub(crate) struct Batcher<'b, P: Program> {
     batched: &'b dyn Batched<P>,
+    known: Sources<'b, SignalOf<P>>,
     /// Those of the sources from `first_source` on.
     signals: &'b [SignalOf<P>],
     first_source: u64,
@@ -85,16 +87,18 @@ pub(crate) struct Batcher<'b, P: Program> {
 }
 
 impl<'b, P: Program> Batcher<'b, P> {
-    /// A batcher for edges from `first_source` on to `first_target` on; `signals` are those of all vertices.
+    /// A batcher for edges from `first_source` on to `first_target` on; those of sources other than `known` ones are left out.
     pub(crate) fn new(
         batched: &'b dyn Batched<P>,
-        signals: &'b [SignalOf<P>],
+        known: Sources<'b, SignalOf<P>>,
         (first_source, first_target): (u64, u64),
         weighted: bool,
     ) -> Self {
+        let first_source = first_source.max(known.first);
         Self {
             batched,
-            signals: signals.get(first_source as usize..).unwrap_or_default(),
+            known,
+            signals: known.from(first_source),
             first_source,
             first_target,
             weighted,
@@ -143,10 +147,16 @@ impl<'b, P: Program> Batcher<'b, P> {
                 && base.wrapping_add(u64::from(source)) == self.first_target + u64::from(target);
             count += usize::from(!silent && !left_out);
         }
+        let inside = (most as usize) < signals.len() && offset + u64::from(most) <= u64::from(u32::MAX);
+        if !inside {
+            match self.add_known(base, keys, bits, weights) {
+                Some(known) => count = known,
+                None => return false,
+            }
+        }
         // Where all are silent there may be no sums yet.
-        let outside = most as usize >= signals.len() || count > 0 && sums.len() >> bits == 0;
-        if outside || offset + u64::from(most) > u64::from(u32::MAX) {
-            return keys.is_empty();
+        if count > 0 && sums.len() >> bits == 0 {
+            return false;
         }
         self.count += count;
         // There must be room for the next keys.
@@ -154,6 +164,26 @@ impl<'b, P: Program> Batcher<'b, P> {
             self.hand_over(sums);
         }
         self.result.is_ok()
+    }
+
+    /// Puts those edges behind the others whose sources are known and speak; how many. `None` if an edge leads nowhere.
+    fn add_known(&mut self, base: u64, keys: Keys<'_>, bits: u32, weights: &[f64; KEYS]) -> Option<usize> {
+        let mut end = self.count;
+        for (key, weight) in keys.iter().zip(weights) {
+            let (source, target) = (base.checked_add(u64::from(key >> bits))?, key & ((1 << bits) - 1));
+            let Some(signal) = self.known.from(source).first() else {
+                if source < self.known.vertices { continue } else { return None }
+            };
+            let silent = P::MODE != Mode::Full && *signal == P::Combiner::SILENCE;
+            if silent || !P::SELF_LOOPS && source == self.first_target + u64::from(target) {
+                continue;
+            }
+            *self.sources.get_mut(end)? = source.checked_sub(self.first_source)?.try_into().ok()?;
+            *self.targets.get_mut(end)? = target;
+            *self.weights.get_mut(end)? = *weight;
+            end += 1;
+        }
+        Some(end - self.count)
     }
 
     fn hand_over(&mut self, sums: &mut [SumOf<P>]) {

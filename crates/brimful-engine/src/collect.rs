@@ -127,8 +127,7 @@ impl<P: Program> Collector<'_, P> {
         room: &mut Room<P>,
     ) -> Result<Partial<P::Aggregate>> {
         if self.over[interval] {
-            self.next.overwrite(interval, &mut room.signals, |signals| signals.fill(P::Combiner::SILENCE))?;
-            return Ok(Partial::default());
+            return self.silence(interval, room);
         }
         let start = interval * self.window;
         let length = self.window.min(self.graph.connected() as usize - start);
@@ -164,6 +163,12 @@ impl<P: Program> Collector<'_, P> {
                 self.step(interval, turn, external, rooms, |at| vertex(at, wide[at], wide[at] as f64))
             }
         }
+    }
+
+    /// Lets the vertices of one interval say nothing, whatever they said before.
+    pub(crate) fn silence(&self, interval: usize, room: &mut Room<P>) -> Result<Partial<P::Aggregate>> {
+        self.next.overwrite(interval, &mut room.signals, |signals| signals.fill(P::Combiner::SILENCE))?;
+        Ok(Partial::default())
     }
 
     /// Sets or collects the states of one interval.

@@ -3,10 +3,21 @@
 //! Known as a map of blocks of vertices, which a dense superstep makes and reads, or as a list, which a
 //! sparse one does. Invariant: a vertex outside the frontier has [`crate::Combiner::SILENCE`] as its signal.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Vertices per entry of the activity map.
 pub(crate) const ACTIVITY_BITS: u32 = 12;
+
+/// The entries of the activity map for `vertices`.
+pub(crate) fn entries(vertices: Range<u64>) -> Range<usize> {
+    (vertices.start >> ACTIVITY_BITS) as usize..vertices.end.div_ceil(1 << ACTIVITY_BITS) as usize
+}
+
+/// True if any of `vertices` may signal, by the activity map.
+pub(crate) fn is_any_marked(map: &[AtomicBool], vertices: Range<u64>) -> bool {
+    map[entries(vertices)].iter().any(|active| active.load(Ordering::Relaxed))
+}
 
 /// The vertices that signal.
 #[derive(Debug)]
@@ -20,6 +31,11 @@ pub(crate) struct Frontier {
 }
 
 impl Frontier {
+    /// Bytes of the maps of this frontier and the next.
+    pub(crate) fn memory_bytes(vertices: u64) -> u64 {
+        2 * vertices.div_ceil(1 << ACTIVITY_BITS)
+    }
+
     /// The frontier of `count` vertices in the marked blocks.
     pub(crate) fn marked(vertices: usize, map: Vec<AtomicBool>, count: u64) -> Self {
         Self { vertices, count, map: Some(map), list: None }

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use brimful_graph::Graph;
-use brimful_store::DiskFolder;
+use brimful_store::scratch::ScratchArray;
+use brimful_store::{DiskFolder, Resources};
+use bytemuck::Pod;
 
 use crate::combiner::Combiner;
 use crate::error::{Error, Result};
@@ -112,6 +114,20 @@ impl RunOptions {
             Err(_) if self.scratch.is_none() => Ok(make(&DiskFolder::new(std::env::temp_dir()))?),
             made => Ok(made?),
         }
+    }
+
+    /// An array of one record per vertex with edges, its windows the intervals, in memory or in scratch.
+    pub(crate) fn array<T: Pod + Send>(
+        &self,
+        resident: bool,
+        graph: &Graph,
+        resources: &Resources,
+    ) -> Result<ScratchArray<T>> {
+        let (vertices, window) = (graph.connected() as usize, 1 << graph.description().interval_bits);
+        if resident {
+            return Ok(ScratchArray::resident(vertices, window));
+        }
+        self.in_scratch(graph, |folder| ScratchArray::paged(vertices, window, folder, &resources.job))
     }
 
     /// Refuses weights that `graph` has not.

@@ -1,30 +1,41 @@
 //! What a run needs, worked out before it begins.
 //!
-//! Resident always: the signals that sources send, and the buffers of every worker. With room to
-//! spare, in this order: more reads in flight, states, next signals, degrees, and then as many
-//! packed segments as fit; where everything fits, more reads in flight come last. Invariant: the sum of all parts is within the budget.
+//! Resident always: tables of the graph, and the buffers of every worker. Then the signals that sources send, or, where those do not
+//! fit, as wide a window of them as does. With room to spare, in this order: more reads in flight, states, next signals, degrees, and then
+//! as many packed segments as fit; where everything fits, more reads in flight come last. Invariant: the sum of all parts is within the budget.
+
+use std::sync::Mutex;
 
 use brimful_graph::Graph;
 use brimful_graph::shards::ShardFile;
 use brimful_store::Budget;
 
+use crate::collect::Partial;
 use crate::error::Result;
+use crate::frontier::Frontier;
 use crate::options::RunOptions;
 use crate::program::{Mode, Program, SignalOf, SumOf};
 use crate::residency::{columns, unit_bytes};
 use crate::run::asynchronous;
+use crate::schedule::Schedule;
 use crate::sparse;
+use crate::sums::KeptSums;
+use crate::sweep;
 
 /// Fewest and most reads in flight per worker.
 const READS: (u64, u64) = (1, 4);
 /// Buffers of sums per worker: its own, and the totals of intervals under way.
 pub const SUMS_PER_WORKER: u64 = 3;
+/// The same where sums are kept in scratch: a total, and what is merged into it.
+const SUMS_PER_WORKER_IF_KEPT: u64 = 2;
 
 /// Where everything lives during a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plan {
     /// Reads in flight per worker.
     pub reads: usize,
+    /// Vertices whose signals are in memory at a time, whole intervals; `None`: all. There is no asynchronous or sparse superstep then.
+    pub source_window: Option<usize>,
     /// States stay in memory.
     pub states_resident: bool,
     /// The signals of the next superstep stay in memory while they are made.
@@ -52,7 +63,8 @@ impl Plan {
         budget: &Budget,
     ) -> Result<Self> {
         let (vertices, workers, weighted) = (graph.connected(), workers as u64, options.weighted);
-        let window = vertices.min(1 << graph.description().interval_bits);
+        let interval = 1 << graph.description().interval_bits;
+        let window = vertices.min(interval);
         let units = || {
             let files = shards.iter().flat_map(|s| columns(s, weighted).map(move |file| (s, file)));
             files.flat_map(|(shards, file)| unit_bytes(shards, file))
@@ -62,15 +74,21 @@ impl Plan {
         let files = shards.iter().flat_map(|s| columns(s, weighted)).count() as u64;
         let at_hand = files + u64::from(weighted);
         let unpacked = shards.iter().map(|s| s.largest_unpacked()).max().unwrap_or(0);
-        let per_worker = SUMS_PER_WORKER * window * size_of::<SumOf<P>>() as u64
-            + windows::<P>(window)
-            + unpacked
-            + (READS.0 + at_hand) * largest;
+        let with_sums = |count: u64| {
+            let sums = count * interval * size_of::<SumOf<P>>() as u64;
+            workers * (sums + windows::<P>(window) + unpacked + (READS.0 + at_hand) * largest)
+        };
+        let tables = tables::<P>(graph, shards);
         let asynchronous = if options.asynchronous { asynchronous::memory_bytes(vertices) } else { 0 };
-        let minimum = signals::<P>(vertices) + workers * per_worker + asynchronous;
-        let (mut plan, mut spare) = Self::smallest(minimum, budget)?;
+        let resident = tables + with_sums(SUMS_PER_WORKER) + asynchronous + signals::<P>(vertices);
+        let windowed = tables + with_sums(SUMS_PER_WORKER_IF_KEPT) + signals::<P>(window);
+        let in_windows = resident > budget.limit() && windowed < resident && !options.asynchronous;
+        let (mut plan, mut spare) = Self::smallest(if in_windows { windowed } else { resident }, budget)?;
+        if in_windows {
+            plan.source_window = Some(widest_window(graph, signals::<P>(window), &mut spare) as usize);
+        }
         let sparse = sparse::memory_bytes::<SumOf<P>>(shards, graph.connected(), workers);
-        let may_be_sparse = P::MODE != Mode::Full && !options.asynchronous;
+        let may_be_sparse = P::MODE != Mode::Full && !options.asynchronous && !in_windows;
         // Where everything fits, it is read once: more reads in flight then come last.
         let packed: u64 = units().sum();
         let vertex_bytes: u64 = vertex_bytes::<P>(vertices, weighted).iter().sum();
@@ -128,6 +146,7 @@ impl Plan {
         budget.require(minimum, "to run this program on this graph")?;
         let plan = Self {
             reads: READS.0 as usize,
+            source_window: None,
             states_resident: false,
             next_resident: false,
             degrees_resident: false,
@@ -150,6 +169,28 @@ impl Plan {
         self.next_resident = afford(next);
         self.degrees_resident = P::NEEDS_DEGREES && afford(degrees);
     }
+}
+
+/// Vertices of the widest window of sources, whole intervals; signals of one are paid, those of more taken from what is spare.
+/// Of windows that are as many, the narrowest.
+fn widest_window(graph: &Graph, of_interval: u64, spare: &mut u64) -> u64 {
+    let affordable = 1 + *spare / of_interval.max(1);
+    let windows = graph.intervals().div_ceil(affordable).max(1);
+    let intervals = graph.intervals().div_ceil(windows).max(1);
+    *spare -= (intervals - 1) * of_interval;
+    intervals << graph.description().interval_bits
+}
+
+/// Bytes of what is known of every segment, every interval and every block of the activity maps.
+fn tables<P: Program>(graph: &Graph, shards: &[&ShardFile]) -> u64 {
+    let segments: u64 = shards.iter().map(|shards| shards.segments().len() as u64).sum();
+    // Of a segment at most one item begins, and of an interval one that has no segment.
+    let items = segments + graph.intervals();
+    let of_interval = size_of::<Mutex<Partial<P::Aggregate>>>() as u64 + sweep::INTERVAL_BYTES;
+    Schedule::memory_bytes(segments, items, graph.intervals())
+        + graph.intervals() * of_interval
+        + KeptSums::memory_bytes(graph.intervals(), items)
+        + Frontier::memory_bytes(graph.connected())
 }
 
 /// Takes `bytes` from what is spare, if there are as many.

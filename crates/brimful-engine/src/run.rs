@@ -7,36 +7,34 @@
 //! of threads.
 
 pub(crate) mod asynchronous;
+mod dense;
+mod fixed;
+mod sparse;
+mod windowed;
 
-use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
-use brimful_graph::codec::Unpack;
 use brimful_graph::shards::ShardFile;
 use brimful_graph::{Graph, import};
+use brimful_store::Resources;
 use brimful_store::huge::HugeArray;
-use brimful_store::read_ahead::ReadPool;
 use brimful_store::scratch::ScratchArray;
-use brimful_store::{Reservation, Resources};
 
 use crate::aggregate::Aggregate;
-use crate::batch::collect_letters;
-use crate::collect::{Collector, Degrees, Partial, Room, Thresholds, Turn, turn};
-use crate::combiner::Combiner;
+use crate::collect::Turn;
 use crate::error::{Error, Result};
 use crate::frontier::Frontier;
-use crate::isolated::{self, Isolated};
+use crate::isolated::Isolated;
 use crate::options::{Door, Layout, RunOptions};
-use crate::plan::Plan;
-use crate::program::{COLLECT_THRESHOLD, Globals, Mode, Program, SIGNAL_THRESHOLD, SignalOf, SumOf, Vertex};
-use crate::records::{Records, Walk};
-use crate::residency::Resident;
-use crate::schedule::Schedule;
-use crate::sparse::{self, Sparse};
+use crate::program::{Globals, Program, SignalOf, SumOf};
+use crate::records::Records;
+use crate::sparse::Sparse;
 use crate::stats::{Durations, Reason, Stats};
-use crate::sweep::{Activity, Sweep, Swept};
+use crate::sums::KeptSums;
+use crate::sweep::Swept;
 use asynchronous::Asynchronous;
+use fixed::Fixed;
 
 /// The states at the end of a run of `P`, and what the run did.
 #[derive(Debug)]
@@ -90,7 +88,7 @@ pub fn run<P: Program>(
     }
     let begin = Instant::now();
     let moved_before = moved(graph, resources);
-    let mut run = Run::new(program, graph, options, resources, shards, records)?;
+    let mut run = Run::new(Fixed::new(program, graph, options, resources, shards, records)?)?;
     let prepared = begin.elapsed().as_secs_f64();
     run.initialize()?;
     let initialized = begin.elapsed().as_secs_f64();
@@ -120,16 +118,6 @@ pub fn run<P: Program>(
     Ok(Output { states: run.states, isolated, aggregate: run.globals.aggregate, stats })
 }
 
-/// For each of `files` whether the coming superstep walks it.
-fn walked<P: Program>(program: &P, files: &[Resident], globals: &Globals<P::Aggregate>) -> Vec<bool> {
-    let indexes = program.indexes();
-    if files.len() < indexes.len() {
-        // An undirected graph has one for both directions.
-        return vec![indexes.iter().any(|index| program.walks(*index, globals)); files.len()];
-    }
-    indexes.iter().map(|index| program.walks(*index, globals)).collect()
-}
-
 /// Bytes read and written so far: by the job's scratch files and by the graph's own, which may count
 /// apart.
 pub fn moved(graph: &Graph, resources: &Resources) -> (u64, u64) {
@@ -138,103 +126,51 @@ pub fn moved(graph: &Graph, resources: &Resources) -> (u64, u64) {
     (job.bytes_read() + read, job.bytes_written())
 }
 
-/// Everything a superstep hands to the next.
+/// Everything a superstep hands to the next, and what supersteps work with.
 struct Run<'a, P: Program> {
-    program: &'a P,
-    graph: &'a Graph,
-    options: &'a RunOptions,
-    resources: &'a Resources,
-    plan: Plan,
-    #[expect(dead_code, reason = "holds the memory of the whole run")]
-    memory: Reservation,
-    files: Vec<Resident>,
-    schedule: Schedule,
-    /// Other layouts than shards.
-    records: Option<Records>,
-    read_pool: ReadPool,
-    degrees: Degrees,
+    fixed: Fixed<'a, P>,
     states: ScratchArray<P::State>,
+    /// What vertices signal next while that is made; where `signals` are those of a window, what they signal.
     next: ScratchArray<SignalOf<P>>,
+    /// What vertices signal: all of them, or those of a window of sources.
     signals: HugeArray<SignalOf<P>>,
     /// Who signals next; `None`: everybody.
     frontier: Option<Frontier>,
     /// For each interval, whether all of its vertices are finished.
     over: Vec<bool>,
-    sparse: Option<Sparse<SumOf<P>>>,
-    thresholds: Thresholds,
     /// The state of every vertex without edges ([`Mode::Full`]).
     isolated: Option<P::State>,
     globals: Globals<P::Aggregate>,
+    asynchronous: Option<Asynchronous>,
     swept: Swept,
     sparse_supersteps: u64,
     durations: Durations,
-    /// Buffers of sums that nobody uses.
-    free: Mutex<Vec<HugeArray<SumOf<P>>>>,
-    asynchronous: Option<Asynchronous>,
+    sparse: Option<Sparse<SumOf<P>>>,
+    /// Where sums wait, if signals are in memory a window at a time.
+    kept: Option<KeptSums>,
 }
 
-/// Of sparse supersteps, which may take microseconds, one in so many is shown.
-const SPARSE_SUPERSTEPS_SHOWN: u64 = 64;
-
-/// Degrees read at once.
-const DEGREES_AT_ONCE: usize = 1 << 16;
-
 impl<'a, P: Program> Run<'a, P> {
-    fn new(
-        program: &'a P,
-        graph: &'a Graph,
-        options: &'a RunOptions,
-        resources: &'a Resources,
-        shards: Vec<Arc<ShardFile>>,
-        records: Option<Records>,
-    ) -> Result<Self> {
-        let workers = resources.workers();
-        let plan = match &records {
-            Some(records) => Plan::of_records::<P>(
-                graph,
-                records.largest_block,
-                options.weighted,
-                workers,
-                &resources.budget,
-            ),
-            None => {
-                let borrowed: Vec<&ShardFile> = shards.iter().map(|s| &**s).collect();
-                Plan::new::<P>(graph, &borrowed, options, workers, &resources.budget)
+    fn new(fixed: Fixed<'a, P>) -> Result<Self> {
+        let Fixed { graph, options, plan, resources, files, schedule, .. } = &fixed;
+        let vertices = graph.connected() as usize;
+        let kept = match plan.source_window {
+            Some(_) => {
+                Some(options.in_scratch(graph, |folder| KeptSums::new(schedule, folder, &resources.job))?)
             }
-        }?;
-        let memory = resources.budget.reserve(plan.total_bytes, "to run this program on this graph")?;
-        let files = Resident::spread(shards, options.weighted, plan.pinned_bytes);
-        let interval_bits = graph.description().interval_bits;
-        let schedule = Schedule::new(&files, graph.intervals() as usize, interval_bits);
-        let (vertices, window) = (graph.connected() as usize, 1 << interval_bits);
-        let asynchronous =
-            options.asynchronous.then(|| Asynchronous::new(&files, &schedule, vertices, interval_bits));
+            None => None,
+        };
         let sparse = match plan.sparse && options.door != Door::Dense {
-            true => Some(Sparse::load(&files, graph.intervals() as usize, vertices as u64, workers)?),
+            true => Some(Sparse::load(files, schedule.intervals, vertices as u64, resources.workers())?),
             false => None,
         };
+        let interval_bits = graph.description().interval_bits;
         Ok(Self {
-            program,
-            graph,
-            options,
-            resources,
-            plan,
-            memory,
-            files,
-            schedule,
-            records,
-            read_pool: ReadPool::new(2 * workers.clamp(1, 4))?,
-            degrees: Degrees::Unused,
-            states: scratch(vertices, window, plan.states_resident, graph, options, resources)?,
-            next: scratch(vertices, window, plan.next_resident, graph, options, resources)?,
-            signals: HugeArray::zeroed(vertices),
+            states: fixed.array(plan.states_resident)?,
+            next: fixed.array(plan.next_resident)?,
+            signals: HugeArray::zeroed(plan.source_window.map_or(vertices, |window| window.min(vertices))),
             frontier: None,
-            over: vec![false; graph.intervals() as usize],
-            sparse,
-            thresholds: Thresholds {
-                signal: options.signal_threshold.unwrap_or(SIGNAL_THRESHOLD),
-                collect: options.collect_threshold.unwrap_or(COLLECT_THRESHOLD),
-            },
+            over: vec![false; schedule.intervals],
             isolated: None,
             globals: Globals {
                 vertices: graph.vertices(),
@@ -242,124 +178,50 @@ impl<'a, P: Program> Run<'a, P> {
                 round: 0,
                 aggregate: P::Aggregate::NOTHING,
             },
+            asynchronous: options
+                .asynchronous
+                .then(|| Asynchronous::new(files, schedule, vertices, interval_bits)),
             swept: Swept::default(),
             sparse_supersteps: 0,
             durations: Durations::default(),
-            free: Mutex::default(),
-            asynchronous,
+            sparse,
+            kept,
+            fixed,
         })
     }
 
     /// Loads degrees, sets every state and makes the first signals.
     fn initialize(&mut self) -> Result<()> {
-        self.resources.job.begin("initialize", self.graph.intervals());
+        self.fixed.resources.job.begin("initialize", self.fixed.graph.intervals());
         if P::NEEDS_DEGREES {
-            self.degrees = self.load_degrees()?;
+            self.fixed.degrees = self.fixed.load_degrees()?;
         }
         self.pass(Turn::First)
     }
 
-    /// Every vertex takes a turn, in layouts of records any, else one that needs no edges.
-    fn pass(&mut self, turn: Turn<'static, SumOf<P>>) -> Result<()> {
-        let smallest_key = match P::NEEDS_EXTERNAL {
-            true => self.graph.key_bounds()?.map_or(0, |(smallest, _)| smallest),
-            false => 0,
-        };
-        let activity = self.empty_activity();
-        let walk = self.records.as_ref().map(|records| Walk {
-            program: self.program,
-            records,
-            walked: walked(self.program, &self.files, &self.globals),
-            signals: &self.signals,
-            window: 1 << self.graph.description().interval_bits,
-            combined: AtomicU64::new(0),
-        });
-        let collector = Collector {
-            program: self.program,
-            graph: self.graph,
-            weighted: self.options.weighted,
-            degrees: &self.degrees,
-            walk: walk.as_ref(),
-            states: self.states.windows(),
-            next: self.next.windows(),
-            activity: activity.as_deref(),
-            scored: false,
-            over: &self.over,
-            globals: self.globals,
-            thresholds: self.thresholds,
-            smallest_key,
-            window: 1 << self.graph.description().interval_bits,
-        };
-        let partials = self.resources.share(self.graph.intervals() as usize, |interval, room| {
-            let partial = collector.interval(interval, turn, room);
-            self.resources.job.advance(1);
-            partial
-        })?;
-        drop(collector);
-        if let Some(walk) = walk.filter(|_| matches!(turn, Turn::Collect(_))) {
-            let lists = walk.walked.iter().filter(|walked| **walked).count() as u64;
-            let edges = lists * self.graph.description().arcs;
-            self.swept += Swept { signals: walk.combined.into_inner(), edges };
-        }
-        if P::MODE != Mode::Full && !matches!(turn, Turn::Collect(_)) {
-            self.over = partials.iter().map(|partial: &Partial<_>| partial.open == 0).collect();
-        }
-        // In a full program they take their first turn, in the others none.
-        let isolated = self.evolve_isolated()?;
-        self.end_superstep(partials, activity, isolated)?;
-        self.everybody_spoke();
-        Ok(())
-    }
-
-    /// A map for the next frontier, if there is one.
-    fn empty_activity(&self) -> Option<Vec<AtomicBool>> {
-        (P::MODE != Mode::Full).then(|| Frontier::empty_map(self.graph.connected() as usize))
-    }
-
-    fn load_degrees(&self) -> Result<Degrees> {
-        if !self.plan.degrees_resident {
-            return Ok(Degrees::OnDisk);
-        }
-        let vertices = self.graph.connected() as usize;
-        if self.options.weighted {
-            let mut strengths = vec![0.0; vertices];
-            self.graph.strengths(0, &mut strengths)?;
-            return Ok(Degrees::ResidentStrengths(strengths));
-        }
-        let (mut degrees, mut window) = (vec![0_u32; vertices], Vec::new());
-        for (index, part) in degrees.chunks_mut(DEGREES_AT_ONCE).enumerate() {
-            window.resize(part.len(), 0);
-            self.graph.degrees((index * DEGREES_AT_ONCE) as u64, &mut window)?;
-            for (narrow, &wide) in part.iter_mut().zip(&window) {
-                let Ok(degree) = u32::try_from(wide) else {
-                    return Ok(Degrees::OnDisk);
-                };
-                *narrow = degree;
-            }
-        }
-        Ok(Degrees::Resident(degrees))
-    }
-
     /// Supersteps until the run ends; it began at `start`.
     fn supersteps(&mut self, start: Instant) -> Result<Reason> {
-        let edges: u64 = match self.records {
-            Some(_) => self.graph.intervals(),
-            None => self.files.iter().map(|file| file.shards().edges()).sum(),
+        let edges: u64 = match self.fixed.records {
+            Some(_) => self.fixed.graph.intervals(),
+            None => self.fixed.files.iter().map(|file| file.shards().edges()).sum(),
         };
         let mut begin = Instant::now();
-        while self.globals.superstep < self.options.max_supersteps {
+        while self.globals.superstep < self.fixed.options.max_supersteps {
             let seconds = (begin - start).as_secs_f64();
-            if self.globals.superstep > 0 && self.options.max_seconds.is_some_and(|most| seconds >= most) {
+            if self.globals.superstep > 0
+                && self.fixed.options.max_seconds.is_some_and(|most| seconds >= most)
+            {
                 return Ok(Reason::MaxSeconds);
             }
-            if !self.asynchronous_superstep(edges)? && !self.sparse_superstep(edges)? {
-                self.resources.job.begin(format!("superstep {}", self.globals.superstep + 1), edges);
-                self.superstep()?;
-            }
+            // The first that is for a run like this.
+            let _ = self.asynchronous_superstep(edges)?
+                || self.windowed_superstep(edges)?
+                || self.sparse_superstep(edges)?
+                || self.dense_superstep(edges)?;
             let end = Instant::now();
             self.durations.push((end - begin).as_secs_f64());
             begin = end;
-            if self.program.converged(&self.globals) {
+            if self.fixed.program.converged(&self.globals) {
                 return Ok(Reason::Converged);
             }
             if !self.next_rounds()? {
@@ -372,208 +234,28 @@ impl<'a, P: Program> Run<'a, P> {
     /// Begins rounds until some vertex signals. False if none does and there is no other round.
     fn next_rounds(&mut self) -> Result<bool> {
         while self.frontier.as_ref().is_some_and(|frontier| frontier.count() == 0) {
-            if !self.program.another_round(&self.globals) {
+            if !self.fixed.program.another_round(&self.globals) {
                 return Ok(false);
             }
             self.globals.round += 1;
-            self.resources.job.begin(format!("round {}", self.globals.round + 1), self.graph.intervals());
+            self.fixed
+                .resources
+                .job
+                .begin(format!("round {}", self.globals.round + 1), self.fixed.graph.intervals());
             self.pass(Turn::Round)?;
         }
         Ok(true)
     }
 
-    /// Tries to do a superstep by reading only the blocks that the frontier has edges in.
-    fn sparse_superstep(&mut self, edges: u64) -> Result<bool> {
-        let (Some(frontier), Some(sparse)) = (&mut self.frontier, &self.sparse) else {
-            return Ok(false);
-        };
-        if self.options.door == Door::Auto && !sparse.has_room(frontier.count()) {
-            return Ok(false);
-        }
-        if self.globals.superstep.is_multiple_of(SPARSE_SUPERSTEPS_SHOWN) {
-            self.resources.job.begin(format!("superstep {}", self.globals.superstep + 1), edges);
-        }
-        self.resources.job.check()?;
-        let walked = walked(self.program, &self.files, &self.globals);
-        let mut combine = sparse::Combine {
-            program: self.program,
-            walked: &walked,
-            files: &self.files,
-            signals: &self.signals,
-            frontier: frontier.list(|vertex| self.signals[vertex] != P::Combiner::SILENCE),
-            over: &self.over,
-            weighted: self.options.weighted,
-            interval_bits: self.graph.description().interval_bits,
-            survey: None,
-        };
-        let survey = sparse.survey(&combine);
-        if self.options.door == Door::Auto && survey.as_ref().is_some_and(|survey| !survey.prefers_sparse()) {
-            return Ok(false);
-        }
-        combine.survey = survey.as_ref();
-        let Some(mail) = sparse.combine(&combine, self.resources)? else {
-            return Ok(false);
-        };
-        self.swept += mail.swept;
-        self.collect_mail(mail.intervals)?;
-        self.globals.superstep += 1;
-        self.sparse_supersteps += 1;
-        Ok(true)
-    }
-
-    /// Lets the vertices that got letters collect, and makes those that signal the frontier.
-    fn collect_mail(&mut self, mail: Vec<(usize, sparse::Letters<SumOf<P>>)>) -> Result<()> {
-        let Some(frontier) = &mut self.frontier else { return Ok(()) };
-        let mut list = Vec::with_capacity(mail.iter().map(|(_, letters)| letters.len()).sum());
-        for vertex in frontier.replace(Vec::new()) {
-            self.signals[vertex as usize] = P::Combiner::SILENCE;
-        }
-        let window = 1_usize << self.graph.description().interval_bits;
-        let states = self.states.windows();
-        let mut aggregate = P::Aggregate::NOTHING;
-        let mut room = Vec::new();
-        for (interval, letters) in mail {
-            let start = interval * window;
-            let signals = &mut self.signals[start..];
-            let mut partial = Partial::default();
-            let vertex = |target: u32| {
-                let id = start as u64 + u64::from(target);
-                let (degree, strength) = self.degrees.of(id);
-                Vertex { id, degree, strength, external: 0 }
-            };
-            states.update(interval, &mut room, |states| {
-                if let Some(batched) = self.program.batched() {
-                    let (arrays, known) = ((states, &mut *signals), (&self.globals, self.thresholds));
-                    collect_letters(batched, &letters, arrays, vertex, known, &mut partial)?;
-                    let says = |target: &u32| signals[*target as usize] != P::Combiner::SILENCE;
-                    let speakers = letters.iter().map(|(target, _)| *target).filter(says);
-                    list.extend(speakers.map(|target| start as u64 + u64::from(target)));
-                    return Ok(());
-                }
-                for (target, sum) in letters {
-                    let (target, vertex) = (target as usize, vertex(target));
-                    let state = &mut states[target];
-                    let signal =
-                        turn(self.program, vertex, state, sum, &self.globals, self.thresholds, &mut partial);
-                    signals[target] = signal;
-                    if signal != P::Combiner::SILENCE {
-                        list.push(vertex.id);
-                    }
-                }
-                Ok::<_, Error>(())
-            })??;
-            aggregate = aggregate.merge(partial.aggregate);
-        }
-        self.globals.aggregate = aggregate;
-        frontier.replace(list);
-        Ok(())
-    }
-
     /// States that lie in records go where those of other layouts are.
     fn take_states_from_records(&mut self) -> Result<()> {
-        let Some(records) = self.records.as_ref().filter(|records| records.is_coupled()) else {
+        let Some(records) = self.fixed.records.as_ref().filter(|records| records.is_coupled()) else {
             return Ok(());
         };
         let (states, mut window, mut room) = (self.states.windows(), Vec::new(), Vec::new());
-        for interval in 0..self.graph.intervals() as usize {
+        for interval in 0..self.fixed.graph.intervals() as usize {
             states.overwrite(interval, &mut window, |out| records.states(interval, out, &mut room))??;
         }
         Ok(())
     }
-
-    fn superstep(&mut self) -> Result<()> {
-        if self.records.is_some() {
-            self.pass(Turn::Collect(&[]))?;
-            self.globals.superstep += 1;
-            return Ok(());
-        }
-        let partials: Vec<Mutex<Partial<P::Aggregate>>> =
-            (0..self.graph.intervals()).map(|_| Mutex::default()).collect();
-        let rooms: Vec<Mutex<Room<P>>> = (0..self.resources.workers()).map(|_| Mutex::default()).collect();
-        let activity = self.empty_activity();
-        let walked = walked(self.program, &self.files, &self.globals);
-        let sweep = Sweep {
-            program: self.program,
-            walked: &walked,
-            files: &self.files,
-            schedule: &self.schedule,
-            signals: &self.signals,
-            activity: self
-                .frontier
-                .as_mut()
-                .map_or(Activity::All, |frontier| Activity::Marked(frontier.map())),
-            over: &self.over,
-            items: None,
-            free: &self.free,
-            weighted: self.options.weighted,
-            interval_bits: self.graph.description().interval_bits,
-            unpack: Unpack::fastest(),
-            reads: self.plan.reads,
-        };
-        let collector = Collector {
-            program: self.program,
-            graph: self.graph,
-            weighted: self.options.weighted,
-            degrees: &self.degrees,
-            walk: None,
-            states: self.states.windows(),
-            next: self.next.windows(),
-            activity: activity.as_deref(),
-            scored: false,
-            over: &self.over,
-            globals: self.globals,
-            thresholds: self.thresholds,
-            smallest_key: 0,
-            window: 1 << self.graph.description().interval_bits,
-        };
-        self.swept += sweep.run(self.resources, &self.read_pool, |worker, interval, sums| {
-            let mut room = rooms[worker].lock().unwrap_or_else(PoisonError::into_inner);
-            let partial = collector.interval(interval, Turn::Collect(sums), &mut room)?;
-            *partials[interval].lock().unwrap_or_else(PoisonError::into_inner) = partial;
-            Ok(())
-        })?;
-        drop(collector);
-        let isolated = self.evolve_isolated()?;
-        self.globals.superstep += 1;
-        let partials = partials.into_iter().map(|p| p.into_inner().unwrap_or_else(PoisonError::into_inner));
-        self.end_superstep(partials.collect(), activity, isolated)
-    }
-
-    /// Lets the vertices without edges take a turn; what they add to the aggregate.
-    fn evolve_isolated(&mut self) -> Result<P::Aggregate> {
-        isolated::evolve(self.program, self.graph, &mut self.isolated, &self.globals, self.thresholds)
-    }
-
-    /// Adds up the intervals in order, then what isolated vertices add, and makes the new signals current.
-    fn end_superstep(
-        &mut self,
-        partials: Vec<Partial<P::Aggregate>>,
-        activity: Option<Vec<AtomicBool>>,
-        isolated: P::Aggregate,
-    ) -> Result<()> {
-        let mut whole = Partial::<P::Aggregate>::default();
-        for partial in partials {
-            whole.aggregate = whole.aggregate.merge(partial.aggregate);
-            whole.signalling += partial.signalling;
-        }
-        self.globals.aggregate = whole.aggregate.merge(isolated);
-        self.frontier =
-            activity.map(|map| Frontier::marked(self.graph.connected() as usize, map, whole.signalling));
-        Ok(self.next.publish_into(&mut self.signals)?)
-    }
-}
-
-/// An array in memory, or in the folder for scratch.
-pub(crate) fn scratch<T: bytemuck::Pod + Send>(
-    len: usize,
-    window: usize,
-    resident: bool,
-    graph: &Graph,
-    options: &RunOptions,
-    resources: &Resources,
-) -> Result<ScratchArray<T>> {
-    if resident {
-        return Ok(ScratchArray::resident(len, window));
-    }
-    options.in_scratch(graph, |folder| ScratchArray::paged(len, window, folder, &resources.job))
 }

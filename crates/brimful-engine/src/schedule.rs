@@ -51,6 +51,14 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
+    /// Most bytes of memory of a schedule of so many segments, items and intervals.
+    pub(crate) fn memory_bytes(segments: u64, items: u64, intervals: u64) -> u64 {
+        let of_item = size_of::<Item>() + size_of::<Block>();
+        // A list that grows takes up to twice what it holds.
+        2 * (segments * size_of::<Step>() as u64 + items * of_item as u64)
+            + intervals * size_of::<usize>() as u64
+    }
+
     pub(crate) fn new(files: &[Resident], intervals: usize, interval_bits: u32) -> Self {
         let edges: u64 = files.iter().map(|file| file.shards().edges()).sum();
         let enough = (edges / ITEMS).clamp(ITEM_EDGES.0, ITEM_EDGES.1);

@@ -19,7 +19,7 @@ use crate::error::Result;
 use crate::program::{Program, SignalOf};
 use crate::residency::{Resident, Shard, Spare, segments_of_intervals};
 use crate::survey::{Survey, within};
-use crate::sweep::Swept;
+use crate::sweep::{Sources, Swept};
 
 /// A superstep is tried sparse where at most one vertex in so many signals.
 pub(crate) const SOURCES_PER_SIGNAL: u64 = 32;
@@ -247,7 +247,7 @@ impl<S: Copy + Send> Sparse<S> {
         let mut batcher = combine
             .program
             .batched()
-            .map(|batched| Batcher::new(batched, combine.signals, firsts, combine.weighted));
+            .map(|batched| Batcher::new(batched, Sources::all(combine.signals), firsts, combine.weighted));
         for &source in sources {
             let found = directory.find(index, done, (source - segment.first_source) as u32);
             for block in found.start.max(done)..found.end {

@@ -3,27 +3,30 @@
 //! Work is cut into items, in a fixed order: one window of a *heavy* interval, which has several, or a run
 //! of *light* intervals. A worker sums a light interval and collects its vertices while their sums are in
 //! cache. The sums of a heavy interval's windows are added in order, and whoever adds the last one collects.
+//! Where the signals of a window of sources are in memory at a time, a sweep is of those, and its sums are kept for the next.
 //! Invariant: the order in which signals meet in a sum depends on the graph alone; how light intervals are
 //! grouped may vary.
+
+mod combine;
 
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 
-use brimful_graph::codec::{BATCH, Code, Keys, Unpack, scatter};
+use brimful_graph::codec::Unpack;
 use brimful_graph::with_codec;
 use brimful_store::Resources;
 use brimful_store::huge::HugeArray;
 use brimful_store::read_ahead::ReadPool;
 
-use crate::batch::{Batched, Batcher};
-use crate::combiner::Combiner;
 use crate::error::Result;
-use crate::frontier::ACTIVITY_BITS;
-use crate::program::{Mode, Program, SignalOf, SumOf};
+use crate::frontier::{entries, is_any_marked};
+use crate::program::{Program, SignalOf, SumOf};
 use crate::residency::{Announced, Feed, Resident};
 use crate::schedule::{Block, Item, Schedule, Step};
+use crate::sums::{FreeSums, KeptSums, merge};
+pub(crate) use combine::Sources;
 
 /// Which vertices signal.
 #[derive(Debug, Clone, Copy)]
@@ -43,18 +46,19 @@ pub(crate) struct Sweep<'a, P: Program> {
     pub(crate) walked: &'a [bool],
     pub(crate) files: &'a [Resident],
     pub(crate) schedule: &'a Schedule,
-    pub(crate) signals: &'a [SignalOf<P>],
+    pub(crate) sources: Sources<'a, SignalOf<P>>,
     pub(crate) activity: Activity<'a>,
     /// For each interval, whether all of its vertices are finished.
     pub(crate) over: &'a [bool],
     /// The items to do, in order, those of an interval together; `None`: all.
     pub(crate) items: Option<&'a [usize]>,
-    /// Buffers of sums that nobody uses.
-    pub(crate) free: &'a Mutex<Vec<HugeArray<SumOf<P>>>>,
+    pub(crate) free: &'a FreeSums<SumOf<P>>,
     pub(crate) weighted: bool,
     pub(crate) interval_bits: u32,
     pub(crate) unpack: Unpack,
     pub(crate) reads: usize,
+    pub(crate) read_pool: &'a ReadPool,
+    pub(crate) resources: &'a Resources,
 }
 
 /// The sums of an interval of several items, so far.
@@ -62,6 +66,9 @@ struct Total<S> {
     turn: usize,
     sums: HugeArray<S>,
 }
+
+/// Bytes of what a sweep knows of an interval, beside its sums: the total, and whether all of its vertices are finished.
+pub(crate) const INTERVAL_BYTES: u64 = (size_of::<Mutex<Total<()>>>() + size_of::<bool>()) as u64;
 
 /// What a sweep did.
 #[derive(Debug, Clone, Copy, Default)]
@@ -108,11 +115,39 @@ impl<S> Drop for OnEarlyEnd<'_, S> {
 
 impl<P: Program> Sweep<'_, P> {
     /// Runs the sweep, handing each interval's sums to `collect(worker, interval, sums)`.
-    pub(crate) fn run(
+    pub(crate) fn collect(
         &self,
-        resources: &Resources,
-        read_pool: &ReadPool,
         collect: impl Fn(usize, usize, &mut [SumOf<P>]) -> Result<()> + Sync,
+    ) -> Result<Swept> {
+        self.visit(|worker, item, steps| {
+            let interval = steps.interval;
+            let collect = |sums: &mut [SumOf<P>]| collect(worker.index, interval, sums);
+            if self.over[interval] {
+                // All its steps are idle.
+                return if item.turn + 1 == item.turns { collect(&mut []).map(|()| true) } else { Ok(true) };
+            }
+            let mut sums = self.free.take::<P::Combiner>();
+            steps.combine_into(&mut sums)?;
+            worker.deliver(item, interval, sums, collect)
+        })
+    }
+
+    /// Runs the sweep, going on with the sums that are kept.
+    pub(crate) fn keep(&self, kept: &KeptSums) -> Result<Swept> {
+        self.visit(|_, item, steps| {
+            if !steps.are_done() {
+                let mut sums = self.free.take::<P::Combiner>();
+                kept.go_on((steps.interval, item.turn), &mut sums, |sums| steps.combine_into(sums))?;
+                self.free.give_back(sums);
+            }
+            Ok(true)
+        })
+    }
+
+    /// Calls `visit` for every interval of every item, from all threads, until it says false.
+    fn visit(
+        &self,
+        visit: impl Fn(&Worker<'_, P>, &Item, &mut Steps<'_, '_, P>) -> Result<bool> + Sync,
     ) -> Result<Swept> {
         let shared = Shared {
             next: AtomicUsize::new(0),
@@ -125,16 +160,21 @@ impl<P: Program> Sweep<'_, P> {
             turns: Mutex::new(()),
             failed: AtomicBool::new(false),
         };
-        let results = resources.pool.broadcast(|context| {
-            let worker = Worker { sweep: self, shared: &shared, resources };
+        let results = self.resources.pool.broadcast(|context| {
+            let worker = Worker { sweep: self, shared: &shared, index: context.index() };
             // A worker that ends early, by an error or a panic, must not be waited for.
             let mut end = OnEarlyEnd { shared: &shared, early: true };
-            let result = worker.run(read_pool, |interval, sums| collect(context.index(), interval, sums));
+            let result = worker.run(&visit);
             end.early = result.is_err();
             result
         });
         results.into_iter().collect::<Result<()>>()?;
         Ok(Swept { signals: shared.signals.into_inner(), edges: shared.edges.into_inner() })
+    }
+
+    /// True if there are segments of sources that signal.
+    pub(crate) fn has_any_work(&self) -> bool {
+        self.schedule.steps.iter().any(|step| !self.is_idle(*step))
     }
 
     /// True if a block has segments of sources that signal.
@@ -144,124 +184,26 @@ impl<P: Program> Sweep<'_, P> {
 
     fn is_idle(&self, step: Step) -> bool {
         let segment = &self.files[step.file].shards().segments()[step.segment];
-        let block = |source: u64| (source >> ACTIVITY_BITS) as usize;
-        let sources = block(segment.first_source)..=block(segment.last_source);
-        let active = match self.activity {
-            Activity::All => true,
-            Activity::Marked(map) => map[sources].iter().any(|active| active.load(Ordering::Relaxed)),
+        let first = segment.first_source.max(self.sources.first);
+        let end = self.sources.end().min(segment.last_source.saturating_add(1));
+        if first >= end || !self.walked[step.file] || self.over[step.interval] {
+            return true;
+        }
+        match self.activity {
+            Activity::All => false,
+            Activity::Marked(map) => !is_any_marked(map, first..end),
             Activity::Since { spoke, listened } => {
                 let since = listened[self.schedule.block_of[step.interval]].max(1);
-                spoke[sources].iter().any(|spoke| *spoke >= since)
+                !spoke[entries(first..end)].iter().any(|spoke| *spoke >= since)
             }
-        };
-        !active || !self.walked[step.file] || self.over[step.interval]
-    }
-
-    /// Combines the signals of one segment into `sums`; the number of them. The inner loop of brimful.
-    #[inline(never)]
-    fn accumulate<C: Code>(
-        &self,
-        step: Step,
-        unit: &[u8],
-        weights: &[u8],
-        room: &mut Vec<u8>,
-        sums: &mut [SumOf<P>],
-    ) -> Result<u64> {
-        let (program, signals, bits) = (self.program, self.signals, self.interval_bits);
-        let shards = self.files[step.file].shards();
-        let mut silent = 0;
-        // Who is silent is skipped, not combined: the sum is the same bits whatever the program makes of it.
-        let mut fold = |signal: SignalOf<P>, weight: f64, sum: &mut SumOf<P>, to_itself: bool| {
-            let folded = P::Combiner::combine(*sum, program.along(signal, weight));
-            let skip = to_itself || P::MODE != Mode::Full && signal == P::Combiner::SILENCE;
-            silent += u64::from(skip);
-            *sum = if to_itself || skip && !P::KEEPS_SILENCE { *sum } else { folded };
-        };
-        let first_target = (step.interval as u64) << bits;
-        if self.weighted {
-            let (mut packed, mut weights) = (shards.weights(step.segment, weights)?, [1.0; BATCH]);
-            shards.decode::<C>(step.segment, unit, self.unpack, room, |base, keys| {
-                packed.take(&mut weights[..keys.len()]);
-                let mut weights = weights.iter();
-                let sources = signals.get(base as usize..).unwrap_or_default();
-                let mut fold = |signal, sum: &mut SumOf<P>, to_itself| {
-                    fold(signal, weights.next().copied().unwrap_or(1.0), sum, to_itself);
-                };
-                match P::SELF_LOOPS {
-                    true => scatter(keys, bits, sources, sums, |signal, sum| fold(signal, sum, false)),
-                    false => scatter_telling_loops(keys, bits, (base, first_target), sources, sums, fold),
-                }
-            })?;
-        } else {
-            shards.decode::<C>(step.segment, unit, self.unpack, room, |base, keys| {
-                let sources = signals.get(base as usize..).unwrap_or_default();
-                let mut fold = |signal, sum: &mut SumOf<P>, to_itself| fold(signal, 1.0, sum, to_itself);
-                match P::SELF_LOOPS {
-                    true => scatter(keys, bits, sources, sums, |signal, sum| fold(signal, sum, false)),
-                    false => scatter_telling_loops(keys, bits, (base, first_target), sources, sums, fold),
-                }
-            })?;
         }
-        Ok(u64::from(shards.segments()[step.segment].edges) - silent)
     }
-
-    /// The same by a program that takes batches.
-    fn accumulate_batches<C: Code>(
-        &self,
-        batched: &dyn Batched<P>,
-        step: Step,
-        unit: &[u8],
-        weights: &[u8],
-        room: &mut Vec<u8>,
-        sums: &mut [SumOf<P>],
-    ) -> Result<u64> {
-        let (shards, bits) = (self.files[step.file].shards(), self.interval_bits);
-        let firsts = (shards.segments()[step.segment].first_source, (step.interval as u64) << bits);
-        let mut batcher = Batcher::new(batched, self.signals, firsts, self.weighted);
-        let mut packed = match self.weighted {
-            true => Some(shards.weights(step.segment, weights)?),
-            false => None,
-        };
-        let decoded = shards.decode::<C>(step.segment, unit, self.unpack, room, |base, keys| {
-            let mut values = [1.0; BATCH];
-            if let Some(packed) = &mut packed {
-                packed.take(&mut values[..keys.len()]);
-            }
-            batcher.add(base, keys, bits, &values, sums)
-        });
-        let combined = batcher.finish(sums)?;
-        decoded?;
-        Ok(combined)
-    }
-}
-
-/// [`scatter`], and `f` is told whether the source is the target; both are counted from `firsts`.
-#[inline(always)]
-fn scatter_telling_loops<A: Copy, B>(
-    keys: Keys<'_>,
-    target_bits: u32,
-    firsts: (u64, u64),
-    sources: &[A],
-    targets: &mut [B],
-    mut f: impl FnMut(A, &mut B, bool),
-) -> bool {
-    keys.iter().all(|key| {
-        let (source, target) = (key >> target_bits, key & ((1 << target_bits) - 1));
-        let to_itself = firsts.0 + u64::from(source) == firsts.1 + u64::from(target);
-        match (sources.get(source as usize), targets.get_mut(target as usize)) {
-            (Some(&signal), Some(sum)) => {
-                f(signal, sum, to_itself);
-                true
-            }
-            _ => false,
-        }
-    })
 }
 
 struct Worker<'s, P: Program> {
     sweep: &'s Sweep<'s, P>,
     shared: &'s Shared<SumOf<P>>,
-    resources: &'s Resources,
+    index: usize,
 }
 
 /// An item claimed, with the steps that will be walked as far as they were announced.
@@ -271,11 +213,42 @@ struct Claimed {
     unannounced: Range<usize>,
 }
 
+/// The steps of one interval that are still to be walked.
+struct Steps<'v, 'r, P: Program> {
+    worker: &'v Worker<'v, P>,
+    interval: usize,
+    claimed: &'v mut VecDeque<Claimed>,
+    feed: &'v mut Feed<'r>,
+    room: &'v mut Vec<u8>,
+}
+
+impl<P: Program> Steps<'_, '_, P> {
+    /// True if there is none left.
+    fn are_done(&mut self) -> bool {
+        self.worker.look_ahead(self.claimed, self.feed);
+        let next = self.claimed.front().and_then(|front| front.announced.front());
+        next.is_none_or(|(step, _)| step.interval != self.interval)
+    }
+
+    /// Combines the signals of all steps into `sums`.
+    fn combine_into(&mut self, sums: &mut [SumOf<P>]) -> Result<()> {
+        while !self.are_done() {
+            let next = self.claimed.front_mut().and_then(|front| front.announced.pop_front());
+            let Some((step, announced)) = next else { break };
+            self.worker.sweep.resources.job.check()?;
+            if let Some(announced) = announced {
+                self.feed.turn_to(step.file, announced)?;
+            }
+            self.worker.walk(step, self.feed, self.room, sums)?;
+        }
+        Ok(())
+    }
+}
+
 impl<P: Program> Worker<'_, P> {
-    fn run(&self, pool: &ReadPool, collect: impl Fn(usize, &mut [SumOf<P>]) -> Result<()>) -> Result<()> {
-        let mut feed = Feed::new(self.sweep.files, pool);
-        let mut claimed = VecDeque::new();
-        let mut room = Vec::new();
+    fn run(&self, visit: impl Fn(&Self, &Item, &mut Steps<'_, '_, P>) -> Result<bool>) -> Result<()> {
+        let mut feed = Feed::new(self.sweep.files, self.sweep.read_pool);
+        let (mut claimed, mut room) = (VecDeque::new(), Vec::new());
         loop {
             self.look_ahead(&mut claimed, &mut feed);
             let Some(front) = claimed.front() else {
@@ -286,40 +259,14 @@ impl<P: Program> Worker<'_, P> {
                 if self.shared.failed.load(Ordering::SeqCst) {
                     return Ok(());
                 }
-                if self.sweep.over[interval] {
-                    // All its steps are idle.
-                    if item.turn + 1 == item.turns {
-                        collect(interval, &mut [])?;
-                    }
-                    continue;
-                }
-                let mut sums = self.fresh_sums();
-                while let Some((step, announced)) = self.next_step(interval, &mut claimed, &mut feed) {
-                    self.resources.job.check()?;
-                    if let Some(announced) = announced {
-                        feed.turn_to(step.file, announced)?;
-                    }
-                    self.walk(step, &feed, &mut room, &mut sums)?;
-                }
-                if !self.deliver(item, interval, sums, &collect)? {
+                let mut steps =
+                    Steps { worker: self, interval, claimed: &mut claimed, feed: &mut feed, room: &mut room };
+                if !visit(self, item, &mut steps)? {
                     return Ok(());
                 }
             }
             claimed.pop_front();
         }
-    }
-
-    /// The next step of the current item, if it is one of `interval`'s.
-    fn next_step(
-        &self,
-        interval: usize,
-        claimed: &mut VecDeque<Claimed>,
-        feed: &mut Feed<'_>,
-    ) -> Option<(Step, Option<Announced>)> {
-        self.look_ahead(claimed, feed);
-        let front = claimed.front_mut()?;
-        front.announced.front().filter(|(step, _)| step.interval == interval)?;
-        front.announced.pop_front()
     }
 
     /// Announces steps until enough reads are in flight, claiming the next item when the last
@@ -361,13 +308,6 @@ impl<P: Program> Worker<'_, P> {
         (1..self.sweep.reads).contains(&feed.in_flight())
     }
 
-    fn fresh_sums(&self) -> HugeArray<SumOf<P>> {
-        let free = self.sweep.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut sums = free.unwrap_or_else(|| HugeArray::zeroed(1 << self.sweep.interval_bits));
-        sums.fill(P::Combiner::IDENTITY);
-        sums
-    }
-
     fn walk(&self, step: Step, feed: &Feed<'_>, room: &mut Vec<u8>, sums: &mut [SumOf<P>]) -> Result<()> {
         let segment = &self.sweep.files[step.file].shards().segments()[step.segment];
         let (unit, weights) = (feed.bytes(step.file, 0), feed.bytes(step.file, 1));
@@ -377,7 +317,7 @@ impl<P: Program> Worker<'_, P> {
         })?;
         self.shared.signals.fetch_add(combined, Ordering::Relaxed);
         self.shared.edges.fetch_add(segment.edges.into(), Ordering::Relaxed);
-        self.resources.job.advance(u64::from(segment.edges));
+        self.sweep.resources.job.advance(u64::from(segment.edges));
         Ok(())
     }
 
@@ -388,7 +328,7 @@ impl<P: Program> Worker<'_, P> {
         item: &Item,
         interval: usize,
         mut sums: HugeArray<SumOf<P>>,
-        collect: impl Fn(usize, &mut [SumOf<P>]) -> Result<()>,
+        collect: impl FnOnce(&mut [SumOf<P>]) -> Result<()>,
     ) -> Result<bool> {
         if item.turns > 1 {
             if !self.wait_for_turn(interval, item.turn) {
@@ -398,31 +338,22 @@ impl<P: Program> Worker<'_, P> {
             if item.turn == 0 {
                 total.sums = std::mem::take(&mut sums);
             } else {
-                let merge = |(earlier, later): (&mut SumOf<P>, &SumOf<P>)| {
-                    *earlier = P::Combiner::merge(*earlier, *later)
-                };
-                total.sums.iter_mut().zip(&*sums).for_each(merge);
+                merge::<P::Combiner>(&mut total.sums, &sums);
             }
             if item.turn + 1 < item.turns {
                 total.turn += 1;
                 drop(total);
-                self.give_back(sums);
+                self.sweep.free.give_back(sums);
                 let _guard = self.shared.turns.lock().unwrap_or_else(PoisonError::into_inner);
                 self.shared.passed.notify_all();
                 return Ok(true);
             }
             let whole = std::mem::take(&mut total.sums);
-            self.give_back(std::mem::replace(&mut sums, whole));
+            self.sweep.free.give_back(std::mem::replace(&mut sums, whole));
         }
-        collect(interval, &mut sums)?;
-        self.give_back(sums);
+        collect(&mut sums)?;
+        self.sweep.free.give_back(sums);
         Ok(true)
-    }
-
-    fn give_back(&self, sums: HugeArray<SumOf<P>>) {
-        if !sums.is_empty() {
-            self.sweep.free.lock().unwrap_or_else(PoisonError::into_inner).push(sums);
-        }
     }
 
     /// The lowest unfinished item never waits, so somebody always goes on.

@@ -21,7 +21,7 @@ use crate::aggregate::Aggregate;
 use crate::error::{Error, Result};
 use crate::options::RunOptions;
 use crate::program::Globals;
-use crate::run::{moved, scratch};
+use crate::run::moved;
 use crate::stats::{Durations, Reason, Stats};
 
 /// Runs `program` until it converges, no state changes, or a limit of `options` is reached.
@@ -96,7 +96,7 @@ impl<'a, G: Gather> Run<'a, G> {
         options: &'a RunOptions,
         resources: &'a Resources,
     ) -> Result<Self> {
-        let (vertices, weighted) = (graph.connected() as usize, options.weighted);
+        let weighted = options.weighted;
         let mut files: Vec<Arc<ShardFile>> =
             program.indexes().iter().filter_map(|index| graph.shards(*index)).map(Arc::clone).collect();
         // An undirected graph is its own reverse: once is enough.
@@ -118,15 +118,13 @@ impl<'a, G: Gather> Run<'a, G> {
             drop(lengths);
             (lengths, _) = measure(&shards_of_run, plan, graph, options, resources)?;
         }
-        let window = 1 << graph.description().interval_bits;
-        let array = || scratch(vertices, window, plan.resident, graph, options, resources);
         let globals =
             Globals { vertices: graph.vertices(), superstep: 0, round: 0, aggregate: G::Aggregate::NOTHING };
         Ok(Self {
             options,
             fixed: Fixed { program, graph, resources, weighted, plan, shards: shards_of_run, lengths },
-            handed: Handed { states: array()?, globals },
-            next: array()?,
+            handed: Handed { states: options.array(plan.resident, graph, resources)?, globals },
+            next: options.array(plan.resident, graph, resources)?,
             done: Step::default(),
             durations: Durations::default(),
         })
@@ -213,8 +211,7 @@ fn measure(
     options: &RunOptions,
     resources: &Resources,
 ) -> Result<(ScratchArray<u32>, u64)> {
-    let window = 1 << graph.description().interval_bits;
-    let mut lengths = scratch(graph.connected() as usize, window, plan.resident, graph, options, resources)?;
+    let mut lengths = options.array(plan.resident, graph, resources)?;
     resources.job.begin("measure lists", shards.intervals() as u64);
     let windows = lengths.windows();
     let longest = resources.share(shards.intervals(), |interval, room: &mut (Reader, Vec<u32>)| {

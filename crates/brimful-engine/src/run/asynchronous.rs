@@ -10,21 +10,19 @@
 //!
 //! Invariant: nothing depends on the number of threads or the budget.
 
+use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 
-use brimful_graph::codec::Unpack;
-
-use super::{Run, walked};
-use crate::aggregate::Aggregate;
-use crate::collect::{Collector, Partial, Room, Turn};
+use super::Run;
+use super::fixed::unlock;
+use crate::collect::Collector;
 use crate::combiner::Combiner;
 use crate::error::Result;
-use crate::frontier::{ACTIVITY_BITS, Frontier};
+use crate::frontier::ACTIVITY_BITS;
 use crate::program::{Mode, Program};
 use crate::residency::Resident;
 use crate::schedule::Schedule;
-use crate::sweep::{Activity, Sweep};
+use crate::sweep::{Activity, Sources};
 
 /// Parts of a sweep: signals are heard this many times at least.
 const PARTS: u64 = 16;
@@ -140,21 +138,21 @@ impl<P: Program> Run<'_, P> {
     /// One sweep; false if the run is synchronous.
     pub(super) fn asynchronous_superstep(&mut self, edges: u64) -> Result<bool> {
         let Some(mut asynchronous) = self.asynchronous.take() else { return Ok(false) };
-        self.resources.job.begin(format!("sweep {}", self.globals.superstep + 1), edges);
+        self.fixed.resources.job.begin(format!("sweep {}", self.globals.superstep + 1), edges);
         let result = self.asynchronous_sweep(&mut asynchronous);
         self.asynchronous = Some(asynchronous);
         result.map(|()| true)
     }
 
     fn asynchronous_sweep(&mut self, asynchronous: &mut Asynchronous) -> Result<()> {
-        let walked = walked(self.program, &self.files, &self.globals);
-        let blocks = self.schedule.blocks().to_vec();
-        let partials: Vec<Mutex<Partial<P::Aggregate>>> =
-            (0..self.graph.intervals()).map(|_| Mutex::default()).collect();
-        let rooms: Vec<Mutex<Room<P>>> = (0..self.resources.workers()).map(|_| Mutex::default()).collect();
-        let speaking = Frontier::empty_map(self.graph.connected() as usize);
+        let fixed = &self.fixed;
+        let walked = fixed.walked(&self.globals);
+        let blocks = fixed.schedule.blocks().to_vec();
+        let (rooms, partials) = (fixed.rooms(), fixed.empty_partials());
+        let speaking = fixed.empty_activity();
         let mut left: Vec<usize> = (0..blocks.len()).collect();
         loop {
+            let fixed = &self.fixed;
             asynchronous.now += 1;
             let activity = match P::MODE {
                 Mode::Idempotent => {
@@ -162,21 +160,7 @@ impl<P: Program> Run<'_, P> {
                 }
                 Mode::Full | Mode::Delta => Activity::All,
             };
-            let mut sweep = Sweep {
-                program: self.program,
-                walked: &walked,
-                files: &self.files,
-                schedule: &self.schedule,
-                signals: &self.signals,
-                activity,
-                over: &self.over,
-                items: None,
-                free: &self.free,
-                weighted: self.options.weighted,
-                interval_bits: self.graph.description().interval_bits,
-                unpack: Unpack::fastest(),
-                reads: self.plan.reads,
-            };
+            let mut sweep = fixed.sweep(Sources::all(&self.signals), activity, &walked, &self.over);
             // Who has nothing to hear yet may have after this part.
             let hears = |block: &usize| P::MODE == Mode::Full || sweep.has_work(&blocks[*block]);
             let part = asynchronous.next_part(left.iter().copied().filter(hears).collect());
@@ -186,53 +170,27 @@ impl<P: Program> Run<'_, P> {
             left.retain(|block| !part.contains(block));
             let items: Vec<usize> = part.iter().flat_map(|block| blocks[*block].items.clone()).collect();
             sweep.items = Some(&items);
+            let arrays = (&mut self.states, &mut self.next);
             let collector = Collector {
-                program: self.program,
-                graph: self.graph,
-                weighted: self.options.weighted,
-                degrees: &self.degrees,
-                walk: None,
-                states: self.states.windows(),
-                next: self.next.windows(),
-                activity: (P::MODE != Mode::Full).then_some(&speaking[..]),
                 scored: true,
-                over: &self.over,
-                globals: self.globals,
-                thresholds: self.thresholds,
-                smallest_key: 0,
-                window: 1 << self.graph.description().interval_bits,
+                ..fixed.collector(arrays, speaking.as_deref(), &self.over, self.globals)
             };
-            self.swept += sweep.run(self.resources, &self.read_pool, |worker, interval, sums| {
-                let mut room = rooms[worker].lock().unwrap_or_else(PoisonError::into_inner);
-                let partial = collector.interval(interval, Turn::Collect(sums), &mut room)?;
-                *partials[interval].lock().unwrap_or_else(PoisonError::into_inner) = partial;
-                Ok(())
-            })?;
+            self.swept += fixed.sweep_and_collect(&sweep, &collector, &rooms, &partials)?;
             drop(collector);
             let mut scores = Vec::with_capacity(part.len());
             for &block in &part {
                 let mut score = 0.0;
                 for interval in blocks[block].intervals.clone() {
                     score += partials[interval].lock().unwrap_or_else(PoisonError::into_inner).score;
-                    self.publish(interval, &speaking, asynchronous)?;
+                    self.publish(interval, speaking.as_deref().unwrap_or_default(), asynchronous)?;
                 }
                 scores.push(score);
             }
             asynchronous.take_turns(&part, &scores);
         }
-        let mut whole = Partial::<P::Aggregate>::default();
-        for partial in partials {
-            let partial = partial.into_inner().unwrap_or_else(PoisonError::into_inner);
-            whole.aggregate = whole.aggregate.merge(partial.aggregate);
-            whole.signalling += partial.signalling;
-        }
         let isolated = self.evolve_isolated()?;
         self.globals.superstep += 1;
-        self.globals.aggregate = whole.aggregate.merge(isolated);
-        if P::MODE != Mode::Full {
-            self.frontier =
-                Some(Frontier::marked(self.graph.connected() as usize, speaking, whole.signalling));
-        }
+        self.conclude(unlock(partials), speaking, isolated);
         Ok(())
     }
 
@@ -243,7 +201,7 @@ impl<P: Program> Run<'_, P> {
         speaking: &[AtomicBool],
         asynchronous: &mut Asynchronous,
     ) -> Result<()> {
-        let window = 1_usize << self.graph.description().interval_bits;
+        let window = self.fixed.window();
         let range = interval * window..((interval + 1) * window).min(self.signals.len());
         let (signals, room) = (&mut self.signals[range.clone()], &mut Vec::new());
         self.next.windows().update(interval, room, |next| {
@@ -256,7 +214,7 @@ impl<P: Program> Run<'_, P> {
             }
         })?;
         let marks = range.start >> ACTIVITY_BITS..range.end.div_ceil(1 << ACTIVITY_BITS);
-        for mark in marks.filter(|mark| speaking[*mark].load(Ordering::Relaxed)) {
+        for mark in marks.filter(|mark| speaking.get(*mark).is_some_and(|on| on.load(Ordering::Relaxed))) {
             asynchronous.spoke[mark] = asynchronous.now;
         }
         Ok(())

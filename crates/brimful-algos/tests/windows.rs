@@ -1,0 +1,212 @@
+//! Runs whose signals do not fit the budget: window of sources after window, the same bits as with all signals in memory.
+
+#![expect(clippy::unwrap_used, reason = "test helpers: a failure is a failed test")]
+
+use std::path::Path;
+use std::sync::Arc;
+
+use brimful_algos::bfs::Levels;
+use brimful_algos::connected_components::propagation::ConnectedComponents;
+use brimful_algos::delta_pagerank::DeltaPageRank;
+use brimful_algos::hits::HubsAndAuthorities;
+use brimful_algos::kcore::CoreNumbers;
+use brimful_algos::pagerank::{PageRank, Variant};
+use brimful_algos::scc::StrongComponents;
+use brimful_algos::sssp::ShortestPaths;
+use brimful_engine::plan::Plan;
+use brimful_engine::{Layout, Program, RunOptions, run};
+use brimful_graph::generate::{Generator, Kind};
+use brimful_graph::import::{ImportOptions, Input, build_reverse, import};
+use brimful_graph::shards::{Geometry, ShardFile};
+use brimful_graph::weights::Weights;
+use brimful_graph::{Graph, Index};
+use brimful_store::{Budget, Error as StoreError, Job, Resources};
+
+/// Several windows in a shard, several segments in a window, several blocks in a segment.
+const SMALL: Geometry = Geometry { interval_bits: 5, window_edges: 700, segment_edges: 600, unit_bytes: 900 };
+const AMPLE: u64 = 1 << 28;
+
+fn resources(threads: usize, budget: u64) -> Resources {
+    Resources::new(Budget::new(budget, 0), Arc::new(Job::new()), Some(threads)).unwrap()
+}
+
+fn generated(folder: &Path, kind: Kind, undirected: bool) -> Graph {
+    let generator = Generator::new(kind, 5).unwrap();
+    let options = ImportOptions { geometry: SMALL, undirected, weights: Weights::Hash, ..Default::default() };
+    let (path, resources) = (folder.join("g.brimful"), resources(2, AMPLE));
+    import(Input::Numbered(&generator, generator.vertices()), &path, &options, &resources).unwrap();
+    let graph = Graph::open(&path, resources.job.traffic()).unwrap();
+    build_reverse(&graph, &resources).unwrap();
+    graph
+}
+
+/// The graph of an edge list.
+fn listed(folder: &Path, edges: &str, vertices: u64) -> Graph {
+    let (input, path) = (folder.join("e.txt"), folder.join("g.brimful"));
+    std::fs::write(&input, edges).unwrap();
+    let options = ImportOptions { geometry: SMALL, vertices: Some(vertices), ..Default::default() };
+    let resources = resources(2, AMPLE);
+    import(Input::EdgeList(vec![input]), &path, &options, &resources).unwrap();
+    let graph = Graph::open(&path, resources.job.traffic()).unwrap();
+    build_reverse(&graph, &resources).unwrap();
+    graph
+}
+
+/// What must not depend on windows: bits of states, supersteps, signals; then edges visited.
+type Outcome = ((Vec<u8>, u64, u64), u64);
+
+fn outcome<P: Program>(
+    program: &P,
+    graph: &Graph,
+    options: &RunOptions,
+    threads: usize,
+    budget: u64,
+) -> brimful_engine::Result<Outcome> {
+    let resources = resources(threads, budget);
+    let output = run(program, graph, options, &resources)?;
+    assert!(resources.budget.peak() <= budget);
+    let mut states = bytemuck::zeroed_vec::<P::State>(output.states.len());
+    output.states.read(0, &mut states).unwrap();
+    let bits = bytemuck::cast_slice(&states).to_vec();
+    Ok(((bits, output.stats.supersteps, output.stats.signals), output.stats.edges_visited))
+}
+
+/// How many windows of sources a run with this budget has; 0: all signals are in memory.
+fn windows<P: Program>(
+    program: &P,
+    graph: &Graph,
+    options: &RunOptions,
+    threads: usize,
+    budget: u64,
+) -> usize {
+    let mut shards: Vec<&Arc<ShardFile>> =
+        program.indexes().iter().map(|index| graph.shards(*index).unwrap()).collect();
+    shards.dedup_by(|a, b| Arc::ptr_eq(a, b));
+    let shards: Vec<&ShardFile> = shards.into_iter().map(|shards| &**shards).collect();
+    let plan = Plan::new::<P>(graph, &shards, options, threads, &Budget::new(budget, 0)).unwrap();
+    assert!(plan.total_bytes <= budget);
+    plan.source_window.map_or(0, |window| (graph.connected() as usize).div_ceil(window))
+}
+
+/// The smallest budget by the word of a refusal.
+fn smallest<P: Program>(program: &P, graph: &Graph, options: &RunOptions, threads: usize) -> u64 {
+    match outcome(program, graph, options, threads, 1) {
+        Err(brimful_engine::Error::Store(StoreError::Budget { needed, .. })) => needed,
+        other => panic!("a byte is not enough: {other:?}"),
+    }
+}
+
+/// Runs `program` with one to four threads in budgets from the smallest one to that in which signals fit, and a little more; the
+/// numbers of windows that there were.
+fn check<P: Program>(program: &P, graph: &Graph, weighted: bool, max_supersteps: u64) -> Vec<usize> {
+    let options = RunOptions { weighted, max_supersteps, ..Default::default() };
+    let (wanted, _) = outcome(program, graph, &options, 1, AMPLE).unwrap();
+    assert_eq!(windows(program, graph, &options, 1, AMPLE), 0);
+    let mut seen = Vec::new();
+    for threads in 1..=4 {
+        let needed = smallest(program, graph, &options, threads);
+        assert!(outcome(program, graph, &options, threads, needed - 1).is_err());
+        let mut budgets: Vec<u64> = Vec::new();
+        // One budget for a number of windows, from the most to none.
+        for budget in (needed..).step_by(97) {
+            let count = windows(program, graph, &options, threads, budget);
+            // All of them with one thread; with more, the most windows, two, one and none.
+            let wanted = threads == 1 || budgets.is_empty() || count < 3;
+            if wanted && (budgets.is_empty() || seen.last() != Some(&count)) {
+                seen.push(count);
+                budgets.push(budget);
+            }
+            if count == 0 {
+                break;
+            }
+        }
+        for budget in budgets {
+            let (found, _) = outcome(program, graph, &options, threads, budget).unwrap();
+            assert!(found == wanted, "{threads} threads, {budget} bytes");
+        }
+    }
+    seen
+}
+
+#[test]
+fn windows_of_sources_give_the_same_bits() {
+    let kinds = [
+        (Kind::Rmat { scale: 9, edge_factor: 14 }, false),
+        (Kind::Rmat { scale: 8, edge_factor: 5 }, true),
+        (Kind::Grid { rows: 20, columns: 17, torus: false }, true),
+        (Kind::Star { vertices: 400 }, true),
+    ];
+    for (kind, undirected) in kinds {
+        let folder = tempfile::tempdir().unwrap();
+        let graph = generated(folder.path(), kind, undirected);
+        let (source, connected) = (graph.find(7).unwrap(), graph.connected());
+        for weighted in [false, true] {
+            let ranks = PageRank::<f64>::new(Variant::Normalized, 0.85, 0.0).unwrap();
+            let seen = check(&ranks, &graph, weighted, 5);
+            for count in [0, 1, 2, 3] {
+                assert!(seen.contains(&count), "{kind:?}: windows {seen:?}");
+            }
+            check(&HubsAndAuthorities::new(0.0).unwrap(), &graph, weighted, 5);
+        }
+        check(&PageRank::<f32>::new(Variant::Unnormalized, 0.85, 0.0).unwrap(), &graph, false, 5);
+        check(&ShortestPaths { source }, &graph, true, u64::MAX);
+        check(&Levels { source }, &graph, false, u64::MAX);
+        check(&ConnectedComponents::<u32>::new(), &graph, false, u64::MAX);
+        check(&StrongComponents::<u64>::new(), &graph, false, u64::MAX);
+        check(&CoreNumbers, &graph, false, u64::MAX);
+        check(&DeltaPageRank::<f64>::new(0.85, None, connected).unwrap(), &graph, true, u64::MAX);
+    }
+}
+
+#[test]
+fn there_are_intervals_of_several_turns() {
+    let folder = tempfile::tempdir().unwrap();
+    let graph = generated(folder.path(), Kind::Rmat { scale: 9, edge_factor: 14 }, false);
+    let segments = graph.shards(Index::In).unwrap().segments();
+    assert!(segments.iter().any(|segment| segment.window > 2), "the tests here need them");
+}
+
+#[test]
+fn graphs_of_nothing_and_of_one_vertex_have_the_least_window() {
+    for (edges, vertices) in [("", 3), ("0 0\n", 1), ("0 0\n0 0\n", 4)] {
+        let folder = tempfile::tempdir().unwrap();
+        let graph = listed(folder.path(), edges, vertices);
+        check(&PageRank::<f64>::new(Variant::Normalized, 0.85, 0.0).unwrap(), &graph, false, 4);
+        check(&ConnectedComponents::<u32>::new(), &graph, false, u64::MAX);
+        check(&CoreNumbers, &graph, false, u64::MAX);
+    }
+}
+
+#[test]
+fn windows_in_which_nobody_speaks_are_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let graph = generated(folder.path(), Kind::Chain { vertices: 40_000 }, false);
+    let (supersteps, program) = (20, Levels { source: graph.find(3).unwrap() });
+    let options = RunOptions { max_supersteps: supersteps, ..Default::default() };
+    let budget = smallest(&program, &graph, &options, 2);
+    let count = windows(&program, &graph, &options, 2, budget) as u64;
+    assert!(count > 1000);
+    let (found, visited) = outcome(&program, &graph, &options, 2, budget).unwrap();
+    assert_eq!(found, outcome(&program, &graph, &options, 2, AMPLE).unwrap().0);
+    // A window of 2^5 sources may reach every segment, but few windows have one of the 2^12 vertices that are marked at a time.
+    let all = supersteps * count * 40_000;
+    assert!(visited < all / 8, "{visited} edges of {all}");
+}
+
+#[test]
+fn what_needs_all_signals_in_memory_names_the_budget_that_works() {
+    let folder = tempfile::tempdir().unwrap();
+    let graph = generated(folder.path(), Kind::Rmat { scale: 10, edge_factor: 4 }, false);
+    let program = ConnectedComponents::<u32>::new();
+    let windowed = smallest(&program, &graph, &RunOptions::default(), 2);
+    let asynchronous = RunOptions { asynchronous: true, ..Default::default() };
+    let decoupled = RunOptions { layout: Layout::Decoupled, ..Default::default() };
+    for options in [asynchronous, decoupled] {
+        let Err(brimful_engine::Error::Store(StoreError::Budget { needed, .. })) =
+            outcome(&program, &graph, &options, 2, windowed)
+        else {
+            panic!("signals do not fit")
+        };
+        outcome(&program, &graph, &options, 2, needed).unwrap();
+    }
+}

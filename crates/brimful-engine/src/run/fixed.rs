@@ -1,0 +1,228 @@
+//! What stays as it is during a run, and what is made of it in every superstep.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use brimful_graph::Graph;
+use brimful_graph::codec::Unpack;
+use brimful_graph::shards::ShardFile;
+use brimful_store::read_ahead::ReadPool;
+use brimful_store::scratch::ScratchArray;
+use brimful_store::{Reservation, Resources};
+use bytemuck::Pod;
+
+use crate::collect::{Collector, Degrees, Partial, Room, Thresholds, Turn};
+use crate::error::Result;
+use crate::frontier::Frontier;
+use crate::options::RunOptions;
+use crate::plan::Plan;
+use crate::program::{COLLECT_THRESHOLD, Globals, Mode, Program, SIGNAL_THRESHOLD, SignalOf, SumOf};
+use crate::records::Records;
+use crate::residency::Resident;
+use crate::schedule::Schedule;
+use crate::sums::FreeSums;
+use crate::sweep::{Activity, Sources, Sweep, Swept};
+
+/// Degrees read at once.
+const DEGREES_AT_ONCE: usize = 1 << 16;
+
+/// What stays as it is during a run.
+pub(super) struct Fixed<'a, P: Program> {
+    pub(super) program: &'a P,
+    pub(super) graph: &'a Graph,
+    pub(super) options: &'a RunOptions,
+    pub(super) resources: &'a Resources,
+    pub(super) plan: Plan,
+    #[expect(dead_code, reason = "holds the memory of the whole run")]
+    memory: Reservation,
+    pub(super) files: Vec<Resident>,
+    pub(super) schedule: Schedule,
+    /// Other layouts than shards.
+    pub(super) records: Option<Records>,
+    read_pool: ReadPool,
+    /// Unused before they are loaded.
+    pub(super) degrees: Degrees,
+    pub(super) thresholds: Thresholds,
+    /// Buffers of sums that nobody uses.
+    pub(super) free: FreeSums<SumOf<P>>,
+}
+
+/// What collecting each interval adds up, by interval.
+pub(super) type Partials<A> = Vec<Mutex<Partial<A>>>;
+
+impl<'a, P: Program> Fixed<'a, P> {
+    pub(super) fn new(
+        program: &'a P,
+        graph: &'a Graph,
+        options: &'a RunOptions,
+        resources: &'a Resources,
+        shards: Vec<Arc<ShardFile>>,
+        records: Option<Records>,
+    ) -> Result<Self> {
+        let (workers, budget) = (resources.workers(), &resources.budget);
+        let plan = match &records {
+            Some(records) => {
+                Plan::of_records::<P>(graph, records.largest_block, options.weighted, workers, budget)
+            }
+            None => {
+                let borrowed: Vec<&ShardFile> = shards.iter().map(|s| &**s).collect();
+                Plan::new::<P>(graph, &borrowed, options, workers, budget)
+            }
+        }?;
+        let memory = budget.reserve(plan.total_bytes, "to run this program on this graph")?;
+        let files = Resident::spread(shards, options.weighted, plan.pinned_bytes);
+        let interval_bits = graph.description().interval_bits;
+        Ok(Self {
+            program,
+            graph,
+            options,
+            resources,
+            plan,
+            memory,
+            schedule: Schedule::new(&files, graph.intervals() as usize, interval_bits),
+            files,
+            records,
+            read_pool: ReadPool::new(2 * workers.clamp(1, 4))?,
+            degrees: Degrees::Unused,
+            thresholds: Thresholds {
+                signal: options.signal_threshold.unwrap_or(SIGNAL_THRESHOLD),
+                collect: options.collect_threshold.unwrap_or(COLLECT_THRESHOLD),
+            },
+            free: FreeSums::new(interval_bits),
+        })
+    }
+
+    /// Vertices of an interval, but perhaps for the last.
+    pub(super) fn window(&self) -> usize {
+        1 << self.graph.description().interval_bits
+    }
+
+    /// As [`RunOptions::array`].
+    pub(super) fn array<T: Pod + Send>(&self, resident: bool) -> Result<ScratchArray<T>> {
+        self.options.array(resident, self.graph, self.resources)
+    }
+
+    pub(super) fn load_degrees(&self) -> Result<Degrees> {
+        if !self.plan.degrees_resident {
+            return Ok(Degrees::OnDisk);
+        }
+        let vertices = self.graph.connected() as usize;
+        if self.options.weighted {
+            let mut strengths = vec![0.0; vertices];
+            self.graph.strengths(0, &mut strengths)?;
+            return Ok(Degrees::ResidentStrengths(strengths));
+        }
+        let (mut degrees, mut window) = (vec![0_u32; vertices], Vec::new());
+        for (index, part) in degrees.chunks_mut(DEGREES_AT_ONCE).enumerate() {
+            window.resize(part.len(), 0);
+            self.graph.degrees((index * DEGREES_AT_ONCE) as u64, &mut window)?;
+            for (narrow, &wide) in part.iter_mut().zip(&window) {
+                let Ok(degree) = u32::try_from(wide) else {
+                    return Ok(Degrees::OnDisk);
+                };
+                *narrow = degree;
+            }
+        }
+        Ok(Degrees::Resident(degrees))
+    }
+
+    /// For each file whether the coming superstep walks it.
+    pub(super) fn walked(&self, globals: &Globals<P::Aggregate>) -> Vec<bool> {
+        let indexes = self.program.indexes();
+        let walks = |index| self.program.walks(index, globals);
+        if self.files.len() < indexes.len() {
+            // An undirected graph has one for both directions.
+            return vec![indexes.iter().any(|index| walks(*index)); self.files.len()];
+        }
+        indexes.iter().map(|index| walks(*index)).collect()
+    }
+
+    /// A sweep of what `sources` signal, over the whole schedule.
+    pub(super) fn sweep<'s>(
+        &'s self,
+        sources: Sources<'s, SignalOf<P>>,
+        activity: Activity<'s>,
+        walked: &'s [bool],
+        over: &'s [bool],
+    ) -> Sweep<'s, P> {
+        Sweep {
+            program: self.program,
+            walked,
+            files: &self.files,
+            schedule: &self.schedule,
+            sources,
+            activity,
+            over,
+            items: None,
+            free: &self.free,
+            weighted: self.options.weighted,
+            interval_bits: self.graph.description().interval_bits,
+            unpack: Unpack::fastest(),
+            reads: self.plan.reads,
+            read_pool: &self.read_pool,
+            resources: self.resources,
+        }
+    }
+
+    /// A collector that writes to `states` and `next`, and marks in `activity` who signals.
+    pub(super) fn collector<'s>(
+        &'s self,
+        (states, next): (&'s mut ScratchArray<P::State>, &'s mut ScratchArray<SignalOf<P>>),
+        activity: Option<&'s [AtomicBool]>,
+        over: &'s [bool],
+        globals: Globals<P::Aggregate>,
+    ) -> Collector<'s, P> {
+        Collector {
+            program: self.program,
+            graph: self.graph,
+            weighted: self.options.weighted,
+            degrees: &self.degrees,
+            walk: None,
+            states: states.windows(),
+            next: next.windows(),
+            activity,
+            scored: false,
+            over,
+            globals,
+            thresholds: self.thresholds,
+            smallest_key: 0,
+            window: self.window(),
+        }
+    }
+
+    /// A map for the next frontier, if there is one.
+    pub(super) fn empty_activity(&self) -> Option<Vec<AtomicBool>> {
+        (P::MODE != Mode::Full).then(|| Frontier::empty_map(self.graph.connected() as usize))
+    }
+
+    /// Nothing, for every interval.
+    pub(super) fn empty_partials(&self) -> Partials<P::Aggregate> {
+        (0..self.schedule.intervals).map(|_| Mutex::default()).collect()
+    }
+
+    /// What each worker collects with.
+    pub(super) fn rooms(&self) -> Vec<Mutex<Room<P>>> {
+        (0..self.resources.workers()).map(|_| Mutex::default()).collect()
+    }
+
+    /// Sweeps, collecting each interval when its sums are made; what that adds up replaces its one of `partials`.
+    pub(super) fn sweep_and_collect(
+        &self,
+        sweep: &Sweep<'_, P>,
+        collector: &Collector<'_, P>,
+        rooms: &[Mutex<Room<P>>],
+        partials: &Partials<P::Aggregate>,
+    ) -> Result<Swept> {
+        sweep.collect(|worker, interval, sums| {
+            let mut room = rooms[worker].lock().unwrap_or_else(PoisonError::into_inner);
+            let partial = collector.interval(interval, Turn::Collect(sums), &mut room)?;
+            *partials[interval].lock().unwrap_or_else(PoisonError::into_inner) = partial;
+            Ok(())
+        })
+    }
+}
+
+/// What is behind the locks.
+pub(super) fn unlock<A>(partials: Partials<A>) -> impl Iterator<Item = Partial<A>> {
+    partials.into_iter().map(|partial| partial.into_inner().unwrap_or_else(PoisonError::into_inner))
+}

@@ -1,0 +1,77 @@
+//! Supersteps of which the signals do not fit into memory: window of sources after window.
+//!
+//! Signals are in one array in scratch. A *source window* of it, whole intervals, is read, and what its sources say is combined into sums,
+//! which are kept in scratch as well until all windows have had their turn; then every interval collects. Source windows are taken one index
+//! after the other, for in a sum the signals along one index come before those along the next. Invariant: a vertex that is not
+//! in the frontier has silence in the array, so that windows, and intervals that nobody speaks to, can be left out.
+
+use std::ops::Range;
+
+use super::Run;
+use crate::collect::{Partial, Room, Turn};
+use crate::combiner::Combiner;
+use crate::error::Result;
+use crate::frontier::{Frontier, is_any_marked};
+use crate::program::{Mode, Program};
+use crate::sweep::{Activity, Sources};
+
+impl<P: Program> Run<'_, P> {
+    /// One superstep; false if all signals are in memory.
+    pub(super) fn windowed_superstep(&mut self, edges: u64) -> Result<bool> {
+        let Some(kept) = &self.kept else { return Ok(false) };
+        let (fixed, over) = (&self.fixed, &self.over);
+        fixed.resources.job.begin(format!("superstep {}", self.globals.superstep + 1), edges);
+        let marks = self.frontier.as_mut().map(Frontier::map);
+        let activity = marks.map_or(Activity::All, Activity::Marked);
+        let speaks = |vertices: Range<u64>| marks.is_none_or(|marks| is_any_marked(marks, vertices));
+        let vertices = fixed.graph.connected();
+        let of_interval = |interval: usize| {
+            let start = (interval * fixed.window()) as u64;
+            start..vertices.min(start + fixed.window() as u64)
+        };
+        let walked = fixed.walked(&self.globals);
+        for file in (0..walked.len()).filter(|file| walked[*file]) {
+            let walked: Vec<bool> = (0..walked.len()).map(|other| other == file).collect();
+            for first in (0..vertices).step_by(self.signals.len().max(1)) {
+                let count = self.signals.len().min((vertices - first) as usize);
+                let window = &mut self.signals[..count];
+                let sources = Sources { first, signals: &*window, vertices };
+                if !fixed.sweep(sources, activity, &walked, over).has_any_work() {
+                    continue;
+                }
+                fixed.resources.job.check()?;
+                let first_interval = first as usize / fixed.window();
+                for (index, signals) in window.chunks_mut(fixed.window()).enumerate() {
+                    let range = of_interval(first_interval + index);
+                    match speaks(range.clone()) {
+                        true => self.next.read(range.start as usize, signals)?,
+                        false => signals.fill(P::Combiner::SILENCE),
+                    }
+                }
+                let sources = Sources { first, signals: &*window, vertices };
+                self.swept += fixed.sweep(sources, activity, &walked, over).keep(kept)?;
+            }
+        }
+        let next_activity = fixed.empty_activity();
+        let arrays = (&mut self.states, &mut self.next);
+        let collector = fixed.collector(arrays, next_activity.as_deref(), over, self.globals);
+        let partials = fixed.resources.share(fixed.schedule.intervals, |interval, room: &mut Room<P>| {
+            if P::MODE == Mode::Full || kept.has(interval) {
+                let sums = kept.take::<P::Combiner>(interval, &fixed.free)?;
+                let partial = collector.interval(interval, Turn::Collect(&sums), room);
+                fixed.free.give_back(sums);
+                return partial;
+            }
+            // Collecting the sum of no signals would change nothing, but what was said must not be heard again.
+            match speaks(of_interval(interval)) {
+                true => collector.silence(interval, room),
+                false => Ok(Partial::default()),
+            }
+        })?;
+        drop(collector);
+        let isolated = self.evolve_isolated()?;
+        self.globals.superstep += 1;
+        self.end_superstep(partials, next_activity, isolated)?;
+        Ok(true)
+    }
+}

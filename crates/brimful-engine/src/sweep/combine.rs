@@ -1,0 +1,151 @@
+//! Combining the signals of one segment into sums: the inner loop of brimful.
+//!
+//! A batch of edges whose sources all have their signals in memory takes the fast path; it is refused as a whole where a source is
+//! outside, and then looked at edge by edge: the segment reaches into another window of sources, or is corrupt.
+
+use brimful_graph::codec::{BATCH, Code, Keys, scatter};
+
+use crate::batch::{Batched, Batcher};
+use crate::combiner::Combiner;
+use crate::error::Result;
+use crate::program::{Mode, Program, SignalOf, SumOf};
+use crate::schedule::Step;
+use crate::sweep::Sweep;
+
+/// Sources whose signals are in memory: all vertices, or a window of them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sources<'a, S> {
+    pub(crate) first: u64,
+    pub(crate) signals: &'a [S],
+    /// Vertices that there are; who is beyond is no source.
+    pub(crate) vertices: u64,
+}
+
+impl<'a, S: Copy> Sources<'a, S> {
+    /// All vertices.
+    pub(crate) fn all(signals: &'a [S]) -> Self {
+        Self { first: 0, signals, vertices: signals.len() as u64 }
+    }
+
+    /// The signals from `source` on; none where its own is not in memory.
+    #[inline]
+    pub(crate) fn from(&self, source: u64) -> &'a [S] {
+        self.signals.get(source.wrapping_sub(self.first) as usize..).unwrap_or_default()
+    }
+
+    /// One past the last.
+    pub(crate) fn end(&self) -> u64 {
+        self.first + self.signals.len() as u64
+    }
+}
+
+impl<P: Program> Sweep<'_, P> {
+    /// Combines the signals of one segment into `sums`; the number of them.
+    #[inline(never)]
+    pub(super) fn accumulate<C: Code>(
+        &self,
+        step: Step,
+        unit: &[u8],
+        weights: &[u8],
+        room: &mut Vec<u8>,
+        sums: &mut [SumOf<P>],
+    ) -> Result<u64> {
+        let (program, sources, bits) = (self.program, self.sources, self.interval_bits);
+        let shards = self.files[step.file].shards();
+        let mut left_out = 0;
+        // Who is silent is skipped, not combined: the sum is the same bits whatever the program makes of it. True if it was left out.
+        let fold = |signal: SignalOf<P>, weight: f64, sum: &mut SumOf<P>, to_itself: bool| {
+            let to_itself = to_itself && !P::SELF_LOOPS;
+            let folded = P::Combiner::combine(*sum, program.along(signal, weight));
+            let skip = to_itself || P::MODE != Mode::Full && signal == P::Combiner::SILENCE;
+            *sum = if to_itself || skip && !P::KEEPS_SILENCE { *sum } else { folded };
+            u64::from(skip)
+        };
+        let first_target = (step.interval as u64) << bits;
+        if self.weighted {
+            let (mut packed, mut weights) = (shards.weights(step.segment, weights)?, [1.0; BATCH]);
+            shards.decode::<C>(step.segment, unit, self.unpack, room, |base, keys| {
+                packed.take(&mut weights[..keys.len()]);
+                let mut of_keys = weights.iter();
+                let all_inside = P::SELF_LOOPS
+                    && scatter(keys, bits, sources.from(base), sums, |signal, sum| {
+                        left_out += fold(signal, of_keys.next().copied().unwrap_or(1.0), sum, false);
+                    });
+                all_inside || {
+                    let edges = (base, keys, &weights);
+                    scatter_checked(edges, bits, first_target, sources, sums, fold)
+                        .map(|count| left_out += count)
+                        .is_some()
+                }
+            })?;
+        } else {
+            shards.decode::<C>(step.segment, unit, self.unpack, room, |base, keys| {
+                let all_inside = P::SELF_LOOPS
+                    && scatter(keys, bits, sources.from(base), sums, |signal, sum| {
+                        left_out += fold(signal, 1.0, sum, false);
+                    });
+                all_inside || {
+                    let edges = (base, keys, &[1.0; BATCH]);
+                    scatter_checked(edges, bits, first_target, sources, sums, fold)
+                        .map(|count| left_out += count)
+                        .is_some()
+                }
+            })?;
+        }
+        Ok(u64::from(shards.segments()[step.segment].edges) - left_out)
+    }
+
+    /// The same by a program that takes batches.
+    pub(super) fn accumulate_batches<C: Code>(
+        &self,
+        batched: &dyn Batched<P>,
+        step: Step,
+        unit: &[u8],
+        weights: &[u8],
+        room: &mut Vec<u8>,
+        sums: &mut [SumOf<P>],
+    ) -> Result<u64> {
+        let (shards, bits) = (self.files[step.file].shards(), self.interval_bits);
+        let firsts = (shards.segments()[step.segment].first_source, (step.interval as u64) << bits);
+        let mut batcher = Batcher::new(batched, self.sources, firsts, self.weighted);
+        let mut packed = match self.weighted {
+            true => Some(shards.weights(step.segment, weights)?),
+            false => None,
+        };
+        let decoded = shards.decode::<C>(step.segment, unit, self.unpack, room, |base, keys| {
+            let mut values = [1.0; BATCH];
+            if let Some(packed) = &mut packed {
+                packed.take(&mut values[..keys.len()]);
+            }
+            batcher.add(base, keys, bits, &values, sums)
+        });
+        let combined = batcher.finish(sums)?;
+        decoded?;
+        Ok(combined)
+    }
+}
+
+/// [`scatter`] edge by edge: sources that are not in memory are left out, and `fold` is told whether the source is the target.
+/// How many were left out, those included of which `fold` says so; `None` if an edge leads nowhere.
+#[inline(never)]
+fn scatter_checked<A: Copy, B>(
+    (base, keys, weights): (u64, Keys<'_>, &[f64; BATCH]),
+    target_bits: u32,
+    first_target: u64,
+    sources: Sources<'_, A>,
+    targets: &mut [B],
+    fold: impl Fn(A, f64, &mut B, bool) -> u64,
+) -> Option<u64> {
+    let mut left_out = 0;
+    for (key, weight) in keys.iter().zip(weights) {
+        let source = base.checked_add(u64::from(key >> target_bits))?;
+        let target = key & ((1 << target_bits) - 1);
+        let sum = targets.get_mut(target as usize)?;
+        left_out += match sources.from(source).first() {
+            Some(signal) => fold(*signal, *weight, sum, source == first_target + u64::from(target)),
+            None if source < sources.vertices => 1,
+            None => return None,
+        };
+    }
+    Some(left_out)
+}
