@@ -73,16 +73,62 @@ impl Block {
     }
 
     fn parts(&self, at: usize) -> (&[u8], &[u8]) {
-        let mut body = &self.bytes[at + HEADER..at + HEADER + self.header(at).len];
-        let key_len = read_varint(&mut body).unwrap_or(0);
-        let key = take(&mut body, key_len as usize).unwrap_or(&[]);
-        (key, body)
+        parts(&self.bytes[at + HEADER..at + HEADER + self.header(at).len]).unwrap_or_default()
     }
 
     /// Bytes that pushing the block together would free.
     fn spare(&self) -> usize {
         self.bytes.len() - self.live
     }
+}
+
+/// The key and value of a body.
+fn parts(mut body: &[u8]) -> Option<(&[u8], &[u8])> {
+    let key_len = usize::try_from(read_varint(&mut body)?).ok()?;
+    Some((take(&mut body, key_len)?, body))
+}
+
+/// The next of records that lie one behind the other, none dead and none with room to spare; `None` at the end or where there is none.
+pub(crate) fn take_record<'b>(bytes: &mut &'b [u8]) -> Option<(&'b [u8], &'b [u8])> {
+    let (header, rest) = bytes.split_first_chunk::<HEADER>()?;
+    let (room, len) = header.split_at(4);
+    if room != len || room.last()? & 0x80 != 0 {
+        return None;
+    }
+    let len = u32::from_le_bytes(*len.first_chunk()?) as usize;
+    let (body, rest) = rest.split_at_checked(len)?;
+    let found = parts(body)?;
+    *bytes = rest;
+    Some(found)
+}
+
+/// Appends a record as [`take_record`] takes it.
+///
+/// # Errors
+/// [`Error::Usage`] if it has 2 GiB or more.
+pub(crate) fn write_record(key: &[u8], value: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    let start = out.len();
+    out.extend_from_slice(&[0; HEADER]);
+    write_varint(key.len() as u64, out);
+    out.extend_from_slice(key);
+    out.extend_from_slice(value);
+    let len = out.len() - start - HEADER;
+    check_len(len, len)?;
+    let bytes = (len as u32).to_le_bytes();
+    out[start..start + 4].copy_from_slice(&bytes);
+    out[start + 4..start + HEADER].copy_from_slice(&bytes);
+    Ok(())
+}
+
+/// Checks that a record of `len` bytes in a place of `room` can be.
+fn check_len(len: usize, room: usize) -> Result<()> {
+    if room < DEAD as usize {
+        return Ok(());
+    }
+    Err(Error::Usage(format!(
+        "a record of {len} bytes is too long, the most is {} bytes; split the vertex",
+        DEAD - 1
+    )))
 }
 
 /// A record that is seen while its block is pushed together: key, old and new position.
@@ -180,12 +226,7 @@ impl Arena {
         write_varint(key.len() as u64, &mut self.prefix);
         let len = self.prefix.len() + key.len() + value.len();
         let room = len + slack;
-        if room >= DEAD as usize {
-            return Err(Error::Usage(format!(
-                "a record of {len} bytes is too long, the most is {} bytes; split the vertex",
-                DEAD - 1
-            )));
-        }
+        check_len(len, room)?;
         let index = self.block_with(HEADER + room, closed, moved)?;
         self.open = index;
         let prefix = std::mem::take(&mut self.prefix);
@@ -240,9 +281,24 @@ impl Arena {
             .map(|(_, index)| index)
     }
 
+    /// Adds a block of records that [`take_record`] takes, all of them.
+    ///
+    /// # Errors
+    /// The budget's; then nothing has changed.
+    pub(crate) fn adopt(&mut self, records: &[u8]) -> Result<usize> {
+        let index = self.block_of(records.len(), &(0..0))?;
+        let block = self.block_mut(index as u32);
+        block.bytes.copy_from_slice(records);
+        (block.used, block.live) = (records.len(), records.len());
+        Ok(index)
+    }
+
     fn new_block(&mut self, needed: usize, closed: &Range<usize>) -> Result<usize> {
         let usual = (self.bytes as usize / 8).clamp(LEAST_BLOCK_BYTES, BLOCK_BYTES);
-        let bytes = usual.max(needed);
+        self.block_of(usual.max(needed), closed)
+    }
+
+    fn block_of(&mut self, bytes: usize, closed: &Range<usize>) -> Result<usize> {
         let held = self.budget.reserve(bytes as u64, PURPOSE)?;
         let vacant =
             (0..self.blocks.len()).find(|index| !closed.contains(index) && self.blocks[*index].is_none());

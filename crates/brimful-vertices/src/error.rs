@@ -57,6 +57,9 @@ pub enum Error {
         /// Expected against found.
         what: String,
     },
+    /// Bytes that are no parcel of vertices.
+    #[error("a parcel of vertices is damaged: {0}; pack and send it again")]
+    Parcel(String),
     /// A user's program failed.
     #[error("the program failed at vertex {vertex} while it was to {doing}: {source}")]
     Program {
@@ -78,6 +81,16 @@ impl Error {
         Self::Program { vertex: vertex.to_string(), doing, source }
     }
 
+    /// A vertex that a serializer refused to write.
+    pub(crate) fn unserializable(serializer: String, vertex: impl std::fmt::Display, what: String) -> Self {
+        Self::Unserializable { serializer, vertex: vertex.to_string(), what }
+    }
+
+    /// A record that a serializer cannot read.
+    pub(crate) fn unreadable(serializer: String, vertex: impl std::fmt::Display, what: String) -> Self {
+        Self::Unreadable { serializer, vertex: vertex.to_string(), what }
+    }
+
     /// The kind of this error.
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -86,7 +99,7 @@ impl Error {
             Self::Graph(error) => error.kind(),
             Self::Engine(error) => error.kind(),
             Self::Unserializable { .. } => ErrorKind::Input,
-            Self::Unreadable { .. } => ErrorKind::Corrupt,
+            Self::Unreadable { .. } | Self::Parcel(_) => ErrorKind::Corrupt,
             Self::Program { .. } => ErrorKind::Program,
             Self::Usage(_) => ErrorKind::Usage,
         }

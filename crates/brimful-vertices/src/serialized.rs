@@ -5,6 +5,7 @@
 
 use crate::error::{Error, Result};
 use crate::field::Field;
+use crate::parcel::{self, Packer, Parcel, read_id};
 use crate::record_store::RecordStore;
 use crate::serializer::Serializer;
 use crate::store::{Borrower, Loan, StoreStats, VertexStore, keeps_id};
@@ -67,7 +68,7 @@ impl<V: Stored, S: Serializer<V>> Desk<S, V> {
         out: &mut Vec<u8>,
     ) -> Result<bool> {
         let vertex = self.serializer.decode(id, record, self.spare.take());
-        let mut vertex = vertex.map_err(|what| self.unreadable(id.to_string(), what))?;
+        let mut vertex = vertex.map_err(|what| Error::unreadable(self.serializer.name(), id, what))?;
         let mark = self.marks.next();
         vertex.mark_edges(mark);
         let mut loan = Loan::new(&mut vertex);
@@ -97,21 +98,7 @@ impl<V: Stored, S: Serializer<V>> Desk<S, V> {
     }
 
     fn unserializable(&self, vertex: &V, what: String) -> Error {
-        Error::Unserializable { serializer: self.serializer.name(), vertex: vertex.id().to_string(), what }
-    }
-
-    fn unreadable(&self, vertex: String, what: String) -> Error {
-        Error::Unreadable { serializer: self.serializer.name(), vertex, what }
-    }
-
-    /// The id that is a key.
-    fn id(&self, key: &[u8]) -> Result<V::Id> {
-        let mut rest = key;
-        match V::Id::read(&mut rest) {
-            Some(id) if rest.is_empty() => Ok(id),
-            _ => Err(self
-                .unreadable(format!("{key:02x?}"), "its key is no id of the type that is read".to_owned())),
-        }
+        Error::unserializable(self.serializer.name(), vertex.id(), what)
     }
 }
 
@@ -225,10 +212,35 @@ impl<R: RecordStore, S: Serializer<V>, V: Stored> VertexStore<V> for Serialized<
 
     fn for_each(&mut self, borrower: &mut Borrower<'_, V>) -> Result<()> {
         let Self { records, desk, .. } = self;
+        let name = desk.serializer.name();
         records.for_each(&mut |key, record, out| {
-            let id = desk.id(key)?;
+            let id = read_id(&name, key)?;
             desk.lend(&id, record, borrower, out)
         })
+    }
+
+    /// Records that are written so already are packed as they are.
+    fn pack(
+        &mut self,
+        serializer: &mut dyn Serializer<V>,
+        each: &mut dyn FnMut(Parcel) -> Result<()>,
+    ) -> Result<()> {
+        let name = serializer.name();
+        if name != self.desk.serializer.name() {
+            return parcel::pack(self, serializer, each);
+        }
+        let mut packer = Packer::new(name, each);
+        self.records.for_each(&mut |key, record, _| packer.push(key, record).map(|()| false))?;
+        packer.finish()
+    }
+
+    /// Records that are written so already are kept as they are.
+    fn adopt(&mut self, serializer: &mut dyn Serializer<V>, parcel: &Parcel) -> Result<u64> {
+        let name = self.desk.serializer.name();
+        match parcel.serializer() == name && serializer.name() == name {
+            true => self.records.adopt(parcel),
+            false => parcel::adopt(self, serializer, parcel),
+        }
     }
 
     fn remove(&mut self, id: &V::Id) -> Result<bool> {

@@ -7,6 +7,8 @@
 use std::ops::{Deref, DerefMut};
 
 use crate::error::{Error, Result};
+use crate::parcel::{self, Parcel};
+use crate::serializer::Serializer;
 use crate::vertex::Stored;
 
 /// A vertex on loan. Whoever borrows it for writing has changed it.
@@ -97,6 +99,23 @@ pub trait VertexStore<V: Stored>: Send {
     /// Lends every vertex once, in any order.
     fn for_each(&mut self, borrower: &mut Borrower<'_, V>) -> Result<()>;
 
+    /// Packs every vertex into parcels, as `serializer` writes it, for [`VertexStore::adopt`] of another store.
+    fn pack(
+        &mut self,
+        serializer: &mut dyn Serializer<V>,
+        each: &mut dyn FnMut(Parcel) -> Result<()>,
+    ) -> Result<()> {
+        parcel::pack(self, serializer, each)
+    }
+
+    /// Adds the vertices of a parcel that `serializer` wrote, the first of each id; returns how many were left out.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if another serializer wrote it. As [`VertexStore::load`] otherwise.
+    fn adopt(&mut self, serializer: &mut dyn Serializer<V>, parcel: &Parcel) -> Result<u64> {
+        parcel::adopt(self, serializer, parcel)
+    }
+
     /// Removes a vertex; false if there is none.
     fn remove(&mut self, id: &V::Id) -> Result<bool>;
 
@@ -169,6 +188,16 @@ impl<V: Stored, T: VertexStore<V> + ?Sized> VertexStore<V> for Box<T> {
     }
     fn for_each(&mut self, borrower: &mut Borrower<'_, V>) -> Result<()> {
         (**self).for_each(borrower)
+    }
+    fn pack(
+        &mut self,
+        serializer: &mut dyn Serializer<V>,
+        each: &mut dyn FnMut(Parcel) -> Result<()>,
+    ) -> Result<()> {
+        (**self).pack(serializer, each)
+    }
+    fn adopt(&mut self, serializer: &mut dyn Serializer<V>, parcel: &Parcel) -> Result<u64> {
+        (**self).adopt(serializer, parcel)
     }
     fn remove(&mut self, id: &V::Id) -> Result<bool> {
         (**self).remove(id)

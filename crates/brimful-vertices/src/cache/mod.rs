@@ -21,6 +21,8 @@ pub use score::Score;
 use shelf::Shelf;
 
 use crate::error::{Error, Result};
+use crate::parcel::Parcel;
+use crate::serializer::Serializer;
 use crate::store::{Borrower, CacheStats, StoreStats, VertexStore};
 use crate::vertex::Stored;
 
@@ -170,6 +172,20 @@ impl<T: VertexStore<V>, V: Stored, P: Policy<V>> VertexStore<V> for Cache<T, V, 
             }
             done
         })
+    }
+
+    fn pack(
+        &mut self,
+        serializer: &mut dyn Serializer<V>,
+        each: &mut dyn FnMut(Parcel) -> Result<()>,
+    ) -> Result<()> {
+        self.write_all()?;
+        self.store.pack(serializer, each)
+    }
+
+    /// Past the cache, as in [`VertexStore::load`].
+    fn adopt(&mut self, serializer: &mut dyn Serializer<V>, parcel: &Parcel) -> Result<u64> {
+        self.store.adopt(serializer, parcel)
     }
 
     fn remove(&mut self, id: &V::Id) -> Result<bool> {

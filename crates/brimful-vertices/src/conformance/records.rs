@@ -4,17 +4,19 @@ use std::collections::BTreeMap;
 
 use super::{Case, Numbers, Verdict, call, ensure};
 use crate::error::{Error, Result};
+use crate::parcel::Packer;
 use crate::record_store::RecordStore;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// Checks a store of records; `make` makes an empty one each time.
 pub fn check_records<R: RecordStore>(make: &mut dyn FnMut() -> Result<R>) -> Verdict {
-    let cases: [Case<R>; 7] = [
+    let cases: [Case<R>; 8] = [
         ("an empty store", empty),
         ("puts and removals", puts),
         ("insertions", insertions),
         ("batches", batches),
+        ("parcels", parcels),
         ("a visit that makes records grow and shrink", visit),
         ("errors on the way", errors),
         ("many changes in any order", model),
@@ -127,6 +129,36 @@ fn batches<R: RecordStore>(store: &mut R) -> Verdict {
         [(0, keys[999].to_vec()), (2, b"new".to_vec()), (3, b"more".to_vec()), (4, keys[0].to_vec())];
     ensure(seen == expected, || format!("get_many showed {seen:02x?}, expected {expected:02x?}"))?;
     ensure(store.len() == 1001, || format!("expected 1001 records, found {}", store.len()))
+}
+
+fn parcels<R: RecordStore>(store: &mut R) -> Verdict {
+    let mut model = Model::from([(3_u16.to_le_bytes().to_vec(), b"there already".to_vec())]);
+    call("put", store.put(&3_u16.to_le_bytes(), b"there already"))?;
+    let mut parcels = Vec::new();
+    let each = &mut |parcel| {
+        parcels.push(parcel);
+        Ok(())
+    };
+    let mut packer = Packer::new("any".to_owned(), each);
+    let records = (0..3000_u16).map(|n| ((n % 2000).to_le_bytes(), vec![n as u8; usize::from(n)]));
+    for (key, record) in records {
+        call("packing", packer.push(&key, &record))?;
+        model.entry(key.to_vec()).or_insert(record);
+    }
+    call("packing", packer.finish())?;
+    let mut left_out = 0;
+    for parcel in &parcels {
+        left_out += call("adopt", store.adopt(parcel))?;
+    }
+    ensure(parcels.len() > 1 && left_out == 1001, || {
+        format!("expected 1001 to be left out, found {left_out}")
+    })?;
+    same(store, &model)?;
+    for (key, record) in model.iter_mut().step_by(7) {
+        record.extend_from_slice(b"longer");
+        call("put", store.put(key, record))?;
+    }
+    same(store, &model)
 }
 
 fn visit<R: RecordStore>(store: &mut R) -> Verdict {

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use super::{Case, Numbers, Sample, Verdict, call, ensure, samples};
 use crate::error::{Error, Result};
 use crate::id::AnyId;
+use crate::parcel::Parcel;
+use crate::serializer::{Compact, Native, Serializer};
 use crate::store::VertexStore;
 use crate::vertex::{Edges, Vertex};
 
@@ -12,7 +14,7 @@ type Model = BTreeMap<u64, Sample>;
 
 /// Checks a store of vertices; `make` makes an empty one each time.
 pub fn check_vertices<T: VertexStore<Sample>>(make: &mut dyn FnMut() -> Result<T>) -> Verdict {
-    let cases: [Case<T>; 10] = [
+    let cases: [Case<T>; 11] = [
         ("an empty store", empty),
         ("the first of each id", firsts),
         ("changes on loan", changes),
@@ -22,6 +24,7 @@ pub fn check_vertices<T: VertexStore<Sample>>(make: &mut dyn FnMut() -> Result<T
         ("a borrower that fails", failures),
         ("a scan that makes vertices grow", scan),
         ("a vertex that comes back as another", another),
+        ("whole partitions as bytes", parcels),
         ("many changes in any order", model),
     ];
     for (name, case) in cases {
@@ -328,6 +331,63 @@ fn scan<T: VertexStore<Sample>>(store: &mut T) -> Verdict {
             }),
         )?;
         model.iter_mut().filter(|(id, _)| **id != 5).for_each(|(_, vertex)| change(vertex, kind));
+        same(store, &model)?;
+    }
+    Ok(())
+}
+
+fn parcels<T: VertexStore<Sample>>(store: &mut T) -> Verdict {
+    let mut model = fill(store)?;
+    // Whatever the store's own serializer is, one of them is another.
+    let serializers: [&mut dyn Serializer<Sample>; 2] = [&mut Compact, &mut Native];
+    for serializer in serializers {
+        let raise = |vertex: &mut Sample| vertex.state += 1.0;
+        let raise_all = |store: &mut T, model: &mut Model| {
+            for (id, expected) in model {
+                raise(expected);
+                let lent = store.lend(id, &mut |vertex| {
+                    raise(vertex);
+                    Ok(())
+                });
+                call("lend", lent)?;
+            }
+            Ok::<(), String>(())
+        };
+        raise_all(store, &mut model)?;
+        let mut packed = Vec::new();
+        let pack = store.pack(serializer, &mut |parcel| {
+            packed.push(Parcel::from_bytes(parcel.as_bytes().to_vec())?);
+            Ok(())
+        });
+        call("pack", pack)?;
+        same(store, &model)?;
+        let before = model.clone();
+        for id in before.keys().step_by(3) {
+            call("remove", store.remove(id))?;
+            model.remove(id);
+        }
+        raise_all(store, &mut model)?;
+        let mut left_out = 0;
+        for parcel in &packed {
+            left_out += call("adopt", store.adopt(serializer, parcel))?;
+        }
+        ensure(left_out == model.len() as u64, || {
+            format!("expected {} that there were to be left out, found {left_out}", model.len())
+        })?;
+        for (id, vertex) in before {
+            model.entry(id).or_insert(vertex);
+        }
+        same(store, &model)?;
+        // What was adopted can be changed, and grow, like all else.
+        raise_all(store, &mut model)?;
+        for (id, expected) in &mut model {
+            let lent = store.lend(id, &mut |vertex| {
+                change(vertex, 1);
+                Ok(())
+            });
+            call("lend", lent)?;
+            change(expected, 1);
+        }
         same(store, &model)?;
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! All of a worker but its stores: the lists of its partitions, and what it sends and receives.
 //!
-//! Signals to other workers gather in a packet for each partition and leave when it has so many bytes; those to
-//! own partitions go into the mailbox at once.
+//! Signals gather in a packet for each partition. Those to other workers leave when it has so many bytes, those to own partitions
+//! go into the mailbox when it has, and when their source has said all.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -96,6 +96,7 @@ impl<P: VertexProgram> Desk<P> {
                 self.send(phase, is_latest.then_some(vertex.id()), target, &signal)?;
             }
         }
+        self.keep_own(phase)?;
         self.counts.signalled += 1;
         let mut state = vertex.state.clone();
         program.signalled(&mut state);
@@ -142,17 +143,34 @@ impl<P: VertexProgram> Desk<P> {
         self.target.clear();
         target.write(&mut self.target);
         let partition = phase.partitioner.partition(target, &self.target, phase.owners.len())?;
-        let (owner, place) = phase.owners.get(partition).copied().unwrap_or_default();
         let Some(packet) = self.outboxes.get_mut(partition) else { return Ok(()) };
         write_letter::<P>(&self.target, source, signal, &mut self.room, packet);
         self.counts.sent += 1;
-        if owner == self.me {
-            if let Some(mailbox) = self.mailboxes.get_mut(place) {
-                mailbox.deliver(phase.program, packet)?;
+        if packet.len() < phase.packet_bytes {
+            return Ok(());
+        }
+        match phase.owners.get(partition) {
+            Some((owner, _)) if *owner == self.me => self.keep(phase, partition),
+            _ => self.ship(phase, partition),
+        }
+    }
+
+    /// Puts what has gathered for own partitions into their mailboxes.
+    fn keep_own(&mut self, phase: &Phase<'_, P>) -> Result<()> {
+        for (partition, (owner, _)) in phase.owners.iter().enumerate() {
+            if *owner == self.me {
+                self.keep(phase, partition)?;
             }
+        }
+        Ok(())
+    }
+
+    fn keep(&mut self, phase: &Phase<'_, P>, partition: usize) -> Result<()> {
+        let place = phase.owners.get(partition).map(|(_, place)| *place);
+        let mailbox = place.and_then(|place| self.mailboxes.get_mut(place));
+        if let Some((mailbox, packet)) = mailbox.zip(self.outboxes.get_mut(partition)) {
+            mailbox.deliver(phase.program, packet)?;
             packet.clear();
-        } else if packet.len() >= phase.packet_bytes {
-            self.ship(phase, partition)?;
         }
         Ok(())
     }

@@ -133,12 +133,7 @@ fn receive<P: VertexProgram>(
     if phase.program.delivery() != Delivery::LatestPerSource {
         return Ok(());
     }
-    let mut latest: Vec<_> = mail.sources.drain(..).zip(mail.signals.drain(..)).collect();
-    // Ascending sources, so that a vertex that has none yet is filled from front to back.
-    latest.sort_by(|(left, _), (right, _)| left.cmp(right));
-    for (source, signal) in latest {
-        vertex.receive(source, signal);
-    }
+    vertex.receive_all(mail.sources.drain(..).zip(mail.signals.drain(..)).collect());
     mail.signals.extend(vertex.latest().iter().map(|(_, signal)| signal.clone()));
     Ok(())
 }

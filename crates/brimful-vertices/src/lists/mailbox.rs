@@ -15,7 +15,7 @@ use crate::growth::Growth;
 use crate::lists::id_set::read_id;
 use crate::lists::pile::Pile;
 use crate::lists::spill::SpillFile;
-use crate::lists::table::{Added, Fold, Table};
+use crate::lists::table::{Added, Fold, Key, Table};
 use crate::program::{Delivery, VertexProgram};
 
 /// Signals that wait for vertices of one partition.
@@ -50,6 +50,9 @@ pub struct Mail<P: VertexProgram> {
     pub sources: Vec<P::Id>,
     growth: Growth,
 }
+
+/// Letters that are looked up together before they are added.
+const BATCH: usize = 64;
 
 /// Signals of which the memory stays reserved between vertices.
 const FEW: usize = 1 << 12;
@@ -129,6 +132,7 @@ fn read<T: Field>(mut bytes: &[u8]) -> Result<T, Failure> {
     value.ok_or_else(|| UNREADABLE.into())
 }
 
+#[inline]
 fn read_part<'p>(packet: &mut &'p [u8]) -> Option<&'p [u8]> {
     let length = usize::try_from(read_varint(packet)?).ok()?;
     take(packet, length)
@@ -149,19 +153,31 @@ impl Mailbox {
 
     /// Takes in the letters of a packet; how many there were.
     pub fn deliver<P: VertexProgram>(&mut self, program: &P, mut packet: &[u8]) -> Result<u64> {
-        let mut letters = 0;
+        let before = self.stats.received;
+        let mut batch = [(Key::default(), [].as_slice()); BATCH];
         while !packet.is_empty() {
-            let parts = read_part(&mut packet).and_then(|target| Some((target, read_part(&mut packet)?)));
-            let Some((target, letter)) = parts else {
-                return Err(Error::Usage("a packet of signals ends within a signal".into()));
-            };
-            self.add(program, target, letter)?;
-            letters += 1;
+            let mut letters = 0;
+            for place in &mut batch {
+                if packet.is_empty() {
+                    break;
+                }
+                let parts = read_part(&mut packet).and_then(|target| Some((target, read_part(&mut packet)?)));
+                let Some((target, letter)) = parts else {
+                    return Err(Error::Usage("a packet of signals ends within a signal".into()));
+                };
+                *place = (Key::from(target), letter);
+                letters += 1;
+            }
+            let batch = batch.get(..letters).unwrap_or_default();
+            let targets = batch.iter().map(|(target, _)| *target);
+            self.known.warm(targets.clone());
+            self.pile.warm(targets);
+            batch.iter().try_for_each(|(target, letter)| self.add(program, *target, letter))?;
         }
-        Ok(letters)
+        Ok(self.stats.received - before)
     }
 
-    fn add<P: VertexProgram>(&mut self, program: &P, target: &[u8], letter: &[u8]) -> Result<()> {
+    fn add<P: VertexProgram>(&mut self, program: &P, target: Key<'_>, letter: &[u8]) -> Result<()> {
         self.stats.received += 1;
         if program.delivery() != Delivery::Combined {
             self.pile.add(target, Some(letter), None)?;
@@ -174,7 +190,7 @@ impl Mailbox {
                 Ok(signal)
             });
             // Who it is for matters only if it fails.
-            let fail = |failure| match read_id::<P::Id>(target) {
+            let fail = |failure| match read_id::<P::Id>(target.bytes) {
                 Ok(id) => Error::program(&id, "combine signals", failure),
                 Err(error) => error,
             };
@@ -213,7 +229,7 @@ impl Mailbox {
             out.extend_from_slice(new);
             Ok(())
         };
-        if self.known.add(&key, Some(&value), Some(&replace))? == Added::Full {
+        if self.known.add(Key::from(&key), Some(&value), Some(&replace))? == Added::Full {
             // What is forgotten costs a useless fetch, no more.
             self.known.clear();
         }

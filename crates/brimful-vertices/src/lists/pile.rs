@@ -13,7 +13,7 @@ use brimful_store::Error as StoreError;
 use crate::error::Result;
 use crate::lists::merge::Merge;
 use crate::lists::spill::{BLOCK_BYTES, Run, RunWriter, SpillFile};
-use crate::lists::table::{Added, Fold, Table, TableLetters};
+use crate::lists::table::{Added, Fold, Key, Table, TableLetters};
 
 /// Bytes that a pile takes at least: two tables, one of which is room to merge four runs into one.
 pub const MINIMUM_BYTES: u64 = 2 * TABLE_BYTES as u64;
@@ -58,7 +58,13 @@ impl Pile {
     }
 
     /// Adds `letter`, or nothing but the key, to the group of `key`. False if the group was there in memory.
-    pub(super) fn add(&mut self, key: &[u8], letter: Option<&[u8]>, fold: Option<Fold<'_>>) -> Result<bool> {
+    pub(super) fn add<'k>(
+        &mut self,
+        key: impl Into<Key<'k>>,
+        letter: Option<&[u8]>,
+        fold: Option<Fold<'_>>,
+    ) -> Result<bool> {
+        let key = key.into();
         if self.ready.waits(key, self.next) && self.ready.add(key, letter, fold)? == Added::Known {
             return Ok(false);
         }
@@ -67,9 +73,17 @@ impl Pile {
                 Added::New => return Ok(true),
                 Added::Known => return Ok(false),
                 Added::Full if self.arriving.len() > 0 => self.spill()?,
-                Added::Full => return Err(self.too_long(key.len() + letter.map_or(0, <[u8]>::len))),
+                Added::Full => return Err(self.too_long(key.bytes.len() + letter.map_or(0, <[u8]>::len))),
             }
         }
+    }
+
+    /// Reads what adding letters to `keys` will read, see [`Table::warm`].
+    pub(super) fn warm<'k>(&self, keys: impl Iterator<Item = Key<'k>> + Clone) {
+        if self.next.is_some() {
+            self.ready.warm(keys.clone());
+        }
+        self.arriving.warm(keys);
     }
 
     /// True while a generation is being taken out.
@@ -174,7 +188,7 @@ impl Pile {
             let mut next = self.arriving.first();
             while let Some(entry) = next {
                 let key = self.arriving.key(entry);
-                if !self.ready.waits(key, self.next) {
+                if !self.ready.waits(key.into(), self.next) {
                     each(key)?;
                 }
                 next = self.arriving.after(entry);

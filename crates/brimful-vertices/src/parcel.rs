@@ -1,0 +1,254 @@
+//! Whole partitions as bytes: records that go from one store to another without becoming vertices.
+//!
+//! (GIRAPH-417: a partition arrives as bytes and is kept as they are.) A partition is a sequence of parcels of about a mebibyte, or one
+//! record where that is longer. Little-endian: magic; 4 bytes, length of the serializer's name, which follows; 4 bytes, number of records;
+//! records as they lie in an arena, with no room but for themselves; 8 bytes, checksum of all before.
+//! Invariant: a [`Parcel`] was checked to its last byte; nothing else has to be.
+
+use brimful_store::checksum;
+
+use crate::arena;
+use crate::error::{Error, Result};
+use crate::field::{Field, take};
+use crate::serializer::Serializer;
+use crate::store::VertexStore;
+use crate::vertex::Stored;
+
+const MAGIC: &[u8; 8] = b"BRIMVTX1";
+const CHECKSUM_BYTES: usize = 8;
+/// Bytes of records with which a parcel is full.
+const FULL_BYTES: usize = 1 << 20;
+
+/// Records and the name of the serializer that wrote them.
+#[derive(Debug)]
+pub struct Parcel {
+    bytes: Vec<u8>,
+    serializer: String,
+    count: u32,
+    records_start: usize,
+}
+
+impl Parcel {
+    /// The parcel of these bytes.
+    ///
+    /// # Errors
+    /// [`Error::Parcel`] if they are damaged or none.
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
+        let damaged = |what: &str| Error::Parcel(what.to_owned());
+        let (content, sum) = bytes.split_last_chunk().ok_or_else(|| damaged("it has no checksum"))?;
+        if checksum(content) != u64::from_le_bytes(*sum) {
+            return Err(damaged("its checksum is another"));
+        }
+        let mut rest = content.strip_prefix(MAGIC).ok_or_else(|| damaged("it does not begin as one"))?;
+        let name = read_u32(&mut rest).and_then(|length| take(&mut rest, length as usize));
+        let name = name.and_then(|name| std::str::from_utf8(name).ok());
+        let serializer = name.ok_or_else(|| damaged("the name of its serializer is none"))?.to_owned();
+        let count = read_u32(&mut rest).ok_or_else(|| damaged("it ends before its records"))?;
+        let mut records = rest;
+        let found = std::iter::from_fn(|| arena::take_record(&mut records)).count();
+        if found as u64 != u64::from(count) || !records.is_empty() {
+            return Err(damaged(&format!("expected {count} records, found {found}")));
+        }
+        let records_start = content.len() - rest.len();
+        Ok(Self { serializer, count, records_start, bytes })
+    }
+
+    /// Its bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The name of the serializer that wrote its records.
+    pub fn serializer(&self) -> &str {
+        &self.serializer
+    }
+
+    /// Number of records.
+    pub fn len(&self) -> usize {
+        self.count as usize
+    }
+
+    /// True if it has no record.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Keys and records.
+    pub fn records(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        let mut rest = self.record_bytes();
+        std::iter::from_fn(move || arena::take_record(&mut rest))
+    }
+
+    /// The records as they lie in an arena.
+    pub(crate) fn record_bytes(&self) -> &[u8] {
+        self.bytes.get(self.records_start..self.bytes.len() - CHECKSUM_BYTES).unwrap_or_default()
+    }
+}
+
+fn read_u32(input: &mut &[u8]) -> Option<u32> {
+    let (bytes, rest) = input.split_first_chunk()?;
+    *input = rest;
+    Some(u32::from_le_bytes(*bytes))
+}
+
+/// Puts records into parcels, which it hands out as they are full.
+pub(crate) struct Packer<'f> {
+    serializer: String,
+    records: Vec<u8>,
+    count: u32,
+    each: &'f mut dyn FnMut(Parcel) -> Result<()>,
+}
+
+impl<'f> Packer<'f> {
+    pub(crate) fn new(serializer: String, each: &'f mut dyn FnMut(Parcel) -> Result<()>) -> Self {
+        Self { serializer, records: Vec::new(), count: 0, each }
+    }
+
+    pub(crate) fn push(&mut self, key: &[u8], record: &[u8]) -> Result<()> {
+        arena::write_record(key, record, &mut self.records)?;
+        self.count += 1;
+        if self.records.len() >= FULL_BYTES { self.close() } else { Ok(()) }
+    }
+
+    /// Hands out the last parcel.
+    pub(crate) fn finish(mut self) -> Result<()> {
+        if self.count > 0 { self.close() } else { Ok(()) }
+    }
+
+    fn close(&mut self) -> Result<()> {
+        let name = self.serializer.as_bytes();
+        let (length, count) = ((name.len() as u32).to_le_bytes(), self.count.to_le_bytes());
+        let mut bytes = [MAGIC, length.as_slice(), name, &count].concat();
+        let records_start = bytes.len();
+        bytes.append(&mut self.records);
+        bytes.extend_from_slice(&checksum(&bytes).to_le_bytes());
+        let count = std::mem::take(&mut self.count);
+        (self.each)(Parcel { bytes, serializer: self.serializer.clone(), count, records_start })
+    }
+}
+
+/// [`VertexStore::pack`] of any store.
+pub(crate) fn pack<V: Stored>(
+    store: &mut (impl VertexStore<V> + ?Sized),
+    serializer: &mut dyn Serializer<V>,
+    each: &mut dyn FnMut(Parcel) -> Result<()>,
+) -> Result<()> {
+    let mut packer = Packer::new(serializer.name(), each);
+    let (mut key, mut record) = (Vec::new(), Vec::new());
+    store.for_each(&mut |vertex| {
+        key.clear();
+        vertex.id().write(&mut key);
+        record.clear();
+        serializer
+            .encode(vertex, &mut record)
+            .map_err(|what| Error::unserializable(serializer.name(), vertex.id(), what))?;
+        packer.push(&key, &record)
+    })?;
+    packer.finish()
+}
+
+/// [`VertexStore::adopt`] of any store.
+pub(crate) fn adopt<V: Stored>(
+    store: &mut (impl VertexStore<V> + ?Sized),
+    serializer: &mut dyn Serializer<V>,
+    parcel: &Parcel,
+) -> Result<u64> {
+    let name = serializer.name();
+    if parcel.serializer() != name {
+        return Err(Error::Usage(format!(
+            "a parcel was packed with the serializer {}, and {name} is to read it; name that one",
+            parcel.serializer()
+        )));
+    }
+    let mut left_out = 0;
+    for (key, record) in parcel.records() {
+        let id = read_id::<V::Id>(&name, key)?;
+        let vertex = serializer.decode(&id, record, None);
+        let vertex = vertex.map_err(|what| Error::unreadable(name.clone(), &id, what))?;
+        left_out += u64::from(!store.insert(vertex)?);
+    }
+    Ok(left_out)
+}
+
+/// The id that is a key of records that `serializer` wrote.
+pub(crate) fn read_id<I: Field>(serializer: &str, key: &[u8]) -> Result<I> {
+    let mut rest = key;
+    I::read(&mut rest).filter(|_| rest.is_empty()).ok_or_else(|| {
+        let what = "its key is no id of the type that is read".to_owned();
+        Error::unreadable(serializer.to_owned(), format_args!("{key:02x?}"), what)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conformance::{Sample, samples};
+    use crate::serializer::{Compact, Native};
+    use crate::{BytesStore, MemoryStore, Serialized};
+    use brimful_store::{Budget, ErrorKind};
+
+    fn packed(vertices: Vec<Sample>) -> Vec<Parcel> {
+        let mut store = MemoryStore::new(&Budget::new(64 << 20, 0)).unwrap();
+        store.load(&mut vertices.into_iter()).unwrap();
+        let mut parcels = Vec::new();
+        store
+            .pack(&mut Compact, &mut |parcel| {
+                parcels.push(Parcel::from_bytes(parcel.as_bytes().to_vec())?);
+                Ok(())
+            })
+            .unwrap();
+        parcels
+    }
+
+    #[test]
+    fn damaged_parcels_are_refused() {
+        let parcels = packed(samples());
+        let [parcel] = parcels.as_slice() else { panic!("one is enough for few vertices") };
+        assert_eq!((parcel.len(), parcel.serializer()), (40, "compact"));
+        let good = parcel.as_bytes();
+        for end in 0..good.len() {
+            let cut = Parcel::from_bytes(good[..end].to_vec()).unwrap_err();
+            assert_eq!(cut.kind(), ErrorKind::Corrupt);
+        }
+        for at in 0..good.len() {
+            let mut changed = good.to_vec();
+            changed[at] ^= 1 << (at % 8);
+            assert!(Parcel::from_bytes(changed).is_err(), "a change at {at}");
+        }
+        // Lengths that make no sense are refused whatever the checksum says.
+        for at in 0..good.len() - CHECKSUM_BYTES {
+            let mut changed = good[..good.len() - CHECKSUM_BYTES].to_vec();
+            changed[at] = !changed[at];
+            let sum = checksum(&changed);
+            changed.extend_from_slice(&sum.to_le_bytes());
+            let read = Parcel::from_bytes(changed).map(|parcel| parcel.records().count());
+            assert!(read.is_err() || read.is_ok_and(|count| count == 40), "a change at {at}");
+        }
+    }
+
+    #[test]
+    fn parcels_are_adopted_within_the_budget_or_not_at_all_and_by_their_serializer() {
+        let large =
+            |id| Sample::new(id, 0.5, (0..20_000).map(|n| (n * id * 99_991 % (1 << 40), 0.5)).collect());
+        let parcels = packed((1..40).map(large).collect());
+        assert!(parcels.len() > 2);
+        let budget = Budget::new(3 << 20, 0);
+        let mut store = Serialized::<_, _, Sample>::new(BytesStore::new(&budget).unwrap(), Compact);
+        let (mut kept, mut refused) = (0, 0);
+        for parcel in &parcels {
+            let free = budget.free();
+            match store.adopt(&mut Compact, parcel) {
+                Ok(_) => kept += parcel.len() as u64,
+                Err(error) => {
+                    assert_eq!((error.kind(), budget.free()), (ErrorKind::Budget, free));
+                    refused += 1;
+                }
+            }
+            assert_eq!(store.len(), kept);
+        }
+        assert!(kept > 0 && refused > 0);
+        let error = store.adopt(&mut Native, &parcels[0]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Usage);
+        assert!(error.to_string().contains("packed with the serializer compact, and native is to read it"));
+    }
+}
