@@ -104,6 +104,7 @@ def run(
     max_supersteps: int | None,
     weighted: bool,
     layout: str,
+    store: dict[str, str | None],
     threads: int | None,
     budget: int | None,
     process_budget: bool,
