@@ -6,6 +6,8 @@ use brimful::{collections, graph};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
+use crate::program::Raised;
+
 /// An error on its way to Python.
 #[derive(Debug)]
 pub(crate) struct Failure(Error);
@@ -54,7 +56,17 @@ fn to_python(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     let error = match error {
         Error::Store(StoreError::Budget { needed, .. }) => class.call1((message, *needed))?,
         Error::Store(StoreError::Io { source, .. }) => class.call1((message, source.raw_os_error()))?,
-        Error::Program { vertex, .. } => class.call1((message, vertex))?,
+        Error::Program { vertex, source, .. } => {
+            let raised = source.downcast_ref::<Raised>();
+            let error = match raised {
+                Some(raised) => class.call1((message, &raised.vertex))?,
+                None => class.call1((message, vertex))?,
+            };
+            if let Some(cause) = raised.map(|raised| &raised.error).or(source.downcast_ref::<PyErr>()) {
+                error.setattr("__cause__", cause.clone_ref(py).into_value(py))?;
+            }
+            error
+        }
         _ => class.call1((message,))?,
     };
     Ok(PyErr::from_value(error))

@@ -80,7 +80,7 @@ pub(crate) struct Store {
 
 impl Store {
     /// What was chosen, if it is a store.
-    fn choice(&self) -> std::result::Result<Option<StoreChoice>, Failure> {
+    pub(crate) fn choice(&self) -> std::result::Result<Option<StoreChoice>, Failure> {
         let Some(url) = &self.url else {
             let around = [(&self.serializer, "serializer"), (&self.cache, "cache"), (&self.lists, "lists")];
             return match around.iter().find(|(given, _)| given.is_some()) {
@@ -198,7 +198,7 @@ fn stats<'py>(
 }
 
 /// What is around the store and what it did; None where there was none.
-fn store_figures(
+pub(crate) fn store_figures(
     out: &Bound<'_, PyDict>,
     store: &Store,
     figures: Option<&vertices::Stats>,
