@@ -96,7 +96,7 @@ impl Program {
     fn at<T>(&self, rank: u64, work: impl FnOnce(Python<'_>) -> PyResult<T>) -> Outcome<T> {
         Python::attach(|py| {
             work(py).map_err(|error| match self.ids.get(py, rank) {
-                Ok(vertex) => Box::new(Raised { vertex: vertex.unbind(), error }).into(),
+                Ok(vertex) => Raised { vertex: vertex.unbind(), error }.into(),
                 Err(_) => error.into(),
             })
         })

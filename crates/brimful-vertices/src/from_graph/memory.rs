@@ -24,7 +24,9 @@ pub(super) struct Filled {
 
 /// The error of a budget that ended while vertices were loaded: names what all of them would take, as those do that were.
 pub(super) fn too_small(error: Error, resources: &Resources, beside: u64, filled: &Filled) -> Error {
-    let Error::Store(StoreError::Budget { .. }) = error else { return error };
+    if !matches!(error, Error::Store(StoreError::Budget { .. })) || filled.vertices.0 == 0 {
+        return error;
+    }
     // About what a vertex takes beside its edges, and an edge.
     let weight = |vertices: u64, edges: u64| (64 * vertices + 8 * edges).max(1);
     let (loaded, all) =
