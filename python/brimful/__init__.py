@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from brimful.bags import Bag
     from brimful.boxes import Box
     from brimful.graph import Graph, read
+    from brimful.program import Program, States, Vertex, run
     from brimful.ready_made import (
         BloomFilter,
         FrequencyCounter,
@@ -69,12 +70,15 @@ __all__ = [
     "Map",
     "MembershipSet",
     "NotFoundError",
+    "Program",
     "ProgramError",
     "RecordIdError",
     "Result",
     "SpillingDict",
+    "States",
     "StoreIoError",
     "UsageError",
+    "Vertex",
     "__version__",
     "bfs",
     "clustering",
@@ -87,6 +91,7 @@ __all__ = [
     "label_propagation",
     "pagerank",
     "read",
+    "run",
     "scc",
     "sort",
     "sssp",
@@ -102,8 +107,11 @@ _HOMES = {
     "Lists": "brimful.ready_made",
     "Map": "brimful.ready_made",
     "MembershipSet": "brimful.ready_made",
+    "Program": "brimful.program",
     "Result": "brimful.result",
     "SpillingDict": "brimful.spilling",
+    "States": "brimful.program",
+    "Vertex": "brimful.program",
     "bfs": "brimful.algorithms",
     "clustering": "brimful.algorithms",
     "color": "brimful.algorithms",
@@ -115,6 +123,7 @@ _HOMES = {
     "label_propagation": "brimful.algorithms",
     "pagerank": "brimful.algorithms",
     "read": "brimful.graph",
+    "run": "brimful.program",
     "scc": "brimful.algorithms",
     "sort": "brimful.sorting",
     "sssp": "brimful.algorithms",

@@ -17,10 +17,12 @@ __all__ = [
     "FrequencyCounter",
     "Graph",
     "MembershipSet",
+    "ProgramVertex",
     "RecordBag",
     "RecordBox",
     "Result",
     "Sorter",
+    "States",
     "algorithms",
     "auto_budget_bytes",
     "generate",
@@ -28,6 +30,7 @@ __all__ = [
     "import_stream",
     "peak_rss_bytes",
     "run",
+    "run_program",
 ]
 
 def auto_budget_bytes() -> int: ...
@@ -104,12 +107,29 @@ def run(
     max_supersteps: int | None,
     weighted: bool,
     layout: str,
+    store: dict[str, str | None],
     threads: int | None,
     budget: int | None,
     process_budget: bool,
     reserve_bytes: int,
     progress: Progress | None,
 ) -> Result: ...
+def run_program(
+    graph: Graph,
+    program: object,
+    *,
+    delivery: str,
+    dumps: object,
+    loads: object,
+    mode: str,
+    max_supersteps: int | None,
+    weighted: bool,
+    store: dict[str, str | None],
+    threads: int | None,
+    budget: int | None,
+    process_budget: bool,
+    progress: Progress | None,
+) -> States: ...
 
 @final
 class Graph:
@@ -179,6 +199,23 @@ class Result:
     def top(self, n: int) -> list[tuple[Any, Any]]: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
     def write_csv(self, path: str, *, overwrite: bool) -> None: ...
+
+@final
+class ProgramVertex:
+    @property
+    def id(self) -> Any: ...
+    @property
+    def state(self) -> Any: ...
+    @property
+    def degree(self) -> int: ...
+
+@final
+class States:
+    @property
+    def stats(self) -> dict[str, Any]: ...
+    def __len__(self) -> int: ...
+    def state(self, vertex: int | str) -> bytes: ...
+    def rows(self, start: int, count: int) -> list[tuple[Any, bytes]]: ...
 
 @final
 class RecordBox:

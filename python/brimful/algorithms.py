@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from brimful.graph import Graph
 from brimful.ingest import Resources
@@ -14,12 +14,29 @@ if TYPE_CHECKING:
     from brimful.reporting import Progress
 
 
+class Stores(TypedDict, total=False):
+    """Vertices as records in a store, in place of edges that stream from shards; the same answers.
+
+    `store`: "memory" (live objects), "bytes" (records in memory) or "file:PATH" (a folder for this
+    run). `serializer`: how records are written, "native" (the default), "compact" or "generic",
+    each also with "+lz4", "+zstd" or "+zlib". `cache`: "lru:N" or "score:N", N vertices kept live.
+    `lists`: "memory" or "disk", where vertices that are to signal and signals that are to be
+    collected wait. With `mode` "async" there are no supersteps. What the store did is in
+    `stats["store_figures"]`, what the cache did in `stats["cache"]`.
+    """
+
+    store: str | None
+    serializer: str | None
+    cache: str | None
+    lists: str | None
+
+
 def pagerank(
     graph: Graph,
     *,
     damping: float = 0.85,
     tolerance: float = 1e-6,
-    max_supersteps: int = 100,
+    max_supersteps: int | None = None,
     variant: str = "normalized",
     source: int | str | None = None,
     method: str = "power",
@@ -30,14 +47,15 @@ def pagerank(
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
+    **stores: Unpack[Stores],
 ) -> Result:
     """Rank vertices by the edges that lead to them (Page, Brin, Motwani, Winograd 1999).
 
     `variant` "normalized" sums to 1, spreads the rank of sinks over all vertices and stops at an
     L1 change <= `tolerance`. "unnormalized" is Signal/Collect's: 1 - damping + damping * sum, no
     sink term, and the change is divided by the number of vertices. `tolerance` 0 never stops
-    early: exactly `max_supersteps` updates. `precision` "f32" narrows the signals in memory.
-    `weighted` splits a rank by edge weights.
+    early: exactly `max_supersteps` updates, by default 100. `precision` "f32" narrows the signals
+    in memory. `weighted` splits a rank by edge weights.
 
     `source`, a vertex id, personalises: rank begins, and the rank of sinks goes on, at that vertex
     only (NetworkX's `personalization={source: 1}`); normalized only. `method` "delta" signals
@@ -53,6 +71,9 @@ def pagerank(
     `layout` says how edges lie on disk during the run: "shards", or for comparison a list of
     in-neighbours for each vertex, apart from its state ("decoupled") or in one record with it
     ("coupled"), made in scratch space first (Koduru, Gupta, Neamtiu 2015); the same bits again.
+    `stores` keeps vertices in a store in place of shards: `store="bytes"`, see `Stores`. There
+    sums differ by the order in which they are added; "async" is for the `method` "delta" only and
+    takes no `max_supersteps`.
 
     Returns a `Result` with column `pagerank`, float64[n_vertices]. One pass over the edges per
     superstep ("power").
@@ -80,6 +101,7 @@ def pagerank(
         tolerance=tolerance,
         weighted=weighted,
         layout=layout,
+        **stores,
     )
 
 
@@ -94,6 +116,7 @@ def hits(
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
+    **stores: Unpack[Stores],
 ) -> Result:
     """Find hubs and authorities (Kleinberg 1999): good hubs lead to good authorities.
 
@@ -103,7 +126,7 @@ def hits(
     those that a superstep reads differ from the ones before by at most `tolerance` in L1, 0 never
     stops early. Where the largest singular value of A has several vectors, that nearest to the
     start is the limit (NetworkX gives any). Without edges all scores are 0.
-    `budget` and `layout` as in `pagerank`.
+    `budget`, `layout` and `stores` as in `pagerank`.
 
     Returns a `Result` with column `authority` or `hub`, as `values` says, float64[n_vertices] of
     sum 1.
@@ -121,7 +144,14 @@ def hits(
     common = _Common(max_supersteps, threads, budget, progress)
     params: dict[str, object] = {"values": values}
     return _run(
-        graph, "hits", params, common, tolerance=tolerance, weighted=weighted, layout=layout
+        graph,
+        "hits",
+        params,
+        common,
+        tolerance=tolerance,
+        weighted=weighted,
+        layout=layout,
+        **stores,
     )
 
 
@@ -134,11 +164,12 @@ def connected_components(
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
+    **stores: Unpack[Stores],
 ) -> Result:
     """Label vertices by weakly connected component: the smallest vertex id in it.
 
     Direction is ignored. Runs until no label changes, or for `max_supersteps`. `mode` "async"
-    spreads labels within a sweep over the edges. `budget` and `layout` as in
+    spreads labels within a sweep over the edges. `budget`, `layout` and `stores` as in
     `pagerank`.
 
     Returns a `Result` with column `component`, of the type of `vertex`.
@@ -148,7 +179,7 @@ def connected_components(
         CorruptError, StoreIoError: as their names say.
     """
     common = _Common(max_supersteps, threads, budget, progress)
-    return _run(graph, "connected_components", {}, common, mode=mode, layout=layout)
+    return _run(graph, "connected_components", {}, common, mode=mode, layout=layout, **stores)
 
 
 def scc(
@@ -159,11 +190,12 @@ def scc(
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
+    **stores: Unpack[Stores],
 ) -> Result:
     """Label vertices by strongly connected component: the smallest vertex id in it.
 
     Two vertices are in one component if each reaches the other along edges.
-    `budget` and `layout` as in `pagerank`.
+    `budget`, `layout` and `stores` as in `pagerank`.
 
     Returns a `Result` with column `component`, of the type of `vertex`; null for vertices that a
     run which `max_supersteps` ended did not get to.
@@ -177,7 +209,14 @@ def scc(
     ...     bf.scc(graph).to_arrow()["component"].to_pylist()
     [1, 1, 3]
     """
-    return _run(graph, "scc", {}, _Common(max_supersteps, threads, budget, progress), layout=layout)
+    return _run(
+        graph,
+        "scc",
+        {},
+        _Common(max_supersteps, threads, budget, progress),
+        layout=layout,
+        **stores,
+    )
 
 
 def kcore(
@@ -188,12 +227,13 @@ def kcore(
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
+    **stores: Unpack[Stores],
 ) -> Result:
     """Compute core numbers: the largest k such that a vertex is in the k-core.
 
     The k-core is the greatest set of vertices each of which has k neighbours within it. Direction
     is ignored, parallel arcs count each, so that opposite arcs count twice in a directed graph;
-    self-loops do not count. `budget` and `layout` as in `pagerank`.
+    self-loops do not count. `budget`, `layout` and `stores` as in `pagerank`.
 
     Returns a `Result` with column `core`, int64[n_vertices]; null for vertices that a run which
     `max_supersteps` ended did not get to.
@@ -209,7 +249,12 @@ def kcore(
     [2, 2, 2, 1]
     """
     return _run(
-        graph, "kcore", {}, _Common(max_supersteps, threads, budget, progress), layout=layout
+        graph,
+        "kcore",
+        {},
+        _Common(max_supersteps, threads, budget, progress),
+        layout=layout,
+        **stores,
     )
 
 
@@ -224,6 +269,7 @@ def bfs(
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
+    **stores: Unpack[Stores],
 ) -> Result:
     """Search breadth-first along edges from `source`, a vertex id.
 
@@ -231,7 +277,7 @@ def bfs(
     `parent`, of the type of `vertex`: of the vertices one edge nearer with an edge to this one
     that with the smallest id; the source is its own parent. Null where no path leads.
     `max_supersteps` is also the largest distance looked at, but in `mode` "async" (for distances
-    only): there levels are not waited for, and are corrected. `budget` and `layout` as in
+    only): there levels are not waited for, and are corrected. `budget`, `layout` and `stores` as in
     `pagerank`.
 
     Returns a `Result`.
@@ -248,7 +294,9 @@ def bfs(
     [None, 0, 1]
     """
     common = _Common(max_supersteps, threads, budget, progress)
-    return _run(graph, "bfs", {"values": values}, common, source=source, mode=mode, layout=layout)
+    return _run(
+        graph, "bfs", {"values": values}, common, source=source, mode=mode, layout=layout, **stores
+    )
 
 
 def sssp(
@@ -262,12 +310,13 @@ def sssp(
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
+    **stores: Unpack[Stores],
 ) -> Result:
     """Find shortest paths along edges from `source`, a vertex id.
 
     `weighted`: the length of a path is the sum of its weights, which must not be negative; else
     its number of edges. Runs until no distance shrinks, or for `max_supersteps`. `mode` "async"
-    spreads distances within a sweep over the edges. `budget` and `layout` as in
+    spreads distances within a sweep over the edges. `budget`, `layout` and `stores` as in
     `pagerank`.
 
     Returns a `Result` with column `distance`, float64[n_vertices], null where no path leads.
@@ -280,7 +329,15 @@ def sssp(
     """
     common = _Common(max_supersteps, threads, budget, progress)
     return _run(
-        graph, "sssp", {}, common, source=source, mode=mode, layout=layout, weighted=weighted
+        graph,
+        "sssp",
+        {},
+        common,
+        source=source,
+        mode=mode,
+        layout=layout,
+        weighted=weighted,
+        **stores,
     )
 
 
@@ -293,10 +350,11 @@ def count_paths(
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
+    **stores: Unpack[Stores],
 ) -> Result:
     """Count shortest paths from `source`, a vertex id, or with `length` walks of so many edges.
 
-    Parallel edges make paths of their own. `budget` and `layout` as in `pagerank`.
+    Parallel edges make paths of their own. `budget`, `layout` and `stores` as in `pagerank`.
 
     Returns a `Result` with column `paths`, uint64[n_vertices], 0 where no path leads.
 
@@ -314,6 +372,7 @@ def count_paths(
         _Common(None, threads, budget, progress),
         source=source,
         layout=layout,
+        **stores,
     )
 
 
@@ -325,10 +384,11 @@ def degrees(
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
+    **stores: Unpack[Stores],
 ) -> Result:
     """Count arcs that leave (`direction` "out"), reach ("in") or do either ("both").
 
-    Parallel arcs count each. `budget` and `layout` as in `pagerank`.
+    Parallel arcs count each. `budget`, `layout` and `stores` as in `pagerank`.
 
     Returns a `Result` with column `degree`, int64[n_vertices].
 
@@ -337,7 +397,7 @@ def degrees(
         CorruptError, StoreIoError: as their names say.
     """
     common = _Common(None, threads, budget, progress)
-    return _run(graph, "degrees", {"direction": direction}, common, layout=layout)
+    return _run(graph, "degrees", {"direction": direction}, common, layout=layout, **stores)
 
 
 def label_propagation(
@@ -456,6 +516,10 @@ def _run(
     tolerance: float | None = None,
     weighted: bool = False,
     layout: str = "shards",
+    store: str | None = None,
+    serializer: str | None = None,
+    cache: str | None = None,
+    lists: str | None = None,
 ) -> Result:
     from brimful import _native
 
@@ -473,6 +537,7 @@ def _run(
             max_supersteps=common.max_supersteps,
             weighted=weighted,
             layout=layout,
+            store={"url": store, "serializer": serializer, "cache": cache, "lists": lists},
             threads=given.threads,
             budget=given.budget,
             process_budget=given.process_budget,

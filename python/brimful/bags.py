@@ -64,7 +64,7 @@ class Bag(Collection[_native.RecordBag]):
         budget: Budget = None,
     ) -> None:
         """Open the bag at `path`, or make it."""
-        self._name, self._dumps, self._loads = _serializer(serializer)
+        self._name, self._dumps, self._loads = serializer_of(serializer)
         native = _native.RecordBag.open(os.fspath(path), self._name, parse_budget(budget))
         super().__init__(native, path)
 
@@ -241,9 +241,10 @@ class Bag(Collection[_native.RecordBag]):
         self.native.compact()
 
 
-def _serializer(
+def serializer_of(
     serializer: str | Serializer,
 ) -> tuple[str, Callable[[Any], bytes], Callable[[bytes], Any]]:
+    """Return name, `dumps` and `loads` of a serializer, given by name or as an object."""
     if serializer == "bytes":
         return "bytes", _require_bytes, bytes
     if serializer == "str":

@@ -87,3 +87,15 @@ class ProgramError(BrimfulError):
     """The user's own program failed while it ran."""
 
     exit_code: ClassVar[int] = 7
+
+    #: The vertex at which it failed; None when unknown.
+    vertex: int | str | None
+
+    def __init__(self, message: str, vertex: int | str | None = None) -> None:
+        """Keep the sentence and the vertex."""
+        super().__init__(message)
+        self.vertex = vertex
+
+    def __reduce__(self) -> tuple[type[ProgramError], tuple[str, int | str | None]]:
+        """Pickle with both arguments."""
+        return type(self), (str(self), self.vertex)

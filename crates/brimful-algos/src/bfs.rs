@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use brimful_engine::{Error, Globals, Max, Min, Mode, Program, Result, Values, Vertex};
+use brimful_engine::{Globals, Max, Min, Mode, Program, Values, Vertex};
 use brimful_graph::Graph;
 use brimful_store::Resources;
 use bytemuck::{Pod, Zeroable};
@@ -15,13 +15,14 @@ use bytemuck::{Pod, Zeroable};
 use crate::registry::{Info, ParameterInfo, Takes};
 use crate::request::{Finished, Request};
 use crate::sssp::ShortestPaths;
+use crate::{Error, Result};
 
 /// What there is to know of it.
 pub(crate) const INFO: Info = Info {
     name: "bfs",
     computes: "breadth-first search along edges: distance in edges from the source, or parent in the tree",
     column: "distance",
-    takes: Takes { source: true, asynchronous: true, layouts: true, ..Takes::NOTHING },
+    takes: Takes { source: true, asynchronous: true, layouts: true, stores: true, ..Takes::NOTHING },
     parameters: &[ParameterInfo {
         name: "values",
         default: "distance",

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use brimful_engine::scan::Scan;
-use brimful_engine::{Error, Result, Stats, Values};
+use brimful_engine::{Stats, Values};
 use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
 use brimful_store::huge::{HugeArray, advise_spare};
@@ -23,6 +23,7 @@ use bytemuck::{Pod, Zeroable};
 
 use crate::registry::{Info, Takes};
 use crate::request::{Finished, Request};
+use crate::{Error, Result};
 
 /// What there is to know of triangles.
 pub(crate) const TRIANGLES: Info = Info {

@@ -18,7 +18,7 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use brimful_engine::{Error, Gather, Globals, Neighbours, Result, RunOptions, Values, Vertex, gather};
+use brimful_engine::{Gather, Globals, Neighbours, RunOptions, Values, Vertex, gather};
 use brimful_graph::random::splitmix64;
 use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
@@ -26,6 +26,7 @@ use brimful_store::Resources;
 use crate::connected_components::propagation::{Label, fits_narrow};
 use crate::registry::{Info, Takes};
 use crate::request::{Finished, Request};
+use crate::{Error, Result};
 
 /// What there is to know of it.
 pub(crate) const INFO: Info = Info {

@@ -8,12 +8,13 @@ mod union_find;
 
 use std::sync::Arc;
 
-use brimful_engine::{Error, Layout, Result, Values};
+use brimful_engine::{Layout, Values};
 use brimful_graph::Graph;
 use brimful_store::Resources;
 
 use crate::registry::{Info, ParameterInfo, Takes};
-use crate::request::{Finished, Request};
+use crate::request::{Finished, Request, Stats};
+use crate::{Error, Result};
 
 use propagation::{ConnectedComponents, Label, fits_narrow};
 
@@ -22,7 +23,7 @@ pub(crate) const INFO: Info = Info {
     name: "connected_components",
     computes: "weakly connected components, each named by its smallest vertex",
     column: "component",
-    takes: Takes { asynchronous: true, layouts: true, ..Takes::NOTHING },
+    takes: Takes { asynchronous: true, layouts: true, stores: true, ..Takes::NOTHING },
     parameters: &[ParameterInfo {
         name: "method",
         default: "auto",
@@ -39,7 +40,7 @@ pub(crate) const INFO: Info = Info {
 
 fn run<L: Label + 'static>(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {
     let method = request.choice("method", &["auto", "union_find", "propagation"])?;
-    let finish = |values: Values, stats, variant| {
+    let finish = |values: Values, stats: Stats, variant| {
         Finished::new(graph, "component", values.without_nulls(), stats, variant)
     };
     if request.max_supersteps.is_some() && method == "union_find" {
@@ -47,15 +48,19 @@ fn run<L: Label + 'static>(request: &Request, graph: &Arc<Graph>, resources: &Re
             "union_find has no supersteps to limit; leave --max-supersteps out (Python: max_supersteps=)";
         return Err(Error::Usage(what.into()));
     }
-    let swept = request.layout != Layout::Shards || request.asynchronous;
+    let swept = request.layout != Layout::Shards || request.asynchronous || request.store.is_some();
     if method == "union_find" && swept {
-        let what = "union_find has no asynchronous mode and no layout but shards; propagation has";
+        let what = "union_find has no asynchronous mode, no store and no layout but shards; propagation has";
         return Err(Error::Usage(what.into()));
     }
     let wanted = method != "propagation" && request.max_supersteps.is_none() && !swept;
     if wanted && (method == "union_find" || union_find::fits::<L>(graph, resources)) {
         let (labels, stats) = union_find::components::<L>(graph, resources)?;
-        return finish(Values::vertices(labels, |label: L| Some(label.into()), Some), stats, "union_find");
+        return finish(
+            Values::vertices(labels, |label: L| Some(label.into()), Some),
+            stats.into(),
+            "union_find",
+        );
     }
     let output = request.run(&ConnectedComponents::<L>::new(), u64::MAX, graph, resources)?;
     finish(Values::vertices(output.states, |label: L| Some(label.into()), Some), output.stats, "propagation")

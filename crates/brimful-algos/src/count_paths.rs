@@ -7,19 +7,20 @@
 
 use std::sync::Arc;
 
-use brimful_engine::{Add, Count, Error, Globals, Mode, Output, Program, Result, Values, Vertex};
+use brimful_engine::{Add, Count, Globals, Mode, Program, Values, Vertex};
 use brimful_graph::Graph;
 use brimful_store::Resources;
 
 use crate::registry::{Info, ParameterInfo, Takes};
-use crate::request::{Finished, Request};
+use crate::request::{Finished, Output, Request};
+use crate::{Error, Result};
 
 /// What there is to know of it.
 pub(crate) const INFO: Info = Info {
     name: "count_paths",
     computes: "number of shortest paths along edges from the source, or of walks of a given length",
     column: "paths",
-    takes: Takes { source: true, layouts: true, ..Takes::NOTHING },
+    takes: Takes { source: true, layouts: true, stores: true, ..Takes::NOTHING },
     parameters: &[ParameterInfo {
         name: "length",
         default: "none: shortest paths",
@@ -124,6 +125,7 @@ fn checked<P: Program<Aggregate = Count>>(output: Output<P>) -> Result<Output<P>
     if output.aggregate.0 == 0 {
         return Ok(output);
     }
-    let superstep = output.stats.supersteps;
-    Err(Error::Program(format!("after {superstep} edges there are more than 2^64 - 2 paths to some vertex")))
+    let superstep = output.stats.run.supersteps;
+    let what = format!("after {superstep} edges there are more than 2^64 - 2 paths to some vertex");
+    Err(brimful_engine::Error::Program(what).into())
 }

@@ -6,10 +6,11 @@
 
 use std::sync::Arc;
 
-use brimful_engine::{Add, Globals, Mode, Program, Result, Values, Vertex};
+use brimful_engine::{Add, Globals, Mode, Program, Values, Vertex};
 use brimful_graph::Graph;
 use brimful_store::Resources;
 
+use crate::Result;
 use crate::registry::{Info, ParameterInfo, Takes};
 use crate::request::{Finished, Request};
 
@@ -18,7 +19,7 @@ pub(crate) const INFO: Info = Info {
     name: "degrees",
     computes: "numbers of outgoing or incoming arcs, with multiplicity",
     column: "degree",
-    takes: Takes { layouts: true, ..Takes::NOTHING },
+    takes: Takes { layouts: true, stores: true, ..Takes::NOTHING },
     parameters: &[ParameterInfo { name: "direction", default: "out", meaning: "out, in or both" }],
     run,
 };

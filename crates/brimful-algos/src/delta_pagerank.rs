@@ -29,15 +29,14 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use brimful_engine::{
-    Add, Error, Globals, Mode, Output, Program, Result, RunOptions, Sum, Values, Vertex, run,
-};
+use brimful_engine::{Add, Globals, Mode, Program, RunOptions, Sum, Values, Vertex};
 use brimful_graph::Graph;
 use brimful_store::Resources;
 use bytemuck::{Pod, Zeroable};
 
 use crate::pagerank::{Precision, Settings, Variant};
-use crate::request::{Finished, Request};
+use crate::request::{Finished, Output, Request};
+use crate::{Error, Result};
 
 /// Score, and what of it is yet to be signalled.
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
@@ -198,7 +197,7 @@ pub(crate) fn run_request<S: Precision>(
     // Without arcs there is nothing to signal.
     let threshold = if arcs > 0.0 { unsent / arcs } else { 0.0 };
     let options = RunOptions { signal_threshold: Some(threshold), ..request.options(100) };
-    let output = run(&program, graph, &options, resources)?;
+    let output = request.run_with(&program, options, graph, resources)?;
     // An isolated vertex keeps what it began with.
     let own = move |place: u64| match source {
         None => 1.0 - damping,

@@ -14,11 +14,12 @@
 
 use std::sync::Arc;
 
-use brimful_engine::{Add, Globals, Isolated, Mode, Program, Result, Sum, Values, Vertex};
+use brimful_engine::{Add, Globals, Isolated, Mode, Program, Sum, Values, Vertex};
 use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
 use bytemuck::{Pod, Zeroable};
 
+use crate::Result;
 use crate::registry::{Info, ParameterInfo, Takes};
 use crate::request::{Finished, Request};
 
@@ -27,7 +28,7 @@ pub(crate) const INFO: Info = Info {
     name: "hits",
     computes: "hubs and authorities: good hubs lead to good authorities; each kind sums to 1",
     column: "authority",
-    takes: Takes { tolerance: true, weights: true, layouts: true, ..Takes::NOTHING },
+    takes: Takes { tolerance: true, weights: true, layouts: true, stores: true, ..Takes::NOTHING },
     parameters: &[ParameterInfo { name: "values", default: "authority", meaning: "authority or hub" }],
     run,
 };
@@ -119,7 +120,7 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
         HubsAndAuthorities::new(request.tolerance.unwrap_or(1e-8)).map_err(brimful_engine::Error::Usage)?;
     let output = request.run(&program, 200, graph, resources)?;
     let (Sum(whole), _) = output.aggregate;
-    let made_last = if output.stats.supersteps % 2 == 1 { "authority" } else { "hub" };
+    let made_last = if output.stats.run.supersteps % 2 == 1 { "authority" } else { "hub" };
     let score =
         move |scores: Scores| if name == made_last { share(scores.raw, whole) } else { scores.before };
     // Where there is no isolated vertex, nobody asks for its score.

@@ -13,12 +13,11 @@
 
 use std::sync::Arc;
 
-use brimful_engine::{
-    Add, Aggregate, Globals, Greatest, Least, Mode, Program, Reason, Result, Values, Vertex,
-};
+use brimful_engine::{Add, Aggregate, Globals, Greatest, Least, Mode, Program, Reason, Values, Vertex};
 use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
 
+use crate::Result;
 use crate::registry::{Info, Takes};
 use crate::request::{Finished, Request};
 
@@ -27,7 +26,7 @@ pub(crate) const INFO: Info = Info {
     name: "kcore",
     computes: "core numbers: the largest k such that a vertex has k neighbours in the k-core; direction ignored",
     column: "core",
-    takes: Takes { layouts: true, ..Takes::NOTHING },
+    takes: Takes { layouts: true, stores: true, ..Takes::NOTHING },
     parameters: &[],
     run,
 };
@@ -128,6 +127,6 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
     let core = |state: u64| core_number(state).and_then(|core| i64::try_from(core).ok());
     let values = Values::integers(output.states, core, |_| Some(0));
     // Only a run that its limits ended leaves vertices without a number.
-    let values = if output.stats.reason == Reason::NoChange { values.without_nulls() } else { values };
+    let values = if output.stats.run.reason == Reason::NoChange { values.without_nulls() } else { values };
     Finished::new(graph, "core", values, output.stats, "multiplicity")
 }

@@ -9,10 +9,11 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use brimful_engine::{Gather, Globals, Neighbours, Result, Values, Vertex, gather};
+use brimful_engine::{Gather, Globals, Neighbours, Values, Vertex, gather};
 use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
 
+use crate::Result;
 use crate::connected_components::propagation::{Label, fits_narrow};
 use crate::registry::{Info, Takes};
 use crate::request::{Finished, Request};

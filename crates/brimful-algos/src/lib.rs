@@ -15,3 +15,6 @@ pub mod registry;
 mod request;
 pub mod scc;
 pub mod sssp;
+
+/// Errors of either path: the disk path's come out as what they are, see [`brimful_vertices::Error`].
+pub use brimful_vertices::{Error, Result};

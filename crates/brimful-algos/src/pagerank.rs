@@ -19,13 +19,14 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use brimful_engine::combiner::Addend;
-use brimful_engine::{Add, Error, Globals, Isolated, Mode, Program, Result, Sum, Values, Vertex};
+use brimful_engine::{Add, Globals, Isolated, Mode, Program, Sum, Values, Vertex};
 use brimful_graph::Graph;
 use brimful_store::Resources;
 
 use crate::delta_pagerank;
 use crate::registry::{Info, ParameterInfo, Takes};
 use crate::request::{Finished, Request, Source};
+use crate::{Error, Result};
 
 /// What there is to know of it.
 pub(crate) const INFO: Info = Info {
@@ -39,6 +40,7 @@ pub(crate) const INFO: Info = Info {
         weights: true,
         asynchronous: true,
         layouts: true,
+        stores: true,
     },
     parameters: &[
         ParameterInfo {
@@ -229,6 +231,12 @@ fn run<S: Precision>(request: &Request, graph: &Arc<Graph>, resources: &Resource
     if request.choice("method", &["power", "delta"])? == "delta" {
         let settings = Settings { variant, damping, tolerance, source };
         return delta_pagerank::run_request::<S>(request, &settings, graph, resources);
+    }
+    if request.asynchronous && request.store.is_some() {
+        return Err(Error::Usage(
+            "in a store the asynchronous mode has no supersteps, which power steps are; add --param method=delta (Python: method=)"
+                .into(),
+        ));
     }
     let program = match source {
         Some(source) => program.from_source(source.id),

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use brimful_engine::{Error, Layout, Result};
+use brimful_engine::Layout;
 use brimful_graph::Graph;
 use brimful_store::Resources;
 
-pub use crate::request::{Finished, Parameter, Request};
+pub use crate::request::{Finished, Parameter, Request, StoreChoice};
 use crate::{
-    bfs, clustering, color, connected_components, count_paths, degrees, hits, kcore, label_propagation,
-    pagerank, scc, sssp,
+    Error, Result, bfs, clustering, color, connected_components, count_paths, degrees, hits, kcore,
+    label_propagation, pagerank, scc, sssp,
 };
 
 /// A parameter that an algorithm takes.
@@ -38,6 +38,8 @@ pub struct Takes {
     pub asynchronous: bool,
     /// Other layouts than shards.
     pub layouts: bool,
+    /// Vertices in a store.
+    pub stores: bool,
 }
 
 impl Takes {
@@ -49,6 +51,7 @@ impl Takes {
         weights: false,
         asynchronous: false,
         layouts: false,
+        stores: false,
     };
 }
 
@@ -115,11 +118,31 @@ pub fn run_request(request: &Request, graph: &Arc<Graph>, resources: &Resources)
         (request.weighted, info.takes.weights, "weights", "weighted"),
         (request.asynchronous, info.takes.asynchronous, "asynchronous mode", "mode"),
         (request.layout != Layout::Shards, info.takes.layouts, "layout but shards", "layout"),
+        (request.store.is_some(), info.takes.stores, "store", "store"),
     ];
     if let Some((_, _, what, option)) = given.iter().find(|(given, taken, ..)| *given && !taken) {
         let name = info.name;
         let what = format!("{name} takes no {what}; leave --{option} out (Python: {option}=)");
         return Err(Error::Usage(what));
     }
+    check_store(request)?;
     (info.run)(request, graph, resources)
+}
+
+/// Refuses what a store makes nothing of.
+fn check_store(request: &Request) -> Result<()> {
+    if request.store.is_none() {
+        return Ok(());
+    }
+    let layout = request.layout.name();
+    let what = if request.layout != Layout::Shards {
+        format!(
+            "in a store vertices have their edges with them, not in the layout {layout}; leave --layout or --store out (Python: layout=, store=)"
+        )
+    } else if request.asynchronous && request.max_supersteps.is_some() {
+        "in a store the asynchronous mode has no supersteps to limit; leave --max-supersteps out (Python: max_supersteps=)".into()
+    } else {
+        return Ok(());
+    };
+    Err(Error::Usage(what))
 }

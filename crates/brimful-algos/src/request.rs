@@ -3,10 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use brimful_engine::{Error, Layout, Output, Program, Result, ResultTable, RunOptions, Stats, Values, run};
+use brimful_engine::{self as engine, Isolated, Layout, Program, ResultTable, RunOptions, Values};
 use brimful_graph::Graph;
 use brimful_graph::ids::ExternalId;
 use brimful_store::Resources;
+use brimful_store::scratch::ScratchArray;
+use brimful_vertices::cache::Choice;
+use brimful_vertices::numeric::{self, NumericOptions};
+use brimful_vertices::{self as vertices, Lists, Mode, Schedule, Schemes};
+
+use crate::{Error, Result};
 
 /// A parameter as given.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,14 +36,29 @@ pub struct Request {
     pub narrow: bool,
     /// Edge weights count.
     pub weighted: bool,
-    /// Signals are heard within the same sweep.
+    /// Signals are heard within the same sweep; in a store there are no supersteps then.
     pub asynchronous: bool,
     /// How edges lie on disk.
     pub layout: Layout,
+    /// Vertices are records in a store; `None`: edges stream from shards.
+    pub store: Option<StoreChoice>,
     /// When to stop; `None`: the algorithm's default.
     pub tolerance: Option<f64>,
     /// Most supersteps; `None`: the algorithm's default.
     pub max_supersteps: Option<u64>,
+}
+
+/// A store of vertices, and what is around it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoreChoice {
+    /// Its URL, see [`Schemes`].
+    pub url: String,
+    /// How it writes vertices, by name (see [`vertices::serializer::named()`]); `None`: as they are in memory.
+    pub serializer: Option<String>,
+    /// A cache over it.
+    pub cache: Option<Choice>,
+    /// Where vertices that wait to signal and signals that wait to be collected are.
+    pub lists: Lists,
 }
 
 /// A finished run.
@@ -46,9 +67,34 @@ pub struct Finished {
     /// The result.
     pub table: ResultTable,
     /// Figures.
-    pub stats: Stats,
+    pub stats: engine::Stats,
+    /// Figures of the store, if vertices were in one.
+    pub store: Option<vertices::Stats>,
     /// Which variant of the algorithm ran.
     pub variant: &'static str,
+}
+
+/// What a program ended with.
+pub(crate) struct Output<P: Program> {
+    /// States of the vertices with edges, in internal order.
+    pub(crate) states: ScratchArray<P::State>,
+    /// State of those without.
+    pub(crate) isolated: Isolated<P::State>,
+    /// The last aggregate.
+    pub(crate) aggregate: P::Aggregate,
+    pub(crate) stats: Stats,
+}
+
+/// Figures of a run, and of its store if it had one.
+pub(crate) struct Stats {
+    pub(crate) run: engine::Stats,
+    store: Option<vertices::Stats>,
+}
+
+impl From<engine::Stats> for Stats {
+    fn from(run: engine::Stats) -> Self {
+        Self { run, store: None }
+    }
 }
 
 /// A vertex to begin with.
@@ -123,7 +169,39 @@ impl Request {
         graph: &Graph,
         resources: &Resources,
     ) -> Result<Output<P>> {
-        run(program, graph, &self.options(max_supersteps), resources)
+        self.run_with(program, self.options(max_supersteps), graph, resources)
+    }
+
+    /// Runs `program` on shards, or on the store asked for.
+    pub(crate) fn run_with<P: Program>(
+        &self,
+        program: &P,
+        options: RunOptions,
+        graph: &Graph,
+        resources: &Resources,
+    ) -> Result<Output<P>> {
+        let (output, store) = match &self.store {
+            None => (engine::run(program, graph, &options, resources)?, None),
+            Some(store) => {
+                let options = NumericOptions {
+                    store: &store.url,
+                    schemes: &Schemes::default(),
+                    serializer: store.serializer.as_deref(),
+                    cache: store.cache,
+                    partitions: None,
+                    mode: match self.asynchronous {
+                        true => Mode::Asynchronous(Schedule::Throughput),
+                        false => Mode::Synchronous,
+                    },
+                    lists: store.lists,
+                    run: options,
+                };
+                let (output, figures) = numeric::run(program, graph, &options, resources)?;
+                (output, Some(figures))
+            }
+        };
+        let engine::Output { states, isolated, aggregate, stats, .. } = output;
+        Ok(Output { states, isolated, aggregate, stats: Stats { run: stats, store } })
     }
 
     /// The options of a run with the limits asked for.
@@ -131,7 +209,8 @@ impl Request {
         RunOptions {
             max_supersteps: self.max_supersteps.unwrap_or(max_supersteps),
             weighted: self.weighted,
-            asynchronous: self.asynchronous,
+            // In a store that is a mode of its own.
+            asynchronous: self.asynchronous && self.store.is_none(),
             layout: self.layout,
             ..Default::default()
         }
@@ -158,9 +237,10 @@ impl Finished {
         graph: &Arc<Graph>,
         name: &'static str,
         values: Values,
-        stats: Stats,
+        stats: impl Into<Stats>,
         variant: &'static str,
     ) -> Result<Self> {
-        Ok(Self { table: ResultTable::new(Arc::clone(graph), name, values)?, stats, variant })
+        let Stats { run: stats, store } = stats.into();
+        Ok(Self { table: ResultTable::new(Arc::clone(graph), name, values)?, stats, store, variant })
     }
 }

@@ -30,10 +30,11 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use brimful_engine::{Combiner, Count, Globals, Mode, Program, Reason, Result, Values, Vertex};
+use brimful_engine::{Combiner, Count, Globals, Mode, Program, Reason, Values, Vertex};
 use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
 
+use crate::Result;
 use crate::connected_components::propagation::{Label, fits_narrow};
 use crate::registry::{Info, Takes};
 use crate::request::{Finished, Request};
@@ -43,7 +44,7 @@ pub(crate) const INFO: Info = Info {
     name: "scc",
     computes: "strongly connected components, each named by its smallest vertex",
     column: "component",
-    takes: Takes { layouts: true, ..Takes::NOTHING },
+    takes: Takes { layouts: true, stores: true, ..Takes::NOTHING },
     parameters: &[],
     run: |request, graph, resources| {
         let range = graph.key_bounds()?.map_or(0, |(smallest, largest)| largest.saturating_sub(smallest));
@@ -242,6 +243,6 @@ fn run<L: Label + 'static>(request: &Request, graph: &Arc<Graph>, resources: &Re
     let output = request.run(&StrongComponents::<L>::new(), u64::MAX, graph, resources)?;
     let values = Values::vertices(output.states, component::<L>, Some);
     // Only a run that its limits ended leaves vertices without a component.
-    let values = if output.stats.reason == Reason::NoChange { values.without_nulls() } else { values };
+    let values = if output.stats.run.reason == Reason::NoChange { values.without_nulls() } else { values };
     Finished::new(graph, "component", values, output.stats, "strong")
 }

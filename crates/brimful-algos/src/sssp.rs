@@ -7,10 +7,11 @@
 
 use std::sync::Arc;
 
-use brimful_engine::{Globals, Min, Mode, Program, Result, Values, Vertex};
+use brimful_engine::{Globals, Min, Mode, Program, Values, Vertex};
 use brimful_graph::Graph;
 use brimful_store::Resources;
 
+use crate::Result;
 use crate::registry::{Info, Takes};
 use crate::request::{Finished, Request};
 
@@ -19,7 +20,14 @@ pub(crate) const INFO: Info = Info {
     name: "sssp",
     computes: "shortest paths along edges from the source: the least sum of weights, or of edges without weights",
     column: "distance",
-    takes: Takes { source: true, weights: true, asynchronous: true, layouts: true, ..Takes::NOTHING },
+    takes: Takes {
+        source: true,
+        weights: true,
+        asynchronous: true,
+        layouts: true,
+        stores: true,
+        ..Takes::NOTHING
+    },
     parameters: &[],
     run,
 };

@@ -17,7 +17,7 @@ use brimful_graph::generate::{Generator, Kind};
 use brimful_graph::import::{ImportOptions, Input, import};
 use brimful_graph::order::ExternalOrder;
 use brimful_graph::shards::Geometry;
-use brimful_graph::{Error as GraphError, Graph, verify};
+use brimful_graph::{Graph, verify};
 use brimful_store::{Budget, Error as StoreError, ErrorKind, Job, Resources};
 
 const SMALL: Geometry = Geometry { interval_bits: 4, window_edges: 50, segment_edges: 16, unit_bytes: 200 };
@@ -184,12 +184,11 @@ fn components_agree_with_union_find() {
 }
 
 /// The smallest budget with which `attempt` works, by its own word.
-fn smallest<T: std::fmt::Debug>(attempt: impl Fn(u64) -> brimful_engine::Result<T>) -> u64 {
-    let error = attempt(1).unwrap_err();
+fn smallest<T: std::fmt::Debug, E: Into<brimful_algos::Error>>(attempt: impl Fn(u64) -> Result<T, E>) -> u64 {
+    let error = attempt(1).err().unwrap().into();
     assert_eq!(error.kind(), ErrorKind::Budget);
     match error {
-        brimful_engine::Error::Store(StoreError::Budget { needed, .. })
-        | brimful_engine::Error::Graph(GraphError::Store(StoreError::Budget { needed, .. })) => needed,
+        brimful_algos::Error::Store(StoreError::Budget { needed, .. }) => needed,
         other => panic!("{other}"),
     }
 }

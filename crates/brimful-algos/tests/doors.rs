@@ -384,10 +384,11 @@ fn combiners_obey_their_laws() {
 }
 
 /// The smallest budget with which `attempt` works, by its own word.
-fn smallest<T>(attempt: impl Fn(u64) -> brimful_engine::Result<T>) -> u64 {
+fn smallest<T, E: Into<brimful_algos::Error>>(attempt: impl Fn(u64) -> Result<T, E>) -> u64 {
     let mut needed = 1;
     while let Err(error) = attempt(needed) {
-        let brimful_engine::Error::Store(StoreError::Budget { needed: more, .. }) = error else {
+        let error = error.into();
+        let brimful_algos::Error::Store(StoreError::Budget { needed: more, .. }) = error else {
             panic!("{error}")
         };
         assert!(more > needed);

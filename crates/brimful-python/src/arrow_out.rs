@@ -65,7 +65,7 @@ fn present(ids: &[u64]) -> Vec<Option<u64>> {
     ids.iter().copied().map(Some).collect()
 }
 
-fn external(error: impl Into<brimful::engine::Error>) -> ArrowError {
+fn external(error: impl Into<brimful::vertices::Error>) -> ArrowError {
     ArrowError::ExternalError(labelled(error).into())
 }
 

@@ -9,7 +9,7 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyList};
 
 use crate::call::{Held, LONG};
-use crate::errors::CollectionFailure;
+use crate::errors::Failure;
 
 /// A disk-resident sequence of records of any length.
 #[pyclass(frozen, module = "brimful._native")]
@@ -43,7 +43,7 @@ impl RecordBag {
     }
 
     fn file_bytes(&self) -> PyResult<u64> {
-        Ok(self.inner.file_bytes().map_err(CollectionFailure::from)?)
+        Ok(self.inner.file_bytes().map_err(Failure::from)?)
     }
 
     fn fetch<'py>(&self, py: Python<'py>, id: u64) -> PyResult<Bound<'py, PyBytes>> {

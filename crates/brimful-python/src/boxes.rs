@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes};
 
 use crate::call::{Held, LONG, LONG_BYTES};
-use crate::errors::CollectionFailure;
+use crate::errors::Failure;
 
 /// A disk-resident array of records of one size.
 #[pyclass(frozen, module = "brimful._native")]
@@ -16,7 +16,7 @@ pub(crate) struct RecordBox {
     inner: Held<collections::RecordBox>,
 }
 
-type Outcome<T> = Result<T, CollectionFailure>;
+type Outcome<T> = Result<T, Failure>;
 
 #[pymethods]
 impl RecordBox {
@@ -45,12 +45,12 @@ impl RecordBox {
     }
 
     fn file_bytes(&self) -> PyResult<u64> {
-        Ok(self.inner.file_bytes().map_err(CollectionFailure::from)?)
+        Ok(self.inner.file_bytes().map_err(Failure::from)?)
     }
 
     fn fetch<'py>(&self, py: Python<'py>, id: u64) -> PyResult<Bound<'py, PyBytes>> {
         let found = self.inner.fetch(id, |record| PyBytes::new(py, record));
-        Ok(found.map_err(CollectionFailure::from)?)
+        Ok(found.map_err(Failure::from)?)
     }
 
     fn fetch_range<'py>(
@@ -64,7 +64,7 @@ impl RecordBox {
         if start.checked_add(count as u64).is_none_or(|end| end > self.inner.len()) {
             let (id, len) = (start.max(self.inner.len()), self.inner.len());
             let error = collections::Error::OutOfRange { path: self.inner.path().into(), id, len };
-            return Err(CollectionFailure::from(error).into());
+            return Err(Failure::from(error).into());
         }
         PyByteArray::new_with(py, len, |out| {
             self.inner.call(py, len >= LONG_BYTES, |inner| inner.fetch_range(start, out))

@@ -10,7 +10,7 @@ use brimful::store::{Budget, Job, Resources};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
-use crate::errors::{CollectionFailure, Failure};
+use crate::errors::Failure;
 
 /// How often progress is shown and signals are looked at.
 const TICK: Duration = Duration::from_millis(100);
@@ -144,7 +144,7 @@ impl<T: Send + Sync> Held<T> {
         open: impl FnOnce(Options) -> collections::Result<T> + Send,
     ) -> PyResult<Self> {
         let job = Arc::new(Job::new());
-        let held = || -> Result<Self, CollectionFailure> {
+        let held = || -> Result<Self, Failure> {
             let budget = Budget::new(budget.unwrap_or_else(auto_budget_bytes), 0);
             let resources = Arc::new(Resources::new(budget, Arc::clone(&job), None)?);
             Ok(Self { inner: open(Options::new(&resources))?, job: Arc::clone(&job) })
@@ -158,7 +158,7 @@ impl<T: Send + Sync> Held<T> {
         py: Python<'_>,
         f: impl FnOnce(&T) -> collections::Result<R> + Send,
     ) -> PyResult<R> {
-        Ok(py.detach(|| f(&self.inner)).map_err(CollectionFailure::from)?)
+        Ok(py.detach(|| f(&self.inner)).map_err(Failure::from)?)
     }
 
     /// A call that Ctrl-C ends, also for other threads that are in the collection: on a thread of its own.
@@ -167,7 +167,7 @@ impl<T: Send + Sync> Held<T> {
         py: Python<'_>,
         f: impl FnOnce(&T) -> collections::Result<R> + Send,
     ) -> PyResult<R> {
-        let result = supervised(py, None, &self.job, || f(&self.inner).map_err(CollectionFailure::from));
+        let result = supervised(py, None, &self.job, || f(&self.inner).map_err(Failure::from));
         // Whatever it stopped has ended, or will find nothing to do.
         self.job.resume();
         result

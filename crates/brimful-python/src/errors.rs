@@ -1,104 +1,73 @@
 //! Rust's errors as the Python classes of `brimful.errors`: the one place where they are mapped.
 
 use brimful::store::{Error as StoreError, ErrorKind};
-use brimful::{collections, engine, graph};
+use brimful::vertices::Error;
+use brimful::{collections, graph};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
+use crate::program::Raised;
+
 /// An error on its way to Python.
 #[derive(Debug)]
-pub(crate) struct Failure(engine::Error);
+pub(crate) struct Failure(Error);
 
-impl<E: Into<engine::Error>> From<E> for Failure {
+impl<E: Into<Error>> From<E> for Failure {
     fn from(error: E) -> Self {
         Self(error.into())
-    }
-}
-
-impl Failure {
-    /// The store's error at the bottom, if that is what failed.
-    fn store(&self) -> Option<&StoreError> {
-        match &self.0 {
-            engine::Error::Store(error) | engine::Error::Graph(graph::Error::Store(error)) => Some(error),
-            _ => None,
-        }
     }
 }
 
 impl From<Failure> for PyErr {
     fn from(failure: Failure) -> Self {
-        Python::attach(|py| to_python(py, &failure).unwrap_or_else(|error| error))
+        Python::attach(|py| to_python(py, &failure.0).unwrap_or_else(|error| error))
     }
 }
 
 /// The class of `brimful.errors` for an error; `None`: it is no error of brimful's.
-fn class_name(error: &engine::Error) -> Option<&'static str> {
-    Some(match error.kind() {
-        ErrorKind::Usage => "UsageError",
-        ErrorKind::Input if is_not_found(error) => "NotFoundError",
-        ErrorKind::Input => "InputError",
-        ErrorKind::Budget => "BudgetError",
-        ErrorKind::Corrupt => "CorruptError",
-        ErrorKind::Io => "StoreIoError",
-        ErrorKind::Program => "ProgramError",
+fn class_name(error: &Error) -> Option<&'static str> {
+    use collections::Error::{OutOfRange, Removed};
+    use graph::Error::{NoSuchVertex, NotAGraph};
+    Some(match (error.kind(), error) {
+        (_, Error::Collection(OutOfRange { .. } | Removed { .. })) => "RecordIdError",
+        (_, Error::Graph(NoSuchVertex { .. } | NotAGraph { .. })) => "NotFoundError",
+        (ErrorKind::Usage, _) => "UsageError",
+        (ErrorKind::Input, _) => "InputError",
+        (ErrorKind::Budget, _) => "BudgetError",
+        (ErrorKind::Corrupt, _) => "CorruptError",
+        (ErrorKind::Io, _) => "StoreIoError",
+        (ErrorKind::Program, _) => "ProgramError",
         _ => return None,
     })
 }
 
 /// An error as text that names its class, for an Arrow stream, which carries nothing else.
-pub(crate) fn labelled(error: impl Into<engine::Error>) -> String {
+pub(crate) fn labelled(error: impl Into<Error>) -> String {
     let error = error.into();
     format!("{}: {error}", class_name(&error).unwrap_or("BrimfulError"))
 }
 
-/// A collection's error on its way to Python.
-#[derive(Debug)]
-pub(crate) struct CollectionFailure(collections::Error);
-
-impl<E: Into<collections::Error>> From<E> for CollectionFailure {
-    fn from(error: E) -> Self {
-        Self(error.into())
-    }
-}
-
-impl From<CollectionFailure> for PyErr {
-    fn from(failure: CollectionFailure) -> Self {
-        let error = match failure.0 {
-            collections::Error::Store(error) => return Failure::from(error).into(),
-            other => other,
-        };
-        let class = match &error {
-            collections::Error::OutOfRange { .. } | collections::Error::Removed { .. } => "RecordIdError",
-            _ => match error.kind() {
-                ErrorKind::Usage => "UsageError",
-                ErrorKind::Corrupt => "CorruptError",
-                _ => "InputError",
-            },
-        };
-        let raise = |py: Python<'_>| -> PyResult<PyErr> {
-            let class = py.import("brimful.errors")?.getattr(class)?;
-            Ok(PyErr::from_value(class.call1((error.to_string(),))?))
-        };
-        Python::attach(|py| raise(py).unwrap_or_else(|error| error))
-    }
-}
-
-fn to_python(py: Python<'_>, failure: &Failure) -> PyResult<PyErr> {
-    let message = failure.0.to_string();
-    let Some(class) = class_name(&failure.0) else {
+fn to_python(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
+    let message = error.to_string();
+    let Some(class) = class_name(error) else {
         return Ok(PyKeyboardInterrupt::new_err(message));
     };
     let class = py.import("brimful.errors")?.getattr(class)?;
-    let error = match (failure.0.kind(), failure.store()) {
-        (ErrorKind::Budget, Some(StoreError::Budget { needed, .. })) => class.call1((message, *needed))?,
-        (ErrorKind::Io, Some(StoreError::Io { source, .. })) => {
-            class.call1((message, source.raw_os_error()))?
+    let error = match error {
+        Error::Store(StoreError::Budget { needed, .. }) => class.call1((message, *needed))?,
+        Error::Store(StoreError::Io { source, .. }) => class.call1((message, source.raw_os_error()))?,
+        Error::Program { vertex, source, .. } => {
+            let raised = source.downcast_ref::<Raised>();
+            let error = match raised {
+                Some(raised) => class.call1((message, &raised.vertex))?,
+                None => class.call1((message, vertex))?,
+            };
+            if let Some(cause) = raised.map(|raised| &raised.error).or(source.downcast_ref::<PyErr>()) {
+                error.setattr("__cause__", cause.clone_ref(py).into_value(py))?;
+            }
+            error
         }
         _ => class.call1((message,))?,
     };
     Ok(PyErr::from_value(error))
-}
-
-fn is_not_found(error: &engine::Error) -> bool {
-    matches!(error, engine::Error::Graph(graph::Error::NoSuchVertex { .. } | graph::Error::NotAGraph { .. }))
 }

@@ -9,7 +9,7 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyByteArray, PyBytes, PyList};
 
 use crate::call::{Held, LONG};
-use crate::errors::CollectionFailure;
+use crate::errors::Failure;
 
 /// Numbers as the bytes that NumPy reads in place.
 pub(crate) fn words<'py>(py: Python<'py>, numbers: &[u64]) -> Bound<'py, PyByteArray> {
@@ -53,7 +53,7 @@ impl FrequencyCounter {
     }
 
     fn file_bytes(&self) -> PyResult<u64> {
-        Ok(self.inner.file_bytes().map_err(CollectionFailure::from)?)
+        Ok(self.inner.file_bytes().map_err(Failure::from)?)
     }
 
     fn count(&self, py: Python<'_>, key: u64) -> PyResult<u64> {
@@ -104,7 +104,7 @@ impl MembershipSet {
     }
 
     fn file_bytes(&self) -> PyResult<u64> {
-        Ok(self.inner.file_bytes().map_err(CollectionFailure::from)?)
+        Ok(self.inner.file_bytes().map_err(Failure::from)?)
     }
 
     fn contains(&self, py: Python<'_>, key: u64) -> PyResult<bool> {
@@ -205,7 +205,7 @@ impl DiskMap {
     }
 
     fn file_bytes(&self) -> PyResult<u64> {
-        Ok(self.inner.file_bytes().map_err(CollectionFailure::from)?)
+        Ok(self.inner.file_bytes().map_err(Failure::from)?)
     }
 
     fn get<'py>(&self, py: Python<'py>, key: PyBackedBytes) -> PyResult<Option<Bound<'py, PyBytes>>> {
@@ -271,7 +271,7 @@ impl DiskLists {
     }
 
     fn file_bytes(&self) -> PyResult<u64> {
-        Ok(self.inner.file_bytes().map_err(CollectionFailure::from)?)
+        Ok(self.inner.file_bytes().map_err(Failure::from)?)
     }
 
     fn append_many(&self, py: Python<'_>, lists: PyBuffer<u32>, items: PyBuffer<u32>) -> PyResult<()> {

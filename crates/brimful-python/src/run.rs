@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use brimful::algos::registry::{ALGORITHMS, Finished, Parameter, Request, run_request};
+use brimful::algos::registry::{ALGORITHMS, Finished, Parameter, Request, StoreChoice, run_request};
 use brimful::engine::table::Value;
 use brimful::engine::{Error as EngineError, Layout, ResultTable, Stats};
 use brimful::graph::ids::ExternalId;
 use brimful::store::memory::peak_resident_bytes;
+use brimful::vertices;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList};
@@ -44,6 +45,7 @@ pub(crate) fn algorithms(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
             (info.takes.weights, "weighted"),
             (info.takes.asynchronous, "mode"),
             (info.takes.layouts, "layout"),
+            (info.takes.stores, "store"),
         ];
         let takes: Vec<&str> = takes.into_iter().filter(|(taken, _)| *taken).map(|(_, name)| name).collect();
         one.set_item("takes", takes)?;
@@ -66,9 +68,42 @@ fn parameters(given: &Bound<'_, PyDict>) -> PyResult<BTreeMap<String, Parameter>
         .collect()
 }
 
+/// The store of a run, if there is one, as given.
+#[derive(Debug, FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Store {
+    url: Option<String>,
+    serializer: Option<String>,
+    cache: Option<String>,
+    lists: Option<String>,
+}
+
+impl Store {
+    /// What was chosen, if it is a store.
+    pub(crate) fn choice(&self) -> std::result::Result<Option<StoreChoice>, Failure> {
+        let Some(url) = &self.url else {
+            let around = [(&self.serializer, "serializer"), (&self.cache, "cache"), (&self.lists, "lists")];
+            return match around.iter().find(|(given, _)| given.is_some()) {
+                None => Ok(None),
+                Some((_, name)) => Err(EngineError::Usage(format!(
+                    "--{name} is for vertices in a store; add --store, or leave it out (Python: {name}=, store=)"
+                ))
+                .into()),
+            };
+        };
+        let parsed = StoreChoice {
+            url: url.clone(),
+            serializer: self.serializer.clone(),
+            cache: self.cache.as_deref().map(str::parse).transpose()?,
+            lists: self.lists.as_deref().map(str::parse).transpose()?.unwrap_or_default(),
+        };
+        Ok(Some(parsed))
+    }
+}
+
 /// Runs an algorithm on a graph.
 #[pyfunction]
-#[pyo3(signature = (graph, algorithm, params, *, source, precision, mode, tolerance, max_supersteps, weighted, layout, threads, budget, process_budget, reserve_bytes, progress))]
+#[pyo3(signature = (graph, algorithm, params, *, source, precision, mode, tolerance, max_supersteps, weighted, layout, store, threads, budget, process_budget, reserve_bytes, progress))]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
 pub(crate) fn run<'py>(
     py: Python<'py>,
@@ -82,6 +117,7 @@ pub(crate) fn run<'py>(
     max_supersteps: Option<u64>,
     weighted: bool,
     layout: &str,
+    store: Store,
     threads: Option<usize>,
     budget: Option<u64>,
     process_budget: bool,
@@ -112,6 +148,7 @@ pub(crate) fn run<'py>(
         weighted,
         asynchronous,
         layout: Layout::from_name(layout).map_err(Failure::from)?,
+        store: store.choice()?,
         tolerance,
         max_supersteps,
     };
@@ -119,7 +156,9 @@ pub(crate) fn run<'py>(
     let inner = Arc::clone(&graph.get().inner);
     let finished =
         with_resources(py, progress, limits, |resources| Ok(run_request(&request, &inner, resources)?))?;
-    let stats = stats(py, &request, &finished, precision, limits)?.unbind();
+    let stats = stats(py, &request, &finished, precision, limits)?;
+    store_figures(&stats, &store, finished.store.as_ref())?;
+    let stats = stats.unbind();
     Ok(Result { table: Arc::new(finished.table), stats })
 }
 
@@ -136,7 +175,6 @@ fn stats<'py>(
     out.set_item("precision", precision)?;
     out.set_item("mode", if request.asynchronous { "async" } else { "sync" })?;
     out.set_item("layout", request.layout.name())?;
-    out.set_item("store", py.None())?;
     out.set_item("threads", stats.threads)?;
     out.set_item("vertices", graph.vertices)?;
     out.set_item("edges", graph.edges)?;
@@ -157,6 +195,42 @@ fn stats<'py>(
     out.set_item("edge_visits", stats.edges_visited)?;
     out.set_item("resumed_from", py.None())?;
     Ok(out)
+}
+
+/// What is around the store and what it did; None where there was none.
+pub(crate) fn store_figures(
+    out: &Bound<'_, PyDict>,
+    store: &Store,
+    figures: Option<&vertices::Stats>,
+) -> PyResult<()> {
+    let (cache, done) = (PyDict::new(out.py()), PyDict::new(out.py()));
+    if let Some((name, used)) = store.cache.as_ref().zip(figures.and_then(|figures| figures.caches.first())) {
+        cache.set_item("name", name)?;
+        cache.set_item("hits", used.hits)?;
+        cache.set_item("misses", used.misses)?;
+        cache.set_item("hit_ratio", used.hit_ratio())?;
+        cache.set_item("evicted", used.evicted)?;
+        cache.set_item("written", used.written)?;
+    }
+    if let Some(figures) = figures {
+        let counts = [
+            ("memory_bytes", figures.store_memory_bytes),
+            ("disk_bytes", figures.store_disk_bytes),
+            ("vertices_signalled", figures.vertices_signalled),
+            ("vertices_collected", figures.vertices_collected),
+            ("signals_combined", figures.signals_combined),
+            ("signals_no_news", figures.signals_no_news),
+            ("spills", figures.spills),
+            ("spilled_bytes", figures.spilled_bytes),
+        ];
+        counts.into_iter().try_for_each(|(name, count)| done.set_item(name, count))?;
+    }
+    let lists = figures.map(|_| store.lists.as_deref().unwrap_or(vertices::Lists::default().name()));
+    out.set_item("store", &store.url)?;
+    out.set_item("serializer", &store.serializer)?;
+    out.set_item("cache", (!cache.is_empty()).then_some(cache))?;
+    out.set_item("lists", lists)?;
+    out.set_item("store_figures", (!done.is_empty()).then_some(done))
 }
 
 fn superstep_figures(out: &Bound<'_, PyDict>, stats: &Stats) -> PyResult<()> {

@@ -16,13 +16,13 @@ use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use pyo3::types::PyByteArray;
 
-use crate::errors::CollectionFailure;
+use crate::errors::Failure;
 use crate::keyed::words;
 
 /// How often a wait looks for Ctrl-C.
 const TICK: Duration = Duration::from_millis(50);
 
-type Outcome = Result<(), CollectionFailure>;
+type Outcome = Result<(), Failure>;
 
 #[derive(Default)]
 struct Ends {

@@ -9,15 +9,15 @@ use crate::budget::Budget;
 use crate::error::{Error, Result};
 use crate::job::Job;
 
-/// Budget, job and the one pool of compute threads.
-#[derive(Debug)]
+/// Budget, job and the one pool of compute threads; copies share them.
+#[derive(Debug, Clone)]
 pub struct Resources {
     /// Where memory comes from.
     pub budget: Arc<Budget>,
     /// Cancellation, progress, traffic.
     pub job: Arc<Job>,
     /// The compute threads.
-    pub pool: ThreadPool,
+    pub pool: Arc<ThreadPool>,
 }
 
 impl Resources {
@@ -30,7 +30,7 @@ impl Resources {
             .stack_size(1 << 20)
             .build()
             .map_err(|e| Error::io("(threads)", "start the compute", std::io::Error::other(e)))?;
-        Ok(Self { budget, job, pool })
+        Ok(Self { budget, job, pool: Arc::new(pool) })
     }
 
     /// Number of compute threads.

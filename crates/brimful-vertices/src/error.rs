@@ -28,13 +28,13 @@ pub enum Error {
     Store(#[from] brimful_store::Error),
     /// A collection below failed.
     #[error(transparent)]
-    Collection(#[from] brimful_collections::Error),
+    Collection(brimful_collections::Error),
     /// The graph that vertices are loaded from failed.
     #[error(transparent)]
-    Graph(#[from] brimful_graph::Error),
-    /// A numeric program or its options make no sense.
+    Graph(brimful_graph::Error),
+    /// A numeric program failed, or a run on the disk path.
     #[error(transparent)]
-    Engine(#[from] brimful_engine::Error),
+    Engine(brimful_engine::Error),
     /// A vertex that its serializer refuses to write.
     #[error("the serializer {serializer} cannot write vertex {vertex}: {what}; use another serializer")]
     Unserializable {
@@ -75,6 +75,37 @@ pub enum Error {
     Usage(String),
 }
 
+// What the crates below pass on from those below them comes out as its own variant: a failure has one shape, wherever it was met.
+
+impl From<brimful_collections::Error> for Error {
+    fn from(error: brimful_collections::Error) -> Self {
+        match error {
+            brimful_collections::Error::Store(error) => Self::Store(error),
+            error => Self::Collection(error),
+        }
+    }
+}
+
+impl From<brimful_graph::Error> for Error {
+    fn from(error: brimful_graph::Error) -> Self {
+        match error {
+            brimful_graph::Error::Store(error) => Self::Store(error),
+            error => Self::Graph(error),
+        }
+    }
+}
+
+impl From<brimful_engine::Error> for Error {
+    fn from(error: brimful_engine::Error) -> Self {
+        match error {
+            brimful_engine::Error::Store(error) => Self::Store(error),
+            brimful_engine::Error::Graph(error) => error.into(),
+            brimful_engine::Error::Usage(what) => Self::Usage(what),
+            error => Self::Engine(error),
+        }
+    }
+}
+
 impl Error {
     /// What a program failed with at a vertex.
     pub(crate) fn program(vertex: &impl std::fmt::Display, doing: &'static str, source: Failure) -> Self {
@@ -89,6 +120,18 @@ impl Error {
     /// A record that a serializer cannot read.
     pub(crate) fn unreadable(serializer: String, vertex: impl std::fmt::Display, what: String) -> Self {
         Self::Unreadable { serializer, vertex: vertex.to_string(), what }
+    }
+
+    /// The same error about a vertex that `name` calls otherwise; as it is where that has no name.
+    pub(crate) fn of_vertex(mut self, name: impl Fn(&str) -> Option<String>) -> Self {
+        if let Self::Program { vertex, .. }
+        | Self::Unserializable { vertex, .. }
+        | Self::Unreadable { vertex, .. } = &mut self
+            && let Some(named) = name(vertex)
+        {
+            *vertex = named;
+        }
+        self
     }
 
     /// The kind of this error.

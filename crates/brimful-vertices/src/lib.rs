@@ -8,7 +8,7 @@
 //! - [`serializer`]: how vertices become records.
 //! - [`lists`]: vertices that are to signal, and signals that are to be collected.
 //! - [`execution`]: workers, partitions, synchronous and asynchronous runs.
-//! - [`numeric`]: programs of the disk path on any store.
+//! - [`from_graph`]: stores filled from a graph; [`numeric`]: programs of the disk path on any store.
 //! - `growth`: memory that grows, taken from the budget in steps; `index`: where things are, by hash.
 //! - [`conformance`]: what every store and serializer must do.
 //! - [`error`]: what can go wrong.
@@ -21,6 +21,7 @@ pub mod error;
 pub mod execution;
 pub mod field;
 pub mod file;
+pub mod from_graph;
 mod growth;
 pub mod id;
 mod index;

@@ -35,8 +35,13 @@ struct Scheme {
     name: &'static str,
     /// How it is written: `file:PATH`.
     form: &'static str,
+    /// Most partitions of a run, for each of which it holds files open.
+    most_partitions: Option<usize>,
     open: OpenRecords,
 }
+
+/// Partitions on disk at once: each has a file, of the [`brimful_store::device::MAX_OPEN_FILES`] of the process.
+const MOST_ON_DISK: usize = 8;
 
 /// The stores that there are, by name.
 ///
@@ -68,7 +73,7 @@ impl Default for Schemes {
             takes_nothing("bytes", rest)?;
             Ok(Box::new(BytesStore::new(&place.resources.budget)?))
         })
-        .with("file", "file:PATH", |path, place| {
+        .add("file", "file:PATH", Some(MOST_ON_DISK), |path, place| {
             if path.is_empty() {
                 return Err(Error::Usage("the store \"file\" needs a folder; write file:PATH".to_owned()));
             }
@@ -84,13 +89,23 @@ impl Schemes {
     /// One store more; a name that is known is taken over.
     #[must_use]
     pub fn with(
-        mut self,
+        self,
         name: &'static str,
         form: &'static str,
         open: impl Fn(&str, &Place) -> Result<Box<dyn RecordStore>> + Send + Sync + 'static,
     ) -> Self {
+        self.add(name, form, None, open)
+    }
+
+    fn add(
+        mut self,
+        name: &'static str,
+        form: &'static str,
+        most_partitions: Option<usize>,
+        open: impl Fn(&str, &Place) -> Result<Box<dyn RecordStore>> + Send + Sync + 'static,
+    ) -> Self {
         self.schemes.retain(|scheme| scheme.name != name);
-        self.schemes.push(Scheme { name, form, open: Box::new(open) });
+        self.schemes.push(Scheme { name, form, most_partitions, open: Box::new(open) });
         self
     }
 
@@ -104,17 +119,41 @@ impl Schemes {
         place: &Place,
         serializer: impl Serializer<V> + 'static,
     ) -> Result<Box<dyn VertexStore<V>>> {
-        let (name, rest) = url.split_once(':').unwrap_or((url, ""));
-        if name == MEMORY {
+        let (scheme, rest) = self.find(url)?;
+        let Some(scheme) = scheme else {
             takes_nothing(MEMORY, rest)?;
             return Ok(Box::new(MemoryStore::new(&place.resources.budget)?));
-        }
-        let scheme = self.schemes.iter().find(|scheme| scheme.name == name);
-        let scheme = scheme.ok_or_else(|| {
-            Error::Usage(format!("there is no store {url:?}; use {}", one_of(self.forms())))
-        })?;
+        };
         let records = (scheme.open)(rest, place)?;
         Ok(Box::new(Serialized::new(records, serializer)))
+    }
+
+    /// True if the store that `url` names keeps records, so that a serializer can be chosen; false if it keeps live vertices.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for an unknown name.
+    pub fn keeps_records(&self, url: &str) -> Result<bool> {
+        Ok(self.find(url)?.0.is_some())
+    }
+
+    /// Most partitions that the store can have; `None` if any number.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for an unknown name.
+    pub fn most_partitions(&self, url: &str) -> Result<Option<usize>> {
+        Ok(self.find(url)?.0.and_then(|scheme| scheme.most_partitions))
+    }
+
+    /// The scheme of `url`, `None` for live vertices, and what follows its name.
+    fn find<'u>(&self, url: &'u str) -> Result<(Option<&Scheme>, &'u str)> {
+        let (name, rest) = url.split_once(':').unwrap_or((url, ""));
+        let scheme = self.schemes.iter().find(|scheme| scheme.name == name);
+        match scheme {
+            None if name != MEMORY => {
+                Err(Error::Usage(format!("there is no store {url:?}; use {}", one_of(self.forms()))))
+            }
+            scheme => Ok((scheme, rest)),
+        }
     }
 
     /// How the stores are written.

@@ -41,6 +41,32 @@ def add_to(verbs: shared.Verbs) -> None:
         help="how edges lie on disk during the run: shards (default), lists by vertex apart from "
         "the states (decoupled) or with them (coupled); the result is the same",
     )
+    stores = parser.add_argument_group(
+        "stores", "Vertices as records in a store, in place of edges that stream from shards."
+    )
+    stores.add_argument(
+        "--store",
+        metavar="URL",
+        help="memory (live objects), bytes (records in memory) or file:PATH (a folder for this "
+        "run); with --mode async there are no supersteps",
+    )
+    stores.add_argument(
+        "--serializer",
+        metavar="NAME",
+        help="how records are written: native (default), compact or generic, each also with +lz4, "
+        "+zstd or +zlib",
+    )
+    stores.add_argument(
+        "--cache",
+        metavar="lru:N|score:N",
+        help="keep N vertices live: those used last, or those used most",
+    )
+    stores.add_argument(
+        "--lists",
+        choices=["memory", "disk"],
+        help="where vertices that are to signal and signals that are to be collected wait: in "
+        "memory and beyond it on disk (default), or on disk",
+    )
     parser.add_argument("--max-supersteps", metavar="N", type=shared.not_negative)
     parser.add_argument("--tolerance", metavar="X", type=float, help="0: never stop early")
     parser.add_argument("--source", metavar="ID", help="the vertex to begin with")
@@ -85,6 +111,8 @@ def act(options: argparse.Namespace) -> None:
             max_supersteps=options.max_supersteps,
             weighted=options.weighted,
             layout=options.layout,
+            store={name: getattr(options, name) for name in ("serializer", "cache", "lists")}
+            | {"url": options.store},
             threads=given.threads,
             budget=given.budget,
             process_budget=given.process_budget,

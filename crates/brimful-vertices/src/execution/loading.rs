@@ -18,7 +18,7 @@ use crate::vertex::{Edges, Stored, Vertex};
 
 /// Most bytes of vertices that gather, and least.
 const MOST_GATHERED: u64 = 64 << 20;
-const LEAST_GATHERED: u64 = 1 << 20;
+pub(crate) const LEAST_GATHERED: u64 = 1 << 20;
 
 /// What was loaded.
 pub(super) struct Loaded<P: VertexProgram, S> {
@@ -112,6 +112,14 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
             self.store()?;
         }
         Ok(())
+    }
+
+    /// Bytes of memory that the stores take.
+    pub(crate) fn store_bytes(&mut self) -> Result<u64> {
+        let part = |part: &mut Mutex<Part<P, S>>| {
+            Ok(part.get_mut().unwrap_or_else(PoisonError::into_inner).store.stats()?.memory_bytes)
+        };
+        self.parts.iter_mut().map(part).sum()
     }
 
     /// Stores what has gathered.

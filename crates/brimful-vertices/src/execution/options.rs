@@ -1,7 +1,10 @@
 //! What the user chose for an execution.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
+
+use crate::error::{Error, Result};
 
 /// Where the lists of vertices that wait are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -11,6 +14,26 @@ pub enum Lists {
     Memory,
     /// On disk but for small buffers.
     Disk,
+}
+
+impl Lists {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Disk => "disk",
+        }
+    }
+}
+
+impl FromStr for Lists {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        [Self::Memory, Self::Disk].into_iter().find(|lists| lists.name() == name).ok_or_else(|| {
+            Error::Usage(format!("lists are in memory or on disk, not {name:?}; choose memory or disk"))
+        })
+    }
 }
 
 /// What the user chose for an execution.

@@ -27,6 +27,18 @@ use crate::store::{Borrower, Loan, VertexStore};
 /// Bytes of a packet that is full, and of a queue of packets.
 const PACKET_BYTES: usize = 16 << 10;
 const QUEUE_BYTES: usize = 16 * PACKET_BYTES;
+/// Least bytes of the lists of a partition.
+const LEAST_LISTS: u64 = 3 * MINIMUM_BYTES;
+
+/// Bytes of what is under way between `workers`.
+fn packet_bytes(workers: usize, partitions: usize) -> u64 {
+    (workers * (partitions * 2 * PACKET_BYTES + QUEUE_BYTES)) as u64
+}
+
+/// Least bytes of memory of an execution, beside its stores.
+pub(crate) fn minimum_bytes(workers: usize, partitions: usize) -> u64 {
+    partitions as u64 * LEAST_LISTS + packet_bytes(workers, partitions)
+}
 
 /// A program, its vertices, and what they have yet to do.
 pub struct Execution<'r, P: VertexProgram, S> {
@@ -78,11 +90,10 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
         let resources = loading.resources;
         let Loaded { program, partitioner, parts, duplicates } = loading.finish()?;
         let (count, workers) = (parts.len() as u64, resources.workers());
-        let packets = (workers as u64) * (count * 2 * PACKET_BYTES as u64 + QUEUE_BYTES as u64);
-        let least = 3 * MINIMUM_BYTES;
+        let packets = packet_bytes(workers, parts.len());
         let each = match options.lists {
-            Lists::Memory => ((resources.budget.free() / 2).saturating_sub(packets) / count).max(least),
-            Lists::Disk => least,
+            Lists::Memory => ((resources.budget.free() / 2).saturating_sub(packets) / count).max(LEAST_LISTS),
+            Lists::Disk => LEAST_LISTS,
         };
         let memory =
             resources.budget.reserve(each * count + packets, "for the lists of vertices that wait")?;

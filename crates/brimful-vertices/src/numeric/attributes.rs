@@ -4,7 +4,6 @@ use brimful_engine::Program;
 use brimful_graph::Graph;
 
 use crate::error::Result;
-use crate::execution::Partitioner;
 
 /// Degrees, sums of weights and external ids, read a window at a time as they are asked for.
 pub(super) struct Attributes {
@@ -65,18 +64,4 @@ impl Attributes {
         }
         Ok(())
     }
-}
-
-/// Ranges of ranks with about as many edges.
-pub(super) fn balanced(graph: &Graph, count: u64, partitions: usize) -> Result<Partitioner<u64>> {
-    let mut window = Vec::new();
-    let degrees = (0..count).map(|id| {
-        let at = (id % WINDOW) as usize;
-        if at == 0 {
-            window.resize((count - id).min(WINDOW) as usize, 0);
-            graph.degrees(id, &mut window)?;
-        }
-        Ok((id, window.get(at).copied().unwrap_or(0)))
-    });
-    Partitioner::balanced(degrees, (count, graph.description().arcs), partitions)
 }

@@ -4,16 +4,13 @@
 //! are combined by min, max or in integers, sums within 1e-9. Vertices are the ranks of the graph's internal order.
 //!
 //! - `attributes`: what a graph knows of its vertices beside their edges.
-//! - `parts`: what vertices are made of; `program`: a numeric program as a [`crate::VertexProgram`]; `graph`: whole
-//!   vertices from shards.
-//! - Here: loading, the superstep loop with aggregates and rounds, and the result.
+//! - `parts`: what vertices are made of; `program`: a numeric program as a [`crate::VertexProgram`].
+//! - Here: the first states, the superstep loop with aggregates and rounds, and the result.
 
 mod attributes;
-mod graph;
 mod parts;
 mod program;
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use brimful_engine::run::moved;
@@ -22,18 +19,20 @@ use brimful_engine::{Globals, Isolated, Output, Program, Reason, RunOptions};
 use brimful_graph::{Graph, Index, import};
 use brimful_store::huge::HugeArray;
 use brimful_store::scratch::ScratchArray;
-use brimful_store::{DiskFolder, Resources};
+use brimful_store::{Reservation, Resources};
 
 use crate::cache::Choice;
 use crate::error::{Error, Result};
 use crate::execution::{Execution, ExecutionOptions, Limits, Lists, Loading, Mode, Stats};
-use crate::numeric::attributes::{Attributes, balanced};
-use crate::numeric::parts::{Cell, EdgeData, Plain, Tagged};
-use crate::numeric::program::{Numeric, way};
-use crate::open::{Place, Schemes};
+use crate::from_graph::{
+    EdgeData, Part, StoreOf, StoreOptions, Tagged, by_external_id, check_weights, load, way,
+};
+use crate::numeric::attributes::Attributes;
+use crate::numeric::parts::{Cell, Plain};
+use crate::numeric::program::Numeric;
+use crate::open::Schemes;
 use crate::program::SIGNAL_THRESHOLD;
-use crate::serializer::Native;
-use crate::store::VertexStore;
+use crate::serializer::named;
 use crate::vertex::{Edges, Vertex};
 
 /// How to run a numeric program on a store.
@@ -42,11 +41,11 @@ pub struct NumericOptions<'s> {
     pub store: &'s str,
     /// The stores that there are.
     pub schemes: &'s Schemes,
+    /// How it writes vertices, by name (see [`named()`]); `None`: `native`. Live vertices are not written.
+    pub serializer: Option<&'s str>,
     /// A cache over it.
     pub cache: Option<Choice>,
-    /// Bytes of memory for each store that is told beforehand how much it has.
-    pub store_bytes: u64,
-    /// Partitions; `None`: as many as workers.
+    /// Partitions; `None`: as many as workers, or as the store can have.
     pub partitions: Option<usize>,
     /// With or without supersteps.
     pub mode: Mode,
@@ -56,26 +55,26 @@ pub struct NumericOptions<'s> {
     pub run: RunOptions,
 }
 
-/// The store of a partition.
-type StoreOf<P, E> =
-    Box<dyn VertexStore<Vertex<u64, Cell<<P as Program>::State>, E, Plain<brimful_engine::SumOf<P>>>>>;
+/// A vertex of `P`.
+type VertexOf<P, E> = Vertex<u64, Cell<<P as Program>::State>, E, Plain<brimful_engine::SumOf<P>>>;
 
 /// Runs `program` on `graph` until it converges or a limit is reached. The states of all vertices come back in memory.
 ///
 /// # Errors
-/// [`Error::Usage`] for what the program or the graph cannot do: weights where there are none, no supersteps where the program needs them; the
-/// budget's; those of the store.
+/// [`Error::Usage`] for what the program, the graph or the store cannot do: weights where there are none, no supersteps where the program
+/// needs them; the budget's; those of the store; [`Error::Program`] with the external id of the vertex.
 pub fn run<P: Program>(
     program: &P,
     graph: &Graph,
     options: &NumericOptions<'_>,
-    resources: &Arc<Resources>,
+    resources: &Resources,
 ) -> Result<(Output<P>, Stats)> {
     let is_weighted = options.run.weighted;
-    if is_weighted && !graph.description().weighted {
+    check_weights(graph, is_weighted)?;
+    if options.serializer.is_some() && !options.schemes.keeps_records(options.store)? {
         return Err(Error::Usage(format!(
-            "{} has no edge weights; import it with a weight column or run without weights",
-            graph.path().display()
+            "the store {:?} keeps live vertices, which no serializer writes; leave the serializer out",
+            options.store
         )));
     }
     options.run.check::<P>()?;
@@ -93,25 +92,28 @@ pub fn run<P: Program>(
     }
     // An undirected graph is its own reverse: once is enough.
     let is_tagged = graph.description().directed && program.indexes().len() > 1;
-    match (is_weighted, is_tagged) {
-        (false, false) => Run::<P, ()>::new(program, graph, options, resources)?.run(),
-        (true, false) => Run::<P, f64>::new(program, graph, options, resources)?.run(),
-        (false, true) => Run::<P, u8>::new(program, graph, options, resources)?.run(),
-        (true, true) => Run::<P, Tagged>::new(program, graph, options, resources)?.run(),
-    }
+    // Each kind of edge is a program more to compile: one with weights says its way too.
+    let done = match (is_weighted, is_tagged) {
+        (false, false) => Run::<P, ()>::new(program, graph, options, resources).and_then(Run::run),
+        (false, true) => Run::<P, u8>::new(program, graph, options, resources).and_then(Run::run),
+        (true, _) => Run::<P, Tagged>::new(program, graph, options, resources).and_then(Run::run),
+    };
+    done.map_err(|error| by_external_id(error, graph))
 }
 
 struct Run<'r, P: Program, E: EdgeData> {
     program: &'r P,
     graph: &'r Graph,
     options: &'r NumericOptions<'r>,
-    resources: &'r Arc<Resources>,
-    execution: Execution<'r, Numeric<'r, P, E>, StoreOf<P, E>>,
+    resources: &'r Resources,
+    execution: Execution<'r, Numeric<'r, P, E>, StoreOf<VertexOf<P, E>>>,
     durations: Durations,
     begin: Instant,
     loaded: Instant,
     index_seconds: f64,
     moved_before: (u64, u64),
+    #[expect(dead_code, reason = "holds the memory of the result")]
+    result: Reservation,
 }
 
 /// Vertices in the store: those without edges too, if they take part in every superstep.
@@ -125,7 +127,7 @@ impl<'r, P: Program, E: EdgeData> Run<'r, P, E> {
         program: &'r P,
         graph: &'r Graph,
         options: &'r NumericOptions<'r>,
-        resources: &'r Arc<Resources>,
+        resources: &'r Resources,
     ) -> Result<Self> {
         let indexes = program.indexes();
         let mut index_seconds = 0.0;
@@ -134,50 +136,30 @@ impl<'r, P: Program, E: EdgeData> Run<'r, P, E> {
         }
         let (begin, moved_before) = (Instant::now(), moved(graph, resources));
         let count = stored::<P>(graph);
-        let partitions = options.partitions.unwrap_or(resources.workers()).max(1);
-        let place = |partition| Place {
-            partition,
-            resources: Arc::clone(resources),
-            memory_bytes: options.store_bytes,
-        };
-        let open = |partition| {
-            let store = options.schemes.open(options.store, &place(partition), Native)?;
-            match options.cache {
-                Some(cache) => cache.shared_by(partitions).over(store, &resources.budget),
-                None => Ok(store),
-            }
-        };
-        let stores = (0..partitions).map(open).collect::<Result<Vec<StoreOf<P, E>>>>()?;
-        let left: u64 = stores.iter().map(|store| store.len()).sum();
-        if left > 0 {
-            return Err(Error::Usage(format!(
-                "the store {:?} has {left} vertices of another run; remove it or name another",
-                options.store
-            )));
-        }
-
+        let result = (graph.connected() as usize * size_of::<P::State>()) as u64;
+        let result = resources.budget.reserve(result, "for the result")?;
         let threshold = options.run.signal_threshold.unwrap_or(SIGNAL_THRESHOLD);
         let mut numeric = Numeric::new(program, graph.vertices(), resources.workers(), threshold);
         numeric.is_weighted = options.run.weighted;
         numeric.usual_way = indexes.iter().fold(0, |all, index| all | way(*index));
         let mut attributes = Attributes::new::<P>(graph, options.run.weighted)?;
-        let partitioner = balanced(graph, count, partitions)?;
-        let mut loading = Loading::new(numeric, partitioner, stores, resources)?;
 
-        let folder = scratch(options);
         let once = if graph.description().directed { indexes } else { &[Index::In] };
-        let work = (&folder as &dyn brimful_store::Folder, &**resources);
-        graph::vertices::<E>(graph, once, count, options.run.weighted, work, &mut |id, edges| {
-            let vertex = first(loading.program(), attributes.of(graph, id)?, id, edges);
-            loading.add_vertex(vertex)
-        })?;
-        let list = ExecutionOptions {
+        let part = Part { graph, indexes: once, vertices: count, is_weighted: options.run.weighted };
+        let NumericOptions { store, schemes, cache, partitions, .. } = *options;
+        let stores = StoreOptions { store, schemes, cache, partitions };
+        let lists = ExecutionOptions {
             signal_threshold: options.run.signal_threshold,
             collect_threshold: options.run.collect_threshold,
             lists: options.lists,
             scratch: options.run.scratch.clone(),
         };
-        let mut execution = Execution::start(loading, &list)?;
+        let serializer = || named(options.serializer.unwrap_or("native"));
+        let mut add = |loading: &mut Loading<'r, Numeric<'r, P, E>, _>, id, edges| {
+            let vertex = first(loading.program(), attributes.of(graph, id)?, id, edges);
+            loading.add_vertex(vertex)
+        };
+        let mut execution = load(numeric, part, (&stores, &lists), &serializer, resources, &mut add)?;
         execution.program_mut().end_superstep();
         let loaded = Instant::now();
         let durations = Durations::default();
@@ -192,6 +174,7 @@ impl<'r, P: Program, E: EdgeData> Run<'r, P, E> {
             loaded,
             index_seconds,
             moved_before,
+            result,
         })
     }
 
@@ -283,8 +266,6 @@ impl<'r, P: Program, E: EdgeData> Run<'r, P, E> {
     /// The states, and what the run did.
     fn finish(mut self, reason: Reason, seconds: f64) -> Result<(Output<P>, Stats)> {
         let connected = self.graph.connected() as usize;
-        let bytes = (connected * size_of::<P::State>()) as u64;
-        let _memory = self.resources.budget.reserve(bytes, "for the result")?;
         let mut states: HugeArray<P::State> = HugeArray::zeroed(connected);
         let mut isolated = Isolated::Initial;
         self.execution.for_each(&mut |vertex| {
@@ -337,7 +318,7 @@ fn first<P: Program, E: EdgeData>(
     (strength, external): (f64, u64),
     id: u64,
     edges: Edges<u64, E>,
-) -> Vertex<u64, Cell<P::State>, E, Plain<brimful_engine::SumOf<P>>> {
+) -> VertexOf<P, E> {
     let own = numeric.vertex(id, strength);
     let first = numeric.program.initial(brimful_engine::Vertex { external, ..own }, &numeric.globals);
     let (state, signalled) = begin(numeric, own, first, strength);
@@ -345,9 +326,4 @@ fn first<P: Program, E: EdgeData>(
     let mut vertex = Vertex::new(id, state, edges);
     vertex.signalled = signalled;
     vertex
-}
-
-/// Where what exceeds memory goes.
-fn scratch(options: &NumericOptions<'_>) -> DiskFolder {
-    DiskFolder::new(options.run.scratch.clone().unwrap_or_else(std::env::temp_dir))
 }

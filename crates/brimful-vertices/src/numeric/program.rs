@@ -13,7 +13,8 @@ use brimful_engine::{Aggregate, Combiner, Globals, Program, SumOf};
 use brimful_graph::Index;
 
 use crate::error::Failure;
-use crate::numeric::parts::{AGAINST, ALONG, Cell, EdgeData, Plain};
+use crate::from_graph::{ALONG, EdgeData, way};
+use crate::numeric::parts::{Cell, Plain};
 use crate::program::{Delivery, VertexOf, VertexProgram};
 use crate::store::Loan;
 use crate::vertex::{Edge, Edges};
@@ -92,14 +93,6 @@ impl<'p, P: Program, E: EdgeData> Numeric<'p, P, E> {
     /// True if the program has nothing to say with this state.
     pub(super) fn is_silent(&self, vertex: engine::Vertex, state: P::State) -> bool {
         self.program.signal(vertex, state) == P::Combiner::SILENCE
-    }
-}
-
-/// The way in which edges of an index are walked.
-pub(super) fn way(index: Index) -> u8 {
-    match index {
-        Index::In => ALONG,
-        Index::Reverse => AGAINST,
     }
 }
 

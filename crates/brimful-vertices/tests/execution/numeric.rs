@@ -12,7 +12,7 @@ use brimful_algos::kcore::CoreNumbers;
 use brimful_algos::pagerank::{PageRank, Variant};
 use brimful_algos::scc::StrongComponents;
 use brimful_algos::sssp::ShortestPaths;
-use brimful_engine::{Isolated, Output, Program, RunOptions};
+use brimful_engine::{Globals, Isolated, Min, Output, Program, RunOptions, Vertex as Seen};
 use brimful_graph::Graph;
 use brimful_graph::generate::{Generator, Kind};
 use brimful_graph::import::{ImportOptions, Input, import};
@@ -88,7 +88,7 @@ fn compare<P: Program>(
                         store: &store,
                         schemes: &schemes,
                         cache: (kind == "file").then(|| "score:90".parse().unwrap()),
-                        store_bytes: 4 << 20,
+                        serializer: None,
                         partitions: Some(3),
                         mode,
                         lists: Lists::Memory,
@@ -203,7 +203,7 @@ fn what_counts_on_supersteps_is_refused_without_them() {
         store: "memory",
         schemes: &schemes,
         cache: None,
-        store_bytes: 1 << 20,
+        serializer: None,
         partitions: None,
         mode: Mode::Asynchronous(Schedule::Throughput),
         lists: Lists::Memory,
@@ -216,7 +216,7 @@ fn what_counts_on_supersteps_is_refused_without_them() {
     let error = run(&Levels { source: 0 }, &graph, &options, &resources(2)).err().unwrap();
     assert!(error.to_string().contains("there is no store"), "{error}");
     let store = format!("file:{}", folder.path().join("vertices").display());
-    let options = NumericOptions { store: &store, store_bytes: 4 << 20, ..options };
+    let options = NumericOptions { store: &store, ..options };
     let place = Place { partition: 1, resources: resources(1), memory_bytes: 4 << 20 };
     let mut left = schemes.open(&store, &place, Compact).unwrap();
     left.insert(Vertex::<u64, f64>::new(5, 0.5, Edges::default())).unwrap();
@@ -224,4 +224,56 @@ fn what_counts_on_supersteps_is_refused_without_them() {
     drop(left);
     let error = run(&Levels { source: 0 }, &graph, &options, &resources(2)).err().unwrap();
     assert!(error.to_string().contains("has 1 vertices of another run"), "{error}");
+    let options = NumericOptions { partitions: Some(9), ..options };
+    let error = run(&Levels { source: 0 }, &graph, &options, &resources(2)).err().unwrap();
+    assert!(error.to_string().contains("8 of them at most, not 9"), "{error}");
+}
+
+/// Fails at the vertex of one rank.
+struct Failing(u64);
+
+impl Program for Failing {
+    type State = u64;
+    type Combiner = Min<u64>;
+    type Aggregate = ();
+    const MODE: brimful_engine::Mode = brimful_engine::Mode::Idempotent;
+
+    fn initial(&self, _: Seen, _: &Globals<()>) -> u64 {
+        0
+    }
+    fn signal(&self, _: Seen, state: u64) -> u64 {
+        state
+    }
+    fn collect(&self, vertex: Seen, state: u64, _: u64, _: &Globals<()>) -> u64 {
+        assert_ne!(vertex.id, self.0, "not this one");
+        state
+    }
+}
+
+#[test]
+fn a_failing_program_ends_the_run_and_names_the_users_vertex() {
+    let _turn = turn_with_real_files();
+    let folder = tempfile::tempdir().unwrap();
+    let graph = graph(folder.path(), false);
+    let rank = graph.find(7).unwrap();
+    assert_ne!(rank, 7, "a graph whose ranks are not its ids");
+    let schemes = Schemes::default();
+    let file = format!("file:{}", folder.path().join("vertices").display());
+    for store in ["memory", "bytes", &file] {
+        let options = NumericOptions {
+            store,
+            schemes: &schemes,
+            serializer: None,
+            cache: None,
+            partitions: None,
+            mode: Mode::Synchronous,
+            lists: Lists::Memory,
+            run: RunOptions::default(),
+        };
+        let error = run(&Failing(rank), &graph, &options, &resources(2)).err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::Program, "{store}");
+        let text = error.to_string();
+        assert!(text.starts_with("the program failed at vertex 7 while it was to collect"), "{text}");
+        assert!(text.contains("not this one"), "{text}");
+    }
 }

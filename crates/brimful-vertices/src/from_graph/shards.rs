@@ -6,13 +6,12 @@
 use brimful_graph::places::UNKNOWN;
 use brimful_graph::records::{EdgeRecord, KeyLayout, Pair, WeightedPair};
 use brimful_graph::segment_reader::SegmentReader;
-use brimful_graph::{Graph, Index};
 use brimful_store::sorter::{self, Sorter};
 use brimful_store::{Folder, Resources};
 
 use crate::error::{Error, Result};
-use crate::numeric::parts::EdgeData;
-use crate::numeric::program::way;
+use crate::from_graph::edges::AGAINST;
+use crate::from_graph::{ALONG, EdgeData, Part, way};
 use crate::vertex::Edges;
 
 /// Takes a vertex with its edges.
@@ -21,29 +20,29 @@ pub(super) type Taker<'f, E> = dyn FnMut(u64, Edges<u64, E>) -> Result<()> + Sen
 /// Most bytes that sorting takes.
 const MOST_BYTES: u64 = 256 << 20;
 
-/// Hands out the vertices 0 to `count` - 1 with the edges along which `indexes` walk; what exceeds memory is
-/// in `folder` meanwhile.
+/// Hands out the vertices of `part` with their edges; what exceeds memory is in `folder` meanwhile.
 pub(super) fn vertices<E: EdgeData>(
-    graph: &Graph,
-    indexes: &[Index],
-    count: u64,
-    is_weighted: bool,
-    (folder, resources): (&dyn Folder, &Resources),
+    part: Part<'_>,
+    within: (&dyn Folder, &Resources),
     take: &mut Taker<'_, E>,
 ) -> Result<()> {
-    match is_weighted {
-        true => sorted::<WeightedPair, E>(graph, indexes, count, (folder, resources), take),
-        false => sorted::<Pair, E>(graph, indexes, count, (folder, resources), take),
+    match part.is_weighted {
+        true => sorted::<WeightedPair, E>(part, within, take),
+        false => sorted::<Pair, E>(part, within, take),
     }
 }
 
+/// Bytes of an edge while it is sorted.
+pub(super) fn edge_bytes(is_weighted: bool) -> usize {
+    if is_weighted { size_of::<WeightedPair>() } else { size_of::<Pair>() }
+}
+
 fn sorted<R: EdgeRecord, E: EdgeData>(
-    graph: &Graph,
-    indexes: &[Index],
-    count: u64,
+    part: Part<'_>,
     (folder, resources): (&dyn Folder, &Resources),
     take: &mut Taker<'_, E>,
 ) -> Result<()> {
+    let Part { graph, indexes, vertices: count, .. } = part;
     let job = &resources.job;
     // Sorted by vertex, then by neighbour and way: what the layout calls target is the vertex.
     let layout = KeyLayout { interval_bits: 0, ..KeyLayout::new(graph.vertices().saturating_mul(2), 1) };
@@ -80,7 +79,8 @@ fn sorted<R: EdgeRecord, E: EdgeData>(
                 take(next, std::mem::take(&mut edges))?;
                 next += 1;
             }
-            edges.push(neighbour / 2, E::new(weight.unwrap_or(1.0), 1 << (neighbour % 2)));
+            let way = if graph.description().directed { 1 << (neighbour % 2) } else { ALONG | AGAINST };
+            edges.push(neighbour / 2, E::new(weight.unwrap_or(1.0), way));
         }
         job.advance(batch.len() as u64);
         Ok::<(), Error>(())

@@ -1,0 +1,315 @@
+//! `run_program`: programs written in Python, on vertices in a store.
+//!
+//! States and signals are any objects; between two calls they are the bytes that a serializer made of them. Workers take turns at
+//! the interpreter. A program sees vertices by their external ids; inside they are ranks.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use brimful::algos::registry::StoreChoice;
+use brimful::graph::Graph as Inner;
+use brimful::graph::names::NameCursor;
+use brimful::store::{Reservation, Resources};
+use brimful::vertices::from_graph::{StoreOptions, by_external_id, start};
+use brimful::vertices::serializer::Compact;
+use brimful::vertices::{
+    Delivery, Edge, Edges, Error, ExecutionOptions, Growth, Limits, Loan, Mode, Schedule, Schemes, Stats,
+    VertexOf, VertexProgram,
+};
+use pyo3::IntoPyObjectExt;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList};
+
+use crate::call::{self, with_resources};
+use crate::errors::Failure;
+use crate::graph::Graph;
+use crate::run::{Store, store_figures};
+use crate::vertex::Vertex;
+
+/// A vertex as a program sees it.
+#[pyclass(frozen, module = "brimful._native", name = "ProgramVertex")]
+pub(crate) struct Seen {
+    #[pyo3(get)]
+    id: Py<PyAny>,
+    #[pyo3(get)]
+    state: Py<PyAny>,
+    #[pyo3(get)]
+    degree: usize,
+}
+
+/// What a program raised, and where.
+#[derive(Debug)]
+pub(crate) struct Raised {
+    pub(crate) vertex: Py<PyAny>,
+    pub(crate) error: PyErr,
+}
+
+impl fmt::Display for Raised {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl std::error::Error for Raised {}
+
+/// The external ids of a graph's vertices, by rank.
+struct Ids {
+    graph: Arc<Inner>,
+    bits: Vec<u64>,
+    names: Mutex<NameCursor>,
+    _memory: Reservation,
+}
+
+impl Ids {
+    fn new(graph: &Arc<Inner>, resources: &Resources) -> Result<Self, Error> {
+        let memory = resources.budget.reserve(8 * graph.vertices(), "for the ids of vertices")?;
+        let mut bits = vec![0; graph.vertices() as usize];
+        graph.external_ids(0, &mut bits)?;
+        Ok(Self { graph: Arc::clone(graph), bits, names: Mutex::default(), _memory: memory })
+    }
+
+    fn get<'py>(&self, py: Python<'py>, rank: u64) -> PyResult<Bound<'py, PyAny>> {
+        let bits = self.bits.get(rank as usize).copied().unwrap_or_default();
+        match self.graph.longest_name() {
+            None => self.graph.id_type().number(bits).into_bound_py_any(py),
+            Some(_) => {
+                let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+                names.label(&self.graph, bits).map_err(Failure::from)?.into_bound_py_any(py)
+            }
+        }
+    }
+}
+
+/// The methods of a program in Python, and its serializer.
+struct Program {
+    ids: Arc<Ids>,
+    program: Py<PyAny>,
+    delivery: Delivery,
+    dumps: Py<PyAny>,
+    loads: Py<PyAny>,
+}
+
+type Outcome<T> = Result<T, brimful::vertices::Failure>;
+
+impl Program {
+    /// Calls `work` with the interpreter; what it raises is said to be about the vertex of this rank.
+    fn at<T>(&self, rank: u64, work: impl FnOnce(Python<'_>) -> PyResult<T>) -> Outcome<T> {
+        Python::attach(|py| {
+            work(py).map_err(|error| match self.ids.get(py, rank) {
+                Ok(vertex) => Raised { vertex: vertex.unbind(), error }.into(),
+                Err(_) => error.into(),
+            })
+        })
+    }
+
+    fn load<'py>(&self, py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+        self.loads.bind(py).call1((PyBytes::new(py, bytes),))
+    }
+
+    fn dump(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
+        self.dumps.bind(py).call1((value,))?.extract()
+    }
+
+    fn seen(&self, py: Python<'_>, rank: u64, state: Option<&[u8]>, degree: usize) -> PyResult<Seen> {
+        let state = match state {
+            Some(bytes) => self.load(py, bytes)?.unbind(),
+            None => py.None(),
+        };
+        Ok(Seen { id: self.ids.get(py, rank)?.unbind(), state, degree })
+    }
+}
+
+impl VertexProgram for Program {
+    type Id = u64;
+    type State = Vec<u8>;
+    type Edge = f64;
+    type Signal = Vec<u8>;
+
+    fn delivery(&self) -> Delivery {
+        self.delivery
+    }
+
+    fn combine(&self, held: &mut Vec<u8>, signal: Vec<u8>) -> Outcome<()> {
+        *held = Python::attach(|py| {
+            let both = (self.load(py, held)?, self.load(py, &signal)?);
+            self.dump(py, &self.program.bind(py).call_method1("combine", both)?)
+        })?;
+        Ok(())
+    }
+
+    fn initial(&self, id: &u64, edges: &Edges<u64, f64>) -> Outcome<Vec<u8>> {
+        self.at(*id, |py| {
+            let vertex = self.seen(py, *id, None, edges.len())?;
+            self.dump(py, &self.program.bind(py).call_method1("initial_state", (vertex,))?)
+        })
+    }
+
+    fn signal(&self, source: &VertexOf<Self>, edge: Edge<'_, u64, f64>) -> Outcome<Option<Vec<u8>>> {
+        self.at(*source.id(), |py| {
+            let vertex = self.seen(py, *source.id(), Some(&source.state), source.edges().len())?;
+            let target = self.ids.get(py, *edge.target)?;
+            let signal = self.program.bind(py).call_method1("signal", (vertex, target, *edge.data))?;
+            if signal.is_none() { Ok(None) } else { self.dump(py, &signal).map(Some) }
+        })
+    }
+
+    fn collect(&self, vertex: &mut Loan<'_, VertexOf<Self>>, signals: &[Vec<u8>]) -> Outcome<()> {
+        let state = self.at(*vertex.id(), |py| {
+            let seen = self.seen(py, *vertex.id(), Some(&vertex.state), vertex.edges().len())?;
+            let heard = PyList::empty(py);
+            signals.iter().try_for_each(|signal| heard.append(self.load(py, signal)?))?;
+            self.dump(py, &self.program.bind(py).call_method1("collect", (seen, heard))?)
+        })?;
+        if state != vertex.state {
+            vertex.state = state;
+        }
+        Ok(())
+    }
+}
+
+/// What the caller wants of a run.
+struct Settings {
+    delivery: Delivery,
+    mode: Mode,
+    max_supersteps: Option<u64>,
+    weighted: bool,
+}
+
+/// Runs a program of Python methods on a graph.
+#[pyfunction]
+#[pyo3(signature = (graph, program, *, delivery, dumps, loads, mode, max_supersteps, weighted, store, threads, budget, process_budget, progress))]
+#[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
+pub(crate) fn run_program(
+    py: Python<'_>,
+    graph: &Bound<'_, Graph>,
+    program: Py<PyAny>,
+    delivery: &str,
+    dumps: Py<PyAny>,
+    loads: Py<PyAny>,
+    mode: &str,
+    max_supersteps: Option<u64>,
+    weighted: bool,
+    store: Store,
+    threads: Option<usize>,
+    budget: Option<u64>,
+    process_budget: bool,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<States> {
+    let settings = Settings {
+        delivery: match delivery {
+            "each" => Delivery::Each,
+            "combined" => Delivery::Combined,
+            "latest" => Delivery::LatestPerSource,
+            other => {
+                let what = format!("there is no delivery {other:?}; choose each, combined or latest");
+                return Err(Failure::from(Error::Usage(what)).into());
+            }
+        },
+        mode: match mode {
+            "sync" => Mode::Synchronous,
+            "async" => Mode::Asynchronous(Schedule::Throughput),
+            other => {
+                let what = format!("there is no mode {other:?}; choose sync or async");
+                return Err(Failure::from(Error::Usage(what)).into());
+            }
+        },
+        max_supersteps,
+        weighted,
+    };
+    if max_supersteps.is_some() && mode == "async" {
+        let what = "the asynchronous mode has no supersteps to limit; leave max_supersteps= out";
+        return Err(Failure::from(Error::Usage(what.into())).into());
+    }
+    let choice = store.choice()?.ok_or_else(|| {
+        Failure::from(Error::Usage("a program in Python needs a store; give one (store=)".into()))
+    })?;
+    let limits = call::Limits { threads, budget, process_budget, reserve_bytes: 0 };
+    let inner = Arc::clone(&graph.get().inner);
+    let run = |resources: &Resources| {
+        let ids = Arc::new(Ids::new(&inner, resources)?);
+        let program = Program { ids, program, delivery: settings.delivery, dumps, loads };
+        Ok(run(program, &inner, &settings, &choice, resources)?)
+    };
+    let (mut states, done) = with_resources(py, progress, limits, run)?;
+    let out = PyDict::new(py);
+    out.set_item("mode", mode)?;
+    out.set_item("supersteps", done.supersteps)?;
+    out.set_item("reason", done.reason.map(brimful::engine::Reason::phrase))?;
+    out.set_item("seconds", done.seconds)?;
+    out.set_item("signals", done.signals_sent)?;
+    store_figures(&out, &store, Some(&done))?;
+    states.stats = Some(out.unbind());
+    Ok(states)
+}
+
+fn run(
+    program: Program,
+    graph: &Arc<Inner>,
+    settings: &Settings,
+    store: &StoreChoice,
+    resources: &Resources,
+) -> Result<(States, Stats), Error> {
+    let ids = Arc::clone(&program.ids);
+    let schemes = Schemes::default();
+    let stores = StoreOptions { store: &store.url, schemes: &schemes, cache: store.cache, partitions: None };
+    let lists = ExecutionOptions { lists: store.lists, ..ExecutionOptions::default() };
+    let part = (&**graph, settings.weighted);
+    let mut execution = start(program, part, (&stores, &lists), &|| Ok(Box::new(Compact)), resources)?;
+    let limits = Limits { max_supersteps: settings.max_supersteps.unwrap_or(u64::MAX), ..Limits::default() };
+    let done = execution.run(settings.mode, &limits, |_| Ok(false));
+    done.map_err(|error| by_external_id(error, graph))?;
+    let mut memory = Growth::new(&resources.budget, "for the result")?;
+    let mut states = vec![Vec::new(); graph.vertices() as usize];
+    memory.take((states.len() * size_of::<Vec<u8>>()) as u64)?;
+    execution.for_each(&mut |vertex| {
+        memory.take(vertex.state.len() as u64)?;
+        if let Some(state) = states.get_mut(*vertex.id() as usize) {
+            state.clone_from(&vertex.state);
+        }
+        Ok(())
+    })?;
+    let figures = execution.stats()?;
+    let mut order: Vec<u64> = (0..graph.vertices()).collect();
+    order.sort_unstable_by_key(|rank| {
+        graph.id_type().order_key(ids.bits.get(*rank as usize).copied().unwrap_or_default())
+    });
+    Ok((States { ids, order, states, stats: None }, figures))
+}
+
+/// The states at the end of a run, as the serializer wrote them.
+#[pyclass(frozen, module = "brimful._native")]
+pub(crate) struct States {
+    ids: Arc<Ids>,
+    /// Ranks in the order of external ids.
+    order: Vec<u64>,
+    /// By rank.
+    states: Vec<Vec<u8>>,
+    stats: Option<Py<PyDict>>,
+}
+
+#[pymethods]
+impl States {
+    #[getter]
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.stats.as_ref().map_or_else(|| Ok(PyDict::new(py)), |stats| stats.bind(py).copy())
+    }
+
+    fn __len__(&self) -> usize {
+        self.order.len()
+    }
+
+    fn state<'py>(&self, py: Python<'py>, vertex: Vertex) -> PyResult<Bound<'py, PyBytes>> {
+        let rank = vertex.find(&self.ids.graph).map_err(Failure::from)?;
+        Ok(PyBytes::new(py, self.states.get(rank as usize).map_or(&[], Vec::as_slice)))
+    }
+
+    /// Vertices and states from place `start` on, in the order of ids.
+    fn rows<'py>(&self, py: Python<'py>, start: usize, count: usize) -> PyResult<Bound<'py, PyList>> {
+        let out = PyList::empty(py);
+        for rank in self.order.iter().skip(start).take(count) {
+            let state = self.states.get(*rank as usize).map_or(&[][..], Vec::as_slice);
+            out.append((self.ids.get(py, *rank)?, PyBytes::new(py, state)))?;
+        }
+        Ok(out)
+    }
+}

@@ -1,0 +1,47 @@
+//! How a run on stores shares out its budget, and what it would need where that ends.
+
+use brimful_store::durable::{PAGE_BYTES, minimum_bytes as least_pages};
+use brimful_store::{Error as StoreError, Resources, sorter};
+
+use crate::error::{Error, Result};
+use crate::execution::{loading, run};
+
+/// What a run needs whatever it keeps in its stores, in bytes: what is taken already; for lists, or before there are any for sorting and
+/// loading; and a few pages or steps of growth for each partition.
+pub(super) fn beside(resources: &Resources, partitions: usize, edge_bytes: usize) -> u64 {
+    let loading = sorter::minimum_bytes(resources.workers(), edge_bytes) + loading::LEAST_GATHERED;
+    let lists = run::minimum_bytes(resources.workers(), partitions);
+    let taken = resources.budget.limit() - resources.budget.free();
+    taken + loading.max(lists) + partitions as u64 * 2 * least_pages(PAGE_BYTES)
+}
+
+/// What is in the stores when they are full: the bytes that they take, and what was loaded of how much.
+pub(super) struct Filled {
+    pub(super) bytes: u64,
+    pub(super) vertices: (u64, u64),
+    pub(super) edges: (u64, u64),
+}
+
+/// The error of a budget that ended while vertices were loaded: names what all of them would take, as those do that were.
+pub(super) fn too_small(error: Error, resources: &Resources, beside: u64, filled: &Filled) -> Error {
+    if !matches!(error, Error::Store(StoreError::Budget { .. })) || filled.vertices.0 == 0 {
+        return error;
+    }
+    // About what a vertex takes beside its edges, and an edge.
+    let weight = |vertices: u64, edges: u64| (64 * vertices + 8 * edges).max(1);
+    let (loaded, all) =
+        (weight(filled.vertices.0, filled.edges.0), weight(filled.vertices.1, filled.edges.1));
+    let stores = (filled.bytes as f64 * (all as f64 / loaded as f64)) as u64;
+    // Sorting and loading hold three sixteenths of the budget, and records grow when they have signalled.
+    let needed = beside.saturating_add(stores).saturating_add(stores / 2);
+    match resources.budget.require(needed, "to keep the vertices of this graph in memory") {
+        Err(refused) => refused.into(),
+        Ok(()) => error,
+    }
+}
+
+/// Refuses a budget below what every run needs, and gives the bytes of memory for each store that is told how much it has.
+pub(super) fn of_each_store(resources: &Resources, partitions: usize, beside: u64) -> Result<u64> {
+    resources.budget.require(beside, "to keep vertices in a store")?;
+    Ok((resources.budget.limit() - beside) / 2 / partitions as u64)
+}

@@ -1,0 +1,212 @@
+//! Programs on the vertices of a graph: stores opened, filled from shards, and ready to run.
+//!
+//! - `edges`: what an edge carries; `shards`: whole vertices from shards; `memory`: how the budget is shared out.
+//!
+//! Vertices are the ranks of the graph's internal order; errors name them by their external ids.
+
+mod edges;
+mod memory;
+mod shards;
+
+use std::sync::Arc;
+
+use brimful_graph::names::NameCursor;
+use brimful_graph::{Graph, Index};
+use brimful_store::{DiskFolder, Folder, Resources};
+
+use crate::cache::Choice;
+use crate::error::{Error, Result};
+use crate::execution::{Execution, ExecutionOptions, Loading, Partitioner};
+use crate::open::{Place, Schemes};
+use crate::program::{VertexOf, VertexProgram};
+use crate::serializer::Serializer;
+use crate::store::VertexStore;
+use crate::vertex::{Edges, Stored};
+
+pub use edges::EdgeData;
+pub(crate) use edges::{ALONG, Tagged, plain_field, way};
+
+/// The store of a partition.
+pub type StoreOf<V> = Box<dyn VertexStore<V>>;
+
+/// Where the vertices of a graph are kept.
+#[derive(Clone, Copy)]
+pub struct StoreOptions<'s> {
+    /// The store, by its URL.
+    pub store: &'s str,
+    /// The stores that there are.
+    pub schemes: &'s Schemes,
+    /// A cache over it.
+    pub cache: Option<Choice>,
+    /// Partitions; `None`: as many as workers, or as the store can have.
+    pub partitions: Option<usize>,
+}
+
+/// Makes the serializer of a partition's records.
+pub type MakeSerializer<'f, V> = dyn Fn() -> Result<Box<dyn Serializer<V>>> + 'f;
+
+/// Which vertices and edges of a graph are loaded.
+#[derive(Clone, Copy)]
+pub(crate) struct Part<'g> {
+    pub(crate) graph: &'g Graph,
+    /// Edges that these have, in the way in which these walk them.
+    pub(crate) indexes: &'g [Index],
+    /// Vertices, from rank 0 on.
+    pub(crate) vertices: u64,
+    pub(crate) is_weighted: bool,
+}
+
+/// Loads all vertices of `graph` with their outgoing edges into a store, and makes ready to run `program` on them. Edges carry
+/// their weight if `is_weighted`, else 1.
+///
+/// # Errors
+/// [`Error::Usage`] for a store or weights that there are not; [`Error::Program`] if a vertex has no initial state; the budget's, which names
+/// what all vertices would take if they are too many; those of the store.
+pub fn start<'r, P: VertexProgram<Id = u64, Edge = f64> + Send>(
+    program: P,
+    (graph, is_weighted): (&Graph, bool),
+    (stores, execution): (&StoreOptions<'_>, &ExecutionOptions),
+    serializer: &MakeSerializer<'_, VertexOf<P>>,
+    resources: &'r Resources,
+) -> Result<Execution<'r, P, StoreOf<VertexOf<P>>>> {
+    check_weights(graph, is_weighted)?;
+    let part = Part { graph, indexes: &[Index::In], vertices: graph.vertices(), is_weighted };
+    load(program, part, (stores, execution), serializer, resources, &mut Loading::add)
+        .map_err(|error| by_external_id(error, graph))
+}
+
+/// Refuses weights where there are none.
+pub(crate) fn check_weights(graph: &Graph, is_weighted: bool) -> Result<()> {
+    if !is_weighted || graph.description().weighted {
+        return Ok(());
+    }
+    Err(Error::Usage(format!(
+        "{} has no edge weights; import it with a weight column or run without weights",
+        graph.path().display()
+    )))
+}
+
+/// The same error about the external id of the vertex whose rank it names.
+pub fn by_external_id(error: Error, graph: &Graph) -> Error {
+    error.of_vertex(|rank| {
+        let mut bits = [0];
+        graph.external_ids(rank.parse().ok()?, &mut bits).ok()?;
+        match graph.longest_name() {
+            Some(_) => NameCursor::default().label(graph, bits[0]).ok(),
+            None => Some(graph.id_type().number(bits[0]).to_string()),
+        }
+    })
+}
+
+/// Puts a vertex of this rank and these edges in.
+pub(crate) type Add<'f, 'r, P> = dyn FnMut(
+        &mut Loading<'r, P, StoreOf<VertexOf<P>>>,
+        u64,
+        Edges<u64, <P as VertexProgram>::Edge>,
+    ) -> Result<()>
+    + Send
+    + 'f;
+
+/// [`start`] for any part of a graph and any kind of edge.
+pub(crate) fn load<'r, P: VertexProgram<Id = u64> + Send>(
+    program: P,
+    part: Part<'_>,
+    (options, execution): (&StoreOptions<'_>, &ExecutionOptions),
+    serializer: &MakeSerializer<'_, VertexOf<P>>,
+    resources: &'r Resources,
+    add: &mut Add<'_, 'r, P>,
+) -> Result<Execution<'r, P, StoreOf<VertexOf<P>>>>
+where
+    P::Edge: EdgeData,
+{
+    let partitions = partitions(options, resources)?;
+    let beside = memory::beside(resources, partitions, shards::edge_bytes(part.is_weighted));
+    let memory_bytes = memory::of_each_store(resources, partitions, beside)?;
+    let stores = open(options, partitions, memory_bytes, serializer, resources)?;
+    let partitioner = balanced(part.graph, part.vertices, partitions)?;
+    let mut loading = Loading::new(program, partitioner, stores, resources)?;
+    let folder = match &execution.scratch {
+        Some(folder) => DiskFolder::new(folder),
+        None => scratch(part.graph),
+    };
+    let (mut vertices, mut edges) = (0, 0);
+    let filled = shards::vertices(part, (&folder, resources), &mut |rank, its_edges| {
+        (vertices, edges) = (rank + 1, edges + its_edges.len() as u64);
+        add(&mut loading, rank, its_edges)
+    });
+    if let Err(error) = filled {
+        let all = part.graph.description().arcs * part.indexes.len() as u64;
+        let filled = memory::Filled {
+            bytes: loading.store_bytes()?,
+            vertices: (vertices, part.vertices),
+            edges: (edges, all),
+        };
+        return Err(memory::too_small(error, resources, beside, &filled));
+    }
+    Execution::start(loading, &ExecutionOptions { scratch: Some(folder.path().into()), ..execution.clone() })
+}
+
+/// As many partitions as were asked for, or as there are workers and the store can have.
+fn partitions(options: &StoreOptions<'_>, resources: &Resources) -> Result<usize> {
+    let most = options.schemes.most_partitions(options.store)?;
+    match options.partitions {
+        Some(asked) if most.is_some_and(|most| asked > most) => Err(Error::Usage(format!(
+            "the store {:?} has a file open for each partition, and so {} of them at most, not {asked}",
+            options.store,
+            most.unwrap_or_default()
+        ))),
+        Some(asked) => Ok(asked.max(1)),
+        None => Ok(resources.workers().min(most.unwrap_or(usize::MAX))),
+    }
+}
+
+/// The stores of all partitions, empty.
+fn open<V: Stored>(
+    options: &StoreOptions<'_>,
+    partitions: usize,
+    memory_bytes: u64,
+    serializer: &MakeSerializer<'_, V>,
+    resources: &Resources,
+) -> Result<Vec<StoreOf<V>>> {
+    let shared = Arc::new(resources.clone());
+    let open = |partition| {
+        let place = Place { partition, resources: Arc::clone(&shared), memory_bytes };
+        let store = options.schemes.open(options.store, &place, serializer()?)?;
+        match options.cache {
+            Some(cache) => cache.shared_by(partitions).over(store, &resources.budget),
+            None => Ok(store),
+        }
+    };
+    let stores = (0..partitions).map(open).collect::<Result<Vec<_>>>()?;
+    let left: u64 = stores.iter().map(|store| store.len()).sum();
+    if left > 0 {
+        return Err(Error::Usage(format!(
+            "the store {:?} has {left} vertices of another run; remove it or name another",
+            options.store
+        )));
+    }
+    Ok(stores)
+}
+
+/// Beside the graph if that can be written to, as on the disk path.
+fn scratch(graph: &Graph) -> DiskFolder {
+    let beside = DiskFolder::new(graph.path());
+    if beside.scratch().is_ok() { beside } else { DiskFolder::new(std::env::temp_dir()) }
+}
+
+/// Vertices whose degrees are read at once.
+const WINDOW: u64 = 1 << 14;
+
+/// Ranges of ranks with about as many edges.
+fn balanced(graph: &Graph, count: u64, partitions: usize) -> Result<Partitioner<u64>> {
+    let mut window = Vec::new();
+    let degrees = (0..count).map(|id| {
+        let at = (id % WINDOW) as usize;
+        if at == 0 {
+            window.resize((count - id).min(WINDOW) as usize, 0);
+            graph.degrees(id, &mut window)?;
+        }
+        Ok((id, window.get(at).copied().unwrap_or(0)))
+    });
+    Partitioner::balanced(degrees, (count, graph.description().arcs), partitions)
+}

@@ -1,0 +1,194 @@
+"""Programs of your own in plain Python, on vertices in a store."""
+
+from __future__ import annotations
+
+import itertools
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+
+from brimful.bags import serializer_of
+from brimful.result import vertex_id
+from brimful.sizes import Budget, parse_budget
+
+if TYPE_CHECKING:
+    from brimful import _native
+    from brimful.bags import Serializer
+    from brimful.graph import Graph
+    from brimful.reporting import Progress
+
+#: Rows that come from the native side at once.
+_BATCH = 1 << 12
+
+
+class Vertex(Protocol):
+    """A vertex as a program sees it; it cannot be changed."""
+
+    @property
+    def id(self) -> Any:
+        """The id, an integer or a string."""
+        ...
+
+    @property
+    def state(self) -> Any:
+        """A copy of its state; None while the first one is made."""
+        ...
+
+    @property
+    def degree(self) -> int:
+        """The number of outgoing arcs."""
+        ...
+
+
+class Program(ABC):
+    """What a vertex does (Signal/Collect: Stutz, Bernstein, Cohen 2010).
+
+    A vertex whose state changed since it last signalled signals along its outgoing arcs; one for
+    which signals wait collects them into a new state. The run ends when neither is left. Methods
+    are pure: they change neither the program nor what they are given, and are called from several
+    threads in turn.
+    """
+
+    #: What becomes of signals: "each" is collected once; "combined": those to one vertex are made
+    #: one by `combine`; "latest": a vertex collects the latest of each source every time.
+    delivery: ClassVar[Literal["each", "combined", "latest"]] = "each"
+
+    @abstractmethod
+    def initial_state(self, vertex: Vertex) -> Any:
+        """Return the first state."""
+
+    @abstractmethod
+    def signal(self, source: Vertex, target: Any, weight: float) -> Any:
+        """Return what goes along an arc to the vertex with id `target`; None for nothing."""
+
+    @abstractmethod
+    def collect(self, vertex: Vertex, signals: list[Any]) -> Any:
+        """Return the new state."""
+
+    def combine(self, left: Any, right: Any) -> Any:
+        """Return one signal for two to the same vertex, in any order."""
+        raise NotImplementedError(f"{type(self).__name__} combines signals, but has no combine()")
+
+
+class States:
+    """The states that a run ended with, every vertex once, sorted by id."""
+
+    def __init__(self, native: _native.States, loads: Callable[[bytes], Any]) -> None:
+        """Wrap what the native side has; made by `run`."""
+        self._native, self._loads = native, loads
+
+    @property
+    def stats(self) -> dict[str, Any]:
+        """Mode, supersteps, seconds, signals, and what store and cache did."""
+        return self._native.stats
+
+    def __len__(self) -> int:
+        """Return the number of vertices."""
+        return len(self._native)
+
+    def __getitem__(self, vertex: int | str) -> Any:
+        """Return the state of a vertex.
+
+        Raises:
+            NotFoundError: the graph has no such vertex (also a `KeyError`).
+        """
+        return self._loads(self._native.state(vertex_id(vertex)))
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        """Iterate over vertices and states."""
+        for start in itertools.count(0, _BATCH):
+            rows = self._native.rows(start, _BATCH)
+            if not rows:
+                return
+            yield from ((vertex, self._loads(state)) for vertex, state in rows)
+
+    def __repr__(self) -> str:
+        """Return one line."""
+        return f"<brimful.States: {len(self):,} vertices, {self.stats['signals']:,} signals>"
+
+
+def run(
+    graph: Graph,
+    program: Program,
+    *,
+    mode: str = "sync",
+    max_supersteps: int | None = None,
+    weighted: bool = False,
+    serializer: str | Serializer = "json",
+    store: str = "memory",
+    cache: str | None = None,
+    lists: str | None = None,
+    threads: int | None = None,
+    budget: Budget = None,
+    progress: Progress | None = None,
+) -> States:
+    """Run a program written in Python on the vertices of a graph.
+
+    States and signals are any objects that `serializer` writes: between two calls they are its
+    bytes. "json" (default; tuples come back as lists, keys of a dict as strings), "str", "bytes",
+    "pickle", or anything with `dumps` and `loads`. **Pickle runs code from what it reads**: it is
+    used only when named, for stores that you trust. `store`, `cache` and `lists` as in `Stores`;
+    `mode` "async" has no supersteps, nor `max_supersteps`. `weighted`: `signal` gets the weights of
+    arcs, else 1.
+
+    Every method is called under the interpreter's lock, some microseconds each: for graphs of some
+    million arcs; the algorithms of this package are compiled. The ids and states of all vertices
+    come back in memory, within `budget`.
+
+    Raises:
+        ProgramError: a method raised, or an object cannot be written; `vertex` says where, and
+            `__cause__` is the exception.
+        UsageError: an unknown store, cache or serializer; weights that there are not.
+        BudgetError: naming a budget that works.
+
+    >>> import brimful as bf, pyarrow as pa
+    >>> class Longest(bf.Program):
+    ...     def initial_state(self, vertex):
+    ...         return [vertex.id]
+    ...     def signal(self, source, target, weight):
+    ...         return source.state if target not in source.state else None
+    ...     def collect(self, vertex, signals):
+    ...         path = max(signals, key=len)
+    ...         return [*path, vertex.id] if len(path) >= len(vertex.state) else vertex.state
+    >>> with bf.Graph.from_arrow(pa.table({"source": [1, 2], "target": [2, 3]})) as graph:
+    ...     bf.run(graph, Longest(), store="bytes")[3]
+    [1, 2, 3]
+    """
+    from brimful import _native
+    from brimful.ingest import Resources
+
+    name, dumps, loads = serializer_of(serializer)
+    given = Resources(
+        threads, parse_budget(budget) if budget is not None else graph.budget, progress=progress
+    )
+    states = _native.run_program(
+        graph.native,
+        program,
+        delivery=program.delivery,
+        dumps=_checked(name, dumps),
+        loads=loads,
+        mode=mode,
+        max_supersteps=max_supersteps,
+        weighted=weighted,
+        store={"url": store, "serializer": None, "cache": cache, "lists": lists},
+        threads=given.threads,
+        budget=given.budget,
+        process_budget=given.process_budget,
+        progress=given.progress,
+    )
+    return States(states, loads)
+
+
+def _checked(name: str, dumps: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
+    """Return `dumps` with errors that name the type of what it cannot write."""
+
+    def write(value: Any) -> bytes:
+        try:
+            return dumps(value)
+        except Exception as error:
+            raise TypeError(
+                f"the serializer {name} cannot write {type(value).__name__} ({error}); return "
+                "something else, or choose another serializer"
+            ) from error
+
+    return write

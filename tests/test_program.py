@@ -1,0 +1,193 @@
+"""Programs in plain Python on vertices in stores."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import random
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import brimful as bf
+
+
+class Distances(bf.Program):
+    """Lengths of shortest paths from a vertex."""
+
+    delivery = "combined"
+
+    def __init__(self, source: int | str) -> None:
+        self.source = source
+
+    def initial_state(self, vertex: bf.Vertex) -> Any:
+        return 0.0 if vertex.id == self.source else None
+
+    def signal(self, source: bf.Vertex, target: Any, weight: float) -> Any:
+        return None if source.state is None else source.state + weight
+
+    def combine(self, left: float, right: float) -> float:
+        return min(left, right)
+
+    def collect(self, vertex: bf.Vertex, signals: list[float]) -> float:
+        return min([*signals, *([] if vertex.state is None else [vertex.state])])
+
+
+class Ranks(bf.Program):
+    """PageRank, unnormalized; a vertex remembers the latest signal of each neighbour."""
+
+    delivery = "latest"
+
+    def initial_state(self, vertex: bf.Vertex) -> float:
+        return 1.0 - 0.85
+
+    def signal(self, source: bf.Vertex, target: Any, weight: float) -> float:
+        return source.state / source.degree
+
+    def collect(self, vertex: bf.Vertex, signals: list[float]) -> float:
+        return (1.0 - 0.85) + 0.85 * sum(signals)
+
+
+def made(ids: Any = int, **given: Any) -> bf.Graph:
+    """Return a graph of 300 different weighted arcs among 60 vertices."""
+    drawn = random.Random(3)
+    pairs = sorted({(drawn.randrange(60), drawn.randrange(60)) for _ in range(300)})
+    weights = [float(drawn.randrange(1, 9)) for _ in pairs]
+    sources, targets = ([ids(id) for id in column] for column in zip(*pairs, strict=True))
+    table = pa.table({"source": sources, "target": targets, "weight": weights})
+    return bf.Graph.from_arrow(table, weight="weight", **given)
+
+
+def url(store: str, folder: Path) -> str:
+    return f"file:{folder / 'vertices'}" if store == "file" else store
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+@pytest.mark.parametrize("store", ["memory", "bytes", "file"])
+def test_shortest_paths_as_the_built_in_ones(tmp_path: Path, store: str, mode: str) -> None:
+    for ids, source in ((int, 3), (str, "3")):
+        with made(ids) as graph:
+            wanted = bf.sssp(graph, source, weighted=True)
+            found = bf.run(
+                graph,
+                Distances(source),
+                weighted=True,
+                mode=mode,
+                store=f"file:{tmp_path / ids.__name__}" if store == "file" else store,
+                cache="lru:10",
+                threads=2,
+                budget="64M",
+            )
+            pairs = zip(
+                *(wanted.to_arrow()[name].to_pylist() for name in ("vertex", "distance")),
+                strict=True,
+            )
+            assert list(found) == list(pairs)
+            assert len(found) == len(wanted)
+            assert found[source] == 0.0
+            assert found.stats["cache"]["misses"] > 0
+            with pytest.raises(bf.NotFoundError):
+                found[3 if ids is str else "3"]
+
+
+def test_ranks_as_the_built_in_ones() -> None:
+    with made(vertices=70) as graph:
+        wanted = bf.pagerank(graph, variant="unnormalized", tolerance=0, max_supersteps=8)
+        found = bf.run(graph, Ranks(), max_supersteps=8, store="bytes", lists="disk", budget="64M")
+        assert found.stats["supersteps"] == 8
+        for vertex, rank in found:
+            assert math.isclose(rank, wanted[vertex], rel_tol=1e-9)
+
+
+class Failing(Distances):
+    """Raises at a vertex, in one of its methods."""
+
+    def __init__(self, at: str) -> None:
+        super().__init__(3)
+        self.at = at
+
+    def initial_state(self, vertex: bf.Vertex) -> Any:
+        if self.at == "initial_state" and vertex.id == 3:
+            raise ValueError("no state for it")
+        return super().initial_state(vertex)
+
+    def signal(self, source: bf.Vertex, target: Any, weight: float) -> Any:
+        if self.at == "signal" and source.id == 3:
+            raise ValueError("nothing to say")
+        return (
+            {1, 2}
+            if self.at == "set" and source.id == 3
+            else super().signal(source, target, weight)
+        )
+
+    def collect(self, vertex: bf.Vertex, signals: list[float]) -> float:
+        if self.at == "collect":
+            raise ValueError("not collected")
+        return super().collect(vertex, signals)
+
+
+@pytest.mark.parametrize("store", ["memory", "bytes", "file"])
+@pytest.mark.parametrize("at", ["initial_state", "signal", "collect"])
+def test_what_a_method_raises_names_its_vertex(tmp_path: Path, store: str, at: str) -> None:
+    with made() as graph, pytest.raises(bf.ProgramError) as raised:
+        bf.run(graph, Failing(at), store=url(store, tmp_path), threads=2, budget="64M")
+    error = raised.value
+    assert error.exit_code == 7
+    assert isinstance(error.__cause__, ValueError)
+    assert str(error.__cause__) in str(error)
+    assert error.vertex == 3 if at != "collect" else isinstance(error.vertex, int)
+    assert f"at vertex {error.vertex} " in str(error)
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
+def test_what_cannot_be_written_is_named() -> None:
+    with made() as graph:
+        with pytest.raises(bf.ProgramError, match=r"at vertex 3 .*json cannot write set") as raised:
+            bf.run(graph, Failing("set"), budget="64M")
+        assert raised.value.vertex == 3
+
+
+class Neighbours(bf.Program):
+    """Sets of those who are heard, which only pickle writes."""
+
+    def initial_state(self, vertex: bf.Vertex) -> set[Any]:
+        return set()
+
+    def signal(self, source: bf.Vertex, target: Any, weight: float) -> Any:
+        return (source.id,) if not source.state else None
+
+    def collect(self, vertex: bf.Vertex, signals: list[tuple[Any]]) -> set[Any]:
+        return vertex.state | {source for (source,) in signals}
+
+
+def test_serializers_of_ones_own() -> None:
+    class Written:
+        dumps = staticmethod(lambda value: repr(value).encode())
+        loads = staticmethod(lambda data: eval(data, {"set": set}))
+
+    with made() as graph:
+        arcs = graph.to_arrow().to_pylist()
+        wanted = {(arc["source"], arc["target"]) for arc in arcs}
+        for serializer in ("pickle", Written()):
+            found = bf.run(
+                graph, Neighbours(), serializer=serializer, max_supersteps=1, budget="64M"
+            )
+            assert {(source, v) for v, sources in found for source in sources} == wanted
+        with pytest.raises(bf.UsageError, match="there is no serializer 'xml'"):
+            bf.run(graph, Neighbours(), serializer="xml")
+
+
+def test_what_makes_no_sense_is_refused() -> None:
+    with made() as graph:
+        for options, says in (
+            ({"store": "nowhere"}, "use memory, bytes or file:PATH"),
+            ({"mode": "later"}, "choose sync or async"),
+            ({"mode": "async", "max_supersteps": 3}, "no supersteps to limit"),
+            ({"cache": "mru:3"}, "write lru:N or score:N"),
+        ):
+            with pytest.raises(bf.UsageError, match=says):
+                bf.run(graph, Ranks(), **options)  # type: ignore[arg-type]
+        with pytest.raises(bf.BudgetError, match="smallest that works"):
+            bf.run(graph, Ranks(), budget=1)

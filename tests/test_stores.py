@@ -1,0 +1,215 @@
+"""Vertices in stores: every numeric algorithm gives the answer of the disk path, on every store."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import brimful as bf
+from command import BUDGET, DONE, USAGE, brimful, refuse, succeed
+
+STORES = ("memory", "bytes", "file")
+#: Every numeric algorithm, with the options that choose another program.
+RUNS: list[tuple[str, dict[str, Any]]] = [
+    ("pagerank", {}),
+    ("pagerank", {"variant": "unnormalized", "weighted": True}),
+    ("pagerank", {"source": True, "precision": "f32"}),
+    ("pagerank", {"method": "delta", "tolerance": 1e-12}),
+    ("hits", {"weighted": True}),
+    ("connected_components", {}),
+    ("scc", {}),
+    ("kcore", {}),
+    ("bfs", {"source": True}),
+    ("bfs", {"source": True, "values": "parent"}),
+    ("sssp", {"source": True}),
+    ("sssp", {"source": True, "weighted": True}),
+    ("count_paths", {"source": True}),
+    ("count_paths", {"source": True, "length": 3}),
+    ("degrees", {"direction": "both"}),
+    ("degrees", {}),
+]
+#: Those whose result does not depend on when signals are heard.
+ANY_ORDER = [
+    ("pagerank", {"method": "delta", "tolerance": 1e-12}),
+    ("connected_components", {}),
+    ("bfs", {"source": True}),
+    ("sssp", {"source": True, "weighted": True}),
+]
+
+
+def arcs() -> pa.Table:
+    """Return 600 weighted arcs among 160 vertices, with self-loops, multi-arcs and sinks."""
+    drawn = random.Random(7)
+    pairs = [(int(160 * drawn.random() ** 2), drawn.randrange(160)) for _ in range(600)]
+    weights = [float(drawn.randrange(1, 9)) for _ in pairs]
+    sources, targets = zip(*pairs, strict=True)
+    return pa.table({"source": sources, "target": targets, "weight": weights})
+
+
+@pytest.fixture(scope="module", params=["numbers", "strings"])
+def graph(request: pytest.FixtureRequest) -> Iterator[bf.Graph]:
+    """A directed graph with isolated vertices and integer ids; an undirected one with strings."""
+    table = arcs()
+    if request.param == "numbers":
+        given: dict[str, Any] = {"vertices": 170}
+    else:
+        for column, name in enumerate(["source", "target"]):
+            ids = pa.array([f"v{id:03}" for id in table[name].to_pylist()])
+            table = table.set_column(column, name, ids)
+        given = {"undirected": True}
+    with bf.Graph.from_arrow(table, weight="weight", **given) as made:
+        yield made
+
+
+def compute(graph: bf.Graph, algorithm: str, options: dict[str, Any], **more: Any) -> bf.Result:
+    """Run an algorithm in two threads; the source is vertex 3."""
+    given = options | more
+    if given.pop("source", False):
+        given["source"] = "v003" if graph.native.id_type == "string" else 3
+    return getattr(bf, algorithm)(graph, threads=2, budget="128M", **given)
+
+
+def assert_same(found: bf.Result, wanted: bf.Result, *, bound: float = 1e-9) -> None:
+    """Insist on the same values: sums within `bound`, all others exactly."""
+    assert found.column == wanted.column
+    for got, expected in zip(
+        found.to_arrow().to_pylist(), wanted.to_arrow().to_pylist(), strict=True
+    ):
+        assert got["vertex"] == expected["vertex"]
+        value, right = got[found.column], expected[found.column]
+        if isinstance(right, float):
+            assert math.isclose(value, right, rel_tol=bound, abs_tol=1e-300), (got, expected)
+        else:
+            assert value == right, (got, expected)
+
+
+@pytest.mark.parametrize(("algorithm", "options"), RUNS)
+def test_every_store_gives_the_answer_of_the_disk_path(
+    graph: bf.Graph, tmp_path: Path, algorithm: str, options: dict[str, Any]
+) -> None:
+    wanted = compute(graph, algorithm, options)
+    # Signals of 32 bits are rounded in the order in which they are added.
+    bound = 1e-6 if options.get("precision") == "f32" else 1e-9
+    for store in STORES:
+        url = f"file:{tmp_path / 'vertices'}" if store == "file" else store
+        found = compute(graph, algorithm, options, store=url)
+        assert_same(found, wanted, bound=bound)
+        stats = found.stats
+        assert (stats["store"], stats["lists"], stats["cache"]) == (url, "memory", None)
+        assert stats["store_figures"]["disk_bytes" if store == "file" else "memory_bytes"] > 0
+        if wanted.stats["variant"] != "union_find":
+            assert stats["supersteps"] == wanted.stats["supersteps"]
+    assert wanted.stats["store"] is wanted.stats["store_figures"] is wanted.stats["lists"] is None
+
+
+@pytest.mark.parametrize(("algorithm", "options"), ANY_ORDER)
+@pytest.mark.parametrize("store", STORES)
+def test_without_supersteps(
+    graph: bf.Graph, tmp_path: Path, store: str, algorithm: str, options: dict[str, Any]
+) -> None:
+    wanted = compute(graph, algorithm, options)
+    url = f"file:{tmp_path / 'vertices'}" if store == "file" else store
+    found = compute(graph, algorithm, options, store=url, mode="async")
+    # Increments below the threshold are left unsent, others than with supersteps.
+    assert_same(found, wanted, bound=1e-7)
+    assert (found.stats["mode"], found.stats["supersteps"]) == ("async", 0)
+    assert found.stats["store_figures"]["vertices_signalled"] > 0
+
+
+@pytest.mark.parametrize("serializer", ["native", "compact", "generic"])
+@pytest.mark.parametrize("compression", ["", "+lz4", "+zstd", "+zlib"])
+def test_serializers(graph: bf.Graph, serializer: str, compression: str) -> None:
+    for algorithm, options in (("pagerank", {"weighted": True}), ("scc", {})):
+        wanted = compute(graph, algorithm, options)
+        chosen = serializer + compression
+        found = compute(graph, algorithm, options, store="bytes", serializer=chosen)
+        assert_same(found, wanted)
+        assert found.stats["serializer"] == chosen
+
+
+@pytest.mark.parametrize("lists", ["memory", "disk"])
+@pytest.mark.parametrize("cache", ["lru:20", "score:20"])
+def test_caches_and_lists(graph: bf.Graph, cache: str, lists: str) -> None:
+    for algorithm, options in (("pagerank", {}), ("sssp", {"source": True})):
+        wanted = compute(graph, algorithm, options)
+        found = compute(graph, algorithm, options, store="bytes", cache=cache, lists=lists)
+        assert_same(found, wanted)
+        used = found.stats["cache"]
+        assert used["name"] == cache
+        assert used["misses"] > 0
+        loans = used["hits"] + used["misses"]
+        assert used["hit_ratio"] == pytest.approx(used["hits"] / loans)
+        assert found.stats["lists"] == lists
+
+
+def test_a_folder_is_made_below_the_working_directory(
+    graph: bf.Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    # More workers than a store on disk has partitions.
+    bf.degrees(graph, store="file:here", threads=16, budget="256M")
+    assert sum(path.name.startswith("partition-") for path in (tmp_path / "here").iterdir()) == 8
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--store", "byte"], 'there is no store "byte"; use memory, bytes or file:PATH'),
+        (["--store", "mongo:x"], "use memory, bytes or file:PATH"),
+        (["--store", "file:"], "write file:PATH"),
+        (["--store", "bytes:5"], "takes nothing after its name"),
+        (["--store", "memory", "--serializer", "compact"], "keeps live vertices"),
+        (["--store", "bytes", "--serializer", "xml"], "use compact, native or generic"),
+        (["--store", "bytes", "--serializer", "compact+rar"], "use lz4, zstd or zlib"),
+        (["--store", "bytes", "--cache", "mru:5"], "write lru:N or score:N"),
+        (["--store", "bytes", "--cache", "lru:0"], "1 or more"),
+        (["--store", "bytes", "--lists", "tape"], "choose from"),
+        (["--store", "bytes", "--layout", "coupled"], "leave --layout or --store out"),
+        (["--store", "bytes", "--mode", "async"], "add --param method=delta"),
+        (["--cache", "lru:5"], "add --store"),
+        (["--lists", "disk"], "add --store"),
+        (["--serializer", "native"], "add --store"),
+        (
+            ["--store", "bytes", "--mode", "async", "--max-supersteps", "5"],
+            "no supersteps to limit",
+        ),
+    ],
+)
+def test_what_makes_no_sense_is_refused(rmat: Path, options: list[str], says: str) -> None:
+    assert says in refuse(USAGE, "run", "pagerank", rmat, *options)
+
+
+@pytest.mark.parametrize("algorithm", ["label_propagation", "color", "clustering", "triangles"])
+def test_programs_of_whole_neighbourhoods_take_no_store(rmat: Path, algorithm: str) -> None:
+    sentence = refuse(USAGE, "run", algorithm, rmat, "--store", "bytes")
+    assert f"{algorithm} takes no store; leave --store out (Python: store=)" in sentence
+
+
+def test_algorithms_say_that_they_take_a_store() -> None:
+    listed = succeed("algorithms", "--json").figures["algorithms"]
+    taking = {each["name"] for each in listed if "store" in each["takes"]}
+    assert taking == {algorithm for algorithm, _ in RUNS}
+
+
+def test_components_by_union_find_are_not_for_stores(graph: bf.Graph) -> None:
+    found = bf.connected_components(graph, store="bytes")
+    assert found.stats["variant"] == "propagation"
+
+
+@pytest.mark.parametrize("store", ["bytes", "memory"])
+def test_a_budget_that_is_too_small_leads_to_one_that_works(rmat: Path, store: str) -> None:
+    run = ["run", "bfs", rmat, "--source", 0, "--store", store, "--quiet"]
+    budget = "1M"
+    # The least that any run needs, then what the vertices take as far as they were loaded.
+    for _ in range(3):
+        sentence = refuse(BUDGET, *run, "--budget", budget)
+        budget = sentence.rpartition("the smallest that works is ")[2]
+        if brimful(*run, "--budget", budget).code == DONE:
+            return
+    pytest.fail(f"{budget} does not work either")
