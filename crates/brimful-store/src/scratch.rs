@@ -3,6 +3,7 @@
 //! Invariant: a window is a plain slice while it is in use, and belongs to one user at a time. The
 //! caller cannot tell, but by the clock, whether the array is in memory or on disk.
 
+use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use bytemuck::Pod;
@@ -57,6 +58,30 @@ impl<T: Pod + Send> ScratchArray<T> {
     /// True if the array is in memory.
     pub fn is_resident(&self) -> bool {
         matches!(self.home, Home::Resident(_))
+    }
+
+    /// Number of windows.
+    pub fn window_count(&self) -> usize {
+        self.len.div_ceil(self.window)
+    }
+
+    /// The records of window `index`.
+    pub fn window_range(&self, index: usize) -> Range<usize> {
+        let start = index * self.window;
+        start..self.len.min(start + self.window)
+    }
+
+    /// The records of window `index`; `buffer` serves where it is on disk.
+    pub fn window<'a>(&'a self, index: usize, buffer: &'a mut Vec<T>) -> Result<&'a [T]> {
+        let range = self.window_range(index);
+        match &self.home {
+            Home::Resident(data) => Ok(&data[range]),
+            Home::Paged(_) => {
+                buffer.resize(range.len(), T::zeroed());
+                self.read(range.start, buffer)?;
+                Ok(buffer)
+            }
+        }
     }
 
     /// All windows, to be used by many threads, each window by one at a time.
@@ -119,7 +144,7 @@ enum WindowsKind<'a, T> {
 }
 
 impl<T: Pod + Send> Windows<'_, T> {
-    fn range(&self, index: usize) -> std::ops::Range<usize> {
+    fn range(&self, index: usize) -> Range<usize> {
         let start = index * self.window;
         start..self.len.min(start + self.window)
     }
