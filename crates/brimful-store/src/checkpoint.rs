@@ -28,7 +28,7 @@ const ARRAYS: &str = "arrays-";
 pub struct Checkpoints {
     folder: Arc<dyn Folder>,
     /// Held as long as this.
-    _lock: Option<FolderLock>,
+    lock: Option<FolderLock>,
     traffic: Arc<Traffic>,
     /// How many are kept.
     keep: usize,
@@ -55,7 +55,7 @@ impl Checkpoints {
         make_folder(path)?;
         let lock = FolderLock::take(path)?;
         let mut opened = Self::open_folder(Arc::new(DiskFolder::new(path)), keep, traffic)?;
-        opened._lock = Some(lock);
+        opened.lock = Some(lock);
         Ok(opened)
     }
 
@@ -69,7 +69,7 @@ impl Checkpoints {
         remove_but(&*folder, |number| found.contains(&number))?;
         Ok(Self {
             folder,
-            _lock: None,
+            lock: None,
             traffic: Arc::clone(traffic),
             keep: keep.max(1),
             next: current.unwrap_or(0) + 1,
@@ -155,6 +155,10 @@ impl Drop for Checkpoints {
         if let Some(thread) = self.publishing.take() {
             // The lock must outlive the thread. A run that ends so has failed by something else, and the checkpoint before stays.
             let _ = thread.join();
+        }
+        if self.lock.is_some() && self.found.is_empty() && self.own.is_empty() {
+            // A folder for nothing. What cannot be removed is an empty folder.
+            let _ = remove_all(&*self.folder);
         }
     }
 }
@@ -275,16 +279,18 @@ pub fn discard(path: &Path) -> Result<()> {
     if !path.is_dir() {
         return Ok(());
     }
-    let lock = FolderLock::take(path)?;
-    discard_in(&DiskFolder::new(path))?;
-    drop(lock);
-    let fail = |e: std::io::Error| match e.kind() {
-        // Something else is in it, or it is gone.
-        ErrorKind::DirectoryNotEmpty | ErrorKind::NotFound => Ok(()),
-        _ => Err(Error::io(path, "remove", e)),
-    };
-    std::fs::remove_file(path.join(FolderLock::NAME)).or_else(fail)?;
-    std::fs::remove_dir(path).or_else(fail)
+    let _lock = FolderLock::take(path)?;
+    remove_all(&DiskFolder::new(path))
+}
+
+/// Removes everything in a folder whose lock is held, and the folder unless something else is in it.
+fn remove_all(folder: &dyn Folder) -> Result<()> {
+    discard_in(folder)?;
+    remove(folder, FolderLock::NAME)?;
+    match std::fs::remove_dir(folder.path()) {
+        Err(e) if e.kind() != ErrorKind::DirectoryNotEmpty => Err(Error::io(folder.path(), "remove", e)),
+        _ => Ok(()),
+    }
 }
 
 /// Removes the checkpoints in `folder`: first what makes them complete.
