@@ -25,7 +25,7 @@ pub(crate) const INFO: Info = Info {
     name: "label_propagation",
     computes: "communities: for a number of supersteps (10) everybody takes its neighbours' most frequent label",
     column: "label",
-    takes: Takes::NOTHING,
+    takes: Takes { checkpoints: true, ..Takes::NOTHING },
     parameters: &[],
     run: |request, graph, resources| {
         let range = graph.key_bounds()?.map_or(0, |(smallest, largest)| largest.saturating_sub(smallest));
@@ -67,7 +67,13 @@ impl<L: Label + 'static> Gather for LabelPropagation<L> {
 
 fn run<L: Label + 'static>(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {
     let supersteps = request.max_supersteps.unwrap_or(SUPERSTEPS);
-    let output = gather(&LabelPropagation::<L>(PhantomData), graph, supersteps, resources)?;
+    let output = gather(
+        &LabelPropagation::<L>(PhantomData),
+        graph,
+        supersteps,
+        request.checkpoints.as_ref(),
+        resources,
+    )?;
     let values = Values::vertices(output.states, |label: L| Some(label.into()), Some).without_nulls();
     Finished::new(graph, "label", values, output.stats, "synchronous")
 }

@@ -39,6 +39,7 @@ pub(crate) const INFO: Info = Info {
         weights: true,
         asynchronous: true,
         layouts: true,
+        checkpoints: true,
     },
     parameters: &[
         ParameterInfo {

@@ -19,7 +19,14 @@ pub(crate) const INFO: Info = Info {
     name: "sssp",
     computes: "shortest paths along edges from the source: the least sum of weights, or of edges without weights",
     column: "distance",
-    takes: Takes { source: true, weights: true, asynchronous: true, layouts: true, ..Takes::NOTHING },
+    takes: Takes {
+        source: true,
+        weights: true,
+        asynchronous: true,
+        layouts: true,
+        checkpoints: true,
+        ..Takes::NOTHING
+    },
     parameters: &[],
     run,
 };

@@ -16,7 +16,9 @@ use brimful_store::Resources;
 use brimful_store::huge::HugeArray;
 use brimful_store::scratch::ScratchArray;
 use bytemuck::Pod;
+use serde::{Deserialize, Serialize};
 
+use crate::checkpoint::{CheckpointOptions, Checkpointer};
 use crate::error::{Error, Result};
 use crate::program::Vertex;
 use crate::residency::{Resident, Shard, Spare, columns, segments_of_intervals, unit_bytes};
@@ -118,6 +120,15 @@ struct Step {
     open: u64,
 }
 
+/// What a superstep hands to the next beside the states.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Handed {
+    superstep: u64,
+    gathered: u64,
+    durations: Durations,
+}
+
 struct Run<'a, G: Gather> {
     program: &'a G,
     graph: &'a Graph,
@@ -131,7 +142,7 @@ struct Run<'a, G: Gather> {
     states: HugeArray<G::State>,
 }
 
-/// Runs `program` for at most `max_supersteps`, or until no state changes.
+/// Runs `program` for at most `max_supersteps`, or until no state changes; `None`: no checkpoints.
 ///
 /// # Errors
 /// [`brimful_store::Error::Budget`] naming the smallest budget that works: where that is because of one long list, after one
@@ -140,14 +151,20 @@ pub fn gather<G: Gather>(
     program: &G,
     graph: &Graph,
     max_supersteps: u64,
+    checkpoints: Option<&CheckpointOptions>,
     resources: &Resources,
 ) -> Result<Gathered<G::State>> {
     const PURPOSE: &str = "to gather neighbours in this graph";
+    let identity =
+        [("program", format!("{} ({})", std::any::type_name::<G>(), std::any::type_name::<G::State>()))];
+    let mut checkpointer =
+        checkpoints.map(|chosen| Checkpointer::open(chosen, graph, &identity, resources)).transpose()?;
     let mut index_seconds = 0.0;
     if program.indexes().iter().any(|index| graph.shards(*index).is_none()) {
         index_seconds = import::build_reverse(graph, resources)?;
     }
     let (begin, read_before) = (Instant::now(), graph.traffic().bytes_read());
+    let written_before = resources.job.traffic().bytes_written();
     let mut shards: Vec<Arc<ShardFile>> =
         program.indexes().iter().filter_map(|index| graph.shards(*index)).map(Arc::clone).collect();
     shards.dedup_by(|a, b| Arc::ptr_eq(a, b));
@@ -180,22 +197,31 @@ pub fn gather<G: Gather>(
         items: Vec::new(),
         states: HugeArray::zeroed(vertices as usize),
     };
-    run.initialize()?;
+    let mut handed = Handed::default();
+    let resumed_from = match &mut checkpointer {
+        Some(own) => own.resume(max_supersteps, |saved, found: Handed| {
+            handed = found;
+            Ok(saved.records(&mut run.states, 1 << graph.description().interval_bits, resources)?)
+        })?,
+        None => None,
+    };
+    if resumed_from.is_none() {
+        run.initialize()?;
+    }
     run.lengths = run.measure()?;
     let longest = run.lengths.iter().copied().max().map_or(0, u64::from);
     resources.budget.require(fixed + workers * 4 * longest, PURPOSE)?;
     let most = lists.max(longest);
     run.items = run.cut(most);
     let prepared = begin.elapsed().as_secs_f64();
-    let (mut durations, mut reason) = (Durations::default(), Reason::MaxSupersteps);
-    let (mut supersteps, mut signals) = (0, 0);
-    while supersteps < max_supersteps {
+    let mut reason = Reason::MaxSupersteps;
+    while handed.superstep < max_supersteps {
         let started = Instant::now();
-        resources.job.begin(format!("superstep {}", supersteps + 1), vertices);
+        resources.job.begin(format!("superstep {}", handed.superstep + 1), vertices);
         let step = run.superstep()?;
-        supersteps += 1;
-        signals += step.gathered;
-        durations.push(started.elapsed().as_secs_f64());
+        handed.superstep += 1;
+        handed.gathered += step.gathered;
+        handed.durations.push(started.elapsed().as_secs_f64());
         if step.changed == 0 || step.open == 0 {
             reason = Reason::NoChange;
             break;
@@ -203,22 +229,32 @@ pub fn gather<G: Gather>(
         if G::SETTLES {
             run.items = run.cut(most);
         }
+        if let Some(own) = checkpointer.as_mut().filter(|own| own.is_due(handed.superstep)) {
+            own.make(handed.superstep, &handed, |draft, resources| {
+                Ok(draft.records(&run.states, 1 << graph.description().interval_bits, resources)?)
+            })?;
+        }
     }
     let states = run.finish();
+    let checkpoints = checkpointer.map(Checkpointer::finish).transpose()?;
     let seconds = begin.elapsed().as_secs_f64();
+    let mut phases =
+        vec![("prepare", prepared), ("supersteps", seconds - prepared - checkpoints.unwrap_or(0.0))];
+    phases.extend(checkpoints.map(|seconds| ("checkpoints", seconds)));
     let stats = Stats {
-        supersteps,
+        supersteps: handed.superstep,
         reason,
-        durations,
+        durations: handed.durations,
         sparse_supersteps: 0,
         seconds,
         index_seconds,
-        signals,
-        edges_visited: signals,
+        signals: handed.gathered,
+        edges_visited: handed.gathered,
         bytes_read: graph.traffic().bytes_read() - read_before,
-        bytes_written: 0,
-        phases: vec![("prepare", prepared), ("supersteps", seconds - prepared)],
+        bytes_written: resources.job.traffic().bytes_written() - written_before,
+        phases,
         threads: resources.workers(),
+        resumed_from,
     };
     Ok(Gathered { states, stats })
 }

@@ -7,6 +7,7 @@
 //! of threads.
 
 pub(crate) mod asynchronous;
+mod checkpoint;
 
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,6 +23,7 @@ use brimful_store::{Reservation, Resources};
 
 use crate::aggregate::Aggregate;
 use crate::batch::collect_letters;
+use crate::checkpoint::Checkpointer;
 use crate::collect::{Collector, Degrees, Partial, Room, Thresholds, Turn, turn};
 use crate::combiner::Combiner;
 use crate::error::{Error, Result};
@@ -77,6 +79,12 @@ pub fn run<P: Program>(
             format!("a program that takes batches is for the layout shards, not {}", options.layout.name());
         return Err(Error::Usage(what));
     }
+    let mut checkpointer = match &options.checkpoints {
+        Some(chosen) => {
+            Some(Checkpointer::open(chosen, graph, &checkpoint::identity::<P>(options), resources)?)
+        }
+        None => None,
+    };
     let mut index_seconds = 0.0;
     if program.indexes().iter().any(|index| graph.shards(*index).is_none()) {
         // `in` always exists, so it is the reverse that is missing.
@@ -98,11 +106,25 @@ pub fn run<P: Program>(
     let moved_before = moved(graph, resources);
     let mut run = Run::new(program, graph, options, resources, shards, records)?;
     let prepared = begin.elapsed().as_secs_f64();
-    run.initialize()?;
+    run.load_degrees()?;
+    let resumed_from = match &mut checkpointer {
+        Some(own) => own.resume(options.max_supersteps, |saved, handed| run.restore(saved, handed))?,
+        None => None,
+    };
+    if resumed_from.is_none() {
+        run.initialize()?;
+    }
     let initialized = begin.elapsed().as_secs_f64();
-    let reason = run.supersteps(begin)?;
+    let reason = run.supersteps(begin, checkpointer.as_mut())?;
     run.take_states_from_records()?;
+    let checkpoints = checkpointer.map(Checkpointer::finish).transpose()?;
     let seconds = begin.elapsed().as_secs_f64();
+    let mut phases = vec![
+        ("prepare", prepared),
+        (if resumed_from.is_some() { "resume" } else { "initialize" }, initialized - prepared),
+        ("supersteps", seconds - initialized - checkpoints.unwrap_or(0.0)),
+    ];
+    phases.extend(checkpoints.map(|seconds| ("checkpoints", seconds)));
     let moved_after = moved(graph, resources);
     let stats = Stats {
         supersteps: run.globals.superstep,
@@ -115,12 +137,9 @@ pub fn run<P: Program>(
         edges_visited: run.swept.edges,
         bytes_read: moved_after.0 - moved_before.0,
         bytes_written: moved_after.1 - moved_before.1,
-        phases: vec![
-            ("prepare", prepared),
-            ("initialize", initialized - prepared),
-            ("supersteps", seconds - initialized),
-        ],
+        phases,
         threads: resources.workers(),
+        resumed_from,
     };
     let isolated = run.isolated.map_or(Isolated::Initial, Isolated::Same);
     Ok(Output { states: run.states, isolated, aggregate: run.globals.aggregate, stats })
@@ -256,12 +275,9 @@ impl<'a, P: Program> Run<'a, P> {
         })
     }
 
-    /// Loads degrees, sets every state and makes the first signals.
+    /// Sets every state and makes the first signals.
     fn initialize(&mut self) -> Result<()> {
         self.resources.job.begin("initialize", self.graph.intervals());
-        if P::NEEDS_DEGREES {
-            self.degrees = self.load_degrees()?;
-        }
         self.pass(Turn::First)
     }
 
@@ -322,7 +338,14 @@ impl<'a, P: Program> Run<'a, P> {
         (P::MODE != Mode::Full).then(|| Frontier::empty_map(self.graph.connected() as usize))
     }
 
-    fn load_degrees(&self) -> Result<Degrees> {
+    fn load_degrees(&mut self) -> Result<()> {
+        if P::NEEDS_DEGREES {
+            self.degrees = self.read_degrees()?;
+        }
+        Ok(())
+    }
+
+    fn read_degrees(&self) -> Result<Degrees> {
         if !self.plan.degrees_resident {
             return Ok(Degrees::OnDisk);
         }
@@ -347,15 +370,21 @@ impl<'a, P: Program> Run<'a, P> {
     }
 
     /// Supersteps until the run ends; it began at `start`.
-    fn supersteps(&mut self, start: Instant) -> Result<Reason> {
+    fn supersteps(
+        &mut self,
+        start: Instant,
+        mut checkpointer: Option<&mut Checkpointer<'_>>,
+    ) -> Result<Reason> {
         let edges: u64 = match self.records {
             Some(_) => self.graph.intervals(),
             None => self.files.iter().map(|file| file.shards().edges()).sum(),
         };
         let mut begin = Instant::now();
+        let first = self.globals.superstep;
         while self.globals.superstep < self.options.max_supersteps {
             let seconds = (begin - start).as_secs_f64();
-            if self.globals.superstep > 0 && self.options.max_seconds.is_some_and(|most| seconds >= most) {
+            if self.globals.superstep > first && self.options.max_seconds.is_some_and(|most| seconds >= most)
+            {
                 return Ok(Reason::MaxSeconds);
             }
             if !self.asynchronous_superstep(edges)? && !self.sparse_superstep(edges)? {
@@ -370,6 +399,11 @@ impl<'a, P: Program> Run<'a, P> {
             }
             if !self.next_rounds()? {
                 return Ok(Reason::NoChange);
+            }
+            if let Some(checkpointer) = &mut checkpointer
+                && self.checkpoint(checkpointer)?
+            {
+                begin = Instant::now();
             }
         }
         Ok(Reason::MaxSupersteps)

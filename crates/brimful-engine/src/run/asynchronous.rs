@@ -14,12 +14,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use brimful_graph::codec::Unpack;
+use serde::{Deserialize, Serialize};
 
 use super::{Run, walked};
 use crate::aggregate::Aggregate;
 use crate::collect::{Collector, Partial, Room, Turn};
 use crate::combiner::Combiner;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::frontier::{ACTIVITY_BITS, Frontier};
 use crate::program::{Mode, Program};
 use crate::residency::Resident;
@@ -47,6 +48,15 @@ pub(super) struct Asynchronous {
     /// Sum of signal scores that each group has not yet heard.
     unheard: Vec<f64>,
     /// When a vertex of each 2^12 last spoke, and when each block last listened; 0: never.
+    spoke: Vec<u64>,
+    listened: Vec<u64>,
+    now: u64,
+}
+
+/// What changes of it, as a checkpoint has it; scores as their bits.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Heard {
+    unheard: Vec<u64>,
     spoke: Vec<u64>,
     listened: Vec<u64>,
     now: u64,
@@ -87,6 +97,28 @@ impl Asynchronous {
             listened: vec![0; blocks.len()],
             now: 1,
         }
+    }
+
+    /// What a sweep hands to the next.
+    pub(super) fn save(&self) -> Heard {
+        Heard {
+            unheard: self.unheard.iter().map(|score| score.to_bits()).collect(),
+            spoke: self.spoke.clone(),
+            listened: self.listened.clone(),
+            now: self.now,
+        }
+    }
+
+    /// Goes on from there.
+    pub(super) fn restore(&mut self, heard: Heard) -> Result<()> {
+        let lengths = [heard.unheard.len(), heard.spoke.len(), heard.listened.len()];
+        if lengths != [self.unheard.len(), self.spoke.len(), self.listened.len()] {
+            let what = "the blocks of this run are not those of the checkpoint; resume with the memory budget that it was made with";
+            return Err(Error::Usage(what.into()));
+        }
+        self.unheard = heard.unheard.into_iter().map(f64::from_bits).collect();
+        (self.spoke, self.listened, self.now) = (heard.spoke, heard.listened, heard.now);
+        Ok(())
     }
 
     fn group(&self, block: usize) -> usize {
