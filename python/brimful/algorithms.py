@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,9 @@ def pagerank(
     weighted: bool = False,
     mode: str = "sync",
     layout: str = "shards",
+    checkpoint_every: int | str | None = None,
+    checkpoint_dir: str | os.PathLike[str] | None = None,
+    resume: bool = False,
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
@@ -54,6 +58,14 @@ def pagerank(
     in-neighbours for each vertex, apart from its state ("decoupled") or in one record with it
     ("coupled"), made in scratch space first (Koduru, Gupta, Neamtiu 2015); the same bits again.
 
+    `checkpoint_every` 5 makes a checkpoint after every fifth superstep, "30s" after the first one
+    that ends 30 seconds after the last, in the folder `checkpoint_dir` (default: beside the
+    graph, `NAME.pagerank.checkpoints`). `resume` goes on from the last complete one, which must be
+    of the same graph, algorithm and parameters, and ends with the bits of a run that nothing
+    stopped; only limits, `budget` and `threads` may differ. Without one it starts from the
+    beginning and says so (logger `brimful`; `stats["resumed_from"]`). A run that ends by itself
+    removes its checkpoints, one that `max_supersteps` ends does not.
+
     Returns a `Result` with column `pagerank`, float64[n_vertices]. One pass over the edges per
     superstep ("power").
 
@@ -69,11 +81,12 @@ def pagerank(
     ...     bf.pagerank(graph)[3]
     0.25
     """
+    checkpoints = _Checkpoints(checkpoint_every, checkpoint_dir, resume)
     return _run(
         graph,
         "pagerank",
         {"damping": damping, "variant": variant, "method": method},
-        _Common(max_supersteps, threads, budget, progress),
+        _Common(max_supersteps, threads, budget, progress, checkpoints),
         source=source,
         precision=precision,
         mode=mode,
@@ -91,6 +104,9 @@ def hits(
     max_supersteps: int = 200,
     weighted: bool = False,
     layout: str = "shards",
+    checkpoint_every: int | str | None = None,
+    checkpoint_dir: str | os.PathLike[str] | None = None,
+    resume: bool = False,
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
@@ -103,7 +119,7 @@ def hits(
     those that a superstep reads differ from the ones before by at most `tolerance` in L1, 0 never
     stops early. Where the largest singular value of A has several vectors, that nearest to the
     start is the limit (NetworkX gives any). Without edges all scores are 0.
-    `budget` and `layout` as in `pagerank`.
+    `budget`, `layout` and checkpoints as in `pagerank`.
 
     Returns a `Result` with column `authority` or `hub`, as `values` says, float64[n_vertices] of
     sum 1.
@@ -118,7 +134,8 @@ def hits(
     ...     bf.hits(graph)[2], bf.hits(graph, values="hub")[0]
     (1.0, 0.5)
     """
-    common = _Common(max_supersteps, threads, budget, progress)
+    checkpoints = _Checkpoints(checkpoint_every, checkpoint_dir, resume)
+    common = _Common(max_supersteps, threads, budget, progress, checkpoints)
     params: dict[str, object] = {"values": values}
     return _run(
         graph, "hits", params, common, tolerance=tolerance, weighted=weighted, layout=layout
@@ -131,6 +148,9 @@ def connected_components(
     max_supersteps: int | None = None,
     mode: str = "sync",
     layout: str = "shards",
+    checkpoint_every: int | str | None = None,
+    checkpoint_dir: str | os.PathLike[str] | None = None,
+    resume: bool = False,
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
@@ -138,8 +158,8 @@ def connected_components(
     """Label vertices by weakly connected component: the smallest vertex id in it.
 
     Direction is ignored. Runs until no label changes, or for `max_supersteps`. `mode` "async"
-    spreads labels within a sweep over the edges. `budget` and `layout` as in
-    `pagerank`.
+    spreads labels within a sweep over the edges. `budget`, `layout` and
+    checkpoints as in `pagerank`.
 
     Returns a `Result` with column `component`, of the type of `vertex`.
 
@@ -147,7 +167,8 @@ def connected_components(
         BudgetError: before the work, naming the smallest budget that works.
         CorruptError, StoreIoError: as their names say.
     """
-    common = _Common(max_supersteps, threads, budget, progress)
+    checkpoints = _Checkpoints(checkpoint_every, checkpoint_dir, resume)
+    common = _Common(max_supersteps, threads, budget, progress, checkpoints)
     return _run(graph, "connected_components", {}, common, mode=mode, layout=layout)
 
 
@@ -156,6 +177,9 @@ def scc(
     *,
     max_supersteps: int | None = None,
     layout: str = "shards",
+    checkpoint_every: int | str | None = None,
+    checkpoint_dir: str | os.PathLike[str] | None = None,
+    resume: bool = False,
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
@@ -163,7 +187,7 @@ def scc(
     """Label vertices by strongly connected component: the smallest vertex id in it.
 
     Two vertices are in one component if each reaches the other along edges.
-    `budget` and `layout` as in `pagerank`.
+    `budget`, `layout` and checkpoints as in `pagerank`.
 
     Returns a `Result` with column `component`, of the type of `vertex`; null for vertices that a
     run which `max_supersteps` ended did not get to.
@@ -177,7 +201,14 @@ def scc(
     ...     bf.scc(graph).to_arrow()["component"].to_pylist()
     [1, 1, 3]
     """
-    return _run(graph, "scc", {}, _Common(max_supersteps, threads, budget, progress), layout=layout)
+    checkpoints = _Checkpoints(checkpoint_every, checkpoint_dir, resume)
+    return _run(
+        graph,
+        "scc",
+        {},
+        _Common(max_supersteps, threads, budget, progress, checkpoints),
+        layout=layout,
+    )
 
 
 def kcore(
@@ -185,6 +216,9 @@ def kcore(
     *,
     max_supersteps: int | None = None,
     layout: str = "shards",
+    checkpoint_every: int | str | None = None,
+    checkpoint_dir: str | os.PathLike[str] | None = None,
+    resume: bool = False,
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
@@ -193,7 +227,7 @@ def kcore(
 
     The k-core is the greatest set of vertices each of which has k neighbours within it. Direction
     is ignored, parallel arcs count each, so that opposite arcs count twice in a directed graph;
-    self-loops do not count. `budget` and `layout` as in `pagerank`.
+    self-loops do not count. `budget`, `layout` and checkpoints as in `pagerank`.
 
     Returns a `Result` with column `core`, int64[n_vertices]; null for vertices that a run which
     `max_supersteps` ended did not get to.
@@ -208,8 +242,13 @@ def kcore(
     ...     bf.kcore(graph).to_arrow()["core"].to_pylist()
     [2, 2, 2, 1]
     """
+    checkpoints = _Checkpoints(checkpoint_every, checkpoint_dir, resume)
     return _run(
-        graph, "kcore", {}, _Common(max_supersteps, threads, budget, progress), layout=layout
+        graph,
+        "kcore",
+        {},
+        _Common(max_supersteps, threads, budget, progress, checkpoints),
+        layout=layout,
     )
 
 
@@ -221,6 +260,9 @@ def bfs(
     max_supersteps: int | None = None,
     mode: str = "sync",
     layout: str = "shards",
+    checkpoint_every: int | str | None = None,
+    checkpoint_dir: str | os.PathLike[str] | None = None,
+    resume: bool = False,
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
@@ -231,8 +273,8 @@ def bfs(
     `parent`, of the type of `vertex`: of the vertices one edge nearer with an edge to this one
     that with the smallest id; the source is its own parent. Null where no path leads.
     `max_supersteps` is also the largest distance looked at, but in `mode` "async" (for distances
-    only): there levels are not waited for, and are corrected. `budget` and `layout` as in
-    `pagerank`.
+    only): there levels are not waited for, and are corrected. `budget`, `layout` and
+    checkpoints as in `pagerank`.
 
     Returns a `Result`.
 
@@ -247,7 +289,8 @@ def bfs(
     ...     bf.bfs(graph, 7).to_arrow()["distance"].to_pylist()
     [None, 0, 1]
     """
-    common = _Common(max_supersteps, threads, budget, progress)
+    checkpoints = _Checkpoints(checkpoint_every, checkpoint_dir, resume)
+    common = _Common(max_supersteps, threads, budget, progress, checkpoints)
     return _run(graph, "bfs", {"values": values}, common, source=source, mode=mode, layout=layout)
 
 
@@ -259,6 +302,9 @@ def sssp(
     max_supersteps: int | None = None,
     mode: str = "sync",
     layout: str = "shards",
+    checkpoint_every: int | str | None = None,
+    checkpoint_dir: str | os.PathLike[str] | None = None,
+    resume: bool = False,
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
@@ -267,8 +313,8 @@ def sssp(
 
     `weighted`: the length of a path is the sum of its weights, which must not be negative; else
     its number of edges. Runs until no distance shrinks, or for `max_supersteps`. `mode` "async"
-    spreads distances within a sweep over the edges. `budget` and `layout` as in
-    `pagerank`.
+    spreads distances within a sweep over the edges. `budget`, `layout` and
+    checkpoints as in `pagerank`.
 
     Returns a `Result` with column `distance`, float64[n_vertices], null where no path leads.
 
@@ -278,7 +324,8 @@ def sssp(
         BudgetError: before the work, naming the smallest budget that works.
         CorruptError, StoreIoError: as their names say.
     """
-    common = _Common(max_supersteps, threads, budget, progress)
+    checkpoints = _Checkpoints(checkpoint_every, checkpoint_dir, resume)
+    common = _Common(max_supersteps, threads, budget, progress, checkpoints)
     return _run(
         graph, "sssp", {}, common, source=source, mode=mode, layout=layout, weighted=weighted
     )
@@ -290,13 +337,16 @@ def count_paths(
     *,
     length: int | None = None,
     layout: str = "shards",
+    checkpoint_every: int | str | None = None,
+    checkpoint_dir: str | os.PathLike[str] | None = None,
+    resume: bool = False,
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
 ) -> Result:
     """Count shortest paths from `source`, a vertex id, or with `length` walks of so many edges.
 
-    Parallel edges make paths of their own. `budget` and `layout` as in `pagerank`.
+    Parallel edges make paths of their own. `budget`, `layout` and checkpoints as in `pagerank`.
 
     Returns a `Result` with column `paths`, uint64[n_vertices], 0 where no path leads.
 
@@ -306,12 +356,13 @@ def count_paths(
         BudgetError: before the work, naming the smallest budget that works.
         CorruptError, StoreIoError: as their names say.
     """
+    checkpoints = _Checkpoints(checkpoint_every, checkpoint_dir, resume)
     params: dict[str, object] = {} if length is None else {"length": length}
     return _run(
         graph,
         "count_paths",
         params,
-        _Common(None, threads, budget, progress),
+        _Common(None, threads, budget, progress, checkpoints),
         source=source,
         layout=layout,
     )
@@ -322,13 +373,16 @@ def degrees(
     *,
     direction: str = "out",
     layout: str = "shards",
+    checkpoint_every: int | str | None = None,
+    checkpoint_dir: str | os.PathLike[str] | None = None,
+    resume: bool = False,
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
 ) -> Result:
     """Count arcs that leave (`direction` "out"), reach ("in") or do either ("both").
 
-    Parallel arcs count each. `budget` and `layout` as in `pagerank`.
+    Parallel arcs count each. `budget`, `layout` and checkpoints as in `pagerank`.
 
     Returns a `Result` with column `degree`, int64[n_vertices].
 
@@ -336,7 +390,8 @@ def degrees(
         BudgetError: before the work, naming the smallest budget that works.
         CorruptError, StoreIoError: as their names say.
     """
-    common = _Common(None, threads, budget, progress)
+    checkpoints = _Checkpoints(checkpoint_every, checkpoint_dir, resume)
+    common = _Common(None, threads, budget, progress, checkpoints)
     return _run(graph, "degrees", {"direction": direction}, common, layout=layout)
 
 
@@ -344,6 +399,9 @@ def label_propagation(
     graph: Graph,
     *,
     max_supersteps: int = 10,
+    checkpoint_every: int | str | None = None,
+    checkpoint_dir: str | os.PathLike[str] | None = None,
+    resume: bool = False,
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
@@ -360,13 +418,17 @@ def label_propagation(
         BudgetError: naming the smallest budget that works.
         CorruptError, StoreIoError: as their names say.
     """
-    common = _Common(max_supersteps, threads, budget, progress)
+    checkpoints = _Checkpoints(checkpoint_every, checkpoint_dir, resume)
+    common = _Common(max_supersteps, threads, budget, progress, checkpoints)
     return _run(graph, "label_propagation", {}, common)
 
 
 def color(
     graph: Graph,
     *,
+    checkpoint_every: int | str | None = None,
+    checkpoint_dir: str | os.PathLike[str] | None = None,
+    resume: bool = False,
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
@@ -389,7 +451,8 @@ def color(
     ...     bf.color(star).to_arrow()["color"].to_pylist()
     [0, 1, 1, 1]
     """
-    return _run(graph, "color", {}, _Common(None, threads, budget, progress))
+    checkpoints = _Checkpoints(checkpoint_every, checkpoint_dir, resume)
+    return _run(graph, "color", {}, _Common(None, threads, budget, progress, checkpoints))
 
 
 def clustering(
@@ -435,6 +498,15 @@ def triangles(
 
 
 @dataclass(frozen=True)
+class _Checkpoints:
+    """Where a run can be gone on from."""
+
+    every: int | str | None = None
+    folder: str | os.PathLike[str] | None = None
+    resume: bool = False
+
+
+@dataclass(frozen=True)
 class _Common:
     """What every algorithm takes."""
 
@@ -442,6 +514,7 @@ class _Common:
     threads: int | None
     budget: Budget
     progress: Progress | None
+    checkpoints: _Checkpoints = _Checkpoints()
 
 
 def _run(
@@ -461,22 +534,26 @@ def _run(
 
     budget = parse_budget(common.budget) if common.budget is not None else graph.budget
     given = Resources(common.threads, budget, progress=common.progress)
-    return Result(
-        _native.run(
-            graph.native,
-            algorithm,
-            params,
-            source=None if source is None else vertex_id(source),
-            precision=precision,
-            mode=mode,
-            tolerance=tolerance,
-            max_supersteps=common.max_supersteps,
-            weighted=weighted,
-            layout=layout,
-            threads=given.threads,
-            budget=given.budget,
-            process_budget=given.process_budget,
-            reserve_bytes=0,
-            progress=given.progress,
-        )
+    checkpoints = common.checkpoints
+    result = _native.run(
+        graph.native,
+        algorithm,
+        params,
+        source=None if source is None else vertex_id(source),
+        precision=precision,
+        mode=mode,
+        tolerance=tolerance,
+        max_supersteps=common.max_supersteps,
+        weighted=weighted,
+        layout=layout,
+        checkpoint_every=None if checkpoints.every is None else str(checkpoints.every),
+        checkpoint_dir=checkpoints.folder,
+        resume=checkpoints.resume,
+        threads=given.threads,
+        budget=given.budget,
+        process_budget=given.process_budget,
+        reserve_bytes=0,
+        progress=given.progress,
     )
+    result.discard_checkpoints()
+    return Result(result)
