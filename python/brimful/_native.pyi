@@ -5,6 +5,7 @@ brimful's own memory. `reserve_bytes` is what a pyarrow reader or writer in this
 beside. Every call that can last releases the GIL; Ctrl-C stops it within a second.
 """
 
+import os
 from collections.abc import Sequence
 from typing import Any, final
 
@@ -108,6 +109,9 @@ def run(
     weighted: bool,
     layout: str,
     store: dict[str, str | None],
+    checkpoint_every: str | None,
+    checkpoint_dir: str | os.PathLike[str] | None,
+    resume: bool,
     threads: int | None,
     budget: int | None,
     process_budget: bool,
@@ -198,6 +202,7 @@ class Result:
     def value(self, vertex: int | str) -> float | int | str | None: ...
     def top(self, n: int) -> list[tuple[Any, Any]]: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+    def discard_checkpoints(self) -> None: ...
     def write_csv(self, path: str, *, overwrite: bool) -> None: ...
 
 @final

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
@@ -14,15 +15,32 @@ if TYPE_CHECKING:
     from brimful.reporting import Progress
 
 
-class Stores(TypedDict, total=False):
-    """Vertices as records in a store, in place of edges that stream from shards; the same answers.
+class Checkpoints(TypedDict, total=False):
+    """Where a run can be gone on from.
+
+    `checkpoint_every` 5 makes a checkpoint after every fifth superstep, "30s" after the first one
+    that ends 30 seconds after the last, in the folder `checkpoint_dir` (default: beside the graph,
+    `NAME.ALGORITHM.checkpoints`). `resume` goes on from the last complete one, which must be of
+    the same graph, algorithm and parameters, and ends with the bits of a run that nothing stopped;
+    only limits, `budget` and `threads` may differ. Without one it starts from the beginning and
+    says so (logger `brimful`; `stats["resumed_from"]`). A run that ends by itself removes its
+    checkpoints, one that `max_supersteps` ends does not.
+    """
+
+    checkpoint_every: int | str | None
+    checkpoint_dir: str | os.PathLike[str] | None
+    resume: bool
+
+
+class Options(Checkpoints, total=False):
+    """Checkpoints, or vertices as records in a store in place of edges that stream from shards.
 
     `store`: "memory" (live objects), "bytes" (records in memory) or "file:PATH" (a folder for this
     run). `serializer`: how records are written, "native" (the default), "compact" or "generic",
     each also with "+lz4", "+zstd" or "+zlib". `cache`: "lru:N" or "score:N", N vertices kept live.
     `lists`: "memory" or "disk", where vertices that are to signal and signals that are to be
     collected wait. With `mode` "async" there are no supersteps. What the store did is in
-    `stats["store_figures"]`, what the cache did in `stats["cache"]`.
+    `stats["store_figures"]`, what the cache did in `stats["cache"]`. The answers are the same.
     """
 
     store: str | None
@@ -47,7 +65,7 @@ def pagerank(
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
-    **stores: Unpack[Stores],
+    **options: Unpack[Options],
 ) -> Result:
     """Rank vertices by the edges that lead to them (Page, Brin, Motwani, Winograd 1999).
 
@@ -71,8 +89,8 @@ def pagerank(
     `layout` says how edges lie on disk during the run: "shards", or for comparison a list of
     in-neighbours for each vertex, apart from its state ("decoupled") or in one record with it
     ("coupled"), made in scratch space first (Koduru, Gupta, Neamtiu 2015); the same bits again.
-    `stores` keeps vertices in a store in place of shards: `store="bytes"`, see `Stores`. There
-    sums differ by the order in which they are added; "async" is for the `method` "delta" only and
+    `options` are checkpoints to resume from, see `Checkpoints`, or a store that keeps vertices
+    in place of shards: `store="bytes"`, see `Options`. There sums differ by the order in which they are added; "async" is for the `method` "delta" only and
     takes no `max_supersteps`.
 
     Returns a `Result` with column `pagerank`, float64[n_vertices]. One pass over the edges per
@@ -101,7 +119,7 @@ def pagerank(
         tolerance=tolerance,
         weighted=weighted,
         layout=layout,
-        **stores,
+        options=options,
     )
 
 
@@ -116,7 +134,7 @@ def hits(
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
-    **stores: Unpack[Stores],
+    **options: Unpack[Options],
 ) -> Result:
     """Find hubs and authorities (Kleinberg 1999): good hubs lead to good authorities.
 
@@ -126,7 +144,7 @@ def hits(
     those that a superstep reads differ from the ones before by at most `tolerance` in L1, 0 never
     stops early. Where the largest singular value of A has several vectors, that nearest to the
     start is the limit (NetworkX gives any). Without edges all scores are 0.
-    `budget`, `layout` and `stores` as in `pagerank`.
+    `budget`, `layout` and `options` as in `pagerank`.
 
     Returns a `Result` with column `authority` or `hub`, as `values` says, float64[n_vertices] of
     sum 1.
@@ -151,7 +169,7 @@ def hits(
         tolerance=tolerance,
         weighted=weighted,
         layout=layout,
-        **stores,
+        options=options,
     )
 
 
@@ -164,12 +182,12 @@ def connected_components(
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
-    **stores: Unpack[Stores],
+    **options: Unpack[Options],
 ) -> Result:
     """Label vertices by weakly connected component: the smallest vertex id in it.
 
     Direction is ignored. Runs until no label changes, or for `max_supersteps`. `mode` "async"
-    spreads labels within a sweep over the edges. `budget`, `layout` and `stores` as in
+    spreads labels within a sweep over the edges. `budget`, `layout` and `options` as in
     `pagerank`.
 
     Returns a `Result` with column `component`, of the type of `vertex`.
@@ -179,7 +197,9 @@ def connected_components(
         CorruptError, StoreIoError: as their names say.
     """
     common = _Common(max_supersteps, threads, budget, progress)
-    return _run(graph, "connected_components", {}, common, mode=mode, layout=layout, **stores)
+    return _run(
+        graph, "connected_components", {}, common, mode=mode, layout=layout, options=options
+    )
 
 
 def scc(
@@ -190,12 +210,12 @@ def scc(
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
-    **stores: Unpack[Stores],
+    **options: Unpack[Options],
 ) -> Result:
     """Label vertices by strongly connected component: the smallest vertex id in it.
 
     Two vertices are in one component if each reaches the other along edges.
-    `budget`, `layout` and `stores` as in `pagerank`.
+    `budget`, `layout` and `options` as in `pagerank`.
 
     Returns a `Result` with column `component`, of the type of `vertex`; null for vertices that a
     run which `max_supersteps` ended did not get to.
@@ -215,7 +235,7 @@ def scc(
         {},
         _Common(max_supersteps, threads, budget, progress),
         layout=layout,
-        **stores,
+        options=options,
     )
 
 
@@ -227,13 +247,13 @@ def kcore(
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
-    **stores: Unpack[Stores],
+    **options: Unpack[Options],
 ) -> Result:
     """Compute core numbers: the largest k such that a vertex is in the k-core.
 
     The k-core is the greatest set of vertices each of which has k neighbours within it. Direction
     is ignored, parallel arcs count each, so that opposite arcs count twice in a directed graph;
-    self-loops do not count. `budget`, `layout` and `stores` as in `pagerank`.
+    self-loops do not count. `budget`, `layout` and `options` as in `pagerank`.
 
     Returns a `Result` with column `core`, int64[n_vertices]; null for vertices that a run which
     `max_supersteps` ended did not get to.
@@ -254,7 +274,7 @@ def kcore(
         {},
         _Common(max_supersteps, threads, budget, progress),
         layout=layout,
-        **stores,
+        options=options,
     )
 
 
@@ -269,7 +289,7 @@ def bfs(
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
-    **stores: Unpack[Stores],
+    **options: Unpack[Options],
 ) -> Result:
     """Search breadth-first along edges from `source`, a vertex id.
 
@@ -277,7 +297,7 @@ def bfs(
     `parent`, of the type of `vertex`: of the vertices one edge nearer with an edge to this one
     that with the smallest id; the source is its own parent. Null where no path leads.
     `max_supersteps` is also the largest distance looked at, but in `mode` "async" (for distances
-    only): there levels are not waited for, and are corrected. `budget`, `layout` and `stores` as in
+    only): there levels are not waited for, and are corrected. `budget`, `layout` and `options` as in
     `pagerank`.
 
     Returns a `Result`.
@@ -295,7 +315,14 @@ def bfs(
     """
     common = _Common(max_supersteps, threads, budget, progress)
     return _run(
-        graph, "bfs", {"values": values}, common, source=source, mode=mode, layout=layout, **stores
+        graph,
+        "bfs",
+        {"values": values},
+        common,
+        source=source,
+        mode=mode,
+        layout=layout,
+        options=options,
     )
 
 
@@ -310,13 +337,13 @@ def sssp(
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
-    **stores: Unpack[Stores],
+    **options: Unpack[Options],
 ) -> Result:
     """Find shortest paths along edges from `source`, a vertex id.
 
     `weighted`: the length of a path is the sum of its weights, which must not be negative; else
     its number of edges. Runs until no distance shrinks, or for `max_supersteps`. `mode` "async"
-    spreads distances within a sweep over the edges. `budget`, `layout` and `stores` as in
+    spreads distances within a sweep over the edges. `budget`, `layout` and `options` as in
     `pagerank`.
 
     Returns a `Result` with column `distance`, float64[n_vertices], null where no path leads.
@@ -337,7 +364,7 @@ def sssp(
         mode=mode,
         layout=layout,
         weighted=weighted,
-        **stores,
+        options=options,
     )
 
 
@@ -350,11 +377,11 @@ def count_paths(
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
-    **stores: Unpack[Stores],
+    **options: Unpack[Options],
 ) -> Result:
     """Count shortest paths from `source`, a vertex id, or with `length` walks of so many edges.
 
-    Parallel edges make paths of their own. `budget`, `layout` and `stores` as in `pagerank`.
+    Parallel edges make paths of their own. `budget`, `layout` and `options` as in `pagerank`.
 
     Returns a `Result` with column `paths`, uint64[n_vertices], 0 where no path leads.
 
@@ -372,7 +399,7 @@ def count_paths(
         _Common(None, threads, budget, progress),
         source=source,
         layout=layout,
-        **stores,
+        options=options,
     )
 
 
@@ -384,11 +411,11 @@ def degrees(
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
-    **stores: Unpack[Stores],
+    **options: Unpack[Options],
 ) -> Result:
     """Count arcs that leave (`direction` "out"), reach ("in") or do either ("both").
 
-    Parallel arcs count each. `budget`, `layout` and `stores` as in `pagerank`.
+    Parallel arcs count each. `budget`, `layout` and `options` as in `pagerank`.
 
     Returns a `Result` with column `degree`, int64[n_vertices].
 
@@ -397,7 +424,7 @@ def degrees(
         CorruptError, StoreIoError: as their names say.
     """
     common = _Common(None, threads, budget, progress)
-    return _run(graph, "degrees", {"direction": direction}, common, layout=layout, **stores)
+    return _run(graph, "degrees", {"direction": direction}, common, layout=layout, options=options)
 
 
 def label_propagation(
@@ -407,12 +434,13 @@ def label_propagation(
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
+    **options: Unpack[Checkpoints],
 ) -> Result:
     """Find communities: for `max_supersteps` everybody takes its neighbours' most frequent label.
 
     Labels begin as vertex ids; the smallest wins a tie; without neighbours a vertex keeps its own
     (LDBC Graphalytics' CDLP). Direction is ignored, but a neighbour joined both ways counts twice.
-    Stops early where no label changes. `budget` as in `pagerank`.
+    Stops early where no label changes. `budget` and checkpoints (`options`) as in `pagerank`.
 
     Returns a `Result` with column `label`, of the type of `vertex`.
 
@@ -421,7 +449,7 @@ def label_propagation(
         CorruptError, StoreIoError: as their names say.
     """
     common = _Common(max_supersteps, threads, budget, progress)
-    return _run(graph, "label_propagation", {}, common)
+    return _run(graph, "label_propagation", {}, common, options=options)
 
 
 def color(
@@ -430,13 +458,15 @@ def color(
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
+    **options: Unpack[Checkpoints],
 ) -> Result:
     """Colour vertices so that no edge joins two of the same colour: first-fit in a fixed order.
 
     The order is descending by the bit length of the degree (arcs in either direction, self-loops
     left out), then by splitmix64(vertex - smallest vertex), for strings of the place among them
     (largest-log-degree-first: Hasenplaugh, Kaler, Schardl, Leiserson 2014). Each vertex takes the
-    least colour that no neighbour before it has. `budget` as in `pagerank`.
+    least colour that no neighbour before it has. `budget` and checkpoints (`options`) as in
+    `pagerank`.
 
     Returns a `Result` with column `color`, uint64[n_vertices], from 0 on.
 
@@ -449,7 +479,8 @@ def color(
     ...     bf.color(star).to_arrow()["color"].to_pylist()
     [0, 1, 1, 1]
     """
-    return _run(graph, "color", {}, _Common(None, threads, budget, progress))
+    common = _Common(None, threads, budget, progress)
+    return _run(graph, "color", {}, common, options=options)
 
 
 def clustering(
@@ -516,32 +547,42 @@ def _run(
     tolerance: float | None = None,
     weighted: bool = False,
     layout: str = "shards",
-    store: str | None = None,
-    serializer: str | None = None,
-    cache: str | None = None,
-    lists: str | None = None,
+    options: Options | Checkpoints | None = None,
 ) -> Result:
     from brimful import _native
 
+    given_options: Options = {**(options or {})}
+    if unknown := given_options.keys() - Options.__annotations__.keys():
+        what = f"{algorithm}() got an unexpected keyword argument {min(unknown)!r}"
+        raise TypeError(what)
+    every = given_options.get("checkpoint_every")
     budget = parse_budget(common.budget) if common.budget is not None else graph.budget
     given = Resources(common.threads, budget, progress=common.progress)
-    return Result(
-        _native.run(
-            graph.native,
-            algorithm,
-            params,
-            source=None if source is None else vertex_id(source),
-            precision=precision,
-            mode=mode,
-            tolerance=tolerance,
-            max_supersteps=common.max_supersteps,
-            weighted=weighted,
-            layout=layout,
-            store={"url": store, "serializer": serializer, "cache": cache, "lists": lists},
-            threads=given.threads,
-            budget=given.budget,
-            process_budget=given.process_budget,
-            reserve_bytes=0,
-            progress=given.progress,
-        )
+    result = _native.run(
+        graph.native,
+        algorithm,
+        params,
+        source=None if source is None else vertex_id(source),
+        precision=precision,
+        mode=mode,
+        tolerance=tolerance,
+        max_supersteps=common.max_supersteps,
+        weighted=weighted,
+        layout=layout,
+        store={
+            "url": given_options.get("store"),
+            "serializer": given_options.get("serializer"),
+            "cache": given_options.get("cache"),
+            "lists": given_options.get("lists"),
+        },
+        checkpoint_every=None if every is None else str(every),
+        checkpoint_dir=given_options.get("checkpoint_dir"),
+        resume=given_options.get("resume", False),
+        threads=given.threads,
+        budget=given.budget,
+        process_budget=given.process_budget,
+        reserve_bytes=0,
+        progress=given.progress,
     )
+    result.discard_checkpoints()
+    return Result(result)

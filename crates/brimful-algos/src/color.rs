@@ -33,7 +33,7 @@ pub(crate) const INFO: Info = Info {
     name: "color",
     computes: "greedy colouring, vertices of many neighbours first: no edge joins equal colours; direction ignored",
     column: "color",
-    takes: Takes::NOTHING,
+    takes: Takes { checkpoints: true, ..Takes::NOTHING },
     parameters: &[],
     run: |request, graph, resources| {
         let range = graph.key_bounds()?.map_or(0, |(smallest, largest)| largest.saturating_sub(smallest));
@@ -119,7 +119,8 @@ fn run<L: Label + 'static>(request: &Request, graph: &Arc<Graph>, resources: &Re
     if request.max_supersteps.is_some() {
         return Err(Error::Usage(format!("{} has no supersteps to limit", request.algorithm)));
     }
-    let output = gather(&Coloring::<L>(PhantomData), graph, &RunOptions::default(), resources)?;
+    let options = RunOptions { checkpoints: request.checkpoints.clone(), ..RunOptions::default() };
+    let output = gather(&Coloring::<L>(PhantomData), graph, &options, resources)?;
     let values = Values::unsigned(output.states, color::<L>, |_| Some(0)).without_nulls();
     Finished::new(graph, "color", values, output.stats, "largest-log-degree-first")
 }

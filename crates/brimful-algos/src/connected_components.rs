@@ -23,7 +23,7 @@ pub(crate) const INFO: Info = Info {
     name: "connected_components",
     computes: "weakly connected components, each named by its smallest vertex",
     column: "component",
-    takes: Takes { asynchronous: true, layouts: true, stores: true, ..Takes::NOTHING },
+    takes: Takes { asynchronous: true, layouts: true, stores: true, checkpoints: true, ..Takes::NOTHING },
     parameters: &[ParameterInfo {
         name: "method",
         default: "auto",
@@ -48,9 +48,12 @@ fn run<L: Label + 'static>(request: &Request, graph: &Arc<Graph>, resources: &Re
             "union_find has no supersteps to limit; leave --max-supersteps out (Python: max_supersteps=)";
         return Err(Error::Usage(what.into()));
     }
-    let swept = request.layout != Layout::Shards || request.asynchronous || request.store.is_some();
+    let swept = request.layout != Layout::Shards
+        || request.asynchronous
+        || request.store.is_some()
+        || request.checkpoints.is_some();
     if method == "union_find" && swept {
-        let what = "union_find has no asynchronous mode, no store and no layout but shards; propagation has";
+        let what = "union_find has no asynchronous mode, no store, no layout but shards and no checkpoints; propagation has";
         return Err(Error::Usage(what.into()));
     }
     let wanted = method != "propagation" && request.max_supersteps.is_none() && !swept;

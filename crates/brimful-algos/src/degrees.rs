@@ -19,7 +19,7 @@ pub(crate) const INFO: Info = Info {
     name: "degrees",
     computes: "numbers of outgoing or incoming arcs, with multiplicity",
     column: "degree",
-    takes: Takes { layouts: true, stores: true, ..Takes::NOTHING },
+    takes: Takes { layouts: true, stores: true, checkpoints: true, ..Takes::NOTHING },
     parameters: &[ParameterInfo { name: "direction", default: "out", meaning: "out, in or both" }],
     run,
 };

@@ -28,7 +28,14 @@ pub(crate) const INFO: Info = Info {
     name: "hits",
     computes: "hubs and authorities: good hubs lead to good authorities; each kind sums to 1",
     column: "authority",
-    takes: Takes { tolerance: true, weights: true, layouts: true, stores: true, ..Takes::NOTHING },
+    takes: Takes {
+        tolerance: true,
+        weights: true,
+        layouts: true,
+        stores: true,
+        checkpoints: true,
+        ..Takes::NOTHING
+    },
     parameters: &[ParameterInfo { name: "values", default: "authority", meaning: "authority or hub" }],
     run,
 };

@@ -26,7 +26,7 @@ pub(crate) const INFO: Info = Info {
     name: "kcore",
     computes: "core numbers: the largest k such that a vertex has k neighbours in the k-core; direction ignored",
     column: "core",
-    takes: Takes { layouts: true, stores: true, ..Takes::NOTHING },
+    takes: Takes { layouts: true, stores: true, checkpoints: true, ..Takes::NOTHING },
     parameters: &[],
     run,
 };

@@ -26,7 +26,7 @@ pub(crate) const INFO: Info = Info {
     name: "label_propagation",
     computes: "communities: for a number of supersteps (10) everybody takes its neighbours' most frequent label",
     column: "label",
-    takes: Takes::NOTHING,
+    takes: Takes { checkpoints: true, ..Takes::NOTHING },
     parameters: &[],
     run: |request, graph, resources| {
         let range = graph.key_bounds()?.map_or(0, |(smallest, largest)| largest.saturating_sub(smallest));

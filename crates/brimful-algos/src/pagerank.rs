@@ -41,6 +41,7 @@ pub(crate) const INFO: Info = Info {
         asynchronous: true,
         layouts: true,
         stores: true,
+        checkpoints: true,
     },
     parameters: &[
         ParameterInfo {

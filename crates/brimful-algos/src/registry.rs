@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use brimful_engine::Layout;
 use brimful_graph::Graph;
+use brimful_graph::ids::ExternalId;
 use brimful_store::Resources;
 
 pub use crate::request::{Finished, Parameter, Request, StoreChoice};
@@ -40,6 +41,8 @@ pub struct Takes {
     pub layouts: bool,
     /// Vertices in a store.
     pub stores: bool,
+    /// Checkpoints: it has supersteps.
+    pub checkpoints: bool,
 }
 
 impl Takes {
@@ -52,6 +55,7 @@ impl Takes {
         asynchronous: false,
         layouts: false,
         stores: false,
+        checkpoints: false,
     };
 }
 
@@ -119,14 +123,36 @@ pub fn run_request(request: &Request, graph: &Arc<Graph>, resources: &Resources)
         (request.asynchronous, info.takes.asynchronous, "asynchronous mode", "mode"),
         (request.layout != Layout::Shards, info.takes.layouts, "layout but shards", "layout"),
         (request.store.is_some(), info.takes.stores, "store", "store"),
+        (request.checkpoints.is_some(), info.takes.checkpoints, "checkpoints", "checkpoint-every"),
     ];
     if let Some((_, _, what, option)) = given.iter().find(|(given, taken, ..)| *given && !taken) {
-        let name = info.name;
-        let what = format!("{name} takes no {what}; leave --{option} out (Python: {option}=)");
+        let (name, keyword) = (info.name, option.replace('-', "_"));
+        let what = format!("{name} takes no {what}; leave --{option} out (Python: {keyword}=)");
         return Err(Error::Usage(what));
     }
     check_store(request)?;
-    (info.run)(request, graph, resources)
+    let (identity, mut request) = (identity(request, info), request.clone());
+    if let Some(checkpoints) = &mut request.checkpoints {
+        checkpoints.identity = identity;
+    }
+    (info.run)(&request, graph, resources)
+}
+
+/// What of a request its result depends on, but for what [`brimful_engine::RunOptions`] have of it and for its limits.
+fn identity(request: &Request, info: &Info) -> Vec<(String, String)> {
+    let item = |name: &str, value: String| (name.to_owned(), value);
+    let mut items = vec![item("algorithm", info.name.into())];
+    items.extend(info.parameters.iter().map(|parameter| {
+        let given = request.parameters.get(parameter.name);
+        item(parameter.name, given.map_or_else(|| parameter.default.into(), ToString::to_string))
+    }));
+    items.extend(request.source.as_ref().map(|source| match source {
+        ExternalId::Number(number) => item("source", number.to_string()),
+        ExternalId::Name(name) => item("source", format!("{name:?}")),
+    }));
+    items.extend(request.tolerance.map(|tolerance| item("tolerance", tolerance.to_string())));
+    items.push(item("precision", if request.narrow { "f32" } else { "f64" }.into()));
+    items
 }
 
 /// Refuses what a store makes nothing of.

@@ -1,8 +1,10 @@
 //! What a caller asks of an algorithm, and gets.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
+use brimful_engine::checkpoint::CheckpointOptions;
 use brimful_engine::{self as engine, Isolated, Layout, Program, ResultTable, RunOptions, Values};
 use brimful_graph::Graph;
 use brimful_graph::ids::ExternalId;
@@ -21,6 +23,15 @@ pub enum Parameter {
     Number(f64),
     /// A word.
     Word(String),
+}
+
+impl fmt::Display for Parameter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => number.fmt(f),
+            Self::Word(word) => word.fmt(f),
+        }
+    }
 }
 
 /// What the user asks for.
@@ -46,6 +57,8 @@ pub struct Request {
     pub tolerance: Option<f64>,
     /// Most supersteps; `None`: the algorithm's default.
     pub max_supersteps: Option<u64>,
+    /// Checkpoints; their identity is worked out.
+    pub checkpoints: Option<CheckpointOptions>,
 }
 
 /// A store of vertices, and what is around it.
@@ -212,6 +225,7 @@ impl Request {
             // In a store that is a mode of its own.
             asynchronous: self.asynchronous && self.store.is_none(),
             layout: self.layout,
+            checkpoints: self.checkpoints.clone(),
             ..Default::default()
         }
     }

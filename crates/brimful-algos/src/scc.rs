@@ -44,7 +44,7 @@ pub(crate) const INFO: Info = Info {
     name: "scc",
     computes: "strongly connected components, each named by its smallest vertex",
     column: "component",
-    takes: Takes { layouts: true, stores: true, ..Takes::NOTHING },
+    takes: Takes { layouts: true, stores: true, checkpoints: true, ..Takes::NOTHING },
     parameters: &[],
     run: |request, graph, resources| {
         let range = graph.key_bounds()?.map_or(0, |(smallest, largest)| largest.saturating_sub(smallest));

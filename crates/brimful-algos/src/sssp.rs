@@ -26,6 +26,7 @@ pub(crate) const INFO: Info = Info {
         asynchronous: true,
         layouts: true,
         stores: true,
+        checkpoints: true,
         ..Takes::NOTHING
     },
     parameters: &[],

@@ -17,12 +17,22 @@ pub trait Aggregate: Copy + Debug + Send + Sync + 'static {
 
     /// The value over `count` vertices that have this one each.
     fn times(self, count: u64) -> Self;
+
+    /// Appends words for a checkpoint, of which [`Aggregate::restore`] makes the same bits.
+    fn save(self, words: &mut Vec<u64>);
+
+    /// The value that was saved as the next of `words`; `None` if they are none.
+    fn restore(words: &mut impl Iterator<Item = u64>) -> Option<Self>;
 }
 
 impl Aggregate for () {
     const NOTHING: Self = ();
     fn merge(self, (): Self) -> Self {}
     fn times(self, _: u64) -> Self {}
+    fn save(self, _: &mut Vec<u64>) {}
+    fn restore(_: &mut impl Iterator<Item = u64>) -> Option<Self> {
+        Some(())
+    }
 }
 
 /// The sum of numbers.
@@ -41,6 +51,14 @@ impl Aggregate for Sum {
     fn times(self, count: u64) -> Self {
         Self(self.0 * count as f64)
     }
+
+    fn save(self, words: &mut Vec<u64>) {
+        words.push(self.0.to_bits());
+    }
+
+    fn restore(words: &mut impl Iterator<Item = u64>) -> Option<Self> {
+        words.next().map(|word| Self(f64::from_bits(word)))
+    }
 }
 
 /// How many.
@@ -57,6 +75,14 @@ impl Aggregate for Count {
 
     fn times(self, count: u64) -> Self {
         Self(self.0 * count)
+    }
+
+    fn save(self, words: &mut Vec<u64>) {
+        words.push(self.0);
+    }
+
+    fn restore(words: &mut impl Iterator<Item = u64>) -> Option<Self> {
+        words.next().map(Self)
     }
 }
 
@@ -75,6 +101,14 @@ impl Aggregate for Least {
     fn times(self, count: u64) -> Self {
         if count == 0 { Self::NOTHING } else { self }
     }
+
+    fn save(self, words: &mut Vec<u64>) {
+        words.push(self.0.to_bits());
+    }
+
+    fn restore(words: &mut impl Iterator<Item = u64>) -> Option<Self> {
+        words.next().map(|word| Self(f64::from_bits(word)))
+    }
 }
 
 /// The greatest number; minus infinity over none.
@@ -91,6 +125,14 @@ impl Aggregate for Greatest {
 
     fn times(self, count: u64) -> Self {
         if count == 0 { Self::NOTHING } else { self }
+    }
+
+    fn save(self, words: &mut Vec<u64>) {
+        words.push(self.0.to_bits());
+    }
+
+    fn restore(words: &mut impl Iterator<Item = u64>) -> Option<Self> {
+        words.next().map(|word| Self(f64::from_bits(word)))
     }
 }
 
@@ -124,6 +166,14 @@ impl<const K: usize> Aggregate for Top<K> {
         // More than K copies of the greatest would not fit.
         (0..count.min(K as u64)).fold(Self::NOTHING, |sum, _| sum.merge(self))
     }
+
+    fn save(self, words: &mut Vec<u64>) {
+        words.extend(self.0.map(f64::to_bits));
+    }
+
+    fn restore(words: &mut impl Iterator<Item = u64>) -> Option<Self> {
+        <[Sum; K]>::restore(words).map(|numbers| Self(numbers.map(|number| number.0)))
+    }
 }
 
 /// Places are merged one by one.
@@ -137,6 +187,18 @@ impl<A: Aggregate, const N: usize> Aggregate for [A; N] {
 
     fn times(self, count: u64) -> Self {
         self.map(|part| part.times(count))
+    }
+
+    fn save(self, words: &mut Vec<u64>) {
+        self.into_iter().for_each(|part| part.save(words));
+    }
+
+    fn restore(words: &mut impl Iterator<Item = u64>) -> Option<Self> {
+        let mut parts = Self::NOTHING;
+        for part in &mut parts {
+            *part = A::restore(words)?;
+        }
+        Some(parts)
     }
 }
 
@@ -152,6 +214,14 @@ macro_rules! tuple {
 
             fn times(self, count: u64) -> Self {
                 ($(self.$at.times(count),)*)
+            }
+
+            fn save(self, words: &mut Vec<u64>) {
+                $(self.$at.save(words);)*
+            }
+
+            fn restore(words: &mut impl Iterator<Item = u64>) -> Option<Self> {
+                Some(($($name::restore(words)?,)*))
             }
         }
     };
@@ -175,6 +245,15 @@ mod tests {
         assert_eq!(part(2.0).times(3), (Sum(6.0), Count(3), Least(2.0), Greatest(2.0)));
         assert_eq!(part(2.0).times(0), Aggregate::NOTHING);
         assert_eq!([Sum(1.0), Sum(2.0)].merge([Sum(0.5); 2]).times(2), [Sum(3.0), Sum(5.0)]);
+    }
+
+    #[test]
+    fn what_is_saved_is_restored() {
+        let value = (Count(u64::MAX), Top([1.0, -0.0]), [Sum(0.1), Sum(f64::INFINITY)], (Least::NOTHING, ()));
+        let mut words = Vec::new();
+        value.save(&mut words);
+        assert_eq!(Aggregate::restore(&mut words.iter().copied()), Some(value));
+        assert_eq!(<(Sum, Sum)>::restore(&mut std::iter::once(0)), None);
     }
 
     #[test]

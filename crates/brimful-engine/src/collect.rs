@@ -212,6 +212,10 @@ impl<P: Program> Collector<'_, P> {
                     Turn::First => self.begin(start + first, states, signals, partial, |at, _| {
                         (begins(at), self.program.initial(begins(at), &self.globals))
                     }),
+                    // There are no rounds: a resumed run says again what its states say.
+                    Turn::Round if P::MODE == Mode::Full => {
+                        self.begin(start + first, states, signals, partial, |at, state| (vertex(at), state));
+                    }
                     Turn::Round => self.begin(start + first, states, signals, partial, |at, state| {
                         (vertex(at), self.program.begin_round(vertex(at), state, &self.globals))
                     }),

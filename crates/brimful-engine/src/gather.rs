@@ -58,6 +58,7 @@
 //! # }
 //! ```
 
+mod checkpoint;
 mod edges;
 mod known;
 mod lists;

@@ -11,6 +11,7 @@
 
 pub mod aggregate;
 pub mod batch;
+pub mod checkpoint;
 mod collect;
 pub mod combiner;
 pub mod error;

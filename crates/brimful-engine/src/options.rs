@@ -7,6 +7,7 @@ use brimful_store::scratch::ScratchArray;
 use brimful_store::{DiskFolder, Resources};
 use bytemuck::Pod;
 
+use crate::checkpoint::CheckpointOptions;
 use crate::combiner::Combiner;
 use crate::error::{Error, Result};
 use crate::program::{Mode, Program};
@@ -83,10 +84,12 @@ pub struct RunOptions {
     /// Where arrays that exceed the budget go; `None`: beside the graph if that can be written to,
     /// else the system's folder for temporary files.
     pub scratch: Option<PathBuf>,
+    /// Checkpoints; `None`: none is made or looked for.
+    pub checkpoints: Option<CheckpointOptions>,
 }
 
 impl Default for RunOptions {
-    /// No limits but convergence, no weights, the default thresholds.
+    /// No limits but convergence, no weights, the default thresholds, no checkpoints.
     fn default() -> Self {
         Self {
             max_supersteps: u64::MAX,
@@ -98,6 +101,7 @@ impl Default for RunOptions {
             layout: Layout::Shards,
             weighted: false,
             scratch: None,
+            checkpoints: None,
         }
     }
 }

@@ -163,7 +163,8 @@ pub trait Program: Sync {
         globals: &Globals<Self::Aggregate>,
     ) -> Self::State;
 
-    /// The state of a vertex that has just signalled ([`Mode::Delta`]: without what it said).
+    /// The state of a vertex that has just signalled ([`Mode::Delta`]: without what it said). In [`Mode::Full`] it must say the same
+    /// again: a checkpoint then needs no signals.
     #[inline]
     fn signalled(&self, state: Self::State) -> Self::State {
         state

@@ -88,17 +88,44 @@ impl Records {
         let interval = &self.intervals[index];
         for block in &interval.blocks {
             self.read(block, room)?;
-            let mut rest = &room[..];
-            let copy = |state: &mut S| {
-                *state = bytemuck::pod_read_unaligned(take(&mut rest, self.shape.state)?);
-                let counts = take(&mut rest, interval.parts.len() * COUNT)?;
-                let edges: usize = numbers(counts).map(|count| count as usize).sum();
-                take(&mut rest, edges * self.shape.edge()).map(|_| ())
-            };
-            let whole = out[block.targets.clone()].iter_mut().try_for_each(copy);
-            whole.ok_or_else(|| self.contradiction(block))?;
+            self.each_state(interval, block, room, |target, state| {
+                out[target] = bytemuck::pod_read_unaligned(state);
+            })?;
         }
         Ok(())
+    }
+
+    /// Copies states into the records of interval `index`.
+    pub(crate) fn set_states<S: Pod>(&self, index: usize, states: &[S], room: &mut Vec<u8>) -> Result<()> {
+        let interval = &self.intervals[index];
+        for block in &interval.blocks {
+            self.read(block, room)?;
+            self.each_state(interval, block, room, |target, state| {
+                state.copy_from_slice(bytemuck::bytes_of(&states[target]));
+            })?;
+            self.file.write_all_at(room, block.offset)?;
+        }
+        Ok(())
+    }
+
+    /// Calls `f` with each target of a block and the bytes of its state.
+    fn each_state(
+        &self,
+        interval: &Interval,
+        block: &Block,
+        mut bytes: &mut [u8],
+        mut f: impl FnMut(usize, &mut [u8]),
+    ) -> Result<()> {
+        let mut visit = |target: usize| {
+            let (state, rest) = std::mem::take(&mut bytes).split_at_mut_checked(self.shape.state)?;
+            f(target, state);
+            let (counts, rest) = rest.split_at_mut_checked(interval.parts.len() * COUNT)?;
+            let edges: usize = numbers(counts).map(|count| count as usize).sum();
+            bytes = rest.get_mut(edges * self.shape.edge()..)?;
+            Some(())
+        };
+        let whole = block.targets.clone().try_for_each(&mut visit);
+        Ok(whole.ok_or_else(|| self.contradiction(block))?)
     }
 
     fn contradiction(&self, block: &Block) -> StoreError {

@@ -7,6 +7,7 @@
 //! of threads.
 
 pub(crate) mod asynchronous;
+mod checkpoint;
 mod dense;
 mod fixed;
 mod sparse;
@@ -22,6 +23,7 @@ use brimful_store::huge::HugeArray;
 use brimful_store::scratch::ScratchArray;
 
 use crate::aggregate::Aggregate;
+use crate::checkpoint::Checkpointer;
 use crate::collect::Turn;
 use crate::error::{Error, Result};
 use crate::frontier::Frontier;
@@ -69,6 +71,12 @@ pub fn run<P: Program>(
             format!("a program that takes batches is for the layout shards, not {}", options.layout.name());
         return Err(Error::Usage(what));
     }
+    let mut checkpointer = match &options.checkpoints {
+        Some(chosen) => {
+            Some(Checkpointer::open(chosen, graph, &checkpoint::identity::<P>(options), resources)?)
+        }
+        None => None,
+    };
     let mut index_seconds = 0.0;
     if program.indexes().iter().any(|index| graph.shards(*index).is_none()) {
         // `in` always exists, so it is the reverse that is missing.
@@ -90,11 +98,25 @@ pub fn run<P: Program>(
     let moved_before = moved(graph, resources);
     let mut run = Run::new(Fixed::new(program, graph, options, resources, shards, records)?)?;
     let prepared = begin.elapsed().as_secs_f64();
-    run.initialize()?;
+    run.load_degrees()?;
+    let resumed_from = match &mut checkpointer {
+        Some(own) => own.resume(options.max_supersteps, |saved, handed| run.restore(saved, handed))?,
+        None => None,
+    };
+    if resumed_from.is_none() {
+        run.initialize()?;
+    }
     let initialized = begin.elapsed().as_secs_f64();
-    let reason = run.supersteps(begin)?;
+    let reason = run.supersteps(begin, checkpointer.as_mut())?;
     run.take_states_from_records()?;
+    let checkpoints = checkpointer.map(Checkpointer::finish).transpose()?;
     let seconds = begin.elapsed().as_secs_f64();
+    let mut phases = vec![
+        ("prepare", prepared),
+        (if resumed_from.is_some() { "resume" } else { "initialize" }, initialized - prepared),
+        ("supersteps", seconds - initialized - checkpoints.unwrap_or(0.0)),
+    ];
+    phases.extend(checkpoints.map(|seconds| ("checkpoints", seconds)));
     let moved_after = moved(graph, resources);
     let stats = Stats {
         supersteps: run.globals.superstep,
@@ -107,12 +129,9 @@ pub fn run<P: Program>(
         edges_visited: run.swept.edges,
         bytes_read: moved_after.0 - moved_before.0,
         bytes_written: moved_after.1 - moved_before.1,
-        phases: vec![
-            ("prepare", prepared),
-            ("initialize", initialized - prepared),
-            ("supersteps", seconds - initialized),
-        ],
+        phases,
         threads: resources.workers(),
+        resumed_from,
     };
     let isolated = run.isolated.map_or(Isolated::Initial, Isolated::Same);
     Ok(Output { states: run.states, isolated, aggregate: run.globals.aggregate, stats })
@@ -190,25 +209,34 @@ impl<'a, P: Program> Run<'a, P> {
         })
     }
 
-    /// Loads degrees, sets every state and makes the first signals.
+    fn load_degrees(&mut self) -> Result<()> {
+        if P::NEEDS_DEGREES {
+            self.fixed.degrees = self.fixed.read_degrees()?;
+        }
+        Ok(())
+    }
+
+    /// Sets every state and makes the first signals.
     fn initialize(&mut self) -> Result<()> {
         self.fixed.resources.job.begin("initialize", self.fixed.graph.intervals());
-        if P::NEEDS_DEGREES {
-            self.fixed.degrees = self.fixed.load_degrees()?;
-        }
         self.pass(Turn::First)
     }
 
     /// Supersteps until the run ends; it began at `start`.
-    fn supersteps(&mut self, start: Instant) -> Result<Reason> {
+    fn supersteps(
+        &mut self,
+        start: Instant,
+        mut checkpointer: Option<&mut Checkpointer<'_>>,
+    ) -> Result<Reason> {
         let edges: u64 = match self.fixed.records {
             Some(_) => self.fixed.graph.intervals(),
             None => self.fixed.files.iter().map(|file| file.shards().edges()).sum(),
         };
         let mut begin = Instant::now();
+        let first = self.globals.superstep;
         while self.globals.superstep < self.fixed.options.max_supersteps {
             let seconds = (begin - start).as_secs_f64();
-            if self.globals.superstep > 0
+            if self.globals.superstep > first
                 && self.fixed.options.max_seconds.is_some_and(|most| seconds >= most)
             {
                 return Ok(Reason::MaxSeconds);
@@ -226,6 +254,11 @@ impl<'a, P: Program> Run<'a, P> {
             }
             if !self.next_rounds()? {
                 return Ok(Reason::NoChange);
+            }
+            if let Some(checkpointer) = &mut checkpointer
+                && self.checkpoint(checkpointer)?
+            {
+                begin = Instant::now();
             }
         }
         Ok(Reason::MaxSupersteps)

@@ -1,5 +1,7 @@
 //! What a run did, in figures.
 
+use serde::{Deserialize, Serialize};
+
 /// Why a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
@@ -32,7 +34,7 @@ impl Reason {
 }
 
 /// Durations of supersteps, of which there may be millions: the first ones, and figures of all.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Durations {
     first: Vec<f64>,
     count: u64,
@@ -103,7 +105,7 @@ impl Durations {
     }
 }
 
-/// Figures of a run.
+/// Figures of a run; one that was resumed has those of the supersteps before too, but for seconds and bytes.
 #[derive(Debug, Clone)]
 pub struct Stats {
     /// Supersteps done.
@@ -130,6 +132,8 @@ pub struct Stats {
     pub phases: Vec<(&'static str, f64)>,
     /// Compute threads.
     pub threads: usize,
+    /// The superstep of the checkpoint that it went on from.
+    pub resumed_from: Option<u64>,
 }
 
 impl Stats {
@@ -151,6 +155,7 @@ impl Stats {
             bytes_written: 0,
             phases,
             threads,
+            resumed_from: None,
         }
     }
 

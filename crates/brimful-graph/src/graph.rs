@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use brimful_store::array::ArrayFile;
 use brimful_store::file::{StoreFile, Traffic};
-use brimful_store::sealed::Kind;
+use brimful_store::sealed::{Kind, SealedFile};
 use brimful_store::{DiskFolder, Error as StoreError, Folder, manifest};
 
 use crate::ascending::{AscendingFile, BLOCK_NUMBERS};
@@ -353,19 +353,32 @@ impl Graph {
         Ok(targets)
     }
 
+    /// A checksum of vertices, edges and weights in their internal order: that of a copy is the same, whatever indexes either has.
+    pub fn fingerprint(&self) -> u64 {
+        let Description { vertices, directed, ids, interval_bits, .. } = &self.description;
+        let mut bytes = format!("{vertices} {directed} {ids:?} {interval_bits}").into_bytes();
+        for entry in self.files_without_indexes().into_iter().flat_map(SealedFile::entries) {
+            bytes.extend_from_slice(&entry.len.to_le_bytes());
+            bytes.extend_from_slice(&entry.checksum.to_le_bytes());
+        }
+        brimful_store::checksum(&bytes)
+    }
+
     /// The sealed files of the graph, by name, for verification and sizes.
-    pub(crate) fn sealed_files(&self) -> Vec<&brimful_store::sealed::SealedFile> {
+    pub(crate) fn sealed_files(&self) -> Vec<&SealedFile> {
+        let mut files = self.files_without_indexes();
+        files.extend(self.reverse.get().into_iter().flat_map(|s| s.files().map(|file| &**file)));
+        files
+    }
+
+    /// The sealed files that every copy of the graph has.
+    fn files_without_indexes(&self) -> Vec<&SealedFile> {
         let mut files = Vec::new();
         files.extend(self.ids.as_ref().map(AscendingFile::sealed));
         files.extend(self.names.as_ref().map(NameFile::sealed));
         files.push(self.degrees.sealed());
         files.extend(self.strengths.as_ref().map(ArrayFile::sealed));
-        files.extend(
-            [self.forward.as_ref(), self.reverse.get()]
-                .into_iter()
-                .flatten()
-                .flat_map(|s| s.files().map(|file| &**file)),
-        );
+        files.extend(self.forward.iter().flat_map(|s| s.files().map(|file| &**file)));
         files
     }
 

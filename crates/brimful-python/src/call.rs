@@ -59,7 +59,7 @@ impl Limits {
 }
 
 /// Runs `work` on a thread of its own without the GIL. Ctrl-C, and an exception raised by
-/// `progress`, cancel it and come back as they are.
+/// `progress`, cancel it and come back as they are. What the work says goes to the logger `brimful`.
 pub(crate) fn with_job<T: Send>(
     py: Python<'_>,
     progress: Option<&Bound<'_, PyAny>>,
@@ -92,13 +92,14 @@ fn supervised<T: Send, E: Into<PyErr> + Send>(
             if stopped.is_some() {
                 continue;
             }
-            if let Err(error) = py.check_signals().and_then(|()| show(progress, job)) {
+            let seen = py.check_signals().and_then(|()| tell(py, job)).and_then(|()| show(progress, job));
+            if let Err(error) = seen {
                 job.cancel();
                 stopped = Some(error);
             }
         }
         let result = py.detach(|| worker.join());
-        match (stopped, result) {
+        match (stopped.or_else(|| tell(py, job).err()), result) {
             (Some(error), _) => Err(error),
             (None, Ok(result)) => result.map_err(Into::into),
             (None, Err(_)) => Err(PyRuntimeError::new_err("internal error in brimful; please report it")),
@@ -182,6 +183,16 @@ impl<T: Send + Sync> Held<T> {
     ) -> PyResult<R> {
         if is_long { self.long(py, f) } else { self.short(py, f) }
     }
+}
+
+/// Hands on what the work has said.
+fn tell(py: Python<'_>, job: &Job) -> PyResult<()> {
+    let said = job.take_said();
+    if said.is_empty() {
+        return Ok(());
+    }
+    let logger = py.import("logging")?.call_method1("getLogger", ("brimful",))?;
+    said.into_iter().try_for_each(|sentence| logger.call_method1("warning", ("%s", sentence)).map(drop))
 }
 
 fn show(progress: Option<&Bound<'_, PyAny>>, job: &Job) -> PyResult<()> {

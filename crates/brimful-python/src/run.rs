@@ -1,16 +1,18 @@
 //! `run`, `algorithms` and `Result`.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use brimful::algos::registry::{ALGORITHMS, Finished, Parameter, Request, StoreChoice, run_request};
+use brimful::engine::checkpoint::{self, CheckpointOptions, Every};
 use brimful::engine::table::Value;
 use brimful::engine::{Error as EngineError, Layout, ResultTable, Stats};
 use brimful::graph::ids::ExternalId;
 use brimful::store::memory::peak_resident_bytes;
 use brimful::vertices;
 use pyo3::IntoPyObjectExt;
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList};
 
@@ -46,6 +48,7 @@ pub(crate) fn algorithms(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
             (info.takes.asynchronous, "mode"),
             (info.takes.layouts, "layout"),
             (info.takes.stores, "store"),
+            (info.takes.checkpoints, "checkpoint-every"),
         ];
         let takes: Vec<&str> = takes.into_iter().filter(|(taken, _)| *taken).map(|(_, name)| name).collect();
         one.set_item("takes", takes)?;
@@ -103,7 +106,7 @@ impl Store {
 
 /// Runs an algorithm on a graph.
 #[pyfunction]
-#[pyo3(signature = (graph, algorithm, params, *, source, precision, mode, tolerance, max_supersteps, weighted, layout, store, threads, budget, process_budget, reserve_bytes, progress))]
+#[pyo3(signature = (graph, algorithm, params, *, source, precision, mode, tolerance, max_supersteps, weighted, layout, store, checkpoint_every, checkpoint_dir, resume, threads, budget, process_budget, reserve_bytes, progress))]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
 pub(crate) fn run<'py>(
     py: Python<'py>,
@@ -118,12 +121,16 @@ pub(crate) fn run<'py>(
     weighted: bool,
     layout: &str,
     store: Store,
+    checkpoint_every: Option<&str>,
+    checkpoint_dir: Option<PathBuf>,
+    resume: bool,
     threads: Option<usize>,
     budget: Option<u64>,
     process_budget: bool,
     reserve_bytes: u64,
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Result> {
+    let inner = Arc::clone(&graph.get().inner);
     let narrow = match precision {
         "f64" => false,
         "f32" => true,
@@ -140,6 +147,17 @@ pub(crate) fn run<'py>(
             return Err(Failure::from(EngineError::Usage(what)).into());
         }
     };
+    let every = checkpoint_every.map(Every::parse).transpose().map_err(Failure::from)?;
+    let checkpoints = if every.is_some() || resume {
+        let folder = checkpoint_dir.unwrap_or_else(|| checkpoint::default_folder(&inner, &algorithm));
+        Some(CheckpointOptions { every, resume, ..CheckpointOptions::new(folder) })
+    } else if checkpoint_dir.is_some() {
+        let what = "a folder for checkpoints is of no use alone: give --checkpoint-every, --resume or both (Python: \
+                    checkpoint_every=, resume=)";
+        return Err(Failure::from(EngineError::Usage(what.into())).into());
+    } else {
+        None
+    };
     let request = Request {
         algorithm,
         parameters: parameters(params)?,
@@ -151,15 +169,28 @@ pub(crate) fn run<'py>(
         store: store.choice()?,
         tolerance,
         max_supersteps,
+        checkpoints,
     };
     let limits = Limits { threads, budget, process_budget, reserve_bytes };
-    let inner = Arc::clone(&graph.get().inner);
+    let folder = request.checkpoints.as_ref().map(|chosen| chosen.folder.clone());
     let finished =
-        with_resources(py, progress, limits, |resources| Ok(run_request(&request, &inner, resources)?))?;
+        with_resources(py, progress, limits, |resources| Ok(run_request(&request, &inner, resources)?))
+            .map_err(|error| where_to_go_on(py, error, folder.as_deref()))?;
     let stats = stats(py, &request, &finished, precision, limits)?;
     store_figures(&stats, &store, finished.store.as_ref())?;
     let stats = stats.unbind();
-    Ok(Result { table: Arc::new(finished.table), stats })
+    let checkpoints = folder.filter(|_| finished.stats.converged());
+    Ok(Result { table: Arc::new(finished.table), stats, checkpoints })
+}
+
+/// Notes on an interrupt from where the run can go on.
+fn where_to_go_on(py: Python<'_>, error: PyErr, folder: Option<&Path>) -> PyErr {
+    let folder = folder.filter(|_| error.is_instance_of::<PyKeyboardInterrupt>(py));
+    let Some(Ok(Some(superstep))) = folder.map(checkpoint::newest_superstep) else { return error };
+    let note = format!("--resume (Python: resume=True) goes on from superstep {superstep}");
+    // Where a note cannot be added, the error itself is what matters.
+    let _ = error.value(py).call_method1("add_note", (note,));
+    error
 }
 
 fn stats<'py>(
@@ -193,7 +224,7 @@ fn stats<'py>(
     out.set_item("budget_bytes", limits.budget_bytes())?;
     out.set_item("signals", stats.signals)?;
     out.set_item("edge_visits", stats.edges_visited)?;
-    out.set_item("resumed_from", py.None())?;
+    out.set_item("resumed_from", stats.resumed_from)?;
     Ok(out)
 }
 
@@ -248,6 +279,8 @@ fn superstep_figures(out: &Bound<'_, PyDict>, stats: &Stats) -> PyResult<()> {
 pub(crate) struct Result {
     table: Arc<ResultTable>,
     stats: Py<PyDict>,
+    /// Where checkpoints are that nobody needs once the result is safe.
+    checkpoints: Option<PathBuf>,
 }
 
 fn to_python<'py>(py: Python<'py>, value: Value, shown: &mut Shown<'_>) -> PyResult<Bound<'py, PyAny>> {
@@ -299,6 +332,12 @@ impl Result {
         // The interface allows to ignore the request: the consumer casts.
         let _ = requested_schema;
         capsule(py, ResultReader::new(Arc::clone(&self.table)))
+    }
+
+    /// Removes the checkpoints of the run, if it ended by itself.
+    fn discard_checkpoints(&self, py: Python<'_>) -> PyResult<()> {
+        let discard = || self.checkpoints.as_deref().map_or(Ok(()), checkpoint::discard);
+        Ok(py.detach(discard).map_err(Failure::from)?)
     }
 
     #[pyo3(signature = (path, *, overwrite))]

@@ -107,6 +107,12 @@ impl Error {
         Self::Corrupt { path: path.into(), offset, what: what.into(), remedy }
     }
 
+    /// The same in a checkpoint, without which a run can be started again.
+    pub fn corrupt_checkpoint(path: impl Into<PathBuf>, offset: u64, what: impl Into<String>) -> Self {
+        let remedy = "remove the checkpoints and start the run from the beginning";
+        Self::Corrupt { path: path.into(), offset, what: what.into(), remedy }
+    }
+
     /// The kind of this error.
     pub fn kind(&self) -> ErrorKind {
         match self {

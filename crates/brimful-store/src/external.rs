@@ -251,6 +251,9 @@ fn sweep(parent: &Path, prefix: &str) -> io::Result<()> {
 pub struct FolderLock(#[expect(dead_code, reason = "held for its lock")] File);
 
 impl FolderLock {
+    /// Name of the file that is locked.
+    pub const NAME: &str = LOCK;
+
     /// Takes the lock of `folder`.
     ///
     /// # Errors
@@ -272,7 +275,7 @@ pub fn make_folder(path: &Path) -> Result<()> {
     match fs::create_dir(path) {
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
-            let what = io::Error::new(io::ErrorKind::NotADirectory, "it is a file; a collection is a folder");
+            let what = io::Error::new(io::ErrorKind::NotADirectory, "it is a file, not a folder");
             Err(Error::io(path, "open", what))
         }
         Err(e) => Err(Error::io(path, "create", e)),

@@ -30,6 +30,8 @@ pub struct Job {
     done: AtomicU64,
     total: AtomicU64,
     phase: Mutex<(String, Instant)>,
+    /// What nobody has taken yet.
+    said: Mutex<Vec<String>>,
     traffic: Arc<Traffic>,
 }
 
@@ -40,6 +42,7 @@ impl Default for Job {
             done: AtomicU64::new(0),
             total: AtomicU64::new(0),
             phase: Mutex::new((String::new(), Instant::now())),
+            said: Mutex::default(),
             traffic: Arc::default(),
         }
     }
@@ -89,6 +92,16 @@ impl Job {
             total: self.total.load(Ordering::Relaxed),
             seconds: now.1.elapsed().as_secs_f64(),
         }
+    }
+
+    /// Says a sentence to whoever waits, without its full stop: something that is no error and must not go unnoticed.
+    pub fn say(&self, sentence: impl Into<String>) {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner).push(sentence.into());
+    }
+
+    /// Takes what was said since it was last taken.
+    pub fn take_said(&self) -> Vec<String> {
+        std::mem::take(&mut *self.said.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Byte counters of this job's files.

@@ -11,6 +11,7 @@
 //! - [`read_ahead`]: batched, prefetched block reads.
 //! - [`sorter`]: the external sorter; `radix`: its work in memory.
 //! - [`manifest`]: numbered manifests and the one checksummed `current` pointer.
+//! - [`checkpoint`]: what a long run needs to go on, sealed.
 //! - [`budget`]: the accountant, in bytes; [`job`]: cancellation and progress; [`memory`]: what the
 //!   operating system says about memory; [`resources`]: all that a long call is given.
 //! - [`huge`]: large arrays on huge pages.
@@ -18,6 +19,7 @@
 
 pub mod array;
 pub mod budget;
+pub mod checkpoint;
 pub mod device;
 pub mod durable;
 pub mod error;

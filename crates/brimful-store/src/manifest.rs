@@ -14,11 +14,18 @@ use crate::sealed::{Buffer, Kind, SealedFile, SealedWriter};
 
 /// Name of the pointer.
 pub const CURRENT: &str = "current";
-const CURRENT_NEW: &str = "current.tmp";
+/// Name of the next pointer until it is complete.
+pub const CURRENT_NEW: &str = "current.tmp";
+const PREFIX: &str = "manifest-";
 
 /// Name of manifest `number`.
 pub fn name(number: u64) -> String {
-    format!("manifest-{number}")
+    format!("{PREFIX}{number}")
+}
+
+/// The number of the manifest of this name; `None`: it is no manifest's.
+pub fn number(name: &str) -> Option<u64> {
+    name.strip_prefix(PREFIX)?.parse().ok()
 }
 
 /// Reads the current manifest: its number and its payload.
@@ -30,6 +37,16 @@ pub fn read(folder: &dyn Folder, traffic: &Arc<Traffic>) -> Result<(u64, Vec<u8>
         return Err(Error::corrupt(folder.path().join(name(number)), 64, what));
     }
     Ok((number, payload.bytes().to_vec()))
+}
+
+/// The number of the current manifest.
+pub fn current(folder: &dyn Folder, traffic: &Arc<Traffic>) -> Result<u64> {
+    read_pointer(folder, traffic).map(|(number, _)| number)
+}
+
+/// The payload of manifest `number`, whether it is current or not.
+pub fn read_number(folder: &dyn Folder, number: u64, traffic: &Arc<Traffic>) -> Result<Vec<u8>> {
+    read_one(folder, &name(number), Kind::Manifest, traffic).map(|payload| payload.bytes().to_vec())
 }
 
 /// The number of the current manifest and its checksum.
@@ -103,9 +120,7 @@ fn sync(folder: &dyn Folder) -> Result<()> {
 pub fn sweep(folder: &dyn Folder, number: u64) -> Result<()> {
     let names = folder.list().map_err(|e| Error::io(folder.path(), "list", e))?;
     for name in names {
-        let old =
-            name.strip_prefix("manifest-").and_then(|n| n.parse::<u64>().ok()).is_some_and(|n| n < number);
-        if old {
+        if self::number(&name).is_some_and(|n| n < number) {
             folder.remove(&name).map_err(|e| Error::io(folder.path().join(&name), "remove", e))?;
         }
     }

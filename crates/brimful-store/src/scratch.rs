@@ -81,6 +81,17 @@ impl<T: Pod + Send> ScratchArray<T> {
         Ok(buffer)
     }
 
+    /// Number of windows.
+    pub fn window_count(&self) -> usize {
+        self.len.div_ceil(self.window)
+    }
+
+    /// The records of window `index`.
+    pub fn window_range(&self, index: usize) -> Range<usize> {
+        let start = index * self.window;
+        start..self.len.min(start + self.window)
+    }
+
     /// All windows, to be used by many threads, each window by one at a time.
     pub fn windows(&mut self) -> Windows<'_, T> {
         let kind = match &mut self.home {

@@ -12,6 +12,7 @@ use crate::device::Folder;
 use crate::error::{Error, Result};
 use crate::file::{StoreFile, Traffic};
 use crate::huge::HugeArray;
+use crate::resources::Resources;
 
 /// Newest format version this program writes and reads.
 pub const VERSION: u32 = 1;
@@ -47,6 +48,8 @@ pub enum Kind {
     Directory = 8,
     /// Strings that users call vertices, by rank.
     Names = 9,
+    /// The arrays of a checkpoint.
+    Arrays = 10,
 }
 
 /// Bytes aligned for in-place reading of any record of up to 8 bytes.
@@ -171,6 +174,28 @@ pub struct BlockEntry {
     pub checksum: u64,
 }
 
+/// Where a block goes.
+#[derive(Debug)]
+pub struct Place<'a> {
+    file: &'a StoreFile,
+    offset: u64,
+}
+
+impl Place<'_> {
+    /// Writes the block and its padding.
+    ///
+    /// # Panics
+    /// If the block is larger than 1 GiB, which no reader accepts.
+    pub fn put(self, block: &[u8]) -> Result<BlockEntry> {
+        let len = block.len() as u64;
+        assert!(len <= MAX_BLOCK_BYTES, "a block is within the format's limit");
+        self.file.write_all_at(block, self.offset)?;
+        let padding = len.next_multiple_of(8) - len;
+        self.file.write_all_at(&[0; 8][..padding as usize], self.offset + len)?;
+        Ok(BlockEntry { offset: self.offset, len, checksum: crate::checksum(block) })
+    }
+}
+
 /// Writes a sealed file block by block, in order.
 #[derive(Debug)]
 pub struct SealedWriter {
@@ -202,23 +227,47 @@ impl SealedWriter {
     /// than 1 GiB, which no reader accepts.
     pub fn append(&mut self, block: &[u8], meta: &[u8]) -> Result<()> {
         assert_eq!(meta.len(), self.meta_bytes, "block metadata has one fixed size");
-        assert!(block.len() as u64 <= MAX_BLOCK_BYTES, "a block is within the format's limit");
-        self.file.write_all_at(block, self.end)?;
-        let len = block.len() as u64;
-        self.table.extend_from_slice(&self.end.to_le_bytes());
-        self.table.extend_from_slice(&len.to_le_bytes());
-        self.table.extend_from_slice(&crate::checksum(block).to_le_bytes());
+        let entry = Place { file: &self.file, offset: self.end }.put(block)?;
+        self.push_entry(&entry);
         self.table.extend_from_slice(meta);
-        self.blocks += 1;
-        self.end += len;
-        self.pad()
+        self.end += entry.len.next_multiple_of(8);
+        Ok(())
     }
 
-    fn pad(&mut self) -> Result<()> {
-        let padding = self.end.next_multiple_of(8) - self.end;
-        self.file.write_all_at(&[0; 8][..padding as usize], self.end)?;
-        self.end += padding;
+    /// Appends `count` blocks without metadata from all threads: `put(index, room, place)` puts block `index`, of `len(index)` bytes,
+    /// into its place.
+    ///
+    /// # Panics
+    /// If a block is larger than 1 GiB.
+    pub fn append_shared<Room: Default>(
+        &mut self,
+        count: usize,
+        len: impl Fn(usize) -> u64,
+        resources: &Resources,
+        put: impl Fn(usize, &mut Room, Place<'_>) -> Result<BlockEntry> + Sync,
+    ) -> Result<()> {
+        assert_eq!(self.meta_bytes, 0, "the blocks have no metadata");
+        let mut offsets = Vec::with_capacity(count);
+        for index in 0..count {
+            offsets.push(self.end);
+            self.end += len(index).next_multiple_of(8);
+        }
+        let file = &self.file;
+        let entries = resources.share(count, |index, room: &mut Room| {
+            let entry = put(index, room, Place { file, offset: offsets[index] })?;
+            // The blocks may be small, but together they are not.
+            file.start_writing(entry.offset, entry.len);
+            Ok::<_, Error>(entry)
+        })?;
+        entries.iter().for_each(|entry| self.push_entry(entry));
         Ok(())
+    }
+
+    fn push_entry(&mut self, entry: &BlockEntry) {
+        self.table.extend_from_slice(&entry.offset.to_le_bytes());
+        self.table.extend_from_slice(&entry.len.to_le_bytes());
+        self.table.extend_from_slice(&entry.checksum.to_le_bytes());
+        self.blocks += 1;
     }
 
     /// Writes table and header and makes the bytes durable; the name is so after [`Folder::sync`].

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
+#[path = "store/checkpoints.rs"]
+mod checkpoints;
 #[path = "store/durable.rs"]
 mod durable;
 #[path = "store/external.rs"]

@@ -94,8 +94,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrimfulError as error:
         _complain(str(error))
         return error.exit_code
-    except KeyboardInterrupt:
-        _complain("interrupted")
+    except KeyboardInterrupt as error:
+        _complain("; ".join(["interrupted", *getattr(error, "__notes__", [])]))
         return _INTERRUPTED
     except BrokenPipeError:
         # The reader of our output has gone: nothing is left to say, and nobody to say it to.

@@ -5,10 +5,12 @@ Plain lines come when the kind of phase changes and at most every two seconds wi
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shutil
 import sys
 import time
+from collections.abc import Iterator
 from types import TracebackType
 from typing import TextIO
 
@@ -82,6 +84,23 @@ class ProgressLine:
             self._stream.flush()
         except BrokenPipeError:
             self._quiet = True
+
+
+@contextlib.contextmanager
+def said_to(progress: ProgressLine) -> Iterator[None]:
+    """Show what the library tells its users through logging, as long as the context lasts."""
+    import logging
+
+    class Shown(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            progress.warn(record.getMessage())
+
+    logger, handler = logging.getLogger("brimful"), Shown()
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
 
 
 def describe(phase: str, done: int, total: int, seconds: float) -> str:

@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from brimful.cli import options as shared
-from brimful.cli.progress import ProgressLine, format_seconds
+from brimful.cli.progress import ProgressLine, format_seconds, said_to
 from brimful.errors import UsageError
 from brimful.formats import result_format
 from brimful.output import check_output, write_result
@@ -67,6 +67,23 @@ def add_to(verbs: shared.Verbs) -> None:
         help="where vertices that are to signal and signals that are to be collected wait: in "
         "memory and beyond it on disk (default), or on disk",
     )
+    parser.add_argument(
+        "--checkpoint-every",
+        metavar="K",
+        help="make a checkpoint after every K supersteps, or with K = 30s as many seconds; they "
+        "are removed when the run has ended by itself and its output is written",
+    )
+    parser.add_argument(
+        "--checkpoint-dir",
+        metavar="D",
+        help="the folder of this run's checkpoints (default: NAME.ALGORITHM.checkpoints beside the "
+        "graph NAME.brimful)",
+    )
+    parser.add_argument(
+        "--resume",
+        action="store_true",
+        help="go on from the last complete checkpoint; without one start from the beginning",
+    )
     parser.add_argument("--max-supersteps", metavar="N", type=shared.not_negative)
     parser.add_argument("--tolerance", metavar="X", type=float, help="0: never stop early")
     parser.add_argument("--source", metavar="ID", help="the vertex to begin with")
@@ -97,7 +114,7 @@ def act(options: argparse.Namespace) -> None:
         if result_format(options.output) != "csv":
             reserve_bytes = ARROW_RESERVE_BYTES
         check_output(options.output, overwrite=options.overwrite)
-    with ProgressLine(quiet=options.quiet) as progress:
+    with ProgressLine(quiet=options.quiet) as progress, said_to(progress):
         given = shared.resources(options, progress)
         graph = shared.open_named_graph(options, given, progress)
         result = _native.run(
@@ -113,6 +130,9 @@ def act(options: argparse.Namespace) -> None:
             layout=options.layout,
             store={name: getattr(options, name) for name in ("serializer", "cache", "lists")}
             | {"url": options.store},
+            checkpoint_every=options.checkpoint_every,
+            checkpoint_dir=options.checkpoint_dir,
+            resume=options.resume,
             threads=given.threads,
             budget=given.budget,
             process_budget=given.process_budget,
@@ -124,6 +144,7 @@ def act(options: argparse.Namespace) -> None:
             if reserve_bytes:
                 shrink_arrow_pools()
             write_result(result, options.output, overwrite=options.overwrite)
+        result.discard_checkpoints()
     stats = result.stats
     stats["peak_rss_bytes"] = _native.peak_rss_bytes()
     stats["output"] = options.output

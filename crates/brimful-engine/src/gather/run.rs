@@ -16,8 +16,9 @@ use super::edges::{Reader, Shards};
 use super::known::Known;
 use super::plan::{PURPOSE, Plan};
 use super::step::{Fixed, Handed, Step};
-use super::{Gather, Gathered};
+use super::{Gather, Gathered, checkpoint};
 use crate::aggregate::Aggregate;
+use crate::checkpoint::Checkpointer;
 use crate::error::{Error, Result};
 use crate::options::RunOptions;
 use crate::program::Globals;
@@ -46,6 +47,12 @@ pub fn gather<G: Gather>(
     }
     options.check_weights(graph)?;
     options.check_gather(G::SETTLES)?;
+    let mut checkpointer = match &options.checkpoints {
+        Some(chosen) => {
+            Some(Checkpointer::open(chosen, graph, &checkpoint::identity::<G>(options), resources)?)
+        }
+        None => None,
+    };
     let mut index_seconds = 0.0;
     if program.indexes().iter().any(|index| graph.shards(*index).is_none()) {
         index_seconds = import::build_reverse(graph, resources)?;
@@ -56,10 +63,20 @@ pub fn gather<G: Gather>(
     }
     let _memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
     let mut run = Run::new(program, graph, options, resources)?;
-    run.initialize()?;
+    let resumed_from = match &mut checkpointer {
+        Some(own) => own.resume(options.max_supersteps, |saved, fields| run.restore(saved, fields))?,
+        None => None,
+    };
+    if resumed_from.is_none() {
+        run.initialize()?;
+    }
     let prepared = begin.elapsed().as_secs_f64();
-    let reason = run.supersteps(begin)?;
+    let reason = run.supersteps(begin, checkpointer.as_mut())?;
+    let checkpoints = checkpointer.map(Checkpointer::finish).transpose()?;
     let seconds = begin.elapsed().as_secs_f64();
+    let mut phases =
+        vec![("prepare", prepared), ("supersteps", seconds - prepared - checkpoints.unwrap_or(0.0))];
+    phases.extend(checkpoints.map(|seconds| ("checkpoints", seconds)));
     let after = moved(graph, resources);
     let Handed { states, globals } = run.handed;
     let stats = Stats {
@@ -73,20 +90,21 @@ pub fn gather<G: Gather>(
         edges_visited: run.done.visited,
         bytes_read: after.0 - before.0,
         bytes_written: after.1 - before.1,
-        phases: vec![("prepare", prepared), ("supersteps", seconds - prepared)],
+        phases,
         threads: resources.workers(),
+        resumed_from,
     };
     Ok(Gathered { states, aggregate: globals.aggregate, stats })
 }
 
-struct Run<'a, G: Gather> {
+pub(super) struct Run<'a, G: Gather> {
     options: &'a RunOptions,
-    fixed: Fixed<'a, G>,
-    handed: Handed<G>,
+    pub(super) fixed: Fixed<'a, G>,
+    pub(super) handed: Handed<G>,
     /// States being made.
     next: ScratchArray<G::State>,
-    done: Step,
-    durations: Durations,
+    pub(super) done: Step,
+    pub(super) durations: Durations,
 }
 
 impl<'a, G: Gather> Run<'a, G> {
@@ -156,12 +174,16 @@ impl<'a, G: Gather> Run<'a, G> {
     }
 
     /// Supersteps until the run ends; it began at `start`.
-    fn supersteps(&mut self, start: Instant) -> Result<Reason> {
-        let mut begin = Instant::now();
+    fn supersteps(
+        &mut self,
+        start: Instant,
+        mut checkpointer: Option<&mut Checkpointer<'_>>,
+    ) -> Result<Reason> {
+        let (mut begin, first) = (Instant::now(), self.handed.globals.superstep);
         let mut items = self.fixed.cut(&self.handed.states)?;
         while self.handed.globals.superstep < self.options.max_supersteps {
             let seconds = (begin - start).as_secs_f64();
-            if self.handed.globals.superstep > 0
+            if self.handed.globals.superstep > first
                 && self.options.max_seconds.is_some_and(|most| seconds >= most)
             {
                 return Ok(Reason::MaxSeconds);
@@ -179,6 +201,11 @@ impl<'a, G: Gather> Run<'a, G> {
             }
             if G::SETTLES {
                 items = self.fixed.cut(&self.handed.states)?;
+            }
+            if let Some(checkpointer) = &mut checkpointer
+                && self.checkpoint(checkpointer)?
+            {
+                begin = Instant::now();
             }
         }
         Ok(Reason::MaxSupersteps)

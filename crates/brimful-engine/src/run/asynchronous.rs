@@ -8,16 +8,18 @@
 //! again only where somebody has spoken since it last did. Increments must be heard exactly once by everybody, so they
 //! are not for this mode.
 //!
-//! Invariant: nothing depends on the number of threads or the budget.
+//! Invariant: nothing depends on the number of threads. Blocks end where units end that are not held in memory, so that something may depend on the budget.
 
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde::{Deserialize, Serialize};
 
 use super::Run;
 use super::fixed::unlock;
 use crate::collect::Collector;
 use crate::combiner::Combiner;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::frontier::ACTIVITY_BITS;
 use crate::program::{Mode, Program};
 use crate::residency::Resident;
@@ -45,6 +47,15 @@ pub(super) struct Asynchronous {
     /// Sum of signal scores that each group has not yet heard.
     unheard: Vec<f64>,
     /// When a vertex of each 2^12 last spoke, and when each block last listened; 0: never.
+    spoke: Vec<u64>,
+    listened: Vec<u64>,
+    now: u64,
+}
+
+/// What changes of it, as a checkpoint has it; scores as their bits.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Heard {
+    unheard: Vec<u64>,
     spoke: Vec<u64>,
     listened: Vec<u64>,
     now: u64,
@@ -85,6 +96,28 @@ impl Asynchronous {
             listened: vec![0; blocks.len()],
             now: 1,
         }
+    }
+
+    /// What a sweep hands to the next.
+    pub(super) fn save(&self) -> Heard {
+        Heard {
+            unheard: self.unheard.iter().map(|score| score.to_bits()).collect(),
+            spoke: self.spoke.clone(),
+            listened: self.listened.clone(),
+            now: self.now,
+        }
+    }
+
+    /// Goes on from there.
+    pub(super) fn restore(&mut self, heard: Heard) -> Result<()> {
+        let lengths = [heard.unheard.len(), heard.spoke.len(), heard.listened.len()];
+        if lengths != [self.unheard.len(), self.spoke.len(), self.listened.len()] {
+            let what = "the blocks of this run are not those of the checkpoint; resume with the memory budget that it was made with";
+            return Err(Error::Usage(what.into()));
+        }
+        self.unheard = heard.unheard.into_iter().map(f64::from_bits).collect();
+        (self.spoke, self.listened, self.now) = (heard.spoke, heard.listened, heard.now);
+        Ok(())
     }
 
     fn group(&self, block: usize) -> usize {

@@ -102,7 +102,7 @@ impl<'a, P: Program> Fixed<'a, P> {
         self.options.array(resident, self.graph, self.resources)
     }
 
-    pub(super) fn load_degrees(&self) -> Result<Degrees> {
+    pub(super) fn read_degrees(&self) -> Result<Degrees> {
         if !self.plan.degrees_resident {
             return Ok(Degrees::OnDisk);
         }

@@ -78,6 +78,9 @@ pub fn run<P: Program>(
         )));
     }
     options.run.check::<P>()?;
+    if options.run.checkpoints.is_some() {
+        return Err(Error::Usage("there are no checkpoints of runs on stores of vertices".into()));
+    }
     if program.batched().is_some() {
         return Err(Error::Usage(
             "a program that takes batches is for shards, not for stores of vertices".into(),
@@ -291,6 +294,7 @@ impl<'r, P: Program, E: EdgeData> Run<'r, P, E> {
             bytes_written: moved_after.1 - self.moved_before.1,
             phases: vec![("load", loading), ("supersteps", seconds - loading)],
             threads: self.resources.workers(),
+            resumed_from: None,
         };
         let aggregate = self.execution.program().globals.aggregate;
         let window = 1 << self.graph.description().interval_bits;

@@ -1,0 +1,322 @@
+//! Checkpoints: a run that goes on from one ends as the run that nothing ended, and only that run goes on from it.
+
+#![expect(clippy::unwrap_used, reason = "test helpers: a failure is a failed test")]
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use brimful_algos::registry::{Finished, Parameter, Request, run_request};
+use brimful_algos::{Error, Result};
+use brimful_engine::checkpoint::{CheckpointOptions, Every, newest_superstep};
+
+use brimful_engine::{Layout, Reason};
+use brimful_graph::Graph;
+use brimful_graph::generate::{Generator, Kind};
+use brimful_graph::ids::ExternalId;
+use brimful_graph::import::{ImportOptions, Input, build_reverse, import};
+use brimful_graph::shards::Geometry;
+use brimful_graph::weights::Weights;
+use brimful_store::{Budget, Error as StoreError, ErrorKind, Job, Resources};
+
+/// Several windows in a shard, several segments in a window, several blocks in a segment.
+const SMALL: Geometry = Geometry { interval_bits: 5, window_edges: 700, segment_edges: 600, unit_bytes: 900 };
+const LARGE: u64 = 1 << 28;
+
+fn resources(threads: usize, budget: u64) -> Resources {
+    Resources::new(Budget::new(budget, 0), Arc::new(Job::new()), Some(threads)).unwrap()
+}
+
+fn graph(path: &Path, kind: Kind, seed: u64) -> Arc<Graph> {
+    let generator = Generator::new(kind, seed).unwrap();
+    let options = ImportOptions { geometry: SMALL, weights: Weights::Hash, ..Default::default() };
+    let resources = resources(2, LARGE);
+    import(Input::Numbered(&generator, generator.vertices()), path, &options, &resources).unwrap();
+    let graph = Graph::open(path, resources.job.traffic()).unwrap();
+    build_reverse(&graph, &resources).unwrap();
+    Arc::new(graph)
+}
+
+fn request(algorithm: &str, parameters: &[(&str, &str)]) -> Request {
+    let parameter = |(name, value): &(&str, &str)| {
+        let value = value.parse().map_or_else(|_| Parameter::Word((*value).to_owned()), Parameter::Number);
+        ((*name).to_owned(), value)
+    };
+    Request {
+        algorithm: algorithm.to_owned(),
+        parameters: parameters.iter().map(parameter).collect(),
+        ..Default::default()
+    }
+}
+
+fn sourced(request: Request) -> Request {
+    Request { source: Some(ExternalId::Number(3)), ..request }
+}
+
+/// Every program that has supersteps, in all modes and layouts.
+fn requests() -> Vec<Request> {
+    let pagerank = request("pagerank", &[]);
+    let components = request("connected_components", &[("method", "propagation")]);
+    let sssp = Request { weighted: true, ..sourced(request("sssp", &[])) };
+    let mut all = vec![
+        Request { narrow: true, ..pagerank.clone() },
+        Request { weighted: true, ..sourced(pagerank.clone()) },
+        Request { asynchronous: true, ..pagerank.clone() },
+        request("pagerank", &[("method", "delta"), ("variant", "unnormalized")]),
+        request("hits", &[]),
+        Request { asynchronous: true, ..components.clone() },
+        Request { asynchronous: true, ..sssp.clone() },
+        request("scc", &[]),
+        Request { layout: Layout::Coupled, ..request("scc", &[]) },
+        request("kcore", &[]),
+        sourced(request("bfs", &[])),
+        sourced(request("bfs", &[("values", "parent")])),
+        sourced(request("count_paths", &[])),
+        request("label_propagation", &[]),
+    ];
+    for layout in Layout::ALL {
+        all.extend([&pagerank, &components, &sssp].map(|request| Request { layout, ..request.clone() }));
+    }
+    all
+}
+
+/// The request with checkpoints after every superstep, of which two stay.
+fn with_checkpoints(request: &Request, folder: &Path) -> Request {
+    let every = Some(Every::Supersteps(1));
+    Request {
+        checkpoints: Some(CheckpointOptions { every, ..CheckpointOptions::new(folder) }),
+        ..request.clone()
+    }
+}
+
+/// The request that goes on.
+fn resumed(request: &Request, folder: &Path) -> Request {
+    Request {
+        checkpoints: Some(CheckpointOptions { resume: true, ..CheckpointOptions::new(folder) }),
+        ..request.clone()
+    }
+}
+
+fn until(request: Request, superstep: u64) -> Request {
+    Request { max_supersteps: Some(superstep), ..request }
+}
+
+/// The result as text, floats to the last bit.
+fn rows(finished: &Finished, folder: &Path) -> Vec<u8> {
+    let out = folder.join("rows.csv");
+    finished.table.write_csv(&out, true, &Job::new()).unwrap();
+    std::fs::read(out).unwrap()
+}
+
+fn ended_by(result: Result<Finished>) -> Error {
+    result.err().unwrap()
+}
+
+#[test]
+fn a_resumed_run_ends_as_the_undisturbed_one() {
+    let temporary = tempfile::tempdir().unwrap();
+    let kinds = [Kind::Rmat { scale: 8, edge_factor: 7 }, Kind::Grid { rows: 6, columns: 9, torus: false }];
+    for (number, kind) in kinds.into_iter().enumerate() {
+        let graph = graph(&temporary.path().join(format!("{number}.brimful")), kind, 5);
+        for (place, request) in requests().into_iter().enumerate() {
+            let name = format!("graph {number}, request {place}: {request:?}");
+            let run = |request: &Request, threads: usize, budget: u64| {
+                run_request(request, &graph, &resources(threads, budget))
+                    .unwrap_or_else(|error| panic!("{name}: {error}"))
+            };
+            let whole = run(&request, 2, LARGE);
+            let (expected, supersteps) = (rows(&whole, temporary.path()), whole.stats.supersteps);
+            assert!(supersteps > 1, "{name}");
+            let least = match run_request(&request, &graph, &resources(3, 1)) {
+                Err(Error::Store(StoreError::Budget { needed, .. })) => needed,
+                other => panic!("{name}: {other:?}"),
+            };
+            let mut ends = vec![1, 2, supersteps / 2, supersteps - 1];
+            ends.dedup();
+            for end in ends.into_iter().filter(|end| (1..supersteps).contains(end)) {
+                let folder = temporary.path().join(format!("{number}-{place}-{end}"));
+                let part = run(&until(with_checkpoints(&request, &folder), end), 1, LARGE);
+                assert_eq!(
+                    (part.stats.reason, part.stats.resumed_from),
+                    (Reason::MaxSupersteps, None),
+                    "{name}"
+                );
+                assert_eq!(newest_superstep(&folder).unwrap(), Some(end), "{name}");
+                let rest = run(&resumed(&request, &folder), 2, LARGE);
+                assert!(rows(&rest, temporary.path()) == expected, "{name}: from superstep {end} on");
+                assert_eq!(rest.stats.resumed_from, Some(end), "{name}");
+                // Edges looked at depend on the door, and that on what has been read.
+                let figures = |finished: &Finished| {
+                    (finished.stats.supersteps, finished.stats.reason, finished.stats.signals)
+                };
+                assert_eq!(figures(&rest), figures(&whole), "{name}: from superstep {end} on");
+                assert_eq!(rest.stats.durations.first().len() as u64, supersteps.min(1000), "{name}");
+                if request.asynchronous {
+                    continue;
+                }
+                // In any memory, by any number of threads.
+                let tight = run(&resumed(&request, &folder), 3, least + (1 << 14));
+                assert!(
+                    rows(&tight, temporary.path()) == expected,
+                    "{name}: from superstep {end} on in {least}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn states_on_disk_are_checkpointed_too() {
+    let temporary = tempfile::tempdir().unwrap();
+    let graph = graph(&temporary.path().join("g.brimful"), Kind::Rmat { scale: 8, edge_factor: 7 }, 5);
+    for (place, request) in requests().into_iter().filter(|request| !request.asynchronous).enumerate() {
+        let Err(Error::Store(StoreError::Budget { needed, .. })) =
+            run_request(&request, &graph, &resources(1, 1))
+        else {
+            panic!("{request:?} runs in a byte");
+        };
+        let folder = temporary.path().join(place.to_string());
+        let tight = || resources(1, needed);
+        // Coupled records may need more than is known before they are made.
+        if let Err(Error::Store(StoreError::Budget { .. })) = run_request(&request, &graph, &tight()) {
+            continue;
+        }
+        let expected = rows(&run_request(&request, &graph, &tight()).unwrap(), temporary.path());
+        run_request(&until(with_checkpoints(&request, &folder), 2), &graph, &tight()).unwrap();
+        let rest = run_request(&resumed(&request, &folder), &graph, &tight()).unwrap();
+        assert!(rows(&rest, temporary.path()) == expected, "{request:?}");
+        assert_eq!(rest.stats.resumed_from, Some(2));
+    }
+}
+
+#[test]
+fn colouring_goes_on_from_its_last_superstep() {
+    let temporary = tempfile::tempdir().unwrap();
+    let graph = graph(&temporary.path().join("g.brimful"), Kind::Rmat { scale: 9, edge_factor: 14 }, 5);
+    let (request, folder) = (request("color", &[]), temporary.path().join("checkpoints"));
+    let whole = run_request(&with_checkpoints(&request, &folder), &graph, &resources(2, LARGE)).unwrap();
+    let rest = run_request(&resumed(&request, &folder), &graph, &resources(1, LARGE)).unwrap();
+    assert!(whole.stats.supersteps > 1);
+    assert_eq!(rest.stats.resumed_from, Some(whole.stats.supersteps - 1));
+    assert!(rows(&rest, temporary.path()) == rows(&whole, temporary.path()));
+}
+
+#[test]
+fn another_run_does_not_go_on() {
+    let temporary = tempfile::tempdir().unwrap();
+    let kind = Kind::Rmat { scale: 7, edge_factor: 7 };
+    let (one, other) = (
+        graph(&temporary.path().join("1.brimful"), kind, 5),
+        graph(&temporary.path().join("2.brimful"), kind, 6),
+    );
+    let (request, folder) = (request("pagerank", &[]), temporary.path().join("checkpoints"));
+    let run = |request: &Request, graph: &Arc<Graph>| run_request(request, graph, &resources(2, LARGE));
+    run(&until(with_checkpoints(&request, &folder), 3), &one).unwrap();
+    let error = ended_by(run(&resumed(&request, &folder), &other));
+    assert_eq!(error.kind(), ErrorKind::Input);
+    assert!(error.to_string().contains("another graph"), "{error}");
+    let differing = [
+        (self::request("hits", &[]), "algorithm was pagerank there and is hits here"),
+        (self::request("pagerank", &[("damping", "0.9")]), "damping was 0.85 there and is 0.9 here"),
+        (self::request("pagerank", &[("variant", "unnormalized")]), "variant was normalized"),
+        (self::request("pagerank", &[("method", "delta")]), "method was power"),
+        (Request { narrow: true, ..request.clone() }, "precision was f64"),
+        (Request { weighted: true, ..request.clone() }, "weighted was false"),
+        (Request { asynchronous: true, ..request.clone() }, "mode was sync"),
+        (Request { layout: Layout::Coupled, ..request.clone() }, "layout was shards"),
+        (
+            Request { tolerance: Some(1e-3), ..request.clone() },
+            "tolerance was nothing there and is 0.001 here",
+        ),
+        (sourced(request.clone()), "source was nothing there and is 3 here"),
+        (until(request.clone(), 2), "superstep 3"),
+    ];
+    for (request, what) in differing {
+        let error = ended_by(run(&resumed(&request, &folder), &one));
+        assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
+        assert!(error.to_string().contains(what), "{error}");
+    }
+    // What is given as it is by default is the same, and nothing of all that did harm.
+    let explicit = self::request("pagerank", &[("damping", "0.85"), ("method", "power")]);
+    assert_eq!(run(&resumed(&explicit, &folder), &one).unwrap().stats.resumed_from, Some(3));
+}
+
+#[test]
+fn a_run_says_what_becomes_of_checkpoints() {
+    let temporary = tempfile::tempdir().unwrap();
+    let graph = graph(&temporary.path().join("g.brimful"), Kind::Rmat { scale: 7, edge_factor: 7 }, 5);
+    let (request, folder) = (request("pagerank", &[]), temporary.path().join("checkpoints"));
+    let run = |request: &Request| {
+        let resources = resources(2, LARGE);
+        let finished = run_request(request, &graph, &resources);
+        (finished, resources.job.take_said().join("\n"))
+    };
+    let (finished, said) = run(&request);
+    let expected = rows(&finished.unwrap(), temporary.path());
+    assert_eq!(said, "");
+    let (finished, said) = run(&until(resumed(&request, &folder), 2));
+    assert_eq!(finished.unwrap().stats.resumed_from, None);
+    assert!(said.contains("there is no checkpoint in"), "{said}");
+    let (_, said) = run(&until(with_checkpoints(&request, &folder), 4));
+    assert_eq!(said, "");
+    let (_, said) = run(&until(with_checkpoints(&request, &folder), 5));
+    assert!(said.contains("starts from the beginning and replaces"), "{said}");
+    // The newest is damaged: the one before it serves, and that is said.
+    let damage = |number: u64| {
+        let path = folder.join(format!("arrays-{number}"));
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes[100] ^= 1;
+        std::fs::write(path, bytes).unwrap();
+    };
+    damage(9);
+    let (finished, said) = run(&resumed(&request, &folder));
+    let finished = finished.unwrap();
+    assert_eq!(finished.stats.resumed_from, Some(4));
+    assert!(rows(&finished, temporary.path()) == expected);
+    assert!(said.contains("superstep 4") && said.contains("arrays-9 is corrupt"), "{said}");
+    damage(8);
+    let (finished, _) = run(&resumed(&request, &folder));
+    let error = ended_by(finished);
+    assert_eq!(error.kind(), ErrorKind::Corrupt);
+    assert!(
+        error.to_string().contains("arrays-9") && error.to_string().contains("from the beginning"),
+        "{error}"
+    );
+}
+
+#[test]
+fn checkpoints_are_made_when_they_are_due() {
+    let temporary = tempfile::tempdir().unwrap();
+    let graph = graph(&temporary.path().join("g.brimful"), Kind::Rmat { scale: 7, edge_factor: 7 }, 5);
+    let folder = temporary.path().join("checkpoints");
+    let newest = |every: Every, until: u64| {
+        let checkpoints = CheckpointOptions { every: Some(every), ..CheckpointOptions::new(&folder) };
+        let request = Request {
+            max_supersteps: Some(until),
+            tolerance: Some(0.0),
+            checkpoints: Some(checkpoints),
+            ..request("pagerank", &[])
+        };
+        let stats = run_request(&request, &graph, &resources(2, LARGE)).unwrap().stats;
+        assert!(stats.phases.iter().any(|(phase, _)| *phase == "checkpoints"));
+        newest_superstep(&folder).unwrap()
+    };
+    assert_eq!(newest(Every::Supersteps(5), 4), None);
+    assert_eq!(newest(Every::Time(Duration::from_secs(1000)), 4), None);
+    assert_eq!(newest(Every::Supersteps(5), 14), Some(10));
+    assert_eq!(newest(Every::Time(Duration::ZERO), 7), Some(7));
+}
+
+#[test]
+fn what_has_no_supersteps_has_no_checkpoints() {
+    let temporary = tempfile::tempdir().unwrap();
+    let graph = graph(&temporary.path().join("g.brimful"), Kind::Rmat { scale: 7, edge_factor: 7 }, 5);
+    let union_find = request("connected_components", &[("method", "union_find")]);
+    for request in [request("triangles", &[]), request("clustering", &[]), union_find] {
+        let folder = temporary.path().join("checkpoints");
+        let error = ended_by(run_request(&with_checkpoints(&request, &folder), &graph, &resources(2, LARGE)));
+        assert_eq!(error.kind(), ErrorKind::Usage);
+        assert!(error.to_string().contains("no checkpoints"), "{error}");
+        assert!(!folder.exists());
+    }
+}

@@ -1,0 +1,326 @@
+//! Checkpoints of a run: when they are made, whose they are, and which one a run goes on from.
+//!
+//! A checkpoint is arrays and a few fields (see [`brimful_store::checkpoint`]); what these are is their owner's. With them goes an *identity*: names and
+//! values of all that the states to come depend on. Invariant: no run goes on from a checkpoint of another identity.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use brimful_graph::Graph;
+pub use brimful_store::checkpoint::discard;
+use brimful_store::checkpoint::{Checkpoints, Draft, Saved, newest};
+use brimful_store::{DiskFolder, Error as StoreError, ErrorKind, Job, Resources};
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+
+/// Version of what a payload and the fields within mean.
+const FORMAT: u32 = 1;
+/// How many complete checkpoints stay.
+const KEEP: usize = 2;
+
+/// How often a checkpoint is made.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Every {
+    /// After every so many supersteps, at least 1.
+    Supersteps(u64),
+    /// After the first superstep that ends so long after the last one.
+    Time(Duration),
+}
+
+impl Every {
+    /// Reads `5` (supersteps) or `30s` (seconds).
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for anything else, and for less than one superstep.
+    pub fn parse(text: &str) -> Result<Self> {
+        let every = match text.strip_suffix('s') {
+            Some(seconds) => {
+                seconds.parse().ok().and_then(|s| Duration::try_from_secs_f64(s).ok()).map(Self::Time)
+            }
+            None => text.parse().ok().filter(|count| *count > 0).map(Self::Supersteps),
+        };
+        every.ok_or_else(|| {
+            let what = format!(
+                "checkpoints are made every so many supersteps, as in 5, or seconds, as in 30s, not {text:?}"
+            );
+            Error::Usage(what)
+        })
+    }
+}
+
+/// What the user chose about the checkpoints of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CheckpointOptions {
+    /// Where they are: a folder for this run alone, which is made if its parent exists.
+    pub folder: PathBuf,
+    /// How often one is made; `None`: never.
+    pub every: Option<Every>,
+    /// How many stay, at least one: each costs the bytes of all states, and of all signals where those do not follow from states.
+    pub keep: usize,
+    /// Go on from the last complete one that was made with the same identity, if there is one.
+    pub resume: bool,
+    /// Names and values of all that states depend on beside what the engine adds: the graph, the type of the program, and
+    /// what of [`crate::RunOptions`] matters.
+    pub identity: Vec<(String, String)>,
+}
+
+impl CheckpointOptions {
+    /// Neither makes one nor resumes; keeps two.
+    pub fn new(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into(), every: None, keep: KEEP, resume: false, identity: Vec::new() }
+    }
+}
+
+/// Where the checkpoints of an algorithm are unless the user says so: `web.pagerank.checkpoints` beside `web.brimful`.
+pub fn default_folder(graph: &Graph, algorithm: &str) -> PathBuf {
+    graph.path().with_extension(format!("{algorithm}.checkpoints"))
+}
+
+/// The superstep that the newest complete checkpoint in `folder` is of, if there is one.
+///
+/// # Errors
+/// [`ErrorKind::Corrupt`] where it fails its checksum.
+pub fn newest_superstep(folder: &Path) -> Result<Option<u64>> {
+    let payload = newest(&DiskFolder::new(folder), Job::new().traffic())?;
+    payload.map(|payload| parse::<IgnoredAny>(folder, &payload).map(|payload| payload.superstep)).transpose()
+}
+
+/// What is published with the arrays.
+#[derive(Debug, Serialize, Deserialize)]
+struct Payload<T> {
+    format: u32,
+    superstep: u64,
+    identity: Vec<(String, String)>,
+    fields: T,
+}
+
+fn parse<T: DeserializeOwned>(path: &Path, payload: &[u8]) -> Result<Payload<T>> {
+    #[derive(Deserialize)]
+    struct Version {
+        format: u32,
+    }
+    let wrong = |e: serde_json::Error| StoreError::corrupt_checkpoint(path, 0, e.to_string());
+    // Only then can the rest be expected to have the fields we know.
+    let Version { format } = serde_json::from_slice(payload).map_err(wrong)?;
+    if format > FORMAT {
+        return Err(StoreError::Version { path: path.into(), found: format, supported: FORMAT }.into());
+    }
+    Ok(serde_json::from_slice(payload).map_err(wrong)?)
+}
+
+/// Makes the checkpoints of one run.
+#[derive(Debug)]
+pub struct Checkpointer<'a> {
+    options: &'a CheckpointOptions,
+    resources: &'a Resources,
+    checkpoints: Checkpoints,
+    identity: Vec<(String, String)>,
+    last: Instant,
+    /// Spent so far, in which the run did nothing else.
+    seconds: f64,
+}
+
+impl<'a> Checkpointer<'a> {
+    /// Opens the folder. `own` is what the caller adds to the identity.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Input`] if the run is to resume and the newest checkpoint is of another graph, [`Error::Usage`] if something else of it
+    /// differs; I/O.
+    pub fn open(
+        options: &'a CheckpointOptions,
+        graph: &Graph,
+        own: &[(&str, String)],
+        resources: &'a Resources,
+    ) -> Result<Self> {
+        let checkpoints = Checkpoints::open(&options.folder, options.keep, resources.job.traffic())?;
+        let mut identity = vec![
+            (GRAPH.to_owned(), format!("{:016x}", graph.fingerprint())),
+            ("version of brimful".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
+        ];
+        identity.extend(options.identity.iter().cloned());
+        identity.extend(own.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+        let opened = Self { options, resources, checkpoints, identity, last: Instant::now(), seconds: 0.0 };
+        opened.look()?;
+        Ok(opened)
+    }
+
+    /// Looks at the newest checkpoint before any work is done.
+    fn look(&self) -> Result<()> {
+        let (job, path) = (&self.resources.job, self.checkpoints.path());
+        let Some(number) = self.checkpoints.found().next() else {
+            if self.options.resume {
+                let folder = path.display();
+                job.say(format!("there is no checkpoint in {folder}; the run starts from the beginning"));
+            }
+            return Ok(());
+        };
+        if !self.options.resume {
+            let folder = path.display();
+            job.say(format!(
+                "this run starts from the beginning and replaces the checkpoints in {folder} once it has one of its own; stop \
+                 it and give --resume (Python: resume=True) to go on from them"
+            ));
+            return Ok(());
+        }
+        match self.checkpoints.read(number).map_err(Error::from).and_then(|saved| self.superstep(&saved)) {
+            // What becomes of it is decided when it is to be resumed from.
+            Err(error) if error.kind() == ErrorKind::Corrupt => Ok(()),
+            newest => newest.map(drop),
+        }
+    }
+
+    /// The superstep that a checkpoint is of, which must be this run's.
+    fn superstep(&self, saved: &Saved) -> Result<u64> {
+        let payload = parse::<IgnoredAny>(&saved.path(), saved.payload())?;
+        let folder = self.checkpoints.path();
+        let Some((name, was, is)) = differing(&payload.identity, &self.identity) else {
+            return Ok(payload.superstep);
+        };
+        if name == GRAPH {
+            let what = "it holds checkpoints of a run on another graph; resume on that graph, or name another folder with \
+                        --checkpoint-dir (Python: checkpoint_dir=)";
+            return Err(brimful_graph::Error::input(folder, what).into());
+        }
+        Err(Error::Usage(format!(
+            "{} holds checkpoints of another run: {name} was {was} there and is {is} here; resume with the same, or name another \
+             folder with --checkpoint-dir (Python: checkpoint_dir=)",
+            folder.display()
+        )))
+    }
+
+    /// Lets `restore` go on from the newest checkpoint that is whole; the superstep that it is of. `None`, and nothing was done, if the run
+    /// is not to resume or there is none. `restore` may be called again, for an older one, after it met corruption.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if it is beyond `max_supersteps`; [`ErrorKind::Corrupt`] if none is whole.
+    pub fn resume<T: DeserializeOwned>(
+        &mut self,
+        max_supersteps: u64,
+        mut restore: impl FnMut(&mut Saved, T) -> Result<()>,
+    ) -> Result<Option<u64>> {
+        let mut corruption = None;
+        for number in self.checkpoints.found().filter(|_| self.options.resume) {
+            match self.resume_from(number, max_supersteps, &mut restore) {
+                Ok(superstep) => {
+                    self.resources.job.say(match corruption {
+                        None => format!("the run resumes from superstep {superstep}"),
+                        Some(error) => {
+                            format!("the run resumes from superstep {superstep}, an older checkpoint, because {error}")
+                        }
+                    });
+                    self.last = Instant::now();
+                    return Ok(Some(superstep));
+                }
+                Err(error) if error.kind() == ErrorKind::Corrupt => {
+                    corruption.get_or_insert(error);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        corruption.map_or(Ok(None), Err)
+    }
+
+    fn resume_from<T: DeserializeOwned>(
+        &mut self,
+        number: u64,
+        max_supersteps: u64,
+        restore: &mut impl FnMut(&mut Saved, T) -> Result<()>,
+    ) -> Result<u64> {
+        let mut saved = self.checkpoints.read(number)?;
+        let superstep = self.superstep(&saved)?;
+        if superstep > max_supersteps {
+            let what = format!(
+                "the checkpoint in {} is of superstep {superstep}, and the run is to end after {max_supersteps}; allow more \
+                 supersteps, or start from the beginning",
+                self.checkpoints.path().display()
+            );
+            return Err(Error::Usage(what));
+        }
+        let payload = parse::<T>(&saved.path(), saved.payload())?;
+        restore(&mut saved, payload.fields)?;
+        self.checkpoints.go_on_from(&saved);
+        Ok(superstep)
+    }
+
+    /// True if one is to be made after `superstep`.
+    pub fn is_due(&self, superstep: u64) -> bool {
+        match self.options.every {
+            None => false,
+            Some(Every::Supersteps(count)) => superstep.is_multiple_of(count),
+            Some(Every::Time(time)) => self.last.elapsed() >= time,
+        }
+    }
+
+    /// Makes one of `fields` and of what `arrays` puts into it. It is complete some time after this returns.
+    ///
+    /// # Errors
+    /// Those of completing the one before.
+    pub fn make<T: Serialize>(
+        &mut self,
+        superstep: u64,
+        fields: T,
+        arrays: impl FnOnce(&mut Draft, &Resources) -> Result<()>,
+    ) -> Result<()> {
+        let begin = Instant::now();
+        let mut draft = self.checkpoints.begin()?;
+        arrays(&mut draft, self.resources)?;
+        let payload = Payload { format: FORMAT, superstep, identity: self.identity.clone(), fields };
+        let payload = serde_json::to_vec(&payload).map_err(|e| Error::Usage(e.to_string()))?;
+        self.checkpoints.publish(draft, payload)?;
+        self.last = Instant::now();
+        self.seconds += (self.last - begin).as_secs_f64();
+        Ok(())
+    }
+
+    /// Waits until all are complete; the seconds that they cost the run.
+    pub fn finish(mut self) -> Result<f64> {
+        let begin = Instant::now();
+        self.checkpoints.wait()?;
+        Ok(self.seconds + begin.elapsed().as_secs_f64())
+    }
+}
+
+/// The item of an identity that is the graph.
+const GRAPH: &str = "graph";
+
+/// The first item that is not the same: its name, and its two values.
+fn differing<'i>(
+    was: &'i [(String, String)],
+    is: &'i [(String, String)],
+) -> Option<(&'i str, &'i str, &'i str)> {
+    let value = |items: &'i [(String, String)], name: &str| {
+        items.iter().find(|item| item.0 == name).map_or("nothing", |item| item.1.as_str())
+    };
+    let names = is.iter().chain(was).map(|(name, _)| name.as_str());
+    let mut items = names.map(|name| (name, value(was, name), value(is, name)));
+    items.find(|(_, was, is)| was != is)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_often_is_read_from_a_number_with_or_without_a_unit() {
+        assert_eq!(Every::parse("5").unwrap(), Every::Supersteps(5));
+        assert_eq!(Every::parse("30s").unwrap(), Every::Time(Duration::from_secs(30)));
+        assert_eq!(Every::parse("0.5s").unwrap(), Every::Time(Duration::from_millis(500)));
+        for wrong in ["", "0", "-1", "s", "-1s", "5 s", "1e3", "NaNs", "1m"] {
+            assert_eq!(Every::parse(wrong).unwrap_err().kind(), ErrorKind::Usage, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn the_first_item_that_differs_is_named() {
+        let items = |pairs: &[(&str, &str)]| -> Vec<_> {
+            pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+        };
+        let (one, same) = (items(&[("a", "1"), ("b", "2")]), items(&[("b", "2"), ("a", "1")]));
+        assert_eq!(differing(&one, &same), None);
+        assert_eq!(differing(&one, &items(&[("a", "1"), ("b", "3")])), Some(("b", "2", "3")));
+        assert_eq!(differing(&one, &items(&[("a", "1")])), Some(("b", "2", "nothing")));
+        assert_eq!(differing(&items(&[("a", "1")]), &one), Some(("b", "nothing", "2")));
+    }
+}

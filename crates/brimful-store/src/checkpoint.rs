@@ -1,0 +1,361 @@
+//! Checkpoints: what a long run needs to go on, sealed in a folder of its own and published together.
+//!
+//! Checkpoint N is the sealed file `arrays-N`, whose blocks are the windows of arrays, one array after the other, and
+//! `manifest-N`, whose payload is the owner's. Compute threads write the arrays while nobody changes them; then the run goes on, and a thread
+//! in the background makes the file durable, publishes the manifest and removes what is not kept. Invariant: `current` names a complete
+//! checkpoint or there is none; nothing that is kept is removed before a newer one is durable.
+
+use std::collections::BTreeSet;
+use std::io::ErrorKind;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use bytemuck::Pod;
+
+use crate::device::{DiskFolder, Folder};
+use crate::error::{Error, Result};
+use crate::external::{FolderLock, make_folder};
+use crate::file::Traffic;
+use crate::manifest;
+use crate::resources::Resources;
+use crate::scratch::ScratchArray;
+use crate::sealed::{Buffer, Kind, SealedFile, SealedWriter};
+
+const ARRAYS: &str = "arrays-";
+
+/// The checkpoints in a folder.
+pub struct Checkpoints {
+    folder: Arc<dyn Folder>,
+    /// Held as long as this.
+    lock: Option<FolderLock>,
+    traffic: Arc<Traffic>,
+    /// How many are kept.
+    keep: usize,
+    /// Those that were complete when the folder was opened, ascending.
+    found: Vec<u64>,
+    /// Those of this run, ascending.
+    own: Vec<u64>,
+    next: u64,
+    publishing: Option<JoinHandle<Result<()>>>,
+}
+
+impl std::fmt::Debug for Checkpoints {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Checkpoints").field("folder", &self.folder.path()).finish_non_exhaustive()
+    }
+}
+
+impl Checkpoints {
+    /// Opens the checkpoints in the folder `path`, which is made if its parent exists; `keep` of them, at least one, stay.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if another process has them open.
+    pub fn open(path: &Path, keep: usize, traffic: &Arc<Traffic>) -> Result<Self> {
+        make_folder(path)?;
+        let lock = FolderLock::take(path)?;
+        let mut opened = Self::open_folder(Arc::new(DiskFolder::new(path)), keep, traffic)?;
+        opened.lock = Some(lock);
+        Ok(opened)
+    }
+
+    /// The same in any folder, which nobody else may change. What an ended process left unfinished is removed.
+    pub fn open_folder(folder: Arc<dyn Folder>, keep: usize, traffic: &Arc<Traffic>) -> Result<Self> {
+        let current = current(&*folder, traffic)?;
+        let names = list(&*folder)?;
+        let complete = |number: &u64| current.is_some_and(|current| *number <= current);
+        let found: BTreeSet<u64> =
+            names.iter().filter_map(|name| manifest::number(name)).filter(complete).collect();
+        remove_but(&*folder, |number| found.contains(&number))?;
+        Ok(Self {
+            folder,
+            lock: None,
+            traffic: Arc::clone(traffic),
+            keep: keep.max(1),
+            next: current.unwrap_or(0) + 1,
+            found: found.into_iter().collect(),
+            own: Vec::new(),
+            publishing: None,
+        })
+    }
+
+    /// Where they are.
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The complete ones that were there when they were opened, the newest first.
+    pub fn found(&self) -> impl Iterator<Item = u64> + use<> {
+        self.found.clone().into_iter().rev()
+    }
+
+    /// One of those found.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] where it fails a checksum.
+    pub fn read(&self, number: u64) -> Result<Saved> {
+        self.read_number(number).map_err(with_remedy)
+    }
+
+    fn read_number(&self, number: u64) -> Result<Saved> {
+        let payload = manifest::read_number(&*self.folder, number, &self.traffic)?;
+        let file = SealedFile::open(&*self.folder, &arrays(number), Kind::Arrays, 0, &self.traffic)?;
+        Ok(Saved { number, payload, file, next: 0 })
+    }
+
+    /// This run is the one that `saved` is of: those up to it count as its own. The others found are removed once a newer one is durable.
+    pub fn go_on_from(&mut self, saved: &Saved) {
+        self.own = self.found.iter().copied().filter(|number| *number <= saved.number).collect();
+    }
+
+    /// Begins a checkpoint, once the one before is published.
+    ///
+    /// # Errors
+    /// Those of publishing the one before.
+    pub fn begin(&mut self) -> Result<Draft> {
+        self.wait()?;
+        let number = self.next;
+        let name = arrays(number);
+        // An attempt that failed may have left it.
+        remove(&*self.folder, &name)?;
+        let file = SealedWriter::create(&*self.folder, &name, Kind::Arrays, 0, &self.traffic)?;
+        Ok(Draft { number, file })
+    }
+
+    /// Publishes a checkpoint in the background; errors come back from the next call.
+    pub fn publish(&mut self, draft: Draft, payload: Vec<u8>) -> Result<()> {
+        let Draft { number, file } = draft;
+        self.next = number + 1;
+        self.own.push(number);
+        self.own.drain(..self.own.len().saturating_sub(self.keep));
+        let (folder, traffic, kept) = (Arc::clone(&self.folder), Arc::clone(&self.traffic), self.own.clone());
+        let work = move || {
+            file.finish()?;
+            manifest::publish(&*folder, number, &payload, &traffic)?;
+            remove_but(&*folder, |number| kept.contains(&number))
+        };
+        let thread = std::thread::Builder::new().name("brimful-checkpoint".into()).stack_size(256 << 10);
+        let thread = thread.spawn(work).map_err(|e| Error::io("(threads)", "start a writer among the", e))?;
+        self.publishing = Some(thread);
+        Ok(())
+    }
+
+    /// Waits until everything handed over is published.
+    pub fn wait(&mut self) -> Result<()> {
+        match self.publishing.take().map(JoinHandle::join) {
+            None => Ok(()),
+            Some(Ok(result)) => result,
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+        }
+    }
+}
+
+impl Drop for Checkpoints {
+    fn drop(&mut self) {
+        if let Some(thread) = self.publishing.take() {
+            // The lock must outlive the thread. A run that ends so has failed by something else, and the checkpoint before stays.
+            let _ = thread.join();
+        }
+        if self.lock.is_some() && self.found.is_empty() && self.own.is_empty() {
+            // A folder for nothing. What cannot be removed is an empty folder.
+            let _ = remove_all(&*self.folder);
+        }
+    }
+}
+
+/// A checkpoint being written.
+#[derive(Debug)]
+pub struct Draft {
+    number: u64,
+    file: SealedWriter,
+}
+
+impl Draft {
+    /// Appends an array, from all threads. Memory: a window for each, where the array is on disk.
+    pub fn array<T: Pod + Send + Sync>(
+        &mut self,
+        array: &ScratchArray<T>,
+        resources: &Resources,
+    ) -> Result<()> {
+        let bytes = |index: usize| (array.window_range(index).len() * size_of::<T>()) as u64;
+        self.file.append_shared(array.window_count(), bytes, resources, |index, room: &mut Vec<T>, place| {
+            place.put(bytemuck::cast_slice(array.slice(array.window_range(index), room)?))
+        })
+    }
+
+    /// Appends records in windows of `window`, likewise.
+    pub fn records<T: Pod + Sync>(
+        &mut self,
+        records: &[T],
+        window: usize,
+        resources: &Resources,
+    ) -> Result<()> {
+        let windows: Vec<&[T]> = records.chunks(window).collect();
+        let bytes = |index: usize| size_of_val(windows[index]) as u64;
+        self.file.append_shared(windows.len(), bytes, resources, |index, (): &mut (), place| {
+            place.put(bytemuck::cast_slice(windows[index]))
+        })
+    }
+}
+
+/// A complete checkpoint, read array by array in the order of writing.
+#[derive(Debug)]
+pub struct Saved {
+    number: u64,
+    payload: Vec<u8>,
+    file: SealedFile,
+    /// The first block of the next array.
+    next: usize,
+}
+
+impl Saved {
+    /// What its owner published with it.
+    pub fn payload(&self) -> &[u8] {
+        &self.payload
+    }
+
+    /// Where its manifest is, for messages.
+    pub fn path(&self) -> std::path::PathBuf {
+        self.file.path().with_file_name(manifest::name(self.number))
+    }
+
+    /// Fills an array, from all threads. Memory: two windows for each.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] where a checksum fails or the checkpoint holds something else.
+    pub fn array<T: Pod + Send>(&mut self, array: &mut ScratchArray<T>, resources: &Resources) -> Result<()> {
+        let (count, windows) = (array.window_count(), array.windows());
+        self.windows(count, resources, |index, room: &mut (Vec<T>, Buffer), read| {
+            let (window, buffer) = room;
+            windows.overwrite(index, window, |window| read(bytemuck::cast_slice_mut(window), buffer))?
+        })
+    }
+
+    /// Fills records in windows of `window`, likewise.
+    ///
+    /// # Errors
+    /// As [`Saved::array`].
+    pub fn records<T: Pod + Send>(
+        &mut self,
+        records: &mut [T],
+        window: usize,
+        resources: &Resources,
+    ) -> Result<()> {
+        let windows: Vec<Mutex<&mut [T]>> = records.chunks_mut(window).map(Mutex::new).collect();
+        self.windows(windows.len(), resources, |index, buffer: &mut Buffer, read| {
+            let mut window = windows[index].lock().unwrap_or_else(PoisonError::into_inner);
+            read(bytemuck::cast_slice_mut(&mut window), buffer)
+        })
+    }
+
+    /// Lets `fill` read the next `count` blocks into their windows.
+    fn windows<Room: Default>(
+        &mut self,
+        count: usize,
+        resources: &Resources,
+        fill: impl Fn(usize, &mut Room, &dyn Fn(&mut [u8], &mut Buffer) -> Result<()>) -> Result<()> + Sync,
+    ) -> Result<()> {
+        let (first, file) = (self.next, &self.file);
+        resources.share(count, |index, room: &mut Room| {
+            let block = first + index;
+            fill(index, room, &|window, buffer| {
+                if file.entries().get(block).is_none_or(|entry| entry.len != window.len() as u64) {
+                    let what = format!("block {block} is not the {} bytes expected", window.len());
+                    return Err(Error::corrupt(file.path(), 0, what));
+                }
+                file.read_block(block, buffer)?;
+                window.copy_from_slice(buffer.bytes());
+                Ok(())
+            })
+            .map_err(with_remedy)
+        })?;
+        self.next += count;
+        Ok(())
+    }
+}
+
+/// Removes the checkpoints in the folder `path`, and the folder if nothing else is in it. Nothing happens if there is no folder.
+pub fn discard(path: &Path) -> Result<()> {
+    if !path.is_dir() {
+        return Ok(());
+    }
+    let _lock = FolderLock::take(path)?;
+    remove_all(&DiskFolder::new(path))
+}
+
+/// Removes everything in a folder whose lock is held, and the folder unless something else is in it.
+fn remove_all(folder: &dyn Folder) -> Result<()> {
+    discard_in(folder)?;
+    remove(folder, FolderLock::NAME)?;
+    match std::fs::remove_dir(folder.path()) {
+        Err(e) if e.kind() != ErrorKind::DirectoryNotEmpty => Err(Error::io(folder.path(), "remove", e)),
+        _ => Ok(()),
+    }
+}
+
+/// Removes the checkpoints in `folder`: first what makes them complete.
+pub fn discard_in(folder: &dyn Folder) -> Result<()> {
+    remove(folder, manifest::CURRENT)?;
+    remove_but(folder, |_| false)
+}
+
+/// The payload of the newest complete checkpoint in `folder`, if there is one.
+pub fn newest(folder: &dyn Folder, traffic: &Arc<Traffic>) -> Result<Option<Vec<u8>>> {
+    match current(folder, traffic)? {
+        None => Ok(None),
+        Some(number) => manifest::read_number(folder, number, traffic).map(Some).map_err(with_remedy),
+    }
+}
+
+/// The number of the newest complete checkpoint.
+fn current(folder: &dyn Folder, traffic: &Arc<Traffic>) -> Result<Option<u64>> {
+    match manifest::current(folder, traffic) {
+        Ok(number) => Ok(Some(number)),
+        Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(with_remedy(error)),
+    }
+}
+
+/// Errors of reading what should be there.
+fn with_remedy(error: Error) -> Error {
+    match error {
+        Error::Io { path, source, .. } if source.kind() == ErrorKind::NotFound => {
+            Error::corrupt_checkpoint(path, 0, "the file is missing")
+        }
+        Error::Corrupt { path, offset, what, .. } => Error::corrupt_checkpoint(path, offset, what),
+        error => error,
+    }
+}
+
+fn arrays(number: u64) -> String {
+    format!("{ARRAYS}{number}")
+}
+
+fn list(folder: &dyn Folder) -> Result<Vec<String>> {
+    folder.list().map_err(|e| Error::io(folder.path(), "list", e))
+}
+
+/// Removes the files of all checkpoints but those that are `kept`, manifests first, and a pointer that was not finished.
+fn remove_but(folder: &dyn Folder, kept: impl Fn(u64) -> bool) -> Result<()> {
+    let names = list(folder)?;
+    let of = |number: fn(&str) -> Option<u64>| names.iter().filter(move |name| number(name).is_some());
+    let number_of_arrays = |name: &str| name.strip_prefix(ARRAYS)?.parse().ok();
+    for name in of(manifest::number).filter(|name| !manifest::number(name).is_some_and(&kept)) {
+        remove(folder, name)?;
+    }
+    for name in of(number_of_arrays).filter(|name| !number_of_arrays(name).is_some_and(&kept)) {
+        remove(folder, name)?;
+    }
+    match names.iter().find(|name| *name == manifest::CURRENT_NEW) {
+        Some(name) => remove(folder, name),
+        None => Ok(()),
+    }
+}
+
+/// Removes a file that may not be there.
+fn remove(folder: &dyn Folder, name: &str) -> Result<()> {
+    match folder.remove(name) {
+        Err(e) if e.kind() != ErrorKind::NotFound => Err(Error::io(folder.path().join(name), "remove", e)),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,248 @@
+//! Checkpoints, with the power failing at every sync and every operation failing once.
+
+use std::sync::Arc;
+
+use brimful_store::checkpoint::{Checkpoints, discard, discard_in, newest};
+use brimful_store::fault::{Fault, FaultFolder, FaultPlan, Operation};
+use brimful_store::scratch::ScratchArray;
+use brimful_store::{Budget, DiskFolder, Error, ErrorKind, Folder, Job, Resources, Result};
+
+use crate::{contents, mix, replace, traffic};
+
+const WINDOW: usize = 300;
+const LENGTH: usize = 1000;
+
+fn resources(threads: usize) -> Resources {
+    Resources::new(Budget::new(1 << 20, 0), Arc::new(Job::new()), Some(threads)).unwrap()
+}
+
+/// The numbers that run `run` has at step `step`.
+fn numbers(run: u64, step: u64) -> Vec<u64> {
+    (0..LENGTH as u64).map(|i| mix(run << 40 | step << 20 | i)).collect()
+}
+
+/// Bytes of an odd length in each window.
+fn letters(step: u64) -> Vec<u8> {
+    (0..LENGTH as u64).map(|i| mix(step << 20 | i) as u8).collect()
+}
+
+fn open(folder: &FaultFolder) -> Result<Checkpoints> {
+    Checkpoints::open_folder(Arc::new(folder.clone()), 2, &traffic())
+}
+
+/// Writes the checkpoint of a step and waits for it.
+fn write(checkpoints: &mut Checkpoints, run: u64, step: u64, resources: &Resources) -> Result<()> {
+    let mut draft = checkpoints.begin()?;
+    draft.array(&ScratchArray::of(numbers(run, step).into(), WINDOW), resources)?;
+    draft.records(&letters(step), WINDOW, resources)?;
+    checkpoints.publish(draft, format!("{run} {step}").into_bytes())?;
+    checkpoints.wait()
+}
+
+/// Run and step of checkpoint `number`, after making sure that it holds what they had.
+fn read(checkpoints: &Checkpoints, number: u64, resources: &Resources) -> Result<(u64, u64)> {
+    let mut saved = checkpoints.read(number)?;
+    let payload = String::from_utf8(saved.payload().to_vec()).unwrap();
+    let (run, step) = payload.split_once(' ').unwrap();
+    let (run, step) = (run.parse().unwrap(), step.parse().unwrap());
+    let mut array = ScratchArray::<u64>::resident(LENGTH, WINDOW);
+    let mut bytes = vec![0; LENGTH];
+    saved.array(&mut array, resources)?;
+    saved.records(&mut bytes, WINDOW, resources)?;
+    let mut found = vec![0; LENGTH];
+    array.read(0, &mut found)?;
+    assert!(found == numbers(run, step) && bytes == letters(step), "another's arrays");
+    Ok((run, step))
+}
+
+/// Run and step of the checkpoints found, the newest first.
+fn found(folder: &FaultFolder, resources: &Resources) -> Vec<(u64, u64)> {
+    let checkpoints = open(folder).unwrap();
+    checkpoints.found().map(|number| read(&checkpoints, number, resources).unwrap()).collect()
+}
+
+#[test]
+fn the_last_ones_are_kept_and_hold_what_was_written() {
+    for threads in [1, 3] {
+        let (folder, resources) = (FaultFolder::new(), resources(threads));
+        let mut checkpoints = open(&folder).unwrap();
+        assert_eq!(checkpoints.found().count(), 0);
+        for step in 1..=4 {
+            write(&mut checkpoints, 1, step, &resources).unwrap();
+        }
+        drop(checkpoints);
+        assert_eq!(found(&folder, &resources), [(1, 4), (1, 3)]);
+        assert_eq!(found(&folder.crash(), &resources)[..2], [(1, 4), (1, 3)]);
+        let mut names = folder.list().unwrap();
+        names.sort();
+        assert_eq!(names, ["arrays-3", "arrays-4", "current", "manifest-3", "manifest-4"]);
+        assert_eq!(newest(&folder, &traffic()).unwrap().unwrap(), b"1 4");
+        // Going on from the one before the last: the last is no more of this run.
+        let mut checkpoints = open(&folder).unwrap();
+        let saved = checkpoints.read(checkpoints.found().nth(1).unwrap()).unwrap();
+        checkpoints.go_on_from(&saved);
+        write(&mut checkpoints, 2, 4, &resources).unwrap();
+        drop(checkpoints);
+        assert_eq!(found(&folder, &resources), [(2, 4), (1, 3)]);
+        // Another run replaces them once it has one of its own, not before.
+        let mut checkpoints = open(&folder).unwrap();
+        drop(checkpoints.begin().unwrap());
+        assert_eq!(found(&folder, &resources), [(2, 4), (1, 3)]);
+        write(&mut checkpoints, 3, 1, &resources).unwrap();
+        drop(checkpoints);
+        assert_eq!(found(&folder, &resources), [(3, 1)]);
+        discard_in(&folder).unwrap();
+        assert!(folder.list().unwrap().is_empty());
+    }
+}
+
+#[test]
+fn arrays_on_disk_are_checkpointed_and_filled_as_those_in_memory() {
+    let disk = tempfile::tempdir().unwrap();
+    let (folder, resources) = (FaultFolder::new(), resources(2));
+    let paged =
+        || ScratchArray::paged(LENGTH, WINDOW, &DiskFolder::new(disk.path()), &resources.job).unwrap();
+    let mut array = paged();
+    for index in 0..array.window_count() {
+        let range = array.window_range(index);
+        let fill = |window: &mut [u64]| window.copy_from_slice(&numbers(7, 7)[range]);
+        array.windows().overwrite(index, &mut Vec::new(), fill).unwrap();
+    }
+    let mut checkpoints = open(&folder).unwrap();
+    let mut draft = checkpoints.begin().unwrap();
+    draft.array(&array, &resources).unwrap();
+    checkpoints.publish(draft, Vec::new()).unwrap();
+    checkpoints.wait().unwrap();
+    let checkpoints = open(&folder).unwrap();
+    let (mut again, mut read) = (paged(), vec![0; LENGTH]);
+    checkpoints.read(1).unwrap().array(&mut again, &resources).unwrap();
+    again.read(0, &mut read).unwrap();
+    assert_eq!(read, numbers(7, 7));
+    // An array of another type or length is refused, not filled with something.
+    let mut wide = ScratchArray::<[u64; 2]>::resident(LENGTH, WINDOW);
+    let error = checkpoints.read(1).unwrap().array(&mut wide, &resources).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt);
+    let mut long = vec![0_u64; LENGTH + 1];
+    let error = checkpoints.read(1).unwrap().records(&mut long, WINDOW, &resources).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt);
+}
+
+#[test]
+fn a_crash_at_any_sync_leaves_the_last_complete_ones() {
+    let resources = resources(1);
+    let run = |plan: FaultPlan| {
+        let folder = FaultFolder::new();
+        folder.set_plan(plan);
+        let mut checkpoints = open(&folder).unwrap();
+        let syncs: Vec<u64> = (1..=4)
+            .map(|step| {
+                write(&mut checkpoints, 1, step, &resources).unwrap();
+                folder.count(Operation::Sync)
+            })
+            .collect();
+        (folder, syncs)
+    };
+    let (_, syncs) = run(FaultPlan::new());
+    assert!(syncs[0] >= 5, "arrays, manifest, pointer, folder before and after the rename");
+    let plans = [FaultPlan::new()].into_iter().chain((0..20).map(|seed| FaultPlan::new().torn(seed)));
+    for (number, plan) in plans.enumerate() {
+        for freeze in 1..=syncs[3] {
+            let (folder, _) = run(plan.clone().freeze_from_sync(freeze));
+            let survivor = folder.crash();
+            let complete = syncs.iter().filter(|sync| **sync < freeze).count() as u64;
+            let steps: Vec<u64> = found(&survivor, &resources).into_iter().map(|(_, step)| step).collect();
+            let last = steps.first().copied().unwrap_or(0);
+            assert!((complete..=complete + 1).contains(&last), "plan {number}, sync {freeze}: {steps:?}");
+            assert!(last < 2 || steps.contains(&(last - 1)), "the one before is kept: {steps:?}");
+            // Nothing unfinished stays, and the run goes on.
+            let mut checkpoints = open(&survivor).unwrap();
+            assert_eq!(survivor.list().unwrap().len(), 2 * steps.len() + usize::from(last > 0));
+            write(&mut checkpoints, 2, 9, &resources).unwrap();
+            // Removals need not be durable: what comes back is older.
+            assert_eq!(found(&survivor.crash(), &resources)[0], (2, 9));
+        }
+    }
+}
+
+#[test]
+fn a_failing_operation_comes_back_and_the_one_before_stays() {
+    let resources = resources(1);
+    let prepared = || {
+        let folder = FaultFolder::new();
+        let mut checkpoints = open(&folder).unwrap();
+        write(&mut checkpoints, 1, 1, &resources).unwrap();
+        write(&mut checkpoints, 1, 2, &resources).unwrap();
+        folder.set_plan(FaultPlan::new());
+        (folder, checkpoints)
+    };
+    let (counted, mut checkpoints) = prepared();
+    write(&mut checkpoints, 1, 3, &resources).unwrap();
+    for class in [Operation::Write, Operation::Sync, Operation::Create, Operation::Rename, Operation::Remove]
+    {
+        assert!(counted.count(class) > 0);
+        for number in 1..=counted.count(class) {
+            let (folder, mut checkpoints) = prepared();
+            folder.set_plan(FaultPlan::new().fail(class, number, Fault::Full));
+            let error = write(&mut checkpoints, 1, 3, &resources).unwrap_err();
+            let named = matches!(&error, Error::Io { path, .. } if path.starts_with("(memory)"));
+            assert!(named, "{class:?} {number}: {error}");
+            drop(checkpoints);
+            folder.set_plan(FaultPlan::new());
+            let steps = found(&folder.crash(), &resources);
+            assert!(steps.contains(&(1, 2)) || steps.contains(&(1, 3)), "{class:?} {number}: {steps:?}");
+        }
+    }
+}
+
+#[test]
+fn damage_is_found_and_the_one_before_can_be_read() {
+    let (folder, resources) = (FaultFolder::new(), resources(1));
+    let mut checkpoints = open(&folder).unwrap();
+    write(&mut checkpoints, 1, 1, &resources).unwrap();
+    write(&mut checkpoints, 1, 2, &resources).unwrap();
+    drop(checkpoints);
+    for name in ["arrays-2", "manifest-2"] {
+        let whole = contents(&folder, name);
+        for byte in (0..whole.len()).step_by(97) {
+            let mut bytes = whole.clone();
+            bytes[byte] ^= 0x20;
+            replace(&folder, name, &bytes);
+            let checkpoints = open(&folder).unwrap();
+            let error = read(&checkpoints, 2, &resources);
+            match error {
+                Err(Error::Corrupt { path, remedy, .. }) => {
+                    assert!(path.ends_with(name) && remedy.contains("checkpoints"), "{remedy}");
+                }
+                Err(Error::Version { .. }) => {}
+                // Padding between blocks belongs to none of them.
+                Ok(_) if name == "arrays-2" => assert_eq!(whole[byte], 0),
+                other => panic!("byte {byte} of {name}: {other:?}"),
+            }
+            assert_eq!(read(&checkpoints, 1, &resources).unwrap(), (1, 1));
+        }
+        replace(&folder, name, &whole);
+    }
+    replace(&folder, "current", b"something else");
+    assert_eq!(open(&folder).unwrap_err().kind(), ErrorKind::Corrupt);
+}
+
+#[test]
+fn a_folder_is_one_process_s_and_goes_with_its_checkpoints() {
+    let parent = tempfile::tempdir().unwrap();
+    let path = parent.path().join("checkpoints");
+    discard(&path).unwrap();
+    let resources = resources(2);
+    let mut checkpoints = Checkpoints::open(&path, 2, &traffic()).unwrap();
+    write(&mut checkpoints, 1, 1, &resources).unwrap();
+    let error = Checkpoints::open(&path, 2, &traffic()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Io);
+    assert_eq!(discard(&path).unwrap_err().kind(), ErrorKind::Io);
+    drop(checkpoints);
+    std::fs::write(path.join("notes.txt"), "mine").unwrap();
+    discard(&path).unwrap();
+    let left: Vec<_> = std::fs::read_dir(&path).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(left, ["notes.txt"]);
+    std::fs::remove_file(path.join("notes.txt")).unwrap();
+    discard(&path).unwrap();
+    assert!(!path.exists());
+}
