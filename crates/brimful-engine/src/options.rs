@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use brimful_graph::Graph;
-use brimful_store::DiskFolder;
+use brimful_store::{DiskFolder, Folder};
 
 use crate::combiner::Combiner;
 use crate::error::{Error, Result};
@@ -105,13 +105,13 @@ impl RunOptions {
     pub(crate) fn in_scratch<T>(
         &self,
         graph: &Graph,
-        make: impl Fn(&DiskFolder) -> brimful_store::Result<T>,
+        make: impl Fn(&dyn Folder) -> brimful_store::Result<T>,
     ) -> Result<T> {
-        match make(&DiskFolder::new(self.scratch.as_deref().unwrap_or(graph.path()))) {
-            // A read-only graph is legitimate; a folder that the user named is not replaced.
-            Err(_) if self.scratch.is_none() => Ok(make(&DiskFolder::new(std::env::temp_dir()))?),
-            made => Ok(made?),
+        if let Some(scratch) = &self.scratch {
+            return Ok(make(&DiskFolder::new(scratch))?);
         }
+        // A read-only graph is legitimate; a folder that the user named is not replaced.
+        Ok(make(graph.folder()).or_else(|_| make(&DiskFolder::new(std::env::temp_dir())))?)
     }
 
     /// Refuses thresholds that `P` cannot have.
