@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -515,3 +516,40 @@ def test_a_corrupt_collection_is_not_told_to_import_a_graph(tmp_path: Path) -> N
         bf.MembershipSet(tmp_path / "set", budget="64M") as members,
     ):
         members.contains_many(np.arange(100_000))
+
+
+@pytest.mark.parametrize("kind", ["box", "bag", "counter", "set", "filter", "map", "lists"])
+def test_verify_finds_a_damaged_page(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / kind
+
+    def collection() -> Any:
+        return {
+            "box": lambda: bf.Box(path, np.int64, budget="64M"),
+            "bag": lambda: bf.Bag(path, budget="64M"),
+            "counter": lambda: bf.FrequencyCounter(path, budget="64M"),
+            "set": lambda: bf.MembershipSet(path, budget="64M"),
+            "filter": lambda: bf.BloomFilter(path, keys=1000, budget="64M"),
+            "map": lambda: bf.Map(path, budget="64M"),
+            "lists": lambda: bf.Lists(path, 100, budget="64M"),
+        }[kind]()
+
+    with collection() as filled:
+        if kind == "bag":
+            filled.extend([b"record"] * 100)
+        elif kind == "map":
+            filled[b"key"] = b"value"
+        elif kind == "lists":
+            filled.append_many([1, 2, 3], [4, 5, 6])
+        elif kind == "box":
+            filled.extend(np.arange(100))
+        else:
+            filled.add_many(np.arange(100))
+    with collection() as sound:
+        assert sound.verify() >= 2 * 16384 - 8192
+    file = path / "pages"
+    damaged = bytearray(file.read_bytes())
+    # The first page stands behind the roots.
+    damaged[16384 + 3] ^= 1
+    file.write_bytes(damaged)
+    with pytest.raises(bf.CorruptError, match="pages is corrupt at byte"):
+        collection().verify()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from brimful.graph import Graph
 from brimful.ingest import Resources
@@ -89,8 +90,9 @@ def pagerank(
     `layout` says how edges lie on disk during the run: "shards", or for comparison a list of
     in-neighbours for each vertex, apart from its state ("decoupled") or in one record with it
     ("coupled"), made in scratch space first (Koduru, Gupta, Neamtiu 2015); the same bits again.
-    `options` are checkpoints to resume from, see `Checkpoints`, or a store that keeps vertices
-    in place of shards: `store="bytes"`, see `Options`. There sums differ by the order in which they are added; "async" is for the `method` "delta" only and
+    `options` are checkpoints to resume from, see `Checkpoints`, or a store that keeps vertices in
+    place of shards: `store="bytes"`, see `Options`. There sums differ by the order in which they
+    are added; "async" is for the `method` "delta" only and
     takes no `max_supersteps`.
 
     Returns a `Result` with column `pagerank`, float64[n_vertices]. One pass over the edges per
@@ -297,8 +299,8 @@ def bfs(
     `parent`, of the type of `vertex`: of the vertices one edge nearer with an edge to this one
     that with the smallest id; the source is its own parent. Null where no path leads.
     `max_supersteps` is also the largest distance looked at, but in `mode` "async" (for distances
-    only): there levels are not waited for, and are corrected. `budget`, `layout` and `options` as in
-    `pagerank`.
+    only): there levels are not waited for, and are corrected. `budget`, `layout` and `options` as
+    in `pagerank`.
 
     Returns a `Result`.
 
@@ -547,15 +549,15 @@ def _run(
     tolerance: float | None = None,
     weighted: bool = False,
     layout: str = "shards",
-    options: Options | Checkpoints | None = None,
+    options: Mapping[str, Any] | None = None,
 ) -> Result:
     from brimful import _native
 
-    given_options: Options = {**(options or {})}
-    if unknown := given_options.keys() - Options.__annotations__.keys():
+    options = options or {}
+    if unknown := options.keys() - Options.__annotations__.keys():
         what = f"{algorithm}() got an unexpected keyword argument {min(unknown)!r}"
         raise TypeError(what)
-    every = given_options.get("checkpoint_every")
+    every = options.get("checkpoint_every")
     budget = parse_budget(common.budget) if common.budget is not None else graph.budget
     given = Resources(common.threads, budget, progress=common.progress)
     result = _native.run(
@@ -570,14 +572,14 @@ def _run(
         weighted=weighted,
         layout=layout,
         store={
-            "url": given_options.get("store"),
-            "serializer": given_options.get("serializer"),
-            "cache": given_options.get("cache"),
-            "lists": given_options.get("lists"),
+            "url": options.get("store"),
+            "serializer": options.get("serializer"),
+            "cache": options.get("cache"),
+            "lists": options.get("lists"),
         },
         checkpoint_every=None if every is None else str(every),
-        checkpoint_dir=given_options.get("checkpoint_dir"),
-        resume=given_options.get("resume", False),
+        checkpoint_dir=options.get("checkpoint_dir"),
+        resume=options.get("resume", False),
         threads=given.threads,
         budget=given.budget,
         process_budget=given.process_budget,

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 class _Native(Protocol):
     def sync(self) -> None: ...
+    def verify(self) -> int: ...
 
 
 N = TypeVar("N", bound=_Native)
@@ -61,6 +62,16 @@ class Collection(Generic[N]):
     def sync(self) -> None:
         """Make everything stored so far survive a crash: all of it, or nothing if this fails."""
         self.native.sync()
+
+    def verify(self) -> int:
+        """Read the whole collection and compare it with its checksums; return the bytes read.
+
+        What was stored and not yet written is not looked at. Nothing must be changed meanwhile.
+
+        Raises:
+            CorruptError: it is damaged, naming the offset in its file.
+        """
+        return self.native.verify()
 
     def close(self) -> None:
         """Make everything durable and give the memory back; closing twice does nothing."""

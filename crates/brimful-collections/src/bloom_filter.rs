@@ -7,9 +7,9 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use brimful_store::Folder;
 use brimful_store::durable::{PageFile, PageId, Scanner};
 use brimful_store::external::FolderLock;
+use brimful_store::{Error as StoreError, Folder};
 
 use crate::by_range::{Asked, by_range};
 use crate::error::{Error, Result};
@@ -61,8 +61,8 @@ impl BloomFilter {
         let bits_per_key = -false_positives.ln() / std::f64::consts::LN_2.powi(2);
         let probes = (bits_per_key * std::f64::consts::LN_2).round().clamp(1.0, 32.0) as u64;
         let bits = (keys as f64 * bits_per_key).ceil() as u64;
-        let page_count = bits.div_ceil(options.page_bytes as u64 * 8).max(1);
-        let made = [page_count, probes, 0, keys, false_positives.to_bits()];
+        let count_pages = |page_bytes: usize| bits.div_ceil(page_bytes as u64 * 8).max(1);
+        let made = [count_pages(options.page_bytes), probes, 0, keys, false_positives.to_bits()];
         let meta: Vec<u8> = made.iter().flat_map(|field| field.to_le_bytes()).collect();
         let options = PartitionLog::leave(options);
         let (pages, meta) = open_pages(folder, KIND, &options, &meta)?;
@@ -72,13 +72,21 @@ impl BloomFilter {
             let (expected, found) = (name(keys, false_positives), name(found_keys, found_rate));
             return Err(Error::RecordType { path: folder.path().into(), expected, found });
         }
+        let (page_count, found_probes) = (u64_at(&meta, 0), u64_at(&meta, 8));
+        // Machines round logarithms in their own ways.
+        let is_near = |found: u64, made: u64| found > 0 && found.abs_diff(made) <= 1;
+        if !is_near(page_count, count_pages(pages.page_bytes())) || !is_near(found_probes, probes) {
+            let what =
+                format!("a filter for {keys} keys cannot have {page_count} pages and {found_probes} probes");
+            return Err(StoreError::corrupt_pages(pages.path(), 0, what).into());
+        }
         let log = PartitionLog::new(folder, &options, options.resources.job.traffic())?;
         Ok(Self {
             pages,
             log,
             options,
-            page_count: u64_at(&meta, 0).max(1),
-            probes: u64_at(&meta, 8).clamp(1, 32) as u32,
+            page_count,
+            probes: found_probes as u32,
             made_for: [keys, false_positives.to_bits()],
             added: AtomicU64::new(u64_at(&meta, 16)),
             _lock: None,
@@ -205,6 +213,14 @@ impl BloomFilter {
             Ok(())
         })?;
         Ok(())
+    }
+
+    /// Reads everything that stands on disk and compares it with its checksums. Returns the bytes read.
+    ///
+    /// # Errors
+    /// Corruption that names the offset.
+    pub fn verify(&self) -> Result<u64> {
+        Ok(self.pages.verify(&self.options.resources.job)?)
     }
 
     /// Makes everything added so far survive a crash.

@@ -167,6 +167,11 @@ impl<T: Send, C: Codec<T>> DiskBag<T, C> {
         })
     }
 
+    /// [`RecordBag::verify`]; values are not decoded.
+    pub fn verify(&self) -> Result<u64> {
+        self.records.verify()
+    }
+
     /// Makes everything stored so far survive a crash.
     pub fn sync(&self) -> Result<()> {
         self.records.sync()

@@ -138,6 +138,11 @@ impl<T: Pod + Send + Sync> DiskBox<T> {
         self.records.process(order, |ids, bytes| f(ids, bytemuck::cast_slice_mut(bytes)))
     }
 
+    /// [`RecordBox::verify`].
+    pub fn verify(&self) -> Result<u64> {
+        self.records.verify()
+    }
+
     /// Makes everything stored so far survive a crash.
     pub fn sync(&self) -> Result<()> {
         self.records.sync()

@@ -182,6 +182,12 @@ impl DiskLists {
         self.bag.process(&Order::Ascending, |list, bytes| f(list, &items(bytes)))
     }
 
+    /// [`RecordBag::verify`], after appending what was put off.
+    pub fn verify(&self) -> Result<u64> {
+        self.apply()?;
+        self.bag.verify()
+    }
+
     /// Makes everything appended so far survive a crash.
     pub fn sync(&self) -> Result<()> {
         self.apply()?;

@@ -316,6 +316,22 @@ impl DiskMap {
         self.len() == 0
     }
 
+    /// [`RecordBag::verify`], and that every key leads to its own chain. Returns the bytes read. Nothing must be
+    /// changed meanwhile.
+    ///
+    /// # Errors
+    /// Corruption that names the offset or the record.
+    pub fn verify(&self) -> Result<u64> {
+        let read = self.bag.verify()?;
+        let job = &self.bag.options().resources.job;
+        self.bag.keys().verify(self.bag.pages(), job, |mixed, id| {
+            let chain = self.bag.get(id)?;
+            let right = |link: Option<Link<'_>>| link.is_some_and(|link| hash(link.key) == mixed);
+            if links(&chain).all(right) { Ok(()) } else { Err(self.broken(id)) }
+        })?;
+        Ok(read)
+    }
+
     /// Makes everything stored so far survive a crash.
     pub fn sync(&self) -> Result<()> {
         self.bag.sync()

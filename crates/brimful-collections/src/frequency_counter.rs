@@ -107,6 +107,14 @@ impl FrequencyCounter {
         Ok(heap.into_sorted_vec().into_iter().map(|Reverse((count, Reverse(key)))| (key, count)).collect())
     }
 
+    /// Reads everything that stands on disk and compares it with its checksums and its order. Returns the bytes read.
+    ///
+    /// # Errors
+    /// Corruption that names the offset.
+    pub fn verify(&self) -> Result<u64> {
+        self.0.verify()
+    }
+
     /// Makes everything counted so far survive a crash.
     pub fn sync(&self) -> Result<()> {
         self.0.sync()

@@ -16,6 +16,8 @@ use crate::by_range::Asked;
 use crate::error::{Error, Result};
 use crate::home::put;
 
+/// There are 2^48 buckets at most: pages have numbers of 60 bits.
+const MOST_BITS: u32 = 48;
 /// Pages that a batch brings into memory together.
 const WINDOW_PAGES: usize = 64;
 
@@ -67,15 +69,29 @@ pub(crate) struct HashPages {
 impl HashPages {
     /// The table in address space `stream` as [`HashPages::describe`] said, zeros if it is new; `words` is
     /// 1 for a set and 2 for a map to a number.
-    pub(crate) fn restore(stream: u8, words: usize, description: (u64, u64)) -> Self {
+    ///
+    /// # Errors
+    /// Corruption if there cannot be so many buckets or entries.
+    pub(crate) fn restore(
+        pages: &PageFile,
+        stream: u8,
+        words: usize,
+        description: (u64, u64),
+    ) -> StoreResult<Self> {
         let (bits, len) = description;
-        Self {
+        let entries = Entries { words };
+        let room = pages.pages(stream).saturating_mul(entries.capacity(pages.page_bytes()) as u64);
+        if bits > u64::from(MOST_BITS) || len > room {
+            let what = format!("2^{bits} buckets with {len} entries cannot be");
+            return Err(StoreError::corrupt_pages(pages.path(), 0, what));
+        }
+        Ok(Self {
             stream,
-            entries: Entries { words },
-            buckets: RwLock::new(Buckets { bits: bits.min(48) as u32, unsplit: None }),
+            entries,
+            buckets: RwLock::new(Buckets { bits: bits as u32, unsplit: None }),
             len: AtomicU64::new(len),
             broken: AtomicBool::new(false),
-        }
+        })
     }
 
     /// What must be kept beside the pages.
@@ -251,7 +267,9 @@ impl HashPages {
         let buckets = self.whole(pages, None)?;
         let mut entries = Vec::new();
         let mut scanner = pages.scanner();
-        let (count, step) = (1 << buckets.bits, WINDOW_PAGES as u64);
+        // Buckets behind the last page are empty.
+        let count = (1 << buckets.bits).min(pages.pages(self.stream));
+        let step = WINDOW_PAGES as u64;
         for start in (0..count).step_by(WINDOW_PAGES) {
             let window = start..(start + step).min(count);
             job.check()?;
@@ -264,6 +282,33 @@ impl HashPages {
             entries.iter().try_for_each(|(mixed, value)| f(*mixed, *value))?;
         }
         Ok(())
+    }
+
+    /// Calls `f` with every entry, and fails if one is not in its bucket or there are more or fewer than there should be.
+    pub(crate) fn verify(
+        &self,
+        pages: &PageFile,
+        job: &Job,
+        mut f: impl FnMut(u64, u64) -> Result<()>,
+    ) -> Result<()> {
+        let bits = self.whole(pages, None)?.bits;
+        let (mut count, mut last) = (0, None);
+        let broken = |what: String| Error::from(StoreError::corrupt_pages(pages.path(), 0, what));
+        self.for_each(pages, job, |mixed, value| {
+            if last.is_some_and(|last| last >= mixed) {
+                return Err(broken(format!(
+                    "an entry of bucket {} is not in its place",
+                    bucket(mixed, bits)
+                )));
+            }
+            last = Some(mixed);
+            count += 1;
+            f(mixed, value)
+        })?;
+        if count == self.len() {
+            return Ok(());
+        }
+        Err(broken(format!("expected {} entries, found {count}", self.len())))
     }
 
     fn is_crowded(&self, pages: &PageFile, bits: u32) -> bool {

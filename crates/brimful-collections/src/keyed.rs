@@ -37,7 +37,7 @@ impl Keyed {
         budget.require(PartitionLog::BUFFER_BYTES * 2, "for the keys of a collection")?;
         let options = PartitionLog::leave(options);
         let (pages, meta) = open_pages(folder, kind, &options, &[0; 16])?;
-        let table = HashPages::restore(0, words, (u64_at(&meta, 0), u64_at(&meta, 8)));
+        let table = HashPages::restore(&pages, 0, words, (u64_at(&meta, 0), u64_at(&meta, 8)))?;
         let log = PartitionLog::new(folder, &options, options.resources.job.traffic())?;
         Ok(Self { pages, table, log, options, _lock: None })
     }
@@ -108,6 +108,15 @@ impl Keyed {
     pub(crate) fn for_each(&self, mut f: impl FnMut(u64, u64) -> Result<()>) -> Result<()> {
         self.apply()?;
         self.table.for_each(&self.pages, &self.options.resources.job, |mixed, value| f(unmix(mixed), value))
+    }
+
+    /// Reads everything that stands on disk; returns the bytes read.
+    pub(crate) fn verify(&self) -> Result<u64> {
+        self.apply()?;
+        let job = &self.options.resources.job;
+        let read = self.pages.verify(job)?;
+        self.table.verify(&self.pages, job, |_, _| Ok(()))?;
+        Ok(read)
     }
 
     pub(crate) fn sync(&self) -> Result<()> {

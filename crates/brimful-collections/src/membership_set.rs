@@ -84,6 +84,14 @@ impl MembershipSet {
         self.0.for_each(|key, _| f(key))
     }
 
+    /// Reads everything that stands on disk and compares it with its checksums and its order. Returns the bytes read.
+    ///
+    /// # Errors
+    /// Corruption that names the offset.
+    pub fn verify(&self) -> Result<u64> {
+        self.0.verify()
+    }
+
     /// Makes everything added so far survive a crash.
     pub fn sync(&self) -> Result<()> {
         self.0.sync()

@@ -10,9 +10,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use brimful_store::Folder;
 use brimful_store::durable::{PageFile, PageId, Writing};
 use brimful_store::external::FolderLock;
+use brimful_store::{Error as StoreError, Folder};
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
@@ -84,6 +84,10 @@ impl RecordBox {
             });
         }
         let per_page = pages.page_bytes() / record_bytes;
+        if per_page == 0 {
+            let what = format!("no record of {record_bytes} bytes is in a page of {}", pages.page_bytes());
+            return Err(StoreError::corrupt_pages(pages.path(), 0, what).into());
+        }
         let schema = schema.to_vec();
         Ok(Self {
             pages,
@@ -441,6 +445,14 @@ impl RecordBox {
         }
         self.len.store(len, Ordering::Release);
         Ok(())
+    }
+
+    /// Reads everything that stands on disk and compares it with its checksums. Returns the bytes read.
+    ///
+    /// # Errors
+    /// Corruption that names the offset.
+    pub fn verify(&self) -> Result<u64> {
+        Ok(self.pages.verify(&self.options.resources.job)?)
     }
 
     /// Makes everything stored so far survive a crash.

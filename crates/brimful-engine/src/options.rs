@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use brimful_graph::Graph;
 use brimful_store::scratch::ScratchArray;
-use brimful_store::{DiskFolder, Resources};
+use brimful_store::{DiskFolder, Folder, Resources};
 use bytemuck::Pod;
 
 use crate::checkpoint::CheckpointOptions;
@@ -111,13 +111,13 @@ impl RunOptions {
     pub(crate) fn in_scratch<T>(
         &self,
         graph: &Graph,
-        make: impl Fn(&DiskFolder) -> brimful_store::Result<T>,
+        make: impl Fn(&dyn Folder) -> brimful_store::Result<T>,
     ) -> Result<T> {
-        match make(&DiskFolder::new(self.scratch.as_deref().unwrap_or(graph.path()))) {
-            // A read-only graph is legitimate; a folder that the user named is not replaced.
-            Err(_) if self.scratch.is_none() => Ok(make(&DiskFolder::new(std::env::temp_dir()))?),
-            made => Ok(made?),
+        if let Some(scratch) = &self.scratch {
+            return Ok(make(&DiskFolder::new(scratch))?);
         }
+        // A read-only graph is legitimate; a folder that the user named is not replaced.
+        Ok(make(graph.folder()).or_else(|_| make(&DiskFolder::new(std::env::temp_dir())))?)
     }
 
     /// An array of one record per vertex with edges, its windows the intervals, in memory or in scratch.

@@ -207,7 +207,17 @@ impl<S: Copy + Send> Sparse<S> {
             }
             room.sums.drain_into::<P::Combiner>(&mut windows);
         }
-        Ok(windows.pop().unwrap_or_default())
+        let letters = windows.pop().unwrap_or_default();
+        // They ascend. The last interval is shorter than its targets can be.
+        let first = interval << combine.interval_bits;
+        let beyond =
+            letters.last().is_some_and(|(target, _)| first + *target as usize >= combine.signals.len());
+        match self.intervals[interval].first() {
+            Some((file, range)) if beyond => {
+                Err(combine.files[*file].shards().contradiction(range.start).into())
+            }
+            _ => Ok(letters),
+        }
     }
 
     /// Combines what `sources`, ascending, signal along the edges of one segment.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use brimful_store::huge::HugeArray;
-use brimful_store::{DiskFolder, Job, StoreFile};
+use brimful_store::{Folder, Job, StoreFile};
 use bytemuck::Pod;
 
 use crate::combiner::Combiner;
@@ -50,7 +50,7 @@ pub(crate) struct KeptSums {
 
 impl KeptSums {
     /// No sums, to be kept in a nameless file of `folder`.
-    pub(crate) fn new(schedule: &Schedule, folder: &DiskFolder, job: &Job) -> brimful_store::Result<Self> {
+    pub(crate) fn new(schedule: &Schedule, folder: &dyn Folder, job: &Job) -> brimful_store::Result<Self> {
         let mut first_place = vec![0; schedule.intervals + 1];
         for item in &schedule.items {
             for interval in item.intervals.clone() {

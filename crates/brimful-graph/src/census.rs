@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use brimful_store::external::{input_len, open_input};
-use brimful_store::{DiskFolder, Resources};
+use brimful_store::{Folder, Resources};
 
 use crate::bitmap::IdBitmap;
 use crate::choice::{EdgeSample, Sampled};
@@ -169,7 +169,7 @@ impl Census {
 /// Reads inputs.
 pub(crate) struct Reader<'a> {
     /// Where the spool goes.
-    pub(crate) folder: &'a DiskFolder,
+    pub(crate) folder: &'a dyn Folder,
     pub(crate) resources: &'a Resources,
     /// The ids 0 to n - 1 exist whatever the input says.
     pub(crate) declared: u64,

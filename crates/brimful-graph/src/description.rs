@@ -1,12 +1,14 @@
 //! What a graph's manifest says, as JSON.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::ids::IdType;
 use crate::weights::WeightRange;
 
-/// The graph format this program writes.
-pub const FORMAT: u32 = 1;
+/// The graph format this program writes. Before 2 there were no seals.
+pub const FORMAT: u32 = 2;
 
 /// The payload of a manifest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -44,6 +46,9 @@ pub struct Description {
     pub forward: Option<Shards>,
     /// Reverse shards: edges by source.
     pub reverse: Option<Shards>,
+    /// The seal of each file beside the manifest, by name: a whole file of another graph is not taken for it.
+    #[serde(default)]
+    pub seals: BTreeMap<String, u64>,
     /// Whatever the caller of the import wants to find again.
     pub origin: Option<String>,
 }

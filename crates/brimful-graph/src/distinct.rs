@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use brimful_store::sequence::{Sequence, SequenceReader, SequenceWriter};
 use brimful_store::sorter::Sorter;
-use brimful_store::{DiskFolder, Resources};
+use brimful_store::{Folder, Resources};
 
 use crate::classes::{ISOLATED, InInternalOrder, RUNS, Tally, changed, run_of};
 use crate::error::{Error, Result};
@@ -30,7 +30,7 @@ impl DistinctIds {
         counted: Sorter<'_, u64>,
         declared: DeclaredKeys<'_>,
         id_type: IdType,
-        folder: &DiskFolder,
+        folder: &dyn Folder,
         resources: &Resources,
     ) -> Result<Self> {
         let job = &*resources.job;
@@ -77,7 +77,7 @@ impl DistinctIds {
 }
 
 /// How often each key occurs, saturated at 255: (key, count), ascending.
-fn count(counted: Sorter<'_, u64>, folder: &DiskFolder, resources: &Resources) -> Result<Sequence<[u64; 2]>> {
+fn count(counted: Sorter<'_, u64>, folder: &dyn Folder, resources: &Resources) -> Result<Sequence<[u64; 2]>> {
     let mut writer = SequenceWriter::new(folder, &resources.job)?;
     let mut now: Option<[u64; 2]> = None;
     counted.merge(&resources.pool, |batch| {

@@ -3,6 +3,7 @@
 //! Invariant: every file that the manifest names was found whole when the graph was opened (header,
 //! table and exact cover); blocks are verified when read.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -64,6 +65,7 @@ impl Index {
 #[derive(Debug)]
 pub struct Graph {
     path: PathBuf,
+    folder: Arc<dyn Folder>,
     description: Description,
     manifest_number: u64,
     ids: Option<AscendingFile>,
@@ -99,8 +101,16 @@ impl Graph {
             let what = "the folder has no `current` file; it was not made by `brimful import`, or its file was removed";
             return Err(Error::NotAGraph { path: path.into(), what: what.into() });
         }
-        Self::open_folder(&folder, traffic).map_err(|error| match error {
-            // `current` is there, so whatever it leads to should be too.
+        Self::open_folder(&folder, traffic)
+    }
+
+    /// Opens the graph in `folder`, which may be any implementation.
+    ///
+    /// # Errors
+    /// Corruption and newer versions by file.
+    pub fn open_folder(folder: &dyn Folder, traffic: &Arc<Traffic>) -> Result<Self> {
+        Self::open_files(folder, traffic).map_err(|error| match error {
+            // Whatever `current` leads to should be there.
             Error::Store(StoreError::Io { path, source, .. })
                 if source.kind() == std::io::ErrorKind::NotFound =>
             {
@@ -110,11 +120,20 @@ impl Graph {
         })
     }
 
-    /// Opens the graph in `folder`, which may be any implementation.
-    pub fn open_folder(folder: &dyn Folder, traffic: &Arc<Traffic>) -> Result<Self> {
-        let (manifest_number, payload) = manifest::read(folder, traffic)?;
-        let path = folder.path().to_path_buf();
-        let description = parse_description(&path, manifest_number, &payload)?;
+    fn open_files(folder: &dyn Folder, traffic: &Arc<Traffic>) -> Result<Self> {
+        let (number, payload) = manifest::read(folder, traffic)?;
+        let description = parse_description(folder.path(), number, &payload)?;
+        let mut graph = Self::of_files(folder, description, traffic)?;
+        graph.check_seals()?;
+        graph.manifest_number = number;
+        for name in [manifest::CURRENT.to_owned(), manifest::name(number)] {
+            graph.manifest_bytes += StoreFile::open(folder, &name, traffic)?.len()?;
+        }
+        Ok(graph)
+    }
+
+    /// Opens the files that `description` tells of.
+    fn of_files(folder: &dyn Folder, description: Description, traffic: &Arc<Traffic>) -> Result<Self> {
         let connected = description.connected;
         let ids = match description.ids.first {
             Some(_) => None,
@@ -147,29 +166,66 @@ impl Graph {
         };
         let forward = open(&description.forward)?;
         let reverse = open(&description.reverse)?.map_or_else(OnceLock::new, OnceLock::from);
-        let mut manifest_bytes = 0;
-        for name in [manifest::CURRENT.to_owned(), manifest::name(manifest_number)] {
-            manifest_bytes += StoreFile::open(folder, &name, traffic)?.len()?;
-        }
-        let traffic = Arc::clone(traffic);
         Ok(Self {
-            path,
+            path: folder.path().to_path_buf(),
+            folder: folder.shared(),
             description,
-            manifest_number,
+            manifest_number: 0,
             ids,
             names,
             degrees,
             strengths,
             forward,
             reverse,
-            manifest_bytes,
-            traffic,
+            manifest_bytes: 0,
+            traffic: Arc::clone(traffic),
         })
+    }
+
+    /// Publishes manifest `number`: `description` in the newest format, with the seals of the files in `folder`.
+    pub(crate) fn publish(
+        folder: &dyn Folder,
+        number: u64,
+        description: &mut Description,
+        traffic: &Arc<Traffic>,
+    ) -> Result<()> {
+        description.format = FORMAT;
+        description.seals = Self::of_files(folder, description.clone(), traffic)?.seals().collect();
+        let payload = serde_json::to_vec_pretty(&description).map_err(|e| Error::Usage(e.to_string()))?;
+        Ok(manifest::publish(folder, number, &payload, traffic)?)
+    }
+
+    /// The seals of all files but the manifest, by name.
+    fn seals(&self) -> impl Iterator<Item = (String, u64)> {
+        let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let shards = [self.forward.as_ref(), self.reverse.get()].into_iter().flatten();
+        let files = self.sealed_files().into_iter().map(move |file| (name(file.path()), file.seal()));
+        files.chain(shards.map(|shards| shards.directory_seal()))
+    }
+
+    fn check_seals(&self) -> Result<()> {
+        if self.description.format < 2 {
+            return Ok(());
+        }
+        let found: BTreeMap<_, _> = self.seals().collect();
+        let other = found.iter().find(|(name, seal)| self.description.seals.get(*name) != Some(*seal));
+        match other {
+            Some((name, _)) => {
+                let what = "it is whole, but not the file that the manifest was written for";
+                Err(StoreError::corrupt(self.path.join(name), 56, what).into())
+            }
+            None => Ok(()),
+        }
     }
 
     /// Where the graph is.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The folder of its files.
+    pub fn folder(&self) -> &dyn Folder {
+        &*self.folder
     }
 
     /// Bytes read from this graph's files since it was opened.

@@ -10,11 +10,12 @@ mod left_out;
 mod reverse;
 mod sort;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use brimful_store::external::PartialFolder;
-use brimful_store::{DiskFolder, Resources, manifest, sorter};
+use brimful_store::{Folder, Resources, sorter};
 
 use crate::bitmap::IdBitmap;
 use crate::build::{Built, encoding_bytes};
@@ -34,7 +35,7 @@ use crate::weights::{Hashed, Weights};
 use ids::IdMap;
 pub(crate) use ids::{OrderedIds, write_ids};
 use left_out::LeftOut;
-pub use reverse::build_reverse;
+pub use reverse::{build_reverse, build_reverse_alone};
 use sort::Indexed;
 
 /// What the user chose.
@@ -95,8 +96,24 @@ pub fn minimum_bytes(workers: usize, weighted: bool, places: bool) -> u64 {
 
 /// Imports `input` as the new graph directory `out`.
 pub fn import(
-    mut input: Input<'_>,
+    input: Input<'_>,
     out: &Path,
+    options: &ImportOptions,
+    resources: &Resources,
+) -> Result<ImportReport> {
+    let begin = Instant::now();
+    let partial = PartialFolder::create(out)?;
+    let report = import_in(partial.folder(), input, options, resources)?;
+    resources.job.check()?;
+    partial.publish()?;
+    Ok(ImportReport { seconds: begin.elapsed().as_secs_f64(), ..report })
+}
+
+/// [`import`] into any folder, which must be empty. The graph is durable but for the folder's own name; after an
+/// error or a crash the folder is to be thrown away.
+pub fn import_in(
+    folder: &dyn Folder,
+    mut input: Input<'_>,
     options: &ImportOptions,
     resources: &Resources,
 ) -> Result<ImportReport> {
@@ -113,9 +130,8 @@ pub fn import(
     if options.directed && options.undirected {
         return Err(Error::Usage("a graph is directed or undirected, not both".into()));
     }
-    let partial = PartialFolder::create(out)?;
     let mut import = Import {
-        folder: partial.folder(),
+        folder,
         options,
         undirected: options.undirected,
         rejections: Vec::new(),
@@ -126,15 +142,11 @@ pub fn import(
         phases: Vec::new(),
         since: Instant::now(),
     };
-    let (description, left_out) = import.run(&mut input)?;
+    let (mut description, left_out) = import.run(&mut input)?;
     let (phases, rejections) = (import.phases, import.rejections);
-    let payload = serde_json::to_vec_pretty(&description).map_err(|e| Error::Usage(e.to_string()))?;
-    manifest::publish(partial.folder(), 1, &payload, resources.job.traffic())?;
-    let graph = Graph::open_folder(partial.folder(), resources.job.traffic())?;
+    Graph::publish(folder, 1, &mut description, resources.job.traffic())?;
+    let graph = Graph::open_folder(folder, resources.job.traffic())?;
     let (bytes_on_disk, left_out) = (graph.bytes_on_disk()?, left_out.report(&graph)?);
-    drop(graph);
-    resources.job.check()?;
-    partial.publish()?;
     Ok(ImportReport {
         description,
         seconds: begin.elapsed().as_secs_f64(),
@@ -146,7 +158,7 @@ pub fn import(
 }
 
 struct Import<'a> {
-    folder: &'a DiskFolder,
+    folder: &'a dyn Folder,
     options: &'a ImportOptions,
     /// As the options or the format say.
     undirected: bool,
@@ -255,6 +267,7 @@ impl Import<'_> {
             },
             forward: Some(layers(Index::In, forward)),
             reverse: reverse.map(|reverse| layers(Index::Reverse, reverse)),
+            seals: BTreeMap::new(),
             origin: self.options.origin.clone(),
         }
     }

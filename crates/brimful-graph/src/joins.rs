@@ -6,7 +6,7 @@
 
 use brimful_store::sequence::{Sequence, SequenceWriter};
 use brimful_store::sorter::{SortWriter, Sorter};
-use brimful_store::{DiskFolder, Resources};
+use brimful_store::{Folder, Resources};
 
 use crate::census::{Declared, each_part};
 use crate::choice::Sampled;
@@ -22,7 +22,7 @@ use crate::records::EndsRecord;
 
 /// What ordering needs to know.
 pub(crate) struct Spec<'a> {
-    pub(crate) folder: &'a DiskFolder,
+    pub(crate) folder: &'a dyn Folder,
     pub(crate) id_type: IdType,
     /// The vertices that exist without an edge.
     pub(crate) declared: &'a Declared,

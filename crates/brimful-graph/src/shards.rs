@@ -36,9 +36,6 @@ impl Default for Geometry {
     }
 }
 
-/// Extension of the file of block starts.
-const BLOCKS: &str = "blocks";
-
 /// Names of the files of one index.
 struct Names {
     shards: String,
@@ -51,7 +48,7 @@ impl Names {
         Self {
             shards: format!("{name}.shards"),
             weights: format!("{name}.weights"),
-            blocks: format!("{name}.{BLOCKS}"),
+            blocks: format!("{name}.blocks"),
         }
     }
 }

@@ -98,6 +98,10 @@ impl RecordBag {
         self.inner.short(py, |inner| inner.remove(id))
     }
 
+    fn verify(&self, py: Python<'_>) -> PyResult<u64> {
+        self.inner.long(py, |inner| inner.verify())
+    }
+
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
         self.inner.long(py, |inner| inner.sync())
     }

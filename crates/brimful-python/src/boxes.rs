@@ -97,6 +97,10 @@ impl RecordBox {
         self.inner.short(py, |inner| inner.resize(len))
     }
 
+    fn verify(&self, py: Python<'_>) -> PyResult<u64> {
+        self.inner.long(py, |inner| inner.verify())
+    }
+
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
         self.inner.long(py, |inner| inner.sync())
     }

@@ -69,6 +69,10 @@ impl FrequencyCounter {
         self.inner.long(py, |inner| inner.top(most))
     }
 
+    fn verify(&self, py: Python<'_>) -> PyResult<u64> {
+        self.inner.long(py, |inner| inner.verify())
+    }
+
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
         self.inner.long(py, |inner| inner.sync())
     }
@@ -118,6 +122,10 @@ impl MembershipSet {
 
     fn remove(&self, py: Python<'_>, key: u64) -> PyResult<bool> {
         self.inner.call(py, self.inner.waiting() > 0, |inner| inner.remove(key))
+    }
+
+    fn verify(&self, py: Python<'_>) -> PyResult<u64> {
+        self.inner.long(py, |inner| inner.verify())
     }
 
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
@@ -180,6 +188,10 @@ impl BloomFilter {
     #[getter]
     fn added(&self) -> u64 {
         self.inner.added()
+    }
+
+    fn verify(&self, py: Python<'_>) -> PyResult<u64> {
+        self.inner.long(py, |inner| inner.verify())
     }
 
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
@@ -246,6 +258,10 @@ impl DiskMap {
         self.inner.long(py, |inner| inner.compact())
     }
 
+    fn verify(&self, py: Python<'_>) -> PyResult<u64> {
+        self.inner.long(py, |inner| inner.verify())
+    }
+
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
         self.inner.long(py, |inner| inner.sync())
     }
@@ -293,6 +309,10 @@ impl DiskLists {
         let (counts, items) = self.inner.long(py, |inner| inner.get_many(&lists))?;
         let bytes: Vec<u8> = items.iter().flat_map(|item| item.to_ne_bytes()).collect();
         Ok((words(py, &counts), PyByteArray::new(py, &bytes)))
+    }
+
+    fn verify(&self, py: Python<'_>) -> PyResult<u64> {
+        self.inner.long(py, |inner| inner.verify())
     }
 
     fn sync(&self, py: Python<'_>) -> PyResult<()> {

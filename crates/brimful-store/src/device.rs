@@ -6,6 +6,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A file of bytes with positioned reads and writes.
@@ -39,7 +40,9 @@ pub trait Device: Send + Sync {
 }
 
 /// A folder of devices, by name.
-pub trait Folder: Send + Sync {
+pub trait Folder: std::fmt::Debug + Send + Sync {
+    /// Another handle of this folder, for whoever opens files later.
+    fn shared(&self) -> Arc<dyn Folder>;
     /// Where this folder is, for messages.
     fn path(&self) -> &Path;
     /// Makes a new, empty file open for reading and writing; fails if the name is taken.
@@ -58,6 +61,8 @@ pub trait Folder: Send + Sync {
     fn sync(&self) -> io::Result<()>;
     /// A nameless file that disappears when dropped or when the process dies.
     fn scratch(&self) -> io::Result<Box<dyn Device>>;
+    /// Bytes that there is room for.
+    fn free_bytes(&self) -> io::Result<u64>;
 }
 
 /// Most files that brimful holds open at once.
@@ -84,6 +89,10 @@ impl DiskFolder {
 }
 
 impl Folder for DiskFolder {
+    fn shared(&self) -> Arc<dyn Folder> {
+        Arc::new(self.clone())
+    }
+
     fn path(&self) -> &Path {
         &self.path
     }
@@ -130,6 +139,11 @@ impl Folder for DiskFolder {
                 Ok(device) => return self.remove(&name).map(|()| device),
             }
         }
+    }
+
+    fn free_bytes(&self) -> io::Result<u64> {
+        let status = rustix::fs::statvfs(&self.path)?;
+        Ok(status.f_bavail.saturating_mul(status.f_frsize))
     }
 }
 

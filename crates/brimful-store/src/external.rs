@@ -41,12 +41,6 @@ pub fn input_len(path: &Path) -> Option<u64> {
     meta.is_file().then_some(meta.len())
 }
 
-/// Bytes that the disk of `path` has room for.
-pub fn free_bytes(path: &Path) -> Result<u64> {
-    let status = rustix::fs::statvfs(path).map_err(|e| Error::io(path, "look at", e.into()))?;
-    Ok(status.f_bavail.saturating_mul(status.f_frsize))
-}
-
 struct Input {
     file: File,
     /// A pipe or terminal, where a read may wait for ever.

@@ -7,10 +7,13 @@
 //! [`FaultPlan`] says what goes wrong. A test runs once to count the syncs, then once for each of
 //! them with durability frozen there, and reopens what [`FaultFolder::crash`] returns.
 //!
+//! [`MortalFolder`] is a folder of the file system in which the process is killed.
+//!
 //! Invariant: without a plan it behaves as [`crate::DiskFolder`] does. It must not be lenient where
 //! a disk is not: what was not synced is gone, or torn, after a crash.
 
 mod image;
+mod mortal;
 mod plan;
 
 use std::collections::BTreeMap;
@@ -23,6 +26,7 @@ use rustix::io::Errno;
 use crate::device::{Device, Folder};
 
 use image::{Inode, NameChange, Names};
+pub use mortal::MortalFolder;
 use plan::OPERATIONS;
 pub use plan::{Fault, FaultPlan, Operation};
 
@@ -210,6 +214,10 @@ impl FaultFolder {
 }
 
 impl Folder for FaultFolder {
+    fn shared(&self) -> Arc<dyn Folder> {
+        Arc::new(self.clone())
+    }
+
     fn path(&self) -> &Path {
         Path::new("(memory)")
     }
@@ -277,6 +285,11 @@ impl Folder for FaultFolder {
         state.begin(Operation::Create)?;
         let inode = state.new_inode();
         Ok(self.device(&mut state, inode, Access::Scratch))
+    }
+
+    fn free_bytes(&self) -> io::Result<u64> {
+        let state = self.state();
+        Ok(state.plan.capacity_bytes.map_or(u64::MAX, |capacity| capacity.saturating_sub(state.used_bytes())))
     }
 }
 

@@ -290,6 +290,7 @@ impl SealedWriter {
 #[derive(Debug)]
 pub struct SealedFile {
     file: StoreFile,
+    seal: u64,
     entries: Vec<BlockEntry>,
     meta: Vec<u8>,
     meta_bytes: usize,
@@ -317,7 +318,7 @@ impl SealedFile {
         let header = raw.validate(file.path(), kind)?;
         let table = Self::read_table(&file, &header, length, meta_bytes)?;
         let (entries, meta) = Self::parse_table(&file, &header, &table, meta_bytes)?;
-        Ok(Self { file, entries, meta, meta_bytes })
+        Ok(Self { file, seal: raw.u64(56), entries, meta, meta_bytes })
     }
 
     fn read_table(file: &StoreFile, header: &Header, length: u64, meta_bytes: usize) -> Result<Vec<u8>> {
@@ -385,6 +386,12 @@ impl SealedFile {
     /// Where the file is.
     pub fn path(&self) -> &Path {
         self.file.path()
+    }
+
+    /// The header's checksum. It covers that of the table, which covers those of all blocks: other contents, other
+    /// seal.
+    pub fn seal(&self) -> u64 {
+        self.seal
     }
 
     /// Length of the file in bytes.

@@ -13,14 +13,15 @@ mod compact;
 mod layout;
 mod place;
 mod space;
+mod verify;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use brimful_store::Folder;
 use brimful_store::durable::{PageFile, PageId, Writing};
 use brimful_store::external::FolderLock;
+use brimful_store::{Error as StoreError, Folder};
 
 pub use batch::Records;
 use layout::{Classes, Place, SlotPage};
@@ -97,22 +98,29 @@ impl RecordBag {
         }
         let classes = Classes::new(pages.page_bytes());
         let mut space = Space::new(pages.page_bytes(), &classes);
-        let data_pages = u64_at(&meta, 16);
+        let (len, removed, data_pages) = (u64_at(&meta, 0), u64_at(&meta, 8), u64_at(&meta, 16));
         let parts = data_pages.div_ceil((pages.page_bytes() / space::INFO_BYTES) as u64);
+        // Every sync writes the whole index and all information of pages.
+        let index = len.div_ceil((pages.page_bytes() / ENTRY_BYTES) as u64);
+        if parts > pages.pages(INFOS) || index > pages.pages(INDEX) || removed > len {
+            let what = format!("{len} ids, {removed} of them removed, in {data_pages} pages cannot be");
+            return Err(StoreError::corrupt_pages(pages.path(), 0, what).into());
+        }
         for part in 0..parts {
             pages.read(PageId::new(INFOS, part), |bytes| space.decode(bytes, data_pages, &classes))?;
         }
+        let keys = HashPages::restore(&pages, KEYS, 2, (u64_at(&meta, 24), u64_at(&meta, 32)))?;
         Ok(Self {
             pages,
             classes,
             space: Mutex::new(space),
             ids: (0..ID_LOCKS).map(|_| Mutex::default()).collect(),
-            len: AtomicU64::new(u64_at(&meta, 0)),
-            removed: AtomicU64::new(u64_at(&meta, 8)),
+            len: AtomicU64::new(len),
+            removed: AtomicU64::new(removed),
             growing: Mutex::new(()),
             schema: schema.to_vec(),
             options,
-            keys: HashPages::restore(KEYS, 2, (u64_at(&meta, 24), u64_at(&meta, 32))),
+            keys,
             _lock: None,
         })
     }

@@ -129,6 +129,11 @@ impl Space {
         self.infos.len() as u64
     }
 
+    /// Slots that hold a record, or were promised to somebody.
+    pub(super) fn taken_slots(&self) -> u64 {
+        self.infos.iter().map(|info| u64::from(info.live)).sum()
+    }
+
     /// Bytes of memory held.
     pub(super) fn memory_bytes(&self) -> u64 {
         (self.infos.capacity() * size_of::<Info>()

@@ -3,9 +3,8 @@
 //! Invariant: the order depends on the input alone, and the file of ids is complete before any edge is
 //! mapped.
 
-use brimful_store::external::free_bytes;
 use brimful_store::sealed::Kind;
-use brimful_store::{DiskFolder, Folder, Resources};
+use brimful_store::{Error as StoreError, Folder, Resources};
 
 use super::Import;
 use crate::ascending::AscendingWriter;
@@ -62,7 +61,7 @@ pub(crate) struct OrderedIds {
 
 /// Writes the file of ids unless they are consecutive; then returns the bits of the first.
 pub(crate) fn write_ids(
-    folder: &DiskFolder,
+    folder: &dyn Folder,
     order: &dyn InInternalOrder,
     resources: &Resources,
 ) -> Result<Option<u64>> {
@@ -150,7 +149,8 @@ impl Import<'_> {
 
     /// Refuses vertices that this disk cannot hold, before anything is written for each of them.
     pub(super) fn check_declared(&self, declared: &Declared) -> Result<()> {
-        let (vertices, free) = (declared.numbered(), free_bytes(self.folder.path())?);
+        let free = self.folder.free_bytes().map_err(|e| StoreError::io(self.folder.path(), "look at", e))?;
+        let vertices = declared.numbered();
         if vertices.saturating_mul(DECLARED_BYTES) > free {
             let what = format!(
                 "{vertices} vertices are declared, for which the disk has no room ({DECLARED_BYTES} bytes each, {free} are \

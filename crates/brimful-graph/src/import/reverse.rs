@@ -7,7 +7,7 @@ use std::io::ErrorKind;
 use std::time::Instant;
 
 use brimful_store::external::FolderLock;
-use brimful_store::{DiskFolder, Error as StoreError, Folder, Resources, manifest};
+use brimful_store::{Error as StoreError, Folder, Resources, manifest};
 
 use super::{IdMap, Import, ImportOptions, minimum_bytes};
 use crate::degrees::DegreeCounter;
@@ -22,15 +22,9 @@ use crate::shards::{Geometry, file_names};
 /// # Errors
 /// [`Error::MissingIndex`] if the graph cannot be written to.
 pub fn build_reverse(graph: &Graph, resources: &Resources) -> Result<f64> {
-    let begin = Instant::now();
-    let done = || Ok(begin.elapsed().as_secs_f64());
     if graph.shards(Index::Reverse).is_some() {
         return Ok(0.0);
     }
-    let weighted = graph.description().weighted;
-    let minimum = minimum_bytes(resources.workers(), weighted, false);
-    resources.budget.require(minimum, "to build an index")?;
-    let memory = resources.budget.reserve(resources.budget.limit(), "to build an index")?;
     let _lock = FolderLock::take(graph.path()).map_err(|error| match error {
         StoreError::Io { ref source, .. }
             if matches!(source.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) =>
@@ -39,18 +33,28 @@ pub fn build_reverse(graph: &Graph, resources: &Resources) -> Result<f64> {
         }
         error => error.into(),
     })?;
+    build_reverse_alone(graph, resources)
+}
+
+/// [`build_reverse`] in any folder; the caller sees to it that nobody else changes the graph meanwhile.
+pub fn build_reverse_alone(graph: &Graph, resources: &Resources) -> Result<f64> {
+    let begin = Instant::now();
+    let done = || Ok(begin.elapsed().as_secs_f64());
+    let (folder, weighted) = (graph.folder(), graph.description().weighted);
+    let minimum = minimum_bytes(resources.workers(), weighted, false);
+    resources.budget.require(minimum, "to build an index")?;
+    let memory = resources.budget.reserve(resources.budget.limit(), "to build an index")?;
     // Another process may have built it, and published a manifest, since this graph was opened.
-    let latest = Graph::open(graph.path(), graph.traffic())?;
+    let latest = Graph::open_folder(folder, graph.traffic())?;
     let Some(forward) = latest.shards(Index::In).filter(|_| latest.shards(Index::Reverse).is_none()) else {
         graph.adopt_reverse(&latest);
         return done();
     };
-    let folder = DiskFolder::new(graph.path());
-    remove_unfinished(graph, Index::Reverse)?;
+    remove_unfinished(folder, Index::Reverse)?;
     let geometry = Geometry { interval_bits: graph.description().interval_bits, ..Geometry::default() };
     let options = ImportOptions { geometry, ..ImportOptions::default() };
     let mut import = Import {
-        folder: &folder,
+        folder,
         options: &options,
         undirected: false,
         rejections: Vec::new(),
@@ -67,21 +71,19 @@ pub fn build_reverse(graph: &Graph, resources: &Resources) -> Result<f64> {
     let mut description = latest.description().clone();
     let layer = Layer { name: Index::Reverse.name().into(), arcs: built.arcs, bytes: built.bytes };
     description.reverse = Some(Shards { layers: vec![layer] });
-    let payload = serde_json::to_vec_pretty(&description).map_err(|e| Error::Usage(e.to_string()))?;
     let number = latest.manifest_number() + 1;
-    manifest::publish(&folder, number, &payload, resources.job.traffic())?;
-    manifest::sweep(&folder, number)?;
-    graph.adopt_reverse(&Graph::open(graph.path(), graph.traffic())?);
+    Graph::publish(folder, number, &mut description, resources.job.traffic())?;
+    manifest::sweep(folder, number)?;
+    graph.adopt_reverse(&Graph::open_folder(folder, graph.traffic())?);
     done()
 }
 
 /// Removes the files of an index that a killed build left: the manifest does not name them.
-fn remove_unfinished(graph: &Graph, index: Index) -> Result<()> {
-    let folder = DiskFolder::new(graph.path());
+fn remove_unfinished(folder: &dyn Folder, index: Index) -> Result<()> {
     for name in file_names(index.name()) {
         match folder.remove(&name) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-                return Err(StoreError::io(graph.path().join(name), "remove the unfinished", e).into());
+                return Err(StoreError::io(folder.path().join(name), "remove the unfinished", e).into());
             }
             _ => {}
         }

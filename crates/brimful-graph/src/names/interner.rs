@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock};
 
-use brimful_store::{DiskFolder, Resources, checksum};
+use brimful_store::{Folder, Resources, checksum};
 
 use super::batch::{NameBatch, place};
 use super::runs::{RunWriter, Runs};
@@ -198,7 +198,7 @@ pub(crate) struct Interner<'r> {
 
 impl<'r> Interner<'r> {
     /// An interner that uses about `bytes` of memory, and scratch files in `folder`.
-    pub(crate) fn new(folder: &DiskFolder, bytes: u64, resources: &'r Resources) -> Result<Self> {
+    pub(crate) fn new(folder: &dyn Folder, bytes: u64, resources: &'r Resources) -> Result<Self> {
         Ok(Self {
             current: RwLock::new(Generation::new(bytes, 0)),
             spool: Spool::new(folder, &resources.job)?,

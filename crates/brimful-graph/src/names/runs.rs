@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::ops::Range;
 
-use brimful_store::{DiskFolder, Error as StoreError, Job, Resources, StoreFile};
+use brimful_store::{Error as StoreError, Folder, Job, Resources, StoreFile};
 use bytemuck::{Pod, Zeroable};
 
 use super::varint;
@@ -41,7 +41,7 @@ pub(super) struct RunWriter {
 }
 
 impl RunWriter {
-    pub(super) fn new(folder: &DiskFolder, job: &Job) -> Result<Self> {
+    pub(super) fn new(folder: &dyn Folder, job: &Job) -> Result<Self> {
         let file = StoreFile::scratch(folder, job.traffic())?;
         let (pending, last, runs) = (Vec::with_capacity(2 * WINDOW), Vec::new(), Vec::new());
         Ok(Self { file, pending, end: 0, last, names: 0, longest: 0, runs })
@@ -97,7 +97,7 @@ impl Runs {
     /// A budget error if `bytes` of memory are too few for so many runs.
     pub(crate) fn merge(
         self,
-        folder: &DiskFolder,
+        folder: &dyn Folder,
         bytes: u64,
         resources: &Resources,
         mut each: impl FnMut(&[u8]) -> Result<()>,
@@ -293,7 +293,7 @@ pub(crate) struct RankTables {
 }
 
 impl RankTables {
-    fn new(folder: &DiskFolder, job: &Job) -> Result<Self> {
+    fn new(folder: &dyn Folder, job: &Job) -> Result<Self> {
         Ok(Self { file: StoreFile::scratch(folder, job.traffic())?, starts: Vec::new(), names: 0 })
     }
 

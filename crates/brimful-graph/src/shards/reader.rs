@@ -4,15 +4,14 @@
 //! segment is read.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 
 use brimful_store::file::Traffic;
 use brimful_store::sealed::{Buffer, Kind, SealedFile};
-use brimful_store::{DiskFolder, Error as StoreError, Folder};
+use brimful_store::{Error as StoreError, Folder};
 
+use super::Names;
 use super::segment::{Segment, TABLE_ROW};
-use super::{BLOCKS, Names};
 use crate::codec::{Code, DIRECTORY_ROW, Keys, Packing, Unpack, Weights, plain_bytes};
 use crate::error::Result;
 
@@ -21,8 +20,12 @@ use crate::error::Result;
 pub struct ShardFile {
     shards: Arc<SealedFile>,
     weights: Option<Arc<SealedFile>>,
-    /// Length of the file of block starts, which is open only while it is needed.
+    /// The folder, the name and the length in bytes of the file of block starts, which is open only while it is
+    /// needed.
+    folder: Arc<dyn Folder>,
+    directory_name: String,
     directory_bytes: u64,
+    directory_seal: u64,
     segments: Vec<Segment>,
     places: Vec<Place>,
     interval_bits: u32,
@@ -83,7 +86,17 @@ impl ShardFile {
         let places = place(&segments, &units, &weight_units, &lengths(&directory))
             .ok_or_else(|| corrupt("the segments do not cover their units"))?;
         let directory_bytes = directory.len()?;
-        Ok(Self { shards, weights, directory_bytes, segments, places, interval_bits })
+        Ok(Self {
+            shards,
+            weights,
+            folder: folder.shared(),
+            directory_name: names.blocks,
+            directory_bytes,
+            directory_seal: directory.seal(),
+            segments,
+            places,
+            interval_bits,
+        })
     }
 
     /// The segments in order of (interval, window, source).
@@ -123,15 +136,17 @@ impl ShardFile {
 
     /// Opens the file of block starts, whose block `u` is that of unit `u`.
     pub fn open_directory(&self) -> Result<SealedFile> {
-        let path = self.shards.path().with_extension(BLOCKS);
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let folder = DiskFolder::new(path.parent().unwrap_or(Path::new("")));
-        Ok(SealedFile::open(&folder, &name, Kind::Directory, 0, &Arc::default())?)
+        Ok(SealedFile::open(&*self.folder, &self.directory_name, Kind::Directory, 0, &Arc::default())?)
     }
 
     /// Length of the file of block starts in bytes.
     pub fn directory_bytes(&self) -> u64 {
         self.directory_bytes
+    }
+
+    /// Name and seal of the file of block starts.
+    pub(crate) fn directory_seal(&self) -> (String, u64) {
+        (self.directory_name.clone(), self.directory_seal)
     }
 
     /// Length of all files in bytes.

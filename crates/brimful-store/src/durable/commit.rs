@@ -117,7 +117,7 @@ impl PageFile {
         if self.file.len()? > wanted { self.file.set_len(wanted) } else { Ok(()) }
     }
 
-    fn committed(&self) -> MutexGuard<'_, Committed> {
+    pub(super) fn committed(&self) -> MutexGuard<'_, Committed> {
         self.committed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

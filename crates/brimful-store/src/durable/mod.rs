@@ -15,6 +15,7 @@ mod frames;
 mod root;
 mod slots;
 mod table;
+mod verify;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

@@ -60,7 +60,7 @@ impl Root {
     }
 
     /// Validates one copy.
-    fn decode(bytes: &[u8], path: &Path, offset: u64) -> Result<Self> {
+    pub(super) fn decode(bytes: &[u8], path: &Path, offset: u64) -> Result<Self> {
         let corrupt = |what: String| Error::corrupt_pages(path, offset, what);
         let u64_at = |at: usize| le(bytes, at, 8);
         if bytes.get(..8) != Some(MAGIC.as_slice()) {

@@ -1,0 +1,40 @@
+//! Whether index, records and the information of pages agree.
+//!
+//! Invariant: nothing is changed.
+
+use brimful_store::Error as StoreError;
+
+use super::RecordBag;
+use crate::error::{Error, Result};
+
+impl RecordBag {
+    /// Reads everything that stands on disk, compares it with its checksums, and looks whether every id leads to its
+    /// record. Returns the bytes read. Nothing must be changed meanwhile.
+    ///
+    /// # Errors
+    /// Corruption that names the offset or the record.
+    pub fn verify(&self) -> Result<u64> {
+        let job = &self.options.resources.job;
+        let read = self.pages.verify(job)?;
+        let broken = |what: String| Error::from(StoreError::corrupt_pages(self.pages.path(), 0, what));
+        let (mut removed, mut taken) = (0, 0);
+        for id in 0..self.len() {
+            job.check()?;
+            let Some(place) = self.place(id)? else {
+                removed += 1;
+                continue;
+            };
+            self.read_at(id, place)?;
+            taken += u64::from(!place.is_span());
+        }
+        let counted = self.len() - self.count();
+        if removed != counted {
+            return Err(broken(format!("expected {counted} removed records, found {removed}")));
+        }
+        let slots = self.space().taken_slots();
+        if taken != slots {
+            return Err(broken(format!("expected {slots} records in slots, found {taken}")));
+        }
+        Ok(read)
+    }
+}

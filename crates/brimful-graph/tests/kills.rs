@@ -1,0 +1,182 @@
+//! Import, generation and index killed at every operation that changes files: a child process runs until it is killed, and
+//! the next one finishes the work as if nothing had happened.
+//!
+//! `BRIMFUL_KILLS=all` kills at every operation; otherwise at a sample of them.
+
+#![expect(clippy::unwrap_used, reason = "test helpers: a failure is a failed test")]
+
+use std::collections::BTreeMap;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use brimful_graph::generate::{Generator, Kind};
+use brimful_graph::import::{ImportOptions, Input, build_reverse, build_reverse_alone, import, import_in};
+use brimful_graph::{Graph, Result, verify};
+use brimful_store::external::{FolderLock, PartialFolder};
+use brimful_store::fault::MortalFolder;
+use brimful_store::{Budget, DiskFolder, Job, Resources};
+
+/// Kills of each kind of work, unless all are asked for.
+const SAMPLED: u64 = 10;
+const SIGKILL: i32 = 9;
+/// What the child is to do, where, and when it dies.
+const CHILD: [&str; 3] = ["KILLED_WORK", "KILLED_FOLDER", "KILLED_AT"];
+
+/// Work that is killed, and begun again.
+struct Work {
+    name: &'static str,
+    /// Before the child starts.
+    prepare: fn(&Path) -> Result<()>,
+    /// What the child does; the number is that of its last operation. Returns how many there were.
+    run: fn(&Path, u64) -> Result<u64>,
+    /// What the next process does; it must be content if nothing is left to do.
+    again: fn(&Path) -> Result<()>,
+}
+
+const WORKS: [Work; 4] = [
+    Work {
+        name: "import",
+        prepare: |folder| text(folder, |i| format!("{} {} {}.5\n", i * i * 88_172_645_463, i % 41, i % 7)),
+        run: |folder, last| make(folder, last, input_of(folder)),
+        again: |folder| make_again(folder, input_of(folder)),
+    },
+    Work {
+        name: "import of strings",
+        prepare: |folder| text(folder, |i| format!("from-{} to-{}\n", i % 53, i * i % 61)),
+        run: |folder, last| make(folder, last, input_of(folder)),
+        again: |folder| make_again(folder, input_of(folder)),
+    },
+    Work {
+        name: "generate",
+        prepare: |_| Ok(()),
+        run: |folder, last| make(folder, last, Input::Numbered(&generator(), 1 << 9)),
+        again: |folder| make_again(folder, Input::Numbered(&generator(), 1 << 9)),
+    },
+    Work {
+        name: "index",
+        prepare: |folder| make_again(folder, Input::Numbered(&generator(), 1 << 9)),
+        run: |folder, last| {
+            let path = graph_of(folder);
+            let _lock = FolderLock::take(&path)?;
+            let mortal = MortalFolder::new(&DiskFolder::new(path), last);
+            build_reverse_alone(&Graph::open_folder(&mortal, &Arc::default())?, &resources())?;
+            Ok(mortal.spent())
+        },
+        again: |folder| {
+            build_reverse(&Graph::open(&graph_of(folder), &Arc::default())?, &resources())?;
+            Ok(())
+        },
+    },
+];
+
+fn resources() -> Resources {
+    Resources::new(Budget::new(1 << 26, 0), Arc::new(Job::new()), Some(1)).unwrap()
+}
+
+fn generator() -> Generator {
+    Generator::new(Kind::Rmat { scale: 9, edge_factor: 4 }, 3).unwrap()
+}
+
+fn graph_of(folder: &Path) -> std::path::PathBuf {
+    folder.join("g.brimful")
+}
+
+fn text(folder: &Path, line: fn(u64) -> String) -> Result<()> {
+    std::fs::write(folder.join("edges.txt"), (0..500).map(line).collect::<String>()).unwrap();
+    Ok(())
+}
+
+fn input_of(folder: &Path) -> Input<'static> {
+    Input::EdgeList(vec![folder.join("edges.txt")])
+}
+
+/// An import that may be killed, by the same steps as [`import`].
+fn make(folder: &Path, last: u64, input: Input<'_>) -> Result<u64> {
+    let partial = PartialFolder::create(&graph_of(folder))?;
+    let mortal = MortalFolder::new(partial.folder(), last);
+    import_in(&mortal, input, &ImportOptions::default(), &resources())?;
+    mortal.spend();
+    partial.publish()?;
+    mortal.spend();
+    Ok(mortal.spent())
+}
+
+fn make_again(folder: &Path, input: Input<'_>) -> Result<()> {
+    let path = graph_of(folder);
+    if !path.exists() {
+        import(input, &path, &ImportOptions::default(), &resources())?;
+    }
+    Ok(())
+}
+
+/// All files below a folder but the lock, which is empty, and a first manifest that a second one replaced: it goes when
+/// the third is published.
+fn files_below(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let entry = entry.unwrap();
+        let name = entry.file_name().into_string().unwrap();
+        if entry.path().is_dir() {
+            files.extend(
+                files_below(&entry.path())
+                    .into_iter()
+                    .map(|(below, bytes)| (format!("{name}/{below}"), bytes)),
+            );
+        } else if name != "lock" {
+            files.insert(name, std::fs::read(entry.path()).unwrap());
+        }
+    }
+    if files.contains_key("manifest-2") {
+        files.remove("manifest-1");
+    }
+    files
+}
+
+/// Runs in a process of its own: see [`killed_work_is_finished_by_the_next_process`].
+#[test]
+#[ignore = "the child of another test"]
+fn child() {
+    let [name, folder, last] = CHILD.map(|variable| std::env::var(variable).unwrap());
+    let work = WORKS.iter().find(|work| work.name == name).unwrap();
+    (work.run)(Path::new(&folder), last.parse().unwrap()).unwrap();
+}
+
+/// Has a child do `work` until its operation `last`; true if it was killed.
+fn killed(work: &Work, folder: &Path, last: u64) -> bool {
+    let values = [work.name.to_owned(), folder.to_str().unwrap().to_owned(), last.to_string()];
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["child", "--exact", "--ignored"]).envs(CHILD.into_iter().zip(values));
+    let status = command.stdout(Stdio::null()).status().unwrap();
+    assert!(status.success() || status.signal() == Some(SIGKILL), "{}: {status}", work.name);
+    !status.success()
+}
+
+#[test]
+fn killed_work_is_finished_by_the_next_process() {
+    let all = std::env::var("BRIMFUL_KILLS").is_ok_and(|kills| kills == "all");
+    for work in &WORKS {
+        let undisturbed = tempfile::tempdir().unwrap();
+        (work.prepare)(undisturbed.path()).unwrap();
+        let operations = (work.run)(undisturbed.path(), 0).unwrap();
+        let expected = files_below(undisturbed.path());
+        assert!(operations > 2 * SAMPLED, "{}: {operations} operations", work.name);
+        let step = if all { 1 } else { operations / SAMPLED };
+        // The last ones are those that matter most.
+        let sampled = (1..=operations).filter(|at| at % step == 0 || at + 4 > operations);
+        for at in sampled {
+            let folder = tempfile::tempdir().unwrap();
+            (work.prepare)(folder.path()).unwrap();
+            assert!(killed(work, folder.path(), at), "{}: not killed at {at} of {operations}", work.name);
+            if let Ok(graph) = Graph::open(&graph_of(folder.path()), &Arc::default()) {
+                verify::verify(&graph, &Job::new()).unwrap();
+            }
+            (work.again)(folder.path()).unwrap();
+            let found = files_below(folder.path());
+            let names = |files: &BTreeMap<String, Vec<u8>>| files.keys().cloned().collect::<Vec<_>>();
+            assert_eq!(names(&found), names(&expected), "{}: killed at {at}", work.name);
+            assert!(found == expected, "{}: killed at {at}: another graph", work.name);
+        }
+    }
+}

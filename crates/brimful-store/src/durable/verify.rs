@@ -1,0 +1,73 @@
+//! Every page against its checksum, as it is on disk.
+//!
+//! Invariant: nothing is changed. What no page, table or root uses is not looked at, as nobody reads it: slots that are
+//! free, and the gap behind the roots.
+
+use std::sync::PoisonError;
+
+use super::root::{ROOT_BYTES, ROOT_OFFSETS, ROOTS_BYTES, Root};
+use super::{PageFile, PageId};
+use crate::error::{Error, Result};
+use crate::job::Job;
+
+impl PageFile {
+    /// Pages of address space `stream`, those never written included; all beyond are zeros.
+    pub fn pages(&self, stream: u8) -> u64 {
+        // In this order: a page that is written out meanwhile is in the table then.
+        let mut waiting = 0;
+        for stripe in &self.stripes {
+            let dirty = stripe.lock().unwrap_or_else(PoisonError::into_inner);
+            let ours = dirty.dirty().filter(|page| page.stream() == usize::from(stream));
+            waiting = ours.map(|page| page.number() + 1).fold(waiting, u64::max);
+        }
+        let written = self.space().table.pages().get(usize::from(stream)).copied();
+        written.unwrap_or(0).max(waiting)
+    }
+
+    /// Reads every page that stands on disk, and both copies of the root; the page table was read when the file was
+    /// opened. Returns the bytes read. Pages that were changed since they were written are verified as they were.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] naming the offset.
+    pub fn verify(&self, job: &Job) -> Result<u64> {
+        self.file.usable()?;
+        job.begin("verify", self.file.len()?);
+        self.verify_roots()?;
+        let (mut bytes, mut read) = (vec![0; self.page_bytes], ROOTS_BYTES);
+        for stream in 0..super::STREAMS as u8 {
+            for number in 0..self.pages(stream) {
+                job.check()?;
+                let page = PageId::new(stream, number);
+                // Under its lock the page stays where it is.
+                let stripe = self.stripe(page);
+                let entry = self.space().table.get(page);
+                if let Some(slot) = entry.slot() {
+                    self.read_slot(slot, entry.checksum, &mut bytes)?;
+                    read += bytes.len() as u64;
+                    job.advance(bytes.len() as u64);
+                }
+                drop(stripe);
+            }
+        }
+        Ok(read)
+    }
+
+    fn verify_roots(&self) -> Result<()> {
+        // Nobody writes a root meanwhile.
+        let _committed = self.committed();
+        let mut copy = vec![0; ROOT_BYTES];
+        for offset in ROOT_OFFSETS {
+            self.file.read_exact_at(&mut copy, offset)?;
+            Root::decode(&copy, self.file.path(), offset).map_err(|error| match error {
+                Error::Corrupt { path, offset, what, .. } => Error::Corrupt {
+                    path,
+                    offset,
+                    what: format!("of the two copies of the root, one is broken: {what}"),
+                    remedy: "nothing is lost while the other is whole; the next sync writes it again",
+                },
+                error => error,
+            })?;
+        }
+        Ok(())
+    }
+}

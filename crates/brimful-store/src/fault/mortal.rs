@@ -1,0 +1,160 @@
+//! A folder of the file system in which the process is killed: for tests whose child dies at a chosen operation and whose
+//! parent looks at what is left.
+//!
+//! Invariant: until then it behaves as [`DiskFolder`] does. Nothing runs after the kill: no destructor, no other thread.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::process::{Signal, getpid, kill_process};
+
+use crate::device::{Device, DiskFolder, Folder};
+
+/// Operations that change files, counted, of which one is the last.
+#[derive(Debug)]
+struct Life {
+    spent: AtomicU64,
+    last: u64,
+}
+
+impl Life {
+    /// Counts an operation; true if it is the last.
+    fn spend(&self) -> bool {
+        self.spent.fetch_add(1, Ordering::SeqCst) + 1 == self.last
+    }
+}
+
+/// A [`DiskFolder`] whose process is killed at an operation that changes it: before it or, if it writes bytes, after half of
+/// them. Clones share their life.
+#[derive(Debug, Clone)]
+pub struct MortalFolder {
+    folder: DiskFolder,
+    life: Arc<Life>,
+}
+
+impl MortalFolder {
+    /// The folder at `folder`; the `last`-th operation (from 1) kills the process, 0 is none.
+    pub fn new(folder: &DiskFolder, last: u64) -> Self {
+        Self { folder: folder.clone(), life: Arc::new(Life { spent: AtomicU64::new(0), last }) }
+    }
+
+    /// Operations so far.
+    pub fn spent(&self) -> u64 {
+        self.life.spent.load(Ordering::SeqCst)
+    }
+
+    /// Counts an operation that happens elsewhere, and dies if it is the last.
+    pub fn spend(&self) {
+        if self.life.spend() {
+            die();
+        }
+    }
+
+    fn device(&self, device: Box<dyn Device>) -> Box<dyn Device> {
+        Box::new(MortalDevice { device, life: Arc::clone(&self.life) })
+    }
+}
+
+/// SIGKILL, as nothing else ends a process without a trace.
+fn die() -> ! {
+    // Nobody may refuse it, least of all the process itself.
+    let _ = kill_process(getpid(), Signal::KILL);
+    loop {
+        std::thread::park();
+    }
+}
+
+impl Folder for MortalFolder {
+    fn shared(&self) -> Arc<dyn Folder> {
+        Arc::new(self.clone())
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn create(&self, name: &str) -> io::Result<Box<dyn Device>> {
+        self.spend();
+        Ok(self.device(self.folder.create(name)?))
+    }
+
+    fn open(&self, name: &str) -> io::Result<Box<dyn Device>> {
+        self.folder.open(name)
+    }
+
+    fn open_to_change(&self, name: &str) -> io::Result<Box<dyn Device>> {
+        Ok(self.device(self.folder.open_to_change(name)?))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.spend();
+        self.folder.rename(from, to)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.spend();
+        self.folder.remove(name)
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        self.folder.list()
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.spend();
+        self.folder.sync()
+    }
+
+    fn scratch(&self) -> io::Result<Box<dyn Device>> {
+        self.spend();
+        Ok(self.device(self.folder.scratch()?))
+    }
+
+    fn free_bytes(&self) -> io::Result<u64> {
+        self.folder.free_bytes()
+    }
+}
+
+struct MortalDevice {
+    device: Box<dyn Device>,
+    life: Arc<Life>,
+}
+
+impl MortalDevice {
+    fn spend(&self) {
+        if self.life.spend() {
+            die();
+        }
+    }
+}
+
+impl Device for MortalDevice {
+    fn len(&self) -> io::Result<u64> {
+        self.device.len()
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.device.read_at(buffer, offset)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        if self.life.spend() {
+            let (half, _) = bytes.split_at(bytes.len() / 2);
+            let _ = self.device.write_at(half, offset);
+            die();
+        }
+        self.device.write_at(bytes, offset)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.spend();
+        self.device.set_len(len)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.spend();
+        self.device.sync()
+    }
+}

@@ -1,0 +1,137 @@
+"""Commands killed at a random moment, started again, and compared with an undisturbed run.
+
+A scenario is a row: what is there before, the command that is killed, what the next user does, and
+what must then be the same. `BRIMFUL_KILLS=all` in the environment kills hundreds of times.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from command import BRIMFUL, names_below, succeed
+
+#: Kills of each scenario, and in a nightly run.
+KILLS = 100 if os.environ.get("BRIMFUL_KILLS") == "all" else 4
+
+Words = list[object]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Something that may be killed."""
+
+    name: str
+    #: Commands that come before, in a folder.
+    before: Callable[[Path], list[Words]]
+    #: The command that is killed.
+    command: Callable[[Path], Words]
+    #: What the next user does; the killed command again unless said otherwise.
+    again: Callable[[Path], list[Words]]
+    #: Files and folders that must be as in an undisturbed run.
+    results: tuple[str, ...]
+
+
+GRAPH = "g.brimful"
+_MADE: Words = ["rmat", "--scale", 15, "--edge-factor", 8, "--seed", 3]
+
+
+def _generate(folder: Path) -> Words:
+    return ["generate", _MADE[0], folder / GRAPH, *_MADE[1:], "--quiet"]
+
+
+def _text(folder: Path) -> list[Words]:
+    edges = ["export", folder / "made.brimful", folder / "edges.txt", "--quiet"]
+    return [["generate", _MADE[0], folder / "made.brimful", *_MADE[1:], "--quiet"], edges]
+
+
+def _import(folder: Path) -> Words:
+    return ["import", folder / "edges.txt", folder / GRAPH, "--index", "in,reverse", "--quiet"]
+
+
+def _index(folder: Path) -> Words:
+    return ["index", folder / GRAPH, "reverse", "--quiet"]
+
+
+def _run(algorithm: str, *options: object) -> Callable[[Path], Words]:
+    def words(folder: Path) -> Words:
+        out = folder / "result.csv"
+        return ["run", algorithm, folder / GRAPH, *options, "-o", out, "--overwrite", "--quiet"]
+
+    return words
+
+
+def _of_new_graph(command: Callable[[Path], Words]) -> Callable[[Path], list[Words]]:
+    """Return the command again, unless the graph is there already."""
+    return lambda folder: [] if (folder / GRAPH).exists() else [command(folder)]
+
+
+def _row(name: str, command: Callable[[Path], Words], *results: str) -> Scenario:
+    return Scenario(name, lambda f: [_generate(f)], command, lambda f: [command(f)], results)
+
+
+SCENARIOS = [
+    Scenario("generate", lambda _: [], _generate, _of_new_graph(_generate), (GRAPH,)),
+    Scenario("import", _text, _import, _of_new_graph(_import), (GRAPH,)),
+    _row("index", _index, GRAPH),
+    _row("pagerank", _run("pagerank", "--tolerance", 0, "--max-supersteps", 30), "result.csv"),
+    _row("label propagation", _run("label_propagation", "--max-supersteps", 5), "result.csv"),
+    _row("export", lambda f: ["export", f / GRAPH, f / "e.txt", "--overwrite", "--quiet"], "e.txt"),
+]
+
+
+def contents(folder: Path, results: tuple[str, ...]) -> dict[str, bytes]:
+    """Return the bytes of results, but for a lock, and for the manifest, which names the input."""
+    found = {}
+    for name in results:
+        path = folder / name
+        for file in [path] if path.is_file() else sorted(path.iterdir()):
+            if file.name not in ("lock", "current") and not file.name.startswith("manifest-"):
+                found[f"{name}/{file.name}"] = file.read_bytes()
+    return found
+
+
+def _play(scenario: Scenario, folder: Path) -> None:
+    for words in scenario.before(folder):
+        succeed(*words)
+
+
+def undisturbed(scenario: Scenario, folder: Path) -> tuple[dict[str, bytes], set[str], float]:
+    """Return the results, the names of all that is left, and the seconds of the command."""
+    _play(scenario, folder)
+    begin = time.monotonic()
+    succeed(*scenario.command(folder))
+    return contents(folder, scenario.results), names_below(folder), time.monotonic() - begin
+
+
+def kill_once(scenario: Scenario, folder: Path, seconds: float) -> bool:
+    """Kill the command after so many seconds, if it still runs; then do what the next user does."""
+    _play(scenario, folder)
+    process = subprocess.Popen(
+        BRIMFUL + [str(word) for word in scenario.command(folder)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+    killed = process.wait(60) == -signal.SIGKILL
+    if (folder / GRAPH).exists():
+        succeed("verify", folder / GRAPH, "--quiet")
+    for words in scenario.again(folder):
+        succeed(*words)
+    return killed
+
+
+def moments(scenario: Scenario, seconds: float) -> list[float]:
+    """Return when to kill, most of them late enough that the interpreter has started."""
+    chosen = random.Random(scenario.name)
+    return [seconds * chosen.uniform(0.2, 1.0) for _ in range(KILLS)]

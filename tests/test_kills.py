@@ -1,0 +1,31 @@
+"""SIGKILL at random moments: the next command gives what an undisturbed run gives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from command import names_below
+from kills import SCENARIOS, Scenario, contents, kill_once, moments, undisturbed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+def test_what_a_kill_left_is_finished_by_the_next_command(
+    scenario: Scenario, tmp_path: Path
+) -> None:
+    calm = tmp_path / "calm"
+    calm.mkdir()
+    expected, names, seconds = undisturbed(scenario, calm)
+    assert expected
+    killed = 0
+    for number, moment in enumerate(moments(scenario, seconds)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        killed += kill_once(scenario, folder, moment)
+        assert contents(folder, scenario.results) == expected, f"killed after {moment} s"
+        # A lock, a replaced manifest and the hidden name of an unfinished output may stay.
+        left = {n for n in names_below(folder) - names if ".partial-" not in n}
+        assert {name.rpartition("/")[2] for name in left} <= {"lock", "manifest-1"}, left
+    assert killed > 0, "every command ended before it was killed"
