@@ -121,5 +121,7 @@ pub fn run_request(request: &Request, graph: &Arc<Graph>, resources: &Resources)
         let what = format!("{name} takes no {what}; leave --{option} out (Python: {option}=)");
         return Err(Error::Usage(what));
     }
-    (info.run)(request, graph, resources)
+    let finished = (info.run)(request, graph, resources)?;
+    finished.stats.log();
+    Ok(finished)
 }

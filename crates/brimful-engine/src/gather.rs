@@ -18,8 +18,10 @@ use brimful_store::scratch::ScratchArray;
 use bytemuck::Pod;
 
 use crate::error::{Error, Result};
+use crate::log::SuperstepLog;
 use crate::program::Vertex;
 use crate::residency::{Resident, Shard, Spare, columns, segments_of_intervals, unit_bytes};
+use crate::run::moved;
 use crate::stats::{Durations, Reason, Stats};
 
 /// The neighbours of a vertex, with multiplicity: those of the first index ascending, then those of the next.
@@ -147,7 +149,7 @@ pub fn gather<G: Gather>(
     if program.indexes().iter().any(|index| graph.shards(*index).is_none()) {
         index_seconds = import::build_reverse(graph, resources)?;
     }
-    let (begin, read_before) = (Instant::now(), graph.traffic().bytes_read());
+    let (begin, moved_before) = (Instant::now(), moved(graph, resources));
     let mut shards: Vec<Arc<ShardFile>> =
         program.indexes().iter().filter_map(|index| graph.shards(*index)).map(Arc::clone).collect();
     shards.dedup_by(|a, b| Arc::ptr_eq(a, b));
@@ -189,13 +191,16 @@ pub fn gather<G: Gather>(
     let prepared = begin.elapsed().as_secs_f64();
     let (mut durations, mut reason) = (Durations::default(), Reason::MaxSupersteps);
     let (mut supersteps, mut signals) = (0, 0);
+    let mut log = SuperstepLog::new(moved(graph, resources));
     while supersteps < max_supersteps {
         let started = Instant::now();
         resources.job.begin(format!("superstep {}", supersteps + 1), vertices);
         let step = run.superstep()?;
         supersteps += 1;
         signals += step.gathered;
-        durations.push(started.elapsed().as_secs_f64());
+        let seconds = started.elapsed().as_secs_f64();
+        durations.push(seconds);
+        log.tell((supersteps, seconds), "gather", signals, signals, || moved(graph, resources));
         if step.changed == 0 || step.open == 0 {
             reason = Reason::NoChange;
             break;
@@ -215,8 +220,7 @@ pub fn gather<G: Gather>(
         index_seconds,
         signals,
         edges_visited: signals,
-        bytes_read: graph.traffic().bytes_read() - read_before,
-        bytes_written: 0,
+        moved: moved(graph, resources) - moved_before,
         phases: vec![("prepare", prepared), ("supersteps", seconds - prepared)],
         threads: resources.workers(),
     };

@@ -18,7 +18,7 @@ use brimful_graph::{Graph, import};
 use brimful_store::huge::HugeArray;
 use brimful_store::read_ahead::ReadPool;
 use brimful_store::scratch::ScratchArray;
-use brimful_store::{Reservation, Resources};
+use brimful_store::{Content, Moved, Reservation, Resources};
 
 use crate::aggregate::Aggregate;
 use crate::batch::collect_letters;
@@ -27,6 +27,7 @@ use crate::combiner::Combiner;
 use crate::error::{Error, Result};
 use crate::frontier::Frontier;
 use crate::isolated::{self, Isolated};
+use crate::log::SuperstepLog;
 use crate::options::{Door, Layout, RunOptions};
 use crate::plan::Plan;
 use crate::program::{COLLECT_THRESHOLD, Globals, Mode, Program, SIGNAL_THRESHOLD, SignalOf, SumOf, Vertex};
@@ -103,7 +104,6 @@ pub fn run<P: Program>(
     let reason = run.supersteps(begin)?;
     run.take_states_from_records()?;
     let seconds = begin.elapsed().as_secs_f64();
-    let moved_after = moved(graph, resources);
     let stats = Stats {
         supersteps: run.globals.superstep,
         reason,
@@ -113,8 +113,7 @@ pub fn run<P: Program>(
         index_seconds,
         signals: run.swept.signals,
         edges_visited: run.swept.edges,
-        bytes_read: moved_after.0 - moved_before.0,
-        bytes_written: moved_after.1 - moved_before.1,
+        moved: moved(graph, resources) - moved_before,
         phases: vec![
             ("prepare", prepared),
             ("initialize", initialized - prepared),
@@ -136,12 +135,10 @@ fn walked<P: Program>(program: &P, files: &[Resident], globals: &Globals<P::Aggr
     indexes.iter().map(|index| program.walks(*index, globals)).collect()
 }
 
-/// Bytes read and written so far: by the job's scratch files and by the graph's own, which may count
-/// apart.
-pub fn moved(graph: &Graph, resources: &Resources) -> (u64, u64) {
+/// Bytes moved so far: by the job's scratch files and by the graph's own, which may count apart.
+pub fn moved(graph: &Graph, resources: &Resources) -> Moved {
     let (job, own) = (resources.job.traffic(), graph.traffic());
-    let read = if Arc::ptr_eq(job, own) { 0 } else { own.bytes_read() };
-    (job.bytes_read() + read, job.bytes_written())
+    if Arc::ptr_eq(job, own) { job.moved() } else { job.moved() + own.moved() }
 }
 
 /// Everything a superstep hands to the next.
@@ -208,6 +205,7 @@ impl<'a, P: Program> Run<'a, P> {
                 Plan::new::<P>(graph, &borrowed, options, workers, &resources.budget)
             }
         }?;
+        plan.log();
         let memory = resources.budget.reserve(plan.total_bytes, "to run this program on this graph")?;
         let files = Resident::spread(shards, options.weighted, plan.pinned_bytes);
         let interval_bits = graph.description().interval_bits;
@@ -231,8 +229,10 @@ impl<'a, P: Program> Run<'a, P> {
             records,
             read_pool: ReadPool::new(2 * workers.clamp(1, 4))?,
             degrees: Degrees::Unused,
-            states: scratch(vertices, window, plan.states_resident, graph, options, resources)?,
-            next: scratch(vertices, window, plan.next_resident, graph, options, resources)?,
+            states: scratch(vertices, window, plan.states_resident, graph, options, resources)?
+                .counted_as(Content::States),
+            next: scratch(vertices, window, plan.next_resident, graph, options, resources)?
+                .counted_as(Content::Signals),
             signals: HugeArray::zeroed(vertices),
             frontier: None,
             over: vec![false; graph.intervals() as usize],
@@ -352,19 +352,28 @@ impl<'a, P: Program> Run<'a, P> {
             Some(_) => self.graph.intervals(),
             None => self.files.iter().map(|file| file.shards().edges()).sum(),
         };
+        let mut log = SuperstepLog::new(moved(self.graph, self.resources));
         let mut begin = Instant::now();
         while self.globals.superstep < self.options.max_supersteps {
             let seconds = (begin - start).as_secs_f64();
             if self.globals.superstep > 0 && self.options.max_seconds.is_some_and(|most| seconds >= most) {
                 return Ok(Reason::MaxSeconds);
             }
-            if !self.asynchronous_superstep(edges)? && !self.sparse_superstep(edges)? {
+            let door = if self.asynchronous_superstep(edges)? {
+                "sweep"
+            } else if self.sparse_superstep(edges)? {
+                "sparse"
+            } else {
                 self.resources.job.begin(format!("superstep {}", self.globals.superstep + 1), edges);
                 self.superstep()?;
-            }
+                "dense"
+            };
             let end = Instant::now();
-            self.durations.push((end - begin).as_secs_f64());
+            let seconds = (end - begin).as_secs_f64();
+            self.durations.push(seconds);
             begin = end;
+            let (step, Swept { signals, edges }) = ((self.globals.superstep, seconds), self.swept);
+            log.tell(step, door, signals, edges, || moved(self.graph, self.resources));
             if self.program.converged(&self.globals) {
                 return Ok(Reason::Converged);
             }

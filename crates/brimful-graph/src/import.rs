@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use brimful_store::external::PartialFolder;
-use brimful_store::{DiskFolder, Resources, manifest, sorter};
+use brimful_store::{DiskFolder, Moved, Resources, manifest, sorter};
 
 use crate::bitmap::IdBitmap;
 use crate::build::{Built, encoding_bytes};
@@ -75,6 +75,8 @@ pub struct ImportReport {
     pub phases: Vec<(&'static str, f64)>,
     /// Bytes of the graph's files.
     pub bytes_on_disk: u64,
+    /// Bytes read from files and written to them, but for inputs of text.
+    pub moved: Moved,
     /// What was no edge and left out, by reason.
     pub rejections: Vec<Rejection>,
     /// Edges that the policy left out, by reason, if it is known where they stand in the input.
@@ -100,7 +102,7 @@ pub fn import(
     options: &ImportOptions,
     resources: &Resources,
 ) -> Result<ImportReport> {
-    let begin = Instant::now();
+    let (begin, moved_before) = (Instant::now(), resources.job.traffic().moved());
     // Text may turn out to have weights.
     let may_have_weights = !matches!(input, Input::Pairs(_) | Input::Numbered(..))
         || options.weights == Weights::Hash
@@ -135,14 +137,16 @@ pub fn import(
     drop(graph);
     resources.job.check()?;
     partial.publish()?;
-    Ok(ImportReport {
-        description,
-        seconds: begin.elapsed().as_secs_f64(),
-        phases,
+    let (seconds, moved) = (begin.elapsed().as_secs_f64(), resources.job.traffic().moved() - moved_before);
+    moved.log();
+    tracing::info!(
+        vertices = description.vertices,
+        edges = description.edges,
+        seconds,
         bytes_on_disk,
-        rejections,
-        left_out,
-    })
+        "import"
+    );
+    Ok(ImportReport { description, seconds, phases, bytes_on_disk, moved, rejections, left_out })
 }
 
 struct Import<'a> {
@@ -221,7 +225,9 @@ impl Import<'_> {
     }
 
     fn end_phase(&mut self, name: &'static str) {
-        self.phases.push((name, self.since.elapsed().as_secs_f64()));
+        let seconds = self.since.elapsed().as_secs_f64();
+        tracing::info!(phase = name, seconds, "phase");
+        self.phases.push((name, seconds));
         self.since = Instant::now();
     }
 

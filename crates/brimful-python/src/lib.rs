@@ -10,6 +10,7 @@ mod errors;
 mod graph;
 mod imports;
 mod keyed;
+mod log;
 mod run;
 mod sorting;
 mod vertex;
@@ -32,6 +33,9 @@ fn peak_rss_bytes() -> Option<u64> {
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(auto_budget_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(peak_rss_bytes, module)?)?;
+    module.add_function(wrap_pyfunction!(log::log_to, module)?)?;
+    module.add_function(wrap_pyfunction!(log::log_start, module)?)?;
+    module.add_function(wrap_pyfunction!(log::log_end, module)?)?;
     module.add_function(wrap_pyfunction!(run::algorithms, module)?)?;
     module.add_function(wrap_pyfunction!(run::run, module)?)?;
     module.add_function(wrap_pyfunction!(imports::import_files, module)?)?;

@@ -98,6 +98,11 @@ fn split(path: &Path) -> Result<(PathBuf, String)> {
     Ok((folder, name))
 }
 
+/// Opens a log, to be appended to; it is made if it is not there.
+pub fn append_to(path: &Path) -> Result<File> {
+    OpenOptions::new().append(true).create(true).open(path).map_err(|e| Error::io(path, "write", e))
+}
+
 /// An output file, written under a hidden name and renamed when complete.
 #[derive(Debug)]
 pub struct OutputFile {

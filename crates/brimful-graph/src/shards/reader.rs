@@ -7,9 +7,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use brimful_store::file::Traffic;
 use brimful_store::sealed::{Buffer, Kind, SealedFile};
-use brimful_store::{DiskFolder, Error as StoreError, Folder};
+use brimful_store::{DiskFolder, Error as StoreError, Folder, Traffic};
 
 use super::segment::{Segment, TABLE_ROW};
 use super::{BLOCKS, Names};

@@ -22,7 +22,7 @@ use brimful_engine::{Globals, Isolated, Output, Program, Reason, RunOptions};
 use brimful_graph::{Graph, Index, import};
 use brimful_store::huge::HugeArray;
 use brimful_store::scratch::ScratchArray;
-use brimful_store::{DiskFolder, Resources};
+use brimful_store::{DiskFolder, Moved, Resources};
 
 use crate::cache::Choice;
 use crate::error::{Error, Result};
@@ -111,7 +111,7 @@ struct Run<'r, P: Program, E: EdgeData> {
     begin: Instant,
     loaded: Instant,
     index_seconds: f64,
-    moved_before: (u64, u64),
+    moved_before: Moved,
 }
 
 /// Vertices in the store: those without edges too, if they take part in every superstep.
@@ -295,7 +295,6 @@ impl<'r, P: Program, E: EdgeData> Run<'r, P, E> {
             Ok(())
         })?;
         let execution = self.execution.stats()?;
-        let moved_after = moved(self.graph, self.resources);
         let loading = (self.loaded - self.begin).as_secs_f64();
         let stats = brimful_engine::Stats {
             supersteps: self.globals().superstep,
@@ -306,8 +305,7 @@ impl<'r, P: Program, E: EdgeData> Run<'r, P, E> {
             index_seconds: self.index_seconds,
             signals: execution.signals_sent,
             edges_visited: execution.signals_sent,
-            bytes_read: moved_after.0 - self.moved_before.0,
-            bytes_written: moved_after.1 - self.moved_before.1,
+            moved: moved(self.graph, self.resources) - self.moved_before,
             phases: vec![("load", loading), ("supersteps", seconds - loading)],
             threads: self.resources.workers(),
         };
