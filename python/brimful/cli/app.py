@@ -87,7 +87,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sys.excepthook = _internal_error
     # Arrow's own allocators keep freed memory; the system's gives it back, so the budget holds.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
-    signal.signal(signal.SIGTERM, _interrupt)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupt)
     log = EventLog()
     code, sentence = 0, None
     try:
@@ -124,7 +125,9 @@ def _complain(sentence: str) -> None:
 
 
 def _interrupt(signal_number: int, frame: FrameType | None) -> NoReturn:
-    """Treat SIGTERM as Ctrl-C: the work stops and cleans up."""
+    """Stop the work once, on Ctrl-C or SIGTERM; while it cleans up, more of them do nothing."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 

@@ -31,7 +31,7 @@ pub fn build_reverse(graph: &Graph, resources: &Resources) -> Result<f64> {
     let minimum = minimum_bytes(resources.workers(), weighted, false);
     resources.budget.require(minimum, "to build an index")?;
     let memory = resources.budget.reserve(resources.budget.limit(), "to build an index")?;
-    let _lock = FolderLock::take(graph.path()).map_err(|error| match error {
+    let _lock = FolderLock::wait(graph.path(), &resources.job).map_err(|error| match error {
         StoreError::Io { ref source, .. }
             if matches!(source.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) =>
         {
