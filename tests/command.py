@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -67,6 +68,14 @@ def refuse(code: int, *arguments: object, **settings: Any) -> str:
     assert outcome.code == code, f"exit {outcome.code}: {outcome.err}{outcome.out}"
     assert_one_sentence(outcome.err)
     return outcome.err.strip()
+
+
+def smallest(*arguments: object) -> str:
+    """Return the smallest budget that a command's refusal of one byte names."""
+    sentence = refuse(BUDGET, *arguments, "--budget", 1, "--quiet")
+    match = re.search(r"smallest that works is (\d+M)", sentence)
+    assert match is not None, sentence
+    return match[1]
 
 
 def assert_one_sentence(err: str) -> None:

@@ -203,6 +203,24 @@ def test_reopening_as_something_else(tmp_path: Path) -> None:
         bf.Box(tmp_path / "c", "i8", budget="10K")
 
 
+class Hostile:
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return pytest.fail, ("a bag ran code that nobody asked for",)
+
+
+def test_pickles_are_loaded_only_where_pickle_is_named(tmp_path: Path) -> None:
+    with bf.Bag(tmp_path / "b", serializer="pickle", budget=BUDGET) as bag:
+        bag.extend([Hostile()])
+    for other in ("bytes", "str", "json"):
+        with pytest.raises(bf.InputError, match="pickle"):
+            bf.Bag(tmp_path / "b", serializer=other, budget=BUDGET)
+    with (
+        bf.Bag(tmp_path / "b", serializer="pickle", budget=BUDGET) as bag,
+        pytest.raises(pytest.fail.Exception),
+    ):
+        bag[0]
+
+
 def test_two_processes_cannot_change_one_collection(tmp_path: Path) -> None:
     code = (
         "import sys, brimful as bf\n"

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
 
 from cgroup import hard_limit
-from command import BUDGET, brimful, refuse, succeed
+from command import BUDGET, brimful, refuse, smallest, succeed
 
 MIB = 1 << 20
 LIMIT = "150M"
@@ -25,14 +24,6 @@ def limited(limit: str, *arguments: object) -> dict[str, object]:
         outcome = succeed(*arguments, "--budget", limit, "--json", before=enter)
     assert outcome.figures["peak_rss_bytes"] <= limit_bytes
     return outcome.figures
-
-
-def smallest(*arguments: object) -> str:
-    """Return the smallest budget that a command's refusal of one byte names."""
-    sentence = refuse(BUDGET, *arguments, "--budget", 1, "--quiet")
-    match = re.search(r"smallest that works is (\d+M)", sentence)
-    assert match is not None, sentence
-    return match[1]
 
 
 @pytest.fixture(scope="module")

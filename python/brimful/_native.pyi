@@ -29,6 +29,9 @@ __all__ = [
     "generate",
     "import_files",
     "import_stream",
+    "log_end",
+    "log_start",
+    "log_to",
     "peak_rss_bytes",
     "run",
     "run_program",
@@ -36,6 +39,9 @@ __all__ = [
 
 def auto_budget_bytes() -> int: ...
 def peak_rss_bytes() -> int | None: ...
+def log_to(path: str | None) -> None: ...
+def log_start(command: str) -> None: ...
+def log_end(exit_code: int, error: str | None) -> None: ...
 def algorithms() -> list[dict[str, Any]]: ...
 def import_files(
     paths: list[str],

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import html
 import os
-import shutil
-import tempfile
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -32,6 +30,7 @@ from brimful.result import vertex_id
 from brimful.sizes import Budget, format_bytes, parse_budget
 from brimful.source import open_graph
 from brimful.tables import EdgeColumns
+from brimful.temporary import make_folder, remove_folder
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -66,9 +65,7 @@ class Graph(Conversions):
         self._path = native.path
         self._budget = budget
         self._remove = (
-            weakref.finalize(self, shutil.rmtree, temporary, True)
-            if temporary is not None
-            else None
+            weakref.finalize(self, remove_folder, temporary) if temporary is not None else None
         )
 
     @classmethod
@@ -541,7 +538,7 @@ def _new_place(path: str | os.PathLike[str] | None) -> tuple[str, str | None]:
     if path is not None:
         require_graph_suffix(os.fspath(path))
         return os.fspath(path), None
-    temporary = tempfile.mkdtemp(prefix="brimful-")
+    temporary = make_folder("brimful-")
     return os.path.join(temporary, "graph" + GRAPH_SUFFIX), temporary
 
 
@@ -559,5 +556,5 @@ def _make(
         done = True
     finally:
         if not done and temporary is not None:
-            shutil.rmtree(temporary, ignore_errors=True)
+            remove_folder(temporary)
     return graph

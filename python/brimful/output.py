@@ -15,6 +15,7 @@ from brimful.errors import BrimfulError, StoreIoError, UsageError
 from brimful.formats import ExportFormat, export_compression, graphalytics_files, result_format
 from brimful.ingest import Resources
 from brimful.tables import ARROW_RESERVE_BYTES, shrink_arrow_pools
+from brimful.temporary import partial_file, sweep_partials
 
 if TYPE_CHECKING:
     from brimful import _native
@@ -36,13 +37,12 @@ def check_output(path: str, *, overwrite: bool) -> None:
     folder = os.path.dirname(os.path.abspath(path))
     if not os.path.isdir(folder):
         raise StoreIoError(f"cannot write {path}: there is no folder {folder}; create it first", 2)
-    probe = _partial(path)
     try:
-        with open(probe, "xb"):
+        sweep_partials(path)
+        with partial_file(path):
             pass
     except OSError as error:
         raise StoreIoError(f"cannot write {path}: {error.strerror}", error.errno) from None
-    os.unlink(probe)
 
 
 def write_result(result: _native.Result, path: str, *, overwrite: bool) -> None:
@@ -56,11 +56,11 @@ def write_result(result: _native.Result, path: str, *, overwrite: bool) -> None:
     """
     format_name = result_format(path)
     check_output(path, overwrite=overwrite)
+    if format_name == "csv":
+        result.write_csv(path, overwrite=overwrite)
+        return
     with new_file(path, overwrite=overwrite) as partial:
-        if format_name == "csv":
-            result.write_csv(partial, overwrite=True)
-        else:
-            write_arrow(result, partial, format_name)
+        write_arrow(result, partial, format_name)
 
 
 def write_graph(
@@ -176,24 +176,16 @@ def new_file(path: str, *, overwrite: bool) -> Iterator[str]:
         UsageError: `path` appeared meanwhile and `overwrite` is false.
         StoreIoError: the system refused; BrimfulErrors of the block pass through.
     """
-    partial = _partial(path)
     try:
-        yield partial
-        with open(partial, "rb+") as file:
-            os.fsync(file.fileno())
-        if not overwrite and os.path.lexists(path):
-            raise UsageError(f"{path} already exists; remove it, or give --overwrite")
-        os.replace(partial, path)
+        with partial_file(path) as partial:
+            yield partial
+            with open(partial, "rb+") as file:
+                os.fsync(file.fileno())
+            if not overwrite and os.path.lexists(path):
+                raise UsageError(f"{path} already exists; remove it, or give --overwrite")
+            os.replace(partial, path)
     except BrimfulError:
         raise
     except OSError as error:
         reason = error.strerror or " ".join(str(error).split())
         raise StoreIoError(f"cannot write {path}: {reason}", error.errno) from None
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(partial)
-
-
-def _partial(path: str) -> str:
-    folder, name = os.path.split(path)
-    return os.path.join(folder, f".{name}.{os.getpid()}.partial")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator, MutableMapping
 from typing import Any, TypeVar
 
@@ -13,6 +11,7 @@ import numpy as np
 from brimful.bags import Bag
 from brimful.errors import UsageError
 from brimful.sizes import Budget
+from brimful.temporary import make_folder, remove_folder
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -48,7 +47,7 @@ class SpillingDict(dict[K, V]):
         if limit < 1:
             raise UsageError(f"a cache holds 1 value or more, not {limit}")
         self._limit = limit
-        self._folder = tempfile.mkdtemp(prefix="brimful-cache-", dir=folder)
+        self._folder = make_folder("brimful-cache-", folder)
         self._bag: Bag | None = Bag(
             os.path.join(self._folder, "bag"), serializer=serializer, budget=budget
         )
@@ -176,7 +175,7 @@ class SpillingDict(dict[K, V]):
             self._bag = None
             super().clear()
             self._spilled.clear()
-            shutil.rmtree(self._folder, ignore_errors=True)
+            remove_folder(self._folder)
 
     def __del__(self) -> None:
         """Remove the folder."""

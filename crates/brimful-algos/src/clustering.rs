@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use brimful_engine::run::moved;
 use brimful_engine::scan::Scan;
 use brimful_engine::{Stats, Values};
 use brimful_graph::{Graph, Index};
@@ -107,15 +108,15 @@ fn count(request: &Request, graph: &Graph, resources: &Resources) -> Result<(Scr
     let needed = arrays + Scan::minimum_bytes(shards, workers);
     resources.budget.require(needed, PURPOSE)?;
     let memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
-    let read_before = graph.traffic().bytes_read();
+    let moved_before = moved(graph, resources);
     let scan = Scan::new(Arc::clone(shards), memory.bytes() - arrays, workers)?;
     let lists = lists(vertices as usize, &scan, resources)?;
     drop(scan);
     let listed = begin.elapsed().as_secs_f64();
     let counts = triangles(&lists, resources)?;
     let phases = vec![("list", listed), ("intersect", begin.elapsed().as_secs_f64() - listed)];
-    let bytes_read = graph.traffic().bytes_read() - read_before;
-    let stats = Stats::one_pass(phases, shards.edges(), bytes_read, workers);
+    let moved = moved(graph, resources) - moved_before;
+    let stats = Stats::one_pass(phases, shards.edges(), moved, workers);
     Ok((ScratchArray::of(counts, 1 << graph.description().interval_bits), stats))
 }
 

@@ -135,7 +135,9 @@ pub fn run_request(request: &Request, graph: &Arc<Graph>, resources: &Resources)
     if let Some(checkpoints) = &mut request.checkpoints {
         checkpoints.identity = identity;
     }
-    (info.run)(&request, graph, resources)
+    let finished = (info.run)(&request, graph, resources)?;
+    finished.stats.log();
+    Ok(finished)
 }
 
 /// What of a request its result depends on, but for what [`brimful_engine::RunOptions`] have of it and for its limits.

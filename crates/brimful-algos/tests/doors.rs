@@ -510,7 +510,7 @@ fn a_coupled_record_is_read_and_written_whole() {
         let options = RunOptions { layout, max_supersteps: supersteps, ..Default::default() };
         let program = PageRank::<f64>::new(Variant::Normalized, 0.85, 0.0).unwrap();
         let stats = run(&program, &case.graph, &options, &resources(2, 1 << 28)).unwrap().stats;
-        (stats.bytes_read, stats.bytes_written)
+        (stats.moved.bytes_read(), stats.moved.bytes_written())
     };
     let per_superstep = |layout| {
         let (few, many) = (moved(layout, 3), moved(layout, 5));
@@ -863,7 +863,7 @@ fn few_blocks_of_a_unit_on_disk_are_read_alone_and_checked() {
         let output = run(&Levels { source }, &graph, &options, &resources)?;
         let mut levels = vec![0; all as usize];
         output.states.read(0, &mut levels).unwrap();
-        let read = output.stats.bytes_read;
+        let read = output.stats.moved.bytes_read();
         Ok::<_, brimful_engine::Error>((levels, output.stats.sparse_supersteps, read))
     };
     let (wanted, _, read) = search(Door::Dense, 1 << 28).unwrap();

@@ -198,15 +198,14 @@ fn what_needs_all_signals_in_memory_names_the_budget_that_works() {
     let folder = tempfile::tempdir().unwrap();
     let graph = generated(folder.path(), Kind::Rmat { scale: 10, edge_factor: 4 }, false);
     let program = ConnectedComponents::<u32>::new();
-    let windowed = smallest(&program, &graph, &RunOptions::default(), 2);
     let asynchronous = RunOptions { asynchronous: true, ..Default::default() };
     let decoupled = RunOptions { layout: Layout::Decoupled, ..Default::default() };
     for options in [asynchronous, decoupled] {
-        let Err(brimful_engine::Error::Store(StoreError::Budget { needed, .. })) =
-            outcome(&program, &graph, &options, 2, windowed)
-        else {
-            panic!("signals do not fit")
-        };
-        outcome(&program, &graph, &options, 2, needed).unwrap();
+        let named = smallest(&program, &graph, &options, 2);
+        outcome(&program, &graph, &options, 2, named).unwrap();
+        match outcome(&program, &graph, &options, 2, named - 1) {
+            Err(brimful_engine::Error::Store(StoreError::Budget { needed, .. })) => assert_eq!(needed, named),
+            other => panic!("signals do not fit: {other:?}"),
+        }
     }
 }

@@ -191,6 +191,7 @@ impl<'r> Feed<'r> {
         }
         let read = |column: &Units| {
             if column.in_memory(unit).is_some() {
+                column.file.count_found(unit);
                 return false;
             }
             let buffer = if column.pinned[unit].is_some() { None } else { self.spare.pop() };

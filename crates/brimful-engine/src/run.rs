@@ -18,9 +18,9 @@ use std::time::Instant;
 
 use brimful_graph::shards::ShardFile;
 use brimful_graph::{Graph, import};
-use brimful_store::Resources;
 use brimful_store::huge::HugeArray;
 use brimful_store::scratch::ScratchArray;
+use brimful_store::{Content, Moved, Resources};
 
 use crate::aggregate::Aggregate;
 use crate::checkpoint::Checkpointer;
@@ -28,6 +28,7 @@ use crate::collect::Turn;
 use crate::error::{Error, Result};
 use crate::frontier::Frontier;
 use crate::isolated::Isolated;
+use crate::log::SuperstepLog;
 use crate::options::{Door, Layout, RunOptions};
 use crate::program::{Globals, Program, SignalOf, SumOf};
 use crate::records::Records;
@@ -117,7 +118,6 @@ pub fn run<P: Program>(
         ("supersteps", seconds - initialized - checkpoints.unwrap_or(0.0)),
     ];
     phases.extend(checkpoints.map(|seconds| ("checkpoints", seconds)));
-    let moved_after = moved(graph, resources);
     let stats = Stats {
         supersteps: run.globals.superstep,
         reason,
@@ -127,8 +127,7 @@ pub fn run<P: Program>(
         index_seconds,
         signals: run.swept.signals,
         edges_visited: run.swept.edges,
-        bytes_read: moved_after.0 - moved_before.0,
-        bytes_written: moved_after.1 - moved_before.1,
+        moved: moved(graph, resources) - moved_before,
         phases,
         threads: resources.workers(),
         resumed_from,
@@ -137,12 +136,10 @@ pub fn run<P: Program>(
     Ok(Output { states: run.states, isolated, aggregate: run.globals.aggregate, stats })
 }
 
-/// Bytes read and written so far: by the job's scratch files and by the graph's own, which may count
-/// apart.
-pub fn moved(graph: &Graph, resources: &Resources) -> (u64, u64) {
+/// Bytes moved so far: by the job's scratch files and by the graph's own, which may count apart.
+pub fn moved(graph: &Graph, resources: &Resources) -> Moved {
     let (job, own) = (resources.job.traffic(), graph.traffic());
-    let read = if Arc::ptr_eq(job, own) { 0 } else { own.bytes_read() };
-    (job.bytes_read() + read, job.bytes_written())
+    if Arc::ptr_eq(job, own) { job.moved() } else { job.moved() + own.moved() }
 }
 
 /// Everything a superstep hands to the next, and what supersteps work with.
@@ -185,8 +182,8 @@ impl<'a, P: Program> Run<'a, P> {
         };
         let interval_bits = graph.description().interval_bits;
         Ok(Self {
-            states: fixed.array(plan.states_resident)?,
-            next: fixed.array(plan.next_resident)?,
+            states: fixed.array(plan.states_resident)?.counted_as(Content::States),
+            next: fixed.array(plan.next_resident)?.counted_as(Content::Signals),
             signals: HugeArray::zeroed(plan.source_window.map_or(vertices, |window| window.min(vertices))),
             frontier: None,
             over: vec![false; schedule.intervals],
@@ -232,6 +229,7 @@ impl<'a, P: Program> Run<'a, P> {
             Some(_) => self.fixed.graph.intervals(),
             None => self.fixed.files.iter().map(|file| file.shards().edges()).sum(),
         };
+        let mut log = SuperstepLog::new(moved(self.fixed.graph, self.fixed.resources));
         let mut begin = Instant::now();
         let first = self.globals.superstep;
         while self.globals.superstep < self.fixed.options.max_supersteps {
@@ -241,14 +239,22 @@ impl<'a, P: Program> Run<'a, P> {
             {
                 return Ok(Reason::MaxSeconds);
             }
-            // The first that is for a run like this.
-            let _ = self.asynchronous_superstep(edges)?
-                || self.windowed_superstep(edges)?
-                || self.sparse_superstep(edges)?
-                || self.dense_superstep(edges)?;
+            let door = if self.asynchronous_superstep(edges)? {
+                "sweep"
+            } else if self.windowed_superstep(edges)? {
+                "windows"
+            } else if self.sparse_superstep(edges)? {
+                "sparse"
+            } else {
+                self.dense_superstep(edges)?;
+                "dense"
+            };
             let end = Instant::now();
-            self.durations.push((end - begin).as_secs_f64());
+            let seconds = (end - begin).as_secs_f64();
+            self.durations.push(seconds);
             begin = end;
+            let (step, Swept { signals, edges }) = ((self.globals.superstep, seconds), self.swept);
+            log.tell(step, door, signals, edges, || moved(self.fixed.graph, self.fixed.resources));
             if self.fixed.program.converged(&self.globals) {
                 return Ok(Reason::Converged);
             }

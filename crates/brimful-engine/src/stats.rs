@@ -1,5 +1,6 @@
 //! What a run did, in figures.
 
+use brimful_store::Moved;
 use serde::{Deserialize, Serialize};
 
 /// Why a run ended.
@@ -124,10 +125,8 @@ pub struct Stats {
     pub signals: u64,
     /// Edges looked at, whether their sources signalled or not.
     pub edges_visited: u64,
-    /// Bytes read from files.
-    pub bytes_read: u64,
-    /// Bytes written to files.
-    pub bytes_written: u64,
+    /// Bytes read from files and written to them.
+    pub moved: Moved,
     /// Seconds by phase, in order.
     pub phases: Vec<(&'static str, f64)>,
     /// Compute threads.
@@ -137,8 +136,8 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Figures of an algorithm that goes over the edges once: its phases with their seconds, edges seen, bytes read.
-    pub fn one_pass(phases: Vec<(&'static str, f64)>, edges: u64, bytes_read: u64, threads: usize) -> Self {
+    /// Figures of an algorithm that goes over the edges once: its phases with their seconds, edges seen, bytes moved.
+    pub fn one_pass(phases: Vec<(&'static str, f64)>, edges: u64, moved: Moved, threads: usize) -> Self {
         let seconds = phases.iter().map(|(_, seconds)| seconds).sum();
         let mut durations = Durations::default();
         durations.push(seconds);
@@ -151,8 +150,7 @@ impl Stats {
             index_seconds: 0.0,
             signals: edges,
             edges_visited: edges,
-            bytes_read,
-            bytes_written: 0,
+            moved,
             phases,
             threads,
             resumed_from: None,

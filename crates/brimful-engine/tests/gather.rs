@@ -229,7 +229,7 @@ fn check<G: Gather>(
         for more in [0, 1, 500, 3000, 9000, 14_000, 20_000, 40_000, 1 << 28] {
             let output = run(needed + more).unwrap();
             assert!(wanted(&output), "{threads} threads, {needed} + {more} bytes");
-            assert_eq!(output.states.is_resident(), output.stats.bytes_written == 0);
+            assert_eq!(output.states.is_resident(), output.stats.moved.bytes_written() == 0);
             resident.push(output.states.is_resident());
         }
         assert!(resident.is_sorted() && resident[8], "{threads} threads: {resident:?}");

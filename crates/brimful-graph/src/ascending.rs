@@ -6,9 +6,8 @@
 
 use std::sync::Arc;
 
-use brimful_store::file::Traffic;
 use brimful_store::sealed::{Buffer, Kind, SealedFile, SealedWriter};
-use brimful_store::{Error as StoreError, Folder};
+use brimful_store::{Error as StoreError, Folder, Traffic};
 
 use crate::codec::gaps::Gaps;
 use crate::codec::{Code, Unpack};

@@ -9,9 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use brimful_store::array::ArrayFile;
-use brimful_store::file::{StoreFile, Traffic};
 use brimful_store::sealed::{Kind, SealedFile};
-use brimful_store::{DiskFolder, Error as StoreError, Folder, manifest};
+use brimful_store::{DiskFolder, Error as StoreError, Folder, StoreFile, Traffic, manifest};
 
 use crate::ascending::{AscendingFile, BLOCK_NUMBERS};
 use crate::description::{Description, FORMAT, Shards};

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use brimful_store::external::PartialFolder;
-use brimful_store::{Folder, Resources, sorter};
+use brimful_store::{Folder, Moved, Resources, sorter};
 
 use crate::bitmap::IdBitmap;
 use crate::build::{Built, encoding_bytes};
@@ -76,6 +76,8 @@ pub struct ImportReport {
     pub phases: Vec<(&'static str, f64)>,
     /// Bytes of the graph's files.
     pub bytes_on_disk: u64,
+    /// Bytes read from files and written to them, but for inputs of text.
+    pub moved: Moved,
     /// What was no edge and left out, by reason.
     pub rejections: Vec<Rejection>,
     /// Edges that the policy left out, by reason, if it is known where they stand in the input.
@@ -106,7 +108,9 @@ pub fn import(
     let report = import_in(partial.folder(), input, options, resources)?;
     resources.job.check()?;
     partial.publish()?;
-    Ok(ImportReport { seconds: begin.elapsed().as_secs_f64(), ..report })
+    let report = ImportReport { seconds: begin.elapsed().as_secs_f64(), ..report };
+    report.log();
+    Ok(report)
 }
 
 /// [`import`] into any folder, which must be empty. The graph is durable but for the folder's own name; after an
@@ -117,7 +121,7 @@ pub fn import_in(
     options: &ImportOptions,
     resources: &Resources,
 ) -> Result<ImportReport> {
-    let begin = Instant::now();
+    let (begin, moved_before) = (Instant::now(), resources.job.traffic().moved());
     // Text may turn out to have weights.
     let may_have_weights = !matches!(input, Input::Pairs(_) | Input::Numbered(..))
         || options.weights == Weights::Hash
@@ -147,14 +151,22 @@ pub fn import_in(
     Graph::publish(folder, 1, &mut description, resources.job.traffic())?;
     let graph = Graph::open_folder(folder, resources.job.traffic())?;
     let (bytes_on_disk, left_out) = (graph.bytes_on_disk()?, left_out.report(&graph)?);
-    Ok(ImportReport {
-        description,
-        seconds: begin.elapsed().as_secs_f64(),
-        phases,
-        bytes_on_disk,
-        rejections,
-        left_out,
-    })
+    let (seconds, moved) = (begin.elapsed().as_secs_f64(), resources.job.traffic().moved() - moved_before);
+    Ok(ImportReport { description, seconds, phases, bytes_on_disk, moved, rejections, left_out })
+}
+
+impl ImportReport {
+    /// Tells the log what an import did.
+    fn log(&self) {
+        self.moved.log();
+        tracing::info!(
+            vertices = self.description.vertices,
+            edges = self.description.edges,
+            seconds = self.seconds,
+            bytes_on_disk = self.bytes_on_disk,
+            "import"
+        );
+    }
 }
 
 struct Import<'a> {
@@ -233,7 +245,9 @@ impl Import<'_> {
     }
 
     fn end_phase(&mut self, name: &'static str) {
-        self.phases.push((name, self.since.elapsed().as_secs_f64()));
+        let seconds = self.since.elapsed().as_secs_f64();
+        tracing::info!(phase = name, seconds, "phase");
+        self.phases.push((name, seconds));
         self.since = Instant::now();
     }
 

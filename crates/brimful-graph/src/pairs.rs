@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use brimful_store::external::open_input;
 use brimful_store::file::StoreFile;
-use brimful_store::{DiskFolder, Job, Resources};
+use brimful_store::{Content, DiskFolder, Job, Resources};
 
 use crate::decompress;
 use crate::input::EdgeStream;
@@ -32,7 +32,8 @@ impl PairFiles {
         for path in paths {
             let folder = path.parent().filter(|p| *p != Path::new("")).unwrap_or(Path::new("."));
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            let file = StoreFile::open(&DiskFolder::new(folder), &name, job.traffic())?;
+            let file =
+                StoreFile::open(&DiskFolder::new(folder), &name, job.traffic())?.counted_as(Content::Input);
             let length = file.len()?;
             check_length(path, length)?;
             files.push((file, length / PAIR_BYTES));

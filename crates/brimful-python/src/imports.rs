@@ -17,6 +17,7 @@ use crate::arrow_names::ColumnIds;
 use crate::call::{Limits, with_resources};
 use crate::errors::Failure;
 use crate::graph::bytes_per_edge;
+use crate::run::bytes_moved;
 use crate::vertex::Vertex;
 
 /// What `--ids`, `--on-error`, `--weights`, `--self-loops` and `--duplicates` say.
@@ -88,6 +89,7 @@ fn report<'py>(py: Python<'py>, report: &ImportReport, limits: Limits) -> PyResu
     out.set_item("bytes_per_edge", bytes_per_edge(graph))?;
     out.set_item("budget_bytes", limits.budget_bytes())?;
     out.set_item("phases", phases(py, &report.phases)?)?;
+    bytes_moved(&out, report.moved)?;
     Ok(out)
 }
 

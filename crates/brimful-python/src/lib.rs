@@ -10,6 +10,7 @@ mod errors;
 mod graph;
 mod imports;
 mod keyed;
+mod log;
 mod program;
 mod run;
 mod sorting;
@@ -33,6 +34,9 @@ fn peak_rss_bytes() -> Option<u64> {
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(auto_budget_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(peak_rss_bytes, module)?)?;
+    module.add_function(wrap_pyfunction!(log::log_to, module)?)?;
+    module.add_function(wrap_pyfunction!(log::log_start, module)?)?;
+    module.add_function(wrap_pyfunction!(log::log_end, module)?)?;
     module.add_function(wrap_pyfunction!(run::algorithms, module)?)?;
     module.add_function(wrap_pyfunction!(run::run, module)?)?;
     module.add_function(wrap_pyfunction!(program::run_program, module)?)?;

@@ -10,6 +10,7 @@ use brimful::engine::table::Value;
 use brimful::engine::{Error as EngineError, Layout, ResultTable, Stats};
 use brimful::graph::ids::ExternalId;
 use brimful::store::memory::peak_resident_bytes;
+use brimful::store::{Content, Moved};
 use brimful::vertices;
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyKeyboardInterrupt;
@@ -218,8 +219,7 @@ fn stats<'py>(
     out.set_item("index_seconds", stats.index_seconds)?;
     out.set_item("phases", phases(py, &stats.phases)?)?;
     superstep_figures(&out, stats)?;
-    out.set_item("bytes_read", stats.bytes_read)?;
-    out.set_item("bytes_written", stats.bytes_written)?;
+    bytes_moved(&out, stats.moved)?;
     out.set_item("peak_rss_bytes", peak_resident_bytes())?;
     out.set_item("budget_bytes", limits.budget_bytes())?;
     out.set_item("signals", stats.signals)?;
@@ -262,6 +262,21 @@ pub(crate) fn store_figures(
     out.set_item("cache", (!cache.is_empty()).then_some(cache))?;
     out.set_item("lists", lists)?;
     out.set_item("store_figures", (!done.is_empty()).then_some(done))
+}
+
+/// Bytes read, written and found in memory, in all and by what they are.
+pub(crate) fn bytes_moved(out: &Bound<'_, PyDict>, moved: Moved) -> PyResult<()> {
+    let by_content = |bytes: &dyn Fn(Content) -> u64| {
+        let by = PyDict::new(out.py());
+        Content::ALL.into_iter().try_for_each(|content| by.set_item(content.name(), bytes(content)))?;
+        PyResult::Ok(by)
+    };
+    out.set_item("bytes_read", moved.bytes_read())?;
+    out.set_item("bytes_read_by", by_content(&|content| moved.read(content))?)?;
+    out.set_item("bytes_written", moved.bytes_written())?;
+    out.set_item("bytes_written_by", by_content(&|content| moved.written(content))?)?;
+    out.set_item("bytes_found", moved.bytes_found())?;
+    out.set_item("bytes_found_by", by_content(&|content| moved.found(content))?)
 }
 
 fn superstep_figures(out: &Bound<'_, PyDict>, stats: &Stats) -> PyResult<()> {

@@ -7,8 +7,8 @@ use bytemuck::Pod;
 
 use crate::device::Folder;
 use crate::error::{Error, Result};
-use crate::file::Traffic;
 use crate::sealed::{Buffer, Kind, SealedFile, SealedWriter};
+use crate::traffic::Traffic;
 
 /// Bytes per block: one block is the unit of reading and of checksums.
 const BLOCK_BYTES: usize = 64 << 10;

@@ -16,11 +16,11 @@ use bytemuck::Pod;
 use crate::device::{DiskFolder, Folder};
 use crate::error::{Error, Result};
 use crate::external::{FolderLock, make_folder};
-use crate::file::Traffic;
 use crate::manifest;
 use crate::resources::Resources;
 use crate::scratch::ScratchArray;
 use crate::sealed::{Buffer, Kind, SealedFile, SealedWriter};
+use crate::traffic::Traffic;
 
 const ARRAYS: &str = "arrays-";
 

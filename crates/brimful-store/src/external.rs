@@ -6,6 +6,7 @@ use std::io::{self, BufWriter, Read, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -92,7 +93,14 @@ fn split(path: &Path) -> Result<(PathBuf, String)> {
     Ok((folder, name))
 }
 
+/// Opens a log, to be appended to; it is made if it is not there.
+pub fn append_to(path: &Path) -> Result<File> {
+    OpenOptions::new().append(true).create(true).open(path).map_err(|e| Error::io(path, "write", e))
+}
+
 /// An output file, written under a hidden name and renamed when complete.
+///
+/// One that a killed process left behind is removed when the same output is begun again; its lock tells it from one in use.
 #[derive(Debug)]
 pub struct OutputFile {
     writer: Option<BufWriter<File>>,
@@ -107,8 +115,15 @@ impl OutputFile {
             return Err(Error::Exists { path: path.into() });
         }
         let (folder, name) = split(path)?;
-        let partial = folder.join(format!(".{name}.partial-{}", std::process::id()));
-        let file = File::create(&partial).map_err(|e| Error::io(path, "write", e))?;
+        let prefix = format!(".{name}.partial-");
+        let partial = folder.join(format!("{prefix}{}", std::process::id()));
+        let begin = || -> io::Result<File> {
+            sweep_files(&folder, &prefix)?;
+            let file = File::create(&partial)?;
+            file.try_lock()?;
+            Ok(file)
+        };
+        let file = begin().map_err(|e| Error::io(path, "write", e))?;
         Ok(Self { writer: Some(BufWriter::with_capacity(256 << 10, file)), partial, path: path.into() })
     }
 
@@ -240,6 +255,20 @@ fn sweep(parent: &Path, prefix: &str) -> io::Result<()> {
     Ok(())
 }
 
+/// Removes the files that killed processes left.
+fn sweep_files(parent: &Path, prefix: &str) -> io::Result<()> {
+    for entry in fs::read_dir(parent)? {
+        let entry = entry?;
+        if entry.file_name().to_string_lossy().starts_with(prefix) && entry.file_type()?.is_file() {
+            let free = !matches!(File::open(entry.path())?.try_lock(), Err(TryLockError::WouldBlock));
+            if free {
+                fs::remove_file(entry.path())?;
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Holds a folder's exclusive lock until dropped: one writer at a time.
 #[derive(Debug)]
 pub struct FolderLock(#[expect(dead_code, reason = "held for its lock")] File);
@@ -261,6 +290,24 @@ impl FolderLock {
             };
             Error::io(folder, "change", e)
         })
+    }
+
+    /// Takes the lock of `folder` as soon as no other process holds it.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the folder is read-only, [`Error::Interrupted`] after a cancellation.
+    pub fn wait(folder: &Path, job: &Job) -> Result<Self> {
+        loop {
+            match lock(folder) {
+                Ok(file) => return Ok(Self(file)),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                    job.begin("wait for another process to change the graph", 0);
+                    job.check()?;
+                    std::thread::sleep(Duration::from_millis(100));
+                }
+                Err(e) => return Err(Error::io(folder, "change", e)),
+            }
+        }
     }
 }
 

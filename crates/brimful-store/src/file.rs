@@ -5,37 +5,20 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::device::{Device, Folder};
 use crate::error::{Error, Result};
+use crate::traffic::{Content, Traffic};
 
 /// From here on a write is worth starting to the disk at once.
 const LARGE_WRITE: usize = 1 << 20;
-
-/// Bytes moved, summed over the files of one job.
-#[derive(Debug, Default)]
-pub struct Traffic {
-    read: AtomicU64,
-    written: AtomicU64,
-}
-
-impl Traffic {
-    /// Bytes read so far.
-    pub fn bytes_read(&self) -> u64 {
-        self.read.load(Ordering::Relaxed)
-    }
-
-    /// Bytes written so far.
-    pub fn bytes_written(&self) -> u64 {
-        self.written.load(Ordering::Relaxed)
-    }
-}
 
 /// An open file; shareable between threads.
 pub struct StoreFile {
     device: Box<dyn Device>,
     path: PathBuf,
+    content: Content,
     traffic: Arc<Traffic>,
     poisoned: AtomicBool,
 }
@@ -79,7 +62,14 @@ impl StoreFile {
     }
 
     fn new(device: Box<dyn Device>, path: PathBuf, traffic: &Arc<Traffic>) -> Self {
-        Self { device, path, traffic: Arc::clone(traffic), poisoned: AtomicBool::new(false) }
+        let (content, traffic) = (Content::Working, Arc::clone(traffic));
+        Self { device, path, content, traffic, poisoned: AtomicBool::new(false) }
+    }
+
+    /// The same file, whose traffic counts as `content`; it counts as [`Content::Working`] until then.
+    pub fn counted_as(mut self, content: Content) -> Self {
+        self.content = content;
+        self
     }
 
     /// Where the file is.
@@ -112,7 +102,7 @@ impl StoreFile {
                 Err(e) => return Err(Error::io(&self.path, "read", e)),
             }
         }
-        self.traffic.read.fetch_add(done as u64, Ordering::Relaxed);
+        self.traffic.add_read(self.content, done as u64);
         Ok(())
     }
 
@@ -131,11 +121,16 @@ impl StoreFile {
                 Err(e) => return Err(Error::io(&self.path, "write", e)),
             }
         }
-        self.traffic.written.fetch_add(done as u64, Ordering::Relaxed);
+        self.traffic.add_written(self.content, done as u64);
         if done >= LARGE_WRITE {
             self.start_writing(offset, done as u64);
         }
         Ok(())
+    }
+
+    /// Counts `bytes` that were wanted of this file and that somebody had kept in memory.
+    pub(crate) fn count_found(&self, bytes: u64) {
+        self.traffic.add_found(self.content, bytes);
     }
 
     /// Starts reading into the system's cache what will be asked for soon, without waiting.

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use crate::error::{Error, Result};
-use crate::file::Traffic;
+use crate::traffic::Traffic;
 
 /// How far a phase has come.
 #[derive(Debug, Clone, PartialEq)]

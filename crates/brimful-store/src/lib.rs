@@ -3,7 +3,7 @@
 //! - [`device`]: raw files and folders behind two small traits; [`fault`] is their second
 //!   implementation, for crash and failure tests.
 //! - [`external`]: files that are not ours: inputs and outputs.
-//! - [`mod@file`]: what everybody else uses: exact reads and writes with typed errors and byte counters.
+//! - [`mod@file`]: what everybody else uses: exact reads and writes with typed errors; [`traffic`]: bytes moved, by what they are.
 //! - [`sealed`]: immutable, checksummed files made of blocks; [`mod@array`]: fixed-size records in one.
 //! - [`scratch`]: windowed working memory that may live on disk; no crash promise.
 //! - [`sequence`]: records written once in order to a nameless file, read in order.
@@ -38,13 +38,15 @@ pub mod scratch;
 pub mod sealed;
 pub mod sequence;
 pub mod sorter;
+pub mod traffic;
 
 pub use budget::{Budget, Reservation};
 pub use device::{Device, DiskFolder, Folder};
 pub use error::{Error, ErrorKind, Result};
-pub use file::{StoreFile, Traffic};
+pub use file::StoreFile;
 pub use job::Job;
 pub use resources::Resources;
+pub use traffic::{Content, Moved, Traffic};
 
 /// XXH3 (64 bits): the checksum of every block, header and pointer.
 pub fn checksum(bytes: &[u8]) -> u64 {

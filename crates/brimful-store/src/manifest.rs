@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use crate::device::Folder;
 use crate::error::{Error, Result};
-use crate::file::Traffic;
 use crate::job::Job;
 use crate::sealed::{Buffer, Kind, SealedFile, SealedWriter};
+use crate::traffic::Traffic;
 
 /// Name of the pointer.
 pub const CURRENT: &str = "current";

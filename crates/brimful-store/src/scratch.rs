@@ -13,6 +13,7 @@ use crate::error::Result;
 use crate::file::StoreFile;
 use crate::huge::HugeArray;
 use crate::job::Job;
+use crate::traffic::Content;
 
 /// An array of `len` records in windows of `window` records.
 #[derive(Debug)]
@@ -43,6 +44,15 @@ impl<T: Pod + Send> ScratchArray<T> {
     pub fn paged(len: usize, window: usize, folder: &dyn Folder, job: &Job) -> Result<Self> {
         let file = StoreFile::scratch(folder, job.traffic())?;
         Ok(Self { home: Home::Paged(file), len, window })
+    }
+
+    /// The same array, whose traffic counts as `content` where it is on disk.
+    pub fn counted_as(mut self, content: Content) -> Self {
+        self.home = match self.home {
+            Home::Paged(file) => Home::Paged(file.counted_as(content)),
+            resident @ Home::Resident(_) => resident,
+        };
+        self
     }
 
     /// Records in the array.

@@ -10,9 +10,10 @@ use std::sync::Arc;
 
 use crate::device::Folder;
 use crate::error::{Error, Result};
-use crate::file::{StoreFile, Traffic};
+use crate::file::StoreFile;
 use crate::huge::HugeArray;
 use crate::resources::Resources;
+use crate::traffic::Traffic;
 
 /// Newest format version this program writes and reads.
 pub const VERSION: u32 = 1;
@@ -216,7 +217,7 @@ impl SealedWriter {
         meta_bytes: usize,
         traffic: &Arc<Traffic>,
     ) -> Result<Self> {
-        let file = StoreFile::create(folder, name, traffic)?;
+        let file = StoreFile::create(folder, name, traffic)?.counted_as(kind.into());
         Ok(Self { file, kind, meta_bytes, table: Vec::new(), blocks: 0, end: HEADER_BYTES as u64 })
     }
 
@@ -308,7 +309,7 @@ impl SealedFile {
         meta_bytes: usize,
         traffic: &Arc<Traffic>,
     ) -> Result<Self> {
-        let file = StoreFile::open(folder, name, traffic)?;
+        let file = StoreFile::open(folder, name, traffic)?.counted_as(kind.into());
         let mut raw = RawHeader([0; HEADER_BYTES]);
         let length = file.len()?;
         if length < HEADER_BYTES as u64 {
@@ -413,6 +414,11 @@ impl SealedFile {
             return Err(self.corrupt(index, "the block fails its checksum"));
         }
         Ok(())
+    }
+
+    /// Counts block `index` as found in memory, where whoever wants it keeps it.
+    pub fn count_found(&self, index: usize) {
+        self.file.count_found(self.entries[index].len);
     }
 
     /// Reads `range` of block `index`; what is read is not verified.

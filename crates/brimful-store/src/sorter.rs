@@ -122,6 +122,7 @@ impl<'j, R: Record> Sorter<'j, R> {
             self.job.check()?;
             self.file.write_all_at(part, offset + (index as u64) * (4 << 20))?;
         }
+        tracing::info!(records = records.len(), bytes = bytes.len(), "spill");
         Ok(offset)
     }
 

@@ -27,8 +27,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
-use brimful_store::file::Traffic;
-use brimful_store::{Error, Folder};
+use brimful_store::{Error, Folder, Traffic};
 
 fn traffic() -> Arc<Traffic> {
     Arc::default()

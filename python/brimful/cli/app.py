@@ -24,6 +24,7 @@ from brimful.cli import (
     run_verb,
     verify_verb,
 )
+from brimful.cli.log import EventLog
 from brimful.errors import BrimfulError, UsageError
 
 _VERBS = (
@@ -86,29 +87,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sys.excepthook = _internal_error
     # Arrow's own allocators keep freed memory; the system's gives it back, so the budget holds.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
-    signal.signal(signal.SIGTERM, _interrupt)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupt)
+    log = EventLog()
+    code, sentence = 0, None
     try:
         options = build_parser().parse_args(arguments)
+        log.start(getattr(options, "log", None), arguments)
         options.action(options)
         sys.stdout.flush()
     except BrimfulError as error:
-        _complain(str(error))
-        return error.exit_code
+        code, sentence = error.exit_code, str(error)
     except KeyboardInterrupt as error:
-        _complain("; ".join(["interrupted", *getattr(error, "__notes__", [])]))
-        return _INTERRUPTED
+        code = _INTERRUPTED
+        sentence = "; ".join(["interrupted", *getattr(error, "__notes__", [])])
     except BrokenPipeError:
         # The reader of our output has gone: nothing is left to say, and nobody to say it to.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except OSError as error:
         place = f" {error.filename}" if error.filename else ""
-        _complain(f"the system refused{place}: {error.strerror or error}; check the disk and paths")
-        return 6
+        code = 6
+        sentence = f"the system refused{place}: {error.strerror or error}; check the disk and paths"
     except MemoryError:
-        _complain("out of memory although the budget was kept; give a smaller --budget")
-        return 4
-    return 0
+        code, sentence = 4, "out of memory although the budget was kept; give a smaller --budget"
+    if sentence is not None:
+        _complain(sentence)
+    log.end(code, sentence)
+    return code
 
 
 def _complain(sentence: str) -> None:
@@ -121,7 +126,9 @@ def _complain(sentence: str) -> None:
 
 
 def _interrupt(signal_number: int, frame: FrameType | None) -> NoReturn:
-    """Treat SIGTERM as Ctrl-C: the work stops and cleans up."""
+    """Stop the work once, on Ctrl-C or SIGTERM; while it cleans up, more of them do nothing."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 

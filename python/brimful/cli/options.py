@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from brimful.cli.log import add_log
 from brimful.cli.progress import ProgressLine
 from brimful.errors import UsageError
 from brimful.ingest import DUPLICATES, SELF_LOOPS, ImportOptions, Resources
@@ -71,11 +72,12 @@ def add_threads(parser: argparse.ArgumentParser) -> None:
 
 
 def add_reporting(parser: argparse.ArgumentParser) -> None:
-    """Add --json and --quiet."""
+    """Add --json, --quiet and --log."""
     parser.add_argument(
         "--json", action="store_true", help="print one JSON object as the last line"
     )
     parser.add_argument("--quiet", action="store_true", help="no progress and no summary")
+    add_log(parser)
 
 
 def positive(text: str) -> int:

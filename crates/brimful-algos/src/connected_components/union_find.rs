@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
+use brimful_engine::run::moved;
 use brimful_engine::scan::{Edges, Scan};
 use brimful_engine::{Error, Result, Stats};
 use brimful_graph::shards::ShardFile;
@@ -55,7 +56,7 @@ pub(super) fn components<L: Label>(graph: &Graph, resources: &Resources) -> Resu
     let needed = minimum_bytes::<L>(graph, shards, workers);
     resources.budget.require(needed, "to find components by union-find")?;
     let memory = resources.budget.reserve(resources.budget.limit(), "to find components by union-find")?;
-    let read_before = graph.traffic().bytes_read();
+    let moved_before = moved(graph, resources);
     let scan = Scan::new(Arc::clone(shards), memory.bytes() - array_bytes::<L>(graph), workers)?;
     let forest = Forest::new(graph.connected() as usize);
     scan.for_each(resources, |edges| forest.join(edges))?;
@@ -63,8 +64,8 @@ pub(super) fn components<L: Label>(graph: &Graph, resources: &Resources) -> Resu
     let joined = begin.elapsed().as_secs_f64();
     let labels = labels(graph, &forest, resources)?;
     let phases = vec![("join", joined), ("label", begin.elapsed().as_secs_f64() - joined)];
-    let bytes_read = graph.traffic().bytes_read() - read_before;
-    let stats = Stats::one_pass(phases, shards.edges(), bytes_read, workers);
+    let moved = moved(graph, resources) - moved_before;
+    let stats = Stats::one_pass(phases, shards.edges(), moved, workers);
     Ok((labels, stats))
 }
 

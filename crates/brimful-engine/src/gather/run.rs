@@ -9,8 +9,8 @@ use std::time::Instant;
 
 use brimful_graph::shards::ShardFile;
 use brimful_graph::{Graph, import};
-use brimful_store::Resources;
 use brimful_store::scratch::ScratchArray;
+use brimful_store::{Content, Resources};
 
 use super::edges::{Reader, Shards};
 use super::known::Known;
@@ -20,6 +20,7 @@ use super::{Gather, Gathered, checkpoint};
 use crate::aggregate::Aggregate;
 use crate::checkpoint::Checkpointer;
 use crate::error::{Error, Result};
+use crate::log::SuperstepLog;
 use crate::options::RunOptions;
 use crate::program::Globals;
 use crate::run::moved;
@@ -77,7 +78,6 @@ pub fn gather<G: Gather>(
     let mut phases =
         vec![("prepare", prepared), ("supersteps", seconds - prepared - checkpoints.unwrap_or(0.0))];
     phases.extend(checkpoints.map(|seconds| ("checkpoints", seconds)));
-    let after = moved(graph, resources);
     let Handed { states, globals } = run.handed;
     let stats = Stats {
         supersteps: globals.superstep,
@@ -88,8 +88,7 @@ pub fn gather<G: Gather>(
         index_seconds,
         signals: run.done.gathered,
         edges_visited: run.done.visited,
-        bytes_read: after.0 - before.0,
-        bytes_written: after.1 - before.1,
+        moved: moved(graph, resources) - before,
         phases,
         threads: resources.workers(),
         resumed_from,
@@ -136,13 +135,15 @@ impl<'a, G: Gather> Run<'a, G> {
             drop(lengths);
             (lengths, _) = measure(&shards_of_run, plan, graph, options, resources)?;
         }
+        let states =
+            || Ok::<_, Error>(options.array(plan.resident, graph, resources)?.counted_as(Content::States));
         let globals =
             Globals { vertices: graph.vertices(), superstep: 0, round: 0, aggregate: G::Aggregate::NOTHING };
         Ok(Self {
             options,
             fixed: Fixed { program, graph, resources, weighted, plan, shards: shards_of_run, lengths },
-            handed: Handed { states: options.array(plan.resident, graph, resources)?, globals },
-            next: options.array(plan.resident, graph, resources)?,
+            handed: Handed { states: states()?, globals },
+            next: states()?,
             done: Step::default(),
             durations: Durations::default(),
         })
@@ -181,6 +182,7 @@ impl<'a, G: Gather> Run<'a, G> {
     ) -> Result<Reason> {
         let (mut begin, first) = (Instant::now(), self.handed.globals.superstep);
         let mut items = self.fixed.cut(&self.handed.states)?;
+        let mut log = SuperstepLog::new(moved(self.fixed.graph, self.fixed.resources));
         while self.handed.globals.superstep < self.options.max_supersteps {
             let seconds = (begin - start).as_secs_f64();
             if self.handed.globals.superstep > first
@@ -191,7 +193,12 @@ impl<'a, G: Gather> Run<'a, G> {
             let step = self.superstep(&items)?;
             self.done += step;
             let end = Instant::now();
-            self.durations.push((end - begin).as_secs_f64());
+            let seconds = (end - begin).as_secs_f64();
+            self.durations.push(seconds);
+            let Step { gathered, visited, .. } = self.done;
+            log.tell((self.handed.globals.superstep, seconds), "gather", gathered, visited, || {
+                moved(self.fixed.graph, self.fixed.resources)
+            });
             begin = end;
             if self.fixed.program.converged(&self.handed.globals) {
                 return Ok(Reason::Converged);

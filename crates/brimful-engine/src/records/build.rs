@@ -7,7 +7,7 @@ use brimful_graph::Graph;
 use brimful_graph::codec::{BATCH, Unpack};
 use brimful_graph::shards::ShardFile;
 use brimful_graph::with_codec;
-use brimful_store::{Resources, StoreFile};
+use brimful_store::{Content, Resources, StoreFile};
 use bytemuck::Pod;
 
 use super::{Block, COUNT, Interval, Part, Records, Shape};
@@ -96,7 +96,9 @@ impl Records {
         let most = (budget.limit() - minimum) / workers;
         let block = (most / 2).clamp(BLOCK_BYTES.0, BLOCK_BYTES.1);
         let _memory = budget.reserve(building + workers * most, PURPOSE)?;
-        let file = options.in_scratch(graph, |folder| StoreFile::scratch(folder, resources.job.traffic()))?;
+        let file = options
+            .in_scratch(graph, |folder| StoreFile::scratch(folder, resources.job.traffic()))?
+            .counted_as(Content::Lists);
         Self::build(graph, &files, file, shape, (block, most), resources)
     }
 

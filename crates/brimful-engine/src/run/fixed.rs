@@ -69,6 +69,7 @@ impl<'a, P: Program> Fixed<'a, P> {
                 Plan::new::<P>(graph, &borrowed, options, workers, budget)
             }
         }?;
+        plan.log();
         let memory = budget.reserve(plan.total_bytes, "to run this program on this graph")?;
         let files = Resident::spread(shards, options.weighted, plan.pinned_bytes);
         let interval_bits = graph.description().interval_bits;

@@ -25,7 +25,7 @@ pub fn build_reverse(graph: &Graph, resources: &Resources) -> Result<f64> {
     if graph.shards(Index::Reverse).is_some() {
         return Ok(0.0);
     }
-    let _lock = FolderLock::take(graph.path()).map_err(|error| match error {
+    let _lock = FolderLock::wait(graph.path(), &resources.job).map_err(|error| match error {
         StoreError::Io { ref source, .. }
             if matches!(source.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) =>
         {

@@ -7,9 +7,8 @@
 
 use std::sync::Arc;
 
-use brimful_store::file::Traffic;
 use brimful_store::sealed::{Buffer, Kind, SealedFile, SealedWriter};
-use brimful_store::{Folder, Job};
+use brimful_store::{Folder, Job, Traffic};
 
 use super::batch::{LONGEST_NAME, place};
 use super::varint;

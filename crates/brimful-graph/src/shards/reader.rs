@@ -6,9 +6,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use brimful_store::file::Traffic;
 use brimful_store::sealed::{Buffer, Kind, SealedFile};
-use brimful_store::{Error as StoreError, Folder};
+use brimful_store::{Error as StoreError, Folder, Traffic};
 
 use super::Names;
 use super::segment::{Segment, TABLE_ROW};

@@ -4,9 +4,8 @@
 
 use std::sync::Arc;
 
-use brimful_store::Folder;
-use brimful_store::file::Traffic;
 use brimful_store::sealed::{Kind, SealedWriter};
+use brimful_store::{Folder, Traffic};
 
 use super::{Geometry, Names, PackedSegment, Segment};
 use crate::error::Result;

@@ -24,8 +24,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Rw
 use crate::budget::Reservation;
 use crate::device::Folder;
 use crate::error::{Error, Result};
-use crate::file::{StoreFile, Traffic};
+use crate::file::StoreFile;
 use crate::job::Job;
+use crate::traffic::{Content, Traffic};
 
 pub use bulk::Scanner;
 use commit::Committed;
@@ -183,7 +184,7 @@ impl PageFile {
         if names.iter().any(|name| name == purpose.name) {
             return Err(Error::Exists { path });
         }
-        let file = StoreFile::create(folder, &partial, traffic)?;
+        let file = StoreFile::create(folder, &partial, traffic)?.counted_as(Content::Records);
         let pages =
             Self::new(file, purpose, Table::new(purpose.page_bytes as u64), Slots::default(), memory)?;
         pages.sync(meta)?;
@@ -209,7 +210,7 @@ impl PageFile {
         memory: Reservation,
         traffic: &Arc<Traffic>,
     ) -> Result<(Self, Vec<u8>)> {
-        let file = StoreFile::open_to_change(folder, purpose.name, traffic)?;
+        let file = StoreFile::open_to_change(folder, purpose.name, traffic)?.counted_as(Content::Records);
         let length = file.len()?;
         if length < ROOTS_BYTES / 2 {
             let what = format!("the file is {length} bytes long, shorter than its root; it was cut");

@@ -1,9 +1,10 @@
 //! The user's files and folders: inputs are refused by name, outputs appear only when complete.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::{ErrorKind, Read};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use brimful_store::external::{FolderLock, OutputFile, PartialFolder, input_len, open_input};
 use brimful_store::{Error, Folder, Job};
@@ -105,4 +106,38 @@ fn what_a_killed_process_left_is_swept_and_what_is_in_use_is_not() {
     assert_eq!(names(parent.path()), expected);
     drop((partial, held));
     FolderLock::take(&in_use).unwrap();
+}
+
+#[test]
+fn what_a_killed_process_left_of_an_output_is_swept_and_what_is_in_use_is_not() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in [".out.partial-0", ".out.partial-00", ".other.partial-0"] {
+        fs::write(folder.path().join(name), b"half").unwrap();
+    }
+    let held = File::open(folder.path().join(".out.partial-00")).unwrap();
+    held.lock().unwrap();
+    let output = OutputFile::create(&folder.path().join("out"), false).unwrap();
+    let ours = format!(".out.partial-{}", std::process::id());
+    let mut expected = [".other.partial-0", ".out.partial-00", &ours];
+    expected.sort_unstable();
+    assert_eq!(names(folder.path()), expected);
+    let own = File::open(folder.path().join(&ours)).unwrap();
+    assert!(own.try_lock().is_err(), "an output under way is locked");
+    drop(output);
+}
+
+#[test]
+fn waiting_for_a_lock_ends_when_it_is_free_or_the_job_is_cancelled() {
+    let (folder, job) = (tempfile::tempdir().unwrap(), Job::new());
+    let held = FolderLock::take(folder.path()).unwrap();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| FolderLock::wait(folder.path(), &job));
+        std::thread::sleep(Duration::from_millis(150));
+        assert!(!waiting.is_finished());
+        drop(held);
+        drop(waiting.join().unwrap().unwrap());
+    });
+    let _held = FolderLock::take(folder.path()).unwrap();
+    job.cancel();
+    assert!(matches!(FolderLock::wait(folder.path(), &job), Err(Error::Interrupted)));
 }

@@ -3,7 +3,8 @@
 use std::io::ErrorKind;
 
 use brimful_store::fault::{Fault, FaultFolder, FaultPlan, Operation};
-use brimful_store::{Error, Folder, StoreFile};
+use brimful_store::sealed::{Buffer, Kind, SealedFile, SealedWriter};
+use brimful_store::{Content, Error, Folder, StoreFile};
 
 use crate::{assert_io, contents, eio, noise, traffic};
 
@@ -44,6 +45,28 @@ fn traffic_sums_over_files_and_counts_bytes_once() {
     let again = StoreFile::open(&folder, "a", &traffic).unwrap();
     again.read_exact_at(&mut [0; 4], 0).unwrap();
     assert_eq!((traffic.bytes_written(), traffic.bytes_read()), (42, 11));
+}
+
+#[test]
+fn traffic_is_told_apart_by_what_the_bytes_are() {
+    let (folder, traffic) = (FaultFolder::new(), traffic());
+    let mut edges = SealedWriter::create(&folder, "e", Kind::Shards, 0, &traffic).unwrap();
+    edges.append(&[1; 800], &[]).unwrap();
+    let length = edges.finish().unwrap();
+    let before = traffic.moved();
+    assert_eq!((before.written(Content::Edges), before.bytes_written()), (length, length));
+    let edges = SealedFile::open(&folder, "e", Kind::Shards, 0, &traffic).unwrap();
+    edges.read_block(0, &mut Buffer::new()).unwrap();
+    edges.count_found(0);
+    let states = StoreFile::scratch(&folder, &traffic).unwrap().counted_as(Content::States);
+    states.write_all_at(&[1; 12], 0).unwrap();
+    states.read_exact_at(&mut [0; 5], 0).unwrap();
+    StoreFile::scratch(&folder, &traffic).unwrap().write_all_at(&[1; 3], 0).unwrap();
+    let moved = traffic.moved() - before;
+    assert_eq!((moved.written(Content::States), moved.read(Content::States)), (12, 5));
+    assert_eq!((moved.written(Content::Working), moved.written(Content::Edges)), (3, 0));
+    assert_eq!((moved.read(Content::Edges), moved.found(Content::Edges)), (length, 800));
+    assert_eq!((moved.bytes_read(), moved.bytes_written(), moved.bytes_found()), (length + 5, 15, 800));
 }
 
 #[test]

@@ -7,7 +7,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use brimful_store::{Error as StoreError, Folder, Job, StoreFile};
+use brimful_store::{Content, Error as StoreError, Folder, Job, StoreFile};
 
 use crate::error::Result;
 
@@ -34,7 +34,10 @@ impl SpillFile {
     /// # Errors
     /// [`StoreError::Io`] if it cannot be made.
     pub fn new(folder: &dyn Folder, job: &Job) -> Result<Self> {
-        Ok(Self { file: StoreFile::scratch(folder, job.traffic())?, space: Mutex::default() })
+        Ok(Self {
+            file: StoreFile::scratch(folder, job.traffic())?.counted_as(Content::Signals),
+            space: Mutex::default(),
+        })
     }
 
     /// Bytes spilled so far.

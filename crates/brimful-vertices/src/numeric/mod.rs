@@ -19,7 +19,7 @@ use brimful_engine::{Globals, Isolated, Output, Program, Reason, RunOptions};
 use brimful_graph::{Graph, Index, import};
 use brimful_store::huge::HugeArray;
 use brimful_store::scratch::ScratchArray;
-use brimful_store::{Reservation, Resources};
+use brimful_store::{Moved, Reservation, Resources};
 
 use crate::cache::Choice;
 use crate::error::{Error, Result};
@@ -114,7 +114,7 @@ struct Run<'r, P: Program, E: EdgeData> {
     begin: Instant,
     loaded: Instant,
     index_seconds: f64,
-    moved_before: (u64, u64),
+    moved_before: Moved,
     #[expect(dead_code, reason = "holds the memory of the result")]
     result: Reservation,
 }
@@ -279,7 +279,6 @@ impl<'r, P: Program, E: EdgeData> Run<'r, P, E> {
             Ok(())
         })?;
         let execution = self.execution.stats()?;
-        let moved_after = moved(self.graph, self.resources);
         let loading = (self.loaded - self.begin).as_secs_f64();
         let stats = brimful_engine::Stats {
             supersteps: self.globals().superstep,
@@ -290,8 +289,7 @@ impl<'r, P: Program, E: EdgeData> Run<'r, P, E> {
             index_seconds: self.index_seconds,
             signals: execution.signals_sent,
             edges_visited: execution.signals_sent,
-            bytes_read: moved_after.0 - self.moved_before.0,
-            bytes_written: moved_after.1 - self.moved_before.1,
+            moved: moved(self.graph, self.resources) - self.moved_before,
             phases: vec![("load", loading), ("supersteps", seconds - loading)],
             threads: self.resources.workers(),
             resumed_from: None,

@@ -1,0 +1,91 @@
+//! What the log is told of a run: events of [`tracing`], worked out only where somebody listens.
+
+use brimful_store::Moved;
+use tracing::Level;
+
+use crate::plan::Plan;
+use crate::stats::Stats;
+
+/// Figures as of the superstep before, from which those of the next one are told.
+#[derive(Debug)]
+pub struct SuperstepLog {
+    signals: u64,
+    edges: u64,
+    moved: Moved,
+}
+
+impl SuperstepLog {
+    /// A log that begins where `moved` bytes were moved.
+    pub fn new(moved: Moved) -> Self {
+        Self { signals: 0, edges: 0, moved }
+    }
+
+    /// Tells of a superstep that went through `door`, with the run's signals, edges and bytes so far.
+    pub fn tell(
+        &mut self,
+        (superstep, seconds): (u64, f64),
+        door: &'static str,
+        signals: u64,
+        edges: u64,
+        moved: impl FnOnce() -> Moved,
+    ) {
+        if !tracing::enabled!(Level::INFO) {
+            return;
+        }
+        let moved = moved();
+        let step = moved - self.moved;
+        tracing::info!(
+            superstep,
+            seconds,
+            door,
+            signals = signals - self.signals,
+            edges = edges - self.edges,
+            bytes_read = step.bytes_read(),
+            bytes_written = step.bytes_written(),
+            bytes_found = step.bytes_found(),
+            "superstep"
+        );
+        *self = Self { signals, edges, moved };
+    }
+}
+
+impl Plan {
+    /// Tells the log where everything will live.
+    pub(crate) fn log(&self) {
+        tracing::info!(
+            total_bytes = self.total_bytes,
+            pinned_bytes = self.pinned_bytes,
+            states_resident = self.states_resident,
+            next_resident = self.next_resident,
+            source_window = self.source_window,
+            degrees_resident = self.degrees_resident,
+            sparse = self.sparse,
+            reads = self.reads,
+            "plan"
+        );
+    }
+}
+
+impl Stats {
+    /// Tells the log what a finished run did.
+    pub fn log(&self) {
+        if !tracing::enabled!(Level::INFO) {
+            return;
+        }
+        for (phase, seconds) in &self.phases {
+            tracing::info!(phase, seconds, "phase");
+        }
+        self.moved.log();
+        tracing::info!(
+            supersteps = self.supersteps,
+            sparse_supersteps = self.sparse_supersteps,
+            reason = self.reason.phrase(),
+            seconds = self.seconds,
+            index_seconds = self.index_seconds,
+            signals = self.signals,
+            edges = self.edges_visited,
+            threads = self.threads,
+            "run"
+        );
+    }
+}

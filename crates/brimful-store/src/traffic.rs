@@ -1,0 +1,209 @@
+//! Bytes moved between files and memory, by what they are.
+
+use std::ops::{Add, Sub};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::sealed::Kind;
+
+/// What the bytes of a file are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Content {
+    /// Manifests and the pointer to them.
+    Manifest,
+    /// External ids and names.
+    Ids,
+    /// Degrees and strengths.
+    Degrees,
+    /// Edges, and where they are.
+    Edges,
+    /// Weights of edges.
+    Weights,
+    /// States of vertices.
+    States,
+    /// Signals between vertices.
+    Signals,
+    /// Edges listed by vertex, perhaps with states: the layouts beside shards.
+    Lists,
+    /// Records of collections.
+    Records,
+    /// Checkpoints of runs.
+    Checkpoints,
+    /// What is on its way: runs of a sort, spools, logs of changes.
+    Working,
+    /// The user's input, where it is read in place.
+    Input,
+}
+
+impl Content {
+    /// All of them.
+    pub const ALL: [Self; 12] = [
+        Self::Manifest,
+        Self::Ids,
+        Self::Degrees,
+        Self::Edges,
+        Self::Weights,
+        Self::States,
+        Self::Signals,
+        Self::Lists,
+        Self::Records,
+        Self::Checkpoints,
+        Self::Working,
+        Self::Input,
+    ];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Manifest => "manifest",
+            Self::Ids => "ids",
+            Self::Degrees => "degrees",
+            Self::Edges => "edges",
+            Self::Weights => "weights",
+            Self::States => "states",
+            Self::Signals => "signals",
+            Self::Lists => "lists",
+            Self::Records => "records",
+            Self::Checkpoints => "checkpoints",
+            Self::Working => "working",
+            Self::Input => "input",
+        }
+    }
+}
+
+impl From<Kind> for Content {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Manifest | Kind::Current => Self::Manifest,
+            Kind::Ids | Kind::Names => Self::Ids,
+            Kind::Degrees | Kind::Strengths => Self::Degrees,
+            Kind::Shards | Kind::Directory => Self::Edges,
+            Kind::Weights => Self::Weights,
+            Kind::Arrays => Self::Checkpoints,
+        }
+    }
+}
+
+/// Bytes moved so far, summed over the files of one job.
+#[derive(Debug, Default)]
+pub struct Traffic {
+    read: [AtomicU64; Content::ALL.len()],
+    written: [AtomicU64; Content::ALL.len()],
+    found: [AtomicU64; Content::ALL.len()],
+}
+
+impl Traffic {
+    pub(crate) fn add_read(&self, content: Content, bytes: u64) {
+        self.read[content as usize].fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn add_written(&self, content: Content, bytes: u64) {
+        self.written[content as usize].fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn add_found(&self, content: Content, bytes: u64) {
+        self.found[content as usize].fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// What was moved so far.
+    pub fn moved(&self) -> Moved {
+        let load = |counters: &[AtomicU64; Content::ALL.len()]| {
+            std::array::from_fn(|index| counters[index].load(Ordering::Relaxed))
+        };
+        Moved { read: load(&self.read), written: load(&self.written), found: load(&self.found) }
+    }
+
+    /// Bytes read so far.
+    pub fn bytes_read(&self) -> u64 {
+        self.moved().bytes_read()
+    }
+
+    /// Bytes written so far.
+    pub fn bytes_written(&self) -> u64 {
+        self.moved().bytes_written()
+    }
+}
+
+/// Bytes moved, by what they are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Moved {
+    read: [u64; Content::ALL.len()],
+    written: [u64; Content::ALL.len()],
+    found: [u64; Content::ALL.len()],
+}
+
+impl Moved {
+    /// Bytes of `content` read.
+    pub fn read(&self, content: Content) -> u64 {
+        self.read[content as usize]
+    }
+
+    /// Bytes of `content` written.
+    pub fn written(&self, content: Content) -> u64 {
+        self.written[content as usize]
+    }
+
+    /// Bytes of `content` that were wanted and found in memory, where a run had kept them.
+    pub fn found(&self, content: Content) -> u64 {
+        self.found[content as usize]
+    }
+
+    /// Bytes read in all.
+    pub fn bytes_read(&self) -> u64 {
+        self.read.iter().sum()
+    }
+
+    /// Bytes written in all.
+    pub fn bytes_written(&self) -> u64 {
+        self.written.iter().sum()
+    }
+
+    /// Bytes found in memory in all.
+    pub fn bytes_found(&self) -> u64 {
+        self.found.iter().sum()
+    }
+
+    /// Tells the log of each content of which there was any.
+    pub fn log(&self) {
+        for content in Content::ALL {
+            let [read, written, found] = [self.read(content), self.written(content), self.found(content)];
+            if read + written + found > 0 {
+                let content = content.name();
+                tracing::info!(
+                    content,
+                    bytes_read = read,
+                    bytes_written = written,
+                    bytes_found = found,
+                    "traffic"
+                );
+            }
+        }
+    }
+
+    fn combine(self, other: Self, f: impl Fn(u64, u64) -> u64) -> Self {
+        let both = |a: [u64; Content::ALL.len()], b: [u64; Content::ALL.len()]| {
+            std::array::from_fn(|index| f(a[index], b[index]))
+        };
+        Self {
+            read: both(self.read, other.read),
+            written: both(self.written, other.written),
+            found: both(self.found, other.found),
+        }
+    }
+}
+
+impl Add for Moved {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        self.combine(other, |a, b| a + b)
+    }
+}
+
+/// What was moved between two looks at the same traffic, the later one first.
+impl Sub for Moved {
+    type Output = Self;
+
+    fn sub(self, earlier: Self) -> Self {
+        self.combine(earlier, |a, b| a - b)
+    }
+}

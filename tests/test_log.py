@@ -1,0 +1,142 @@
+"""`--log`, and bytes by what they are: what a run tells of itself adds up."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import brimful as bf
+from command import INPUT, IO, USAGE, assert_one_sentence, brimful, refuse, smallest, succeed
+
+CONTENTS = {
+    "manifest",
+    "ids",
+    "degrees",
+    "edges",
+    "weights",
+    "states",
+    "signals",
+    "lists",
+    "records",
+    "checkpoints",
+    "working",
+    "input",
+}
+
+
+def events(text: str) -> list[dict[str, Any]]:
+    """Parse a log; insists on a time and a level in every line, and that times ascend."""
+    parsed = [json.loads(line) for line in text.splitlines()]
+    times = [datetime.fromisoformat(event["timestamp"]) for event in parsed]
+    assert times == sorted(times)
+    assert {event["level"] for event in parsed} <= {"INFO", "ERROR"}
+    return parsed
+
+
+def named(parsed: list[dict[str, Any]], message: str) -> list[dict[str, Any]]:
+    return [event for event in parsed if event["message"] == message]
+
+
+def assert_by_content(figures: dict[str, Any]) -> None:
+    for name in ("bytes_read", "bytes_written", "bytes_found"):
+        assert set(figures[f"{name}_by"]) == CONTENTS
+        assert sum(figures[f"{name}_by"].values()) == figures[name]
+
+
+@pytest.mark.parametrize("algorithm", ["pagerank", "bfs", "label_propagation"])
+def test_the_log_of_a_run_adds_up(rmat: Path, tmp_path: Path, algorithm: str) -> None:
+    log = tmp_path / "run.log"
+    options = ["--source", 0] if algorithm == "bfs" else []
+    arguments = ["run", algorithm, rmat, *options, "--json", "--quiet", "--log", log]
+    figures = succeed(*arguments).figures
+    parsed = events(log.read_text())
+    assert [parsed[0]["message"], parsed[-1]["message"]] == ["start", "end"]
+    assert parsed[0]["command"].startswith(f"brimful run {algorithm} ")
+    assert parsed[0]["version"] == bf.__version__
+    assert parsed[-1]["exit_code"] == 0 and parsed[-1]["peak_rss_bytes"] > 1 << 20
+    steps = named(parsed, "superstep")
+    assert [step["superstep"] for step in steps] == list(range(1, figures["supersteps"] + 1))
+    assert sum(step["signals"] for step in steps) == figures["signals"]
+    assert sum(step["edges"] for step in steps) == figures["edge_visits"]
+    assert sum(step["seconds"] for step in steps) == pytest.approx(figures["superstep_total"])
+    assert {step["door"] for step in steps} <= {"dense", "sparse", "gather"}
+    # What is read while preparing belongs to no superstep.
+    assert sum(step["bytes_read"] for step in steps) <= figures["bytes_read"] > 0
+    [run] = named(parsed, "run")
+    assert (run["supersteps"], run["reason"]) == (figures["supersteps"], figures["reason"])
+    phases = {event["phase"]: event["seconds"] for event in named(parsed, "phase")}
+    # Building an index that was missing has phases of its own.
+    assert {name: phases[name] for name in figures["phases"]} == pytest.approx(figures["phases"])
+    read = {event["content"]: event["bytes_read"] for event in named(parsed, "traffic")}
+    assert read.items() <= figures["bytes_read_by"].items()
+    assert sum(read.values()) == figures["bytes_read"]
+
+
+def test_bytes_of_a_run_by_what_they_are(rmat: Path) -> None:
+    options = ["--max-supersteps", 3, "--tolerance", 0, "--json", "--quiet"]
+    figures = succeed("run", "pagerank", rmat, *options).figures
+    assert_by_content(figures)
+    # All fits: every edge is read once and found twice more.
+    packed = figures["bytes_read_by"]["edges"]
+    assert figures["bytes_found_by"]["edges"] == 2 * packed > 0
+    assert figures["bytes_read_by"]["states"] == figures["bytes_written"] == 0
+    coupled = succeed("run", "pagerank", rmat, *options, "--layout", "coupled").figures
+    assert_by_content(coupled)
+    assert coupled["bytes_read_by"]["lists"] > figures["edges"] * 4 * 3
+
+
+def test_states_and_signals_on_disk_are_counted(tmp_path: Path) -> None:
+    graph, vertices = tmp_path / "g.brimful", 4_000_000
+    succeed("generate", "chain", graph, "--vertices", vertices, "--quiet")
+    run = ["run", "pagerank", graph, "--max-supersteps", 2, "--tolerance", 0]
+    figures = succeed(*run, "--budget", smallest(*run), "--json", "--quiet").figures
+    assert_by_content(figures)
+    # Both are written by the first turn and by each superstep, and read by each superstep.
+    for content in ("states", "signals"):
+        assert figures["bytes_written_by"][content] >= 3 * 8 * vertices
+        assert figures["bytes_read_by"][content] >= 2 * 8 * vertices
+
+
+def test_the_log_of_an_import_has_phases_and_spills(tmp_path: Path) -> None:
+    log, graph = tmp_path / "g.log", tmp_path / "g.brimful"
+    options = ["--scale", 19, "--edge-factor", 16, "--budget", "96M"]
+    figures = succeed(
+        "generate", "rmat", graph, *options, "--json", "--quiet", "--log", log
+    ).figures
+    assert_by_content(figures)
+    parsed = events(log.read_text())
+    spilled = sum(event["bytes"] for event in named(parsed, "spill"))
+    assert 0 < spilled <= figures["bytes_written_by"]["working"]
+    assert {event["phase"] for event in named(parsed, "phase")} == set(figures["phases"])
+    assert figures["bytes_written_by"]["edges"] > figures["edges"]
+    # A second command is appended.
+    succeed("verify", graph, "--quiet", "--log", log)
+    assert [event["message"] for event in events(log.read_text())].count("end") == 2
+
+
+def test_a_log_says_how_a_command_failed(rmat: Path, tmp_path: Path) -> None:
+    log = tmp_path / "run.log"
+    sentence = refuse(INPUT, "run", "pagerank", tmp_path / "no.brimful", "--quiet", "--log", log)
+    end = events(log.read_text())[-1]
+    assert (end["message"], end["level"], end["exit_code"]) == ("end", "ERROR", INPUT)
+    assert "brimful: " + end["error"] == sentence
+    log.unlink()
+    refuse(USAGE, "run", "sssp", rmat, "--quiet", "--log", log)
+    assert events(log.read_text())[-1]["exit_code"] == USAGE
+
+
+def test_a_log_goes_to_standard_error(rmat: Path) -> None:
+    outcome = succeed("run", "bfs", rmat, "--source", 0, "--json", "--quiet", "--log", "-")
+    assert outcome.figures["algorithm"] == "bfs"
+    assert events(outcome.err)[-1]["message"] == "end"
+
+
+def test_a_log_that_cannot_be_written_is_refused(rmat: Path, tmp_path: Path) -> None:
+    outcome = brimful("info", rmat, "--log", tmp_path / "no" / "x.log")
+    assert outcome.code == IO
+    assert_one_sentence(outcome.err)
+    assert "x.log" in outcome.err and outcome.out == ""
