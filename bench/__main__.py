@@ -19,6 +19,7 @@ from bench import (
     lognormal,
     memory,
     pagerank,
+    stores,
     strings,
     text,
 )
@@ -41,6 +42,7 @@ BENCHMARKS: dict[str, Callable[[Session], Iterator[Table]]] = {
     "strings": strings.tables,
     "lognormal": lognormal.tables,
     "collections": collections.tables,
+    "stores": stores.tables,
     "giraph": giraph.tables,
     "curve": curve.tables,
 }

@@ -1,0 +1,136 @@
+"""`stores`: the thesis's graph in each store of vertices, and what asynchrony saves.
+
+Run as a module (`GRAPH STORE SERIALIZER SUPERSTEPS`) it prints the figures of the example
+`pagerank_stores` of brimful-vertices.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench.command import ROOT, Command, brimful
+from bench.session import Session
+from bench.table import Table, figure, ratio, target
+
+#: `bytes` is to be so many times smaller than live objects, and may take so many times as long.
+_SMALLER, _LOAD, _PAGERANK = 2.5, 1.3, 1.5
+_SUPERSTEPS = "3"
+#: Name, store and serializer; the first two are by hand.
+_STORES = (
+    ("by hand, array and array of sums", "arrays", "-"),
+    ("by hand, map and map of sums", "maps", "-"),
+    ("memory", "memory", "-"),
+    ("bytes, native", "bytes", "native"),
+    ("bytes, compact", "bytes", "compact"),
+    ("bytes, generic", "bytes", "generic"),
+    ("bytes, compact+lz4", "bytes", "compact+lz4"),
+    ("file, compact", "file", "compact"),
+)
+#: The thesis's tables 4.3 and 4.4, for one million such vertices on its machine of 2011.
+_THESIS = (
+    "the thesis (2011, JVM): live objects 618 bytes a vertex, loaded in 15.7 s; serialized in "
+    "memory 687 bytes, 19.1 s; Berkeley DB cached 752 bytes, 22.3 s, not cached 27.4 s"
+)
+
+
+def tables(session: Session) -> Iterator[Table]:
+    """Yield a table of the stores, then one of signals with and without supersteps."""
+    build = ["cargo", "build", "--release", "--quiet", "-p", "brimful-vertices"]
+    subprocess.run([*build, "--example", "pagerank_stores"], cwd=ROOT, check=True)
+    vertices = session.size.lognormal_vertices
+    graph = session.folder / "lognormal-stores.brimful"
+    session.made(graph, "generate", "lognormal", graph, "--vertices", str(vertices))
+    yield _stores(session, graph, vertices)
+    yield _signals(session)
+
+
+def _stores(session: Session, graph: Path, vertices: int) -> Table:
+    table = Table(
+        f"stores: {vertices:,} log-normal vertices, loaded and ranked",
+        "f64; one thread; all stores have the same mean rank",
+        ("store", "bytes/vertex", "load s", "load / memory", "superstep s", "/ memory", "target"),
+    )
+    commands = [
+        Command("bench.stores", (str(graph), store, serializer, _SUPERSTEPS))
+        for _, store, serializer in _STORES
+    ]
+    series = dict(zip((name for name, *_ in _STORES), session.measure(*commands), strict=True))
+    live = series["memory"]
+    for name, figures in series.items():
+        size = figures.median(lambda record: record["bytes_per_vertex"] or 0)
+        load, step = figures.median("load_seconds"), figures.median("superstep_seconds")
+        goals = "-"
+        own = [live.median(f) for f in ("bytes_per_vertex", "load_seconds", "superstep_seconds")]
+        if name == "bytes, compact" and size and load and step and all(own):
+            bytes_live, load_live, step_live = (value or 0.0 for value in own)
+            goals = ", ".join(
+                (
+                    target(session.size, bytes_live / size, _SMALLER, "x smaller", at_least=True),
+                    target(session.size, load / load_live, _LOAD, "x load"),
+                    target(session.size, step / step_live, _PAGERANK, "x PageRank"),
+                )
+            )
+        table.row(
+            name,
+            f"{size:.0f}" if size else "-",
+            figure(figures, "load_seconds"),
+            ratio(load, own[1]),
+            figure(figures, "superstep_seconds"),
+            ratio(step, own[2]),
+            goals,
+        )
+        table.ran(figures)
+    table.notes.append(_THESIS)
+    return table
+
+
+def _signals(session: Session) -> Table:
+    graph = session.rmat(session.size.medium_scale - 4)
+    table = Table(
+        f"stores: signals with and without supersteps, RMAT-{session.size.medium_scale - 4}",
+        "f64; the store `memory`, two threads; PageRank by increments to the same tolerance",
+        ("algorithm", "sync: signals", "async: signals", "async / sync", "sync s", "async s"),
+    )
+    runs = {
+        "pagerank": ("--param", "method=delta", "--tolerance", "1e-3"),
+        "sssp": ("--source", "0"),
+        "connected_components": ("--param", "method=propagation"),
+    }
+    for algorithm, options in runs.items():
+        both = session.measure(
+            *(
+                brimful("run", algorithm, graph, *options, "--store", "memory", "--mode", mode)
+                for mode in ("sync", "async")
+            )
+        )
+        signals = [series.median("signals") for series in both]
+        table.row(
+            algorithm,
+            *(figure(series, "signals", 0) for series in both),
+            ratio(signals[1], signals[0]),
+            *(figure(series, "seconds") for series in both),
+        )
+        table.ran(*both)
+    return table
+
+
+def main() -> int:
+    """Measure one store; what it leaves on disk is removed."""
+    graph, store, serializer, supersteps = sys.argv[1:]
+    program = ROOT / "target" / "release" / "examples" / "pagerank_stores"
+    folder = tempfile.mkdtemp(dir=Path(graph).parent)
+    try:
+        url = f"file:{folder}/vertices" if store == "file" else store
+        command = [str(program), graph, url, serializer, supersteps, "1"]
+        return subprocess.run(command, check=False).returncode
+    finally:
+        shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
