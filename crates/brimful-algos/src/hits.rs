@@ -23,13 +23,16 @@ use crate::Result;
 use crate::registry::{Info, ParameterInfo, Takes};
 use crate::request::{Finished, Request};
 
+/// The tolerance where none is given.
+const TOLERANCE: f64 = 1e-8;
+
 /// What there is to know of it.
 pub(crate) const INFO: Info = Info {
     name: "hits",
     computes: "hubs and authorities: good hubs lead to good authorities; each kind sums to 1",
     column: "authority",
     takes: Takes {
-        tolerance: true,
+        tolerance: Some(TOLERANCE),
         weights: true,
         layouts: true,
         stores: true,
@@ -123,8 +126,8 @@ impl Program for HubsAndAuthorities {
 fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {
     let name = request.choice("values", &["authority", "hub"])?;
     request.refuse_negative_weights(graph)?;
-    let program =
-        HubsAndAuthorities::new(request.tolerance.unwrap_or(1e-8)).map_err(brimful_engine::Error::Usage)?;
+    let program = HubsAndAuthorities::new(request.tolerance.unwrap_or(TOLERANCE))
+        .map_err(brimful_engine::Error::Usage)?;
     let output = request.run(&program, 200, graph, resources)?;
     let (Sum(whole), _) = output.aggregate;
     let made_last = if output.stats.run.supersteps % 2 == 1 { "authority" } else { "hub" };

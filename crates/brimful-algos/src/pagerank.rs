@@ -28,6 +28,9 @@ use crate::registry::{Info, ParameterInfo, Takes};
 use crate::request::{Finished, Request, Source};
 use crate::{Error, Result};
 
+/// The tolerance where none is given.
+const TOLERANCE: f64 = 1e-6;
+
 /// What there is to know of it.
 pub(crate) const INFO: Info = Info {
     name: "pagerank",
@@ -35,7 +38,7 @@ pub(crate) const INFO: Info = Info {
     column: "pagerank",
     takes: Takes {
         source: true,
-        tolerance: true,
+        tolerance: Some(TOLERANCE),
         precision: true,
         weights: true,
         asynchronous: true,
@@ -220,7 +223,7 @@ fn run<S: Precision>(request: &Request, graph: &Arc<Graph>, resources: &Resource
         "normalized" => Variant::Normalized,
         _ => Variant::Unnormalized,
     };
-    let (damping, tolerance) = (request.number("damping", 0.85)?, request.tolerance.unwrap_or(1e-6));
+    let (damping, tolerance) = (request.number("damping", 0.85)?, request.tolerance.unwrap_or(TOLERANCE));
     let program = PageRank::<S>::new(variant, damping, tolerance).map_err(Error::Usage)?;
     if request.source.is_some() && variant == Variant::Unnormalized {
         return Err(Error::Usage(

@@ -25,12 +25,12 @@ pub struct ParameterInfo {
 }
 
 /// Which of the options that algorithms share it takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Takes {
     /// A vertex to begin with.
     pub source: bool,
-    /// A tolerance.
-    pub tolerance: bool,
+    /// A tolerance: its default.
+    pub tolerance: Option<f64>,
     /// A precision.
     pub precision: bool,
     /// Edge weights.
@@ -49,7 +49,7 @@ impl Takes {
     /// None of them.
     pub const NOTHING: Self = Self {
         source: false,
-        tolerance: false,
+        tolerance: None,
         precision: false,
         weights: false,
         asynchronous: false,
@@ -117,7 +117,7 @@ pub fn run_request(request: &Request, graph: &Arc<Graph>, resources: &Resources)
     }
     let given = [
         (request.source.is_some(), info.takes.source, "source", "source"),
-        (request.tolerance.is_some(), info.takes.tolerance, "tolerance", "tolerance"),
+        (request.tolerance.is_some(), info.takes.tolerance.is_some(), "tolerance", "tolerance"),
         (request.narrow, info.takes.precision, "precision", "precision"),
         (request.weighted, info.takes.weights, "weights", "weighted"),
         (request.asynchronous, info.takes.asynchronous, "asynchronous mode", "mode"),
@@ -152,7 +152,8 @@ fn identity(request: &Request, info: &Info) -> Vec<(String, String)> {
         ExternalId::Number(number) => item("source", number.to_string()),
         ExternalId::Name(name) => item("source", format!("{name:?}")),
     }));
-    items.extend(request.tolerance.map(|tolerance| item("tolerance", tolerance.to_string())));
+    let tolerance = info.takes.tolerance.map(|usual| request.tolerance.unwrap_or(usual));
+    items.extend(tolerance.map(|tolerance| item("tolerance", tolerance.to_string())));
     items.push(item("precision", if request.narrow { "f32" } else { "f64" }.into()));
     items
 }
@@ -169,6 +170,8 @@ fn check_store(request: &Request) -> Result<()> {
         )
     } else if request.asynchronous && request.max_supersteps.is_some() {
         "in a store the asynchronous mode has no supersteps to limit; leave --max-supersteps out (Python: max_supersteps=)".into()
+    } else if request.checkpoints.is_some() {
+        "a run in a store makes no checkpoints; leave --checkpoint-every and --resume, or --store, out (Python: checkpoint_every=, resume=, store=)".into()
     } else {
         return Ok(());
     };

@@ -75,7 +75,11 @@ impl CheckpointOptions {
 
 /// Where the checkpoints of an algorithm are unless the user says so: `web.pagerank.checkpoints` beside `web.brimful`.
 pub fn default_folder(graph: &Graph, algorithm: &str) -> PathBuf {
-    graph.path().with_extension(format!("{algorithm}.checkpoints"))
+    // A graph may be opened as the folder in which one is.
+    let path = graph.path().canonicalize().unwrap_or_else(|_| graph.path().into());
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let name = name.strip_suffix(".brimful").unwrap_or(&name);
+    path.with_file_name(format!("{name}.{algorithm}.checkpoints"))
 }
 
 /// The superstep that the newest complete checkpoint in `folder` is of, if there is one.

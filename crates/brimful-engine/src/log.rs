@@ -15,9 +15,9 @@ pub struct SuperstepLog {
 }
 
 impl SuperstepLog {
-    /// A log that begins where `moved` bytes were moved.
-    pub fn new(moved: Moved) -> Self {
-        Self { signals: 0, edges: 0, moved }
+    /// A log that begins after so many signals, edges and bytes.
+    pub fn new(signals: u64, edges: u64, moved: Moved) -> Self {
+        Self { signals, edges, moved }
     }
 
     /// Tells of a superstep that went through `door`, with the run's signals, edges and bytes so far.

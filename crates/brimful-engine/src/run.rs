@@ -229,7 +229,11 @@ impl<'a, P: Program> Run<'a, P> {
             Some(_) => self.fixed.graph.intervals(),
             None => self.fixed.files.iter().map(|file| file.shards().edges()).sum(),
         };
-        let mut log = SuperstepLog::new(moved(self.fixed.graph, self.fixed.resources));
+        let mut log = SuperstepLog::new(
+            self.swept.signals,
+            self.swept.edges,
+            moved(self.fixed.graph, self.fixed.resources),
+        );
         let mut begin = Instant::now();
         let first = self.globals.superstep;
         while self.globals.superstep < self.fixed.options.max_supersteps {
@@ -293,6 +297,7 @@ impl<'a, P: Program> Run<'a, P> {
         };
         let (states, mut window, mut room) = (self.states.windows(), Vec::new(), Vec::new());
         for interval in 0..self.fixed.graph.intervals() as usize {
+            self.fixed.resources.job.check()?;
             states.overwrite(interval, &mut window, |out| records.states(interval, out, &mut room))??;
         }
         Ok(())

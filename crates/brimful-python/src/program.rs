@@ -242,6 +242,25 @@ pub(crate) fn run_program(
     Ok(states)
 }
 
+/// Bytes of a state in the result that are set aside before the run.
+const SMALL_STATE: u64 = 32;
+
+/// An error of `combine`, which does not know whose signals they are, with its vertex.
+fn with_vertex(mut error: Error, ids: &Ids) -> Error {
+    if let Error::Program { vertex, source, .. } = &mut error
+        && let (Some(raised), Ok(rank)) = (source.downcast_ref::<PyErr>(), vertex.parse())
+    {
+        let raised = Python::attach(|py| {
+            let vertex = ids.get(py, rank).ok()?.unbind();
+            Some(Raised { vertex, error: raised.clone_ref(py) })
+        });
+        if let Some(raised) = raised {
+            *source = Box::new(raised);
+        }
+    }
+    error
+}
+
 fn run(
     program: Program,
     graph: &Arc<Inner>,
@@ -253,16 +272,19 @@ fn run(
     let schemes = Schemes::default();
     let stores = StoreOptions { store: &store.url, schemes: &schemes, cache: store.cache, partitions: None };
     let lists = ExecutionOptions { lists: store.lists, ..ExecutionOptions::default() };
+    // Before the work; what states have beyond that is not known yet.
+    let mut memory = Growth::new(&resources.budget, "for the result")?;
+    memory.take(
+        graph.vertices() * (size_of::<Vec<u8>>() + size_of::<u64>()) as u64 + graph.vertices() * SMALL_STATE,
+    )?;
     let part = (&**graph, settings.weighted);
     let mut execution = start(program, part, (&stores, &lists), &|| Ok(Box::new(Compact)), resources)?;
     let limits = Limits { max_supersteps: settings.max_supersteps.unwrap_or(u64::MAX), ..Limits::default() };
     let done = execution.run(settings.mode, &limits, |_| Ok(false));
-    done.map_err(|error| by_external_id(error, graph))?;
-    let mut memory = Growth::new(&resources.budget, "for the result")?;
+    done.map_err(|error| by_external_id(with_vertex(error, &ids), graph))?;
     let mut states = vec![Vec::new(); graph.vertices() as usize];
-    memory.take((states.len() * size_of::<Vec<u8>>()) as u64)?;
     execution.for_each(&mut |vertex| {
-        memory.take(vertex.state.len() as u64)?;
+        memory.take((vertex.state.len() as u64).saturating_sub(SMALL_STATE))?;
         if let Some(state) = states.get_mut(*vertex.id() as usize) {
             state.clone_from(&vertex.state);
         }

@@ -43,7 +43,7 @@ pub(crate) fn algorithms(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
         one.set_item("column", info.column)?;
         let takes = [
             (info.takes.source, "source"),
-            (info.takes.tolerance, "tolerance"),
+            (info.takes.tolerance.is_some(), "tolerance"),
             (info.takes.precision, "precision"),
             (info.takes.weights, "weighted"),
             (info.takes.asynchronous, "mode"),

@@ -1,7 +1,7 @@
 //! Checkpoints: what a long run needs to go on, sealed in a folder of its own and published together.
 //!
 //! Checkpoint N is the sealed file `arrays-N`, whose blocks are the windows of arrays, one array after the other, and
-//! `manifest-N`, whose payload is the owner's. Compute threads write the arrays while nobody changes them; then the run goes on, and a thread
+//! `manifest-N`, whose payload is the seal of that file and then the owner's. Compute threads write the arrays while nobody changes them; then the run goes on, and a thread
 //! in the background makes the file durable, publishes the manifest and removes what is not kept. Invariant: `current` names a complete
 //! checkpoint or there is none; nothing that is kept is removed before a newer one is durable.
 
@@ -50,11 +50,13 @@ impl Checkpoints {
     /// Opens the checkpoints in the folder `path`, which is made if its parent exists; `keep` of them, at least one, stay.
     ///
     /// # Errors
-    /// [`Error::Io`] if another process has them open.
+    /// [`Error::Io`] if another process has them open, or if something else is in the folder: a graph has names like theirs.
     pub fn open(path: &Path, keep: usize, traffic: &Arc<Traffic>) -> Result<Self> {
         make_folder(path)?;
+        let folder = DiskFolder::new(path);
+        refuse_others(&folder)?;
         let lock = FolderLock::take(path)?;
-        let mut opened = Self::open_folder(Arc::new(DiskFolder::new(path)), keep, traffic)?;
+        let mut opened = Self::open_folder(Arc::new(folder), keep, traffic)?;
         opened.lock = Some(lock);
         Ok(opened)
     }
@@ -98,8 +100,12 @@ impl Checkpoints {
     }
 
     fn read_number(&self, number: u64) -> Result<Saved> {
-        let payload = manifest::read_number(&*self.folder, number, &self.traffic)?;
+        let (seal, payload) = read_manifest(&*self.folder, number, &self.traffic)?;
         let file = SealedFile::open(&*self.folder, &arrays(number), Kind::Arrays, 0, &self.traffic)?;
+        if file.seal() != seal {
+            let what = "it is whole, but not the file that the manifest was written for";
+            return Err(Error::corrupt(file.path(), 0, what));
+        }
         Ok(Saved { number, payload, file, next: 0 })
     }
 
@@ -131,6 +137,8 @@ impl Checkpoints {
         let (folder, traffic, kept) = (Arc::clone(&self.folder), Arc::clone(&self.traffic), self.own.clone());
         let work = move || {
             file.finish()?;
+            let seal = SealedFile::open(&*folder, &arrays(number), Kind::Arrays, 0, &traffic)?.seal();
+            let payload = [&seal.to_le_bytes()[..], &payload].concat();
             manifest::publish(&*folder, number, &payload, &traffic)?;
             remove_but(&*folder, |number| kept.contains(&number))
         };
@@ -303,8 +311,42 @@ pub fn discard_in(folder: &dyn Folder) -> Result<()> {
 pub fn newest(folder: &dyn Folder, traffic: &Arc<Traffic>) -> Result<Option<Vec<u8>>> {
     match current(folder, traffic)? {
         None => Ok(None),
-        Some(number) => manifest::read_number(folder, number, traffic).map(Some).map_err(with_remedy),
+        Some(number) => {
+            let (_, payload) = read_manifest(folder, number, traffic).map_err(with_remedy)?;
+            Ok(Some(payload))
+        }
     }
+}
+
+/// The seal of the arrays of checkpoint `number`, and its owner's payload.
+fn read_manifest(folder: &dyn Folder, number: u64, traffic: &Arc<Traffic>) -> Result<(u64, Vec<u8>)> {
+    let mut payload = manifest::read_number(folder, number, traffic)?;
+    let Some(seal) = payload.first_chunk().map(|seal| u64::from_le_bytes(*seal)) else {
+        let path = folder.path().join(manifest::name(number));
+        return Err(Error::corrupt(path, 64, "it is too short to name the file of its arrays"));
+    };
+    Ok((seal, payload.split_off(size_of::<u64>())))
+}
+
+/// Refuses a folder with anything but checkpoints, and hidden files, in it.
+fn refuse_others(folder: &dyn Folder) -> Result<()> {
+    const OURS: [&str; 3] = [manifest::CURRENT, manifest::CURRENT_NEW, FolderLock::NAME];
+    let is_ours = |name: &str| {
+        name.starts_with('.')
+            || OURS.contains(&name)
+            || manifest::number(name).is_some()
+            || number_of_arrays(name).is_some()
+    };
+    let Some(other) = list(folder)?.into_iter().find(|name| !is_ours(name)) else { return Ok(()) };
+    let what = format!(
+        "{other} is in it, which is no checkpoint; name a folder for the checkpoints of this run alone"
+    );
+    Err(Error::io(folder.path(), "keep checkpoints in", std::io::Error::new(ErrorKind::InvalidInput, what)))
+}
+
+/// The number in the name of a file of arrays.
+fn number_of_arrays(name: &str) -> Option<u64> {
+    name.strip_prefix(ARRAYS)?.parse().ok()
 }
 
 /// The number of the newest complete checkpoint.
@@ -339,7 +381,6 @@ fn list(folder: &dyn Folder) -> Result<Vec<String>> {
 fn remove_but(folder: &dyn Folder, kept: impl Fn(u64) -> bool) -> Result<()> {
     let names = list(folder)?;
     let of = |number: fn(&str) -> Option<u64>| names.iter().filter(move |name| number(name).is_some());
-    let number_of_arrays = |name: &str| name.strip_prefix(ARRAYS)?.parse().ok();
     for name in of(manifest::number).filter(|name| !manifest::number(name).is_some_and(&kept)) {
         remove(folder, name)?;
     }

@@ -6,7 +6,7 @@ use std::io::{self, BufWriter, Read, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -116,14 +116,11 @@ impl OutputFile {
         }
         let (folder, name) = split(path)?;
         let prefix = format!(".{name}.partial-");
-        let partial = folder.join(format!("{prefix}{}", std::process::id()));
-        let begin = || -> io::Result<File> {
+        let begin = || {
             sweep_files(&folder, &prefix)?;
-            let file = File::create(&partial)?;
-            file.try_lock()?;
-            Ok(file)
+            create_locked(&folder, &prefix)
         };
-        let file = begin().map_err(|e| Error::io(path, "write", e))?;
+        let (file, partial) = begin().map_err(|e| Error::io(path, "write", e))?;
         Ok(Self { writer: Some(BufWriter::with_capacity(256 << 10, file)), partial, path: path.into() })
     }
 
@@ -257,16 +254,43 @@ fn sweep(parent: &Path, prefix: &str) -> io::Result<()> {
 
 /// Removes the files that killed processes left.
 fn sweep_files(parent: &Path, prefix: &str) -> io::Result<()> {
+    let remove_free = |path: PathBuf| {
+        let is_free = !matches!(File::open(&path)?.try_lock(), Err(TryLockError::WouldBlock));
+        if is_free { fs::remove_file(&path) } else { Ok(()) }
+    };
     for entry in fs::read_dir(parent)? {
         let entry = entry?;
-        if entry.file_name().to_string_lossy().starts_with(prefix) && entry.file_type()?.is_file() {
-            let free = !matches!(File::open(entry.path())?.try_lock(), Err(TryLockError::WouldBlock));
-            if free {
-                fs::remove_file(entry.path())?;
-            }
+        if !entry.file_name().to_string_lossy().starts_with(prefix) {
+            continue;
+        }
+        match entry
+            .file_type()
+            .and_then(|kind| if kind.is_file() { remove_free(entry.path()) } else { Ok(()) })
+        {
+            // Its owner has just finished.
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            result => result?,
         }
     }
     Ok(())
+}
+
+/// A new file in `folder` whose name nobody else has, not even a process of the same number in another container, and its lock.
+fn create_locked(folder: &Path, prefix: &str) -> io::Result<(File, PathBuf)> {
+    loop {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+        let path = folder.join(format!("{prefix}{}-{now:x}", std::process::id()));
+        let file = match OpenOptions::new().write(true).create_new(true).open(&path) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => continue,
+            created => created?,
+        };
+        // Until it is locked somebody who sweeps may take it for left behind: then another is made.
+        match file.try_lock() {
+            Ok(()) if path.try_exists()? => return Ok((file, path)),
+            Ok(()) | Err(TryLockError::WouldBlock) => {}
+            Err(TryLockError::Error(e)) => return Err(e),
+        }
+    }
 }
 
 /// Holds a folder's exclusive lock until dropped: one writer at a time.
@@ -297,11 +321,14 @@ impl FolderLock {
     /// # Errors
     /// [`Error::Io`] if the folder is read-only, [`Error::Interrupted`] after a cancellation.
     pub fn wait(folder: &Path, job: &Job) -> Result<Self> {
+        let mut waits = false;
         loop {
             match lock(folder) {
                 Ok(file) => return Ok(Self(file)),
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                    job.begin("wait for another process to change the graph", 0);
+                    if !std::mem::replace(&mut waits, true) {
+                        job.begin("wait for another process to change the graph", 0);
+                    }
                     job.check()?;
                     std::thread::sleep(Duration::from_millis(100));
                 }

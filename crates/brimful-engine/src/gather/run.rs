@@ -182,7 +182,11 @@ impl<'a, G: Gather> Run<'a, G> {
     ) -> Result<Reason> {
         let (mut begin, first) = (Instant::now(), self.handed.globals.superstep);
         let mut items = self.fixed.cut(&self.handed.states)?;
-        let mut log = SuperstepLog::new(moved(self.fixed.graph, self.fixed.resources));
+        let mut log = SuperstepLog::new(
+            self.done.gathered,
+            self.done.visited,
+            moved(self.fixed.graph, self.fixed.resources),
+        );
         while self.handed.globals.superstep < self.options.max_supersteps {
             let seconds = (begin - start).as_secs_f64();
             if self.handed.globals.superstep > first

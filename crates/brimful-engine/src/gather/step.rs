@@ -96,6 +96,7 @@ impl<G: Gather> Fixed<'_, G> {
         let (mut items, mut start, mut held) = (Vec::new(), 0, 0);
         let (mut lengths_room, mut states_room) = (Vec::new(), Vec::new());
         for interval in 0..self.shards.intervals() {
+            self.resources.job.check()?;
             let range = self.shards.window(interval);
             let lengths = self.lengths.slice(range.clone(), &mut lengths_room)?;
             let states = states.slice(range.clone(), &mut states_room)?;

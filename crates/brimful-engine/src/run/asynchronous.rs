@@ -8,7 +8,8 @@
 //! again only where somebody has spoken since it last did. Increments must be heard exactly once by everybody, so they
 //! are not for this mode.
 //!
-//! Invariant: nothing depends on the number of threads. Blocks end where units end that are not held in memory, so that something may depend on the budget.
+//! Invariant: nothing depends on which thread does what. Blocks end where units end that are not held in memory, so that the order of turns may
+//! depend on the budget and, through it, on how many threads there are.
 
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -50,11 +51,15 @@ pub(super) struct Asynchronous {
     spoke: Vec<u64>,
     listened: Vec<u64>,
     now: u64,
+    /// The interval at which each block ends.
+    ends: Vec<usize>,
 }
 
 /// What changes of it, as a checkpoint has it; scores as their bits.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Heard {
+    /// Where each block ends.
+    ends: Vec<usize>,
     unheard: Vec<u64>,
     spoke: Vec<u64>,
     listened: Vec<u64>,
@@ -95,12 +100,14 @@ impl Asynchronous {
             spoke: vec![0; vertices.div_ceil(1 << ACTIVITY_BITS)],
             listened: vec![0; blocks.len()],
             now: 1,
+            ends: blocks.iter().map(|block| block.intervals.end).collect(),
         }
     }
 
     /// What a sweep hands to the next.
     pub(super) fn save(&self) -> Heard {
         Heard {
+            ends: self.ends.clone(),
             unheard: self.unheard.iter().map(|score| score.to_bits()).collect(),
             spoke: self.spoke.clone(),
             listened: self.listened.clone(),
@@ -111,8 +118,8 @@ impl Asynchronous {
     /// Goes on from there.
     pub(super) fn restore(&mut self, heard: Heard) -> Result<()> {
         let lengths = [heard.unheard.len(), heard.spoke.len(), heard.listened.len()];
-        if lengths != [self.unheard.len(), self.spoke.len(), self.listened.len()] {
-            let what = "the blocks of this run are not those of the checkpoint; resume with the memory budget that it was made with";
+        if heard.ends != self.ends || lengths != [self.unheard.len(), self.spoke.len(), self.listened.len()] {
+            let what = "the blocks of this run are not those of the checkpoint; resume with the memory budget and threads that it was made with";
             return Err(Error::Usage(what.into()));
         }
         self.unheard = heard.unheard.into_iter().map(f64::from_bits).collect();

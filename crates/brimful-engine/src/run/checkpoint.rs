@@ -114,14 +114,17 @@ impl<P: Program> Run<'_, P> {
         let vertices = graph.connected() as usize;
         self.frontier = match handed.frontier {
             Some((count, map))
-                if P::MODE != Mode::Full && map.len() == Frontier::empty_map(vertices).len() =>
+                if P::MODE != Mode::Full
+                    && count <= vertices as u64
+                    && map.len() == Frontier::empty_map(vertices).len() =>
             {
                 Some(Frontier::marked(vertices, map.into_iter().map(AtomicBool::new).collect(), count))
             }
             None if P::MODE == Mode::Full => None,
             _ => return Err(misfit()),
         };
-        if handed.over.len() != self.over.len() {
+        let silenced = P::MODE == Mode::Full && handed.over.contains(&true);
+        if handed.over.len() != self.over.len() || silenced {
             return Err(misfit());
         }
         self.over = handed.over;
@@ -149,6 +152,7 @@ impl<P: Program> Run<'_, P> {
         };
         let (mut window, mut room) = (Vec::new(), Vec::new());
         for interval in 0..self.states.window_count() {
+            self.fixed.resources.job.check()?;
             records.set_states(
                 interval,
                 self.states.slice(self.states.window_range(interval), &mut window)?,
