@@ -23,9 +23,12 @@ class Checkpoints(TypedDict, total=False):
     that ends 30 seconds after the last, in the folder `checkpoint_dir` (default: beside the graph,
     `NAME.ALGORITHM.checkpoints`). `resume` goes on from the last complete one, which must be of
     the same graph, algorithm and parameters, and ends with the bits of a run that nothing stopped;
-    only limits, `budget` and `threads` may differ. Without one it starts from the beginning and
-    says so (logger `brimful`; `stats["resumed_from"]`). A run that ends by itself removes its
-    checkpoints, one that `max_supersteps` ends does not.
+    only limits, `budget` and `threads` may differ, but in `mode` "async" another division into
+    blocks, which the budget decides, is refused. Without one it starts from the beginning and says
+    so (logger `brimful`; `stats["resumed_from"]`). A run that converges removes its checkpoints,
+    one that a limit ends (of `label_propagation` 10 supersteps by default) keeps them.
+    `connected_components` with checkpoints propagates labels in place of union-find. Runs with a
+    `store` take no checkpoints.
     """
 
     checkpoint_every: int | str | None
@@ -36,8 +39,9 @@ class Checkpoints(TypedDict, total=False):
 class Options(Checkpoints, total=False):
     """Checkpoints, or vertices as records in a store in place of edges that stream from shards.
 
-    `store`: "memory" (live objects), "bytes" (records in memory) or "file:PATH" (a folder for this
-    run). `serializer`: how records are written, "native" (the default), "compact" or "generic",
+    `store`: "memory" (live objects), "bytes" (records in memory) or "file:PATH" (a folder,
+    which stays: no later run reads it, so it can be removed).
+    `serializer`: how records are written, "native" (the default), "compact" or "generic",
     each also with "+lz4", "+zstd" or "+zlib". `cache`: "lru:N" or "score:N", N vertices kept live.
     `lists`: "memory" or "disk", where vertices that are to signal and signals that are to be
     collected wait. With `mode` "async" there are no supersteps. What the store did is in

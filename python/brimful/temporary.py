@@ -9,6 +9,7 @@ import contextlib
 import fcntl
 import os
 import re
+import secrets
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -25,30 +26,33 @@ def make_folder(prefix: str, parent: str | os.PathLike[str] | None = None) -> st
     """
     parent = tempfile.gettempdir() if parent is None else os.fspath(parent)
     ours = re.compile(re.escape(prefix) + r"[a-z0-9_]{8}")
-    names = [entry.name for entry in os.scandir(parent) if ours.fullmatch(entry.name)]
+    entries = [entry for entry in os.scandir(parent) if ours.fullmatch(entry.name)]
     _sweep(
-        (os.path.join(parent, name) for name in names),
+        (entry for entry in entries if entry.is_dir(follow_symlinks=False)),
         lambda path: os.path.join(path, _LOCK),
-        lambda path: shutil.rmtree(path, ignore_errors=True),
+        _remove_tree,
     )
     folder = tempfile.mkdtemp(prefix=prefix, dir=parent)
-    lock = os.open(os.path.join(folder, _LOCK), os.O_WRONLY | os.O_CREAT, 0o600)
+    # Under its name only once it is locked: a sweep passes over a folder without a lock.
+    name = os.path.join(folder, _LOCK)
+    lock = os.open(name + ".new", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)
+    os.rename(name + ".new", name)
     _held[folder] = lock
     return folder
 
 
 def remove_folder(folder: str) -> None:
     """Remove a folder of `make_folder` with all that is in it; may be repeated."""
-    shutil.rmtree(folder, ignore_errors=True)
+    _remove_tree(folder)
     lock = _held.pop(folder, None)
     if lock is not None:
         os.close(lock)
 
 
 def partial_name(path: str) -> str:
-    """Return the hidden name of the unfinished output `path`, the same as the native side's."""
-    return f"{_partial_prefix(path)}{os.getpid()}"
+    """Return a new hidden name of the unfinished output `path`, in the native side's style."""
+    return f"{_partial_prefix(path)}{os.getpid()}-{secrets.token_hex(8)}"
 
 
 @contextlib.contextmanager
@@ -59,7 +63,7 @@ def partial_file(path: str) -> Iterator[str]:
         OSError: it cannot be made.
     """
     partial = partial_name(path)
-    with open(partial, "wb") as lock:
+    with open(partial, "xb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         try:
             yield partial
@@ -76,7 +80,11 @@ def sweep_partials(path: str) -> None:
     """
     folder, prefix = os.path.split(_partial_prefix(path))
     entries = [entry for entry in os.scandir(folder or ".") if entry.name.startswith(prefix)]
-    _sweep((entry.path for entry in entries if entry.is_file()), lambda path: path, os.unlink)
+    _sweep(
+        (entry for entry in entries if entry.is_file(follow_symlinks=False)),
+        lambda path: path,
+        os.unlink,
+    )
 
 
 def _partial_prefix(path: str) -> str:
@@ -84,14 +92,33 @@ def _partial_prefix(path: str) -> str:
     return os.path.join(folder, f".{name}.partial-")
 
 
+def _remove_tree(folder: str) -> None:
+    """Remove a folder, its lock last: where that ends early, the next sweep goes on."""
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(folder):
+            if entry.is_dir(follow_symlinks=False):
+                shutil.rmtree(entry.path, ignore_errors=True)
+            elif entry.name != _LOCK:
+                os.unlink(entry.path)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
 def _sweep(
-    paths: Iterable[str], lock_of: Callable[[str], str], remove: Callable[[str], object]
+    entries: Iterable[os.DirEntry[str]],
+    lock_of: Callable[[str], str],
+    remove: Callable[[str], object],
 ) -> None:
-    """Remove those of `paths` whose locks nobody holds; what others own or removed is left."""
-    for path in paths:
+    """Remove those of `entries` whose locks nobody holds; what others own or removed is left."""
+    for entry in entries:
         try:
-            with open(lock_of(path), "rb") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                remove(path)
+            if entry.stat(follow_symlinks=False).st_uid == os.geteuid():
+                with open(lock_of(entry.path), "rb", opener=_open_unfollowed) as lock:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    remove(entry.path)
         except (BlockingIOError, FileNotFoundError, PermissionError):
             continue
+
+
+def _open_unfollowed(path: str, flags: int) -> int:
+    """Open for `open`; neither waits for the other end of a pipe nor follows a link."""
+    return os.open(path, flags | os.O_NONBLOCK | os.O_NOFOLLOW)

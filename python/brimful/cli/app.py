@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import NoReturn
 
 from brimful.cli import (
@@ -84,7 +84,6 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit code."""
-    sys.excepthook = _internal_error
     # Arrow's own allocators keep freed memory; the system's gives it back, so the budget holds.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -110,6 +109,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sentence = f"the system refused{place}: {error.strerror or error}; check the disk and paths"
     except MemoryError:
         code, sentence = 4, "out of memory although the budget was kept; give a smaller --budget"
+    except SystemExit:
+        # --help and --version.
+        raise
+    except BaseException as error:  # noqa: BLE001 (a panic of the native side is no Exception)
+        code, sentence = 1, _internal_error(error)
+    _ignore_signals()
     if sentence is not None:
         _complain(sentence)
     log.end(code, sentence)
@@ -127,18 +132,21 @@ def _complain(sentence: str) -> None:
 
 def _interrupt(signal_number: int, frame: FrameType | None) -> NoReturn:
     """Stop the work once, on Ctrl-C or SIGTERM; while it cleans up, more of them do nothing."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
+    _ignore_signals()
     raise KeyboardInterrupt
 
 
-def _internal_error(
-    kind: type[BaseException], error: BaseException, traceback: TracebackType | None
-) -> None:
-    """Say in one sentence that brimful itself is at fault; the exit code is 1."""
-    _complain(
-        f"internal error ({kind.__name__}: {error}); please report it with the command and what "
-        f"{DEBUG_VARIABLE}=1 shows"
-    )
+def _ignore_signals() -> None:
+    """Let Ctrl-C and SIGTERM do nothing from now on."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+
+
+def _internal_error(error: BaseException) -> str:
+    """Return the sentence that brimful itself is at fault; show the traceback if asked for."""
     if os.environ.get(DEBUG_VARIABLE):
-        sys.__excepthook__(kind, error, traceback)
+        sys.__excepthook__(type(error), error, error.__traceback__)
+    return (
+        f"internal error ({type(error).__name__}: {error}); please report it with the command and "
+        f"what {DEBUG_VARIABLE}=1 shows"
+    )

@@ -14,7 +14,8 @@ def add_log(parser: argparse.ArgumentParser) -> None:
         "--log",
         metavar="FILE",
         help="append events as lines of JSON: start, plan, phases, every superstep, spills, bytes "
-        "by what they are, end; - is standard error",
+        "by what they are, end (of a run with --store start, phases, bytes and end); - is standard "
+        "error",
     )
 
 

@@ -47,8 +47,9 @@ def add_to(verbs: shared.Verbs) -> None:
     stores.add_argument(
         "--store",
         metavar="URL",
-        help="memory (live objects), bytes (records in memory) or file:PATH (a folder for this "
-        "run); with --mode async there are no supersteps",
+        help="memory (live objects), bytes (records in memory) or file:PATH (a folder, which "
+        "stays: no later run reads it, so it can be removed); with --mode async there are no "
+        "supersteps; takes no checkpoints",
     )
     stores.add_argument(
         "--serializer",
@@ -71,7 +72,9 @@ def add_to(verbs: shared.Verbs) -> None:
         "--checkpoint-every",
         metavar="K",
         help="make a checkpoint after every K supersteps, or with K = 30s as many seconds; they "
-        "are removed when the run has ended by itself and its output is written",
+        "are removed when the run has converged and its output is written, and kept where a limit "
+        "ends it (label_propagation: 10 supersteps unless said otherwise); connected_components "
+        "then propagates labels in place of union-find; refused with --store",
     )
     parser.add_argument(
         "--checkpoint-dir",
