@@ -59,7 +59,8 @@ def stop(arguments: list[object], folder: Path, number: signal.Signals) -> tuple
     )
     enough, until = _random.randint(1, 2), time.monotonic() + 120
     # Older checkpoints are removed: the one of that number may come and go between two looks.
-    while newest(folder) < enough:
+    # A manifest is there before `current` names it: until then it is no checkpoint.
+    while newest(folder) < enough or not (folder / "current").exists():
         assert process.poll() is None, f"finished before the signal: {process.communicate()}"
         assert time.monotonic() < until, "no checkpoint was made"
         time.sleep(0.001)
