@@ -76,8 +76,8 @@ pub struct Info {
     pub(crate) run: fn(&Request, &Arc<Graph>, &Resources) -> Result<Finished>,
 }
 
-/// All algorithms.
-pub const ALGORITHMS: &[Info] = &[
+/// All algorithms. A static, so that whoever looks at it does not compile the programs again.
+pub static ALGORITHMS: &[Info] = &[
     pagerank::INFO,
     hits::INFO,
     connected_components::INFO,
