@@ -64,8 +64,10 @@ lint: $(VENV)/.dev
 layers: $(VENV)/.build
 	$(BIN)/python tests/check_layers.py
 
+# Examples are compiled by `lint`.
 rust-test: $(VENV)/.build
-	cargo test --workspace --locked
+	cargo test --workspace --lib --bins --tests --locked
+	cargo test --workspace --doc --locked
 
 python-test: $(VENV)/.dev build
 	$(BIN)/python -m mypy.stubtest brimful._native --mypy-config-file pyproject.toml
