@@ -11,7 +11,7 @@ fn compare_forms<C: Code>(bytes: &[u8], edges: u32) {
     let mut expected = None;
     for unpack in Unpack::available() {
         let mut keys = Vec::new();
-        let whole = C::decode(bytes, edges, TARGET_BITS, unpack, |base, batch| {
+        let whole = C::decode(bytes, edges, TARGET_BITS, unpack, &mut |base, batch| {
             keys.extend(batch.iter().map(|key| (base << TARGET_BITS) + u64::from(key)));
             true
         });

@@ -18,7 +18,7 @@ use std::time::Instant;
 use brimful_algos::pagerank::{PageRank, Variant};
 use brimful_engine::RunOptions;
 use brimful_graph::codec::{Unpack, scatter};
-use brimful_graph::{Graph, Index, with_codec};
+use brimful_graph::{Graph, Index};
 use brimful_store::sealed::Buffer;
 use brimful_store::{Budget, Error, Job, Resources};
 
@@ -95,10 +95,8 @@ fn hand_written(graph: &Graph, supersteps: u64, resources: &Resources) -> (Vec<f
             own.resize(1 << bits, 0.0);
             for index in items[item].clone() {
                 let unit = units[shards.unit(index)].bytes();
-                with_codec!(segments[index].packing.codec, C => {
-                    shards.decode::<C>(index, unit, unpack, plain, |base, keys| {
-                        scatter(keys, bits, &signals[base as usize..], own, |signal, sum| *sum += signal)
-                    })
+                shards.decode(index, unit, unpack, plain, &mut |base, keys| {
+                    scatter(keys, bits, &signals[base as usize..], own, |signal, sum| *sum += signal)
                 })?;
             }
             let mut total = sums[segments[items[item].start].interval as usize].lock().unwrap();

@@ -214,7 +214,7 @@ pub(crate) fn take_turns<P: Program>(
     batched: &dyn Batched<P>,
     turn: Turn<'_, SumOf<P>>,
     (states, signals): (&mut [P::State], &mut [SignalOf<P>]),
-    vertex: impl Fn(usize) -> Vertex,
+    vertex: &dyn Fn(usize) -> Vertex,
     (globals, thresholds): (&Globals<P::Aggregate>, Thresholds),
     partial: &mut Partial<P::Aggregate>,
 ) -> Result<()> {
@@ -222,7 +222,7 @@ pub(crate) fn take_turns<P: Program>(
     for (index, (states, signals)) in states.chunks_mut(BATCH).zip(signals.chunks_mut(BATCH)).enumerate() {
         let range = index * BATCH..index * BATCH + states.len();
         vertices.clear();
-        vertices.extend(range.clone().map(&vertex));
+        vertices.extend(range.clone().map(vertex));
         batched.vertices(Vertices {
             turn: match turn {
                 Turn::Collect(sums) => Turn::Collect(&sums[range]),
@@ -255,7 +255,7 @@ pub(crate) fn collect_letters<P: Program>(
         let mut said = vec![P::Combiner::SILENCE; letters.len()];
         let arrays = (&mut of_targets[..], &mut said[..]);
         let vertex = |at: usize| vertex(letters[at].0);
-        take_turns(batched, Turn::Collect(&sums), arrays, vertex, known, partial)?;
+        take_turns(batched, Turn::Collect(&sums), arrays, &vertex, known, partial)?;
         for ((at, _), (state, signal)) in letters.iter().zip(of_targets.into_iter().zip(said)) {
             (states[*at as usize], signals[*at as usize]) = (state, signal);
         }
@@ -274,6 +274,6 @@ pub(crate) fn take_turn<P: Program>(
     let (mut states, mut signals) = ([state], [P::Combiner::SILENCE]);
     let mut partial = Partial::default();
     let arrays = (&mut states[..], &mut signals[..]);
-    take_turns(batched, turn, arrays, |_| vertex, known, &mut partial)?;
+    take_turns(batched, turn, arrays, &|_| vertex, known, &mut partial)?;
     Ok((states[0], partial.aggregate))
 }

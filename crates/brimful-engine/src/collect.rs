@@ -35,6 +35,29 @@ impl Degrees {
     }
 }
 
+/// Out-degrees, or sums of outgoing weights, of the vertices of one interval.
+#[derive(Clone, Copy)]
+enum Known<'a> {
+    Nothing,
+    Degrees(&'a [u32]),
+    Wide(&'a [u64]),
+    Strengths(&'a [f64]),
+}
+
+impl Known<'_> {
+    /// Vertex `at` of the interval whose first is `start`.
+    #[inline]
+    fn vertex(self, start: usize, at: usize, external: u64) -> Vertex {
+        let (degree, strength) = match self {
+            Self::Nothing => (0, 0.0),
+            Self::Degrees(degrees) => (degrees[at].into(), degrees[at].into()),
+            Self::Wide(degrees) => (degrees[at], degrees[at] as f64),
+            Self::Strengths(strengths) => (0, strengths[at]),
+        };
+        Vertex { id: (start + at) as u64, degree, strength, external }
+    }
+}
+
 /// One worker's windows, for arrays that are on disk.
 pub(crate) struct Room<P: Program> {
     records: records::Room<P>,
@@ -133,36 +156,18 @@ impl<P: Program> Collector<'_, P> {
         let length = self.window.min(self.graph.connected() as usize - start);
         let Room { records, states: state_room, signals: signal_room, degrees, strengths, external } = room;
         self.read_degrees(start, length, degrees, strengths)?;
-        let wide = &*degrees;
-        if matches!(turn, Turn::First) {
-            self.read_external(start, length, external)?;
-        }
-        let external = &*external;
-        let rooms = (records, state_room, signal_room);
-        let vertex = |at: usize, degree: u64, strength: f64| Vertex {
-            id: (start + at) as u64,
-            degree,
-            strength,
-            external: 0,
+        let external = match turn {
+            Turn::First => self.read_external(start, length, external)?,
+            Turn::Round | Turn::Collect(_) => &[],
         };
-        // A loop for each kind of degrees: to tell them apart at every vertex took a third of its time.
-        match self.degrees {
-            Degrees::Unused => self.step(interval, turn, external, rooms, |at| vertex(at, 0, 0.0)),
-            Degrees::Resident(all) => {
-                let of = &all[start..start + length];
-                self.step(interval, turn, external, rooms, |at| vertex(at, of[at].into(), of[at].into()))
-            }
-            Degrees::ResidentStrengths(all) => {
-                let of = &all[start..start + length];
-                self.step(interval, turn, external, rooms, |at| vertex(at, 0, of[at]))
-            }
-            Degrees::OnDisk if self.weighted => {
-                self.step(interval, turn, external, rooms, |at| vertex(at, 0, strengths[at]))
-            }
-            Degrees::OnDisk => {
-                self.step(interval, turn, external, rooms, |at| vertex(at, wide[at], wide[at] as f64))
-            }
-        }
+        let known = match self.degrees {
+            Degrees::Unused => Known::Nothing,
+            Degrees::Resident(all) => Known::Degrees(&all[start..start + length]),
+            Degrees::ResidentStrengths(all) => Known::Strengths(&all[start..start + length]),
+            Degrees::OnDisk if self.weighted => Known::Strengths(strengths),
+            Degrees::OnDisk => Known::Wide(degrees),
+        };
+        self.step(interval, turn, (known, external), (records, state_room, signal_room))
     }
 
     /// Lets the vertices of one interval say nothing, whatever they said before.
@@ -172,34 +177,31 @@ impl<P: Program> Collector<'_, P> {
     }
 
     /// Sets or collects the states of one interval.
-    #[inline(always)]
     fn step(
         &self,
         interval: usize,
         turn: Turn<'_, SumOf<P>>,
-        external: &[u64],
+        (known, external): (Known<'_>, &[u64]),
         (records, state_room, signal_room): (
             &mut records::Room<P>,
             &mut Vec<P::State>,
             &mut Vec<SignalOf<P>>,
         ),
-        vertex: impl Fn(usize) -> Vertex + Copy,
     ) -> Result<Partial<P::Aggregate>> {
         let start = interval * self.window;
         let mut partial = Partial::default();
         // Vertices from `first` on within the interval.
         let mut step =
             |first: usize, states: &mut [P::State], signals: &mut [SignalOf<P>], sums: &[SumOf<P>]| {
-                let vertex = |at: usize| vertex(first + at);
-                let begins = |at: usize| {
+                let vertex = |at: usize| {
                     let external = external.get(first + at).copied().unwrap_or(0);
-                    Vertex { external, ..vertex(at) }
+                    known.vertex(start, first + at, external)
                 };
                 let partial = &mut partial;
                 if let Some(batched) = self.program.batched() {
                     let turn = if matches!(turn, Turn::Collect(_)) { Turn::Collect(sums) } else { turn };
-                    let known = (&self.globals, self.thresholds);
-                    take_turns(batched, turn, (states, &mut *signals), begins, known, partial)?;
+                    let globals = (&self.globals, self.thresholds);
+                    take_turns(batched, turn, (states, &mut *signals), &vertex, globals, partial)?;
                     signals
                         .iter()
                         .enumerate()
@@ -209,28 +211,27 @@ impl<P: Program> Collector<'_, P> {
                     return Ok(());
                 }
                 match turn {
-                    Turn::First => self.begin(start + first, states, signals, partial, |at, _| {
-                        (begins(at), self.program.initial(begins(at), &self.globals))
-                    }),
-                    // There are no rounds: a resumed run says again what its states say.
-                    Turn::Round if P::MODE == Mode::Full => {
-                        self.begin(start + first, states, signals, partial, |at, state| (vertex(at), state));
+                    Turn::Collect(_) => self.collect((start, first), known, states, signals, sums, partial),
+                    _ => {
+                        let is_first = matches!(turn, Turn::First);
+                        self.begin((start + first, is_first), states, signals, partial, &vertex);
                     }
-                    Turn::Round => self.begin(start + first, states, signals, partial, |at, state| {
-                        (vertex(at), self.program.begin_round(vertex(at), state, &self.globals))
-                    }),
-                    Turn::Collect(_) => self.collect(start + first, states, signals, sums, partial, vertex),
                 }
                 Ok(())
             };
         if let Some(walk) = self.walk.filter(|walk| walk.records.is_coupled()) {
             let mut result = Ok(());
             self.next.overwrite(interval, signal_room, |signals| {
-                walk.visit(interval, matches!(turn, Turn::Collect(_)), records, |targets, states, sums| {
-                    if result.is_ok() {
-                        result = step(targets.start, states, &mut signals[targets], sums);
-                    }
-                })
+                walk.visit(
+                    interval,
+                    matches!(turn, Turn::Collect(_)),
+                    records,
+                    &mut |targets, states, sums| {
+                        if result.is_ok() {
+                            result = step(targets.start, states, &mut signals[targets], sums);
+                        }
+                    },
+                )
             })??;
             return result.map(|()| partial);
         }
@@ -250,17 +251,23 @@ impl<P: Program> Collector<'_, P> {
         Ok(partial)
     }
 
-    /// Sets states without collecting: `first` gives each vertex, and its state from what it was.
+    /// Sets states without collecting, to the first ones or those of another round.
     fn begin(
         &self,
-        start: usize,
+        (start, is_first): (usize, bool),
         states: &mut [P::State],
         signals: &mut [SignalOf<P>],
         partial: &mut Partial<P::Aggregate>,
-        first: impl Fn(usize, P::State) -> (Vertex, P::State),
+        vertex: &dyn Fn(usize) -> Vertex,
     ) {
         for (at, (state, signal)) in states.iter_mut().zip(signals).enumerate() {
-            let (vertex, first) = first(at, *state);
+            let vertex = vertex(at);
+            let first = match is_first {
+                true => self.program.initial(vertex, &self.globals),
+                // There are no rounds: a resumed run says again what its states say.
+                false if P::MODE == Mode::Full => *state,
+                false => self.program.begin_round(vertex, *state, &self.globals),
+            };
             *signal = self.program.signal(vertex, first);
             partial.aggregate = partial.aggregate.merge(self.program.aggregate(vertex, first, first));
             *state = self.program.signalled(first);
@@ -269,20 +276,42 @@ impl<P: Program> Collector<'_, P> {
         }
     }
 
+    /// Vertices from `start + first` on collect. A loop for each kind of degrees: to tell them apart at every vertex took a third of its
+    /// time.
     fn collect(
         &self,
-        start: usize,
+        (start, first): (usize, usize),
+        known: Known<'_>,
         states: &mut [P::State],
         signals: &mut [SignalOf<P>],
         sums: &[SumOf<P>],
         partial: &mut Partial<P::Aggregate>,
-        vertex: impl Fn(usize) -> Vertex,
     ) {
+        let id = (start + first) as u64;
         let said = |at: usize, signal: SignalOf<P>, partial: &mut Partial<P::Aggregate>| {
-            self.count(start + at, signal, partial);
+            self.count(start + first + at, signal, partial);
         };
         let how = (self.thresholds, self.scored);
-        collect_all(self.program, &self.globals, how, (states, signals), sums, vertex, said, partial);
+        let arrays = (states, signals);
+        let all = (self.program, &self.globals, how);
+        match known {
+            Known::Nothing => {
+                let vertex = |at| Vertex { id: id + at as u64, degree: 0, strength: 0.0, external: 0 };
+                collect_all(all, arrays, sums, vertex, said, partial);
+            }
+            Known::Degrees(degrees) => {
+                let degrees = &degrees[first..];
+                let vertex = |at: usize| {
+                    let (degree, strength) = (degrees[at].into(), degrees[at].into());
+                    Vertex { id: id + at as u64, degree, strength, external: 0 }
+                };
+                collect_all(all, arrays, sums, vertex, said, partial);
+            }
+            Known::Strengths(_) | Known::Wide(_) => {
+                let vertex = |at: usize| known.vertex(start, first + at, 0);
+                collect_all(all, arrays, sums, vertex, said, partial);
+            }
+        }
     }
 
     /// Takes note of a vertex that signals.
@@ -297,14 +326,19 @@ impl<P: Program> Collector<'_, P> {
     }
 
     /// The places of the external ids of an interval, if the program wants them.
-    fn read_external(&self, start: usize, length: usize, external: &mut Vec<u64>) -> Result<()> {
+    fn read_external<'e>(
+        &self,
+        start: usize,
+        length: usize,
+        external: &'e mut Vec<u64>,
+    ) -> Result<&'e [u64]> {
         if P::NEEDS_EXTERNAL {
             external.resize(length, 0);
             self.graph.external_ids(start as u64, external)?;
             let id_type = self.graph.id_type();
             external.iter_mut().for_each(|id| *id = id_type.order_key(*id).wrapping_sub(self.smallest_key));
         }
-        Ok(())
+        Ok(external)
     }
 
     fn read_degrees(
@@ -332,9 +366,7 @@ impl<P: Program> Collector<'_, P> {
 /// none of what it reads: what is the same for all vertices is then worked out once.
 #[inline(never)]
 fn collect_all<P: Program>(
-    program: &P,
-    globals: &Globals<P::Aggregate>,
-    (thresholds, scored): (Thresholds, bool),
+    (program, globals, (thresholds, scored)): (&P, &Globals<P::Aggregate>, (Thresholds, bool)),
     (states, signals): (&mut [P::State], &mut [SignalOf<P>]),
     sums: &[SumOf<P>],
     vertex: impl Fn(usize) -> Vertex,

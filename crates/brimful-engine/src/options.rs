@@ -135,10 +135,13 @@ impl RunOptions {
     }
 
     /// Refuses weights that `graph` has not.
-    pub(crate) fn check_weights(&self, graph: &Graph) -> Result<()> {
+    ///
+    /// # Errors
+    /// [`Error::Usage`] with the remedy.
+    pub fn check_weights(&self, graph: &Graph) -> Result<()> {
         if self.weighted && !graph.description().weighted {
             let what = format!(
-                "{} has no edge weights; import it with a weight column or run without --weighted",
+                "{} has no edge weights; import it with a weight column or run without --weighted (Python: weighted=)",
                 graph.path().display()
             );
             return Err(Error::Usage(what));

@@ -162,6 +162,9 @@ pub(crate) struct Walk<'w, P: Program> {
     pub(crate) combined: AtomicU64,
 }
 
+/// What is called with targets, their states and their sums.
+type Visitor<'v, P> = dyn FnMut(Range<usize>, &mut [<P as Program>::State], &[SumOf<P>]) + 'v;
+
 /// What one worker reads with.
 pub(crate) struct Room<P: Program> {
     bytes: Vec<u8>,
@@ -187,7 +190,7 @@ impl<P: Program> Walk<'_, P> {
         interval: usize,
         summed: bool,
         room: &mut Room<P>,
-        mut visit: impl FnMut(Range<usize>, &mut [P::State], &[SumOf<P>]),
+        visit: &mut Visitor<'_, P>,
     ) -> Result<()> {
         let (records, shape) = (self.records, self.records.shape);
         let mut combined = 0;
@@ -214,7 +217,7 @@ impl<P: Program> Walk<'_, P> {
     pub(crate) fn sums<'r>(&self, interval: usize, room: &'r mut Room<P>) -> Result<&'r [SumOf<P>]> {
         let mut all = std::mem::take(&mut room.all);
         all.clear();
-        self.visit(interval, true, room, |_, _, sums| all.extend_from_slice(sums))?;
+        self.visit(interval, true, room, &mut |_, _, sums| all.extend_from_slice(sums))?;
         room.all = all;
         Ok(&room.all)
     }

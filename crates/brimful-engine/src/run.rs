@@ -72,12 +72,8 @@ pub fn run<P: Program>(
             format!("a program that takes batches is for the layout shards, not {}", options.layout.name());
         return Err(Error::Usage(what));
     }
-    let mut checkpointer = match &options.checkpoints {
-        Some(chosen) => {
-            Some(Checkpointer::open(chosen, graph, &checkpoint::identity::<P>(options), resources)?)
-        }
-        None => None,
-    };
+    let open = |chosen| Checkpointer::open(chosen, graph, &checkpoint::identity::<P>(options), resources);
+    let mut checkpointer = options.checkpoints.as_ref().map(open).transpose()?;
     let mut index_seconds = 0.0;
     if program.indexes().iter().any(|index| graph.shards(*index).is_none()) {
         // `in` always exists, so it is the reverse that is missing.

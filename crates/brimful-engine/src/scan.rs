@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use brimful_graph::codec::{Keys, Unpack};
 use brimful_graph::shards::ShardFile;
-use brimful_graph::with_codec;
 use brimful_store::Resources;
 use brimful_store::read_ahead::ReadPool;
 
@@ -78,7 +77,7 @@ impl Scan {
         let shards = self.files[0].shards();
         resources.job.begin("scan", shards.edges());
         let next = AtomicUsize::new(0);
-        let parts = resources.pool.broadcast(|_| -> Result<()> {
+        let parts = resources.broadcast(|_| -> Result<()> {
             let (mut feed, mut room) = (Feed::new(&self.files, &self.pool), Vec::new());
             let mut claimed = std::collections::VecDeque::new();
             let unpack = Unpack::fastest();
@@ -96,10 +95,8 @@ impl Scan {
                     resources.job.check()?;
                     let segment = &shards.segments()[index];
                     let (target, bits) = (segment.interval << shards.interval_bits(), shards.interval_bits());
-                    with_codec!(segment.packing.codec, C => {
-                        shards.decode::<C>(index, feed.bytes(0, 0), unpack, &mut room, |source, keys| {
-                            each(Edges { source, target, bits, keys })
-                        })
+                    shards.decode(index, feed.bytes(0, 0), unpack, &mut room, &mut |source, keys| {
+                        each(Edges { source, target, bits, keys })
                     })?;
                     resources.job.advance(u64::from(segment.edges));
                 }

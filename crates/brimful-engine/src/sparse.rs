@@ -8,9 +8,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use brimful_graph::codec::{BATCH, Code, Unpack};
+use brimful_graph::codec::{BATCH, Unpack};
 use brimful_graph::directory::Directory;
-use brimful_graph::with_codec;
 use brimful_store::Resources;
 
 use crate::batch::Batcher;
@@ -155,7 +154,7 @@ impl<S: Copy + Send> Sparse<S> {
         let mut intervals = if combine.frontier.len() <= ALONE {
             work(0)?
         } else {
-            let parts = resources.pool.broadcast(|context| work(context.index()));
+            let parts = resources.broadcast(work);
             parts.into_iter().collect::<Result<Vec<_>>>()?.into_iter().flatten().collect()
         };
         if reached.into_inner() > most {
@@ -278,32 +277,31 @@ impl<S: Copy + Send> Sparse<S> {
                 };
                 count.edges += u64::from(block.start.edges);
                 let mut packed = weights.map(|weights| weights.skip(block.first_edge));
-                let is_sound = with_codec!(segment.packing.codec, C => {
-                    C::decode_block(bytes, block.start, combine.interval_bits, *unpack, |base, keys| {
-                        let mut values = [1.0; BATCH];
-                        if let Some(packed) = &mut packed {
-                            packed.take(&mut values[..keys.len()]);
-                        }
-                        let base = (segment.first_source + base) as usize;
-                        let signals = combine.signals.get(base..).unwrap_or_default();
-                        keys.iter().zip(&values).all(|(key, &weight)| {
-                            let offset = (key >> combine.interval_bits) as usize;
-                            let Some(&signal) = signals.get(offset) else {
-                                return false;
-                            };
-                            let target = key & ((1 << combine.interval_bits) - 1);
-                            let to_itself = (base + offset) as u64 == first_target + u64::from(target);
-                            if signal != P::Combiner::SILENCE && (P::SELF_LOOPS || !to_itself) {
-                                let sum = sums.at::<P::Combiner>(target, combine.interval_bits);
-                                count.signals += 1;
-                                if batcher.is_none() {
-                                    *sum = P::Combiner::combine(*sum, combine.program.along(signal, weight));
-                                }
+                let (codec, bits) = (segment.packing.codec, combine.interval_bits);
+                let is_sound = codec.decode_block(bytes, block.start, bits, *unpack, &mut |base, keys| {
+                    let mut values = [1.0; BATCH];
+                    if let Some(packed) = &mut packed {
+                        packed.take(&mut values[..keys.len()]);
+                    }
+                    let base = (segment.first_source + base) as usize;
+                    let signals = combine.signals.get(base..).unwrap_or_default();
+                    keys.iter().zip(&values).all(|(key, &weight)| {
+                        let offset = (key >> combine.interval_bits) as usize;
+                        let Some(&signal) = signals.get(offset) else {
+                            return false;
+                        };
+                        let target = key & ((1 << combine.interval_bits) - 1);
+                        let to_itself = (base + offset) as u64 == first_target + u64::from(target);
+                        if signal != P::Combiner::SILENCE && (P::SELF_LOOPS || !to_itself) {
+                            let sum = sums.at::<P::Combiner>(target, combine.interval_bits);
+                            count.signals += 1;
+                            if batcher.is_none() {
+                                *sum = P::Combiner::combine(*sum, combine.program.along(signal, weight));
                             }
-                            true
-                        }) && batcher.as_mut().is_none_or(|batcher| {
-                            batcher.add(base as u64, keys, combine.interval_bits, &values, &mut sums.sums)
-                        })
+                        }
+                        true
+                    }) && batcher.as_mut().is_none_or(|batcher| {
+                        batcher.add(base as u64, keys, combine.interval_bits, &values, &mut sums.sums)
                     })
                 });
                 if !is_sound {

@@ -15,7 +15,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 
 use brimful_graph::codec::Unpack;
-use brimful_graph::with_codec;
 use brimful_store::Resources;
 use brimful_store::huge::HugeArray;
 use brimful_store::read_ahead::ReadPool;
@@ -160,8 +159,8 @@ impl<P: Program> Sweep<'_, P> {
             turns: Mutex::new(()),
             failed: AtomicBool::new(false),
         };
-        let results = self.resources.pool.broadcast(|context| {
-            let worker = Worker { sweep: self, shared: &shared, index: context.index() };
+        let results = self.resources.broadcast(|index| {
+            let worker = Worker { sweep: self, shared: &shared, index };
             // A worker that ends early, by an error or a panic, must not be waited for.
             let mut end = OnEarlyEnd { shared: &shared, early: true };
             let result = worker.run(&visit);
@@ -311,10 +310,10 @@ impl<P: Program> Worker<'_, P> {
     fn walk(&self, step: Step, feed: &Feed<'_>, room: &mut Vec<u8>, sums: &mut [SumOf<P>]) -> Result<()> {
         let segment = &self.sweep.files[step.file].shards().segments()[step.segment];
         let (unit, weights) = (feed.bytes(step.file, 0), feed.bytes(step.file, 1));
-        let combined = with_codec!(segment.packing.codec, C => match self.sweep.program.batched() {
-            Some(batched) => self.sweep.accumulate_batches::<C>(batched, step, unit, weights, room, sums),
-            None => self.sweep.accumulate::<C>(step, unit, weights, room, sums),
-        })?;
+        let combined = match self.sweep.program.batched() {
+            Some(batched) => self.sweep.accumulate_batches(batched, step, unit, weights, room, sums),
+            None => self.sweep.accumulate(step, unit, weights, room, sums),
+        }?;
         self.shared.signals.fetch_add(combined, Ordering::Relaxed);
         self.shared.edges.fetch_add(segment.edges.into(), Ordering::Relaxed);
         self.sweep.resources.job.advance(u64::from(segment.edges));

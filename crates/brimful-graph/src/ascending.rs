@@ -199,10 +199,12 @@ impl AscendingFile {
         let block = self.blocks[index];
         numbers.clear();
         let whole = match block.form {
-            Form::Gaps => Gaps::decode(buffer.bytes(), block.count, 0, Unpack::fastest(), |base, keys| {
-                numbers.extend(keys.iter().map(|key| block.first + base + u64::from(key)));
-                true
-            }),
+            Form::Gaps => {
+                Gaps::decode(buffer.bytes(), block.count, 0, Unpack::fastest(), &mut |base, keys| {
+                    numbers.extend(keys.iter().map(|key| block.first + base + u64::from(key)));
+                    true
+                })
+            }
             Form::Plain => bytemuck::try_cast_slice(buffer.bytes()).is_ok_and(|plain| {
                 numbers.extend_from_slice(plain);
                 true

@@ -6,9 +6,8 @@
 use brimful_store::Error as StoreError;
 use brimful_store::sealed::{Buffer, SealedFile};
 
-use crate::codec::{Code, Keys, Unpack, directory_rows};
+use crate::codec::{Keys, Unpack, directory_rows};
 use crate::shards::ShardFile;
-use crate::with_codec;
 
 /// Reads segments one after the other, for everything but the engine. Holds a unit and its weights.
 #[derive(Debug)]
@@ -59,18 +58,16 @@ impl SegmentReader {
         };
         let mut last = (segment.first_source, 0);
         let mut values = [1.0; crate::codec::BATCH];
-        with_codec!(segment.packing.codec, C => {
-            shards.decode::<C>(index, self.bytes.bytes(), self.unpack, &mut self.room, |base, keys| {
-                if let Some(weights) = &mut weights {
-                    weights.take(&mut values[..keys.len()]);
-                }
-                keys.iter().zip(&values).all(|(key, &weight)| {
-                    let (source, target) = (base + u64::from(key >> bits), key & mask);
-                    let ordered = last <= (source, target) && source <= segment.last_source;
-                    last = (source, target);
-                    edge(source, target_base + u64::from(target), weight);
-                    ordered
-                })
+        shards.decode(index, self.bytes.bytes(), self.unpack, &mut self.room, &mut |base, keys| {
+            if let Some(weights) = &mut weights {
+                weights.take(&mut values[..keys.len()]);
+            }
+            keys.iter().zip(&values).all(|(key, &weight)| {
+                let (source, target) = (base + u64::from(key >> bits), key & mask);
+                let ordered = last <= (source, target) && source <= segment.last_source;
+                last = (source, target);
+                edge(source, target_base + u64::from(target), weight);
+                ordered
             })
         })?;
         if last.0 == segment.last_source {
@@ -97,22 +94,19 @@ impl SegmentReader {
         let absolute = |base: u64, batch: Keys<'_>| {
             batch.iter().map(move |key| (base << bits) + u64::from(key)).collect::<Vec<_>>()
         };
-        let mut whole = with_codec!(segment.packing.codec, C => {
-            C::decode(plain, segment.edges, bits, self.unpack, |base, batch| {
-                keys.extend(absolute(base, batch));
-                true
-            })
+        let codec = segment.packing.codec;
+        let mut whole = codec.decode(plain, segment.edges, bits, self.unpack, &mut |base, batch| {
+            keys.extend(absolute(base, batch));
+            true
         });
         let mut rest = &keys[..];
         for (block, checksum, bytes) in directory_rows(rows, plain) {
             let before = rest.len();
             whole &= brimful_store::checksum(bytes) as u32 == checksum;
-            whole &= with_codec!(segment.packing.codec, C => {
-                C::decode_block(bytes, block, bits, self.unpack, |base, batch| {
-                    let same = rest.get(..batch.len()).is_some_and(|keys| keys == absolute(base, batch));
-                    rest = rest.get(batch.len()..).unwrap_or_default();
-                    same
-                })
+            whole &= codec.decode_block(bytes, block, bits, self.unpack, &mut |base, batch| {
+                let same = rest.get(..batch.len()).is_some_and(|keys| keys == absolute(base, batch));
+                rest = rest.get(batch.len()..).unwrap_or_default();
+                same
             });
             whole &= before - rest.len() == block.edges as usize;
         }

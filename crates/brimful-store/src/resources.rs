@@ -1,7 +1,7 @@
 //! All that a long call is given: memory, threads, a stop button.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
@@ -38,6 +38,22 @@ impl Resources {
         self.pool.current_num_threads()
     }
 
+    /// Calls `work(worker)` on every compute thread, and returns what each returned.
+    pub fn broadcast<R: Send>(&self, work: impl Fn(usize) -> R + Sync) -> Vec<R> {
+        let results: Vec<Mutex<Option<R>>> = (0..self.workers()).map(|_| Mutex::new(None)).collect();
+        self.on_all(&|worker| {
+            let result = work(worker);
+            *results[worker].lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+        });
+        let result = |slot: Mutex<Option<R>>| slot.into_inner().unwrap_or_else(PoisonError::into_inner);
+        results.into_iter().filter_map(result).collect()
+    }
+
+    /// What of it is compiled once.
+    fn on_all(&self, work: &(dyn Fn(usize) + Sync)) {
+        self.pool.broadcast(|context| work(context.index()));
+    }
+
     /// Calls `work(index, room)` for each index below `count`, from all threads, each with a room of its own.
     /// Returns what it returned, by index. Nobody begins another index after a failure or a cancellation.
     pub fn share<Room: Default, R: Send, E: From<Error> + Send>(
@@ -46,7 +62,7 @@ impl Resources {
         work: impl Fn(usize, &mut Room) -> Result<R, E> + Sync,
     ) -> Result<Vec<R>, E> {
         let next = AtomicUsize::new(0);
-        let parts = self.pool.broadcast(|_| -> Result<Vec<(usize, R)>, E> {
+        let parts = self.broadcast(|_| -> Result<Vec<(usize, R)>, E> {
             let (mut room, mut done) = (Room::default(), Vec::new());
             loop {
                 let index = next.fetch_add(1, Ordering::Relaxed);
@@ -57,12 +73,15 @@ impl Resources {
                 done.push((index, result.inspect_err(|_| next.store(count, Ordering::Relaxed))?));
             }
         });
-        let mut all = Vec::with_capacity(count);
+        let mut all: Vec<Option<R>> = Vec::new();
+        all.resize_with(count, || None);
         for part in parts {
-            all.extend(part?);
+            for (index, result) in part? {
+                all[index] = Some(result);
+            }
         }
-        all.sort_unstable_by_key(|(index, _)| *index);
-        Ok(all.into_iter().map(|(_, result)| result).collect())
+        // Without an error none is missing.
+        Ok(all.into_iter().flatten().collect())
     }
 }
 

@@ -98,8 +98,7 @@ impl<T: Pod + Send> ScratchArray<T> {
 
     /// The records of window `index`.
     pub fn window_range(&self, index: usize) -> Range<usize> {
-        let start = index * self.window;
-        start..self.len.min(start + self.window)
+        window_range(self.len, self.window, index)
     }
 
     /// All windows, to be used by many threads, each window by one at a time.
@@ -147,6 +146,12 @@ impl<T: Pod + Send> ScratchArray<T> {
     }
 }
 
+/// The records of window `index` of an array of `len` records in windows of `window`.
+fn window_range(len: usize, window: usize, index: usize) -> Range<usize> {
+    let start = index * window;
+    start..len.min(start + window)
+}
+
 /// The windows of a [`ScratchArray`] in use.
 #[derive(Debug)]
 pub struct Windows<'a, T> {
@@ -163,8 +168,7 @@ enum WindowsKind<'a, T> {
 
 impl<T: Pod + Send> Windows<'_, T> {
     fn range(&self, index: usize) -> Range<usize> {
-        let start = index * self.window;
-        start..self.len.min(start + self.window)
+        window_range(self.len, self.window, index)
     }
 
     /// Lets `f` change window `index`; `buffer` serves where the window is on disk.
@@ -219,16 +223,22 @@ impl<T: Pod + Send> Windows<'_, T> {
                 Ok(f(&mut window))
             }
             WindowsKind::Paged(file) => {
-                let range = self.range(index);
-                let offset = (range.start * size_of::<T>()) as u64;
-                buffer.resize(range.len(), T::zeroed());
-                if read {
-                    file.read_exact_at(bytemuck::cast_slice_mut(buffer), offset)?;
-                }
+                let offset = self.fetch(file, index, buffer, read)?;
                 let result = f(buffer);
                 file.write_all_at(bytemuck::cast_slice(buffer), offset)?;
                 Ok(result)
             }
         }
+    }
+
+    /// Makes room for a window in `buffer`, and reads it if it is to be read; where in the file it is.
+    fn fetch(&self, file: &StoreFile, index: usize, buffer: &mut Vec<T>, read: bool) -> Result<u64> {
+        let range = self.range(index);
+        let offset = (range.start * size_of::<T>()) as u64;
+        buffer.resize(range.len(), T::zeroed());
+        if read {
+            file.read_exact_at(bytemuck::cast_slice_mut(buffer), offset)?;
+        }
+        Ok(offset)
     }
 }

@@ -6,9 +6,9 @@
 
 use std::sync::Arc;
 
+use brimful_graph::Graph;
 use brimful_graph::codec::{BATCH, Keys, Unpack};
 use brimful_graph::shards::ShardFile;
-use brimful_graph::{Graph, with_codec};
 use brimful_store::Job;
 
 use crate::error::Result;
@@ -110,17 +110,15 @@ impl Shards {
                     }
                     false => None,
                 };
-                with_codec!(shards.segments()[index].packing.codec, C => {
-                    shards.decode::<C>(index, unit, unpack, plain, |base, keys| {
-                        let weights = match &mut packed {
-                            Some(packed) => {
-                                packed.take(&mut values[..keys.len()]);
-                                &values[..keys.len()]
-                            }
-                            None => &[],
-                        };
-                        batch(Edges { base, keys, bits, weights, bounds })
-                    })
+                shards.decode(index, unit, unpack, plain, &mut |base, keys| {
+                    let weights = match &mut packed {
+                        Some(packed) => {
+                            packed.take(&mut values[..keys.len()]);
+                            &values[..keys.len()]
+                        }
+                        None => &[],
+                    };
+                    batch(Edges { base, keys, bits, weights, bounds })
                 })?;
                 edges += u64::from(shards.segments()[index].edges);
             }

@@ -48,12 +48,8 @@ pub fn gather<G: Gather>(
     }
     options.check_weights(graph)?;
     options.check_gather(G::SETTLES)?;
-    let mut checkpointer = match &options.checkpoints {
-        Some(chosen) => {
-            Some(Checkpointer::open(chosen, graph, &checkpoint::identity::<G>(options), resources)?)
-        }
-        None => None,
-    };
+    let open = |chosen| Checkpointer::open(chosen, graph, &checkpoint::identity::<G>(options), resources);
+    let mut checkpointer = options.checkpoints.as_ref().map(open).transpose()?;
     let mut index_seconds = 0.0;
     if program.indexes().iter().any(|index| graph.shards(*index).is_none()) {
         index_seconds = import::build_reverse(graph, resources)?;

@@ -1,12 +1,11 @@
 //! Makes records from shards: interval by interval, in blocks that fit.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use brimful_graph::Graph;
 use brimful_graph::codec::{BATCH, Unpack};
 use brimful_graph::shards::ShardFile;
-use brimful_graph::with_codec;
 use brimful_store::{Content, Resources, StoreFile};
 use bytemuck::Pod;
 
@@ -115,45 +114,29 @@ impl Records {
         (block_bytes, most_bytes): (u64, u64),
         resources: &Resources,
     ) -> Result<Self> {
-        let (next, end, largest) = (AtomicUsize::new(0), AtomicU64::new(0), AtomicU64::new(0));
+        let (end, largest) = (AtomicU64::new(0), AtomicU64::new(0));
         let count = graph.intervals() as usize;
         resources.job.begin("list edges by vertex", count as u64);
-        let results = resources.pool.broadcast(|_| -> Result<Vec<(usize, Interval)>> {
-            let (mut room, mut out) = (Building::default(), Vec::new());
-            loop {
-                let index = next.fetch_add(1, Ordering::Relaxed);
-                if index >= count {
-                    return Ok(out);
+        let intervals = resources.share(count, |index, room: &mut Building| -> Result<Interval> {
+            let window = 1_u64 << graph.description().interval_bits;
+            let targets = window.min(graph.connected() - index as u64 * window) as usize;
+            let (parts, apart) = parts(files, index as u64);
+            room.measure(files, &parts, targets, resources)?;
+            let mut blocks = room.cut(parts.len(), shape, block_bytes);
+            for block in &mut blocks {
+                let bytes = block.bytes as u64;
+                if bytes > most_bytes {
+                    let needed = resources.budget.limit() + (bytes - most_bytes) * resources.workers() as u64;
+                    resources.budget.require(needed, "to hold the record of one vertex for each thread")?;
                 }
-                let window = 1_u64 << graph.description().interval_bits;
-                let targets = window.min(graph.connected() - index as u64 * window) as usize;
-                let (parts, apart) = parts(files, index as u64);
-                room.measure(files, &parts, targets, resources)?;
-                let mut blocks = room.cut(parts.len(), shape, block_bytes);
-                for block in &mut blocks {
-                    let bytes = block.bytes as u64;
-                    if bytes > most_bytes {
-                        let needed =
-                            resources.budget.limit() + (bytes - most_bytes) * resources.workers() as u64;
-                        resources
-                            .budget
-                            .require(needed, "to hold the record of one vertex for each thread")?;
-                    }
-                    largest.fetch_max(bytes, Ordering::Relaxed);
-                    block.offset = end.fetch_add(bytes, Ordering::Relaxed);
-                    room.fill(files, &parts, block, shape, resources)?;
-                    file.write_all_at(&room.bytes, block.offset)?;
-                }
-                resources.job.advance(1);
-                out.push((index, Interval { parts, apart, blocks }));
+                largest.fetch_max(bytes, Ordering::Relaxed);
+                block.offset = end.fetch_add(bytes, Ordering::Relaxed);
+                room.fill(files, &parts, block, shape, resources)?;
+                file.write_all_at(&room.bytes, block.offset)?;
             }
-        });
-        let mut intervals = Vec::with_capacity(count);
-        for result in results {
-            intervals.extend(result?);
-        }
-        intervals.sort_unstable_by_key(|(index, _)| *index);
-        let intervals = intervals.into_iter().map(|(_, interval)| interval).collect();
+            resources.job.advance(1);
+            Ok(Interval { parts, apart, blocks })
+        })?;
         Ok(Self { file, intervals, shape, largest_block: largest.into_inner() })
     }
 }
@@ -183,16 +166,14 @@ impl Building {
                     }
                     false => None,
                 };
-                with_codec!(shards.segments()[index].packing.codec, C => {
-                    shards.decode::<C>(index, unit, Unpack::fastest(), &mut plain, |base, keys| {
-                        let mut weights = [1.0; BATCH];
-                        if let Some(packed) = &mut packed {
-                            packed.take(&mut weights[..keys.len()]);
-                        }
-                        keys.iter().zip(weights).all(|(key, weight)| {
-                            let target = key & ((1 << bits) - 1);
-                            edge(self, at, base + u64::from(key >> bits), target as usize, weight)
-                        })
+                shards.decode(index, unit, Unpack::fastest(), &mut plain, &mut |base, keys| {
+                    let mut weights = [1.0; BATCH];
+                    if let Some(packed) = &mut packed {
+                        packed.take(&mut weights[..keys.len()]);
+                    }
+                    keys.iter().zip(weights).all(|(key, weight)| {
+                        let target = key & ((1 << bits) - 1);
+                        edge(self, at, base + u64::from(key >> bits), target as usize, weight)
                     })
                 })?;
             }

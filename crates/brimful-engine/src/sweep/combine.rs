@@ -3,7 +3,7 @@
 //! A batch of edges whose sources all have their signals in memory takes the fast path; it is refused as a whole where a source is
 //! outside, and then looked at edge by edge: the segment reaches into another window of sources, or is corrupt.
 
-use brimful_graph::codec::{BATCH, Code, Keys, scatter};
+use brimful_graph::codec::{BATCH, Keys, scatter};
 
 use crate::batch::{Batched, Batcher};
 use crate::combiner::Combiner;
@@ -42,7 +42,7 @@ impl<'a, S: Copy> Sources<'a, S> {
 impl<P: Program> Sweep<'_, P> {
     /// Combines the signals of one segment into `sums`; the number of them.
     #[inline(never)]
-    pub(super) fn accumulate<C: Code>(
+    pub(super) fn accumulate(
         &self,
         step: Step,
         unit: &[u8],
@@ -64,7 +64,7 @@ impl<P: Program> Sweep<'_, P> {
         let first_target = (step.interval as u64) << bits;
         if self.weighted {
             let (mut packed, mut weights) = (shards.weights(step.segment, weights)?, [1.0; BATCH]);
-            shards.decode::<C>(step.segment, unit, self.unpack, room, |base, keys| {
+            shards.decode(step.segment, unit, self.unpack, room, &mut |base, keys| {
                 packed.take(&mut weights[..keys.len()]);
                 let mut of_keys = weights.iter();
                 let all_inside = P::SELF_LOOPS
@@ -79,7 +79,7 @@ impl<P: Program> Sweep<'_, P> {
                 }
             })?;
         } else {
-            shards.decode::<C>(step.segment, unit, self.unpack, room, |base, keys| {
+            shards.decode(step.segment, unit, self.unpack, room, &mut |base, keys| {
                 let all_inside = P::SELF_LOOPS
                     && scatter(keys, bits, sources.from(base), sums, |signal, sum| {
                         left_out += fold(signal, 1.0, sum, false);
@@ -96,7 +96,7 @@ impl<P: Program> Sweep<'_, P> {
     }
 
     /// The same by a program that takes batches.
-    pub(super) fn accumulate_batches<C: Code>(
+    pub(super) fn accumulate_batches(
         &self,
         batched: &dyn Batched<P>,
         step: Step,
@@ -112,7 +112,7 @@ impl<P: Program> Sweep<'_, P> {
             true => Some(shards.weights(step.segment, weights)?),
             false => None,
         };
-        let decoded = shards.decode::<C>(step.segment, unit, self.unpack, room, |base, keys| {
+        let decoded = shards.decode(step.segment, unit, self.unpack, room, &mut |base, keys| {
             let mut values = [1.0; BATCH];
             if let Some(packed) = &mut packed {
                 packed.take(&mut values[..keys.len()]);

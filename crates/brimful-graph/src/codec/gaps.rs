@@ -11,7 +11,7 @@
 //! width serves jumps between sources and steps within one.
 
 use super::unpack::{Header, Keys, MAX_EXCEPTIONS};
-use super::{BATCH, BlockStart, Code, Unpack};
+use super::{BATCH, Batches, BlockStart, Code, Unpack};
 
 /// The codec.
 #[derive(Debug)]
@@ -123,14 +123,7 @@ impl Code for Gaps {
 
     /// Unpacks a block before the one before it is handed out: the wide stores of the one are then complete
     /// when the narrow loads of the other need them.
-    #[inline]
-    fn decode(
-        bytes: &[u8],
-        edges: u32,
-        target_bits: u32,
-        unpack: Unpack,
-        mut batch: impl FnMut(u64, Keys<'_>) -> bool,
-    ) -> bool {
+    fn decode(bytes: &[u8], edges: u32, target_bits: u32, unpack: Unpack, batch: &mut Batches<'_>) -> bool {
         let (mut one, mut other) = ([0_u32; BATCH], [0_u32; BATCH]);
         let (mut this, mut next) = (&mut one, &mut other);
         let (mut rest, mut left) = (bytes, edges as usize);
@@ -169,7 +162,7 @@ impl Code for Gaps {
         block: BlockStart,
         target_bits: u32,
         unpack: Unpack,
-        mut batch: impl FnMut(u64, Keys<'_>) -> bool,
+        batch: &mut Batches<'_>,
     ) -> bool {
         let mut gaps = [0_u32; BATCH];
         let agrees = |header: &Header| header.source == block.source && header.count == block.edges as usize;

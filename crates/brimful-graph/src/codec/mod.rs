@@ -6,27 +6,6 @@
 //! outside the bytes and never trusts a count or a width that they do not bear out; what
 //! a segment decodes to does not depend on the machine.
 
-/// Runs `$body` with `$code` as the codec of the packing: the one place where a codec becomes a type.
-#[macro_export]
-macro_rules! with_codec {
-    ($codec:expr, $code:ident => $body:expr) => {
-        match $codec {
-            $crate::codec::Codec::Words32 => {
-                type $code = $crate::codec::words::Words32;
-                $body
-            }
-            $crate::codec::Codec::Words24 => {
-                type $code = $crate::codec::words::Words24;
-                $body
-            }
-            $crate::codec::Codec::Gaps => {
-                type $code = $crate::codec::gaps::Gaps;
-                $body
-            }
-        }
-    };
-}
-
 pub mod gaps;
 mod unpack;
 pub mod weights;
@@ -102,6 +81,53 @@ pub struct BlockStart {
     pub edges: u32,
 }
 
+/// What takes batches `(base, keys)`; false if it refuses one. Behind a pointer, since a batch takes a hundred times as long as the call:
+/// decoders are compiled once, and not for every program.
+pub type Batches<'b> = dyn FnMut(u64, Keys<'_>) -> bool + 'b;
+
+impl Codec {
+    /// [`Code::encode`] of this codec.
+    fn encode(self, keys: &[u64], target_bits: u32, out: &mut Vec<u8>, blocks: &mut Vec<BlockStart>) {
+        match self {
+            Self::Words32 => words::Words32::encode(keys, target_bits, out, blocks),
+            Self::Words24 => words::Words24::encode(keys, target_bits, out, blocks),
+            Self::Gaps => gaps::Gaps::encode(keys, target_bits, out, blocks),
+        }
+    }
+
+    /// [`Code::decode`] of this codec.
+    pub fn decode(
+        self,
+        bytes: &[u8],
+        edges: u32,
+        target_bits: u32,
+        unpack: Unpack,
+        batch: &mut Batches<'_>,
+    ) -> bool {
+        match self {
+            Self::Words32 => words::Words32::decode(bytes, edges, target_bits, unpack, batch),
+            Self::Words24 => words::Words24::decode(bytes, edges, target_bits, unpack, batch),
+            Self::Gaps => gaps::Gaps::decode(bytes, edges, target_bits, unpack, batch),
+        }
+    }
+
+    /// [`Code::decode_block`] of this codec.
+    pub fn decode_block(
+        self,
+        bytes: &[u8],
+        block: BlockStart,
+        target_bits: u32,
+        unpack: Unpack,
+        batch: &mut Batches<'_>,
+    ) -> bool {
+        match self {
+            Self::Words32 => words::Words32::decode_block(bytes, block, target_bits, unpack, batch),
+            Self::Words24 => words::Words24::decode_block(bytes, block, target_bits, unpack, batch),
+            Self::Gaps => gaps::Gaps::decode_block(bytes, block, target_bits, unpack, batch),
+        }
+    }
+}
+
 /// One codec. Keys ascend, with repeats; a segment's sources span less than 2^32.
 pub trait Code {
     /// Appends the packed keys to `out`, and where each block begins to `blocks`.
@@ -110,13 +136,7 @@ pub trait Code {
     /// Calls `batch(base, keys)` for batches in order: an edge's source is the segment's first source +
     /// `base + (key >> target_bits)`, its target the low bits. Keys ascend within a batch. False if the
     /// bytes are broken, do not hold exactly `edges` edges, or `batch` refuses.
-    fn decode(
-        bytes: &[u8],
-        edges: u32,
-        target_bits: u32,
-        unpack: Unpack,
-        batch: impl FnMut(u64, Keys<'_>) -> bool,
-    ) -> bool;
+    fn decode(bytes: &[u8], edges: u32, target_bits: u32, unpack: Unpack, batch: &mut Batches<'_>) -> bool;
 
     /// Decodes the one block `block`, which begins at the start of `bytes`.
     fn decode_block(
@@ -124,7 +144,7 @@ pub trait Code {
         block: BlockStart,
         target_bits: u32,
         unpack: Unpack,
-        batch: impl FnMut(u64, Keys<'_>) -> bool,
+        batch: &mut Batches<'_>,
     ) -> bool;
 }
 
@@ -207,7 +227,7 @@ pub fn pack(
     if codec != Codec::Gaps {
         out.clear();
         blocks.clear();
-        with_codec!(codec, C => C::encode(keys, target_bits, out, &mut blocks));
+        codec.encode(keys, target_bits, out, &mut blocks);
     }
     write_directory(&blocks, out, directory);
     let plain = out.len();

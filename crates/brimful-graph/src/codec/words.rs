@@ -4,7 +4,7 @@
 //! before (0 for the first edge of the segment). A difference of all ones is an escape: the 8 bytes after
 //! the word are the source, in full, less the first source of the segment.
 
-use super::{BATCH, BlockStart, Code, Keys, Unpack};
+use super::{BATCH, Batches, BlockStart, Code, Keys, Unpack};
 
 /// Words of `N` bytes.
 #[derive(Debug)]
@@ -51,13 +51,12 @@ pub(super) fn sizes(keys: &[u64], target_bits: u32) -> Sizes {
 
 impl<const N: usize> Words<N> {
     /// Decodes `edges` words, given the source of the edge before the first; returns the bytes read.
-    #[inline(always)]
     fn decode_from(
         bytes: &[u8],
         mut source: u64,
         edges: u32,
         target_bits: u32,
-        mut batch: impl FnMut(u64, Keys<'_>) -> bool,
+        batch: &mut Batches<'_>,
     ) -> Option<usize> {
         let (escape, mask) = (escape::<N>(target_bits), (1_u64 << target_bits) - 1);
         // Sources above the base that a 32-bit key can hold.
@@ -123,14 +122,7 @@ impl<const N: usize> Code for Words<N> {
         }
     }
 
-    #[inline]
-    fn decode(
-        bytes: &[u8],
-        edges: u32,
-        target_bits: u32,
-        _: Unpack,
-        batch: impl FnMut(u64, Keys<'_>) -> bool,
-    ) -> bool {
+    fn decode(bytes: &[u8], edges: u32, target_bits: u32, _: Unpack, batch: &mut Batches<'_>) -> bool {
         Self::decode_from(bytes, 0, edges, target_bits, batch) == Some(bytes.len())
     }
 
@@ -139,7 +131,7 @@ impl<const N: usize> Code for Words<N> {
         block: BlockStart,
         target_bits: u32,
         _: Unpack,
-        batch: impl FnMut(u64, Keys<'_>) -> bool,
+        batch: &mut Batches<'_>,
     ) -> bool {
         // The first delta leads from an edge that is not read; wherever it began, it ends at `source`.
         let Some(word) = bytes.first_chunk::<N>() else {

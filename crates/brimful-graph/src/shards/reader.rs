@@ -11,7 +11,7 @@ use brimful_store::{Error as StoreError, Folder, Traffic};
 
 use super::Names;
 use super::segment::{Segment, TABLE_ROW};
-use crate::codec::{Code, DIRECTORY_ROW, Keys, Packing, Unpack, Weights, plain_bytes};
+use crate::codec::{Batches, DIRECTORY_ROW, Packing, Unpack, Weights, plain_bytes};
 use crate::error::Result;
 
 /// An index open for reading.
@@ -190,20 +190,19 @@ impl ShardFile {
     ///
     /// # Errors
     /// Corruption if the bytes are broken or `batch` refuses.
-    #[inline]
-    pub fn decode<C: Code>(
+    pub fn decode(
         &self,
         index: usize,
         unit: &[u8],
         unpack: Unpack,
         room: &mut Vec<u8>,
-        mut batch: impl FnMut(u64, Keys<'_>) -> bool,
+        batch: &mut Batches<'_>,
     ) -> Result<(), StoreError> {
         let segment = &self.segments[index];
         let (first, plain) = (segment.first_source, self.plain(index, unit, room)?);
-        let whole = C::decode(plain, segment.edges, self.interval_bits, unpack, |base, keys| {
-            batch(first + base, keys)
-        });
+        let (codec, bits) = (segment.packing.codec, self.interval_bits);
+        let whole =
+            codec.decode(plain, segment.edges, bits, unpack, &mut |base, keys| batch(first + base, keys));
         if whole { Ok(()) } else { Err(self.contradiction(index)) }
     }
 

@@ -301,14 +301,14 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
     /// The same, with the program at hand.
     pub(crate) fn for_each_by(
         &mut self,
-        mut borrower: impl FnMut(&P, &mut Loan<'_, VertexOf<P>>) -> Result<()>,
+        mut borrower: impl FnMut(&mut P, &mut Loan<'_, VertexOf<P>>) -> Result<()>,
     ) -> Result<()> {
         for worker in &mut self.workers {
             let worker = worker.get_mut().unwrap_or_else(PoisonError::into_inner);
             let mut is_changed = false;
             for store in &mut worker.stores {
                 store.for_each(&mut |vertex| {
-                    borrower(&self.program, vertex)?;
+                    borrower(&mut self.program, vertex)?;
                     is_changed |= vertex.is_changed();
                     Ok(())
                 })?;

@@ -10,6 +10,7 @@ mod shards;
 
 use std::sync::Arc;
 
+use brimful_engine::RunOptions;
 use brimful_graph::names::NameCursor;
 use brimful_graph::{Graph, Index};
 use brimful_store::{DiskFolder, Folder, Resources};
@@ -69,21 +70,10 @@ pub fn start<'r, P: VertexProgram<Id = u64, Edge = f64> + Send>(
     serializer: &MakeSerializer<'_, VertexOf<P>>,
     resources: &'r Resources,
 ) -> Result<Execution<'r, P, StoreOf<VertexOf<P>>>> {
-    check_weights(graph, is_weighted)?;
+    RunOptions { weighted: is_weighted, ..RunOptions::default() }.check_weights(graph)?;
     let part = Part { graph, indexes: &[Index::In], vertices: graph.vertices(), is_weighted };
     load(program, part, (stores, execution), serializer, resources, &mut Loading::add)
         .map_err(|error| by_external_id(error, graph))
-}
-
-/// Refuses weights where there are none.
-pub(crate) fn check_weights(graph: &Graph, is_weighted: bool) -> Result<()> {
-    if !is_weighted || graph.description().weighted {
-        return Ok(());
-    }
-    Err(Error::Usage(format!(
-        "{} has no edge weights; import it with a weight column or run without weights",
-        graph.path().display()
-    )))
 }
 
 /// The same error about the external id of the vertex whose rank it names.

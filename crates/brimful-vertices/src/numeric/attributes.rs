@@ -1,9 +1,9 @@
 //! What a graph knows of its vertices beside their edges, read in windows as vertices come by in order.
 
-use brimful_engine::Program;
 use brimful_graph::Graph;
 
 use crate::error::Result;
+use crate::numeric::erased::Facts;
 
 /// Degrees, sums of weights and external ids, read a window at a time as they are asked for.
 pub(super) struct Attributes {
@@ -18,13 +18,14 @@ pub(super) struct Attributes {
 const WINDOW: u64 = 1 << 14;
 
 impl Attributes {
-    pub(super) fn new<P: Program>(graph: &Graph, is_weighted: bool) -> Result<Self> {
-        let smallest_key = match P::NEEDS_EXTERNAL {
+    pub(super) fn new(graph: &Graph, facts: Facts, is_weighted: bool) -> Result<Self> {
+        let smallest_key = match facts.needs_external {
             true => Some(graph.key_bounds()?.map_or(0, |(smallest, _)| smallest)),
             false => None,
         };
         let (strengths, external) = (Vec::new(), Vec::new());
-        Ok(Self { start: 0, strengths, external, needs_degrees: P::NEEDS_DEGREES, is_weighted, smallest_key })
+        let needs_degrees = facts.needs_degrees;
+        Ok(Self { start: 0, strengths, external, needs_degrees, is_weighted, smallest_key })
     }
 
     /// The strength of a vertex, and the place of its external id; 0 where nobody asks for it.

@@ -1,31 +1,39 @@
 //! What numeric vertices are made of: plain bytes all of it, so that every serializer can write them.
 
-#![expect(clippy::multiple_bound_locations, reason = "a derived implementation has a bound of its own")]
-
 use bytemuck::{Pod, Zeroable};
 
 use crate::from_graph::plain_field;
 
-/// Any plain bytes as a signal.
+/// A signal.
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
 #[repr(transparent)]
-pub(super) struct Plain<T>(pub(super) T);
+pub(super) struct Words<const N: usize>(pub(super) [u64; N]);
 
-/// The state of a numeric vertex.
-#[derive(Debug, Clone, Copy, Pod, Zeroable)]
-#[repr(C, packed)]
-pub(super) struct Cell<S: Pod> {
-    /// What the program keeps.
-    pub(super) state: S,
-    /// Sum of outgoing weights; the degree where the run is not weighted.
-    pub(super) strength: f64,
-}
+/// The state of a numeric vertex: `N - 1` words of what the program keeps, and its strength, which is the sum of outgoing weights,
+/// or the degree where the run is not weighted. Compared bit by bit, as the engine compares states.
+#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
+#[repr(transparent)]
+pub(super) struct Cell<const N: usize>([u64; N]);
 
-impl<S: Pod> PartialEq for Cell<S> {
-    /// As the engine compares states: byte by byte.
-    fn eq(&self, other: &Self) -> bool {
-        bytemuck::bytes_of(self) == bytemuck::bytes_of(other)
+impl<const N: usize> Cell<N> {
+    /// A state to be made, of a vertex of this strength.
+    pub(super) fn new(strength: f64) -> Self {
+        let mut words = [0; N];
+        words[N - 1] = strength.to_bits();
+        Self(words)
+    }
+
+    pub(super) fn state(&self) -> &[u64] {
+        &self.0[..N - 1]
+    }
+
+    pub(super) fn state_mut(&mut self) -> &mut [u64] {
+        &mut self.0[..N - 1]
+    }
+
+    pub(super) fn strength(&self) -> f64 {
+        f64::from_bits(self.0[N - 1])
     }
 }
 
-plain_field! { Plain<T> [T: Pod + Send] Cell<S> [S: Pod + Send] }
+plain_field! { Words<N> [const N: usize] Cell<N> [const N: usize] }

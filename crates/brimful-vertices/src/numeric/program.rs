@@ -6,51 +6,39 @@
 //! order in which signals are added.
 
 use std::marker::PhantomData;
-use std::sync::{Mutex, PoisonError};
 
 use brimful_engine as engine;
-use brimful_engine::{Aggregate, Combiner, Globals, Program, SumOf};
-use brimful_graph::Index;
 
 use crate::error::Failure;
 use crate::from_graph::{ALONG, EdgeData, way};
-use crate::numeric::parts::{Cell, Plain};
+use crate::numeric::erased::{Erased, Facts};
+use crate::numeric::parts::{Cell, Words};
 use crate::program::{Delivery, VertexOf, VertexProgram};
 use crate::store::Loan;
-use crate::vertex::{Edge, Edges};
+use crate::vertex::{Edge, Edges, Vertex};
 
-/// A numeric program with edges that carry `E`.
-pub(super) struct Numeric<'p, P: Program, E> {
-    pub(super) program: &'p P,
-    pub(super) globals: Globals<P::Aggregate>,
+/// A numeric program with cells of `S` words, sums of `M` words and edges that carry `E`.
+pub(super) struct Numeric<'p, const S: usize, const M: usize, E> {
+    pub(super) program: &'p mut dyn Erased,
+    facts: Facts,
     /// The ways in which the coming superstep walks edges, and those in which edges are walked that do not say it.
-    pub(super) walked: u8,
-    pub(super) usual_way: u8,
-    pub(super) is_weighted: bool,
-    pub(super) signal_threshold: f64,
-    /// What the vertices of each worker add to the aggregate.
-    partials: Vec<Mutex<P::Aggregate>>,
+    walked: u8,
+    usual_way: u8,
+    is_weighted: bool,
+    signal_threshold: f64,
     edges: PhantomData<fn() -> E>,
 }
 
-impl<'p, P: Program, E: EdgeData> Numeric<'p, P, E> {
-    pub(super) fn new(program: &'p P, vertices: u64, workers: usize, signal_threshold: f64) -> Self {
-        let globals = Globals { vertices, superstep: 0, round: 0, aggregate: P::Aggregate::NOTHING };
-        Self {
-            program,
-            globals,
-            walked: 0,
-            usual_way: ALONG,
-            is_weighted: false,
-            signal_threshold,
-            partials: (0..workers).map(|_| Mutex::new(P::Aggregate::NOTHING)).collect(),
-            edges: PhantomData,
-        }
+impl<'p, const S: usize, const M: usize, E: EdgeData> Numeric<'p, S, M, E> {
+    pub(super) fn new(program: &'p mut dyn Erased, is_weighted: bool, signal_threshold: f64) -> Self {
+        let facts = program.facts();
+        let usual_way = facts.indexes.iter().fold(0, |all, index| all | way(*index));
+        Self { program, facts, walked: ALONG, usual_way, is_weighted, signal_threshold, edges: PhantomData }
     }
 
     /// A vertex as the program knows it.
-    pub(super) fn vertex(&self, id: u64, strength: f64) -> engine::Vertex {
-        let (degree, strength) = match (P::NEEDS_DEGREES, self.is_weighted) {
+    fn vertex(&self, id: u64, strength: f64) -> engine::Vertex {
+        let (degree, strength) = match (self.facts.needs_degrees, self.is_weighted) {
             (false, _) => (0, 0.0),
             (true, true) => (0, strength),
             (true, false) => (strength as u64, strength),
@@ -58,118 +46,85 @@ impl<'p, P: Program, E: EdgeData> Numeric<'p, P, E> {
         engine::Vertex { id, degree, strength, external: 0 }
     }
 
-    /// Adds to the aggregate of the superstep, or of the round.
-    pub(super) fn add(&self, part: P::Aggregate) {
-        if size_of::<P::Aggregate>() == 0 {
-            return;
-        }
-        // Nobody else uses the worker's own.
-        let worker = rayon::current_thread_index().unwrap_or(0) % self.partials.len().max(1);
-        if let Some(partial) = self.partials.get(worker) {
-            let mut partial = partial.lock().unwrap_or_else(PoisonError::into_inner);
-            *partial = partial.merge(part);
-        }
-    }
-
-    /// Makes what was added the aggregate.
-    pub(super) fn end_superstep(&mut self) {
-        let take = |partial: &mut Mutex<P::Aggregate>| {
-            std::mem::replace(
-                partial.get_mut().unwrap_or_else(PoisonError::into_inner),
-                P::Aggregate::NOTHING,
-            )
-        };
-        self.globals.aggregate =
-            self.partials.iter_mut().map(take).fold(P::Aggregate::NOTHING, P::Aggregate::merge);
-    }
-
     /// Finds out which ways the coming superstep walks.
     pub(super) fn begin_superstep(&mut self) {
-        let walks = |index: &&Index| self.program.walks(**index, &self.globals);
-        let ways = self.program.indexes().iter().filter(walks).map(|index| way(*index));
-        self.walked = ways.fold(0, |all, way| all | way);
+        let walks = |index: &&_| self.program.walks(**index);
+        self.walked = self.facts.indexes.iter().filter(walks).fold(0, |all, index| all | way(*index));
     }
 
-    /// True if the program has nothing to say with this state.
-    pub(super) fn is_silent(&self, vertex: engine::Vertex, state: P::State) -> bool {
-        self.program.signal(vertex, state) == P::Combiner::SILENCE
+    /// Vertex `id` at the start.
+    pub(super) fn first(
+        &self,
+        id: u64,
+        (strength, external): (f64, u64),
+        edges: Edges<u64, E>,
+    ) -> VertexOf<Self> {
+        let own = engine::Vertex { external, ..self.vertex(id, strength) };
+        let mut cell = Cell::new(strength);
+        let is_due = self.program.begin(own, cell.state_mut(), true);
+        let mut vertex = Vertex::new(id, cell, edges);
+        vertex.signalled = (!is_due).then_some(vertex.state);
+        vertex
+    }
+
+    /// The same where it begins another round; true if it has something to signal.
+    pub(super) fn begin_round(&self, vertex: &mut VertexOf<Self>) -> bool {
+        let own = self.vertex(*vertex.id(), vertex.state.strength());
+        let is_due = self.program.begin(own, vertex.state.state_mut(), false);
+        vertex.signalled = (!is_due).then_some(vertex.state);
+        is_due
     }
 }
 
-impl<P: Program, E: EdgeData> VertexProgram for Numeric<'_, P, E> {
+impl<const S: usize, const M: usize, E: EdgeData> VertexProgram for Numeric<'_, S, M, E> {
     type Id = u64;
-    type State = Cell<P::State>;
+    type State = Cell<S>;
     type Edge = E;
-    type Signal = Plain<SumOf<P>>;
+    type Signal = Words<M>;
 
     fn delivery(&self) -> Delivery {
         Delivery::Combined
     }
 
-    fn combine(&self, held: &mut Self::Signal, signal: Self::Signal) -> Result<(), Failure> {
-        held.0 = P::Combiner::merge(held.0, signal.0);
+    fn combine(&self, held: &mut Words<M>, signal: Words<M>) -> Result<(), Failure> {
+        self.program.combine(&mut held.0, &signal.0);
         Ok(())
     }
 
-    fn initial(&self, _: &u64, _: &Edges<u64, E>) -> Result<Self::State, Failure> {
+    fn initial(&self, _: &u64, _: &Edges<u64, E>) -> Result<Cell<S>, Failure> {
         Err("vertices of a numeric program come from a graph, with their states".into())
     }
 
     fn is_full(&self) -> bool {
-        P::MODE == engine::Mode::Full
+        self.facts.is_full
     }
 
     #[inline]
-    fn signal(
-        &self,
-        source: &VertexOf<Self>,
-        edge: Edge<'_, u64, E>,
-    ) -> Result<Option<Self::Signal>, Failure> {
-        let is_loop = !P::SELF_LOOPS && edge.target == source.id();
+    fn signal(&self, source: &VertexOf<Self>, edge: Edge<'_, u64, E>) -> Result<Option<Words<M>>, Failure> {
+        let is_loop = !self.facts.self_loops && edge.target == source.id();
         if edge.data.way().unwrap_or(self.usual_way) & self.walked == 0 || is_loop {
             return Ok(None);
         }
-        let Cell { state, strength } = source.state;
-        let said = self.program.signal(self.vertex(*source.id(), strength), state);
-        if said == P::Combiner::SILENCE {
-            return Ok(None);
-        }
-        let signal = self.program.along(said, edge.data.weight());
-        Ok(Some(Plain(P::Combiner::combine(P::Combiner::IDENTITY, signal))))
+        let own = self.vertex(*source.id(), source.state.strength());
+        let mut sum = [0; M];
+        let speaks = self.program.signal(own, source.state.state(), edge.data.weight(), &mut sum);
+        Ok(speaks.then_some(Words(sum)))
     }
 
-    fn signalled(&self, state: &mut Self::State) {
-        state.state = self.program.signalled(state.state);
+    fn signalled(&self, state: &mut Cell<S>) {
+        self.program.signalled(state.state_mut());
     }
 
-    fn collect(
-        &self,
-        vertex: &mut Loan<'_, VertexOf<Self>>,
-        signals: &[Self::Signal],
-    ) -> Result<(), Failure> {
-        let Cell { state: old, strength } = vertex.state;
-        let own = self.vertex(*vertex.id(), strength);
-        let sum = signals.first().map_or(P::Combiner::IDENTITY, |sum| sum.0);
-        let mut new = self.program.collect(own, old, sum, &self.globals);
-        if self.is_full() {
-            self.add(self.program.aggregate(own, old, new));
-            vertex.state.state = new;
-            return Ok(());
+    fn collect(&self, vertex: &mut Loan<'_, VertexOf<Self>>, signals: &[Words<M>]) -> Result<(), Failure> {
+        let mut cell = vertex.state;
+        let own = self.vertex(*vertex.id(), cell.strength());
+        let sum = signals.first().map(|sum| &sum.0[..]);
+        let is_due = self.program.collect(own, cell.state_mut(), sum, self.signal_threshold);
+        // A vertex that is not changed is not written.
+        if cell != vertex.state {
+            vertex.state = cell;
         }
-        if bytemuck::bytes_of(&old) != bytemuck::bytes_of(&new) {
-            self.add(self.program.aggregate(own, old, new));
-        }
-        let mut is_due = self.program.signal_score(old, new) > self.signal_threshold;
-        if is_due && self.is_silent(own, new) {
-            // It has said nothing, which takes no superstep.
-            new = self.program.signalled(new);
-            is_due = false;
-        }
-        let new = Cell { state: new, strength };
         // Where it was due already it still is: without supersteps it may collect twice before it signals.
-        if new != vertex.state {
-            vertex.state = new;
-        }
         if is_due && vertex.signalled.is_some() {
             vertex.signalled = None;
         }
@@ -181,13 +136,12 @@ impl<P: Program, E: EdgeData> VertexProgram for Numeric<'_, P, E> {
         if vertex.signalled.is_some() {
             return f64::NEG_INFINITY;
         }
-        let score = self.program.signal_score(vertex.state.state, vertex.state.state);
+        let score = self.program.signal_score(vertex.state.state());
         // Where the score is that of a change, which is over, all are equal.
         if score > self.signal_threshold { score } else { f64::MAX }
     }
 
-    fn collect_score(&self, vertex: &VertexOf<Self>, signals: &[Self::Signal]) -> f64 {
-        let sum = signals.first().map_or(P::Combiner::IDENTITY, |sum| sum.0);
-        self.program.collect_score(vertex.state.state, sum)
+    fn collect_score(&self, vertex: &VertexOf<Self>, signals: &[Words<M>]) -> f64 {
+        self.program.collect_score(vertex.state.state(), signals.first().map(|sum| &sum.0[..]))
     }
 }
