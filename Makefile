@@ -9,6 +9,8 @@ DEMO_BUDGET ?= 200M
 INPUT ?=
 
 export VIRTUAL_ENV := $(CURDIR)/$(VENV)
+# Two files of tests at a time: much of a test is the start of a process.
+PARALLEL := --numprocesses=2 --dist=loadfile
 # One interpreter for cargo and maturin, so that neither rebuilds what the other built.
 export PYO3_PYTHON := $(BIN)/python
 
@@ -64,14 +66,14 @@ lint: $(VENV)/.dev
 layers: $(VENV)/.build
 	$(BIN)/python tests/check_layers.py
 
-# Examples are compiled by `lint`.
+# Without --lib, which compiles libraries without tests of their own once more. Examples are compiled by `lint`.
 rust-test: $(VENV)/.build
-	cargo test --workspace --lib --bins --tests --locked
+	cargo test --workspace --tests --locked
 	cargo test --workspace --doc --locked
 
 python-test: $(VENV)/.dev build
 	$(BIN)/python -m mypy.stubtest brimful._native --mypy-config-file pyproject.toml
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(PARALLEL)
 
 test: lint layers rust-test python-test
 	@echo "make test: all passed"
@@ -99,7 +101,7 @@ advisories: $(VENV)/.dev
 
 check: lint layers build
 	cargo test --workspace --locked --lib
-	$(BIN)/python -m pytest -x -m "not slow and not nightly"
+	$(BIN)/python -m pytest -x -m "not slow and not nightly" $(PARALLEL)
 
 clean:
 	rm -rf demo dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

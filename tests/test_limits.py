@@ -6,10 +6,12 @@ What cannot work is refused in one sentence before or while it fails, and leaves
 from __future__ import annotations
 
 import contextlib
+import gzip
 import os
 import random
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import threading
@@ -17,6 +19,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from cgroup import hard_limit
@@ -244,6 +247,14 @@ def test_a_graph_is_run_by_two_processes(tmp_path: Path) -> None:
     succeed("verify", graph, "--quiet")
 
 
+def read_whole(path: Path) -> None:
+    """Read a compressed text or a table to its end."""
+    if path.suffix == ".gz":
+        assert gzip.decompress(path.read_bytes()).endswith(b"\n")
+    else:
+        assert pq.read_table(path).num_rows == 1 << 16
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_at_any_time_ends_in_one_sentence(tmp_path: Path, number: signal.Signals) -> None:
     choose = random.Random(number)
@@ -273,9 +284,13 @@ def test_a_signal_at_any_time_ends_in_one_sentence(tmp_path: Path, number: signa
             _, err = process.communicate(timeout=60)
             assert "Traceback" not in err, err
             assert process.returncode in (DONE, INTERRUPTED), err
-            if process.returncode == DONE:
-                for name in names_below(tmp_path) - before:
-                    os.unlink(tmp_path / name)
+            # The output is whole, if it was complete when the signal came, or not there.
+            if command[0] == "generate" and (tmp_path / "new.brimful").exists():
+                succeed("verify", tmp_path / "new.brimful", "--quiet")
+                shutil.rmtree(tmp_path / "new.brimful")
+            for name in names_below(tmp_path) & {"e.txt.gz", "r.parquet"}:
+                read_whole(tmp_path / name)
+                os.unlink(tmp_path / name)
             assert names_below(tmp_path) == before
     succeed("verify", graph, "--quiet")
 

@@ -125,8 +125,7 @@ fn drive(
     let Facts { state, sum, .. } = program.facts();
     match (state, sum) {
         (0..=1, 0..=1) => sized::<2, 1>(program, graph, options, resources),
-        (0..=2, 0..=1) => sized::<3, 1>(program, graph, options, resources),
-        (0..=4, 0..=2) => sized::<5, 2>(program, graph, options, resources),
+        (0..=3, 0..=2) => sized::<4, 2>(program, graph, options, resources),
         (0..=16, 0..=8) => sized::<17, 8>(program, graph, options, resources),
         _ => Err(Error::Usage(format!(
             "vertices on stores have states up to 128 bytes and sums of signals up to 64; those of this program take {} and {}",
