@@ -14,7 +14,7 @@ PARALLEL := --numprocesses=2 --dist=loadfile
 # One interpreter for cargo and maturin, so that neither rebuilds what the other built.
 export PYO3_PYTHON := $(BIN)/python
 
-.PHONY: help demo test check build lint rust-test python-test layers bench miri nightly advisories clean
+.PHONY: help demo test check build lint rust-test python-test layers bench miri loom nightly advisories clean
 .DEFAULT_GOAL := help
 
 help:
@@ -23,6 +23,7 @@ help:
 	@echo "make check              the quick part of it, for the everyday loop"
 	@echo "make bench              benchmarks of this machine (about 10 GB of disk)"
 	@echo "make nightly            tests that take an hour"
+	@echo "make miri, make loom    undefined behaviour, and orders of threads (miri: a nightly toolchain)"
 	@echo "make advisories         published vulnerabilities of the dependencies (network)"
 	@echo "make clean              remove what demo and test made, except .venv and target"
 
@@ -90,6 +91,10 @@ bench: $(VENV)/.dev build
 miri:
 	cargo +nightly miri test -p brimful-graph --lib codec
 	cargo +nightly miri test -p brimful-engine --lib kernel
+
+# Every order in which the threads of an execution can meet.
+loom:
+	RUSTFLAGS="--cfg loom" cargo test -p brimful-vertices --lib --target-dir target/loom models
 
 # What takes too long for every change.
 nightly: $(VENV)/.dev build

@@ -55,7 +55,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let budget = Budget::new(bytes + (1 << 20), 0);
     let reserved = budget.reserve(bytes, "for signals that wait")?;
     let file = Arc::new(SpillFile::new(&DiskFolder::new(std::env::temp_dir()), &Job::new())?);
-    let mut mailbox = Mailbox::new(reserved.bytes(), &file);
+    let mut mailbox = Mailbox::new(reserved.bytes(), program.0, &file);
     let (mut target, mut room, mut packet) = (Vec::new(), Vec::new(), Vec::new());
     let begin = Instant::now();
     for number in 0..signals {

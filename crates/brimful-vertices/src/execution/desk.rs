@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::execution::exchange::{Event, Exchange, Packet};
 use crate::execution::partitioner::Partitioner;
 use crate::field::Field;
-use crate::lists::{IdSet, Mailbox, write_letter};
+use crate::lists::{IdSet, Mailbox, SignalTo, write_letter};
 use crate::program::{Delivery, VertexOf, VertexProgram};
 use crate::store::Loan;
 
@@ -49,6 +49,8 @@ pub(super) struct Counts {
     pub(super) undelivered: u64,
 }
 
+/// Signals that are combined at a time.
+const TOGETHER: usize = 64;
 /// Vertices between two looks at the queue and the clock.
 const LOOK_EVERY: u32 = 64;
 
@@ -56,10 +58,12 @@ const LOOK_EVERY: u32 = 64;
 pub(super) struct Desk<P: VertexProgram> {
     pub(super) me: usize,
     pub(super) to_signal: Vec<IdSet<P::Id>>,
-    pub(super) mailboxes: Vec<Mailbox>,
+    pub(super) mailboxes: Vec<Mailbox<P>>,
     pub(super) counts: Counts,
-    /// A packet for each partition of others.
+    /// A packet for each partition.
     outboxes: Vec<Vec<u8>>,
+    /// What goes into each own mailbox where signals are combined; nobody need write it down before.
+    own: Vec<Vec<SignalTo<P>>>,
     until_look: u32,
     target: Vec<u8>,
     room: Vec<u8>,
@@ -71,11 +75,12 @@ impl<P: VertexProgram> Desk<P> {
         me: usize,
         partitions: usize,
         to_signal: Vec<IdSet<P::Id>>,
-        mailboxes: Vec<Mailbox>,
+        mailboxes: Vec<Mailbox<P>>,
     ) -> Self {
         Self {
             me,
             to_signal,
+            own: mailboxes.iter().map(|_| Vec::new()).collect(),
             mailboxes,
             counts: Counts::default(),
             outboxes: vec![Vec::new(); partitions],
@@ -88,12 +93,12 @@ impl<P: VertexProgram> Desk<P> {
     /// Lets a vertex signal along all its edges.
     pub(super) fn signal(&mut self, phase: &Phase<'_, P>, vertex: &mut Loan<'_, VertexOf<P>>) -> Result<()> {
         let program = phase.program;
-        let is_latest = program.delivery() == Delivery::LatestPerSource;
+        let delivery = program.delivery();
         for edge in vertex.edges().iter() {
             let target = edge.target;
             let signal = program.signal(vertex, edge);
             if let Some(signal) = signal.map_err(|failure| Error::program(vertex.id(), "signal", failure))? {
-                self.send(phase, is_latest.then_some(vertex.id()), target, &signal)?;
+                self.send(phase, delivery, vertex.id(), target, signal)?;
             }
         }
         self.keep_own(phase)?;
@@ -136,27 +141,46 @@ impl<P: VertexProgram> Desk<P> {
     fn send(
         &mut self,
         phase: &Phase<'_, P>,
-        source: Option<&P::Id>,
+        delivery: Delivery,
+        source: &P::Id,
         target: &P::Id,
-        signal: &P::Signal,
+        signal: P::Signal,
     ) -> Result<()> {
+        let partition = phase.partitioner.partition(target, &mut self.target, phase.owners.len())?;
+        let (owner, place) = phase.owners.get(partition).copied().unwrap_or_default();
+        self.counts.sent += 1;
+        if delivery == Delivery::Combined
+            && owner == self.me
+            && let Some(own) = self.own.get_mut(place)
+        {
+            own.push((target.clone(), signal));
+            return if own.len() < TOGETHER { Ok(()) } else { self.combine_own(phase, place) };
+        }
+        let Some(packet) = self.outboxes.get_mut(partition) else { return Ok(()) };
         self.target.clear();
         target.write(&mut self.target);
-        let partition = phase.partitioner.partition(target, &self.target, phase.owners.len())?;
-        let Some(packet) = self.outboxes.get_mut(partition) else { return Ok(()) };
-        write_letter::<P>(&self.target, source, signal, &mut self.room, packet);
-        self.counts.sent += 1;
-        if packet.len() < phase.packet_bytes {
-            return Ok(());
+        let source = (delivery == Delivery::LatestPerSource).then_some(source);
+        write_letter::<P>(&self.target, source, &signal, &mut self.room, packet);
+        match packet.len() < phase.packet_bytes {
+            true => Ok(()),
+            false if owner == self.me => self.keep(phase, partition),
+            false => self.ship(phase, partition),
         }
-        match phase.owners.get(partition) {
-            Some((owner, _)) if *owner == self.me => self.keep(phase, partition),
-            _ => self.ship(phase, partition),
+    }
+
+    /// Combines what has gathered for the own partition at `place`.
+    fn combine_own(&mut self, phase: &Phase<'_, P>, place: usize) -> Result<()> {
+        match self.mailboxes.get_mut(place).zip(self.own.get_mut(place)) {
+            Some((mailbox, own)) if !own.is_empty() => mailbox.receive(phase.program, own),
+            _ => Ok(()),
         }
     }
 
     /// Puts what has gathered for own partitions into their mailboxes.
     fn keep_own(&mut self, phase: &Phase<'_, P>) -> Result<()> {
+        if phase.program.delivery() == Delivery::Combined {
+            return (0..self.own.len()).try_for_each(|place| self.combine_own(phase, place));
+        }
         for (partition, (owner, _)) in phase.owners.iter().enumerate() {
             if *owner == self.me {
                 self.keep(phase, partition)?;

@@ -7,8 +7,16 @@
 //! thousands of signals, and the lock is taken for packets, not for signals.
 
 use std::collections::VecDeque;
+use std::sync::PoisonError;
+
+#[cfg(loom)]
+use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+#[cfg(loom)]
+use loom::sync::{Condvar, Mutex, MutexGuard};
+#[cfg(not(loom))]
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+#[cfg(not(loom))]
+use std::sync::{Condvar, Mutex, MutexGuard};
 
 /// Signals for one partition.
 #[derive(Debug)]
@@ -123,11 +131,10 @@ impl Exchange {
 
     /// Waits until the queue of `to` may have room, or there is something for `me`, or it is stopped.
     pub(super) fn wait_for_room(&self, me: usize, to: usize) {
-        let shared = self.lock();
-        let waits = |shared: &mut Shared| {
-            shared.queues[me].is_empty() && !shared.queues[to].is_empty() && !self.is_stopped()
-        };
-        drop(self.wake[me].wait_while(shared, waits).unwrap_or_else(PoisonError::into_inner));
+        let mut shared = self.lock();
+        while shared.queues[me].is_empty() && !shared.queues[to].is_empty() && !self.is_stopped() {
+            shared = self.wake[me].wait(shared).unwrap_or_else(PoisonError::into_inner);
+        }
     }
 
     /// Waits for a packet for `me`, who has nothing left to do and nothing left to send.
@@ -179,7 +186,103 @@ impl Drop for StopOnPanic<'_> {
     }
 }
 
-#[cfg(test)]
+/// All orders in which threads can run, tried by a model checker: `make loom`.
+#[cfg(all(test, loom))]
+mod models {
+    use loom::sync::Arc;
+
+    use super::*;
+
+    fn packet() -> Packet {
+        Packet { partition: 0, letters: vec![0; 10] }
+    }
+
+    /// Sends, taking in what comes while there is no room; how many packets it took.
+    fn send(exchange: &Exchange, me: usize, to: usize) -> u64 {
+        let (mut next, mut taken) = (packet(), 0);
+        while let Err(back) = exchange.post(to, next) {
+            next = back;
+            match exchange.take(me) {
+                Some(_) => taken += 1,
+                None => exchange.wait_for_room(me, to),
+            }
+        }
+        taken
+    }
+
+    /// Takes in packets until nobody has anything left to do; how many. Answers the first `answers` of them.
+    fn settle(exchange: &Exchange, me: usize, mut answers: u64) -> u64 {
+        let mut taken = 0;
+        loop {
+            match exchange.wait(me) {
+                Event::Packet(_) => taken += 1,
+                Event::Settled => return taken,
+                Event::Stopped => unreachable!(),
+            }
+            if answers > 0 {
+                answers -= 1;
+                taken += send(exchange, me, 1 - me);
+            }
+        }
+    }
+
+    /// Runs `one` and `other` as the two workers.
+    fn workers(
+        most_bytes: usize,
+        one: impl Fn(&Exchange) -> u64 + Sync + Send + Copy + 'static,
+        other: impl Fn(&Exchange) -> u64 + Sync + Send + Copy + 'static,
+        check: impl Fn(u64, u64) + Sync + Send + 'static,
+    ) {
+        loom::model(move || {
+            let exchange = Arc::new(Exchange::new(2, most_bytes));
+            exchange.begin();
+            let shared = Arc::clone(&exchange);
+            let thread = loom::thread::spawn(move || other(&shared));
+            let (taken, others) = (one(&exchange), thread.join().unwrap());
+            check(taken, others);
+        });
+    }
+
+    #[test]
+    fn nobody_settles_before_the_answer_to_a_packet_was_taken_in() {
+        let one = |exchange: &Exchange| send(exchange, 0, 1) + settle(exchange, 0, 0);
+        workers(
+            1 << 20,
+            one,
+            |exchange| settle(exchange, 1, 1),
+            |one, other| assert_eq!((one, other), (1, 1)),
+        );
+    }
+
+    #[test]
+    fn full_queues_on_both_sides_neither_lose_packets_nor_block() {
+        let work = |me: usize| {
+            move |exchange: &Exchange| {
+                let taken = send(exchange, me, 1 - me) + send(exchange, me, 1 - me);
+                taken + settle(exchange, me, 0)
+            }
+        };
+        workers(1, work(0), work(1), |one, other| assert_eq!((one, other), (2, 2)));
+    }
+
+    #[test]
+    fn a_stop_ends_both_waits() {
+        let one = |exchange: &Exchange| {
+            exchange.stop();
+            0
+        };
+        let other = |exchange: &Exchange| {
+            let first = exchange.post(0, packet());
+            assert!(first.is_ok());
+            exchange.wait_for_room(1, 0);
+            assert!(matches!(exchange.wait(1), Event::Stopped));
+            0
+        };
+        workers(1, one, other, |_, _| ());
+    }
+}
+
+#[cfg(all(test, not(loom)))]
 mod tests {
     use std::sync::atomic::AtomicU64;
 

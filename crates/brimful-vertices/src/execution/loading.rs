@@ -11,7 +11,6 @@ use brimful_store::{Reservation, Resources};
 
 use crate::error::{Error, Result};
 use crate::execution::partitioner::Partitioner;
-use crate::field::Field;
 use crate::program::{VertexOf, VertexProgram};
 use crate::store::VertexStore;
 use crate::vertex::{Edges, Stored, Vertex};
@@ -98,9 +97,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
     /// # Errors
     /// Those of its store.
     pub fn add_vertex(&mut self, vertex: VertexOf<P>) -> Result<()> {
-        self.key.clear();
-        vertex.id().write(&mut self.key);
-        let partition = self.partitioner.partition(vertex.id(), &self.key, self.parts.len())?;
+        let partition = self.partitioner.partition(vertex.id(), &mut self.key, self.parts.len())?;
         self.gathered_bytes += (size_of::<VertexOf<P>>() + vertex.heap_bytes()) as u64;
         if let Some(part) = self.parts.get_mut(partition) {
             let part = part.get_mut().unwrap_or_else(PoisonError::into_inner);

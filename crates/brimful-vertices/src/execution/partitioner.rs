@@ -55,15 +55,19 @@ impl<I: Id> Partitioner<I> {
         Ok(Self::Range(bounds))
     }
 
-    /// The partition of the vertex `id`, whose bytes are `key`.
+    /// The partition of the vertex `id`; `room` is for its bytes.
     ///
     /// # Errors
     /// [`Error::Usage`] if the user's own partitioner names one that there is not.
     #[inline]
-    pub(super) fn partition(&self, id: &I, key: &[u8], partitions: usize) -> Result<usize> {
+    pub(super) fn partition(&self, id: &I, room: &mut Vec<u8>, partitions: usize) -> Result<usize> {
         let partition = match self {
             // The high half of the product of a hash and the number: no division.
-            Self::Hash => ((u128::from(checksum(key)) * partitions as u128) >> 64) as usize,
+            Self::Hash => {
+                room.clear();
+                id.write(room);
+                ((u128::from(checksum(room)) * partitions as u128) >> 64) as usize
+            }
             Self::Range(bounds) => bounds.partition_point(|bound| bound <= id),
             Self::Own(own) => own(id, partitions),
         };
@@ -97,7 +101,7 @@ mod tests {
     use super::*;
 
     fn partition(partitioner: &Partitioner<u64>, id: u64, partitions: usize) -> usize {
-        partitioner.partition(&id, &id.to_le_bytes(), partitions).unwrap()
+        partitioner.partition(&id, &mut Vec::new(), partitions).unwrap()
     }
 
     #[test]
@@ -128,7 +132,7 @@ mod tests {
     fn a_partitioner_that_names_what_is_not_there_is_refused() {
         let own = Partitioner::<u64>::Own(Box::new(|id, _| *id as usize));
         assert_eq!(partition(&own, 2, 3), 2);
-        let error = own.partition(&3, &[], 3).unwrap_err().to_string();
+        let error = own.partition(&3, &mut Vec::new(), 3).unwrap_err().to_string();
         assert_eq!(error, "the partitioner puts vertex 3 into partition 3, and there are 0 to 2; correct it");
     }
 

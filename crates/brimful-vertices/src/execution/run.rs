@@ -19,7 +19,6 @@ use crate::execution::partitioner::{Partitioner, assign};
 use crate::execution::stats::Stats;
 use crate::execution::worker::Worker;
 use crate::execution::{asynchronous, synchronous};
-use crate::field::Field;
 use crate::lists::{IdSet, MINIMUM_BYTES, Mail, Mailbox, SpillFile};
 use crate::program::{COLLECT_THRESHOLD, SIGNAL_THRESHOLD, VertexOf, VertexProgram};
 use crate::store::{Borrower, Loan, VertexStore};
@@ -112,7 +111,8 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
             stores.sort_by_key(|(place, _)| *place);
             let lists = || stores.iter().map(|_| ());
             let to_signal = lists().map(|()| IdSet::new(each / 3, &spill)).collect();
-            let mailboxes = lists().map(|()| Mailbox::new(each / 3 * 2, &spill)).collect();
+            let mailboxes =
+                lists().map(|()| Mailbox::new(each / 3 * 2, program.delivery(), &spill)).collect();
             let desk = Desk::new(me, edges.len(), to_signal, mailboxes);
             let stores = stores.into_iter().map(|(_, store)| store).collect();
             Ok(Mutex::new(Worker { stores, desk, mail: Mail::new(&resources.budget)?, is_fresh: true }))
@@ -344,9 +344,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
     }
 
     fn place(&mut self, id: &P::Id) -> Result<(&mut Worker<P, S>, usize)> {
-        let mut key = Vec::new();
-        id.write(&mut key);
-        let partition = self.partitioner.partition(id, &key, self.owners.len())?;
+        let partition = self.partitioner.partition(id, &mut Vec::new(), self.owners.len())?;
         let (worker, place) = self.owners.get(partition).copied().unwrap_or_default();
         let worker = self.workers().nth(worker);
         Ok((worker.ok_or_else(|| Error::Usage("there is no worker".into()))?, place))

@@ -118,7 +118,7 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Worker<P, S> {
             desk.counts.undelivered += mail.signals.len() as u64;
         }
         if let Some((known, mailbox)) = known.zip(desk.mailboxes.get_mut(place)) {
-            mailbox.hold::<P>(&id, &known)?;
+            mailbox.hold(&id, &known)?;
         }
         Ok(Some((id, after)))
     }

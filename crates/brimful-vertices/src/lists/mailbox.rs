@@ -1,6 +1,6 @@
 //! The to-collect list: the signals themselves, serialized, by the vertex they are for.
 //!
-//! There is one for each partition. Where signals are combined, it is done when they arrive. What exceeds
+//! There is one for each partition. Where signals are combined, it is done when they arrive, and the result written down. What exceeds
 //! memory goes to disk as sorted runs and is merged when collected. Beside the signals it may hold what a vertex knows
 //! already, so that a signal that is no news to it wakes nobody (*Making Signal/Collect Scale*, section 3.2, suggests it).
 //! Invariant: every signal is collected once, or combined, or no news.
@@ -12,18 +12,23 @@ use brimful_store::Budget;
 use crate::error::{Error, Failure, Result, catch};
 use crate::field::{Field, read_varint, take, write_varint};
 use crate::growth::Growth;
+use crate::lists::front::{Front, SignalTo};
 use crate::lists::id_set::read_id;
 use crate::lists::pile::Pile;
 use crate::lists::spill::SpillFile;
-use crate::lists::table::{Added, Fold, Key, Table};
+use crate::lists::table::{Added, Key, Table};
 use crate::program::{Delivery, VertexProgram};
 
 /// Signals that wait for vertices of one partition.
-#[derive(Debug)]
-pub struct Mailbox {
+pub struct Mailbox<P: VertexProgram> {
     pile: Pile,
+    /// Signals that were combined and not written down yet; such a one belongs behind those of `pile`.
+    front: Front<P>,
+    /// Those of a packet.
+    batch: Vec<SignalTo<P>>,
     /// What vertices know already, for as many as there is room for.
     known: Table,
+    key: Vec<u8>,
     folded: Vec<u8>,
     stats: MailboxStats,
 }
@@ -138,22 +143,50 @@ fn read_part<'p>(packet: &mut &'p [u8]) -> Option<&'p [u8]> {
     take(packet, length)
 }
 
-impl Mailbox {
+/// Makes one letter of two to the vertex whose id has the bytes `key`.
+fn combine_letters<P: VertexProgram>(
+    program: &P,
+    key: &[u8],
+    held: &[u8],
+    new: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    let combined = catch(|| {
+        let mut signal: P::Signal = read(held)?;
+        program.combine(&mut signal, read(new)?)?;
+        Ok(signal)
+    });
+    // Who it is for matters only if it fails.
+    let fail = |failure| match read_id::<P::Id>(key) {
+        Ok(id) => Error::program(&id, "combine signals", failure),
+        Err(error) => error,
+    };
+    combined.flatten().map_err(fail)?.write(out);
+    Ok(())
+}
+
+impl<P: VertexProgram> Mailbox<P> {
     /// A mailbox that takes up to `bytes` of memory, but [`crate::lists::MINIMUM_BYTES`] in any case, and the rest to `file`. An eighth is for
-    /// what vertices know, if the program says it.
-    pub fn new(bytes: u64, file: &Arc<SpillFile>) -> Self {
+    /// what vertices know, if the program says it, and a quarter for signals that are not written down yet, if they are combined.
+    pub fn new(bytes: u64, delivery: Delivery, file: &Arc<SpillFile>) -> Self {
         let known = bytes / 8;
+        let front = if delivery == Delivery::Combined { bytes / 4 } else { 0 };
+        let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
         Self {
-            pile: Pile::new(bytes - known, file),
-            known: Table::new(usize::try_from(known).unwrap_or(usize::MAX)),
+            pile: Pile::new(bytes - known - front, file),
+            front: Front::new(size(front)),
+            batch: Vec::new(),
+            known: Table::new(size(known)),
+            key: Vec::new(),
             folded: Vec::new(),
             stats: MailboxStats::default(),
         }
     }
 
     /// Takes in the letters of a packet; how many there were.
-    pub fn deliver<P: VertexProgram>(&mut self, program: &P, mut packet: &[u8]) -> Result<u64> {
+    pub fn deliver(&mut self, program: &P, mut packet: &[u8]) -> Result<u64> {
         let before = self.stats.received;
+        let is_combined = program.delivery() == Delivery::Combined;
         let mut batch = [(Key::default(), [].as_slice()); BATCH];
         while !packet.is_empty() {
             let mut letters = 0;
@@ -165,49 +198,90 @@ impl Mailbox {
                 let Some((target, letter)) = parts else {
                     return Err(Error::Usage("a packet of signals ends within a signal".into()));
                 };
-                *place = (Key::from(target), letter);
+                *place = (if is_combined { Key::unhashed(target) } else { Key::from(target) }, letter);
                 letters += 1;
             }
             let batch = batch.get(..letters).unwrap_or_default();
-            let targets = batch.iter().map(|(target, _)| *target);
-            self.known.warm(targets.clone());
-            self.pile.warm(targets);
-            batch.iter().try_for_each(|(target, letter)| self.add(program, *target, letter))?;
+            if is_combined {
+                self.read_combined(program, batch)?;
+            } else {
+                self.pile.warm(batch.iter().map(|(target, _)| *target));
+                for (target, letter) in batch {
+                    self.stats.received += 1;
+                    self.pile.add(*target, Some(letter), None)?;
+                }
+            }
         }
         Ok(self.stats.received - before)
     }
 
-    fn add<P: VertexProgram>(&mut self, program: &P, target: Key<'_>, letter: &[u8]) -> Result<()> {
-        self.stats.received += 1;
-        if program.delivery() != Delivery::Combined {
-            self.pile.add(target, Some(letter), None)?;
-            return Ok(());
-        }
-        let combine = |held: &[u8], new: &[u8], out: &mut Vec<u8>| {
-            let combined = catch(|| {
-                let mut signal: P::Signal = read(held)?;
-                program.combine(&mut signal, read(new)?)?;
-                Ok(signal)
-            });
-            // Who it is for matters only if it fails.
-            let fail = |failure| match read_id::<P::Id>(target.bytes) {
-                Ok(id) => Error::program(&id, "combine signals", failure),
-                Err(error) => error,
-            };
-            combined.flatten().map_err(fail)?.write(out);
-            Ok(())
-        };
-        let combine: Fold<'_> = &combine;
-        if let Some(known) = self.known.get(target) {
-            self.folded.clear();
-            combine(known, letter, &mut self.folded)?;
-            if self.folded == known {
-                self.stats.no_news += 1;
-                return Ok(());
+    fn read_combined(&mut self, program: &P, letters: &[(Key<'_>, &[u8])]) -> Result<()> {
+        let mut batch = std::mem::take(&mut self.batch);
+        for (target, letter) in letters {
+            let id = read_id::<P::Id>(target.bytes)?;
+            match catch(|| read(letter)).flatten() {
+                Ok(signal) => batch.push((id, signal)),
+                Err(failure) => return Err(Error::program(&id, "combine signals", failure)),
             }
         }
-        let is_new = self.pile.add(target, Some(letter), Some(combine))?;
+        self.receive(program, &mut batch)?;
+        self.batch = batch;
+        Ok(())
+    }
+
+    /// Takes in signals that are combined.
+    pub fn receive(&mut self, program: &P, signals: &mut Vec<SignalTo<P>>) -> Result<()> {
+        self.stats.received += signals.len() as u64;
+        if self.known.len() > 0 {
+            let mut is_news = Vec::with_capacity(signals.len());
+            for signal in signals.iter() {
+                is_news.push(self.is_news(program, signal)?);
+            }
+            let mut is_news = is_news.into_iter();
+            signals.retain(|_| is_news.next() == Some(true));
+        }
+        if !self.front.has_room_for(signals) {
+            self.write_down(program)?;
+        }
+        if self.front.has_room_for(signals) {
+            self.stats.combined += self.front.add(program, signals)?;
+            return Ok(());
+        }
+        signals.drain(..).try_for_each(|signal| self.write_one(program, &signal))
+    }
+
+    /// False if a signal changes nothing in what its vertex knows.
+    fn is_news(&mut self, program: &P, (id, signal): &SignalTo<P>) -> Result<bool> {
+        let (mut key, mut letter) = (Vec::new(), Vec::new());
+        id.write(&mut key);
+        signal.write(&mut letter);
+        let Some(known) = self.known.get(Key::from(&key)) else { return Ok(true) };
+        self.folded.clear();
+        combine_letters(program, &key, known, &letter, &mut self.folded)?;
+        let is_news = self.folded != known;
+        self.stats.no_news += u64::from(!is_news);
+        Ok(is_news)
+    }
+
+    /// Writes down what was combined.
+    fn write_down(&mut self, program: &P) -> Result<()> {
+        let mut front = std::mem::replace(&mut self.front, Front::new(0));
+        let done = front.drain().try_for_each(|signal| self.write_one(program, &signal));
+        self.front = front;
+        done
+    }
+
+    fn write_one(&mut self, program: &P, (id, signal): &SignalTo<P>) -> Result<()> {
+        let (mut key, mut letter) = (std::mem::take(&mut self.key), std::mem::take(&mut self.folded));
+        key.clear();
+        letter.clear();
+        id.write(&mut key);
+        signal.write(&mut letter);
+        let combine =
+            |held: &[u8], new: &[u8], out: &mut Vec<u8>| combine_letters(program, &key, held, new, out);
+        let is_new = self.pile.add(&key, Some(&letter), Some(&combine))?;
         self.stats.combined += u64::from(!is_new);
+        (self.key, self.folded) = (key, letter);
         Ok(())
     }
 
@@ -221,7 +295,7 @@ impl Mailbox {
 
     /// Remembers what the vertex `id` knows, if there is room: a signal that changes nothing when combined with it
     /// is dropped from now on.
-    pub fn hold<P: VertexProgram>(&mut self, id: &P::Id, known: &P::Signal) -> Result<()> {
+    pub fn hold(&mut self, id: &P::Id, known: &P::Signal) -> Result<()> {
         let (mut key, mut value) = (Vec::new(), Vec::new());
         id.write(&mut key);
         known.write(&mut value);
@@ -246,8 +320,11 @@ impl Mailbox {
     ///
     /// # Errors
     /// [`brimful_store::Error::Budget`] if the signals to one vertex exceed the memory that is left.
-    pub fn take<P: VertexProgram>(&mut self, program: &P, mail: &mut Mail<P>) -> Result<Option<P::Id>> {
+    pub fn take(&mut self, program: &P, mail: &mut Mail<P>) -> Result<Option<P::Id>> {
         mail.clear();
+        if !self.pile.is_open() {
+            self.write_down(program)?;
+        }
         let Some(mut group) = self.pile.next_group()? else { return Ok(None) };
         let id = read_id::<P::Id>(group.key())?;
         let delivery = program.delivery();
@@ -265,17 +342,26 @@ impl Mailbox {
                 mail.push(source, signal)?;
             }
         }
+        if let Some(signal) = self.front.take(&id) {
+            match mail.signals.first_mut() {
+                Some(held) => {
+                    let combined = catch(|| program.combine(held, signal)).flatten();
+                    combined.map_err(|failure| Error::program(&id, "combine signals", failure))?;
+                }
+                None => mail.push(None, signal)?,
+            }
+        }
         Ok(Some(id))
     }
 
     /// True if nothing waits.
     pub fn is_empty(&mut self) -> Result<bool> {
-        self.pile.is_empty()
+        Ok(self.front.len() == 0 && self.pile.is_empty()?)
     }
 
-    /// Vertices for which something waits in memory.
+    /// Vertices for which something waits in memory; one for which signals were combined since others were written down counts twice.
     pub fn recipients_in_memory(&self) -> usize {
-        self.pile.len_in_memory()
+        self.pile.len_in_memory() + self.front.len()
     }
 
     /// What it did so far.
@@ -327,13 +413,19 @@ mod tests {
         }
     }
 
-    fn mailbox(bytes: u64) -> Mailbox {
+    fn mailbox(bytes: u64, delivery: Delivery) -> Mailbox<Texts> {
         let folder = tempfile::tempdir().unwrap();
         let file = SpillFile::new(&DiskFolder::new(folder.path()), &Job::new()).unwrap();
-        Mailbox::new(bytes, &Arc::new(file))
+        Mailbox::new(bytes, delivery, &Arc::new(file))
     }
 
-    fn send(mailbox: &mut Mailbox, program: &Texts, source: u64, target: u64, signal: &str) -> Result<()> {
+    fn send(
+        mailbox: &mut Mailbox<Texts>,
+        program: &Texts,
+        source: u64,
+        target: u64,
+        signal: &str,
+    ) -> Result<()> {
         let (mut id, mut packet) = (Vec::new(), Vec::new());
         target.write(&mut id);
         let source = (program.0 == Delivery::LatestPerSource).then_some(&source);
@@ -345,7 +437,7 @@ mod tests {
         Mail::new(&Budget::new(1 << 20, 0)).unwrap()
     }
 
-    fn drain(mailbox: &mut Mailbox, program: &Texts) -> BTreeMap<u64, (Vec<u64>, Vec<String>)> {
+    fn drain(mailbox: &mut Mailbox<Texts>, program: &Texts) -> BTreeMap<u64, (Vec<u64>, Vec<String>)> {
         let (mut mail, mut all) = (mail(), BTreeMap::new());
         while let Some(id) = mailbox.take(program, &mut mail).unwrap() {
             assert!(all.insert(id, (mail.sources.clone(), mail.signals.clone())).is_none(), "{id} twice");
@@ -357,7 +449,7 @@ mod tests {
     #[test]
     fn signals_are_handed_out_by_recipient_in_the_order_in_which_they_came() {
         for delivery in [Delivery::Each, Delivery::LatestPerSource] {
-            let (program, mut mailbox) = (Texts(delivery), mailbox(1 << 20));
+            let (program, mut mailbox) = (Texts(delivery), mailbox(1 << 20, delivery));
             for (source, target, signal) in [(1, 7, "b"), (2, 8, ""), (1, 7, "a"), (3, 7, "c")] {
                 send(&mut mailbox, &program, source, target, signal).unwrap();
             }
@@ -377,7 +469,7 @@ mod tests {
     #[test]
     fn combined_signals_are_one_in_memory_and_from_disk() {
         for bytes in [64 << 20, 0] {
-            let (program, mut mailbox) = (Texts(Delivery::Combined), mailbox(bytes));
+            let (program, mut mailbox) = (Texts(Delivery::Combined), mailbox(bytes, Delivery::Combined));
             let text = |number: u64| format!("{:05}", number * 7919 % 100_003);
             for number in 0..100_000 {
                 send(&mut mailbox, &program, 0, number % 20_000, &text(number)).unwrap();
@@ -395,8 +487,8 @@ mod tests {
 
     #[test]
     fn what_a_vertex_knows_already_wakes_nobody() {
-        let (program, mut mailbox) = (Texts(Delivery::Combined), mailbox(1 << 20));
-        mailbox.hold::<Texts>(&7, &"m".into()).unwrap();
+        let (program, mut mailbox) = (Texts(Delivery::Combined), mailbox(1 << 20, Delivery::Combined));
+        mailbox.hold(&7, &"m".into()).unwrap();
         for (target, signal) in [(7, "a"), (7, "m"), (8, "a")] {
             send(&mut mailbox, &program, 0, target, signal).unwrap();
         }
@@ -408,14 +500,14 @@ mod tests {
         send(&mut mailbox, &program, 0, 7, "a").unwrap();
         assert_eq!(drain(&mut mailbox, &program)[&7].1, ["a"]);
         // A memory too small forgets and goes on.
-        (0..100_000).for_each(|id| mailbox.hold::<Texts>(&id, &"m".into()).unwrap());
+        (0..100_000).for_each(|id| mailbox.hold(&id, &"m".into()).unwrap());
         send(&mut mailbox, &program, 0, 99_999, "a").unwrap();
         assert!(mailbox.is_empty().unwrap());
     }
 
     #[test]
     fn a_failing_combiner_names_the_vertex() {
-        let (program, mut mailbox) = (Texts(Delivery::Combined), mailbox(1 << 20));
+        let (program, mut mailbox) = (Texts(Delivery::Combined), mailbox(1 << 20, Delivery::Combined));
         send(&mut mailbox, &program, 0, 42, "a").unwrap();
         let error = send(&mut mailbox, &program, 0, 42, "poison").unwrap_err();
         assert_eq!(
@@ -426,7 +518,7 @@ mod tests {
 
     #[test]
     fn signals_to_one_vertex_that_exceed_the_budget_are_refused_by_a_figure() {
-        let (program, mut mailbox) = (Texts(Delivery::Each), mailbox(64 << 20));
+        let (program, mut mailbox) = (Texts(Delivery::Each), mailbox(64 << 20, Delivery::Each));
         (0..100_000).for_each(|_| send(&mut mailbox, &program, 0, 1, "a signal of some length").unwrap());
         let error = mailbox.take(&program, &mut mail()).unwrap_err().to_string();
         assert!(error.contains("too small for the signals to one vertex"), "{error}");
@@ -437,7 +529,7 @@ mod tests {
         let mut packet = Vec::new();
         write_letter::<Texts>(&[5], None, &"text".into(), &mut Vec::new(), &mut packet);
         for length in 1..packet.len() {
-            let mut mailbox = mailbox(0);
+            let mut mailbox = mailbox(0, Delivery::Each);
             assert!(mailbox.deliver(&Texts(Delivery::Each), &packet[..length]).is_err());
         }
     }

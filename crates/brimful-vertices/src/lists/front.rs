@@ -1,0 +1,145 @@
+//! Signals combined as what they are, before they are written down.
+//!
+//! A vertex with many in-edges collects one signal: to write each of them down, and to read what was there, took most of the time of a superstep.
+//! Invariant: a vertex has at most one signal here, and all of it stays within the limit, but for what signals grow by while a
+//! batch is combined.
+
+use std::hash::BuildHasher;
+
+use hashbrown::{DefaultHashBuilder, HashTable};
+
+use crate::error::{Error, Result, catch};
+use crate::field::Field;
+use crate::program::VertexProgram;
+
+/// A signal to a vertex.
+pub type SignalTo<P> = (<P as VertexProgram>::Id, <P as VertexProgram>::Signal);
+
+/// Signals by vertex, in the order in which the first to each came.
+pub(super) struct Front<P: VertexProgram> {
+    limit: usize,
+    index: HashTable<u32>,
+    /// No signal where it was taken out.
+    entries: Vec<(P::Id, Option<P::Signal>)>,
+    /// Entries that have a signal.
+    len: usize,
+    /// Bytes that ids and signals own.
+    heap_bytes: usize,
+    hasher: DefaultHashBuilder,
+    /// Hash and place of each signal of a batch.
+    found: Vec<(u64, Option<u32>)>,
+}
+
+impl<P: VertexProgram> Front<P> {
+    /// A front that takes up to `limit` bytes, of memory that the caller has reserved.
+    pub(super) fn new(limit: usize) -> Self {
+        Self {
+            limit,
+            index: HashTable::new(),
+            entries: Vec::new(),
+            len: 0,
+            heap_bytes: 0,
+            hasher: DefaultHashBuilder::default(),
+            found: Vec::new(),
+        }
+    }
+
+    /// Number of signals.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// True if signals fit, whoever they are for.
+    pub(super) fn has_room_for(&self, signals: &[SignalTo<P>]) -> bool {
+        let entry = size_of::<(P::Id, Option<P::Signal>)>();
+        let heap: usize = signals.iter().map(|(id, signal)| id.heap_bytes() + signal.heap_bytes()).sum();
+        let entries = self.entries.len() + signals.len();
+        // A growing index exists twice for a moment, once with double the room.
+        let grows = if entries > self.index.capacity() { 2 } else { 0 };
+        let index = self.index.allocation_size().max(10 * signals.len()) * (1 + grows);
+        entries < u32::MAX as usize && entries * entry + index + heap + self.heap_bytes <= self.limit
+    }
+
+    /// Takes in signals for which there is room; how many were combined with one that was there.
+    ///
+    /// # Errors
+    /// [`Error::Program`] of a combiner that fails.
+    pub(super) fn add(&mut self, program: &P, signals: &mut Vec<SignalTo<P>>) -> Result<u64> {
+        if self.entries.capacity() == 0 {
+            // The system gives it page by page when it is used. To grow instead would need the double for a moment.
+            let most = self.limit / size_of::<(P::Id, Option<P::Signal>)>().max(1);
+            self.entries.reserve_exact(most.min(u32::MAX as usize));
+        }
+        let Self { index, entries, len, heap_bytes, hasher, found, .. } = self;
+        // No look-up depends on the one before, so that the waits for memory overlap.
+        found.clear();
+        found.extend(signals.iter().map(|(id, _)| {
+            let hash = hasher.hash_one(id);
+            (hash, find::<P>(index, entries, hash, id))
+        }));
+        let (mut combined, mut last) = (0, 0);
+        let done = catch(|| {
+            for ((id, signal), (hash, place)) in signals.drain(..).zip(&*found) {
+                // Or it came in this batch.
+                let Some(place) = place.or_else(|| find::<P>(index, entries, *hash, &id)) else {
+                    index.insert_unique(*hash, entries.len() as u32, |&place| {
+                        hasher.hash_one(&entries[place as usize].0)
+                    });
+                    *heap_bytes += id.heap_bytes() + signal.heap_bytes();
+                    *len += 1;
+                    entries.push((id, Some(signal)));
+                    continue;
+                };
+                last = place as usize;
+                match &mut entries[last].1 {
+                    Some(held) => {
+                        let before = held.heap_bytes();
+                        program.combine(held, signal)?;
+                        *heap_bytes = *heap_bytes + held.heap_bytes() - before;
+                        combined += 1;
+                    }
+                    none => {
+                        *heap_bytes += signal.heap_bytes();
+                        *len += 1;
+                        *none = Some(signal);
+                    }
+                }
+            }
+            Ok(())
+        });
+        match done.flatten() {
+            Ok(()) => Ok(combined),
+            Err(failure) => Err(Error::program(&entries[last].0, "combine signals", failure)),
+        }
+    }
+
+    /// Takes out the signal to a vertex.
+    #[inline]
+    pub(super) fn take(&mut self, id: &P::Id) -> Option<P::Signal> {
+        if self.len == 0 {
+            return None;
+        }
+        let place = find::<P>(&self.index, &self.entries, self.hasher.hash_one(id), id)?;
+        let signal = self.entries[place as usize].1.take()?;
+        self.heap_bytes -= signal.heap_bytes();
+        self.len -= 1;
+        Some(signal)
+    }
+
+    /// Takes out all signals.
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = SignalTo<P>> {
+        self.index.clear();
+        (self.len, self.heap_bytes) = (0, 0);
+        self.entries.drain(..).filter_map(|(id, signal)| Some((id, signal?)))
+    }
+}
+
+#[inline]
+fn find<P: VertexProgram>(
+    index: &HashTable<u32>,
+    entries: &[(P::Id, Option<P::Signal>)],
+    hash: u64,
+    id: &P::Id,
+) -> Option<u32> {
+    index.find(hash, |&place| entries[place as usize].0 == *id).copied()
+}
