@@ -127,6 +127,13 @@ impl<I, E> Edges<I, E> {
         self.data.push(data);
     }
 
+    /// Removes all edges; their memory stays.
+    pub fn clear(&mut self) {
+        self.mark = None;
+        self.targets.clear();
+        self.data.clear();
+    }
+
     /// Keeps the edges that `keep` approves of.
     pub fn retain(&mut self, mut keep: impl FnMut(Edge<'_, I, E>) -> bool) {
         self.mark = None;

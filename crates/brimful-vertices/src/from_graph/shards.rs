@@ -70,13 +70,19 @@ fn sorted<R: EdgeRecord, E: EdgeData>(
     }
     writer.finish()?;
 
+    // Copied, each vertex has just the memory that its edges take.
+    let mut hand_over = |vertex: u64, edges: &mut Edges<u64, E>| {
+        let taken = take(vertex, edges.clone());
+        edges.clear();
+        taken
+    };
     job.begin("load", count);
     let (mut next, mut edges) = (0, Edges::default());
     sorter.merge(&resources.pool, |batch| {
         for record in batch {
             let (neighbour, vertex, weight) = record.unpack(layout);
             while next < vertex {
-                take(next, std::mem::take(&mut edges))?;
+                hand_over(next, &mut edges)?;
                 next += 1;
             }
             let way = if graph.description().directed { 1 << (neighbour % 2) } else { ALONG | AGAINST };
@@ -86,7 +92,7 @@ fn sorted<R: EdgeRecord, E: EdgeData>(
         Ok::<(), Error>(())
     })?;
     while next < count {
-        take(next, std::mem::take(&mut edges))?;
+        hand_over(next, &mut edges)?;
         next += 1;
     }
     drop(memory);

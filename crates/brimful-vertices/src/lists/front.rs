@@ -34,7 +34,8 @@ impl<P: VertexProgram> Front<P> {
     /// A front that takes up to `limit` bytes, of memory that the caller has reserved.
     pub(super) fn new(limit: usize) -> Self {
         Self {
-            limit,
+            // Places are of 32 bits; and the system need not back what nobody uses, but may refuse to promise more.
+            limit: limit.min(u32::MAX as usize),
             index: HashTable::new(),
             entries: Vec::new(),
             len: 0,
@@ -57,7 +58,7 @@ impl<P: VertexProgram> Front<P> {
         // A growing index exists twice for a moment, once with double the room.
         let grows = if entries > self.index.capacity() { 2 } else { 0 };
         let index = self.index.allocation_size().max(10 * signals.len()) * (1 + grows);
-        entries < u32::MAX as usize && entries * entry + index + heap + self.heap_bytes <= self.limit
+        entries * entry + index + heap + self.heap_bytes <= self.limit
     }
 
     /// Takes in signals for which there is room; how many were combined with one that was there.
@@ -68,7 +69,7 @@ impl<P: VertexProgram> Front<P> {
         if self.entries.capacity() == 0 {
             // The system gives it page by page when it is used. To grow instead would need the double for a moment.
             let most = self.limit / size_of::<(P::Id, Option<P::Signal>)>().max(1);
-            self.entries.reserve_exact(most.min(u32::MAX as usize));
+            self.entries.reserve_exact(most);
         }
         let Self { index, entries, len, heap_bytes, hasher, found, .. } = self;
         // No look-up depends on the one before, so that the waits for memory overlap.

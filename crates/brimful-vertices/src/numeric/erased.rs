@@ -11,8 +11,12 @@ use bytemuck::Pod;
 
 /// Writes a value of a program's type.
 fn put<T: Pod>(words: &mut [u64], value: &T) {
-    words.fill(0);
-    bytemuck::cast_slice_mut(words)[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(value));
+    let (own, rest) = bytemuck::cast_slice_mut(words).split_at_mut(size_of::<T>());
+    own.copy_from_slice(bytemuck::bytes_of(value));
+    // Most types fill their words, and this is for every edge.
+    if !rest.is_empty() {
+        rest.fill(0_u8);
+    }
 }
 
 /// Reads it again.
