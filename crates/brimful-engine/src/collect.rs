@@ -293,11 +293,11 @@ impl<P: Program> Collector<'_, P> {
         };
         let how = (self.thresholds, self.scored);
         let arrays = (states, signals);
-        let all = (self.program, &self.globals, how);
+        let (program, globals) = (self.program, &self.globals);
         match known {
             Known::Nothing => {
                 let vertex = |at| Vertex { id: id + at as u64, degree: 0, strength: 0.0, external: 0 };
-                collect_all(all, arrays, sums, vertex, said, partial);
+                collect_all(program, globals, how, arrays, sums, vertex, said, partial);
             }
             Known::Degrees(degrees) => {
                 let degrees = &degrees[first..];
@@ -305,11 +305,11 @@ impl<P: Program> Collector<'_, P> {
                     let (degree, strength) = (degrees[at].into(), degrees[at].into());
                     Vertex { id: id + at as u64, degree, strength, external: 0 }
                 };
-                collect_all(all, arrays, sums, vertex, said, partial);
+                collect_all(program, globals, how, arrays, sums, vertex, said, partial);
             }
             Known::Strengths(_) | Known::Wide(_) => {
                 let vertex = |at: usize| known.vertex(start, first + at, 0);
-                collect_all(all, arrays, sums, vertex, said, partial);
+                collect_all(program, globals, how, arrays, sums, vertex, said, partial);
             }
         }
     }
@@ -317,7 +317,9 @@ impl<P: Program> Collector<'_, P> {
     /// Takes note of a vertex that signals.
     #[inline]
     fn count(&self, vertex: usize, signal: SignalOf<P>, partial: &mut Partial<P::Aggregate>) {
-        if let Some(map) = self.activity
+        // In the mode full everybody signals.
+        if P::MODE != Mode::Full
+            && let Some(map) = self.activity
             && signal != P::Combiner::SILENCE
         {
             partial.signalling += 1;
@@ -363,10 +365,12 @@ impl<P: Program> Collector<'_, P> {
 }
 
 /// All vertices of an interval collect. A function of its own, so that the compiler knows that what the loop writes is
-/// none of what it reads: what is the same for all vertices is then worked out once.
+/// none of what it reads: what is the same for all vertices is then worked out once. (Of references within a tuple it does not.)
 #[inline(never)]
 fn collect_all<P: Program>(
-    (program, globals, (thresholds, scored)): (&P, &Globals<P::Aggregate>, (Thresholds, bool)),
+    program: &P,
+    globals: &Globals<P::Aggregate>,
+    (thresholds, scored): (Thresholds, bool),
     (states, signals): (&mut [P::State], &mut [SignalOf<P>]),
     sums: &[SumOf<P>],
     vertex: impl Fn(usize) -> Vertex,

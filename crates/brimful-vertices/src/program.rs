@@ -116,6 +116,11 @@ pub trait VertexProgram: Sync {
         false
     }
 
+    /// False if collecting and scores neither look at edges nor change them: vertices of a store may then come without.
+    fn collects_edges(&self) -> bool {
+        true
+    }
+
     /// Changes the state of a vertex that has just signalled along all its edges: what it said may be part of its state.
     #[inline]
     fn signalled(&self, state: &mut Self::State) {

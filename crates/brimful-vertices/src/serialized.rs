@@ -58,24 +58,44 @@ impl Pending {
     }
 }
 
+/// Whether a vertex is lent with its edges.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Lent {
+    Whole,
+    /// As far as the serializer can leave them out.
+    WithoutEdges,
+}
+
 impl<V: Stored, S: Serializer<V>> Desk<S, V> {
     /// Lends the vertex of a record; true if it was changed, and `out` has its new record.
     fn lend(
         &mut self,
         id: &V::Id,
         record: &[u8],
+        lent: Lent,
         borrower: &mut Borrower<'_, V>,
         out: &mut Vec<u8>,
     ) -> Result<bool> {
-        let vertex = self.serializer.decode(id, record, self.spare.take());
+        let without = match lent {
+            Lent::Whole => None,
+            Lent::WithoutEdges => self.serializer.decode_without_edges(id, record, &mut self.spare),
+        };
+        let is_whole = without.is_none();
+        let vertex = without.unwrap_or_else(|| self.serializer.decode(id, record, self.spare.take()));
         let mut vertex = vertex.map_err(|what| Error::unreadable(self.serializer.name(), id, what))?;
         let mark = self.marks.next();
         vertex.mark_edges(mark);
         let mut loan = Loan::new(&mut vertex);
         let done = borrower(&mut loan);
         let is_changed = done.is_ok() && loan.is_changed();
+        let old = (vertex.edges_mark() == Some(mark)).then_some(record);
         let written = match is_changed {
-            true => self.write_back(id, &vertex, (vertex.edges_mark() == Some(mark)).then_some(record), out),
+            // What it has is not what it had and a change.
+            true if old.is_none() && !is_whole => Err(Error::Usage(format!(
+                "the edges of vertex {id} were changed by a program that says that it does not look at them when it collects; \
+                 let `collects_edges` say true"
+            ))),
+            true => self.write_back(id, &vertex, old, out),
             false => Ok(()),
         };
         self.spare = Some(vertex);
@@ -111,6 +131,22 @@ impl<R: RecordStore, S: Serializer<V>, V: Stored> Serialized<R, S, V> {
             key: Vec::new(),
             record: Vec::new(),
         }
+    }
+
+    fn lend_one(&mut self, id: &V::Id, lent: Lent, borrower: &mut Borrower<'_, V>) -> Result<bool> {
+        let Self { records, desk, key, record } = self;
+        key.clear();
+        id.write(key);
+        record.clear();
+        let mut is_changed = false;
+        let is_there = records.get(key, &mut |found| {
+            is_changed = desk.lend(id, found, lent, borrower, record)?;
+            Ok(())
+        })?;
+        if is_changed {
+            records.put(key, record)?;
+        }
+        Ok(is_there)
     }
 
     /// Fills `key` and `record`.
@@ -155,19 +191,11 @@ impl<R: RecordStore, S: Serializer<V>, V: Stored> VertexStore<V> for Serialized<
     }
 
     fn lend(&mut self, id: &V::Id, borrower: &mut Borrower<'_, V>) -> Result<bool> {
-        let Self { records, desk, key, record } = self;
-        key.clear();
-        id.write(key);
-        record.clear();
-        let mut is_changed = false;
-        let is_there = records.get(key, &mut |found| {
-            is_changed = desk.lend(id, found, borrower, record)?;
-            Ok(())
-        })?;
-        if is_changed {
-            records.put(key, record)?;
-        }
-        Ok(is_there)
+        self.lend_one(id, Lent::Whole, borrower)
+    }
+
+    fn lend_without_edges(&mut self, id: &V::Id, borrower: &mut Borrower<'_, V>) -> Result<bool> {
+        self.lend_one(id, Lent::WithoutEdges, borrower)
     }
 
     fn lend_many(&mut self, ids: &[V::Id], borrower: &mut Borrower<'_, V>) -> Result<()> {
@@ -195,7 +223,7 @@ impl<R: RecordStore, S: Serializer<V>, V: Stored> VertexStore<V> for Serialized<
             pending.clear();
             let done = records.get_many(&keys, &mut |index, found| {
                 record.clear();
-                if desk.lend(&ids[index], found, borrower, record)? {
+                if desk.lend(&ids[index], found, Lent::Whole, borrower, record)? {
                     pending.bytes.extend_from_slice(keys[index]);
                     let key_end = pending.bytes.len();
                     pending.bytes.extend_from_slice(record);
@@ -215,7 +243,7 @@ impl<R: RecordStore, S: Serializer<V>, V: Stored> VertexStore<V> for Serialized<
         let name = desk.serializer.name();
         records.for_each(&mut |key, record, out| {
             let id = read_id(&name, key)?;
-            desk.lend(&id, record, borrower, out)
+            desk.lend(&id, record, Lent::Whole, borrower, out)
         })
     }
 
@@ -358,6 +386,30 @@ mod tests {
         store.load(&mut (0..9).map(vertex)).unwrap();
         let twice = store.lend_many(&[3, 4, 3], &mut |_| Ok(()));
         assert_eq!(twice.unwrap_err().kind(), ErrorKind::Usage);
+    }
+
+    #[test]
+    fn edges_that_are_missing_cannot_be_changed() {
+        let mut store = Serialized::new(records(), Compact);
+        let mut whole = vertex(7);
+        whole.edges_mut().push(1, 0.5);
+        store.insert(whole.clone()).unwrap();
+        let mut edges = usize::MAX;
+        let lent = store.lend_without_edges(&7, &mut |loan| {
+            edges = loan.edges().len();
+            loan.edges_mut().push(2, 0.5);
+            Ok(())
+        });
+        assert_eq!(edges, 0, "the compact serializer leaves them out");
+        assert_eq!(lent.unwrap_err().kind(), ErrorKind::Usage);
+        let mut found = None;
+        store
+            .lend(&7, &mut |loan| {
+                found = Some((**loan).clone());
+                Ok(())
+            })
+            .unwrap();
+        assert_eq!(found, Some(whole));
     }
 
     #[test]

@@ -87,6 +87,14 @@ pub trait VertexStore<V: Stored>: Send {
     /// Lends the vertex `id` and writes it back if it was changed; false if there is none.
     fn lend(&mut self, id: &V::Id, borrower: &mut Borrower<'_, V>) -> Result<bool>;
 
+    /// Lends a vertex to somebody who neither looks at its edges nor changes them: they may be missing.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if edges that were missing were changed.
+    fn lend_without_edges(&mut self, id: &V::Id, borrower: &mut Borrower<'_, V>) -> Result<bool> {
+        self.lend(id, borrower)
+    }
+
     /// Lends the vertices of these ids, each at most once in `ids`, in any order; ids without a vertex are passed over. Stores may write those that are
     /// lent together at their end: a borrower that fails does not undo the loans before it, one that panics may.
     fn lend_many(&mut self, ids: &[V::Id], borrower: &mut Borrower<'_, V>) -> Result<()> {
@@ -182,6 +190,9 @@ impl<V: Stored, T: VertexStore<V> + ?Sized> VertexStore<V> for Box<T> {
     }
     fn lend(&mut self, id: &V::Id, borrower: &mut Borrower<'_, V>) -> Result<bool> {
         (**self).lend(id, borrower)
+    }
+    fn lend_without_edges(&mut self, id: &V::Id, borrower: &mut Borrower<'_, V>) -> Result<bool> {
+        (**self).lend_without_edges(id, borrower)
     }
     fn lend_many(&mut self, ids: &[V::Id], borrower: &mut Borrower<'_, V>) -> Result<()> {
         (**self).lend_many(ids, borrower)

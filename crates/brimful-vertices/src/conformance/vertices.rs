@@ -14,11 +14,12 @@ type Model = BTreeMap<u64, Sample>;
 
 /// Checks a store of vertices; `make` makes an empty one each time.
 pub fn check_vertices<T: VertexStore<Sample>>(make: &mut dyn FnMut() -> Result<T>) -> Verdict {
-    let cases: [Case<T>; 11] = [
+    let cases: [Case<T>; 12] = [
         ("an empty store", empty),
         ("the first of each id", firsts),
         ("changes on loan", changes),
         ("a vertex after another", one_after_another),
+        ("loans without edges", without_edges),
         ("loans in batches", batches),
         ("edges that go and come back", edges),
         ("a borrower that fails", failures),
@@ -239,6 +240,28 @@ fn edges<T: VertexStore<Sample>>(store: &mut T) -> Verdict {
         same(store, &model)?;
     }
     Ok(())
+}
+
+/// Whoever does not look at edges may change the rest.
+fn without_edges<T: VertexStore<Sample>>(store: &mut T) -> Verdict {
+    let mut model = fill(store)?;
+    for (id, expected) in &mut model {
+        let state = expected.state;
+        let mut seen = None;
+        let lent = store.lend_without_edges(id, &mut |vertex| {
+            seen = Some((vertex.state, vertex.signalled, vertex.latest().to_vec()));
+            vertex.state += 1.0;
+            Ok(())
+        });
+        ensure(call("lend_without_edges", lent)?, || format!("vertex {id} is not there"))?;
+        ensure(seen == Some((state, expected.signalled, expected.latest().to_vec())), || {
+            format!("expected all of {expected:?} but its edges, found {seen:?}")
+        })?;
+        expected.state += 1.0;
+    }
+    let absent = store.lend_without_edges(&u64::MAX, &mut |_| Ok(()));
+    ensure(!call("lend_without_edges", absent)?, || "it lent a vertex that is not there".to_owned())?;
+    same(store, &model)
 }
 
 fn batches<T: VertexStore<Sample>>(store: &mut T) -> Verdict {

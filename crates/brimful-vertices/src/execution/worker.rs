@@ -89,7 +89,7 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Worker<P, S> {
         };
         let (Some(id), Some(store)) = (taken, stores.get_mut(place)) else { return Ok(None) };
         let (mut after, mut known) = (After::Nothing, None);
-        let is_there = store.lend(&id, &mut |vertex| {
+        let mut collect = |vertex: &mut Loan<'_, VertexOf<P>>| {
             (after, known) = guard("collect", vertex, |vertex| {
                 receive(phase, vertex, mail)?;
                 let program = phase.program;
@@ -113,7 +113,11 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Worker<P, S> {
                 after = After::Signalled;
             }
             Ok(())
-        })?;
+        };
+        let is_there = match at_once || phase.program.collects_edges() {
+            true => store.lend(&id, &mut collect),
+            false => store.lend_without_edges(&id, &mut collect),
+        }?;
         if !is_there {
             desk.counts.undelivered += mail.signals.len() as u64;
         }

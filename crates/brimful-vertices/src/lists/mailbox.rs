@@ -486,6 +486,33 @@ mod tests {
     }
 
     #[test]
+    fn signals_that_come_before_their_vertex_is_taken_out_are_collected_with_the_others() {
+        for bytes in [1 << 20, 0] {
+            let (program, mut mailbox) = (Texts(Delivery::Combined), mailbox(bytes, Delivery::Combined));
+            let mut mail = mail();
+            (0..1000).for_each(|target| send(&mut mailbox, &program, 0, target, "a").unwrap());
+            let first = mailbox.take(&program, &mut mail).unwrap().unwrap();
+            for (target, signal) in [(first, "late"), (first + 1, "b"), (first + 1, "c"), (2000, "new")] {
+                send(&mut mailbox, &program, 0, target, signal).unwrap();
+            }
+            assert!(!mailbox.is_empty().unwrap());
+            let (mut left, mut next) = (Vec::new(), BTreeMap::new());
+            while let Some(id) = mailbox.take(&program, &mut mail).unwrap() {
+                left.push((id, mail.signals.clone()));
+            }
+            // A generation is that for which something waited at its beginning.
+            assert_eq!(left.len(), 999);
+            let of = left.iter().find(|(id, _)| *id == first + 1).unwrap();
+            assert_eq!(of.1, ["c"]);
+            while let Some(id) = mailbox.take(&program, &mut mail).unwrap() {
+                next.insert(id, mail.signals.clone());
+            }
+            assert_eq!(next, [(first, vec!["late".to_owned()]), (2000, vec!["new".into()])].into());
+            assert!(mailbox.is_empty().unwrap());
+        }
+    }
+
+    #[test]
     fn what_a_vertex_knows_already_wakes_nobody() {
         let (program, mut mailbox) = (Texts(Delivery::Combined), mailbox(1 << 20, Delivery::Combined));
         mailbox.hold(&7, &"m".into()).unwrap();

@@ -111,6 +111,10 @@ impl<const S: usize, const M: usize, E: EdgeData> VertexProgram for Numeric<'_, 
         Ok(speaks.then_some(Words(sum)))
     }
 
+    fn collects_edges(&self) -> bool {
+        false
+    }
+
     fn signalled(&self, state: &mut Cell<S>) {
         self.program.signalled(state.state_mut());
     }

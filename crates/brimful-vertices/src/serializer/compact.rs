@@ -103,6 +103,20 @@ where
         let edges = Edges::from_parts(targets, data).ok_or_else(broken("data of edges"))?;
         Ok(Vertex::from_parts(Parts { id: id.clone(), state, edges, signalled, latest }))
     }
+
+    fn decode_without_edges(
+        &mut self,
+        id: &I,
+        record: &[u8],
+        reuse: &mut Option<Vertex<I, S, E, G>>,
+    ) -> Option<Result<Vertex<I, S, E, G>, String>> {
+        let Arrays { targets, data, mut latest } = Arrays::of(reuse.take());
+        let edges = Edges::from_parts(targets, data)?;
+        let head = after_mark(MARK, record).and_then(|mut input| read_head(&mut input, &mut latest));
+        Some(head.map(|(state, signalled)| {
+            Vertex::from_parts(Parts { id: id.clone(), state, edges, signalled, latest })
+        }))
+    }
 }
 
 /// Everything but the edges.

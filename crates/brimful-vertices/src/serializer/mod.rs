@@ -45,6 +45,21 @@ pub trait Serializer<V: Stored>: Send {
     /// # Errors
     /// What was expected and what was found.
     fn decode(&mut self, id: &V::Id, record: &[u8], reuse: Option<V>) -> Result<V, String>;
+
+    /// The same without its edges, of which nothing is read; such a vertex is only written by [`Serializer::encode_over`]. `None`, and `reuse` is as it
+    /// was, if this serializer cannot leave them out.
+    ///
+    /// # Errors
+    /// As [`Serializer::decode`], as far as it reads.
+    fn decode_without_edges(
+        &mut self,
+        id: &V::Id,
+        record: &[u8],
+        reuse: &mut Option<V>,
+    ) -> Option<Result<V, String>> {
+        let _ = (id, record, reuse);
+        None
+    }
 }
 
 impl<V: Stored, S: Serializer<V> + ?Sized> Serializer<V> for Box<S> {
@@ -59,6 +74,14 @@ impl<V: Stored, S: Serializer<V> + ?Sized> Serializer<V> for Box<S> {
     }
     fn decode(&mut self, id: &V::Id, record: &[u8], reuse: Option<V>) -> Result<V, String> {
         (**self).decode(id, record, reuse)
+    }
+    fn decode_without_edges(
+        &mut self,
+        id: &V::Id,
+        record: &[u8],
+        reuse: &mut Option<V>,
+    ) -> Option<Result<V, String>> {
+        (**self).decode_without_edges(id, record, reuse)
     }
 }
 
