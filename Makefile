@@ -92,9 +92,9 @@ miri:
 	cargo +nightly miri test -p brimful-graph --lib codec
 	cargo +nightly miri test -p brimful-engine --lib kernel
 
-# Every order in which the threads of an execution can meet.
+# Every order in which the threads of an execution can meet, with up to four preemptions.
 loom:
-	RUSTFLAGS="--cfg loom" cargo test -p brimful-vertices --lib --target-dir target/loom models
+	LOOM_MAX_PREEMPTIONS=4 RUSTFLAGS="--cfg loom" cargo test -p brimful-vertices --lib --target-dir target/loom models
 
 # What takes too long for every change.
 nightly: $(VENV)/.dev build
