@@ -120,7 +120,7 @@ where
         if ranges == 1 {
             work(0)?;
         } else {
-            let results = options.resources.pool.broadcast(|context| work(context.index()));
+            let results = options.resources.broadcast(work);
             results.into_iter().collect::<Result<()>>()?;
         }
     }

@@ -184,7 +184,7 @@ impl PartitionLog {
         let _draining = self.gate.write().unwrap_or_else(PoisonError::into_inner);
         // In their order, so that what the threads write lies side by side.
         let next = AtomicUsize::new(0);
-        let results = options.resources.pool.broadcast(|_| {
+        let results = options.resources.broadcast(|_| {
             let (mut keys, mut room) = (Vec::new(), Vec::new());
             while let Some(part) = self.parts.get(next.fetch_add(1, Ordering::Relaxed)) {
                 self.usable()?;

@@ -46,7 +46,7 @@ pub(crate) fn stream<B: Sync, T: Send>(
         }
         drop(sender);
         let receiver = Mutex::new(receiver);
-        let results = resources.pool.broadcast(|_| {
+        let results = resources.broadcast(|_| {
             while !stop.load(Ordering::Relaxed) {
                 let received = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
                 let Ok((batch, read)) = received else {

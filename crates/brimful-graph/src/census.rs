@@ -418,7 +418,7 @@ pub(crate) fn each_part<S>(
 ) -> Result<()> {
     let next = AtomicUsize::new(0);
     let parts = source.parts();
-    let results = resources.pool.broadcast(|_| {
+    let results = resources.broadcast(|_| {
         let (mut state, mut batch) = (begin()?, EdgeBatch::default());
         loop {
             let part = next.fetch_add(1, Ordering::Relaxed);

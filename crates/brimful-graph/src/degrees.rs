@@ -95,7 +95,7 @@ pub(crate) fn write(
     job.begin("count degrees", windows as u64);
     let out = InOrder::new(files);
     let next = AtomicUsize::new(0);
-    let results = resources.pool.broadcast(|_| {
+    let results = resources.broadcast(|_| {
         let _wake = out.wake_on_panic();
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);

@@ -49,7 +49,7 @@ pub fn pump<C: Default + Send, S>(
                 }
             }
         });
-        let results = resources.pool.broadcast(|_| {
+        let results = resources.broadcast(|_| {
             let mut state = begin()?;
             while let Some((number, mut chunk)) = next(&full) {
                 if failure.allows(number)

@@ -102,7 +102,7 @@ fn ranked(names: &[String], bytes: u64, threads: usize) -> (Vec<(u64, u64)>, Vec
     let (folder, resources) = (DiskFolder::new(folder.path()), resources(threads));
     let interner = Interner::new(&folder, bytes, &resources).unwrap();
     let (next, step) = (std::sync::atomic::AtomicUsize::new(0), 500);
-    resources.pool.broadcast(|_| {
+    resources.broadcast(|_| {
         let (mut batch, mut room) = (NameBatch::default(), Room::default());
         loop {
             let at = next.fetch_add(step, std::sync::atomic::Ordering::Relaxed);

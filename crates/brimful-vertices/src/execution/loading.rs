@@ -136,7 +136,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
         // Whoever brings vertices from a thread of the pool may keep the others busy.
         let results = match rayon::current_thread_index() {
             Some(_) => vec![store()],
-            None => self.resources.pool.broadcast(|_| store()),
+            None => self.resources.broadcast(|_| store()),
         };
         for duplicates in results {
             self.duplicates += duplicates?;

@@ -260,9 +260,9 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
         };
         self.exchange.begin();
         let workers = &self.workers;
-        let results = self.resources.pool.broadcast(|context| {
+        let results = self.resources.broadcast(|index| {
             let _nobody_waits_for_the_dead = phase.exchange.stop_on_panic();
-            let Some(worker) = workers.get(context.index()) else { return Ok(()) };
+            let Some(worker) = workers.get(index) else { return Ok(()) };
             let mut worker = worker.lock().unwrap_or_else(PoisonError::into_inner);
             work(&phase, &mut worker).inspect_err(|_| phase.exchange.stop())
         });

@@ -148,62 +148,35 @@ fn find<P: VertexProgram>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Failure;
-    use crate::program::{Delivery, VertexOf};
-    use crate::store::Loan;
-    use crate::vertex::{Edge, Edges};
+    use crate::lists::texts::Texts;
+    use crate::program::Delivery;
 
-    /// Signals are texts, joined.
-    struct Joined;
-
-    impl VertexProgram for Joined {
-        type Id = u64;
-        type State = ();
-        type Edge = ();
-        type Signal = String;
-
-        fn delivery(&self) -> Delivery {
-            Delivery::Combined
-        }
-        fn combine(&self, held: &mut String, signal: String) -> Result<(), Failure> {
-            held.push_str(&signal);
-            Ok(())
-        }
-        fn initial(&self, _: &u64, _: &Edges<u64, ()>) -> Result<(), Failure> {
-            Ok(())
-        }
-        fn signal(&self, _: &VertexOf<Self>, _: Edge<'_, u64, ()>) -> Result<Option<String>, Failure> {
-            Ok(None)
-        }
-        fn collect(&self, _: &mut Loan<'_, VertexOf<Self>>, _: &[String]) -> Result<(), Failure> {
-            Ok(())
-        }
-    }
+    const GREATEST: Texts = Texts(Delivery::Combined);
 
     #[test]
     fn a_vertex_has_one_signal_and_what_was_taken_out_begins_anew() {
-        let mut front: Front<Joined> = Front::new(1 << 20);
+        let mut front: Front<Texts> = Front::new(1 << 20);
         let mut signals: Vec<_> = (0..30).map(|number| (number % 10, number.to_string())).collect();
         assert!(front.has_room_for(&signals));
-        assert_eq!(front.add(&Joined, &mut signals).unwrap(), 20);
-        assert_eq!(front.take(&3).unwrap(), "31323");
+        assert_eq!(front.add(&GREATEST, &mut signals).unwrap(), 20);
+        assert_eq!(front.take(&3).unwrap(), "3");
         assert_eq!((front.take(&3), front.take(&10), front.len()), (None, None, 9));
-        assert_eq!(front.add(&Joined, &mut vec![(3, "x".into()), (3, "y".into())]).unwrap(), 1);
+        assert_eq!(front.add(&GREATEST, &mut vec![(3, "x".into()), (3, "y".into())]).unwrap(), 1);
         let all: Vec<_> = front.drain().collect();
         assert_eq!(all.len(), 10);
-        assert_eq!((&all[3], &all[9]), (&(3, "xy".into()), &(9, "91929".into())));
+        assert_eq!((&all[3], &all[9]), (&(3, "y".into()), &(9, "9".into())));
         assert_eq!((front.len(), front.heap_bytes, front.take(&3)), (0, 0, None));
     }
 
     #[test]
     fn it_is_full_before_it_takes_more_than_its_limit() {
         for limit in [0, 1 << 10, 1 << 16, 3 << 20] {
-            let mut front: Front<Joined> = Front::new(limit);
+            let mut front: Front<Texts> = Front::new(limit);
             let batch =
                 |first: u64| -> Vec<_> { (first..first + 64).map(|id| (id, "text".into())).collect() };
             let mut first = 0;
             while front.has_room_for(&batch(first)) {
-                front.add(&Joined, &mut batch(first)).unwrap();
+                front.add(&GREATEST, &mut batch(first)).unwrap();
                 first += 64;
             }
             let entries = front.entries.len() * size_of::<(u64, Option<String>)>();

@@ -143,6 +143,13 @@ fn read_part<'p>(packet: &mut &'p [u8]) -> Option<&'p [u8]> {
     take(packet, length)
 }
 
+/// The id's bytes and the letter that a packet begins with.
+#[inline]
+fn next_letter<'p>(packet: &mut &'p [u8]) -> Result<(&'p [u8], &'p [u8])> {
+    let parts = read_part(packet).and_then(|target| Some((target, read_part(packet)?)));
+    parts.ok_or_else(|| Error::Usage("a packet of signals ends within a signal".into()))
+}
+
 /// Makes one letter of two to the vertex whose id has the bytes `key`.
 fn combine_letters<P: VertexProgram>(
     program: &P,
@@ -186,7 +193,12 @@ impl<P: VertexProgram> Mailbox<P> {
     /// Takes in the letters of a packet; how many there were.
     pub fn deliver(&mut self, program: &P, mut packet: &[u8]) -> Result<u64> {
         let before = self.stats.received;
-        let is_combined = program.delivery() == Delivery::Combined;
+        if program.delivery() == Delivery::Combined {
+            while !packet.is_empty() {
+                self.deliver_combined(program, &mut packet)?;
+            }
+            return Ok(self.stats.received - before);
+        }
         let mut batch = [(Key::default(), [].as_slice()); BATCH];
         while !packet.is_empty() {
             let mut letters = 0;
@@ -194,31 +206,26 @@ impl<P: VertexProgram> Mailbox<P> {
                 if packet.is_empty() {
                     break;
                 }
-                let parts = read_part(&mut packet).and_then(|target| Some((target, read_part(&mut packet)?)));
-                let Some((target, letter)) = parts else {
-                    return Err(Error::Usage("a packet of signals ends within a signal".into()));
-                };
-                *place = (if is_combined { Key::unhashed(target) } else { Key::from(target) }, letter);
+                let (target, letter) = next_letter(&mut packet)?;
+                *place = (Key::from(target), letter);
                 letters += 1;
             }
             let batch = batch.get(..letters).unwrap_or_default();
-            if is_combined {
-                self.read_combined(program, batch)?;
-            } else {
-                self.pile.warm(batch.iter().map(|(target, _)| *target));
-                for (target, letter) in batch {
-                    self.stats.received += 1;
-                    self.pile.add(*target, Some(letter), None)?;
-                }
+            self.pile.warm(batch.iter().map(|(target, _)| *target));
+            for (target, letter) in batch {
+                self.stats.received += 1;
+                self.pile.add(*target, Some(letter), None)?;
             }
         }
         Ok(self.stats.received - before)
     }
 
-    fn read_combined(&mut self, program: &P, letters: &[(Key<'_>, &[u8])]) -> Result<()> {
+    /// Takes in the first letters of a packet.
+    fn deliver_combined(&mut self, program: &P, packet: &mut &[u8]) -> Result<()> {
         let mut batch = std::mem::take(&mut self.batch);
-        for (target, letter) in letters {
-            let id = read_id::<P::Id>(target.bytes)?;
+        while !packet.is_empty() && batch.len() < BATCH {
+            let (target, letter) = next_letter(packet)?;
+            let id = read_id::<P::Id>(target)?;
             match catch(|| read(letter)).flatten() {
                 Ok(signal) => batch.push((id, signal)),
                 Err(failure) => return Err(Error::program(&id, "combine signals", failure)),
@@ -377,41 +384,7 @@ mod tests {
     use brimful_store::{DiskFolder, Job};
 
     use super::*;
-    use crate::store::Loan;
-    use crate::vertex::{Edge, Edges};
-    use crate::{Failure, VertexOf};
-
-    /// Signals are texts; a combined one is the greatest.
-    struct Texts(Delivery);
-
-    impl VertexProgram for Texts {
-        type Id = u64;
-        type State = ();
-        type Edge = ();
-        type Signal = String;
-
-        fn delivery(&self) -> Delivery {
-            self.0
-        }
-        fn combine(&self, held: &mut String, signal: String) -> Result<(), Failure> {
-            if signal == "poison" {
-                return Err("tastes bad".into());
-            }
-            if signal > *held {
-                *held = signal;
-            }
-            Ok(())
-        }
-        fn initial(&self, _: &u64, _: &Edges<u64, ()>) -> Result<(), Failure> {
-            Ok(())
-        }
-        fn signal(&self, _: &VertexOf<Self>, _: Edge<'_, u64, ()>) -> Result<Option<String>, Failure> {
-            Ok(None)
-        }
-        fn collect(&self, _: &mut Loan<'_, VertexOf<Self>>, _: &[String]) -> Result<(), Failure> {
-            Ok(())
-        }
-    }
+    use crate::lists::texts::Texts;
 
     fn mailbox(bytes: u64, delivery: Delivery) -> Mailbox<Texts> {
         let folder = tempfile::tempdir().unwrap();

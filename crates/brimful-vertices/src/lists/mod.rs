@@ -10,6 +10,8 @@ mod merge;
 mod pile;
 mod spill;
 mod table;
+#[cfg(test)]
+mod texts;
 
 pub use front::SignalTo;
 pub use id_set::IdSet;

@@ -36,14 +36,6 @@ impl<'k, B: AsRef<[u8]> + ?Sized> From<&'k B> for Key<'k> {
     }
 }
 
-impl<'k> Key<'k> {
-    /// A key that nobody looks up.
-    #[inline]
-    pub(super) fn unhashed(bytes: &'k [u8]) -> Self {
-        Self { bytes, hash: 0 }
-    }
-}
-
 /// Makes one letter of two: the one there was, the new one, and where the result goes.
 pub(super) type Fold<'f> = &'f dyn Fn(&[u8], &[u8], &mut Vec<u8>) -> Result<()>;
 
