@@ -44,12 +44,14 @@ def newest(folder: Path) -> int:
     return max((int(path.name.split("-")[1]) for path in folder.glob("manifest-*[0-9]")), default=0)
 
 
-def stop(arguments: list[object], folder: Path, number: signal.Signals) -> tuple[int, str]:
+def stop(
+    arguments: list[object], folder: Path, number: signal.Signals, every: str = "1"
+) -> tuple[int, str]:
     """Start a run with a checkpoint every superstep, end it by a signal once it has made some.
 
     Return its exit code and what it said.
     """
-    options = ["--checkpoint-every", 1, "--checkpoint-dir", folder, "--quiet"]
+    options = ["--checkpoint-every", every, "--checkpoint-dir", folder, "--quiet"]
     process = subprocess.Popen(
         BRIMFUL + [str(argument) for argument in [*arguments, *options]],
         stdin=subprocess.DEVNULL,
@@ -79,6 +81,8 @@ def stop(arguments: list[object], folder: Path, number: signal.Signals) -> tuple
         ("grid", "sssp", ["--source", 0, "--weighted"]),
         ("grid", "connected_components", ["--param", "method=propagation"]),
         ("grid", "kcore", ["--layout", "coupled"]),
+        ("grid", "sssp", ["--source", 0, "--weighted", "--store", "memory"]),
+        ("grid", "bfs", ["--source", 0, "--store", "bytes", "--serializer", "compact"]),
     ],
 )
 def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(
@@ -101,6 +105,20 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(
     assert out.read_bytes() == (tmp_path / "whole.csv").read_bytes()
     # Nobody needs them any more, unless the run can go on beyond its limit.
     assert folder.exists() == (not resumed.figures["converged"])
+
+
+def test_a_run_without_supersteps_goes_on_in_a_store(grid: Path, tmp_path: Path) -> None:
+    arguments = ["run", "sssp", grid, "--source", 0, "--weighted", "--threads", 2]
+    succeed(*arguments, "-o", tmp_path / "whole.csv", "--quiet")
+    folder, out = tmp_path / "checkpoints", tmp_path / "resumed.csv"
+    arguments += ["--store", "bytes", "--mode", "async", "--checkpoint-dir", folder, "-o", out]
+    assert "so many seconds" in refuse(USAGE, *arguments, "--checkpoint-every", 1)
+    code, _ = stop(arguments, folder, signal.SIGKILL, every="0.001s")
+    assert code == -signal.SIGKILL
+    assert not out.exists()
+    resumed = succeed(*arguments, "--resume", "--json")
+    assert resumed.figures["resumed_from"] >= 1
+    assert out.read_bytes() == (tmp_path / "whole.csv").read_bytes()
 
 
 def test_a_killed_run_can_be_killed_again(rmat: Path, tmp_path: Path) -> None:

@@ -27,8 +27,8 @@ class Checkpoints(TypedDict, total=False):
     blocks, which the budget decides, is refused. Without one it starts from the beginning and says
     so (logger `brimful`; `stats["resumed_from"]`). A run that converges removes its checkpoints,
     one that a limit ends (of `label_propagation` 10 supersteps by default) keeps them.
-    `connected_components` with checkpoints propagates labels in place of union-find. Runs with a
-    `store` take no checkpoints.
+    `connected_components` with checkpoints propagates labels in place of union-find. With a
+    `store` too; where `mode` is "async" there it has no supersteps, and checkpoints come by seconds.
     """
 
     checkpoint_every: int | str | None

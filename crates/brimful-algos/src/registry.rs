@@ -170,8 +170,6 @@ fn check_store(request: &Request) -> Result<()> {
         )
     } else if request.asynchronous && request.max_supersteps.is_some() {
         "in a store the asynchronous mode has no supersteps to limit; leave --max-supersteps out (Python: max_supersteps=)".into()
-    } else if request.checkpoints.is_some() {
-        "a run in a store makes no checkpoints; leave --checkpoint-every and --resume, or --store, out (Python: checkpoint_every=, resume=, store=)".into()
     } else {
         return Ok(());
     };

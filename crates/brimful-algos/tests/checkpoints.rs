@@ -6,11 +6,11 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use brimful_algos::registry::{Finished, Parameter, Request, run_request};
+use brimful_algos::registry::{Finished, Parameter, Request, StoreChoice, run_request};
 use brimful_algos::{Error, Result};
 use brimful_engine::checkpoint::{CheckpointOptions, Every, newest_superstep};
 
-use brimful_engine::{Layout, Reason};
+use brimful_engine::{Layout, Reason, Stats};
 use brimful_graph::Graph;
 use brimful_graph::generate::{Generator, Kind};
 use brimful_graph::ids::ExternalId;
@@ -18,6 +18,7 @@ use brimful_graph::import::{ImportOptions, Input, build_reverse, import};
 use brimful_graph::shards::Geometry;
 use brimful_graph::weights::Weights;
 use brimful_store::{Budget, Error as StoreError, ErrorKind, Job, Resources};
+use brimful_vertices::Lists;
 
 /// Several windows in a shard, several segments in a window, several blocks in a segment.
 const SMALL: Geometry = Geometry { interval_bits: 5, window_edges: 700, segment_edges: 600, unit_bytes: 900 };
@@ -169,6 +170,114 @@ fn a_resumed_run_ends_as_the_undisturbed_one() {
                 );
             }
         }
+    }
+}
+
+/// The request with vertices in the store `url`.
+fn in_store(request: &Request, url: &str) -> Request {
+    let store = StoreChoice { url: url.to_owned(), serializer: None, cache: None, lists: Lists::Memory };
+    Request { store: Some(store), ..request.clone() }
+}
+
+/// Whether two results are the same: floats, sums of which are added in the order of the store, to nine places.
+fn are_equal(left: &[u8], right: &[u8]) -> bool {
+    let lines = |rows: &[u8]| -> Vec<String> {
+        String::from_utf8(rows.to_vec()).unwrap().lines().map(str::to_owned).collect()
+    };
+    let cells = |line: &str| -> Vec<String> { line.split(',').map(str::to_owned).collect() };
+    let is_near = |(left, right): (String, String)| match (left.parse::<f64>(), right.parse::<f64>()) {
+        (Ok(a), Ok(b)) => (a - b).abs() <= 1e-9 * a.abs().max(1.0),
+        _ => left == right,
+    };
+    let (left, right) = (lines(left), lines(right));
+    left.len() == right.len()
+        && left.iter().zip(&right).all(|(a, b)| cells(a).into_iter().zip(cells(b)).all(is_near))
+}
+
+#[test]
+fn a_run_in_a_store_goes_on_too() {
+    let _alone = alone();
+    let temporary = tempfile::tempdir().unwrap();
+    let graph = graph(&temporary.path().join("g.brimful"), Kind::Rmat { scale: 8, edge_factor: 3 }, 5);
+    let takes_stores = |request: &Request| {
+        !request.asynchronous && request.layout == Layout::Shards && request.algorithm != "label_propagation"
+    };
+    for (place, request) in requests().into_iter().filter(takes_stores).enumerate() {
+        for (kind, store) in ["memory", "bytes", "file:"].into_iter().enumerate() {
+            let mut folders = (0..).map(|run| temporary.path().join(format!("{place}-{kind}-{run}")));
+            let mut folder = || folders.next().unwrap();
+            // A store keeps its vertices: each run has one of its own.
+            let mut fresh = || match store {
+                "file:" => in_store(&request, &format!("file:{}", folder().display())),
+                _ => in_store(&request, store),
+            };
+            // In one thread increments are compared with the tolerance in one order.
+            let threads = if request.algorithm == "pagerank" { 1 } else { 2 };
+            let run = |request: Request| {
+                run_request(&request, &graph, &resources(threads, LARGE))
+                    .unwrap_or_else(|error| panic!("{request:?}: {error}"))
+            };
+            let whole = run(fresh());
+            let (expected, supersteps) = (rows(&whole, temporary.path()), whole.stats.supersteps);
+            for end in [1, supersteps - 1] {
+                let checkpoints = temporary.path().join(format!("{place}-{kind}-{end}-checkpoints"));
+                let part = run(until(with_checkpoints(&fresh(), &checkpoints), end));
+                assert_eq!(part.stats.reason, Reason::MaxSupersteps, "{request:?}");
+                let rest = run(resumed(&fresh(), &checkpoints));
+                let rows = rows(&rest, temporary.path());
+                assert!(are_equal(&rows, &expected), "{request:?} in {store} from {end} on");
+                let figures = |stats: &Stats| (stats.supersteps, stats.signals, stats.reason);
+                assert_eq!(figures(&rest.stats), figures(&whole.stats), "{request:?}");
+                assert_eq!(rest.stats.resumed_from, Some(end), "{request:?}");
+                // Another store may go on; shards may not.
+                run(resumed(&in_store(&request, "bytes"), &checkpoints));
+                let error = run_request(&resumed(&request, &checkpoints), &graph, &resources(1, LARGE));
+                assert!(ended_by(error).to_string().contains("vertices in a store"));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_run_without_supersteps_goes_on_in_a_store() {
+    let _alone = alone();
+    let temporary = tempfile::tempdir().unwrap();
+    let graph =
+        graph(&temporary.path().join("g.brimful"), Kind::Grid { rows: 40, columns: 30, torus: false }, 5);
+    let requests = [
+        request("connected_components", &[("method", "propagation")]),
+        Request { weighted: true, ..sourced(request("sssp", &[])) },
+        sourced(request("bfs", &[])),
+    ];
+    for (place, request) in requests.into_iter().enumerate() {
+        let request = in_store(&Request { asynchronous: true, ..request }, "bytes");
+        let expected = rows(&run_request(&request, &graph, &resources(2, LARGE)).unwrap(), temporary.path());
+        let folder = temporary.path().join(place.to_string());
+        let mut checkpointed = with_checkpoints(&request, &folder);
+        let error = ended_by(run_request(&checkpointed, &graph, &resources(2, LARGE)));
+        assert!(error.to_string().contains("so many seconds"), "{error}");
+        if let Some(options) = &mut checkpointed.checkpoints {
+            options.every = Some(Every::Time(Duration::ZERO));
+        }
+        // Whenever it is stopped, and if it ended before: what there is of it can go on.
+        let stopped = resources(2, LARGE);
+        let job = Arc::clone(&stopped.job);
+        std::thread::scope(|scope| {
+            let run = scope.spawn(|| run_request(&checkpointed, &graph, &stopped));
+            while !run.is_finished() && newest_superstep(&folder).ok().flatten() < Some(3) {
+                std::thread::yield_now();
+            }
+            job.cancel();
+            match run.join().unwrap() {
+                Ok(_) => {}
+                Err(error) => assert_eq!(error.kind(), ErrorKind::Interrupted, "{error}"),
+            }
+        });
+        let made = newest_superstep(&folder).unwrap();
+        assert!(made >= Some(1), "{made:?}");
+        let rest = run_request(&resumed(&request, &folder), &graph, &resources(2, LARGE)).unwrap();
+        assert!(rows(&rest, temporary.path()) == expected, "{request:?}");
+        assert_eq!(rest.stats.resumed_from, made);
     }
 }
 

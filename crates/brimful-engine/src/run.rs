@@ -37,6 +37,7 @@ use crate::stats::{Durations, Reason, Stats};
 use crate::sums::KeptSums;
 use crate::sweep::Swept;
 use asynchronous::Asynchronous;
+pub use checkpoint::identity;
 use fixed::Fixed;
 
 /// The states at the end of a run of `P`, and what the run did.
@@ -72,7 +73,7 @@ pub fn run<P: Program>(
             format!("a program that takes batches is for the layout shards, not {}", options.layout.name());
         return Err(Error::Usage(what));
     }
-    let open = |chosen| Checkpointer::open(chosen, graph, &checkpoint::identity::<P>(options), resources);
+    let open = |chosen| Checkpointer::open(chosen, graph, &identity::<P>(options), resources);
     let mut checkpointer = options.checkpoints.as_ref().map(open).transpose()?;
     let mut index_seconds = 0.0;
     if program.indexes().iter().any(|index| graph.shards(*index).is_none()) {

@@ -38,6 +38,8 @@ pub(crate) struct Sparse<S> {
     directories: Vec<Directory>,
     /// For each interval, its segments in each index.
     intervals: Vec<Shard>,
+    /// For each interval, the first and the last source of its segments.
+    spans: Vec<(u64, u64)>,
     vertices: u64,
     /// One for each worker.
     rooms: Vec<Mutex<Room<S>>>,
@@ -93,10 +95,11 @@ impl<S: Copy + Send> Sparse<S> {
     /// Reads the directories of `files`.
     pub(crate) fn load(files: &[Resident], intervals: usize, vertices: u64, workers: usize) -> Result<Self> {
         let intervals = segments_of_intervals(files.iter().map(Resident::shards), intervals);
+        let spans = intervals.iter().map(|shard| span(files, shard)).collect();
         let directories =
             files.iter().map(|file| Directory::load(file.shards())).collect::<Result<_, _>>()?;
         let rooms = (0..workers).map(|_| Mutex::default()).collect();
-        Ok(Self { directories, intervals, vertices, rooms })
+        Ok(Self { directories, intervals, spans, vertices, rooms })
     }
 
     /// True if there is room to walk a frontier of `count` vertices sparsely.
@@ -124,19 +127,19 @@ impl<S: Copy + Send> Sparse<S> {
         resources: &Resources,
     ) -> Result<Option<Mail<S>>> {
         let most = most_targets(self.vertices);
+        // The first intervals have the most edges: better to give up before than after them.
+        let intervals = (0..self.intervals.len()).rev();
+        let walked: Vec<usize> = intervals.filter(|interval| self.may_reach(combine, *interval)).collect();
         let (next, reached) = (AtomicUsize::new(0), AtomicU64::new(0));
         let swept = Mutex::new(Swept::default());
         let stop = AtomicBool::new(false);
         let work = |worker: usize| -> Result<Vec<(usize, Letters<S>)>> {
             let mut room = self.rooms[worker].lock().unwrap_or_else(PoisonError::into_inner);
             let mut mail = Vec::new();
-            loop {
-                // The first intervals have the most edges: better to give up before than after them.
-                let done = next.fetch_add(1, Ordering::Relaxed);
-                if done >= self.intervals.len() || stop.load(Ordering::Relaxed) {
-                    return Ok(mail);
+            while let Some(&interval) = walked.get(next.fetch_add(1, Ordering::Relaxed)) {
+                if stop.load(Ordering::Relaxed) {
+                    break;
                 }
-                let interval = self.intervals.len() - 1 - done;
                 let letters = self.interval(combine, interval, &mut room, &swept).inspect_err(|_| {
                     stop.store(true, Ordering::Relaxed);
                 })?;
@@ -150,6 +153,7 @@ impl<S: Copy + Send> Sparse<S> {
                 mail.push((interval, letters));
                 resources.job.check()?;
             }
+            Ok(mail)
         };
         let mut intervals = if combine.frontier.len() <= ALONE {
             work(0)?
@@ -164,6 +168,13 @@ impl<S: Copy + Send> Sparse<S> {
         Ok(Some(Mail { intervals, swept: swept.into_inner().unwrap_or_else(PoisonError::into_inner) }))
     }
 
+    /// True if an interval that is not over has segments in whose span of sources somebody signals.
+    fn may_reach<P: Program>(&self, combine: &Combine<'_, P>, interval: usize) -> bool {
+        let (first, last) = self.spans[interval];
+        let from = combine.frontier.partition_point(|source| *source < first);
+        combine.frontier.get(from).is_some_and(|source| *source <= last) && !combine.over[interval]
+    }
+
     /// Combines what the frontier signals into one interval.
     fn interval<P: Program<Combiner: Combiner<Sum = S>>>(
         &self,
@@ -172,9 +183,6 @@ impl<S: Copy + Send> Sparse<S> {
         room: &mut Room<S>,
         swept: &Mutex<Swept>,
     ) -> Result<Letters<S>> {
-        if combine.over[interval] {
-            return Ok(Vec::new());
-        }
         // The letters of each window that has any, in order.
         let mut windows: Vec<Letters<S>> = Vec::new();
         let mut count = Swept::default();
@@ -232,7 +240,7 @@ impl<S: Copy + Send> Sparse<S> {
         let shards = resident.shards();
         let segment = &shards.segments()[index];
         let unit = shards.unit(index);
-        let Room { sums, spares, plain, single, unpacked, unpack } = room;
+        let Room { sums, spares, plain, single, values, unpacked, unpack } = room;
         let [spare, spare_weights] = spares.entry(file);
         let one_by_one = combine.survey.is_some_and(|survey| survey.one_by_one(file, unit));
         let whole = if one_by_one {
@@ -279,13 +287,12 @@ impl<S: Copy + Send> Sparse<S> {
                 let mut packed = weights.map(|weights| weights.skip(block.first_edge));
                 let (codec, bits) = (segment.packing.codec, combine.interval_bits);
                 let is_sound = codec.decode_block(bytes, block.start, bits, *unpack, &mut |base, keys| {
-                    let mut values = [1.0; BATCH];
                     if let Some(packed) = &mut packed {
                         packed.take(&mut values[..keys.len()]);
                     }
                     let base = (segment.first_source + base) as usize;
                     let signals = combine.signals.get(base..).unwrap_or_default();
-                    keys.iter().zip(&values).all(|(key, &weight)| {
+                    keys.iter().zip(&*values).all(|(key, &weight)| {
                         let offset = (key >> combine.interval_bits) as usize;
                         let Some(&signal) = signals.get(offset) else {
                             return false;
@@ -301,7 +308,7 @@ impl<S: Copy + Send> Sparse<S> {
                         }
                         true
                     }) && batcher.as_mut().is_none_or(|batcher| {
-                        batcher.add(base as u64, keys, combine.interval_bits, &values, &mut sums.sums)
+                        batcher.add(base as u64, keys, combine.interval_bits, values, &mut sums.sums)
                     })
                 });
                 if !is_sound {
@@ -318,6 +325,14 @@ impl<S: Copy + Send> Sparse<S> {
         }
         Ok(count)
     }
+}
+
+/// The first and the last source of the segments of an interval; of none, a span that holds nobody.
+fn span(files: &[Resident], shard: &Shard) -> (u64, u64) {
+    let segments = shard.iter().flat_map(|(file, range)| &files[*file].shards().segments()[range.clone()]);
+    segments.fold((u64::MAX, 0), |(first, last), segment| {
+        (first.min(segment.first_source), last.max(segment.last_source))
+    })
 }
 
 /// Sums of the targets of one interval, of which few are touched.
@@ -378,6 +393,8 @@ pub(crate) struct Room<S> {
     plain: Vec<u8>,
     /// The bytes of one block.
     single: Vec<u8>,
+    /// The weights of a batch of edges; ones where they have none.
+    values: [f64; BATCH],
     /// The index and the segment that `plain` holds.
     unpacked: Option<(usize, usize)>,
     unpack: Unpack,
@@ -391,6 +408,7 @@ impl<S> Default for Room<S> {
             spares: Spares::default(),
             plain: Vec::new(),
             single: Vec::new(),
+            values: [1.0; BATCH],
             unpacked: None,
             unpack: Unpack::fastest(),
         }

@@ -74,7 +74,8 @@ def add_to(verbs: shared.Verbs) -> None:
         help="make a checkpoint after every K supersteps, or with K = 30s as many seconds; they "
         "are removed when the run has converged and its output is written, and kept where a limit "
         "ends it (label_propagation: 10 supersteps unless said otherwise); connected_components "
-        "then propagates labels in place of union-find; refused with --store",
+        "then propagates labels in place of union-find; with --store and --mode async, which has "
+        "no supersteps, K is in seconds",
     )
     parser.add_argument(
         "--checkpoint-dir",

@@ -41,7 +41,7 @@ pub(super) struct Handed {
 }
 
 /// What of a run of `P` its states depend on beside the graph, and the user's parameters.
-pub(super) fn identity<P: Program>(options: &RunOptions) -> [(&'static str, String); 6] {
+pub fn identity<P: Program>(options: &RunOptions) -> [(&'static str, String); 6] {
     let thresholds = [options.signal_threshold, options.collect_threshold];
     let sizes = (size_of::<P::State>(), size_of::<SignalOf<P>>());
     [

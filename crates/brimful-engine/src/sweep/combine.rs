@@ -12,6 +12,9 @@ use crate::program::{Mode, Program, SignalOf, SumOf};
 use crate::schedule::Step;
 use crate::sweep::Sweep;
 
+/// A batch of so many sources is looked through first: hubs, once heard, are silent for many edges each.
+const FEW: usize = 32;
+
 /// Sources whose signals are in memory: all vertices, or a window of them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sources<'a, S> {
@@ -61,11 +64,20 @@ impl<P: Program> Sweep<'_, P> {
             *sum = if to_itself || skip && !P::KEEPS_SILENCE { *sum } else { folded };
             u64::from(skip)
         };
+        let is_silent = |base: u64, keys: &Keys<'_>| {
+            let few = Some(keys.sources(bits)).filter(|few| P::MODE != Mode::Full && few.len() <= FEW);
+            few.and_then(|few| sources.from(base).get(few))
+                .is_some_and(|few| few.iter().all(|signal| *signal == P::Combiner::SILENCE))
+        };
         let first_target = (step.interval as u64) << bits;
         if self.weighted {
             let (mut packed, mut weights) = (shards.weights(step.segment, weights)?, [1.0; BATCH]);
             shards.decode(step.segment, unit, self.unpack, room, &mut |base, keys| {
                 packed.take(&mut weights[..keys.len()]);
+                if is_silent(base, &keys) {
+                    left_out += keys.len() as u64;
+                    return true;
+                }
                 let mut of_keys = weights.iter();
                 let all_inside = P::SELF_LOOPS
                     && scatter(keys, bits, sources.from(base), sums, |signal, sum| {
@@ -80,6 +92,10 @@ impl<P: Program> Sweep<'_, P> {
             })?;
         } else {
             shards.decode(step.segment, unit, self.unpack, room, &mut |base, keys| {
+                if is_silent(base, &keys) {
+                    left_out += keys.len() as u64;
+                    return true;
+                }
                 let all_inside = P::SELF_LOOPS
                     && scatter(keys, bits, sources.from(base), sums, |signal, sum| {
                         left_out += fold(signal, 1.0, sum, false);

@@ -163,6 +163,12 @@ impl<'k> Keys<'k> {
         self.gaps.is_empty()
     }
 
+    /// Sources, counted from the base: every key's is among them.
+    #[inline]
+    pub fn sources(&self, target_bits: u32) -> std::ops::Range<usize> {
+        (self.first >> target_bits) as usize..(self.most >> target_bits) as usize + 1
+    }
+
     /// The keys, ascending.
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = u32> + use<'k> {

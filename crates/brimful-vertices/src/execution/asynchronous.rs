@@ -6,6 +6,7 @@
 use crate::error::Result;
 use crate::execution::desk::Phase;
 use crate::execution::options::Schedule;
+use crate::execution::synchronous::collect;
 use crate::execution::worker::{After, Worker};
 use crate::program::{VertexOf, VertexProgram};
 use crate::store::VertexStore;
@@ -32,6 +33,23 @@ pub(super) fn work<P: VertexProgram, S: VertexStore<VertexOf<P>>>(
             // Others may have nothing to do but what is for them.
             worker.desk.flush(phase)?;
         } else if !worker.desk.wait(phase)? {
+            return Ok(());
+        }
+    }
+}
+
+/// Lets vertices collect what is under way until nothing is; nobody signals.
+pub(super) fn settle<P: VertexProgram, S: VertexStore<VertexOf<P>>>(
+    phase: &Phase<'_, P>,
+    worker: &mut Worker<P, S>,
+) -> Result<()> {
+    loop {
+        collect(phase, worker)?;
+        if !worker.desk.flush(phase)? {
+            return Ok(());
+        }
+        // Whoever sends takes in what is for him.
+        if !worker.desk.has_any_mail()? && !worker.desk.wait(phase)? {
             return Ok(());
         }
     }

@@ -138,6 +138,16 @@ impl<P: VertexProgram> Desk<P> {
         Ok(!self.mailboxes.get_mut(place).map_or(Ok(true), Mailbox::is_empty)?)
     }
 
+    /// True if something waits in any mailbox.
+    pub(super) fn has_any_mail(&mut self) -> Result<bool> {
+        for mailbox in &mut self.mailboxes {
+            if !mailbox.is_empty()? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     fn send(
         &mut self,
         phase: &Phase<'_, P>,

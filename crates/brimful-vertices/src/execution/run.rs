@@ -237,6 +237,15 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
         Ok(is_due)
     }
 
+    /// Delivers and collects all that is under way; nobody signals. What there is to signal then waits in the vertices alone, and for those of
+    /// which the scores say so.
+    ///
+    /// # Errors
+    /// As [`Execution::run`].
+    pub fn settle(&mut self) -> Result<()> {
+        self.phase(None, false, asynchronous::settle)
+    }
+
     /// Lets all workers work, each on a thread of its own, until all have returned.
     fn phase(
         &mut self,

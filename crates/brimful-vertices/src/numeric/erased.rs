@@ -6,8 +6,11 @@ use std::sync::{Mutex, PoisonError};
 
 use brimful_engine::{Aggregate, Combiner, Globals, Isolated, Mode, Program, SumOf, Vertex};
 use brimful_graph::Index;
+use brimful_store::Resources;
+use brimful_store::checkpoint::{Draft, Saved};
 use brimful_store::huge::HugeArray;
 use bytemuck::Pod;
+use serde::{Deserialize, Serialize};
 
 /// Writes a value of a program's type.
 fn put<T: Pod>(words: &mut [u64], value: &T) {
@@ -36,6 +39,16 @@ pub(super) struct Facts {
     pub(super) self_loops: bool,
     /// The shards that it walks, in the order of the program.
     pub(super) indexes: &'static [Index],
+}
+
+/// How far a program is; numbers that are not whole as their bits.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Progress {
+    superstep: u64,
+    round: u64,
+    aggregate: Vec<u64>,
+    isolated: Option<Vec<u8>>,
 }
 
 /// A program of any types. `state` and `sum` are as many words as [`Facts`] says, or more.
@@ -67,6 +80,20 @@ pub(super) trait Erased: Send + Sync {
 
     /// Keeps a state of the result.
     fn keep(&mut self, id: u64, state: &[u64]);
+    /// A state that was kept.
+    fn kept(&self, id: u64, state: &mut [u64]);
+    /// Appends all that were kept to a checkpoint.
+    fn draft(&self, draft: &mut Draft, window: usize, resources: &Resources) -> brimful_store::Result<()>;
+    /// Keeps those of a checkpoint.
+    fn restore(
+        &mut self,
+        saved: &mut Saved,
+        window: usize,
+        resources: &Resources,
+    ) -> brimful_store::Result<()>;
+    fn progress(&self) -> Progress;
+    /// Goes on from there; false if that is none of this program.
+    fn go_on(&mut self, progress: &Progress) -> bool;
 }
 
 /// A program, what is known to all its vertices, and the result.
@@ -226,5 +253,54 @@ impl<P: Program> Erased for Typed<'_, P> {
             Some(place) => *place = get(state),
             None => self.isolated = Isolated::Same(get(state)),
         }
+    }
+
+    fn kept(&self, id: u64, state: &mut [u64]) {
+        match (self.states.get(id as usize), self.isolated) {
+            (Some(kept), _) => put(state, kept),
+            (None, Isolated::Same(kept)) => put(state, &kept),
+            (None, Isolated::Initial) => {}
+        }
+    }
+
+    fn draft(&self, draft: &mut Draft, window: usize, resources: &Resources) -> brimful_store::Result<()> {
+        draft.records(&self.states, window, resources)
+    }
+
+    fn restore(
+        &mut self,
+        saved: &mut Saved,
+        window: usize,
+        resources: &Resources,
+    ) -> brimful_store::Result<()> {
+        saved.records(&mut self.states, window, resources)
+    }
+
+    fn progress(&self) -> Progress {
+        let mut aggregate = Vec::new();
+        self.globals.aggregate.save(&mut aggregate);
+        Progress {
+            superstep: self.globals.superstep,
+            round: self.globals.round,
+            aggregate,
+            isolated: match &self.isolated {
+                Isolated::Same(state) => Some(bytemuck::bytes_of(state).to_vec()),
+                Isolated::Initial => None,
+            },
+        }
+    }
+
+    fn go_on(&mut self, progress: &Progress) -> bool {
+        let Some(aggregate) = P::Aggregate::restore(&mut progress.aggregate.iter().copied()) else {
+            return false;
+        };
+        let isolated = progress.isolated.as_deref().map(bytemuck::try_pod_read_unaligned);
+        self.isolated = match isolated.transpose() {
+            Ok(state) => state.map_or(Isolated::Initial, Isolated::Same),
+            Err(_) => return false,
+        };
+        self.globals.aggregate = aggregate;
+        (self.globals.superstep, self.globals.round) = (progress.superstep, progress.round);
+        true
     }
 }

@@ -4,17 +4,19 @@
 //! are combined by min, max or in integers, sums within 1e-9. Vertices are the ranks of the graph's internal order.
 //!
 //! - `attributes`: what a graph knows of its vertices beside their edges.
-//! - `erased`: a program whose states are words; `parts`: what vertices are made of; `program`: the two as a [`crate::VertexProgram`].
+//! - `checkpoint`: from where a run can go on; `erased`: a program whose states are words; `parts`: what vertices are made of; `program`: the two as a [`crate::VertexProgram`].
 //! - Here: the superstep loop with rounds, and the result.
 
 mod attributes;
+mod checkpoint;
 mod erased;
 mod parts;
 mod program;
 
 use std::time::{Duration, Instant};
 
-use brimful_engine::run::moved;
+use brimful_engine::checkpoint::Every;
+use brimful_engine::run::{identity, moved};
 use brimful_engine::stats::Durations;
 use brimful_engine::{Output, Program, Reason, RunOptions};
 use brimful_graph::{Graph, Index, import};
@@ -26,6 +28,7 @@ use crate::error::{Error, Result};
 use crate::execution::{Execution, ExecutionOptions, Limits, Lists, Loading, Mode, Stats};
 use crate::from_graph::{EdgeData, Part, StoreOf, StoreOptions, Tagged, by_external_id, load};
 use crate::numeric::attributes::Attributes;
+use crate::numeric::checkpoint::{Before, Checkpoints};
 use crate::numeric::erased::{Erased, Facts, Typed};
 use crate::numeric::program::Numeric;
 use crate::open::Schemes;
@@ -71,9 +74,6 @@ pub fn run<P: Program>(
         )));
     }
     options.run.check::<P>()?;
-    if options.run.checkpoints.is_some() {
-        return Err(Error::Usage("there are no checkpoints of runs on stores of vertices".into()));
-    }
     if program.batched().is_some() {
         return Err(Error::Usage(
             "a program that takes batches is for shards, not for stores of vertices".into(),
@@ -86,6 +86,9 @@ pub fn run<P: Program>(
                 .into(),
         ));
     }
+    let own = identity::<P>(&options.run);
+    let open = |chosen| Checkpoints::open(chosen, options.mode, graph, &own, resources);
+    let checkpoints = options.run.checkpoints.as_ref().map(open).transpose()?;
     let mut index_seconds = 0.0;
     if program.indexes().iter().any(|index| graph.shards(*index).is_none()) {
         index_seconds = import::build_reverse(graph, resources)?;
@@ -94,7 +97,8 @@ pub fn run<P: Program>(
     let bytes = (graph.connected() as usize * size_of::<P::State>()) as u64;
     let _result = resources.budget.reserve(bytes, "for the result")?;
     let mut typed = Typed::new(program, (graph.vertices(), graph.connected()), resources.workers());
-    let done = drive(&mut typed, graph, options, resources).map_err(|error| by_external_id(error, graph))?;
+    let done = drive(&mut typed, graph, options, checkpoints, resources)
+        .map_err(|error| by_external_id(error, graph))?;
     let stats = brimful_engine::Stats {
         supersteps: typed.globals.superstep,
         reason: done.reason,
@@ -102,12 +106,12 @@ pub fn run<P: Program>(
         sparse_supersteps: 0,
         seconds: done.seconds,
         index_seconds,
-        signals: done.stats.signals_sent,
-        edges_visited: done.stats.signals_sent,
+        signals: done.before.signals + done.stats.signals_sent,
+        edges_visited: done.before.signals + done.stats.signals_sent,
         moved: moved(graph, resources) - moved_before,
-        phases: vec![("load", done.load_seconds), ("supersteps", done.seconds - done.load_seconds)],
+        phases: done.phases,
         threads: resources.workers(),
-        resumed_from: None,
+        resumed_from: done.before.resumed_from,
     };
     let window = 1 << graph.description().interval_bits;
     let states = ScratchArray::of(typed.states, window);
@@ -120,13 +124,14 @@ fn drive(
     program: &mut dyn Erased,
     graph: &Graph,
     options: &NumericOptions<'_>,
+    checkpoints: Option<Checkpoints<'_>>,
     resources: &Resources,
 ) -> Result<Done> {
     let Facts { state, sum, .. } = program.facts();
     match (state, sum) {
-        (0..=1, 0..=1) => sized::<2, 1>(program, graph, options, resources),
-        (0..=3, 0..=2) => sized::<4, 2>(program, graph, options, resources),
-        (0..=16, 0..=8) => sized::<17, 8>(program, graph, options, resources),
+        (0..=1, 0..=1) => sized::<2, 1>(program, graph, options, checkpoints, resources),
+        (0..=3, 0..=2) => sized::<4, 2>(program, graph, options, checkpoints, resources),
+        (0..=16, 0..=8) => sized::<17, 8>(program, graph, options, checkpoints, resources),
         _ => Err(Error::Usage(format!(
             "vertices on stores have states up to 128 bytes and sums of signals up to 64; those of this program take {} and {}",
             state * 8,
@@ -140,15 +145,16 @@ fn sized<const S: usize, const M: usize>(
     program: &mut dyn Erased,
     graph: &Graph,
     options: &NumericOptions<'_>,
+    checkpoints: Option<Checkpoints<'_>>,
     resources: &Resources,
 ) -> Result<Done> {
     // An undirected graph is its own reverse: once is enough.
     let is_tagged = graph.description().directed && program.facts().indexes.len() > 1;
     // Each kind of edge is compiled for each size: one with weights says its way too.
     match (options.run.weighted, is_tagged) {
-        (false, false) => Run::<S, M, ()>::new(program, graph, options, resources)?.run(),
-        (false, true) => Run::<S, M, u8>::new(program, graph, options, resources)?.run(),
-        (true, _) => Run::<S, M, Tagged>::new(program, graph, options, resources)?.run(),
+        (false, false) => Run::<S, M, ()>::new(program, graph, options, checkpoints, resources)?.run(),
+        (false, true) => Run::<S, M, u8>::new(program, graph, options, checkpoints, resources)?.run(),
+        (true, _) => Run::<S, M, Tagged>::new(program, graph, options, checkpoints, resources)?.run(),
     }
 }
 
@@ -156,14 +162,17 @@ fn sized<const S: usize, const M: usize>(
 struct Done {
     reason: Reason,
     durations: Durations,
-    load_seconds: f64,
+    before: Before,
     seconds: f64,
+    phases: Vec<(&'static str, f64)>,
     stats: Stats,
 }
 
 struct Run<'r, const S: usize, const M: usize, E: EdgeData> {
     options: &'r NumericOptions<'r>,
     execution: Execution<'r, Numeric<'r, S, M, E>, StoreOf<VertexOf<Numeric<'r, S, M, E>>>>,
+    checkpoints: Option<Checkpoints<'r>>,
+    before: Before,
     durations: Durations,
     begin: Instant,
     loaded: Instant,
@@ -175,9 +184,14 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> Run<'r, S, M, E> {
         program: &'r mut dyn Erased,
         graph: &'r Graph,
         options: &'r NumericOptions<'r>,
+        mut checkpoints: Option<Checkpoints<'r>>,
         resources: &'r Resources,
     ) -> Result<Self> {
         let (facts, begin) = (program.facts(), Instant::now());
+        let mut before = match &mut checkpoints {
+            Some(checkpoints) => checkpoints.resume(program, options.run.max_supersteps)?,
+            None => Before::default(),
+        };
         let threshold = options.run.signal_threshold.unwrap_or(SIGNAL_THRESHOLD);
         let numeric = Numeric::new(program, options.run.weighted, threshold);
         let mut attributes = Attributes::new(graph, facts, options.run.weighted)?;
@@ -196,13 +210,19 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> Run<'r, S, M, E> {
         };
         let serializer = || named(options.serializer.unwrap_or("native"));
         let mut add = |loading: &mut Loading<'r, Numeric<'r, S, M, E>, _>, id, edges| {
-            let vertex = loading.program().first(id, attributes.of(graph, id)?, edges);
+            let attributes = attributes.of(graph, id)?;
+            let vertex = match checkpoints.as_ref().and_then(|saved| saved.is_due(id)) {
+                None => loading.program().first(id, attributes, edges),
+                Some(is_due) => loading.program().again(id, attributes.0, is_due, edges),
+            };
             loading.add_vertex(vertex)
         };
         let mut execution = load(numeric, part, (&stores, &lists), &serializer, resources, &mut add)?;
-        execution.program_mut().program.end_turn();
-        let (loaded, durations) = (Instant::now(), Durations::default());
-        Ok(Self { options, execution, durations, begin, loaded })
+        if before.resumed_from.is_none() {
+            execution.program_mut().program.end_turn();
+        }
+        let (loaded, durations) = (Instant::now(), std::mem::take(&mut before.durations));
+        Ok(Self { options, execution, checkpoints, before, durations, begin, loaded })
     }
 
     fn run(mut self) -> Result<Done> {
@@ -221,9 +241,10 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> Run<'r, S, M, E> {
     fn supersteps(&mut self) -> Result<Reason> {
         let run = &self.options.run;
         let mut begin = Instant::now();
+        let first = self.program().superstep();
         while self.program().superstep() < run.max_supersteps {
             let seconds = (begin - self.begin).as_secs_f64();
-            if self.program().superstep() > 0 && run.max_seconds.is_some_and(|most| seconds >= most) {
+            if self.program().superstep() > first && run.max_seconds.is_some_and(|most| seconds >= most) {
                 return Ok(Reason::MaxSeconds);
             }
             self.execution.program_mut().begin_superstep();
@@ -238,6 +259,9 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> Run<'r, S, M, E> {
             if !is_due && !self.next_round()? {
                 return Ok(Reason::NoChange);
             }
+            if let Some(checkpoints) = &mut self.checkpoints {
+                checkpoints.make_if_due(&mut self.execution, (self.before.signals, &self.durations))?;
+            }
         }
         Ok(Reason::MaxSupersteps)
     }
@@ -248,9 +272,18 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> Run<'r, S, M, E> {
         loop {
             self.execution.program_mut().begin_superstep();
             let left = most.map(|most| (most - self.begin.elapsed().as_secs_f64()).max(0.0));
-            let limits =
-                Limits { max_seconds: left, check_every: Duration::from_secs(3600), ..Limits::default() };
-            let reason = self.execution.run(self.options.mode, &limits, |_| Ok(false))?;
+            let check_every = match self.options.run.checkpoints.as_ref().and_then(|chosen| chosen.every) {
+                Some(Every::Time(time)) => time,
+                _ => Duration::from_secs(3600),
+            };
+            let limits = Limits { max_seconds: left, check_every, ..Limits::default() };
+            let (checkpoints, signals) = (&mut self.checkpoints, self.before.signals);
+            let reason = self.execution.run(self.options.mode, &limits, |execution| {
+                if let Some(checkpoints) = checkpoints {
+                    checkpoints.make_if_due(execution, (signals, &self.durations))?;
+                }
+                Ok(false)
+            })?;
             self.program().end_turn();
             if reason != Reason::NoChange || !self.next_round()? {
                 return Ok(reason);
@@ -282,11 +315,17 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> Run<'r, S, M, E> {
             numeric.program.keep(*vertex.id(), vertex.state.state());
             Ok(())
         })?;
+        let checkpoints = self.checkpoints.map(Checkpoints::finish).transpose()?;
+        let load_seconds = (self.loaded - self.begin).as_secs_f64();
+        let supersteps = seconds - load_seconds - checkpoints.unwrap_or(0.0);
+        let mut phases = vec![("load", load_seconds), ("supersteps", supersteps)];
+        phases.extend(checkpoints.map(|seconds| ("checkpoints", seconds)));
         Ok(Done {
             reason,
             durations: self.durations,
-            load_seconds: (self.loaded - self.begin).as_secs_f64(),
+            before: self.before,
             seconds,
+            phases,
             stats: self.execution.stats()?,
         })
     }

@@ -67,7 +67,16 @@ impl<'p, const S: usize, const M: usize, E: EdgeData> Numeric<'p, S, M, E> {
         vertex
     }
 
-    /// The same where it begins another round; true if it has something to signal.
+    /// Vertex `id` as it was kept by the program.
+    pub(super) fn again(&self, id: u64, strength: f64, is_due: bool, edges: Edges<u64, E>) -> VertexOf<Self> {
+        let mut cell = Cell::new(strength);
+        self.program.kept(id, cell.state_mut());
+        let mut vertex = Vertex::new(id, cell, edges);
+        vertex.signalled = (!is_due).then_some(vertex.state);
+        vertex
+    }
+
+    /// A vertex where it begins another round; true if it has something to signal.
     pub(super) fn begin_round(&self, vertex: &mut VertexOf<Self>) -> bool {
         let own = self.vertex(*vertex.id(), vertex.state.strength());
         let is_due = self.program.begin(own, vertex.state.state_mut(), false);

@@ -1,0 +1,163 @@
+//! Checkpoints of a numeric run on a store.
+//!
+//! The cut is where nothing is under way: between two synchronous supersteps, or, without supersteps, after everything sent has been
+//! collected. A vertex is then its state and whether it has something to signal; its edges are those of the graph, from which a resumed run loads
+//! it again. Where there are no supersteps a checkpoint goes by its number instead.
+
+use brimful_engine::checkpoint::{CheckpointOptions, Checkpointer, Every};
+use brimful_engine::stats::Durations;
+use brimful_graph::Graph;
+use brimful_store::huge::HugeArray;
+use brimful_store::{Error as StoreError, Reservation, Resources};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::execution::{Execution, Mode};
+use crate::from_graph::EdgeData;
+use crate::numeric::erased::{Erased, Progress};
+use crate::numeric::program::Numeric;
+use crate::program::VertexOf;
+use crate::store::VertexStore;
+
+/// The fields of a checkpoint.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Handed {
+    progress: Progress,
+    signals: u64,
+    durations: Durations,
+}
+
+/// The checkpoints of one run.
+pub(super) struct Checkpoints<'c> {
+    checkpointer: Checkpointer<'c>,
+    resources: &'c Resources,
+    /// A bit for each vertex with edges: whether it has something to signal.
+    due: HugeArray<u64>,
+    _memory: Reservation,
+    /// Vertices whose states are a block.
+    window: usize,
+    /// `None`: there are supersteps.
+    number: Option<u64>,
+    resumed: bool,
+}
+
+/// What was done before, by the run that this one goes on from.
+#[derive(Default)]
+pub(super) struct Before {
+    pub(super) resumed_from: Option<u64>,
+    pub(super) signals: u64,
+    pub(super) durations: Durations,
+}
+
+impl<'c> Checkpoints<'c> {
+    /// Opens their folder. `own` is what of the program its states depend on.
+    ///
+    /// # Errors
+    /// As [`Checkpointer::open`]; [`Error::Usage`] for supersteps to be counted where there are none; the budget's.
+    pub(super) fn open(
+        options: &'c CheckpointOptions,
+        mode: Mode,
+        graph: &Graph,
+        own: &[(&str, String)],
+        resources: &'c Resources,
+    ) -> Result<Self> {
+        let is_synchronous = mode == Mode::Synchronous;
+        if !is_synchronous && matches!(options.every, Some(Every::Supersteps(_))) {
+            return Err(Error::Usage(
+                "without supersteps checkpoints are made every so many seconds: give, say, 30s".into(),
+            ));
+        }
+        let words = graph.connected().div_ceil(64);
+        let memory = resources.budget.reserve(8 * words, "for checkpoints")?;
+        let way = if is_synchronous { "sync" } else { "async" };
+        let own = [own, &[("vertices in a store", way.to_owned())]].concat();
+        Ok(Self {
+            checkpointer: Checkpointer::open(options, graph, &own, resources)?,
+            resources,
+            due: HugeArray::zeroed(words as usize),
+            _memory: memory,
+            window: 1 << graph.description().interval_bits,
+            number: (!is_synchronous).then_some(0),
+            resumed: false,
+        })
+    }
+
+    /// Has `program` keep the states of the newest checkpoint, if the run is to resume and there is one.
+    ///
+    /// # Errors
+    /// As [`Checkpointer::resume`].
+    pub(super) fn resume(&mut self, program: &mut dyn Erased, max_supersteps: u64) -> Result<Before> {
+        let (resources, window, due) = (self.resources, self.window, &mut self.due);
+        let mut before = Before::default();
+        let most = if self.number.is_some() { u64::MAX } else { max_supersteps };
+        before.resumed_from = self.checkpointer.resume(most, |saved, handed: Handed| {
+            let path = saved.path();
+            program.restore(saved, window, resources)?;
+            saved.records(due, window, resources)?;
+            if !program.go_on(&handed.progress) {
+                return Err(StoreError::corrupt_checkpoint(&path, 0, "its fields do not fit this run").into());
+            }
+            (before.signals, before.durations) = (handed.signals, handed.durations);
+            Ok(())
+        })?;
+        self.resumed = before.resumed_from.is_some();
+        self.number = self.number.map(|first| before.resumed_from.unwrap_or(first));
+        Ok(before)
+    }
+
+    /// For a resumed run, whether a vertex has something to signal; for another `None`.
+    pub(super) fn is_due(&self, id: u64) -> Option<bool> {
+        // A vertex without edges takes part in every superstep, or in none.
+        let word = self.due.get((id / 64) as usize).copied().unwrap_or(u64::MAX);
+        self.resumed.then_some(word >> (id % 64) & 1 == 1)
+    }
+
+    /// Makes one, if it is time.
+    ///
+    /// # Errors
+    /// Those of the vertices, and of writing this checkpoint or the one before.
+    pub(super) fn make_if_due<'p, const S: usize, const M: usize, E: EdgeData, T>(
+        &mut self,
+        execution: &mut Execution<'_, Numeric<'p, S, M, E>, T>,
+        (signals, durations): (u64, &Durations),
+    ) -> Result<()>
+    where
+        T: VertexStore<VertexOf<Numeric<'p, S, M, E>>>,
+    {
+        let superstep = match self.number {
+            None => execution.program().program.superstep(),
+            Some(number) => number + 1,
+        };
+        if !self.checkpointer.is_due(superstep) {
+            return Ok(());
+        }
+        self.number = self.number.map(|_| superstep);
+        execution.settle()?;
+        let due = &mut self.due;
+        due.fill(0);
+        execution.for_each_by(|numeric, vertex| {
+            let id = *vertex.id();
+            numeric.program.keep(id, vertex.state.state());
+            if let Some(word) = due.get_mut((id / 64) as usize) {
+                *word |= u64::from(vertex.signalled.is_none()) << (id % 64);
+            }
+            Ok(())
+        })?;
+        let sent = execution.stats()?.signals_sent;
+        let program = &*execution.program().program;
+        let handed =
+            Handed { progress: program.progress(), signals: signals + sent, durations: durations.clone() };
+        let window = self.window;
+        self.checkpointer.make(superstep, handed, |draft, resources| {
+            program.draft(draft, window, resources)?;
+            Ok(draft.records(due, window, resources)?)
+        })?;
+        Ok(())
+    }
+
+    /// Waits until all are complete; the seconds that they cost the run.
+    pub(super) fn finish(self) -> Result<f64> {
+        Ok(self.checkpointer.finish()?)
+    }
+}
