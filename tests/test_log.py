@@ -78,6 +78,20 @@ def test_the_log_of_a_run_adds_up(rmat: Path, tmp_path: Path, algorithm: str) ->
     assert sum(read.values()) == figures["bytes_read"]
 
 
+def test_the_log_of_a_run_in_a_store_adds_up(rmat: Path, tmp_path: Path) -> None:
+    log = tmp_path / "run.log"
+    store = ["--store", "bytes", "--lists", "disk", "--threads", 2]
+    arguments = ["run", "pagerank", rmat, *store, "--max-supersteps", 4, "--tolerance", 0]
+    figures = succeed(*arguments, "--json", "--quiet", "--log", log).figures
+    steps = named(events(log.read_text()), "superstep")
+    assert [step["superstep"] for step in steps] == [1, 2, 3, 4]
+    assert {step["door"] for step in steps} == {"store"}
+    assert sum(step["signals"] for step in steps) == figures["signals"]
+    # Loading comes before them.
+    written = sum(step["bytes_written"] for step in steps)
+    assert 0 < written <= figures["bytes_written"]
+
+
 def test_bytes_of_a_run_by_what_they_are(rmat: Path) -> None:
     options = ["--max-supersteps", 3, "--tolerance", 0, "--json", "--quiet"]
     figures = succeed("run", "pagerank", rmat, *options).figures

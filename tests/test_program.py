@@ -191,3 +191,65 @@ def test_what_makes_no_sense_is_refused() -> None:
                 bf.run(graph, Ranks(), **options)  # type: ignore[arg-type]
         with pytest.raises(bf.BudgetError, match="smallest that works"):
             bf.run(graph, Ranks(), budget=1)
+
+
+class Fragile(Distances):
+    """Fails, as a machine does, after so many collects; not part of what its states depend on."""
+
+    def __init__(self, source: int, left: list[float]) -> None:
+        super().__init__(source)
+        self.left = left
+
+    def collect(self, vertex: bf.Vertex, signals: list[float]) -> float:
+        self.left[0] -= 1
+        if self.left[0] <= 0:
+            raise RuntimeError("a power cut")
+        return super().collect(vertex, signals)
+
+
+@pytest.mark.parametrize(("mode", "every"), [("sync", 1), ("async", "0.001s")])
+@pytest.mark.parametrize("delivery", ["each", "combined", "latest"])
+def test_a_program_goes_on_from_a_checkpoint(
+    tmp_path: Path, mode: str, every: int | str, delivery: str
+) -> None:
+    chain = pa.table({"source": range(200), "target": range(1, 201)})
+    given: dict[str, Any] = {"mode": mode, "checkpoint_dir": tmp_path / "checkpoints", "threads": 2}
+
+    class Mine(Fragile):
+        pass
+
+    Mine.delivery = delivery  # type: ignore[assignment]
+    with bf.Graph.from_arrow(chain) as graph:
+        with pytest.raises(bf.ProgramError, match="a power cut"):
+            bf.run(graph, Mine(0, [150]), checkpoint_every=every, **given)
+        with pytest.raises(bf.UsageError, match="source was 0 there and is 1 here"):
+            bf.run(graph, Mine(1, [math.inf]), resume=True, **given)
+        with pytest.raises(bf.UsageError, match="serializer was json"):
+            bf.run(graph, Mine(0, [math.inf]), resume=True, serializer="pickle", **given)
+        # In another store, by another number of workers.
+        given["threads"] = 1
+        rest = bf.run(graph, Mine(0, [math.inf]), resume=True, store="bytes", **given)
+        assert rest.stats["resumed_from"] >= 1
+        # What was done before is not done again.
+        assert rest.stats["store_figures"]["vertices_collected"] < 200
+        assert [rest[vertex] for vertex in range(201)] == [float(n) for n in range(201)]
+        if mode == "sync":
+            whole = bf.run(graph, Mine(0, [math.inf]), mode=mode)
+            figures = ("supersteps", "signals")
+            assert [rest.stats[name] for name in figures] == [whole.stats[name] for name in figures]
+        # Nobody needs them any more.
+        assert not (tmp_path / "checkpoints").exists()
+
+
+def test_wrong_checkpoints_are_refused(tmp_path: Path) -> None:
+    with made() as graph:
+        with pytest.raises(bf.UsageError, match="of no use alone"):
+            bf.run(graph, Distances(3), checkpoint_dir=tmp_path / "checkpoints")
+        with pytest.raises(bf.UsageError, match="so many seconds"):
+            bf.run(
+                graph,
+                Distances(3),
+                mode="async",
+                checkpoint_every=5,
+                checkpoint_dir=tmp_path / "checkpoints",
+            )

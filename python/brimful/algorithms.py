@@ -28,7 +28,8 @@ class Checkpoints(TypedDict, total=False):
     so (logger `brimful`; `stats["resumed_from"]`). A run that converges removes its checkpoints,
     one that a limit ends (of `label_propagation` 10 supersteps by default) keeps them.
     `connected_components` with checkpoints propagates labels in place of union-find. With a
-    `store` too; where `mode` is "async" there it has no supersteps, and checkpoints come by seconds.
+    `store` too; where `mode` is "async" it has no supersteps there, and checkpoints come by the
+    second.
     """
 
     checkpoint_every: int | str | None

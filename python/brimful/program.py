@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
@@ -118,6 +119,9 @@ def run(
     store: str = "memory",
     cache: str | None = None,
     lists: str | None = None,
+    checkpoint_every: int | str | None = None,
+    checkpoint_dir: str | os.PathLike[str] | None = None,
+    resume: bool = False,
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
@@ -130,6 +134,10 @@ def run(
     used only when named, for stores that you trust. `store`, `cache` and `lists` as in `Stores`;
     `mode` "async" has no supersteps, nor `max_supersteps`. `weighted`: `signal` gets the weights of
     arcs, else 1.
+
+    Checkpoints as in `Checkpoints`: of whole vertices, by supersteps, or by seconds where `mode` is
+    "async". A resumed run must have the same graph, class, `serializer`, `weighted` and `mode`, and
+    the same values of those attributes of `program` that are numbers, strings, bools or None.
 
     Every method is called under the interpreter's lock, some microseconds each: for graphs of some
     million arcs; the algorithms of this package are compiled. The ids and states of all vertices
@@ -171,12 +179,28 @@ def run(
         max_supersteps=max_supersteps,
         weighted=weighted,
         store={"url": store, "serializer": None, "cache": cache, "lists": lists},
+        checkpoint_every=None if checkpoint_every is None else str(checkpoint_every),
+        checkpoint_dir=checkpoint_dir,
+        resume=resume,
+        identity=_identity(program, name),
         threads=given.threads,
         budget=given.budget,
         process_budget=given.process_budget,
         progress=given.progress,
     )
     return States(states, loads)
+
+
+def _identity(program: Program, serializer: str) -> list[tuple[str, str]]:
+    """Return names and values of all that states depend on beside the graph, the class first."""
+    kind = type(program)
+    plain = {k: v for k, v in vars(program).items() if isinstance(v, int | float | str | None)}
+    return [
+        ("program", f"{kind.__module__}.{kind.__qualname__}"),
+        ("serializer", serializer),
+        ("delivery", program.delivery),
+        *((name, repr(value)) for name, value in sorted(plain.items())),
+    ]
 
 
 def _checked(name: str, dumps: Callable[[Any], bytes]) -> Callable[[Any], bytes]:

@@ -202,7 +202,7 @@ impl<'a> Checkpointer<'a> {
     pub fn resume<T: DeserializeOwned>(
         &mut self,
         max_supersteps: u64,
-        mut restore: impl FnMut(&mut Saved, T) -> Result<()>,
+        mut restore: impl FnMut(Saved, T) -> Result<()>,
     ) -> Result<Option<u64>> {
         let mut corruption = None;
         for number in self.checkpoints.found().filter(|_| self.options.resume) {
@@ -230,9 +230,9 @@ impl<'a> Checkpointer<'a> {
         &mut self,
         number: u64,
         max_supersteps: u64,
-        restore: &mut impl FnMut(&mut Saved, T) -> Result<()>,
+        restore: &mut impl FnMut(Saved, T) -> Result<()>,
     ) -> Result<u64> {
-        let mut saved = self.checkpoints.read(number)?;
+        let saved = self.checkpoints.read(number)?;
         let superstep = self.superstep(&saved)?;
         if superstep > max_supersteps {
             let what = format!(
@@ -243,8 +243,8 @@ impl<'a> Checkpointer<'a> {
             return Err(Error::Usage(what));
         }
         let payload = parse::<T>(&saved.path(), saved.payload())?;
-        restore(&mut saved, payload.fields)?;
-        self.checkpoints.go_on_from(&saved);
+        restore(saved, payload.fields)?;
+        self.checkpoints.go_on_from(number);
         Ok(superstep)
     }
 
@@ -260,19 +260,19 @@ impl<'a> Checkpointer<'a> {
     /// Makes one of `fields` and of what `arrays` puts into it. It is complete some time after this returns.
     ///
     /// # Errors
-    /// Those of completing the one before.
-    pub fn make<T: Serialize>(
+    /// Those of `arrays`, and of completing the one before.
+    pub fn make<T: Serialize, E: From<Error>>(
         &mut self,
         superstep: u64,
         fields: T,
-        arrays: impl FnOnce(&mut Draft, &Resources) -> Result<()>,
-    ) -> Result<()> {
+        arrays: impl FnOnce(&mut Draft, &Resources) -> Result<(), E>,
+    ) -> Result<(), E> {
         let begin = Instant::now();
-        let mut draft = self.checkpoints.begin()?;
+        let mut draft = self.checkpoints.begin().map_err(Error::from)?;
         arrays(&mut draft, self.resources)?;
         let payload = Payload { format: FORMAT, superstep, identity: self.identity.clone(), fields };
         let payload = serde_json::to_vec(&payload).map_err(|e| Error::Usage(e.to_string()))?;
-        self.checkpoints.publish(draft, payload)?;
+        self.checkpoints.publish(draft, payload).map_err(Error::from)?;
         self.last = Instant::now();
         self.seconds += (self.last - begin).as_secs_f64();
         Ok(())

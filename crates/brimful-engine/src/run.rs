@@ -98,7 +98,9 @@ pub fn run<P: Program>(
     let prepared = begin.elapsed().as_secs_f64();
     run.load_degrees()?;
     let resumed_from = match &mut checkpointer {
-        Some(own) => own.resume(options.max_supersteps, |saved, handed| run.restore(saved, handed))?,
+        Some(own) => {
+            own.resume(options.max_supersteps, |mut saved, handed| run.restore(&mut saved, handed))?
+        }
         None => None,
     };
     if resumed_from.is_none() {

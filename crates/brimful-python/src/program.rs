@@ -4,12 +4,16 @@
 //! the interpreter. A program sees vertices by their external ids; inside they are ranks.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use brimful::algos::registry::StoreChoice;
+use brimful::engine::Reason;
+use brimful::engine::checkpoint::{self, CheckpointOptions, Every};
 use brimful::graph::Graph as Inner;
 use brimful::graph::names::NameCursor;
 use brimful::store::{Reservation, Resources};
+use brimful::vertices::execution::checkpoint::Checkpoints;
 use brimful::vertices::from_graph::{StoreOptions, by_external_id, start};
 use brimful::vertices::serializer::Compact;
 use brimful::vertices::{
@@ -23,7 +27,7 @@ use pyo3::types::{PyBytes, PyDict, PyList};
 use crate::call::{self, with_resources};
 use crate::errors::Failure;
 use crate::graph::Graph;
-use crate::run::{Store, store_figures};
+use crate::run::{Store, checkpoint_options, store_figures, where_to_go_on};
 use crate::vertex::Vertex;
 
 /// A vertex as a program sees it.
@@ -173,11 +177,12 @@ struct Settings {
     mode: Mode,
     max_supersteps: Option<u64>,
     weighted: bool,
+    checkpoints: Option<CheckpointOptions>,
 }
 
 /// Runs a program of Python methods on a graph.
 #[pyfunction]
-#[pyo3(signature = (graph, program, *, delivery, dumps, loads, mode, max_supersteps, weighted, store, threads, budget, process_budget, progress))]
+#[pyo3(signature = (graph, program, *, delivery, dumps, loads, mode, max_supersteps, weighted, store, checkpoint_every, checkpoint_dir, resume, identity, threads, budget, process_budget, progress))]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
 pub(crate) fn run_program(
     py: Python<'_>,
@@ -190,11 +195,26 @@ pub(crate) fn run_program(
     max_supersteps: Option<u64>,
     weighted: bool,
     store: Store,
+    checkpoint_every: Option<&str>,
+    checkpoint_dir: Option<PathBuf>,
+    resume: bool,
+    identity: Vec<(String, String)>,
     threads: Option<usize>,
     budget: Option<u64>,
     process_budget: bool,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<States> {
+    let inner = Arc::clone(&graph.get().inner);
+    let usual_folder = || {
+        let program = identity.first().map_or("program", |(_, program)| program.as_str());
+        checkpoint::default_folder(&inner, program)
+    };
+    let mut checkpoints = checkpoint_options(checkpoint_every, checkpoint_dir, resume, usual_folder)?;
+    if let Some(chosen) = &mut checkpoints {
+        chosen.identity = identity;
+        chosen.identity.push(("weighted".to_owned(), weighted.to_string()));
+    }
+    let folder = checkpoints.as_ref().map(|chosen| chosen.folder.clone());
     let settings = Settings {
         delivery: match delivery {
             "each" => Delivery::Each,
@@ -215,6 +235,7 @@ pub(crate) fn run_program(
         },
         max_supersteps,
         weighted,
+        checkpoints,
     };
     if max_supersteps.is_some() && mode == "async" {
         let what = "the asynchronous mode has no supersteps to limit; leave max_supersteps= out";
@@ -224,19 +245,20 @@ pub(crate) fn run_program(
         Failure::from(Error::Usage("a program in Python needs a store; give one (store=)".into()))
     })?;
     let limits = call::Limits { threads, budget, process_budget, reserve_bytes: 0 };
-    let inner = Arc::clone(&graph.get().inner);
     let run = |resources: &Resources| {
         let ids = Arc::new(Ids::new(&inner, resources)?);
         let program = Program { ids, program, delivery: settings.delivery, dumps, loads };
         Ok(run(program, &inner, &settings, &choice, resources)?)
     };
-    let (mut states, done) = with_resources(py, progress, limits, run)?;
+    let (mut states, done, resumed_from) = with_resources(py, progress, limits, run)
+        .map_err(|error| where_to_go_on(py, error, folder.as_deref()))?;
     let out = PyDict::new(py);
     out.set_item("mode", mode)?;
     out.set_item("supersteps", done.supersteps)?;
-    out.set_item("reason", done.reason.map(brimful::engine::Reason::phrase))?;
+    out.set_item("reason", done.reason.map(Reason::phrase))?;
     out.set_item("seconds", done.seconds)?;
     out.set_item("signals", done.signals_sent)?;
+    out.set_item("resumed_from", resumed_from)?;
     store_figures(&out, &store, Some(&done))?;
     states.stats = Some(out.unbind());
     Ok(states)
@@ -267,7 +289,7 @@ fn run(
     settings: &Settings,
     store: &StoreChoice,
     resources: &Resources,
-) -> Result<(States, Stats), Error> {
+) -> Result<(States, Stats, Option<u64>), Error> {
     let ids = Arc::clone(&program.ids);
     let schemes = Schemes::default();
     let stores = StoreOptions { store: &store.url, schemes: &schemes, cache: store.cache, partitions: None };
@@ -277,11 +299,24 @@ fn run(
     memory.take(
         graph.vertices() * (size_of::<Vec<u8>>() + size_of::<u64>()) as u64 + graph.vertices() * SMALL_STATE,
     )?;
-    let part = (&**graph, settings.weighted);
-    let mut execution = start(program, part, (&stores, &lists), &|| Ok(Box::new(Compact)), resources)?;
-    let limits = Limits { max_supersteps: settings.max_supersteps.unwrap_or(u64::MAX), ..Limits::default() };
-    let done = execution.run(settings.mode, &limits, |_| Ok(false));
-    done.map_err(|error| by_external_id(with_vertex(error, &ids), graph))?;
+    let most = settings.max_supersteps.unwrap_or(u64::MAX);
+    let open = |chosen| Checkpoints::open(chosen, (settings.mode, most), graph, &[], resources);
+    let mut checkpoints = settings.checkpoints.as_ref().map(open).transpose()?;
+    let (part, stores) = ((&**graph, settings.weighted), (&stores, &lists));
+    let mut execution =
+        start(program, part, stores, &|| Ok(Box::new(Compact)), checkpoints.as_mut(), resources)?;
+    let mut limits =
+        Limits { max_supersteps: most - most.min(execution.stats()?.supersteps), ..Limits::default() };
+    if let Some(Every::Time(time)) = settings.checkpoints.as_ref().and_then(|chosen| chosen.every) {
+        limits.check_every = time;
+    }
+    let done = execution.run(settings.mode, &limits, |execution| {
+        if let Some(checkpoints) = &mut checkpoints {
+            execution.checkpoint(checkpoints, &mut Compact)?;
+        }
+        Ok(false)
+    });
+    let reason = done.map_err(|error| by_external_id(with_vertex(error, &ids), graph))?;
     let mut states = vec![Vec::new(); graph.vertices() as usize];
     execution.for_each(&mut |vertex| {
         memory.take((vertex.state.len() as u64).saturating_sub(SMALL_STATE))?;
@@ -295,7 +330,13 @@ fn run(
     order.sort_unstable_by_key(|rank| {
         graph.id_type().order_key(ids.bits.get(*rank as usize).copied().unwrap_or_default())
     });
-    Ok((States { ids, order, states, stats: None }, figures))
+    let resumed_from = checkpoints.as_ref().and_then(Checkpoints::resumed_from);
+    checkpoints.map(Checkpoints::finish).transpose()?;
+    if let Some(chosen) = settings.checkpoints.as_ref().filter(|_| reason == Reason::NoChange) {
+        // Nobody needs them any more.
+        checkpoint::discard(&chosen.folder)?;
+    }
+    Ok((States { ids, order, states, stats: None }, figures, resumed_from))
 }
 
 /// The states at the end of a run, as the serializer wrote them.

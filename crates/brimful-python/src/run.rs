@@ -148,17 +148,9 @@ pub(crate) fn run<'py>(
             return Err(Failure::from(EngineError::Usage(what)).into());
         }
     };
-    let every = checkpoint_every.map(Every::parse).transpose().map_err(Failure::from)?;
-    let checkpoints = if every.is_some() || resume {
-        let folder = checkpoint_dir.unwrap_or_else(|| checkpoint::default_folder(&inner, &algorithm));
-        Some(CheckpointOptions { every, resume, ..CheckpointOptions::new(folder) })
-    } else if checkpoint_dir.is_some() {
-        let what = "a folder for checkpoints is of no use alone: give --checkpoint-every, --resume or both (Python: \
-                    checkpoint_every=, resume=)";
-        return Err(Failure::from(EngineError::Usage(what.into())).into());
-    } else {
-        None
-    };
+    let checkpoints = checkpoint_options(checkpoint_every, checkpoint_dir, resume, || {
+        checkpoint::default_folder(&inner, &algorithm)
+    })?;
     let request = Request {
         algorithm,
         parameters: parameters(params)?,
@@ -184,8 +176,28 @@ pub(crate) fn run<'py>(
     Ok(Result { table: Arc::new(finished.table), stats, checkpoints })
 }
 
+/// What was chosen about checkpoints, if anything was.
+pub(crate) fn checkpoint_options(
+    every: Option<&str>,
+    folder: Option<PathBuf>,
+    resume: bool,
+    usual_folder: impl FnOnce() -> PathBuf,
+) -> std::result::Result<Option<CheckpointOptions>, Failure> {
+    let every = every.map(Every::parse).transpose()?;
+    if every.is_some() || resume {
+        let folder = folder.unwrap_or_else(usual_folder);
+        return Ok(Some(CheckpointOptions { every, resume, ..CheckpointOptions::new(folder) }));
+    }
+    if folder.is_some() {
+        let what = "a folder for checkpoints is of no use alone: give --checkpoint-every, --resume or both (Python: \
+                    checkpoint_every=, resume=)";
+        return Err(EngineError::Usage(what.into()).into());
+    }
+    Ok(None)
+}
+
 /// Notes on an interrupt from where the run can go on.
-fn where_to_go_on(py: Python<'_>, error: PyErr, folder: Option<&Path>) -> PyErr {
+pub(crate) fn where_to_go_on(py: Python<'_>, error: PyErr, folder: Option<&Path>) -> PyErr {
     let folder = folder.filter(|_| error.is_instance_of::<PyKeyboardInterrupt>(py));
     let Some(Ok(Some(superstep))) = folder.map(checkpoint::newest_superstep) else { return error };
     let note = format!("--resume (Python: resume=True) goes on from superstep {superstep}");

@@ -109,9 +109,9 @@ impl Checkpoints {
         Ok(Saved { number, payload, file, next: 0 })
     }
 
-    /// This run is the one that `saved` is of: those up to it count as its own. The others found are removed once a newer one is durable.
-    pub fn go_on_from(&mut self, saved: &Saved) {
-        self.own = self.found.iter().copied().filter(|number| *number <= saved.number).collect();
+    /// This run is the one that checkpoint `saved` is of: those up to it count as its own. The others found are removed once a newer one is durable.
+    pub fn go_on_from(&mut self, saved: u64) {
+        self.own = self.found.iter().copied().filter(|number| *number <= saved).collect();
     }
 
     /// Begins a checkpoint, once the one before is published.
@@ -191,7 +191,12 @@ impl Draft {
         })
     }
 
-    /// Appends records in windows of `window`, likewise.
+    /// Appends bytes as they are.
+    pub fn block(&mut self, bytes: &[u8]) -> Result<()> {
+        self.file.append(bytes, &[])
+    }
+
+    /// Appends records in windows of `window`, from all threads.
     pub fn records<T: Pod + Sync>(
         &mut self,
         records: &[T],
@@ -254,6 +259,24 @@ impl Saved {
             let mut window = windows[index].lock().unwrap_or_else(PoisonError::into_inner);
             read(bytemuck::cast_slice_mut(&mut window), buffer)
         })
+    }
+
+    /// Reads the next block of bytes; false if there is none.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] where its checksum fails.
+    pub fn block(&mut self, buffer: &mut Buffer) -> Result<bool> {
+        if self.next == self.file.entries().len() {
+            return Ok(false);
+        }
+        self.file.read_block(self.next, buffer).map_err(with_remedy)?;
+        self.next += 1;
+        Ok(true)
+    }
+
+    /// Goes back to the first array or block.
+    pub fn rewind(&mut self) {
+        self.next = 0;
     }
 
     /// Lets `fill` read the next `count` blocks into their windows.

@@ -153,6 +153,20 @@ pub(crate) fn adopt<V: Stored>(
     serializer: &mut dyn Serializer<V>,
     parcel: &Parcel,
 ) -> Result<u64> {
+    let mut left_out = 0;
+    unpack(serializer, parcel, &mut |vertex| {
+        left_out += u64::from(!store.insert(vertex)?);
+        Ok(())
+    })?;
+    Ok(left_out)
+}
+
+/// The vertices of a parcel that `serializer` wrote.
+pub(crate) fn unpack<V: Stored>(
+    serializer: &mut dyn Serializer<V>,
+    parcel: &Parcel,
+    each: &mut dyn FnMut(V) -> Result<()>,
+) -> Result<()> {
     let name = serializer.name();
     if parcel.serializer() != name {
         return Err(Error::Usage(format!(
@@ -160,14 +174,12 @@ pub(crate) fn adopt<V: Stored>(
             parcel.serializer()
         )));
     }
-    let mut left_out = 0;
     for (key, record) in parcel.records() {
         let id = read_id::<V::Id>(&name, key)?;
         let vertex = serializer.decode(&id, record, None);
-        let vertex = vertex.map_err(|what| Error::unreadable(name.clone(), &id, what))?;
-        left_out += u64::from(!store.insert(vertex)?);
+        each(vertex.map_err(|what| Error::unreadable(name.clone(), &id, what))?)?;
     }
-    Ok(left_out)
+    Ok(())
 }
 
 /// The id that is a key of records that `serializer` wrote.

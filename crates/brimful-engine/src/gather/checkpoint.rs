@@ -49,7 +49,7 @@ impl<G: Gather> Run<'_, G> {
             gathered: self.done.gathered,
             durations: self.durations.clone(),
         };
-        checkpointer.make(globals.superstep, fields, |draft, resources| {
+        checkpointer.make(globals.superstep, fields, |draft, resources| -> Result<()> {
             Ok(draft.array(&self.handed.states, resources)?)
         })?;
         Ok(true)

@@ -61,7 +61,9 @@ pub fn gather<G: Gather>(
     let _memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
     let mut run = Run::new(program, graph, options, resources)?;
     let resumed_from = match &mut checkpointer {
-        Some(own) => own.resume(options.max_supersteps, |saved, fields| run.restore(saved, fields))?,
+        Some(own) => {
+            own.resume(options.max_supersteps, |mut saved, fields| run.restore(&mut saved, fields))?
+        }
         None => None,
     };
     if resumed_from.is_none() {

@@ -84,7 +84,7 @@ impl<P: Program> Run<'_, P> {
             durations: self.durations.clone(),
             asynchronous: self.asynchronous.as_ref().map(|asynchronous| asynchronous.save()),
         };
-        checkpointer.make(self.globals.superstep, handed, |draft, resources| {
+        checkpointer.make(self.globals.superstep, handed, |draft, resources| -> Result<()> {
             draft.array(&self.states, resources)?;
             match (self.signals_follow(), &self.kept) {
                 (true, _) => {}

@@ -29,7 +29,8 @@ pub(super) fn work<P: VertexProgram, S: VertexStore<VertexOf<P>>>(
                 return Ok(());
             }
         }
-        if is_busy {
+        // After a stop the generation of a list may be at its end, and another behind it.
+        if is_busy || worker.desk.has_any_mail()? || worker.desk.is_any_due()? {
             // Others may have nothing to do but what is for them.
             worker.desk.flush(phase)?;
         } else if !worker.desk.wait(phase)? {

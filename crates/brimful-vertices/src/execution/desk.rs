@@ -114,6 +114,11 @@ impl<P: VertexProgram> Desk<P> {
         Ok(())
     }
 
+    /// Signals sent so far.
+    pub(super) fn sent(&self) -> u64 {
+        self.counts.sent
+    }
+
     /// Puts a vertex of the partition at `place` into its to-signal list.
     pub(super) fn mark(&mut self, place: usize, id: &P::Id, score: Option<f64>) -> Result<()> {
         match (self.to_signal.get_mut(place), score) {
@@ -142,6 +147,16 @@ impl<P: VertexProgram> Desk<P> {
     pub(super) fn has_any_mail(&mut self) -> Result<bool> {
         for mailbox in &mut self.mailboxes {
             if !mailbox.is_empty()? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// True if any vertex is in a to-signal list.
+    pub(super) fn is_any_due(&mut self) -> Result<bool> {
+        for list in &mut self.to_signal {
+            if !list.is_empty()? {
                 return Ok(true);
             }
         }

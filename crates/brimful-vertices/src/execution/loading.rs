@@ -10,6 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use brimful_store::{Reservation, Resources};
 
 use crate::error::{Error, Result};
+use crate::execution::checkpoint::Before;
 use crate::execution::partitioner::Partitioner;
 use crate::program::{VertexOf, VertexProgram};
 use crate::store::VertexStore;
@@ -27,6 +28,7 @@ pub(super) struct Loaded<P: VertexProgram, S> {
     pub(super) parts: Vec<(S, u64)>,
     /// Vertices left out because there was one of their id.
     pub(super) duplicates: u64,
+    pub(super) before: Before,
 }
 
 /// A partition that is being loaded.
@@ -45,6 +47,7 @@ pub struct Loading<'r, P: VertexProgram, S> {
     memory: Reservation,
     gathered_bytes: u64,
     duplicates: u64,
+    pub(super) before: Before,
     key: Vec<u8>,
 }
 
@@ -73,6 +76,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
             memory,
             gathered_bytes: 0,
             duplicates: 0,
+            before: Before::default(),
             key: Vec::new(),
         })
     }
@@ -147,9 +151,9 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
     /// Ends loading.
     pub(super) fn finish(mut self) -> Result<Loaded<P, S>> {
         self.store()?;
-        let Self { program, partitioner, parts, duplicates, .. } = self;
+        let Self { program, partitioner, parts, duplicates, before, .. } = self;
         let part = |part: Mutex<Part<P, S>>| part.into_inner().unwrap_or_else(PoisonError::into_inner);
         let parts = parts.into_iter().map(part).map(|part| (part.store, part.edges)).collect();
-        Ok(Loaded { program, partitioner, parts, duplicates })
+        Ok(Loaded { program, partitioner, parts, duplicates, before })
     }
 }

@@ -4,7 +4,7 @@
 //! - `worker`: the partitions that a thread owns, and what vertices do; `desk`: its lists, what it sends and
 //!   receives; `exchange`: packets between workers, and the moment when nothing is left to do.
 //! - [`run`]: what is run, step by step or until it ends; `synchronous` and `asynchronous`: the two ways.
-//! - [`options`]: what the user chose; [`stats`]: what a run did.
+//! - [`checkpoint`]: from where a run can go on; [`options`]: what the user chose; [`stats`]: what a run did.
 //!
 //! Giraph's example of shortest paths, on two partitions of live objects:
 //!
@@ -55,6 +55,7 @@
 //! ```
 
 mod asynchronous;
+pub mod checkpoint;
 mod desk;
 mod exchange;
 pub mod loading;

@@ -11,6 +11,7 @@ use brimful_engine::Reason;
 use brimful_store::{DiskFolder, Reservation, Resources};
 
 use crate::error::{Error, Result};
+use crate::execution::checkpoint::Before;
 use crate::execution::desk::{Desk, Phase, Thresholds};
 use crate::execution::exchange::Exchange;
 use crate::execution::loading::{Loaded, Loading};
@@ -55,6 +56,7 @@ pub struct Execution<'r, P: VertexProgram, S> {
     pause: Pause,
     has_failed: bool,
     duplicates: u64,
+    before: Before,
     supersteps: u64,
     reason: Option<Reason>,
     seconds: f64,
@@ -87,7 +89,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
             return Err(Error::Usage("a threshold must be a number".into()));
         }
         let resources = loading.resources;
-        let Loaded { program, partitioner, parts, duplicates } = loading.finish()?;
+        let Loaded { program, partitioner, parts, duplicates, before } = loading.finish()?;
         let (count, workers) = (parts.len() as u64, resources.workers());
         let packets = packet_bytes(workers, parts.len());
         let each = match options.lists {
@@ -131,7 +133,8 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
             pause: Pause::default(),
             has_failed: false,
             duplicates,
-            supersteps: 0,
+            supersteps: before.supersteps,
+            before,
             reason: None,
             seconds: 0.0,
         })
@@ -230,9 +233,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
         self.supersteps += 1;
         let mut is_due = self.program.is_full();
         for worker in self.workers() {
-            for list in &mut worker.desk.to_signal {
-                is_due |= !list.is_empty()?;
-            }
+            is_due |= worker.desk.is_any_due()?;
         }
         Ok(is_due)
     }
@@ -307,7 +308,12 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
         self.for_each_by(|_, vertex| borrower(vertex))
     }
 
-    /// The same, with the program at hand.
+    /// Calls `work` for the store of each partition.
+    pub(super) fn for_each_store(&mut self, mut work: impl FnMut(&mut S) -> Result<()>) -> Result<()> {
+        self.workers().flat_map(|worker| &mut worker.stores).try_for_each(&mut work)
+    }
+
+    /// The same as [`Execution::for_each`], with the program at hand.
     pub(crate) fn for_each_by(
         &mut self,
         mut borrower: impl FnMut(&mut P, &mut Loan<'_, VertexOf<P>>) -> Result<()>,
@@ -359,6 +365,11 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
         Ok((worker.ok_or_else(|| Error::Usage("there is no worker".into()))?, place))
     }
 
+    /// Signals sent so far by this execution.
+    pub(crate) fn signals_sent(&mut self) -> u64 {
+        self.workers().map(|worker| worker.desk.sent()).sum()
+    }
+
     /// Vertices left out when loading because there was one of their id.
     pub fn duplicates(&self) -> u64 {
         self.duplicates
@@ -373,6 +384,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
             supersteps: self.supersteps,
             reason: self.reason,
             seconds: self.seconds,
+            signals_sent: self.before.signals_sent,
             spilled_bytes: self.spill.written_bytes(),
             ..Stats::default()
         };

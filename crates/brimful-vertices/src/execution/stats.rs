@@ -8,7 +8,7 @@ use crate::lists::{IdSet, Mailbox};
 use crate::program::{VertexOf, VertexProgram};
 use crate::store::{CacheStats, VertexStore};
 
-/// Figures of an execution since it was loaded.
+/// Figures of an execution since it was loaded; supersteps and signals of the whole run, if it goes on from a checkpoint.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Stats {

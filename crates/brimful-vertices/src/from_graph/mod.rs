@@ -17,6 +17,7 @@ use brimful_store::{DiskFolder, Folder, Resources};
 
 use crate::cache::Choice;
 use crate::error::{Error, Result};
+use crate::execution::checkpoint::Checkpoints;
 use crate::execution::{Execution, ExecutionOptions, Loading, Partitioner};
 use crate::open::{Place, Schemes};
 use crate::program::{VertexOf, VertexProgram};
@@ -58,7 +59,7 @@ pub(crate) struct Part<'g> {
 }
 
 /// Loads all vertices of `graph` with their outgoing edges into a store, and makes ready to run `program` on them. Edges carry
-/// their weight if `is_weighted`, else 1.
+/// their weight if `is_weighted`, else 1. If there is a checkpoint to go on from, the vertices are those in it.
 ///
 /// # Errors
 /// [`Error::Usage`] for a store or weights that there are not; [`Error::Program`] if a vertex has no initial state; the budget's, which names
@@ -68,11 +69,12 @@ pub fn start<'r, P: VertexProgram<Id = u64, Edge = f64> + Send>(
     (graph, is_weighted): (&Graph, bool),
     (stores, execution): (&StoreOptions<'_>, &ExecutionOptions),
     serializer: &MakeSerializer<'_, VertexOf<P>>,
+    checkpoints: Option<&mut Checkpoints<'_>>,
     resources: &'r Resources,
 ) -> Result<Execution<'r, P, StoreOf<VertexOf<P>>>> {
     RunOptions { weighted: is_weighted, ..RunOptions::default() }.check_weights(graph)?;
     let part = Part { graph, indexes: &[Index::In], vertices: graph.vertices(), is_weighted };
-    load(program, part, (stores, execution), serializer, resources, &mut Loading::add)
+    load(program, part, (stores, execution), serializer, checkpoints, resources, &mut Loading::add)
         .map_err(|error| by_external_id(error, graph))
 }
 
@@ -103,6 +105,7 @@ pub(crate) fn load<'r, P: VertexProgram<Id = u64> + Send>(
     part: Part<'_>,
     (options, execution): (&StoreOptions<'_>, &ExecutionOptions),
     serializer: &MakeSerializer<'_, VertexOf<P>>,
+    checkpoints: Option<&mut Checkpoints<'_>>,
     resources: &'r Resources,
     add: &mut Add<'_, 'r, P>,
 ) -> Result<Execution<'r, P, StoreOf<VertexOf<P>>>>
@@ -119,6 +122,12 @@ where
         Some(folder) => DiskFolder::new(folder),
         None => scratch(part.graph),
     };
+    let execution = ExecutionOptions { scratch: Some(folder.path().into()), ..execution.clone() };
+    if let Some(checkpoints) = checkpoints
+        && loading.resume(checkpoints, &mut *serializer()?)?
+    {
+        return Execution::start(loading, &execution);
+    }
     let (mut vertices, mut edges) = (0, 0);
     let filled = shards::vertices(part, (&folder, resources), &mut |rank, its_edges| {
         (vertices, edges) = (rank + 1, edges + its_edges.len() as u64);
@@ -133,7 +142,7 @@ where
         };
         return Err(memory::too_small(error, resources, beside, &filled));
     }
-    Execution::start(loading, &ExecutionOptions { scratch: Some(folder.path().into()), ..execution.clone() })
+    Execution::start(loading, &execution)
 }
 
 /// As many partitions as were asked for, or as there are workers and the store can have.

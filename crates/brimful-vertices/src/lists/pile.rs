@@ -157,6 +157,7 @@ impl Pile {
     fn spill(&mut self) -> Result<()> {
         if self.arriving.len() > 0 {
             let run = write(&self.arriving, self.arriving.sorted(), &self.file)?;
+            tracing::info!(recipients = self.arriving.len(), "spill");
             self.runs.push(Arc::new(run));
             self.arriving.clear();
             self.spills += 1;

@@ -1,17 +1,16 @@
 //! Checkpoints of a numeric run on a store.
 //!
-//! The cut is where nothing is under way: between two synchronous supersteps, or, without supersteps, after everything sent has been
-//! collected. A vertex is then its state and whether it has something to signal; its edges are those of the graph, from which a resumed run loads
-//! it again. Where there are no supersteps a checkpoint goes by its number instead.
+//! A vertex is its state and whether it has something to signal; its edges are those of the graph, from which a resumed run loads it again.
 
-use brimful_engine::checkpoint::{CheckpointOptions, Checkpointer, Every};
+use brimful_engine::checkpoint::CheckpointOptions;
 use brimful_engine::stats::Durations;
 use brimful_graph::Graph;
 use brimful_store::huge::HugeArray;
 use brimful_store::{Error as StoreError, Reservation, Resources};
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::execution::checkpoint::Checkpoints;
 use crate::execution::{Execution, Mode};
 use crate::from_graph::EdgeData;
 use crate::numeric::erased::{Erased, Progress};
@@ -28,18 +27,15 @@ struct Handed {
     durations: Durations,
 }
 
-/// The checkpoints of one run.
-pub(super) struct Checkpoints<'c> {
-    checkpointer: Checkpointer<'c>,
+/// The checkpoints of one run, and what goes into them.
+pub(super) struct States<'c> {
+    checkpoints: Checkpoints<'c>,
     resources: &'c Resources,
     /// A bit for each vertex with edges: whether it has something to signal.
     due: HugeArray<u64>,
     _memory: Reservation,
     /// Vertices whose states are a block.
     window: usize,
-    /// `None`: there are supersteps.
-    number: Option<u64>,
-    resumed: bool,
 }
 
 /// What was done before, by the run that this one goes on from.
@@ -50,50 +46,39 @@ pub(super) struct Before {
     pub(super) durations: Durations,
 }
 
-impl<'c> Checkpoints<'c> {
+impl<'c> States<'c> {
     /// Opens their folder. `own` is what of the program its states depend on.
     ///
     /// # Errors
-    /// As [`Checkpointer::open`]; [`Error::Usage`] for supersteps to be counted where there are none; the budget's.
+    /// As [`Checkpoints::open`]; the budget's.
     pub(super) fn open(
         options: &'c CheckpointOptions,
-        mode: Mode,
+        limits: (Mode, u64),
         graph: &Graph,
         own: &[(&str, String)],
         resources: &'c Resources,
     ) -> Result<Self> {
-        let is_synchronous = mode == Mode::Synchronous;
-        if !is_synchronous && matches!(options.every, Some(Every::Supersteps(_))) {
-            return Err(Error::Usage(
-                "without supersteps checkpoints are made every so many seconds: give, say, 30s".into(),
-            ));
-        }
         let words = graph.connected().div_ceil(64);
         let memory = resources.budget.reserve(8 * words, "for checkpoints")?;
-        let way = if is_synchronous { "sync" } else { "async" };
-        let own = [own, &[("vertices in a store", way.to_owned())]].concat();
         Ok(Self {
-            checkpointer: Checkpointer::open(options, graph, &own, resources)?,
+            checkpoints: Checkpoints::open(options, limits, graph, own, resources)?,
             resources,
             due: HugeArray::zeroed(words as usize),
             _memory: memory,
             window: 1 << graph.description().interval_bits,
-            number: (!is_synchronous).then_some(0),
-            resumed: false,
         })
     }
 
     /// Has `program` keep the states of the newest checkpoint, if the run is to resume and there is one.
     ///
     /// # Errors
-    /// As [`Checkpointer::resume`].
-    pub(super) fn resume(&mut self, program: &mut dyn Erased, max_supersteps: u64) -> Result<Before> {
+    /// As [`brimful_engine::checkpoint::Checkpointer::resume`].
+    pub(super) fn resume(&mut self, program: &mut dyn Erased) -> Result<Before> {
         let (resources, window, due) = (self.resources, self.window, &mut self.due);
         let mut before = Before::default();
-        let most = if self.number.is_some() { u64::MAX } else { max_supersteps };
-        before.resumed_from = self.checkpointer.resume(most, |saved, handed: Handed| {
+        self.checkpoints.resume(|mut saved, handed: Handed| {
             let path = saved.path();
-            program.restore(saved, window, resources)?;
+            program.restore(&mut saved, window, resources)?;
             saved.records(due, window, resources)?;
             if !program.go_on(&handed.progress) {
                 return Err(StoreError::corrupt_checkpoint(&path, 0, "its fields do not fit this run").into());
@@ -101,8 +86,7 @@ impl<'c> Checkpoints<'c> {
             (before.signals, before.durations) = (handed.signals, handed.durations);
             Ok(())
         })?;
-        self.resumed = before.resumed_from.is_some();
-        self.number = self.number.map(|first| before.resumed_from.unwrap_or(first));
+        before.resumed_from = self.checkpoints.resumed_from();
         Ok(before)
     }
 
@@ -110,7 +94,7 @@ impl<'c> Checkpoints<'c> {
     pub(super) fn is_due(&self, id: u64) -> Option<bool> {
         // A vertex without edges takes part in every superstep, or in none.
         let word = self.due.get((id / 64) as usize).copied().unwrap_or(u64::MAX);
-        self.resumed.then_some(word >> (id % 64) & 1 == 1)
+        self.checkpoints.resumed_from().map(|_| word >> (id % 64) & 1 == 1)
     }
 
     /// Makes one, if it is time.
@@ -125,14 +109,9 @@ impl<'c> Checkpoints<'c> {
     where
         T: VertexStore<VertexOf<Numeric<'p, S, M, E>>>,
     {
-        let superstep = match self.number {
-            None => execution.program().program.superstep(),
-            Some(number) => number + 1,
-        };
-        if !self.checkpointer.is_due(superstep) {
+        let Some(number) = self.checkpoints.due(execution.program().program.superstep()) else {
             return Ok(());
-        }
-        self.number = self.number.map(|_| superstep);
+        };
         execution.settle()?;
         let due = &mut self.due;
         due.fill(0);
@@ -144,20 +123,19 @@ impl<'c> Checkpoints<'c> {
             }
             Ok(())
         })?;
-        let sent = execution.stats()?.signals_sent;
+        let sent = execution.signals_sent();
         let program = &*execution.program().program;
         let handed =
             Handed { progress: program.progress(), signals: signals + sent, durations: durations.clone() };
         let window = self.window;
-        self.checkpointer.make(superstep, handed, |draft, resources| {
+        self.checkpoints.make(number, handed, |draft, resources| {
             program.draft(draft, window, resources)?;
             Ok(draft.records(due, window, resources)?)
-        })?;
-        Ok(())
+        })
     }
 
     /// Waits until all are complete; the seconds that they cost the run.
     pub(super) fn finish(self) -> Result<f64> {
-        Ok(self.checkpointer.finish()?)
+        self.checkpoints.finish()
     }
 }

@@ -16,6 +16,7 @@ mod program;
 use std::time::{Duration, Instant};
 
 use brimful_engine::checkpoint::Every;
+use brimful_engine::log::SuperstepLog;
 use brimful_engine::run::{identity, moved};
 use brimful_engine::stats::Durations;
 use brimful_engine::{Output, Program, Reason, RunOptions};
@@ -28,7 +29,7 @@ use crate::error::{Error, Result};
 use crate::execution::{Execution, ExecutionOptions, Limits, Lists, Loading, Mode, Stats};
 use crate::from_graph::{EdgeData, Part, StoreOf, StoreOptions, Tagged, by_external_id, load};
 use crate::numeric::attributes::Attributes;
-use crate::numeric::checkpoint::{Before, Checkpoints};
+use crate::numeric::checkpoint::{Before, States};
 use crate::numeric::erased::{Erased, Facts, Typed};
 use crate::numeric::program::Numeric;
 use crate::open::Schemes;
@@ -87,7 +88,8 @@ pub fn run<P: Program>(
         ));
     }
     let own = identity::<P>(&options.run);
-    let open = |chosen| Checkpoints::open(chosen, options.mode, graph, &own, resources);
+    let limits = (options.mode, options.run.max_supersteps);
+    let open = |chosen| States::open(chosen, limits, graph, &own, resources);
     let checkpoints = options.run.checkpoints.as_ref().map(open).transpose()?;
     let mut index_seconds = 0.0;
     if program.indexes().iter().any(|index| graph.shards(*index).is_none()) {
@@ -124,7 +126,7 @@ fn drive(
     program: &mut dyn Erased,
     graph: &Graph,
     options: &NumericOptions<'_>,
-    checkpoints: Option<Checkpoints<'_>>,
+    checkpoints: Option<States<'_>>,
     resources: &Resources,
 ) -> Result<Done> {
     let Facts { state, sum, .. } = program.facts();
@@ -145,7 +147,7 @@ fn sized<const S: usize, const M: usize>(
     program: &mut dyn Erased,
     graph: &Graph,
     options: &NumericOptions<'_>,
-    checkpoints: Option<Checkpoints<'_>>,
+    checkpoints: Option<States<'_>>,
     resources: &Resources,
 ) -> Result<Done> {
     // An undirected graph is its own reverse: once is enough.
@@ -169,9 +171,11 @@ struct Done {
 }
 
 struct Run<'r, const S: usize, const M: usize, E: EdgeData> {
+    graph: &'r Graph,
+    resources: &'r Resources,
     options: &'r NumericOptions<'r>,
     execution: Execution<'r, Numeric<'r, S, M, E>, StoreOf<VertexOf<Numeric<'r, S, M, E>>>>,
-    checkpoints: Option<Checkpoints<'r>>,
+    checkpoints: Option<States<'r>>,
     before: Before,
     durations: Durations,
     begin: Instant,
@@ -184,12 +188,12 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> Run<'r, S, M, E> {
         program: &'r mut dyn Erased,
         graph: &'r Graph,
         options: &'r NumericOptions<'r>,
-        mut checkpoints: Option<Checkpoints<'r>>,
+        mut checkpoints: Option<States<'r>>,
         resources: &'r Resources,
     ) -> Result<Self> {
         let (facts, begin) = (program.facts(), Instant::now());
         let mut before = match &mut checkpoints {
-            Some(checkpoints) => checkpoints.resume(program, options.run.max_supersteps)?,
+            Some(checkpoints) => checkpoints.resume(program)?,
             None => Before::default(),
         };
         let threshold = options.run.signal_threshold.unwrap_or(SIGNAL_THRESHOLD);
@@ -217,12 +221,12 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> Run<'r, S, M, E> {
             };
             loading.add_vertex(vertex)
         };
-        let mut execution = load(numeric, part, (&stores, &lists), &serializer, resources, &mut add)?;
+        let mut execution = load(numeric, part, (&stores, &lists), &serializer, None, resources, &mut add)?;
         if before.resumed_from.is_none() {
             execution.program_mut().program.end_turn();
         }
         let (loaded, durations) = (Instant::now(), std::mem::take(&mut before.durations));
-        Ok(Self { options, execution, checkpoints, before, durations, begin, loaded })
+        Ok(Self { graph, resources, options, execution, checkpoints, before, durations, begin, loaded })
     }
 
     fn run(mut self) -> Result<Done> {
@@ -242,6 +246,8 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> Run<'r, S, M, E> {
         let run = &self.options.run;
         let mut begin = Instant::now();
         let first = self.program().superstep();
+        let (graph, resources, before) = (self.graph, self.resources, self.before.signals);
+        let mut log = SuperstepLog::new(before, before, moved(graph, resources));
         while self.program().superstep() < run.max_supersteps {
             let seconds = (begin - self.begin).as_secs_f64();
             if self.program().superstep() > first && run.max_seconds.is_some_and(|most| seconds >= most) {
@@ -251,7 +257,10 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> Run<'r, S, M, E> {
             let is_due = self.execution.superstep()?;
             self.program().end_superstep();
             let end = Instant::now();
-            self.durations.push((end - begin).as_secs_f64());
+            let seconds = (end - begin).as_secs_f64();
+            self.durations.push(seconds);
+            let (step, sent) = (self.program().superstep(), before + self.execution.signals_sent());
+            log.tell((step, seconds), "store", sent, sent, || moved(graph, resources));
             begin = end;
             if self.program().converged() {
                 return Ok(Reason::Converged);
@@ -260,7 +269,8 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> Run<'r, S, M, E> {
                 return Ok(Reason::NoChange);
             }
             if let Some(checkpoints) = &mut self.checkpoints {
-                checkpoints.make_if_due(&mut self.execution, (self.before.signals, &self.durations))?;
+                checkpoints.make_if_due(&mut self.execution, (before, &self.durations))?;
+                begin = Instant::now();
             }
         }
         Ok(Reason::MaxSupersteps)
@@ -315,7 +325,7 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> Run<'r, S, M, E> {
             numeric.program.keep(*vertex.id(), vertex.state.state());
             Ok(())
         })?;
-        let checkpoints = self.checkpoints.map(Checkpoints::finish).transpose()?;
+        let checkpoints = self.checkpoints.map(States::finish).transpose()?;
         let load_seconds = (self.loaded - self.begin).as_secs_f64();
         let supersteps = seconds - load_seconds - checkpoints.unwrap_or(0.0);
         let mut phases = vec![("load", load_seconds), ("supersteps", supersteps)];

@@ -62,7 +62,14 @@ fn a_run_that_pauses_again_and_again_ends_with_the_same_answer() {
             loop {
                 pause.request();
                 match execution.run(mode, &Limits::default(), |_| Ok(false)).unwrap() {
-                    Reason::Paused => pauses += 1,
+                    Reason::Paused => {
+                        pauses += 1;
+                        if pauses % 2 == 0 {
+                            execution.settle().unwrap();
+                            let stats = execution.stats().unwrap();
+                            assert_eq!(stats.signals_sent, stats.signals_received);
+                        }
+                    }
                     Reason::NoChange => break,
                     reason => panic!("{reason:?}"),
                 }
