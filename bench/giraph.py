@@ -20,7 +20,7 @@ from bench.table import MIB, Table, figure, target
 
 #: Bytes are to be so many times smaller than Python objects, and so many times faster to load.
 _SMALLER, _FASTER = 8.0, 3.0
-_LAYOUTS = ("boxed", "objects", "native", "compact")
+_LAYOUTS = ("objects", "native", "compact")
 _NAMES = {
     "python": "Python objects",
     "boxed": "boxed, as the JVM has them",
@@ -41,13 +41,14 @@ def tables(session: Session) -> Iterator[Table]:
     subprocess.run([*build, "--example", "giraph"], cwd=ROOT, check=True)
     vertices = session.size.lognormal_vertices
     for degree in (25, 250):
-        # So many objects of Python would not fit: a tenth of them says as much of each.
+        # So many objects would not fit: a tenth of them says as much of each.
         few = vertices if degree == 25 else vertices // 10
         python = session.measure(_command("python", few, degree, "combined"))[0]
         by_layout = {
             layout: session.measure(*(_command(layout, vertices, degree, c) for c in _COMBINERS))
             for layout in _LAYOUTS
         }
+        by_layout["boxed"] = session.measure(_command("boxed", few, degree, "combined"))
         yield _loading(session, degree, python, by_layout)
         yield _supersteps(degree, by_layout)
 
@@ -99,9 +100,8 @@ def _supersteps(degree: int, by_layout: _ByLayout) -> Table:
         "f64 messages, serialized in all layouts; one thread",
         ("layout", "combiner", "superstep s", "peak MiB", "messages combined"),
     )
-    for layout, all_series in by_layout.items():
-        if layout == "boxed":
-            continue
+    for layout in _LAYOUTS:
+        all_series = by_layout[layout]
         for combiner, series in zip(_COMBINERS, all_series, strict=True):
             table.row(
                 _NAMES[layout],

@@ -76,12 +76,26 @@ def _row(name: str, command: Callable[[Path], Words], *results: str) -> Scenario
     return Scenario(name, lambda f: [_generate(f)], command, lambda f: [command(f)], results)
 
 
+def _with_checkpoints(name: str, every: object, algorithm: str, *options: object) -> Scenario:
+    """Return a run that makes checkpoints, from which the next user goes on."""
+    run = _run(algorithm, *options, "--checkpoint-every", every)
+    again = _run(algorithm, *options, "--resume")
+    return Scenario(name, lambda f: [_generate(f)], run, lambda f: [again(f)], ("result.csv",))
+
+
 SCENARIOS = [
     Scenario("generate", lambda _: [], _generate, _of_new_graph(_generate), (GRAPH,)),
     Scenario("import", _text, _import, _of_new_graph(_import), (GRAPH,)),
     _row("index", _index, GRAPH),
     _row("pagerank", _run("pagerank", "--tolerance", 0, "--max-supersteps", 30), "result.csv"),
     _row("label propagation", _run("label_propagation", "--max-supersteps", 5), "result.csv"),
+    _with_checkpoints("checkpoints", 1, "pagerank", "--tolerance", 1e-9, "--max-supersteps", 400),
+    _with_checkpoints("checkpoints in a store", 1, "sssp", "--source", 0, "--store", "bytes"),
+    _with_checkpoints(
+        "checkpoints without supersteps",
+        "0.01s",
+        *("sssp", "--source", 0, "--store", "memory", "--mode", "async"),
+    ),
     _row("export", lambda f: ["export", f / GRAPH, f / "e.txt", "--overwrite", "--quiet"], "e.txt"),
 ]
 

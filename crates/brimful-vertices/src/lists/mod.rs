@@ -3,6 +3,8 @@
 //! - [`id_set`]: the to-signal list; [`mailbox`]: the to-collect list, which is the signals themselves.
 //! - `pile`: what both are made of: `table` in memory; `spill` on disk, read by `merge`. `front`: where signals are combined before.
 
+#[cfg(test)]
+mod faults;
 mod front;
 pub mod id_set;
 pub mod mailbox;
