@@ -98,6 +98,18 @@ def test_export_and_import_keep_a_small_limit(graph: Path, tmp_path: Path, name:
     passes_or_refuses(96, 256, "import", tmp_path / name, again, "--index", "in,reverse")
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("lists", ["memory", "disk"])
+@pytest.mark.parametrize("store", ["memory", "bytes", "file"])
+def test_a_store_keeps_a_small_limit(tmp_path: Path, store: str, lists: str) -> None:
+    graph = tmp_path / "rmat16.brimful"
+    succeed("generate", "rmat", graph, "--scale", 16, "--edge-factor", 16, "--quiet")
+    url = f"file:{tmp_path / 'vertices'}" if store == "file" else store
+    options = ["--store", url, "--lists", lists, "--max-supersteps", 2]
+    passes_or_refuses(96, 1024, "run", "pagerank", graph, *options)
+    passes_or_refuses(96, 1024, "run", "sssp", graph, "--source", 0, "--store", url)
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("algorithm", ["clustering", "triangles", "color"])
 def test_what_is_slow_keeps_a_small_limit(graph: Path, algorithm: str) -> None:

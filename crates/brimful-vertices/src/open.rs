@@ -35,7 +35,7 @@ struct Scheme {
     name: &'static str,
     /// How it is written: `file:PATH`.
     form: &'static str,
-    /// Most partitions of a run, for each of which it holds files open.
+    /// Of a store in a folder, most partitions of a run, for each of which it holds files open.
     most_partitions: Option<usize>,
     open: OpenRecords,
 }
@@ -142,6 +142,15 @@ impl Schemes {
     /// [`Error::Usage`] for an unknown name.
     pub fn most_partitions(&self, url: &str) -> Result<Option<usize>> {
         Ok(self.find(url)?.0.and_then(|scheme| scheme.most_partitions))
+    }
+
+    /// The folder of the store that `url` names, if it is on disk.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for an unknown name.
+    pub fn folder<'u>(&self, url: &'u str) -> Result<Option<&'u Path>> {
+        let (scheme, rest) = self.find(url)?;
+        Ok(scheme.filter(|scheme| scheme.most_partitions.is_some()).map(|_| Path::new(rest)))
     }
 
     /// The scheme of `url`, `None` for live vertices, and what follows its name.

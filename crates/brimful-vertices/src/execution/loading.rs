@@ -12,13 +12,17 @@ use brimful_store::{Reservation, Resources};
 use crate::error::{Error, Result};
 use crate::execution::checkpoint::Before;
 use crate::execution::partitioner::Partitioner;
+use crate::parcel::{self, Parcel};
 use crate::program::{VertexOf, VertexProgram};
+use crate::serializer::Serializer;
 use crate::store::VertexStore;
 use crate::vertex::{Edges, Stored, Vertex};
 
 /// Most bytes of vertices that gather, and least.
 const MOST_GATHERED: u64 = 64 << 20;
 pub(crate) const LEAST_GATHERED: u64 = 1 << 20;
+/// Bytes of a record that stand for an edge where nobody has counted them.
+const BYTES_PER_EDGE: u64 = 4;
 
 /// What was loaded.
 pub(super) struct Loaded<P: VertexProgram, S> {
@@ -112,6 +116,36 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
         if self.gathered_bytes > self.memory.bytes() / 2 {
             self.store()?;
         }
+        Ok(())
+    }
+
+    /// Adds a parcel that `serializer` wrote of vertices of one partition: a store that keeps such records takes them over as they are.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for a vertex of another partition, and nothing was added; else as [`VertexStore::adopt`].
+    pub fn adopt(
+        &mut self,
+        partition: usize,
+        serializer: &mut dyn Serializer<VertexOf<P>>,
+        parcel: &Parcel,
+    ) -> Result<()> {
+        let count = self.parts.len();
+        for (key, _) in parcel.records() {
+            let id = parcel::read_id::<P::Id>(parcel.serializer(), key)?;
+            let own = self.partitioner.partition(&id, &mut self.key, count)?;
+            if own != partition {
+                return Err(Error::Usage(format!(
+                    "vertex {id} came in a parcel of partition {partition}, but belongs to {own}; pack each partition by itself"
+                )));
+            }
+        }
+        let part =
+            self.parts.get_mut(partition).map(|part| part.get_mut().unwrap_or_else(PoisonError::into_inner));
+        let Some(part) = part else { return Ok(()) };
+        // Those that came before are the first of their id.
+        self.duplicates += part.store.load(&mut part.gathered.drain(..))?;
+        self.duplicates += part.store.adopt(serializer, parcel)?;
+        part.edges += parcel.record_bytes().len() as u64 / BYTES_PER_EDGE;
         Ok(())
     }
 

@@ -60,7 +60,7 @@ impl<I: Id> Partitioner<I> {
     /// # Errors
     /// [`Error::Usage`] if the user's own partitioner names one that there is not.
     #[inline]
-    pub(super) fn partition(&self, id: &I, room: &mut Vec<u8>, partitions: usize) -> Result<usize> {
+    pub fn partition(&self, id: &I, room: &mut Vec<u8>, partitions: usize) -> Result<usize> {
         let partition = match self {
             // The high half of the product of a hash and the number: no division.
             Self::Hash => {

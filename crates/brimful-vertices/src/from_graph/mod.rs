@@ -1,10 +1,11 @@
 //! Programs on the vertices of a graph: stores opened, filled from shards, and ready to run.
 //!
-//! - `edges`: what an edge carries; `shards`: whole vertices from shards; `memory`: how the budget is shared out.
+//! - `edges`: what an edge carries; `shards`: whole vertices from shards; `memory`: how the budget is shared out; `folder`: what is removed afterwards.
 //!
 //! Vertices are the ranks of the graph's internal order; errors name them by their external ids.
 
 mod edges;
+mod folder;
 mod memory;
 mod shards;
 
@@ -27,6 +28,7 @@ use crate::vertex::{Edges, Stored};
 
 pub use edges::EdgeData;
 pub(crate) use edges::{ALONG, Tagged, plain_field, way};
+pub use folder::RunFolder;
 
 /// The store of a partition.
 pub type StoreOf<V> = Box<dyn VertexStore<V>>;

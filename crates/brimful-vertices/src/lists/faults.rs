@@ -26,7 +26,8 @@ fn through(folder: &FaultFolder, delivery: Delivery, all: &mut Collected) -> Res
     let (mut id, mut packet, mut room) = (Vec::new(), Vec::new(), Vec::new());
     for number in 0..LETTERS {
         let (source, target) = (number, number * 7919 % TARGETS);
-        (id.clear(), packet.clear());
+        id.clear();
+        packet.clear();
         target.write(&mut id);
         let source = (delivery == Delivery::LatestPerSource).then_some(&source);
         write_letter::<Texts>(&id, source, &format!("signal {number:06}"), &mut room, &mut packet);

@@ -3,10 +3,15 @@
 use std::collections::BTreeMap;
 
 use brimful_engine::Reason;
-use brimful_vertices::{Delivery, ExecutionOptions, Limits, Lists};
+use brimful_vertices::serializer::Compact;
+use brimful_vertices::{
+    Delivery, Edges, Execution, ExecutionOptions, Limits, Lists, Loading, Parcel, Partitioner, Vertex,
+    VertexProgram, VertexStore,
+};
 
 use crate::programs::{
-    Distances, MODES, Ranks, STORES, assert_near, distances, random_graph, resources, start, states,
+    AnyStore, Distances, MODES, Ranks, STORES, assert_near, distances, random_graph, resources, start,
+    states, store,
 };
 
 const DELIVERIES: [Delivery; 3] = [Delivery::Combined, Delivery::Each, Delivery::LatestPerSource];
@@ -194,4 +199,48 @@ fn a_signal_that_is_no_news_wakes_nobody() {
     let stats = execution.stats().unwrap();
     assert!(stats.signals_no_news > 0, "{stats:?}");
     assert!(states(&mut execution) == distances(&graph, 0));
+}
+
+#[test]
+fn partitions_packed_by_one_execution_are_loaded_by_another_as_they_are() {
+    let graph = random_graph(1500, 5, 7);
+    let resources = resources(2);
+    let program = || Distances { source: 0, delivery: Delivery::Combined };
+    for kind in STORES {
+        let mut parcels: Vec<(usize, Parcel)> = Vec::new();
+        let mut stores: Vec<AnyStore<Distances>> =
+            (0..3).map(|_| store::<Distances>(kind, &resources)).collect();
+        let mut key = Vec::new();
+        for (id, edges) in &graph {
+            let vertex = Vertex::new(
+                *id,
+                program().initial(id, &Edges::default()).unwrap(),
+                edges.iter().copied().collect(),
+            );
+            let partition = Partitioner::Hash.partition(id, &mut key, 3).unwrap();
+            assert!(stores[partition].insert(vertex).unwrap());
+        }
+        for (partition, store) in stores.iter_mut().enumerate() {
+            store
+                .pack(&mut Compact, &mut |parcel| {
+                    parcels.push((partition, Parcel::from_bytes(parcel.as_bytes().to_vec())?));
+                    Ok(())
+                })
+                .unwrap();
+        }
+        drop(stores);
+        let empty = (0..3).map(|_| store::<Distances>(kind, &resources)).collect();
+        let mut loading = Loading::new(program(), Partitioner::Hash, empty, &resources).unwrap();
+        let wrong = loading.adopt((parcels[0].0 + 1) % 3, &mut Compact, &parcels[0].1).unwrap_err();
+        assert!(wrong.to_string().contains("but belongs to"), "{wrong}");
+        for (partition, parcel) in &parcels {
+            loading.adopt(*partition, &mut Compact, parcel).unwrap();
+        }
+        // Of vertices of one id the first stays.
+        loading.adopt(parcels[0].0, &mut Compact, &parcels[0].1).unwrap();
+        let mut execution = Execution::start(loading, &ExecutionOptions::default()).unwrap();
+        assert_eq!(execution.duplicates(), parcels[0].1.len() as u64);
+        execution.run(MODES[1], &Limits::default(), |_| Ok(false)).unwrap();
+        assert!(states(&mut execution) == distances(&graph, 0), "{kind}");
+    }
 }
