@@ -28,7 +28,8 @@ class Checkpoints(TypedDict, total=False):
     so (logger `brimful`; `stats["resumed_from"]`). A run that converges removes its checkpoints,
     one that a limit ends (of `label_propagation` 10 supersteps by default) keeps them.
     `connected_components` with checkpoints propagates labels in place of union-find. With a
-    `store` too; where `mode` is "async" there it has no supersteps, and checkpoints come by seconds.
+    `store` too; where `mode` is "async" there it has no supersteps, and checkpoints come by
+    seconds.
     """
 
     checkpoint_every: int | str | None
@@ -564,23 +565,22 @@ def _run(
     every = options.get("checkpoint_every")
     budget = parse_budget(common.budget) if common.budget is not None else graph.budget
     given = Resources(common.threads, budget, progress=common.progress)
+    asked = {
+        "algorithm": algorithm,
+        "params": params,
+        "source": None if source is None else vertex_id(source),
+        "precision": precision,
+        "mode": mode,
+        "tolerance": tolerance,
+        "max_supersteps": common.max_supersteps,
+        "weighted": weighted,
+        "layout": layout,
+        "store": {name: options.get(name) for name in ("serializer", "cache", "lists")}
+        | {"url": options.get("store")},
+    }
     result = _native.run(
         graph.native,
-        algorithm,
-        params,
-        source=None if source is None else vertex_id(source),
-        precision=precision,
-        mode=mode,
-        tolerance=tolerance,
-        max_supersteps=common.max_supersteps,
-        weighted=weighted,
-        layout=layout,
-        store={
-            "url": options.get("store"),
-            "serializer": options.get("serializer"),
-            "cache": options.get("cache"),
-            "lists": options.get("lists"),
-        },
+        asked,
         checkpoint_every=None if every is None else str(every),
         checkpoint_dir=options.get("checkpoint_dir"),
         resume=options.get("resume", False),
