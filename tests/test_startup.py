@@ -29,7 +29,7 @@ def test_building_the_parser_loads_nothing_heavy() -> None:
 
 
 @pytest.mark.parametrize(
-    "verb", ["", "import", "generate", "run", "info", "verify", "index", "export"]
+    "verb", ["", "import", "generate", "run", "plan", "info", "verify", "index", "export"]
 )
 def test_help_loads_nothing_heavy(verb: str) -> None:
     arguments = [verb, "--help"] if verb else ["--help"]

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from brimful.bags import Bag
     from brimful.boxes import Box
     from brimful.graph import Graph, read
+    from brimful.planning import Forecast, plan
     from brimful.program import Program, States, Vertex, run
     from brimful.ready_made import (
         BloomFilter,
@@ -63,6 +64,7 @@ __all__ = [
     "BrimfulError",
     "BudgetError",
     "CorruptError",
+    "Forecast",
     "FrequencyCounter",
     "Graph",
     "InputError",
@@ -90,6 +92,7 @@ __all__ = [
     "kcore",
     "label_propagation",
     "pagerank",
+    "plan",
     "read",
     "run",
     "scc",
@@ -102,6 +105,7 @@ _HOMES = {
     "Bag": "brimful.bags",
     "BloomFilter": "brimful.ready_made",
     "Box": "brimful.boxes",
+    "Forecast": "brimful.planning",
     "FrequencyCounter": "brimful.ready_made",
     "Graph": "brimful.graph",
     "Lists": "brimful.ready_made",
@@ -122,6 +126,7 @@ _HOMES = {
     "kcore": "brimful.algorithms",
     "label_propagation": "brimful.algorithms",
     "pagerank": "brimful.algorithms",
+    "plan": "brimful.planning",
     "read": "brimful.graph",
     "run": "brimful.program",
     "scc": "brimful.algorithms",

@@ -33,6 +33,8 @@ __all__ = [
     "log_start",
     "log_to",
     "peak_rss_bytes",
+    "plan",
+    "plan_import",
     "run",
     "run_program",
 ]
@@ -104,17 +106,8 @@ def generate(
 ) -> dict[str, Any]: ...
 def run(
     graph: Graph,
-    algorithm: str,
-    params: dict[str, object],
+    asked: dict[str, Any],
     *,
-    source: int | str | None,
-    precision: str,
-    mode: str,
-    tolerance: float | None,
-    max_supersteps: int | None,
-    weighted: bool,
-    layout: str,
-    store: dict[str, str | None],
     checkpoint_every: str | None,
     checkpoint_dir: str | os.PathLike[str] | None,
     resume: bool,
@@ -124,6 +117,25 @@ def run(
     reserve_bytes: int,
     progress: Progress | None,
 ) -> Result: ...
+def plan(
+    graph: Graph | None,
+    sizes: dict[str, Any] | None,
+    asked: dict[str, Any],
+    *,
+    machine: dict[str, Any] | None,
+    threads: int | None,
+    budget: int | None,
+    process_budget: bool,
+    reserve_bytes: int,
+) -> dict[str, Any]: ...
+def plan_import(
+    sizes: dict[str, Any],
+    *,
+    weighted: bool,
+    threads: int | None,
+    budget: int | None,
+    process_budget: bool,
+) -> dict[str, Any]: ...
 def run_program(
     graph: Graph,
     program: object,
@@ -161,6 +173,8 @@ class Graph:
     def directed(self) -> bool: ...
     @property
     def weighted(self) -> bool: ...
+    @property
+    def bytes_on_disk(self) -> int: ...
     @property
     def id_type(self) -> str: ...
     @property

@@ -565,23 +565,22 @@ def _run(
     every = options.get("checkpoint_every")
     budget = parse_budget(common.budget) if common.budget is not None else graph.budget
     given = Resources(common.threads, budget, progress=common.progress)
+    asked = {
+        "algorithm": algorithm,
+        "params": params,
+        "source": None if source is None else vertex_id(source),
+        "precision": precision,
+        "mode": mode,
+        "tolerance": tolerance,
+        "max_supersteps": common.max_supersteps,
+        "weighted": weighted,
+        "layout": layout,
+        "store": {name: options.get(name) for name in ("serializer", "cache", "lists")}
+        | {"url": options.get("store")},
+    }
     result = _native.run(
         graph.native,
-        algorithm,
-        params,
-        source=None if source is None else vertex_id(source),
-        precision=precision,
-        mode=mode,
-        tolerance=tolerance,
-        max_supersteps=common.max_supersteps,
-        weighted=weighted,
-        layout=layout,
-        store={
-            "url": options.get("store"),
-            "serializer": options.get("serializer"),
-            "cache": options.get("cache"),
-            "lists": options.get("lists"),
-        },
+        asked,
         checkpoint_every=None if every is None else str(every),
         checkpoint_dir=options.get("checkpoint_dir"),
         resume=options.get("resume", False),

@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use brimful_engine::forecast::Steps;
 use brimful_engine::{Globals, Max, Min, Mode, Program, Values, Vertex};
 use brimful_graph::Graph;
 use brimful_store::Resources;
@@ -36,6 +37,15 @@ pub(crate) const INFO: Info = Info {
         meaning: "distance, or parent: the smallest neighbour one level nearer",
     }],
     run,
+    // A search of R-MAT graphs of 2^20 vertices takes 8 supersteps that go over the edges three times in all.
+    plan: |planner| {
+        let steps = Steps::about(8, 3.0);
+        match planner.request.choice("values", &["distance", "parent"])? {
+            "parent" => planner.program(&Parents { source: 0 }, steps),
+            _ if planner.request.asynchronous => planner.program(&ShortestPaths { source: 0 }, steps),
+            _ => planner.program(&Levels { source: 0 }, steps),
+        }
+    },
 };
 
 /// Levels. State: the distance from the source, all ones where there is none yet; a signal, one byte so that the sums of

@@ -13,6 +13,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use brimful_engine::extent::Extent;
+use brimful_engine::forecast::Forecast;
 use brimful_engine::run::moved;
 use brimful_engine::scan::Scan;
 use brimful_engine::{Stats, Values};
@@ -22,6 +24,7 @@ use brimful_store::huge::{HugeArray, advise_spare};
 use brimful_store::scratch::ScratchArray;
 use bytemuck::{Pod, Zeroable};
 
+use crate::planning::Planner;
 use crate::registry::{Info, Takes};
 use crate::request::{Finished, Request};
 use crate::{Error, Result};
@@ -39,6 +42,7 @@ pub(crate) const TRIANGLES: Info = Info {
             .without_nulls();
         Finished::new(graph, "triangles", values, stats, "forward")
     },
+    plan,
 };
 
 /// What there is to know of clustering coefficients.
@@ -53,6 +57,7 @@ pub(crate) const CLUSTERING: Info = Info {
         let values = Values::floats(counts, |c: Counts| Some(c.coefficient()), |_| Some(0.0)).without_nulls();
         Finished::new(graph, "coefficient", values, stats, "forward")
     },
+    plan,
 };
 
 /// What is counted for a vertex.
@@ -89,27 +94,48 @@ struct Lists {
     entries: Vec<u32>,
 }
 
+/// Bytes of the lists, and of those and what is counted.
+fn array_bytes(extent: &Extent, workers: usize) -> (u64, u64) {
+    let lists = extent.vertices * (8 + 4) + 4 * extent.edges();
+    (lists, lists + extent.vertices * (size_of::<Counts>() + workers) as u64)
+}
+
+/// How long lists are intersected is not known without going through them.
+fn plan(planner: &Planner<'_>) -> Result<Forecast> {
+    refuse_limit(planner.request)?;
+    let forecast = planner.scans(2, |setting| {
+        let (lists, all) = array_bytes(setting.extent, setting.workers);
+        (lists, all, setting.extent.vertices * size_of::<Counts>() as u64)
+    });
+    Ok(Forecast { timed: false, ..forecast })
+}
+
+/// Refuses a number of supersteps.
+fn refuse_limit(request: &Request) -> Result<()> {
+    if request.max_supersteps.is_none() {
+        return Ok(());
+    }
+    let name = &request.algorithm;
+    let what =
+        format!("{name} has no supersteps to limit; leave --max-supersteps out (Python: max_supersteps=)");
+    Err(Error::Usage(what))
+}
+
 fn count(request: &Request, graph: &Graph, resources: &Resources) -> Result<(ScratchArray<Counts>, Stats)> {
     const PURPOSE: &str = "to keep neighbours in memory";
-    if request.max_supersteps.is_some() {
-        let name = &request.algorithm;
-        let what = format!(
-            "{name} has no supersteps to limit; leave --max-supersteps out (Python: max_supersteps=)"
-        );
-        return Err(Error::Usage(what));
-    }
+    refuse_limit(request)?;
     let (begin, workers, vertices) = (Instant::now(), resources.workers(), graph.connected());
     if vertices >= 1 << (u32::BITS - DIRECTION_BITS) {
         return Err(Error::Usage("triangles are for less than 2^30 vertices with edges".into()));
     }
     let shards = graph.shards(Index::In).ok_or_else(|| Error::Usage("the graph has no in-shards".into()))?;
-    let per_vertex = 8 + 4 + size_of::<Counts>() + workers;
-    let arrays = vertices * per_vertex as u64 + 4 * shards.edges();
-    let needed = arrays + Scan::minimum_bytes(shards, workers);
+    let extent = Extent::of(graph, &[Index::In], false);
+    let (_, arrays) = array_bytes(&extent, workers);
+    let needed = arrays + Scan::minimum_bytes(&extent, workers);
     resources.budget.require(needed, PURPOSE)?;
     let memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
     let moved_before = moved(graph, resources);
-    let scan = Scan::new(Arc::clone(shards), memory.bytes() - arrays, workers)?;
+    let scan = Scan::new(Arc::clone(shards), &extent, memory.bytes() - arrays, workers)?;
     let lists = lists(vertices as usize, &scan, resources)?;
     drop(scan);
     let listed = begin.elapsed().as_secs_f64();

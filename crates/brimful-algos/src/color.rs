@@ -18,6 +18,7 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use brimful_engine::forecast::Steps;
 use brimful_engine::{Gather, Globals, Neighbours, RunOptions, Values, Vertex, gather};
 use brimful_graph::random::splitmix64;
 use brimful_graph::{Graph, Index};
@@ -41,6 +42,11 @@ pub(crate) const INFO: Info = Info {
             true => run::<u32>(request, graph, resources),
             false => run::<u64>(request, graph, resources),
         }
+    },
+    // Where all lists are made together; more items need more.
+    plan: |planner| match planner.has_narrow_places()? {
+        true => planner.gather(&Coloring::<u32>(PhantomData), Steps::about(2, 2.0)),
+        false => planner.gather(&Coloring::<u64>(PhantomData), Steps::about(2, 2.0)),
     },
 };
 

@@ -8,10 +8,13 @@ mod union_find;
 
 use std::sync::Arc;
 
+use brimful_engine::extent::Extent;
+use brimful_engine::forecast::{Forecast, Setting, Steps};
 use brimful_engine::{Layout, Values};
-use brimful_graph::Graph;
+use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
 
+use crate::planning::Planner;
 use crate::registry::{Info, ParameterInfo, Takes};
 use crate::request::{Finished, Request, Stats};
 use crate::{Error, Result};
@@ -36,13 +39,35 @@ pub(crate) const INFO: Info = Info {
             false => run::<u64>(request, graph, resources),
         }
     },
+    plan: |planner| match planner.has_narrow_places()? {
+        true => plan::<u32>(planner),
+        false => plan::<u64>(planner),
+    },
 };
 
-fn run<L: Label + 'static>(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {
+/// When union-find runs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum UnionFind {
+    /// In any case.
+    Always,
+    /// If its arrays fit.
+    IfItFits,
+    Never,
+}
+
+fn plan<L: Label + 'static>(planner: &Planner<'_>) -> Result<Forecast> {
+    let wanted = union_find_wanted(planner.request)?;
+    let fits = || planner.decide(union_find::fits::<L>);
+    if wanted == UnionFind::Always || wanted == UnionFind::IfItFits && fits() {
+        return Ok(planner.scans(1, |setting| union_find::likely_bytes::<L>(setting.extent)));
+    }
+    // R-MAT of 2^20 vertices takes 7 supersteps, which go over both indexes four times in all.
+    planner.program(&ConnectedComponents::<L>::new(), Steps::about(7, 4.0))
+}
+
+/// Whether the request wants union-find.
+fn union_find_wanted(request: &Request) -> Result<UnionFind> {
     let method = request.choice("method", &["auto", "union_find", "propagation"])?;
-    let finish = |values: Values, stats: Stats, variant| {
-        Finished::new(graph, "component", values.without_nulls(), stats, variant)
-    };
     if request.max_supersteps.is_some() && method == "union_find" {
         let what =
             "union_find has no supersteps to limit; leave --max-supersteps out (Python: max_supersteps=)";
@@ -56,8 +81,27 @@ fn run<L: Label + 'static>(request: &Request, graph: &Arc<Graph>, resources: &Re
         let what = "union_find has no asynchronous mode, no store, no layout but shards and no checkpoints; propagation has";
         return Err(Error::Usage(what.into()));
     }
-    let wanted = method != "propagation" && request.max_supersteps.is_none() && !swept;
-    if wanted && (method == "union_find" || union_find::fits::<L>(graph, resources)) {
+    Ok(match method {
+        "union_find" => UnionFind::Always,
+        "auto" if request.max_supersteps.is_none() && !swept => UnionFind::IfItFits,
+        _ => UnionFind::Never,
+    })
+}
+
+fn run<L: Label + 'static>(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {
+    let wanted = union_find_wanted(request)?;
+    let finish = |values: Values, stats: Stats, variant| {
+        Finished::new(graph, "component", values.without_nulls(), stats, variant)
+    };
+    let fits = || {
+        let extent = Extent::of(graph, &[Index::In], false);
+        union_find::fits::<L>(&Setting {
+            extent: &extent,
+            workers: resources.workers(),
+            limit: resources.budget.limit(),
+        })
+    };
+    if wanted == UnionFind::Always || wanted == UnionFind::IfItFits && fits() {
         let (labels, stats) = union_find::components::<L>(graph, resources)?;
         return finish(
             Values::vertices(labels, |label: L| Some(label.into()), Some),

@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use brimful_engine::forecast::Steps;
 use brimful_engine::{Add, Count, Globals, Mode, Program, Values, Vertex};
 use brimful_graph::Graph;
 use brimful_store::Resources;
@@ -27,6 +28,10 @@ pub(crate) const INFO: Info = Info {
         meaning: "count walks of so many edges",
     }],
     run,
+    plan: |planner| match planner.request.count("length")? {
+        Some(length) => planner.program(&WalkCounts { source: 0 }, Steps::exactly(length)),
+        None => planner.program(&ShortestPathCounts { source: 0 }, Steps::about(8, 3.0)),
+    },
 };
 
 /// Counts shortest paths. State and signal: their number, 0 where none was found yet; all ones: too many.

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use brimful_engine::forecast::Steps;
 use brimful_engine::{Add, Globals, Mode, Program, Values, Vertex};
 use brimful_graph::Graph;
 use brimful_store::Resources;
@@ -22,6 +23,10 @@ pub(crate) const INFO: Info = Info {
     takes: Takes { layouts: true, stores: true, checkpoints: true, ..Takes::NOTHING },
     parameters: &[ParameterInfo { name: "direction", default: "out", meaning: "out, in or both" }],
     run,
+    plan: |planner| {
+        let (_, program, supersteps) = chosen(planner.request)?;
+        planner.program(&program, Steps::exactly(supersteps))
+    },
 };
 
 /// Adds incoming to outgoing arcs. State: arcs counted so far; signal: 1.
@@ -51,10 +56,15 @@ impl Program for Degrees {
     }
 }
 
-fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {
+/// The direction asked for, the program and its number of supersteps.
+fn chosen(request: &Request) -> Result<(&'static str, Degrees, u64)> {
     let direction = request.choice("direction", &["out", "in", "both"])?;
-    let program = Degrees { outgoing: direction != "in" };
-    let output = request.run(&program, u64::from(direction != "out"), graph, resources)?;
+    Ok((direction, Degrees { outgoing: direction != "in" }, u64::from(direction != "out")))
+}
+
+fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {
+    let (direction, program, supersteps) = chosen(request)?;
+    let output = request.run(&program, supersteps, graph, resources)?;
     let values = Values::integers(output.states, |degree: u64| i64::try_from(degree).ok(), |_| Some(0));
     Finished::new(graph, "degree", values.without_nulls(), output.stats, direction)
 }

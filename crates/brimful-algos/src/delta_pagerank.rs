@@ -34,7 +34,7 @@ use brimful_graph::Graph;
 use brimful_store::Resources;
 use bytemuck::{Pod, Zeroable};
 
-use crate::pagerank::{Precision, Settings, Variant};
+use crate::pagerank::{Precision, SUPERSTEPS, Settings, Variant};
 use crate::request::{Finished, Output, Request};
 use crate::{Error, Result};
 
@@ -196,7 +196,7 @@ pub(crate) fn run_request<S: Precision>(
     let arcs = total_strength(graph, request.weighted)?;
     // Without arcs there is nothing to signal.
     let threshold = if arcs > 0.0 { unsent / arcs } else { 0.0 };
-    let options = RunOptions { signal_threshold: Some(threshold), ..request.options(100) };
+    let options = RunOptions { signal_threshold: Some(threshold), ..request.options(SUPERSTEPS) };
     let output = request.run_with(&program, options, graph, resources)?;
     // An isolated vertex keeps what it began with.
     let own = move |place: u64| match source {

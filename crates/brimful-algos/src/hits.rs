@@ -14,6 +14,7 @@
 
 use std::sync::Arc;
 
+use brimful_engine::forecast::Steps;
 use brimful_engine::{Add, Globals, Isolated, Mode, Program, Sum, Values, Vertex};
 use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
@@ -25,6 +26,8 @@ use crate::request::{Finished, Request};
 
 /// The tolerance where none is given.
 const TOLERANCE: f64 = 1e-8;
+/// Most supersteps unless the user says so.
+const SUPERSTEPS: u64 = 200;
 
 /// What there is to know of it.
 pub(crate) const INFO: Info = Info {
@@ -41,6 +44,18 @@ pub(crate) const INFO: Info = Info {
     },
     parameters: &[ParameterInfo { name: "values", default: "authority", meaning: "authority or hub" }],
     run,
+    plan: |planner| {
+        let tolerance = planner.request.tolerance.unwrap_or(TOLERANCE);
+        let program = HubsAndAuthorities::new(tolerance).map_err(brimful_engine::Error::Usage)?;
+        // R-MAT graphs lose a tenth of the change and more in two supersteps; each goes over one of two indexes.
+        let supersteps = if tolerance > 0.0 { SUPERSTEPS.min(30) } else { SUPERSTEPS };
+        let supersteps = planner
+            .request
+            .max_supersteps
+            .map_or(supersteps, |most| if tolerance > 0.0 { supersteps.min(most) } else { most });
+        let steps = Steps::about(supersteps, supersteps as f64 / 2.0);
+        planner.program(&program, Steps { guessed: tolerance > 0.0, ..steps })
+    },
 };
 
 /// Scores of a vertex.
@@ -128,7 +143,7 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
     request.refuse_negative_weights(graph)?;
     let program = HubsAndAuthorities::new(request.tolerance.unwrap_or(TOLERANCE))
         .map_err(brimful_engine::Error::Usage)?;
-    let output = request.run(&program, 200, graph, resources)?;
+    let output = request.run(&program, SUPERSTEPS, graph, resources)?;
     let (Sum(whole), _) = output.aggregate;
     let made_last = if output.stats.run.supersteps % 2 == 1 { "authority" } else { "hub" };
     let score =

@@ -13,6 +13,7 @@
 
 use std::sync::Arc;
 
+use brimful_engine::forecast::Steps;
 use brimful_engine::{Add, Aggregate, Globals, Greatest, Least, Mode, Program, Reason, Values, Vertex};
 use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
@@ -29,6 +30,8 @@ pub(crate) const INFO: Info = Info {
     takes: Takes { layouts: true, stores: true, checkpoints: true, ..Takes::NOTHING },
     parameters: &[],
     run,
+    // R-MAT of 2^20 vertices, edge factor 16: 657 supersteps, which go over both indexes 34 times in all.
+    plan: |planner| planner.program(&CoreNumbers, Steps::about(657, 34.0)),
 };
 
 /// The vertex is removed; its core number is in the lower bits.

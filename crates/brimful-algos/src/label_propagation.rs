@@ -9,6 +9,7 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use brimful_engine::forecast::Steps;
 use brimful_engine::{Gather, Globals, Neighbours, Values, Vertex, gather};
 use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
@@ -33,6 +34,13 @@ pub(crate) const INFO: Info = Info {
         match fits_narrow(range) {
             true => run::<u32>(request, graph, resources),
             false => run::<u64>(request, graph, resources),
+        }
+    },
+    plan: |planner| {
+        let steps = Steps::exactly(planner.request.max_supersteps.unwrap_or(SUPERSTEPS));
+        match planner.has_narrow_places()? {
+            true => planner.gather(&LabelPropagation::<u32>(PhantomData), steps),
+            false => planner.gather(&LabelPropagation::<u64>(PhantomData), steps),
         }
     },
 };

@@ -11,6 +11,7 @@ pub mod hits;
 pub mod kcore;
 pub mod label_propagation;
 pub mod pagerank;
+pub mod planning;
 pub mod registry;
 mod request;
 pub mod scc;

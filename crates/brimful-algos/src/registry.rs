@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use brimful_engine::Layout;
+use brimful_engine::forecast::Forecast;
 use brimful_graph::Graph;
 use brimful_graph::ids::ExternalId;
 use brimful_store::Resources;
 
+use crate::planning::{Planner, Subject};
 pub use crate::request::{Finished, Parameter, Request, StoreChoice};
 use crate::{
     Error, Result, bfs, clustering, color, connected_components, count_paths, degrees, hits, kcore,
@@ -74,6 +76,8 @@ pub struct Info {
     pub parameters: &'static [ParameterInfo],
     /// Computes it.
     pub(crate) run: fn(&Request, &Arc<Graph>, &Resources) -> Result<Finished>,
+    /// What computing it will take.
+    pub(crate) plan: fn(&Planner<'_>) -> Result<Forecast>,
 }
 
 /// All algorithms. A static, so that whoever looks at it does not compile the programs again.
@@ -99,6 +103,27 @@ pub static ALGORITHMS: &[Info] = &[
 /// [`Error::Usage`] for an unknown algorithm or parameter, before any work; else as
 /// [`brimful_engine::run()`].
 pub fn run_request(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {
+    let info = find(request)?;
+    let (identity, mut request) = (identity(request, info), request.clone());
+    if let Some(checkpoints) = &mut request.checkpoints {
+        checkpoints.identity = identity;
+    }
+    let finished = (info.run)(&request, graph, resources)?;
+    finished.stats.log();
+    Ok(finished)
+}
+
+/// What the request would take of `workers` threads and `limit` bytes of memory beside the process; a source need not be given.
+///
+/// # Errors
+/// [`Error::Usage`] as [`run_request`], and for what there is no forecast of.
+pub fn plan_request(request: &Request, subject: Subject<'_>, workers: usize, limit: u64) -> Result<Forecast> {
+    let info = find(request)?;
+    (info.plan)(&Planner::new(request, subject, workers, limit)?)
+}
+
+/// The algorithm asked for, if it takes what is given.
+fn find(request: &Request) -> Result<&'static Info> {
     let info = ALGORITHMS.iter().find(|info| info.name == request.algorithm).ok_or_else(|| {
         let names: Vec<&str> = ALGORITHMS.iter().map(|info| info.name).collect();
         Error::Usage(format!(
@@ -131,13 +156,7 @@ pub fn run_request(request: &Request, graph: &Arc<Graph>, resources: &Resources)
         return Err(Error::Usage(what));
     }
     check_store(request)?;
-    let (identity, mut request) = (identity(request, info), request.clone());
-    if let Some(checkpoints) = &mut request.checkpoints {
-        checkpoints.identity = identity;
-    }
-    let finished = (info.run)(&request, graph, resources)?;
-    finished.stats.log();
-    Ok(finished)
+    Ok(info)
 }
 
 /// What of a request its result depends on, but for what [`brimful_engine::RunOptions`] have of it and for its limits.

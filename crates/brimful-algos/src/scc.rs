@@ -30,6 +30,7 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use brimful_engine::forecast::Steps;
 use brimful_engine::{Combiner, Count, Globals, Mode, Program, Reason, Values, Vertex};
 use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
@@ -52,6 +53,11 @@ pub(crate) const INFO: Info = Info {
             true => run::<u32>(request, graph, resources),
             false => run::<u64>(request, graph, resources),
         }
+    },
+    // R-MAT of 2^20 vertices: 22 supersteps, which go over both indexes five times in all.
+    plan: |planner| match planner.has_narrow_places()? && fits_narrow(planner.arcs()) {
+        true => planner.program(&StrongComponents::<u32>::new(), Steps::about(22, 5.0)),
+        false => planner.program(&StrongComponents::<u64>::new(), Steps::about(22, 5.0)),
     },
 };
 

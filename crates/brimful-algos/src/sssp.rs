@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use brimful_engine::forecast::Steps;
 use brimful_engine::{Globals, Min, Mode, Program, Values, Vertex};
 use brimful_graph::Graph;
 use brimful_store::Resources;
@@ -31,6 +32,11 @@ pub(crate) const INFO: Info = Info {
     },
     parameters: &[],
     run,
+    // Twice what a search by edges takes where weights differ.
+    plan: |planner| {
+        let steps = if planner.request.weighted { Steps::about(12, 6.0) } else { Steps::about(8, 3.0) };
+        planner.program(&ShortestPaths { source: 0 }, steps)
+    },
 };
 
 /// The program.

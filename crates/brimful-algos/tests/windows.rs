@@ -13,11 +13,13 @@ use brimful_algos::kcore::CoreNumbers;
 use brimful_algos::pagerank::{PageRank, Variant};
 use brimful_algos::scc::StrongComponents;
 use brimful_algos::sssp::ShortestPaths;
+use brimful_engine::extent::Extent;
+use brimful_engine::needs::Needs;
 use brimful_engine::plan::Plan;
 use brimful_engine::{Layout, Program, RunOptions, run};
 use brimful_graph::generate::{Generator, Kind};
 use brimful_graph::import::{ImportOptions, Input, build_reverse, import};
-use brimful_graph::shards::{Geometry, ShardFile};
+use brimful_graph::shards::Geometry;
 use brimful_graph::weights::Weights;
 use brimful_graph::{Graph, Index};
 use brimful_store::{Budget, Error as StoreError, Job, Resources};
@@ -79,11 +81,10 @@ fn windows<P: Program>(
     threads: usize,
     budget: u64,
 ) -> usize {
-    let mut shards: Vec<&Arc<ShardFile>> =
-        program.indexes().iter().map(|index| graph.shards(*index).unwrap()).collect();
-    shards.dedup_by(|a, b| Arc::ptr_eq(a, b));
-    let shards: Vec<&ShardFile> = shards.into_iter().map(|shards| &**shards).collect();
-    let plan = Plan::new::<P>(graph, &shards, options, threads, &Budget::new(budget, 0)).unwrap();
+    let extent = Extent::of(graph, program.indexes(), options.weighted);
+    let budget_of_run = Budget::new(budget, 0);
+    let plan =
+        Plan::new(&Needs::of(program), &extent, options.asynchronous, threads, &budget_of_run).unwrap();
     assert!(plan.total_bytes <= budget);
     plan.source_window.map_or(0, |window| (graph.connected() as usize).div_ceil(window))
 }

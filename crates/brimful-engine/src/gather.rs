@@ -62,7 +62,7 @@ mod checkpoint;
 mod edges;
 mod known;
 mod lists;
-mod plan;
+pub(crate) mod plan;
 mod run;
 mod step;
 

@@ -6,7 +6,7 @@
 //! - `options`: what the user chose; [`mod@run`]: the superstep loop, synchronous or not; `sweep`: one pass over the shards, in the order of a `schedule`, into `sums`; `collect`: the vertex phase;
 //!   `sparse`: a superstep of few vertices, the `frontier`, chosen by a `survey`; `records`: a pass over other layouts than shards;
 //!   [`scan`]: all edges for algorithms of another kind; [`residency`]: which units stay in memory and how the others stream.
-//! - `isolated`: vertices without edges, one state for all. [`plan`]: what a run needs before it begins; [`stats`]: what it did; [`log`]: what is told meanwhile;
+//! - `isolated`: vertices without edges, one state for all. [`plan`]: what a run needs before it begins, from what the program [`needs`] and the [`extent`] of the graph; [`forecast`]: what it will take; [`stats`]: what it did; [`log`]: what is told meanwhile;
 //!   [`table`]: its result in the user's ids, `rows`: row after row, `values`: from states.
 
 pub mod aggregate;
@@ -15,11 +15,14 @@ pub mod checkpoint;
 mod collect;
 pub mod combiner;
 pub mod error;
+pub mod extent;
+pub mod forecast;
 mod frontier;
 pub mod gather;
 mod isolated;
 pub mod kernel;
 pub mod log;
+pub mod needs;
 mod options;
 pub mod plan;
 pub mod program;

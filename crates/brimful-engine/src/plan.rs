@@ -2,25 +2,24 @@
 //!
 //! Resident always: tables of the graph, and the buffers of every worker. Then the signals that sources send, or, where those do not
 //! fit, as wide a window of them as does. With room to spare, in this order: more reads in flight, states, next signals, degrees, and then
-//! as many packed segments as fit; where everything fits, more reads in flight come last. Invariant: the sum of all parts is within the budget.
-
-use std::sync::Mutex;
+//! as many packed segments as fit; where everything fits, more reads in flight come last. Programs and graphs come as plain numbers, so that the
+//! plan of a run and the forecast of one are the same. Invariant: the sum of all parts is within the budget.
 
 use brimful_graph::Graph;
-use brimful_graph::shards::ShardFile;
 use brimful_store::Budget;
 
-use crate::collect::Partial;
 use crate::error::Result;
+use crate::extent::Extent;
 use crate::frontier::Frontier;
-use crate::options::RunOptions;
-use crate::program::{Mode, Program, SignalOf, SumOf};
-use crate::residency::{columns, unit_bytes};
+use crate::needs::Needs;
 use crate::run::asynchronous;
 use crate::schedule::Schedule;
 use crate::sparse;
 use crate::sums::KeptSums;
 use crate::sweep;
+
+/// What the budget is for, in its errors.
+pub(crate) const PURPOSE: &str = "to run this program on this graph";
 
 /// Fewest and most reads in flight per worker.
 const READS: (u64, u64) = (1, 4);
@@ -50,55 +49,67 @@ pub struct Plan {
     pub total_bytes: u64,
 }
 
+/// The fewest bytes of a run: with all signals in memory, and with a window of them, where that is allowed.
+#[derive(Debug, Clone, Copy)]
+struct Least {
+    resident: u64,
+    windowed: Option<u64>,
+}
+
+impl Least {
+    fn new(needs: &Needs, extent: &Extent, asynchronous: bool, workers: u64) -> Self {
+        let (vertices, window) = (extent.vertices, extent.vertices.min(extent.interval()));
+        let room = needs.windows(window).iter().sum::<u64>()
+            + extent.unpacked()
+            + (READS.0 + at_hand(extent)) * extent.largest_unit();
+        let with_sums = |count: u64| workers * (count * extent.interval() * needs.sum + room);
+        let tables = tables(needs, extent);
+        let asynchronous_bytes = if asynchronous { asynchronous::memory_bytes(vertices) } else { 0 };
+        let resident = tables + with_sums(SUMS_PER_WORKER) + asynchronous_bytes + vertices * needs.signal;
+        let windowed = tables + with_sums(SUMS_PER_WORKER_IF_KEPT) + window * needs.signal;
+        Self { resident, windowed: Some(windowed).filter(|bytes| *bytes < resident && !asynchronous) }
+    }
+}
+
 impl Plan {
-    /// Plans a run of `P` over `shards`.
+    /// The smallest budget, in bytes beside the process's own, in which a run works.
+    pub fn minimum_bytes(needs: &Needs, extent: &Extent, asynchronous: bool, workers: usize) -> u64 {
+        let least = Least::new(needs, extent, asynchronous, workers as u64);
+        least.windowed.unwrap_or(least.resident)
+    }
+
+    /// Plans a run of a program that needs `needs` over a graph of `extent`.
     ///
     /// # Errors
     /// [`brimful_store::Error::Budget`] naming the smallest budget that works.
-    pub fn new<P: Program>(
-        graph: &Graph,
-        shards: &[&ShardFile],
-        options: &RunOptions,
+    pub fn new(
+        needs: &Needs,
+        extent: &Extent,
+        asynchronous: bool,
         workers: usize,
         budget: &Budget,
     ) -> Result<Self> {
-        let (vertices, workers, weighted) = (graph.connected(), workers as u64, options.weighted);
-        let interval = 1 << graph.description().interval_bits;
-        let window = vertices.min(interval);
-        let units = || {
-            let files = shards.iter().flat_map(|s| columns(s, weighted).map(move |file| (s, file)));
-            files.flat_map(|(shards, file)| unit_bytes(shards, file))
-        };
-        let largest = units().max().unwrap_or(0);
-        // Beside the reads in flight each worker has a unit of every file at hand.
-        let files = shards.iter().flat_map(|s| columns(s, weighted)).count() as u64;
-        let at_hand = files + u64::from(weighted);
-        let unpacked = shards.iter().map(|s| s.largest_unpacked()).max().unwrap_or(0);
-        let with_sums = |count: u64| {
-            let sums = count * interval * size_of::<SumOf<P>>() as u64;
-            workers * (sums + windows::<P>(window) + unpacked + (READS.0 + at_hand) * largest)
-        };
-        let tables = tables::<P>(graph, shards);
-        let asynchronous = if options.asynchronous { asynchronous::memory_bytes(vertices) } else { 0 };
-        let resident = tables + with_sums(SUMS_PER_WORKER) + asynchronous + signals::<P>(vertices);
-        let windowed = tables + with_sums(SUMS_PER_WORKER_IF_KEPT) + signals::<P>(window);
-        let in_windows = resident > budget.limit() && windowed < resident && !options.asynchronous;
-        let (mut plan, mut spare) = Self::smallest(if in_windows { windowed } else { resident }, budget)?;
-        if in_windows {
-            plan.source_window = Some(widest_window(graph, signals::<P>(window), &mut spare) as usize);
+        let (vertices, workers, weighted) = (extent.vertices, workers as u64, extent.weighted);
+        let (largest, at_hand) = (extent.largest_unit(), at_hand(extent));
+        let least = Least::new(needs, extent, asynchronous, workers);
+        let windowed = least.windowed.filter(|_| least.resident > budget.limit());
+        let (mut plan, mut spare) = Self::smallest(windowed.unwrap_or(least.resident), budget)?;
+        if windowed.is_some() {
+            let of_interval = vertices.min(extent.interval()) * needs.signal;
+            plan.source_window = Some(widest_window(extent, of_interval, &mut spare) as usize);
         }
-        let sparse = sparse::memory_bytes::<SumOf<P>>(shards, graph.connected(), workers);
-        let may_be_sparse = P::MODE != Mode::Full && !options.asynchronous && !in_windows;
+        let sparse = sparse::memory_bytes(needs, extent, workers);
+        let may_be_sparse = !needs.full && !asynchronous && windowed.is_none();
         // Where everything fits, it is read once: more reads in flight then come last.
-        let packed: u64 = units().sum();
-        let vertex_bytes: u64 = vertex_bytes::<P>(vertices, weighted).iter().sum();
+        let packed = extent.packed();
+        let vertex_bytes: u64 = needs.of_vertices(vertices, weighted).iter().sum();
         let all_fits = vertex_bytes + packed + if may_be_sparse { sparse } else { 0 } <= spare;
         let mut afford = |bytes: u64| afford(&mut spare, bytes);
         plan.reads += usize::from(!all_fits && afford(workers * largest));
-        plan.keep_vertices::<P>(vertices, weighted, &mut afford);
+        plan.keep_vertices(needs, vertices, weighted, &mut afford);
         let out_of_turn = if all_fits { 0 } else { workers * at_hand * largest };
         plan.sparse =
-            may_be_sparse && (plan.degrees_resident || !P::NEEDS_DEGREES) && afford(sparse + out_of_turn);
+            may_be_sparse && (plan.degrees_resident || !needs.degrees) && afford(sparse + out_of_turn);
         if all_fits && afford(packed) {
             plan.pinned_bytes = packed;
         }
@@ -114,36 +125,38 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Plans a run of `P` over records in blocks of at most `block_bytes`.
+    /// Plans a run over records in blocks of at most `block_bytes`.
     ///
     /// # Errors
     /// [`brimful_store::Error::Budget`] naming the smallest budget that works.
-    pub(crate) fn of_records<P: Program>(
+    pub(crate) fn of_records(
+        needs: &Needs,
         graph: &Graph,
         block_bytes: u64,
         weighted: bool,
         workers: usize,
         budget: &Budget,
     ) -> Result<Self> {
-        let minimum = Self::records_bytes::<P>(graph, block_bytes, workers as u64);
+        let minimum = Self::records_bytes(needs, graph, block_bytes, workers as u64);
         let (mut plan, mut spare) = Self::smallest(minimum, budget)?;
-        plan.keep_vertices::<P>(graph.connected(), weighted, |bytes| afford(&mut spare, bytes));
+        plan.keep_vertices(needs, graph.connected(), weighted, |bytes| afford(&mut spare, bytes));
         plan.total_bytes = budget.limit() - spare;
         Ok(plan)
     }
 
     /// The smallest budget of a run over records in blocks of at most `block_bytes`.
-    pub(crate) fn records_bytes<P: Program>(graph: &Graph, block_bytes: u64, workers: u64) -> u64 {
+    pub(crate) fn records_bytes(needs: &Needs, graph: &Graph, block_bytes: u64, workers: u64) -> u64 {
         let vertices = graph.connected();
         let window = vertices.min(1 << graph.description().interval_bits);
         // The sums of an interval and of a block, the states of a block and where they are.
-        let of_block = window * (2 * size_of::<SumOf<P>>() + size_of::<P::State>() + 8) as u64;
-        signals::<P>(vertices) + workers * (windows::<P>(window) + of_block + block_bytes)
+        let of_block = window * (2 * needs.sum + needs.state + 8);
+        let windows: u64 = needs.windows(window).iter().sum();
+        vertices * needs.signal + workers * (windows + of_block + block_bytes)
     }
 
     /// Nothing but what there must be, and the bytes to spare.
     fn smallest(minimum: u64, budget: &Budget) -> Result<(Self, u64)> {
-        budget.require(minimum, "to run this program on this graph")?;
+        budget.require(minimum, PURPOSE)?;
         let plan = Self {
             reads: READS.0 as usize,
             source_window: None,
@@ -158,39 +171,86 @@ impl Plan {
     }
 
     /// Keeps in memory what there is of each vertex, as far as that can be afforded.
-    fn keep_vertices<P: Program>(
+    fn keep_vertices(
         &mut self,
+        needs: &Needs,
         vertices: u64,
         weighted: bool,
         mut afford: impl FnMut(u64) -> bool,
     ) {
-        let [states, next, degrees] = vertex_bytes::<P>(vertices, weighted);
+        let [states, next, degrees] = needs.of_vertices(vertices, weighted);
         self.states_resident = afford(states);
         self.next_resident = afford(next);
-        self.degrees_resident = P::NEEDS_DEGREES && afford(degrees);
+        self.degrees_resident = needs.degrees && afford(degrees);
     }
+
+    /// Bytes that a run over shards is likely to fill of those reserved: fewer reads are in flight where few units are not in memory, windows
+    /// are of what is on disk, and a list that grows may be half empty.
+    pub fn likely_bytes(&self, needs: &Needs, extent: &Extent, workers: usize) -> u64 {
+        let (workers, vertices) = (workers as u64, extent.vertices);
+        let [states, next, degrees] = needs.of_vertices(vertices, extent.weighted);
+        let resident = [self.states_resident, self.next_resident, self.degrees_resident];
+        let kept = |(bytes, kept): (u64, bool)| if kept { bytes } else { 0 };
+        let vertex_bytes: u64 = [states, next, degrees].into_iter().zip(resident).map(kept).sum();
+        let signals =
+            self.source_window.map_or(vertices, |window| vertices.min(window as u64)) * needs.signal;
+        let window = vertices.min(extent.interval());
+        let [state, signal, degree, external] = needs.windows(window);
+        let paged: u64 = [state, signal, degree].into_iter().zip(resident).map(|(w, r)| kept((w, !r))).sum();
+        let sums = if self.source_window.is_some() { SUMS_PER_WORKER_IF_KEPT } else { SUMS_PER_WORKER };
+        let streamed = extent.packed() - self.pinned_bytes.min(extent.packed());
+        let in_flight = workers * (self.reads as u64 + at_hand(extent)) * extent.largest_unit();
+        let of_worker = sums * extent.interval() * needs.sum + paged + external + extent.unpacked();
+        let sparse = if self.sparse { sparse::likely_bytes(needs, extent, workers) } else { 0 };
+        let likely = tables(needs, extent) / 2
+            + signals
+            + vertex_bytes
+            + workers * of_worker
+            + in_flight.min(streamed)
+            + self.pinned_bytes
+            + sparse;
+        likely.min(self.total_bytes)
+    }
+
+    /// Bytes that a run over shards has in scratch: states, signals and sums that are not in memory.
+    pub fn scratch_bytes(&self, needs: &Needs, extent: &Extent) -> u64 {
+        let [states, next, _] = needs.of_vertices(extent.vertices, extent.weighted);
+        let paged = [(states, self.states_resident), (next, self.next_resident)];
+        let sums =
+            if self.source_window.is_some() { extent.turns * extent.interval() * needs.sum } else { 0 };
+        paged.into_iter().map(|(bytes, resident)| if resident { 0 } else { bytes }).sum::<u64>() + sums
+    }
+
+    /// Windows of sources that a superstep goes through.
+    pub fn source_windows(&self, extent: &Extent) -> u64 {
+        self.source_window.map_or(1, |window| extent.vertices.div_ceil(window as u64).max(1))
+    }
+}
+
+/// Units that each worker has at hand, beside those in flight: one of every file.
+fn at_hand(extent: &Extent) -> u64 {
+    extent.columns().count() as u64 + u64::from(extent.weighted)
 }
 
 /// Vertices of the widest window of sources, whole intervals; signals of one are paid, those of more taken from what is spare.
 /// Of windows that are as many, the narrowest.
-fn widest_window(graph: &Graph, of_interval: u64, spare: &mut u64) -> u64 {
+fn widest_window(extent: &Extent, of_interval: u64, spare: &mut u64) -> u64 {
     let affordable = 1 + *spare / of_interval.max(1);
-    let windows = graph.intervals().div_ceil(affordable).max(1);
-    let intervals = graph.intervals().div_ceil(windows).max(1);
+    let windows = extent.intervals().div_ceil(affordable).max(1);
+    let intervals = extent.intervals().div_ceil(windows).max(1);
     *spare -= (intervals - 1) * of_interval;
-    intervals << graph.description().interval_bits
+    intervals << extent.interval_bits
 }
 
 /// Bytes of what is known of every segment, every interval and every block of the activity maps.
-fn tables<P: Program>(graph: &Graph, shards: &[&ShardFile]) -> u64 {
-    let segments: u64 = shards.iter().map(|shards| shards.segments().len() as u64).sum();
+fn tables(needs: &Needs, extent: &Extent) -> u64 {
     // Of a segment at most one item begins, and of an interval one that has no segment.
-    let items = segments + graph.intervals();
-    let of_interval = size_of::<Mutex<Partial<P::Aggregate>>>() as u64 + sweep::INTERVAL_BYTES;
-    Schedule::memory_bytes(segments, items, graph.intervals())
-        + graph.intervals() * of_interval
-        + KeptSums::memory_bytes(graph.intervals(), items)
-        + Frontier::memory_bytes(graph.connected())
+    let (segments, intervals) = (extent.segments(), extent.intervals());
+    let items = segments + intervals;
+    Schedule::memory_bytes(segments, items, intervals)
+        + intervals * (needs.partial + sweep::INTERVAL_BYTES)
+        + KeptSums::memory_bytes(intervals, items)
+        + Frontier::memory_bytes(extent.vertices)
 }
 
 /// Takes `bytes` from what is spare, if there are as many.
@@ -198,26 +258,4 @@ fn afford(spare: &mut u64, bytes: u64) -> bool {
     let fits = bytes <= *spare;
     *spare -= if fits { bytes } else { 0 };
     fits
-}
-
-/// Bytes of all states, of the signals being made, and of degrees.
-fn vertex_bytes<P: Program>(vertices: u64, weighted: bool) -> [u64; 3] {
-    let degree = match (P::NEEDS_DEGREES, weighted) {
-        (false, _) => 0,
-        (true, false) => 4,
-        (true, true) => 8,
-    };
-    [vertices * size_of::<P::State>() as u64, signals::<P>(vertices), vertices * degree]
-}
-
-/// Bytes of the signals of all vertices.
-fn signals<P: Program>(vertices: u64) -> u64 {
-    vertices * size_of::<SignalOf<P>>() as u64
-}
-
-/// Bytes of a window of everything that is on disk for each vertex.
-fn windows<P: Program>(window: u64) -> u64 {
-    let degrees = if P::NEEDS_DEGREES { 8 + 8 } else { 0 };
-    let external = if P::NEEDS_EXTERNAL { 8 } else { 0 };
-    window * ((size_of::<P::State>() + size_of::<SignalOf<P>>()) as u64 + degrees + external)
 }

@@ -87,7 +87,7 @@ pub fn run<P: Program>(
     shards.dedup_by(|a, b| Arc::ptr_eq(a, b));
     let records = match options.layout {
         Layout::Shards => None,
-        _ => Some(Records::of_graph::<P>(graph, &shards, options, resources)?),
+        _ => Some(Records::of_graph(program, graph, &shards, options, resources)?),
     };
     if records.is_some() {
         index_seconds += listing.elapsed().as_secs_f64();

@@ -12,7 +12,8 @@ use brimful_store::Resources;
 use brimful_store::read_ahead::ReadPool;
 
 use crate::error::Result;
-use crate::residency::{Feed, Resident, unit_bytes};
+use crate::extent::Extent;
+use crate::residency::{Feed, Resident};
 
 /// Edges into one interval: a source is `source + (key >> bits)`, a target `target + (key & mask)`, ascending.
 #[derive(Debug, Clone, Copy)]
@@ -50,14 +51,20 @@ const READS: usize = 2;
 
 impl Scan {
     /// Bytes that a scan takes at least, beside what the caller keeps.
-    pub fn minimum_bytes(shards: &ShardFile, workers: usize) -> u64 {
-        let largest = unit_bytes(shards, shards.file()).max().unwrap_or(0);
-        workers as u64 * ((READS as u64 + 1) * largest + shards.largest_unpacked())
+    pub fn minimum_bytes(extent: &Extent, workers: usize) -> u64 {
+        workers as u64 * ((READS as u64 + 1) * extent.largest_unit() + extent.unpacked())
     }
 
-    /// Scans of `shards` in `bytes` of memory, at least [`Scan::minimum_bytes`].
-    pub fn new(shards: Arc<ShardFile>, bytes: u64, workers: usize) -> Result<Self> {
-        let pinned = bytes.saturating_sub(Self::minimum_bytes(&shards, workers));
+    /// Bytes that a scan in `bytes` of memory is likely to fill: what stays in memory, and units that are not and are read.
+    pub fn likely_bytes(extent: &Extent, bytes: u64, workers: usize) -> u64 {
+        let minimum = Self::minimum_bytes(extent, workers);
+        let pinned = bytes.saturating_sub(minimum).min(extent.packed());
+        pinned + minimum.min(extent.packed() - pinned)
+    }
+
+    /// Scans of `shards`, whose extent is given, in `bytes` of memory, at least [`Scan::minimum_bytes`].
+    pub fn new(shards: Arc<ShardFile>, extent: &Extent, bytes: u64, workers: usize) -> Result<Self> {
+        let pinned = bytes.saturating_sub(Self::minimum_bytes(extent, workers));
         let mut units: Vec<std::ops::Range<usize>> = Vec::with_capacity(shards.units());
         for index in 0..shards.segments().len() {
             match units.get_mut(shards.unit(index)) {

@@ -15,6 +15,8 @@ use brimful_store::Resources;
 use crate::batch::Batcher;
 use crate::combiner::Combiner;
 use crate::error::Result;
+use crate::extent::Extent;
+use crate::needs::Needs;
 use crate::program::{Program, SignalOf};
 use crate::residency::{Resident, Shard, Spare, segments_of_intervals};
 use crate::survey::{Survey, within};
@@ -77,18 +79,20 @@ fn most_targets(vertices: u64) -> u64 {
     (vertices / TARGETS_PER_SUM).max(FEWEST)
 }
 
-/// Bytes of memory that sparse supersteps of a program with sums of type `S` take.
-pub(crate) fn memory_bytes<S>(
-    files: &[&brimful_graph::shards::ShardFile],
-    vertices: u64,
-    workers: u64,
-) -> u64 {
-    let directories: u64 = files.iter().map(|file| Directory::memory_bytes(file)).sum();
+/// Bytes of memory that sparse supersteps take at most.
+pub(crate) fn memory_bytes(needs: &Needs, extent: &Extent, workers: u64) -> u64 {
+    let vertices = extent.vertices;
     let (sources, targets) = (most_sources(vertices).min(vertices), most_targets(vertices).min(vertices));
-    let window = files.iter().map(|file| 1 << file.interval_bits()).max().unwrap_or(0).min(vertices);
-    // Letters and the lists of this and the next frontier; sums, marks and lists of touched targets.
-    let lists = (sources + targets) * 8 + targets * size_of::<(u32, S)>() as u64;
-    directories + lists + workers * window * (size_of::<S>() as u64 + 1 + 4 + size_of::<(u32, S)>() as u64)
+    // Letters and the lists of this and the next frontier.
+    let lists = (sources + targets) * 8 + targets * needs.letter;
+    lists + likely_bytes(needs, extent, workers)
+}
+
+/// Those that do not depend on how many vertices signal: directories; sums, marks and lists of touched targets.
+pub(crate) fn likely_bytes(needs: &Needs, extent: &Extent, workers: u64) -> u64 {
+    let directories: u64 = extent.indexes.iter().map(|index| index.directory).sum();
+    let window = if extent.indexes.is_empty() { 0 } else { extent.interval().min(extent.vertices) };
+    directories + workers * window * (needs.sum + 1 + 4 + needs.letter)
 }
 
 impl<S: Copy + Send> Sparse<S> {

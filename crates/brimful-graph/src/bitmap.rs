@@ -56,6 +56,11 @@ impl IdBitmap {
     /// Bytes of a page until its positions are made: bits, counters, positions.
     const PAGE_BYTES: usize = size_of::<Page>() + PAGE_IDS + positions::PAGE_BYTES;
 
+    /// Bytes of memory of a set of so many ids, one after another.
+    pub(crate) fn bytes_of(ids: u64) -> u64 {
+        Self::BASE_BYTES + ids.div_ceil(PAGE_IDS as u64) * Self::PAGE_BYTES as u64
+    }
+
     /// An empty set that may use `bytes` of memory, positions included.
     pub(crate) fn new(bytes: u64) -> Self {
         let bytes = bytes.saturating_sub(2 * Self::BASE_BYTES + SLAB_BYTES as u64);

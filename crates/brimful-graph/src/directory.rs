@@ -33,8 +33,13 @@ pub struct Directory {
 impl Directory {
     /// Bytes of memory of the directory of `shards`.
     pub fn memory_bytes(shards: &ShardFile) -> u64 {
-        let blocks: u64 = shards.segments().iter().map(|segment| u64::from(segment.blocks)).sum();
-        blocks * 4 * size_of::<u32>() as u64 + 4 * (shards.segments().len() as u64 + 1)
+        let blocks = shards.segments().iter().map(|segment| u64::from(segment.blocks)).sum();
+        Self::bytes_of(blocks, shards.segments().len() as u64)
+    }
+
+    /// Bytes of memory of the starts of so many blocks of so many segments.
+    pub fn bytes_of(blocks: u64, segments: u64) -> u64 {
+        blocks * 4 * size_of::<u32>() as u64 + 4 * (segments + 1)
     }
 
     /// Reads the directory of `shards`.

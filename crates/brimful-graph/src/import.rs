@@ -5,6 +5,7 @@
 //! maps ids to internal ids and sorts edges into shards. Invariant: the graph
 //! appears under its name complete, or not at all; its bytes depend on the input alone.
 
+pub mod forecast;
 mod ids;
 mod left_out;
 mod reverse;
@@ -76,6 +77,8 @@ pub struct ImportReport {
     pub phases: Vec<(&'static str, f64)>,
     /// Bytes of the graph's files.
     pub bytes_on_disk: u64,
+    /// The most bytes of disk that it had beside them until it ended.
+    pub scratch_bytes: u64,
     /// Bytes read from files and written to them, but for inputs of text.
     pub moved: Moved,
     /// What was no edge and left out, by reason.
@@ -152,7 +155,17 @@ pub fn import_in(
     let graph = Graph::open_folder(folder, resources.job.traffic())?;
     let (bytes_on_disk, left_out) = (graph.bytes_on_disk()?, left_out.report(&graph)?);
     let (seconds, moved) = (begin.elapsed().as_secs_f64(), resources.job.traffic().moved() - moved_before);
-    Ok(ImportReport { description, seconds, phases, bytes_on_disk, moved, rejections, left_out })
+    let scratch_bytes = resources.job.traffic().most_scratch();
+    Ok(ImportReport {
+        description,
+        seconds,
+        phases,
+        bytes_on_disk,
+        scratch_bytes,
+        moved,
+        rejections,
+        left_out,
+    })
 }
 
 impl ImportReport {

@@ -10,6 +10,7 @@
 //! - [`build`]: external sort of [`records`] into shards; `degrees`: counted on the way. [`codec`], [`shards`]: how edges are packed and cut;
 //!   [`directory`]: where their blocks begin.
 //! - [`policy`]: what becomes of self-loops and duplicates; [`places`]: where they stand in the input; [`weights`]: made ones, and their range.
+//! - [`sizes`]: how large a graph will be that is not built.
 //! - [`graph`]: the graph directory; [`description`]: its manifest; [`verify`]: every byte and structure
 //!   of it; [`export`]: the way out.
 
@@ -46,6 +47,7 @@ pub mod random;
 pub mod records;
 pub mod segment_reader;
 pub mod shards;
+pub mod sizes;
 pub mod text;
 pub mod verify;
 pub mod weights;

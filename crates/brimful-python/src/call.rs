@@ -44,17 +44,31 @@ impl Limits {
         resident.max(PROCESS_BYTES + self.reserve_bytes).next_multiple_of(8 << 20)
     }
 
+    /// The budget, with what is spoken for of it.
+    pub(crate) fn budget(&self) -> Arc<Budget> {
+        Budget::new(self.budget_bytes(), self.overhead())
+    }
+
+    /// The budget in which work fits that needs `bytes`.
+    pub(crate) fn whole(&self, bytes: u64) -> u64 {
+        bytes.saturating_add(self.overhead())
+    }
+
+    /// Compute threads.
+    pub(crate) fn workers(&self) -> usize {
+        Resources::threads(self.threads)
+    }
+
     /// Refuses work that needs more than `bytes`.
     pub(crate) fn require(&self, bytes: u64, purpose: &str) -> Result<(), Failure> {
-        Ok(Budget::new(self.budget_bytes(), self.overhead()).require(bytes, purpose)?)
+        Ok(self.budget().require(bytes, purpose)?)
     }
 
     fn resources(&self, job: &Arc<Job>) -> Result<Resources, Failure> {
         if self.process_budget {
             return_freed_memory();
         }
-        let budget = Budget::new(self.budget_bytes(), self.overhead());
-        Ok(Resources::new(budget, Arc::clone(job), self.threads)?)
+        Ok(Resources::new(self.budget(), Arc::clone(job), self.threads)?)
     }
 }
 

@@ -68,6 +68,12 @@ impl Graph {
         self.inner.description().weighted
     }
 
+    /// Bytes of its files.
+    #[getter]
+    fn bytes_on_disk(&self) -> PyResult<u64> {
+        Ok(self.inner.bytes_on_disk().map_err(Failure::from)?)
+    }
+
     #[getter]
     fn id_type(&self) -> &'static str {
         self.inner.id_type().name()

@@ -86,6 +86,7 @@ fn report<'py>(py: Python<'py>, report: &ImportReport, limits: Limits) -> PyResu
     out.set_item("seconds", report.seconds)?;
     out.set_item("peak_rss_bytes", peak_resident_bytes())?;
     out.set_item("bytes_on_disk", report.bytes_on_disk)?;
+    out.set_item("scratch_bytes", report.scratch_bytes)?;
     out.set_item("bytes_per_edge", bytes_per_edge(graph))?;
     out.set_item("budget_bytes", limits.budget_bytes())?;
     out.set_item("phases", phases(py, &report.phases)?)?;

@@ -11,6 +11,7 @@ mod graph;
 mod imports;
 mod keyed;
 mod log;
+mod plan;
 mod program;
 mod run;
 mod sorting;
@@ -39,6 +40,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(log::log_end, module)?)?;
     module.add_function(wrap_pyfunction!(run::algorithms, module)?)?;
     module.add_function(wrap_pyfunction!(run::run, module)?)?;
+    module.add_function(wrap_pyfunction!(plan::plan, module)?)?;
+    module.add_function(wrap_pyfunction!(plan::plan_import, module)?)?;
     module.add_function(wrap_pyfunction!(program::run_program, module)?)?;
     module.add_function(wrap_pyfunction!(imports::import_files, module)?)?;
     module.add_function(wrap_pyfunction!(imports::import_stream, module)?)?;

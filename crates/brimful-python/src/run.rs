@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use brimful::algos::planning::Subject;
 use brimful::algos::registry::{ALGORITHMS, Finished, Parameter, Request, StoreChoice, run_request};
 use brimful::engine::checkpoint::{self, CheckpointOptions, Every};
 use brimful::engine::table::Value;
@@ -22,6 +23,7 @@ use crate::call::{Limits, with_job, with_resources};
 use crate::errors::Failure;
 use crate::graph::Graph;
 use crate::imports::phases;
+use crate::plan::Prediction;
 use crate::vertex::{Shown, Vertex};
 
 /// The algorithms, their parameters and value columns.
@@ -105,23 +107,55 @@ impl Store {
     }
 }
 
+/// What is asked of an algorithm, as given.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Asked<'py> {
+    algorithm: String,
+    params: Bound<'py, PyDict>,
+    source: Option<Vertex>,
+    precision: String,
+    mode: String,
+    tolerance: Option<f64>,
+    max_supersteps: Option<u64>,
+    weighted: bool,
+    layout: String,
+    store: Store,
+}
+
+/// The request that is asked, without checkpoints.
+pub(crate) fn request(asked: &Asked<'_>) -> PyResult<Request> {
+    let chosen = |given: &str, usual: &str, other: &str, what: &str| match given {
+        _ if given == usual => Ok(false),
+        _ if given == other => Ok(true),
+        _ => {
+            let what = format!("there is no {what} {given:?}; choose {usual} or {other}");
+            Err(Failure::from(EngineError::Usage(what)))
+        }
+    };
+    Ok(Request {
+        algorithm: asked.algorithm.clone(),
+        parameters: parameters(&asked.params)?,
+        source: asked.source.clone().map(ExternalId::from),
+        narrow: chosen(&asked.precision, "f64", "f32", "precision")?,
+        weighted: asked.weighted,
+        asynchronous: chosen(&asked.mode, "sync", "async", "mode")?,
+        layout: Layout::from_name(&asked.layout).map_err(Failure::from)?,
+        store: asked.store.choice()?,
+        tolerance: asked.tolerance,
+        max_supersteps: asked.max_supersteps,
+        checkpoints: None,
+    })
+}
+
 /// Runs an algorithm on a graph.
 #[pyfunction]
-#[pyo3(signature = (graph, algorithm, params, *, source, precision, mode, tolerance, max_supersteps, weighted, layout, store, checkpoint_every, checkpoint_dir, resume, threads, budget, process_budget, reserve_bytes, progress))]
+#[pyo3(signature = (graph, asked, *, checkpoint_every, checkpoint_dir, resume, threads, budget, process_budget, reserve_bytes, progress))]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
 pub(crate) fn run<'py>(
     py: Python<'py>,
     graph: &Bound<'py, Graph>,
-    algorithm: String,
-    params: &Bound<'py, PyDict>,
-    source: Option<Vertex>,
-    precision: &str,
-    mode: &str,
-    tolerance: Option<f64>,
-    max_supersteps: Option<u64>,
-    weighted: bool,
-    layout: &str,
-    store: Store,
+    asked: Asked<'py>,
     checkpoint_every: Option<&str>,
     checkpoint_dir: Option<PathBuf>,
     resume: bool,
@@ -132,45 +166,23 @@ pub(crate) fn run<'py>(
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Result> {
     let inner = Arc::clone(&graph.get().inner);
-    let narrow = match precision {
-        "f64" => false,
-        "f32" => true,
-        _ => {
-            let what = format!("there is no precision {precision:?}; choose f64 or f32");
-            return Err(Failure::from(EngineError::Usage(what)).into());
-        }
-    };
-    let asynchronous = match mode {
-        "sync" => false,
-        "async" => true,
-        _ => {
-            let what = format!("there is no mode {mode:?}; choose sync or async");
-            return Err(Failure::from(EngineError::Usage(what)).into());
-        }
-    };
-    let checkpoints = checkpoint_options(checkpoint_every, checkpoint_dir, resume, || {
-        checkpoint::default_folder(&inner, &algorithm)
+    let mut request = request(&asked)?;
+    request.checkpoints = checkpoint_options(checkpoint_every, checkpoint_dir, resume, || {
+        checkpoint::default_folder(&inner, &request.algorithm)
     })?;
-    let request = Request {
-        algorithm,
-        parameters: parameters(params)?,
-        source: source.map(ExternalId::from),
-        narrow,
-        weighted,
-        asynchronous,
-        layout: Layout::from_name(layout).map_err(Failure::from)?,
-        store: store.choice()?,
-        tolerance,
-        max_supersteps,
-        checkpoints,
-    };
     let limits = Limits { threads, budget, process_budget, reserve_bytes };
+    // What has no forecast runs all the same.
+    let forecast = Prediction::new(&request, Subject::Graph(&inner), limits).ok();
     let folder = request.checkpoints.as_ref().map(|chosen| chosen.folder.clone());
-    let finished =
-        with_resources(py, progress, limits, |resources| Ok(run_request(&request, &inner, resources)?))
-            .map_err(|error| where_to_go_on(py, error, folder.as_deref()))?;
-    let stats = stats(py, &request, &finished, precision, limits)?;
-    store_figures(&stats, &store, finished.store.as_ref())?;
+    let (finished, scratch) = with_resources(py, progress, limits, |resources| {
+        let finished = run_request(&request, &inner, resources)?;
+        Ok((finished, resources.job.traffic().most_scratch()))
+    })
+    .map_err(|error| where_to_go_on(py, error, folder.as_deref()))?;
+    let stats = stats(py, &request, &finished, &asked.precision, limits)?;
+    store_figures(&stats, &asked.store, finished.store.as_ref())?;
+    stats.set_item("scratch_bytes", scratch)?;
+    stats.set_item("forecast", forecast.map(|forecast| forecast.figures(py)).transpose()?)?;
     let stats = stats.unbind();
     let checkpoints = folder.filter(|_| finished.stats.converged());
     Ok(Result { table: Arc::new(finished.table), stats, checkpoints })

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use crate::errors::Failure;
 
 /// An id as given.
-#[derive(Debug, FromPyObject)]
+#[derive(Debug, Clone, FromPyObject)]
 pub(crate) enum Vertex {
     /// Of a graph with string ids.
     Name(String),

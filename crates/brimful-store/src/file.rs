@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::device::{Device, Folder};
 use crate::error::{Error, Result};
@@ -21,6 +21,8 @@ pub struct StoreFile {
     content: Content,
     traffic: Arc<Traffic>,
     poisoned: AtomicBool,
+    /// Where what was written to a nameless file ends; `None`: it has a name.
+    scratch_end: Option<AtomicU64>,
 }
 
 impl std::fmt::Debug for StoreFile {
@@ -58,12 +60,14 @@ impl StoreFile {
     pub fn scratch(folder: &dyn Folder, traffic: &Arc<Traffic>) -> Result<Self> {
         let path = folder.path().join("(scratch)");
         let device = folder.scratch().map_err(|e| Error::io(folder.path(), "create a scratch file in", e))?;
-        Ok(Self::new(device, path, traffic))
+        let mut file = Self::new(device, path, traffic);
+        file.scratch_end = Some(AtomicU64::new(0));
+        Ok(file)
     }
 
     fn new(device: Box<dyn Device>, path: PathBuf, traffic: &Arc<Traffic>) -> Self {
         let (content, traffic) = (Content::Working, Arc::clone(traffic));
-        Self { device, path, content, traffic, poisoned: AtomicBool::new(false) }
+        Self { device, path, content, traffic, poisoned: AtomicBool::new(false), scratch_end: None }
     }
 
     /// The same file, whose traffic counts as `content`; it counts as [`Content::Working`] until then.
@@ -122,6 +126,13 @@ impl StoreFile {
             }
         }
         self.traffic.add_written(self.content, done as u64);
+        if let Some(end) = &self.scratch_end {
+            let now = offset + done as u64;
+            let before = end.fetch_max(now, Ordering::Relaxed);
+            if now > before {
+                self.traffic.add_scratch(now - before);
+            }
+        }
         if done >= LARGE_WRITE {
             self.start_writing(offset, done as u64);
         }
@@ -164,5 +175,13 @@ impl StoreFile {
             return Err(Error::Poisoned { path: self.path.clone() });
         }
         Ok(())
+    }
+}
+
+impl Drop for StoreFile {
+    fn drop(&mut self) {
+        if let Some(end) = &mut self.scratch_end {
+            self.traffic.remove_scratch(*end.get_mut());
+        }
     }
 }

@@ -13,11 +13,12 @@
 //! - [`manifest`]: numbered manifests and the one checksummed `current` pointer.
 //! - [`checkpoint`]: what a long run needs to go on, sealed.
 //! - [`budget`]: the accountant, in bytes; [`job`]: cancellation and progress; [`memory`]: what the
-//!   operating system says about memory; [`resources`]: all that a long call is given.
+//!   operating system says about memory, [`bandwidth`]: what it does; [`resources`]: all that a long call is given.
 //! - [`huge`]: large arrays on huge pages.
 //! - [`in_order`]: parallel work whose effects keep one order.
 
 pub mod array;
+pub mod bandwidth;
 pub mod budget;
 pub mod checkpoint;
 pub mod device;

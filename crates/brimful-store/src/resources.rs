@@ -23,14 +23,18 @@ pub struct Resources {
 impl Resources {
     /// Resources with `threads` compute threads; `None`: one per core.
     pub fn new(budget: Arc<Budget>, job: Arc<Job>, threads: Option<usize>) -> Result<Self> {
-        let threads = threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
         let pool = ThreadPoolBuilder::new()
-            .num_threads(threads.max(1))
+            .num_threads(Self::threads(threads))
             .thread_name(|index| format!("brimful-{index}"))
             .stack_size(1 << 20)
             .build()
             .map_err(|e| Error::io("(threads)", "start the compute", std::io::Error::other(e)))?;
         Ok(Self { budget, job, pool: Arc::new(pool) })
+    }
+
+    /// How many compute threads [`Resources::new`] makes where `threads` are asked for.
+    pub fn threads(threads: Option<usize>) -> usize {
+        threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)).max(1)
     }
 
     /// Number of compute threads.

@@ -50,7 +50,7 @@ const MAX_RUNS: usize = 128;
 /// Largest piece in records: a piece of 8-byte records and the room to sort it fit a cache of 2 MiB.
 const MAX_PIECE: usize = 1 << 17;
 /// Most records a buffer may hold: sorting it must not delay a cancellation either.
-const MAX_BUFFER: usize = 1 << 23;
+pub const MAX_BUFFER: usize = 1 << 23;
 /// Most records of a part of a run, in small and in large buffers. A cut divides a part of each run, whose
 /// records are read for both its sides.
 const MIN_PART: usize = 1 << 7;

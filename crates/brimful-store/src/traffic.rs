@@ -89,9 +89,28 @@ pub struct Traffic {
     read: [AtomicU64; Content::ALL.len()],
     written: [AtomicU64; Content::ALL.len()],
     found: [AtomicU64; Content::ALL.len()],
+    /// Bytes of nameless files now, and the most there ever were.
+    scratch: AtomicU64,
+    most_scratch: AtomicU64,
 }
 
 impl Traffic {
+    /// Nameless files have become longer.
+    pub(crate) fn add_scratch(&self, bytes: u64) {
+        let now = self.scratch.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        self.most_scratch.fetch_max(now, Ordering::Relaxed);
+    }
+
+    /// A nameless file of so many bytes has gone.
+    pub(crate) fn remove_scratch(&self, bytes: u64) {
+        self.scratch.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// The most bytes that nameless files had together.
+    pub fn most_scratch(&self) -> u64 {
+        self.most_scratch.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn add_read(&self, content: Content, bytes: u64) {
         self.read[content as usize].fetch_add(bytes, Ordering::Relaxed);
     }

@@ -21,6 +21,7 @@ from brimful.cli import (
     import_verb,
     index_verb,
     info_verb,
+    plan_verb,
     run_verb,
     verify_verb,
 )
@@ -31,6 +32,7 @@ _VERBS = (
     import_verb,
     generate_verb,
     run_verb,
+    plan_verb,
     algorithms_verb,
     info_verb,
     verify_verb,

@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from typing import get_args
+from dataclasses import asdict
+from typing import Any, get_args
 
 from brimful.cli import options as shared
+from brimful.cli.forecasts import announced, held
 from brimful.cli.progress import ProgressLine, format_seconds
 from brimful.errors import UsageError
 from brimful.formats import InputFormat, require_graph_suffix
@@ -15,6 +17,7 @@ from brimful.ingest import (
     IDS,
     WEIGHTS,
     ImportOptions,
+    Resources,
     check_input_file,
     expand_globs,
     import_paths,
@@ -104,12 +107,33 @@ def act(options: argparse.Namespace) -> None:
     if len(inputs) == 1 and inputs[0] != "-" and os.path.isfile(inputs[0]):
         origin = json.dumps(fingerprint(inputs[0], import_options) | {"automatic": False})
     with ProgressLine(quiet=options.quiet) as progress:
-        figures = import_paths(
-            inputs, options.out, import_options, shared.resources(options, progress), origin=origin
+        given = shared.resources(options, progress)
+        foreseen = forecast_of(inputs, import_options, given)
+        progress.announce(
+            announced(foreseen) if foreseen else "no forecast: it is for pairs and plain text"
         )
+        figures = import_paths(inputs, options.out, import_options, given, origin=origin)
+        figures["forecast"] = foreseen
+        if foreseen:
+            disk = figures["scratch_bytes"] + figures["bytes_on_disk"]
+            progress.say(held(foreseen, figures["peak_rss_bytes"], disk))
         for sentence in left_out_sentences(figures):
             progress.warn(sentence)
     report(options, figures)
+
+
+def forecast_of(
+    inputs: list[str], options: ImportOptions, given: Resources
+) -> dict[str, Any] | None:
+    """Return what the import will take; None where the input does not tell before it is read."""
+    from brimful.planning import forecast_import
+    from brimful.sampling import sizes_of_inputs
+
+    found = sizes_of_inputs(inputs, options)
+    if found is None:
+        return None
+    sizes, weighted = found
+    return asdict(forecast_import(sizes, given, weighted=weighted))
 
 
 def refuse_existing(out: str) -> None:

@@ -30,11 +30,17 @@ class ProgressLine:
         self._shown_at = -_PLAIN_SECONDS
         self._shown_kind = ""
         self._drawn = False
+        self._announced: str | None = None
+
+    def announce(self, sentence: str) -> None:
+        """Say `sentence` when there is progress: what is refused at once is not announced."""
+        self._announced = sentence
 
     def update(self, phase: str, done: int, total: int, seconds: float) -> None:
         """Take what the native side reports about ten times a second."""
         if self._quiet or not phase:
             return
+        self._say_announced()
         now = time.monotonic()
         text = describe(phase, done, total, seconds)
         if self._terminal:
@@ -52,6 +58,12 @@ class ProgressLine:
     def say(self, sentence: str) -> None:
         """Show one sentence that stays."""
         if not self._quiet:
+            self._say_announced()
+            self.warn(sentence)
+
+    def _say_announced(self) -> None:
+        sentence, self._announced = self._announced, None
+        if sentence is not None:
             self.warn(sentence)
 
     def warn(self, sentence: str) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from brimful.cli import options as shared
+from brimful.cli.forecasts import announced, held
 from brimful.cli.progress import ProgressLine, format_seconds, said_to
+from brimful.cli.request import add_request, asked
 from brimful.errors import UsageError
 from brimful.formats import result_format
 from brimful.output import check_output, write_result
@@ -14,6 +17,7 @@ from brimful.tables import ARROW_RESERVE_BYTES, shrink_arrow_pools
 
 if TYPE_CHECKING:
     from brimful import _native
+    from brimful.ingest import Resources
 
 
 def add_to(verbs: shared.Verbs) -> None:
@@ -21,53 +25,7 @@ def add_to(verbs: shared.Verbs) -> None:
     parser = shared.add_verb(verbs, "run", "Run an algorithm on a graph.", act)
     parser.add_argument("algorithm", metavar="ALGORITHM", help="see brimful algorithms")
     parser.add_argument("graph", metavar="GRAPH", help="a graph directory or an input file")
-    parser.add_argument(
-        "--param",
-        metavar="K=V",
-        action="append",
-        default=[],
-        help="a parameter of the algorithm, for example damping=0.85",
-    )
-    parser.add_argument(
-        "--mode",
-        choices=["sync", "async"],
-        default="sync",
-        help="sync (default), or async: signals are heard within the same sweep over the edges",
-    )
-    parser.add_argument(
-        "--layout",
-        choices=["shards", "decoupled", "coupled"],
-        default="shards",
-        help="how edges lie on disk during the run: shards (default), lists by vertex apart from "
-        "the states (decoupled) or with them (coupled); the result is the same",
-    )
-    stores = parser.add_argument_group(
-        "stores", "Vertices as records in a store, in place of edges that stream from shards."
-    )
-    stores.add_argument(
-        "--store",
-        metavar="URL",
-        help="memory (live objects), bytes (records in memory) or file:PATH (a folder, which "
-        "stays: no later run reads it, so it can be removed); with --mode async there are no "
-        "supersteps; takes no checkpoints",
-    )
-    stores.add_argument(
-        "--serializer",
-        metavar="NAME",
-        help="how records are written: native (default), compact or generic, each also with +lz4, "
-        "+zstd or +zlib",
-    )
-    stores.add_argument(
-        "--cache",
-        metavar="lru:N|score:N",
-        help="keep N vertices live: those used last, or those used most",
-    )
-    stores.add_argument(
-        "--lists",
-        choices=["memory", "disk"],
-        help="where vertices that are to signal and signals that are to be collected wait: in "
-        "memory and beyond it on disk (default), or on disk",
-    )
+    add_request(parser)
     parser.add_argument(
         "--checkpoint-every",
         metavar="K",
@@ -88,11 +46,6 @@ def add_to(verbs: shared.Verbs) -> None:
         action="store_true",
         help="go on from the last complete checkpoint; without one start from the beginning",
     )
-    parser.add_argument("--max-supersteps", metavar="N", type=shared.not_negative)
-    parser.add_argument("--tolerance", metavar="X", type=float, help="0: never stop early")
-    parser.add_argument("--source", metavar="ID", help="the vertex to begin with")
-    parser.add_argument("--weighted", action="store_true", help="use the weights of the edges")
-    parser.add_argument("--precision", choices=["f64", "f32"], default="f64")
     parser.add_argument(
         "-o", "--output", metavar="OUT", help="a .parquet, .csv or .arrow file for the result"
     )
@@ -109,10 +62,8 @@ def act(options: argparse.Namespace) -> None:
     """Check the output, run, write, report."""
     from brimful import _native
 
-    params = dict(_parameter(text) for text in options.param)
-    known = [str(algorithm["name"]) for algorithm in _native.algorithms()]
-    if options.algorithm not in known:
-        raise UsageError(f"'{options.algorithm}' is not an algorithm; known: {', '.join(known)}")
+    # Unknown algorithms are refused before a graph is opened, or imported.
+    asked(options, options.algorithm, None)
     reserve_bytes = 0
     if options.output is not None:
         if result_format(options.output) != "csv":
@@ -121,19 +72,15 @@ def act(options: argparse.Namespace) -> None:
     with ProgressLine(quiet=options.quiet) as progress, said_to(progress):
         given = shared.resources(options, progress)
         graph = shared.open_named_graph(options, given, progress)
+        request = asked(options, options.algorithm, _source(options.source, graph))
+        # There is no forecast of checkpoints.
+        foreseen = options.checkpoint_every is None and not options.resume and not options.quiet
+        if foreseen and (figures := _forecast(graph, request, given, reserve_bytes)):
+            progress.announce(announced(figures))
+        before = graph.bytes_on_disk
         result = _native.run(
             graph,
-            options.algorithm,
-            params,
-            source=_source(options.source, graph),
-            precision=options.precision,
-            mode=options.mode,
-            tolerance=options.tolerance,
-            max_supersteps=options.max_supersteps,
-            weighted=options.weighted,
-            layout=options.layout,
-            store={name: getattr(options, name) for name in ("serializer", "cache", "lists")}
-            | {"url": options.store},
+            request,
             checkpoint_every=options.checkpoint_every,
             checkpoint_dir=options.checkpoint_dir,
             resume=options.resume,
@@ -149,15 +96,32 @@ def act(options: argparse.Namespace) -> None:
                 shrink_arrow_pools()
             write_result(result, options.output, overwrite=options.overwrite)
         result.discard_checkpoints()
-    stats = result.stats
-    stats["peak_rss_bytes"] = _native.peak_rss_bytes()
-    stats["output"] = options.output
+        stats = result.stats
+        stats["peak_rss_bytes"] = _native.peak_rss_bytes()
+        stats["output"] = options.output
+        if stats["forecast"] is not None:
+            # An index that was built stays.
+            disk = stats["scratch_bytes"] + graph.bytes_on_disk - before
+            progress.say(held(stats["forecast"], stats["peak_rss_bytes"], disk))
     if not options.json and not options.quiet:
         shared.show(summary(options.graph, stats))
     if options.top is not None:
         show_top(result, options.top)
     if options.json:
         shared.print_json(stats)
+
+
+def _forecast(
+    graph: _native.Graph, request: dict[str, Any], given: Resources, reserve_bytes: int
+) -> dict[str, Any] | None:
+    """Return what the run will take; None where there is no forecast, or it will be refused."""
+    from brimful.planning import forecast
+
+    try:
+        foreseen = forecast(graph, None, request, given, None, reserve_bytes=reserve_bytes)
+    except UsageError:
+        return None
+    return asdict(foreseen) if foreseen.fits else None
 
 
 def _source(text: str | None, graph: _native.Graph) -> int | str | None:
@@ -174,23 +138,6 @@ def _source(text: str | None, graph: _native.Graph) -> int | str | None:
         raise UsageError(
             f"--source takes the id of a vertex, which is an integer in this graph, not '{text}'"
         ) from None
-
-
-def _parameter(text: str) -> tuple[str, object]:
-    """Return name and value of `K=V`; a value is an integer, a real number or a word.
-
-    Raises:
-        UsageError: there is no `=`.
-    """
-    name, equals, value = text.partition("=")
-    if not equals or not name.strip() or not value.strip():
-        raise UsageError(f"--param takes NAME=VALUE, for example damping=0.85, not '{text}'")
-    for kind in (int, float):
-        try:
-            return name.strip(), kind(value)
-        except ValueError:
-            continue
-    return name.strip(), value.strip()
 
 
 def show_top(result: _native.Result, n: int) -> None:

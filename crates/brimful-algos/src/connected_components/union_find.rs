@@ -10,6 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
+use brimful_engine::extent::Extent;
+use brimful_engine::forecast::Setting;
 use brimful_engine::run::moved;
 use brimful_engine::scan::{Edges, Scan};
 use brimful_engine::{Error, Result, Stats};
@@ -25,13 +27,19 @@ use super::propagation::Label;
 const WINDOW: usize = 1 << 16;
 
 /// Bytes of the arrays: parents, the least place below each root, and labels.
-fn array_bytes<L>(graph: &Graph) -> u64 {
-    graph.connected() * (4 + 2 * size_of::<L>() as u64)
+fn array_bytes<L>(vertices: u64) -> u64 {
+    vertices * (4 + 2 * size_of::<L>() as u64)
 }
 
-fn minimum_bytes<L>(graph: &Graph, shards: &ShardFile, workers: usize) -> u64 {
+fn minimum_bytes<L>(extent: &Extent, workers: usize) -> u64 {
     let windows = workers * WINDOW * size_of::<u64>();
-    array_bytes::<L>(graph) + Scan::minimum_bytes(shards, workers) + windows as u64
+    array_bytes::<L>(extent.vertices) + Scan::minimum_bytes(extent, workers) + windows as u64
+}
+
+/// Bytes of parents while edges are scanned, of all arrays when they were, and of labels, which stay.
+pub(super) fn likely_bytes<L>(extent: &Extent) -> (u64, u64, u64) {
+    let vertices = extent.vertices;
+    (vertices * 4, array_bytes::<L>(vertices), vertices * size_of::<L>() as u64)
 }
 
 fn in_shards(graph: &Graph) -> Result<&Arc<ShardFile>> {
@@ -39,9 +47,9 @@ fn in_shards(graph: &Graph) -> Result<&Arc<ShardFile>> {
 }
 
 /// True if the arrays fit the budget and internal ids 32 bits.
-pub(super) fn fits<L>(graph: &Graph, resources: &Resources) -> bool {
-    let needed = graph.shards(Index::In).map(|shards| minimum_bytes::<L>(graph, shards, resources.workers()));
-    graph.connected() < u64::from(u32::MAX) && needed.is_some_and(|needed| needed <= resources.budget.limit())
+pub(super) fn fits<L>(setting: &Setting<'_>) -> bool {
+    let needed = minimum_bytes::<L>(setting.extent, setting.workers);
+    setting.extent.vertices < u64::from(u32::MAX) && needed <= setting.limit
 }
 
 /// The label of every vertex with edges: the least place of its component.
@@ -53,11 +61,13 @@ pub(super) fn components<L: Label>(graph: &Graph, resources: &Resources) -> Resu
     if graph.connected() >= u64::from(u32::MAX) {
         return Err(Error::Usage("union_find is for less than 2^32 vertices: use propagation".into()));
     }
-    let needed = minimum_bytes::<L>(graph, shards, workers);
+    let extent = Extent::of(graph, &[Index::In], false);
+    let needed = minimum_bytes::<L>(&extent, workers);
     resources.budget.require(needed, "to find components by union-find")?;
     let memory = resources.budget.reserve(resources.budget.limit(), "to find components by union-find")?;
     let moved_before = moved(graph, resources);
-    let scan = Scan::new(Arc::clone(shards), memory.bytes() - array_bytes::<L>(graph), workers)?;
+    let arrays = array_bytes::<L>(extent.vertices);
+    let scan = Scan::new(Arc::clone(shards), &extent, memory.bytes() - arrays, workers)?;
     let forest = Forest::new(graph.connected() as usize);
     scan.for_each(resources, |edges| forest.join(edges))?;
     drop(scan);

@@ -3,29 +3,25 @@
 //! States, old and new, and lengths of lists are in memory together, or all on disk; a worker holds the lists of one
 //! item at least, and those of its longest. Invariant: the sum of all parts is within the budget.
 
-use std::sync::Arc;
-
-use brimful_graph::Graph;
-use brimful_graph::shards::ShardFile;
 use brimful_store::Budget;
 
-use super::Gather;
 use crate::error::Result;
-use crate::residency::{columns, unit_bytes};
+use crate::extent::{Extent, IndexExtent};
+use crate::needs::GatherNeeds;
 
 /// What the budget is for, in its errors.
-pub(super) const PURPOSE: &str = "to gather neighbours in this graph";
+pub(crate) const PURPOSE: &str = "to gather neighbours in this graph";
 
 /// Where everything lives during a run.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Plan {
+pub(crate) struct Plan {
     /// States and lengths are in memory.
-    pub(super) resident: bool,
+    pub(crate) resident: bool,
     /// Most targets whose lists a worker makes together, and most neighbours of theirs.
-    pub(super) targets: u64,
-    pub(super) neighbours: u64,
+    pub(crate) targets: u64,
+    pub(crate) neighbours: u64,
     /// Bytes of packed units that stay in memory.
-    pub(super) pinned_bytes: u64,
+    pub(crate) pinned_bytes: u64,
 }
 
 /// Bytes of memory of the lists that a worker makes together.
@@ -38,11 +34,11 @@ struct Cost {
 }
 
 impl Cost {
-    fn new<G: Gather>(resident: bool, weighted: bool) -> Self {
-        let state = size_of::<G::State>() as u64;
+    fn new(needs: &GatherNeeds, resident: bool, weighted: bool) -> Self {
+        let state = needs.state;
         // Where its list ends, its turn, its new state; its old state and the length; degree and strength.
         let windows = if resident { 0 } else { state + 4 };
-        let degrees = if G::NEEDS_DEGREES { 8 + 8 } else { 0 };
+        let degrees = if needs.degrees { 8 + 8 } else { 0 };
         Self {
             neighbour: 4 + if weighted { 8 } else { 0 } + if resident { 0 } else { state },
             target: 8 + 4 + state + windows + degrees,
@@ -50,47 +46,99 @@ impl Cost {
     }
 }
 
+/// Bytes of old and new states and lengths of lists.
+fn arrays(needs: &GatherNeeds, extent: &Extent) -> u64 {
+    extent.vertices * (2 * needs.state + 4)
+}
+
+/// Bytes of a unit of each file, and of a segment of each unpacked.
+fn units(extent: &Extent) -> u64 {
+    let of_index =
+        |index: &IndexExtent| index.columns.iter().map(|column| column.largest).sum::<u64>() + index.unpacked;
+    extent.indexes.iter().map(of_index).sum()
+}
+
+/// The fewest bytes of a run whose longest list has `longest` neighbours.
+fn least(needs: &GatherNeeds, extent: &Extent, resident: bool, longest: u64, workers: u64) -> u64 {
+    let window = extent.vertices.min(extent.interval());
+    let (arrays, sources) = if resident { (arrays(needs, extent), 0) } else { (0, window * needs.state) };
+    let cost = Cost::new(needs, resident, extent.weighted);
+    arrays + workers * (units(extent) + sources + window * cost.target + longest * cost.neighbour)
+}
+
 impl Plan {
-    /// Plans a run of `G` over `shards` whose longest list is known to have `longest` neighbours.
+    /// The smallest budget, in bytes beside the process's own, in which a run works whose longest list is known.
+    pub(crate) fn minimum_bytes(needs: &GatherNeeds, extent: &Extent, longest: u64, workers: u64) -> u64 {
+        least(needs, extent, true, longest, workers).min(least(needs, extent, false, longest, workers))
+    }
+
+    /// Plans a run of a program that needs `needs` over a graph of `extent` whose longest list is known to have `longest` neighbours.
     ///
     /// # Errors
     /// [`brimful_store::Error::Budget`] naming the smallest budget that works.
-    pub(super) fn new<G: Gather>(
-        graph: &Graph,
-        shards: &[Arc<ShardFile>],
-        weighted: bool,
+    pub(crate) fn new(
+        needs: &GatherNeeds,
+        extent: &Extent,
         longest: u64,
         workers: u64,
         budget: &Budget,
     ) -> Result<Self> {
-        let (vertices, state) = (graph.connected(), size_of::<G::State>() as u64);
-        let window = vertices.min(1 << graph.description().interval_bits);
-        let units = |file: &Arc<ShardFile>| -> u64 {
-            columns(file, weighted).map(|column| unit_bytes(file, column).max().unwrap_or(0)).sum()
-        };
-        let units: u64 = shards.iter().map(|file| units(file) + file.largest_unpacked()).sum();
-        let minimum = |resident: bool| {
-            let (arrays, sources) =
-                if resident { (vertices * (2 * state + 4), 0) } else { (0, window * state) };
-            let cost = Cost::new::<G>(resident, weighted);
-            arrays + workers * (units + sources + window * cost.target + longest * cost.neighbour)
-        };
+        let vertices = extent.vertices;
+        let window = vertices.min(extent.interval());
+        let minimum = |resident: bool| least(needs, extent, resident, longest, workers);
         let resident = minimum(true) <= budget.limit() || minimum(true) <= minimum(false);
         budget.require(minimum(resident), PURPOSE)?;
         let spare = budget.limit() - minimum(resident);
-        let packed = shards.iter().flat_map(|file| columns(file, weighted).flat_map(|c| unit_bytes(file, c)));
-        let packed: u64 = packed.sum();
+        let packed = extent.packed();
         // A quarter of what is left makes lists long enough, and the rest keeps edges in memory. Programs that settle gain more
         // by long lists, of many targets: fewer supersteps.
-        let share = if G::SETTLES { spare - spare / 4 } else { spare / 4 };
+        let share = if needs.settles { spare - spare / 4 } else { spare / 4 };
         let lists = share.max(spare.saturating_sub(packed)) / workers;
-        let cost = Cost::new::<G>(resident, weighted);
-        let more = if G::SETTLES { (vertices - window).min(lists / 4 / cost.target) } else { 0 };
+        let cost = Cost::new(needs, resident, extent.weighted);
+        let more = if needs.settles { (vertices - window).min(lists / 4 / cost.target) } else { 0 };
         Ok(Self {
             resident,
             targets: window + more,
             neighbours: longest + (lists - more * cost.target) / cost.neighbour,
             pinned_bytes: packed.min(spare - lists * workers),
         })
+    }
+
+    /// Bytes that a run is likely to fill: lists of a worker are as long as the edges of an item, and units that are read as many as
+    /// are not in memory.
+    pub(crate) fn likely_bytes(&self, needs: &GatherNeeds, extent: &Extent, workers: u64) -> u64 {
+        let cost = Cost::new(needs, self.resident, extent.weighted);
+        let shard: u64 = extent.indexes.iter().map(|index| index.largest_shard).sum();
+        let item = if needs.settles { extent.edges() } else { shard };
+        let sources = if self.resident { 0 } else { extent.vertices.min(extent.interval()) * needs.state };
+        let streamed = extent.packed() - self.pinned_bytes.min(extent.packed());
+        let of_worker = sources + self.targets * cost.target;
+        let lists = (workers * self.neighbours.min(item)).min(extent.edges());
+        let arrays = if self.resident { arrays(needs, extent) } else { 0 };
+        arrays
+            + workers * of_worker
+            + lists * cost.neighbour
+            + (workers * units(extent)).min(streamed)
+            + self.pinned_bytes
+    }
+
+    /// How often a superstep reads an edge on average: once for each part that its interval is cut into.
+    pub(crate) fn parts(&self, extent: &Extent) -> f64 {
+        let (edges, intervals) = (extent.edges().max(1), extent.intervals());
+        let shard: u64 = extent.indexes.iter().map(|index| index.largest_shard).sum();
+        let others = edges.saturating_sub(shard) / intervals.saturating_sub(1).max(1);
+        let parts = |edges: u64| edges.div_ceil(self.neighbours.max(1)).max(1) as f64;
+        let share = shard.min(edges) as f64 / edges as f64;
+        share * parts(shard) + (1.0 - share) * parts(others)
+    }
+
+    /// Items of all intervals of a program that settles.
+    pub(crate) fn items(&self, extent: &Extent) -> u64 {
+        extent.edges().div_ceil(self.neighbours.max(1)).max(extent.vertices.div_ceil(self.targets.max(1)))
+    }
+
+    /// Bytes that a run has in scratch.
+    pub(crate) fn scratch_bytes(&self, needs: &GatherNeeds, extent: &Extent) -> u64 {
+        if self.resident { 0 } else { arrays(needs, extent) }
     }
 }

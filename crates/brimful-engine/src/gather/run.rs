@@ -20,7 +20,9 @@ use super::{Gather, Gathered, checkpoint};
 use crate::aggregate::Aggregate;
 use crate::checkpoint::Checkpointer;
 use crate::error::{Error, Result};
+use crate::extent::Extent;
 use crate::log::SuperstepLog;
+use crate::needs::GatherNeeds;
 use crate::options::RunOptions;
 use crate::program::Globals;
 use crate::run::moved;
@@ -116,10 +118,10 @@ impl<'a, G: Gather> Run<'a, G> {
             program.indexes().iter().filter_map(|index| graph.shards(*index)).map(Arc::clone).collect();
         // An undirected graph is its own reverse: once is enough.
         files.dedup_by(|a, b| Arc::ptr_eq(a, b));
-        let planned = |longest| {
-            let workers = resources.workers() as u64;
-            Plan::new::<G>(graph, &files, weighted, longest, workers, &resources.budget)
-        };
+        let borrowed: Vec<&Arc<ShardFile>> = files.iter().collect();
+        let (needs, extent) = (GatherNeeds::of(program), Extent::of_shards(graph, &borrowed, weighted));
+        let planned =
+            |longest| Plan::new(&needs, &extent, longest, resources.workers() as u64, &resources.budget);
         let shards = |plan: Plan| Shards::new(graph, files.clone(), weighted, plan.pinned_bytes);
         let first = planned(0)?;
         let mut shards_of_run = shards(first);

@@ -11,6 +11,7 @@ use bytemuck::Pod;
 
 use super::{Block, COUNT, Interval, Part, Records, Shape};
 use crate::error::{Error, Result};
+use crate::needs::Needs;
 use crate::options::{Layout, RunOptions};
 use crate::plan::Plan;
 use crate::program::Program;
@@ -67,6 +68,7 @@ impl Records {
     /// [`brimful_store::Error::Budget`] naming the smallest budget that works: where that is because of one large record, after
     /// a pass over the edges of its interval.
     pub(crate) fn of_graph<P: Program>(
+        program: &P,
         graph: &Graph,
         shards: &[Arc<ShardFile>],
         options: &RunOptions,
@@ -90,7 +92,7 @@ impl Records {
         let unpacked = shards.iter().map(|shards| shards.largest_unpacked()).max().unwrap_or(0);
         let building =
             workers * (units + unpacked + window * most_parts.unwrap_or(0) as u64 * MEASURED_BYTES);
-        let minimum = building.max(Plan::records_bytes::<P>(graph, 0, workers));
+        let minimum = building.max(Plan::records_bytes(&Needs::of(program), graph, 0, workers));
         budget.require(minimum + workers * BLOCK_BYTES.0, PURPOSE)?;
         let most = (budget.limit() - minimum) / workers;
         let block = (most / 2).clamp(BLOCK_BYTES.0, BLOCK_BYTES.1);

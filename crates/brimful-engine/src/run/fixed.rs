@@ -13,9 +13,11 @@ use bytemuck::Pod;
 
 use crate::collect::{Collector, Degrees, Partial, Room, Thresholds, Turn};
 use crate::error::Result;
+use crate::extent::Extent;
 use crate::frontier::Frontier;
+use crate::needs::Needs;
 use crate::options::RunOptions;
-use crate::plan::Plan;
+use crate::plan::{PURPOSE, Plan};
 use crate::program::{COLLECT_THRESHOLD, Globals, Mode, Program, SIGNAL_THRESHOLD, SignalOf, SumOf};
 use crate::records::Records;
 use crate::residency::Resident;
@@ -60,17 +62,19 @@ impl<'a, P: Program> Fixed<'a, P> {
         records: Option<Records>,
     ) -> Result<Self> {
         let (workers, budget) = (resources.workers(), &resources.budget);
+        let needs = Needs::of(program);
         let plan = match &records {
             Some(records) => {
-                Plan::of_records::<P>(graph, records.largest_block, options.weighted, workers, budget)
+                Plan::of_records(&needs, graph, records.largest_block, options.weighted, workers, budget)
             }
             None => {
-                let borrowed: Vec<&ShardFile> = shards.iter().map(|s| &**s).collect();
-                Plan::new::<P>(graph, &borrowed, options, workers, budget)
+                let borrowed: Vec<&Arc<ShardFile>> = shards.iter().collect();
+                let extent = Extent::of_shards(graph, &borrowed, options.weighted);
+                Plan::new(&needs, &extent, options.asynchronous, workers, budget)
             }
         }?;
         plan.log();
-        let memory = budget.reserve(plan.total_bytes, "to run this program on this graph")?;
+        let memory = budget.reserve(plan.total_bytes, PURPOSE)?;
         let files = Resident::spread(shards, options.weighted, plan.pinned_bytes);
         let interval_bits = graph.description().interval_bits;
         Ok(Self {

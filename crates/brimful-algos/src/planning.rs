@@ -1,0 +1,126 @@
+//! Forecasts of requests: each algorithm says which program a request would run, the engine what that takes.
+
+use brimful_engine::extent::Extent;
+use brimful_engine::forecast::{Forecast, Setting, Steps};
+use brimful_engine::needs::{GatherNeeds, Needs};
+use brimful_engine::{Gather, Layout, Program};
+use brimful_graph::sizes::Sizes;
+use brimful_graph::{Graph, Index};
+
+use crate::connected_components::propagation::fits_narrow;
+use crate::request::Request;
+use crate::{Error, Result};
+
+/// The graph that is planned for.
+#[derive(Debug, Clone, Copy)]
+pub enum Subject<'g> {
+    /// One on disk.
+    Graph(&'g Graph),
+    /// One that is not built.
+    Sizes(Sizes),
+}
+
+/// A request that is planned, on what, and with what.
+#[derive(Debug, Clone, Copy)]
+pub struct Planner<'p> {
+    pub(crate) request: &'p Request,
+    subject: Subject<'p>,
+    workers: usize,
+    /// Bytes of memory beside the process.
+    limit: u64,
+}
+
+impl<'p> Planner<'p> {
+    /// Refuses what there is no forecast of.
+    ///
+    /// # Errors
+    /// [`brimful_engine::Error::Usage`] with the reason.
+    pub(crate) fn new(
+        request: &'p Request,
+        subject: Subject<'p>,
+        workers: usize,
+        limit: u64,
+    ) -> Result<Self> {
+        let what = if request.store.is_some() {
+            "there is no forecast of a run on a store; leave --store out (Python: store=)"
+        } else if request.layout != Layout::Shards {
+            "there is a forecast of the layout shards alone; leave --layout out (Python: layout=)"
+        } else if request.checkpoints.is_some() {
+            "there is no forecast of checkpoints; leave --checkpoint-every and --resume out (Python: checkpoint_every=, resume=)"
+        } else {
+            if let Subject::Graph(graph) = subject {
+                request.options(0).check_weights(graph)?;
+            }
+            return Ok(Self { request, subject, workers, limit });
+        };
+        Err(Error::Usage(what.into()))
+    }
+
+    /// Of a run of `program` over shards.
+    pub(crate) fn program<P: Program>(&self, program: &P, steps: Steps) -> Result<Forecast> {
+        let (needs, asynchronous) = (Needs::of(program), self.request.asynchronous);
+        let extent = self.extent(needs.indexes);
+        Ok(self.setting(&extent).of_program(&needs, asynchronous, self.limited(steps))?)
+    }
+
+    /// Of a run of `program` over neighbour lists.
+    pub(crate) fn gather<G: Gather>(&self, program: &G, steps: Steps) -> Result<Forecast> {
+        let needs = GatherNeeds::of(program);
+        let extent = self.extent(needs.indexes);
+        Ok(self.setting(&extent).of_lists(&needs, self.limited(steps))?)
+    }
+
+    /// Of scans of the forward index beside arrays, whose bytes while scanning and after, and of the result, `arrays` works out.
+    pub(crate) fn scans(&self, passes: u64, arrays: impl Fn(&Setting<'_>) -> (u64, u64, u64)) -> Forecast {
+        let extent = self.extent(&[Index::In]);
+        let setting = self.setting(&extent);
+        let (scanning, after, result) = arrays(&setting);
+        setting.of_scans((scanning, after), result, passes)
+    }
+
+    /// True if `decide` says so of the setting of a scan of the forward index.
+    pub(crate) fn decide(&self, decide: impl Fn(&Setting<'_>) -> bool) -> bool {
+        decide(&self.setting(&self.extent(&[Index::In])))
+    }
+
+    /// True if the places of external ids fit 32 bits; those of a graph that is not built are taken to be one after another.
+    pub(crate) fn has_narrow_places(&self) -> Result<bool> {
+        Ok(fits_narrow(match self.subject {
+            Subject::Graph(graph) => {
+                graph.key_bounds()?.map_or(0, |(smallest, largest)| largest.saturating_sub(smallest))
+            }
+            Subject::Sizes(sizes) => sizes.vertices,
+        }))
+    }
+
+    /// Stored arcs.
+    pub(crate) fn arcs(&self) -> u64 {
+        match self.subject {
+            Subject::Graph(graph) => graph.description().arcs,
+            Subject::Sizes(sizes) => sizes.arcs(),
+        }
+    }
+
+    fn extent(&self, indexes: &[Index]) -> Extent {
+        match self.subject {
+            Subject::Graph(graph) => Extent::of(graph, indexes, self.request.weighted),
+            Subject::Sizes(sizes) => {
+                Extent::estimate(&Sizes { weighted: self.request.weighted, ..sizes }, indexes)
+            }
+        }
+    }
+
+    fn setting<'e>(&self, extent: &'e Extent) -> Setting<'e> {
+        Setting { extent, workers: self.workers, limit: self.limit }
+    }
+
+    fn limited(&self, steps: Steps) -> Steps {
+        self.request.max_supersteps.map_or(steps, |most| steps.at_most(most))
+    }
+}
+
+/// Supersteps in which a change that shrinks by `damping` in each falls to `tolerance`, at most `most`; for a tolerance of 0 those.
+pub(crate) fn supersteps_of_a_power(damping: f64, tolerance: f64, most: u64) -> u64 {
+    let bound = (tolerance / 2.0).ln() / damping.ln();
+    if bound.is_finite() { (bound.ceil().max(1.0) as u64).min(most) } else { most }
+}

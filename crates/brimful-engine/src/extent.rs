@@ -1,0 +1,315 @@
+//! How large a graph is, in the plain numbers that a plan asks for: of a graph on disk, or estimated for one that is not built yet.
+
+use std::sync::Arc;
+
+use brimful_graph::codec::BATCH;
+use brimful_graph::directory::Directory;
+use brimful_graph::shards::{Geometry, Segment, ShardFile};
+use brimful_graph::sizes::Sizes;
+use brimful_graph::{Graph, Index};
+
+use crate::residency::{columns, segments_of_intervals, unit_bytes};
+
+/// How large a graph is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Extent {
+    /// Vertices with edges.
+    pub vertices: u64,
+    /// Bits of a target within its interval.
+    pub interval_bits: u32,
+    /// Weights count.
+    pub weighted: bool,
+    /// Sums that are kept apart: one for each interval, and where it has several windows one for each of them.
+    pub turns: u64,
+    /// The indexes that are walked.
+    pub indexes: Vec<IndexExtent>,
+}
+
+/// How large an index is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct IndexExtent {
+    /// Edges.
+    pub edges: u64,
+    /// Segments.
+    pub segments: u64,
+    /// Bytes of memory of where blocks begin.
+    pub directory: u64,
+    /// Edges of the shard that has most.
+    pub largest_shard: u64,
+    /// The most bytes that a compressed segment takes unpacked.
+    pub unpacked: u64,
+    /// The units of edges, then of weights if they count.
+    pub columns: Vec<ColumnExtent>,
+    /// The share of all sources between the first and the last of a unit, on average.
+    pub reach: f64,
+    /// `Some` if it is to be built first.
+    pub to_build: Option<ToBuild>,
+}
+
+/// An index that is to be built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ToBuild {
+    /// Bytes of disk.
+    pub bytes: u64,
+    /// It has weights, whether they count or not.
+    pub weighted: bool,
+}
+
+/// How large the units of a file are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ColumnExtent {
+    /// Bytes of the largest.
+    pub largest: u64,
+    /// Bytes of all.
+    pub packed: u64,
+}
+
+impl Extent {
+    /// That of a graph on disk. An index that it has not, and that a run would build, is taken to be as large as the forward one.
+    pub fn of(graph: &Graph, indexes: &[Index], weighted: bool) -> Self {
+        let shards: Vec<&Arc<ShardFile>> = present(graph, indexes);
+        let mut extent = Self::of_shards(graph, &shards, weighted);
+        if let Some(forward) =
+            extent.indexes.first().cloned().filter(|_| shards.len() < distinct(graph, indexes))
+        {
+            let bytes = graph.shards(Index::In).and_then(|shards| shards.len_bytes().ok()).unwrap_or(0);
+            let to_build = Some(ToBuild { bytes, weighted: graph.description().weighted });
+            extent.indexes.push(IndexExtent { to_build, ..forward });
+        }
+        extent
+    }
+
+    /// That of `shards`, indexes of `graph`.
+    pub(crate) fn of_shards(graph: &Graph, shards: &[&Arc<ShardFile>], weighted: bool) -> Self {
+        let intervals = segments_of_intervals(shards.iter().copied(), graph.intervals() as usize);
+        let turns = intervals.iter().map(|shard| {
+            let windows = |(file, range): &(usize, std::ops::Range<usize>)| {
+                u64::from(shards[*file].segments()[range.clone()].last().map_or(0, |last| last.window)) + 1
+            };
+            let (all, most) = (shard.iter().map(windows).sum(), shard.iter().map(windows).max().unwrap_or(1));
+            if most > 1 { all } else { 1 }
+        });
+        Self {
+            vertices: graph.connected(),
+            interval_bits: graph.description().interval_bits,
+            weighted,
+            turns: turns.sum(),
+            indexes: shards
+                .iter()
+                .map(|shards| IndexExtent::of(shards, graph.connected(), weighted))
+                .collect(),
+        }
+    }
+
+    /// That of a graph that is not built.
+    pub fn estimate(sizes: &Sizes, indexes: &[Index]) -> Self {
+        let geometry = Geometry::default();
+        let (arcs, intervals) = (sizes.arcs(), sizes.vertices.div_ceil(1 << geometry.interval_bits).max(1));
+        let unit = geometry.unit_bytes as u64;
+        let column = |packed: u64| ColumnExtent { largest: packed.min(unit), packed };
+        let packed = sizes.packed_bytes();
+        let weights = sizes.weighted.then_some(column(sizes.weight_bytes()));
+        let segments = arcs / u64::from(geometry.segment_edges) + intervals.min(arcs);
+        let forward = IndexExtent {
+            edges: arcs,
+            segments,
+            directory: Directory::bytes_of(arcs.div_ceil(BATCH as u64), segments),
+            largest_shard: arcs / intervals,
+            unpacked: 0,
+            columns: [Some(column(packed)), weights].into_iter().flatten().collect(),
+            reach: (unit as f64 * intervals as f64 / packed.max(1) as f64).min(1.0),
+            to_build: None,
+        };
+        let reverse = IndexExtent {
+            to_build: (!sizes.reverse)
+                .then(|| ToBuild { bytes: sizes.index_bytes(), weighted: sizes.weighted }),
+            ..forward.clone()
+        };
+        let count = if sizes.undirected { 1 } else { indexes.len() };
+        Self {
+            vertices: sizes.vertices,
+            interval_bits: geometry.interval_bits,
+            weighted: sizes.weighted,
+            turns: intervals + arcs / geometry.window_edges,
+            indexes: [forward, reverse].into_iter().take(count).collect(),
+        }
+    }
+
+    /// Number of intervals.
+    pub fn intervals(&self) -> u64 {
+        self.vertices.div_ceil(self.interval())
+    }
+
+    /// Targets of an interval.
+    pub fn interval(&self) -> u64 {
+        1 << self.interval_bits
+    }
+
+    /// Edges of all indexes.
+    pub fn edges(&self) -> u64 {
+        self.indexes.iter().map(|index| index.edges).sum()
+    }
+
+    /// Bytes of all units.
+    pub fn packed(&self) -> u64 {
+        self.columns().map(|column| column.packed).sum()
+    }
+
+    /// Bytes of the largest unit.
+    pub(crate) fn largest_unit(&self) -> u64 {
+        self.columns().map(|column| column.largest).max().unwrap_or(0)
+    }
+
+    /// The files that have units.
+    pub(crate) fn columns(&self) -> impl Iterator<Item = &ColumnExtent> {
+        self.indexes.iter().flat_map(|index| &index.columns)
+    }
+
+    /// The most bytes that a compressed segment takes unpacked.
+    pub(crate) fn unpacked(&self) -> u64 {
+        self.indexes.iter().map(|index| index.unpacked).max().unwrap_or(0)
+    }
+
+    /// Segments of all indexes.
+    pub(crate) fn segments(&self) -> u64 {
+        self.indexes.iter().map(|index| index.segments).sum()
+    }
+}
+
+impl IndexExtent {
+    fn of(shards: &ShardFile, vertices: u64, weighted: bool) -> Self {
+        let segments = shards.segments();
+        let units = segments.chunk_by(|_, next| !next.begins_unit);
+        let reach = |unit: &[Segment]| {
+            let first = unit.iter().map(|segment| segment.first_source).min().unwrap_or(0);
+            let last = unit.iter().map(|segment| segment.last_source).max().unwrap_or(0);
+            (last - first + 1) as f64 / vertices.max(1) as f64
+        };
+        let reaches: f64 = units.map(reach).sum();
+        let column = |file| ColumnExtent {
+            largest: unit_bytes(shards, file).max().unwrap_or(0),
+            packed: unit_bytes(shards, file).sum(),
+        };
+        Self {
+            edges: shards.edges(),
+            segments: segments.len() as u64,
+            directory: Directory::memory_bytes(shards),
+            largest_shard: shards.shard_edges().max().unwrap_or(0),
+            unpacked: shards.largest_unpacked(),
+            columns: columns(shards, weighted).map(|file| column(file)).collect(),
+            reach: reaches / shards.units().max(1) as f64,
+            to_build: None,
+        }
+    }
+}
+
+/// The indexes that there are; an undirected graph is its own reverse: once is enough.
+fn present<'g>(graph: &'g Graph, indexes: &[Index]) -> Vec<&'g Arc<ShardFile>> {
+    let mut shards: Vec<&Arc<ShardFile>> = indexes.iter().filter_map(|index| graph.shards(*index)).collect();
+    shards.dedup_by(|a, b| Arc::ptr_eq(a, b));
+    shards
+}
+
+/// How many indexes there are when those that are missing are built.
+fn distinct(graph: &Graph, indexes: &[Index]) -> usize {
+    if graph.description().directed { indexes.len() } else { 1 }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use brimful_graph::generate::{Generator, Kind};
+    use brimful_graph::import::{ImportOptions, Input, import};
+    use brimful_store::{Budget, Job, Resources};
+
+    use super::*;
+    use crate::needs::Needs;
+    use crate::plan::Plan;
+
+    const BOTH: &[Index] = &[Index::In, Index::Reverse];
+
+    fn rmat(path: &Path, options: &ImportOptions) -> Graph {
+        let resources = Resources::new(Budget::new(1 << 30, 0), Arc::new(Job::new()), Some(2)).unwrap();
+        let generator = Generator::new(Kind::Rmat { scale: 17, edge_factor: 16 }, 3).unwrap();
+        let input = Input::Numbered(&generator, generator.vertices());
+        import(input, path, options, &resources).unwrap();
+        Graph::open(path, resources.job.traffic()).unwrap()
+    }
+
+    fn sizes(graph: &Graph) -> Sizes {
+        Sizes {
+            vertices: graph.connected(),
+            edges: graph.description().edges,
+            undirected: !graph.description().directed,
+            weighted: false,
+            reverse: false,
+            bytes_per_edge: None,
+        }
+    }
+
+    fn near(one: u64, other: u64) -> bool {
+        one.abs_diff(other) as f64 <= 0.25 * one.max(other) as f64
+    }
+
+    #[test]
+    fn an_estimate_is_near_the_graph() {
+        let folder = tempfile::tempdir().unwrap();
+        for undirected in [false, true] {
+            let path = folder.path().join(format!("{undirected}.brimful"));
+            let graph = rmat(&path, &ImportOptions { undirected, ..Default::default() });
+            let (real, guess) = (Extent::of(&graph, BOTH, false), Extent::estimate(&sizes(&graph), BOTH));
+            assert_eq!(real.indexes.len(), if undirected { 1 } else { 2 });
+            assert_eq!(guess.indexes.len(), real.indexes.len());
+            assert_eq!((guess.intervals(), guess.turns), (real.intervals(), real.turns));
+            for (real, guess) in real.indexes.iter().zip(&guess.indexes) {
+                // A self-loop is stored once.
+                assert!(near(real.edges, guess.edges), "{real:?} {guess:?}");
+                assert!(near(real.directory, guess.directory), "{real:?} {guess:?}");
+                assert!(near(real.columns[0].packed, guess.columns[0].packed), "{real:?} {guess:?}");
+                assert_eq!(real.to_build.is_some(), guess.to_build.is_some());
+            }
+            let bytes = graph.bytes_on_disk().unwrap();
+            assert!(near(bytes, sizes(&graph).graph_bytes()), "{bytes}");
+        }
+    }
+
+    #[test]
+    fn the_plan_of_an_estimate_is_near_that_of_the_graph() {
+        let folder = tempfile::tempdir().unwrap();
+        let graph = rmat(&folder.path().join("g.brimful"), &ImportOptions::default());
+        let needs = Needs {
+            state: 8,
+            signal: 8,
+            sum: 8,
+            letter: 16,
+            partial: 64,
+            degrees: true,
+            external: false,
+            full: true,
+            indexes: &[Index::In],
+        };
+        let real = Extent::of(&graph, needs.indexes, false);
+        let guess = Extent::estimate(&sizes(&graph), needs.indexes);
+        let least = Plan::minimum_bytes(&needs, &real, false, 2);
+        assert!(near(least, Plan::minimum_bytes(&needs, &guess, false, 2)));
+        assert!(Plan::new(&needs, &real, false, 2, &Budget::new(least - 1, 0)).is_err());
+        let mut scratch = Vec::new();
+        for budget in [least, least + (1 << 20), least + (2 << 20), 8 * least] {
+            let plan = |extent: &Extent| {
+                // The least of an estimate may be a little more.
+                let budget = budget.max(Plan::minimum_bytes(&needs, extent, false, 2));
+                let plan = Plan::new(&needs, extent, false, 2, &Budget::new(budget, 0)).unwrap();
+                assert!(plan.total_bytes <= budget);
+                let likely = plan.likely_bytes(&needs, extent, 2);
+                assert!(likely <= plan.total_bytes);
+                (likely, plan.scratch_bytes(&needs, extent))
+            };
+            let (real, guess) = (plan(&real), plan(&guess));
+            assert!(near(real.0, guess.0), "{real:?} {guess:?}");
+            scratch.push(real.1);
+        }
+        assert!(scratch[0] > scratch[3] && scratch[3] == 0, "what does not fit is on disk: {scratch:?}");
+    }
+}

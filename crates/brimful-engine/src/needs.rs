@@ -1,0 +1,91 @@
+//! What a program takes of memory for each vertex, in plain numbers: the same for a run and for a forecast of one.
+
+use std::sync::Mutex;
+
+use brimful_graph::Index;
+
+use crate::collect::Partial;
+use crate::gather::Gather;
+use crate::program::{Mode, Program, SignalOf, SumOf};
+
+/// Bytes and properties of a program over signals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Needs {
+    /// Bytes of a state.
+    pub state: u64,
+    /// Bytes of a signal.
+    pub signal: u64,
+    /// Bytes of a sum.
+    pub sum: u64,
+    /// Bytes of a target's place and its sum.
+    pub letter: u64,
+    /// Bytes of what collecting an interval adds up, behind its lock.
+    pub partial: u64,
+    /// Degrees are used.
+    pub degrees: bool,
+    /// External ids are used.
+    pub external: bool,
+    /// Everybody signals in every superstep.
+    pub full: bool,
+    /// Indexes that are walked.
+    pub indexes: &'static [Index],
+}
+
+impl Needs {
+    /// Those of `program`.
+    pub fn of<P: Program>(program: &P) -> Self {
+        Self {
+            state: size_of::<P::State>() as u64,
+            signal: size_of::<SignalOf<P>>() as u64,
+            sum: size_of::<SumOf<P>>() as u64,
+            letter: size_of::<(u32, SumOf<P>)>() as u64,
+            partial: size_of::<Mutex<Partial<P::Aggregate>>>() as u64,
+            degrees: P::NEEDS_DEGREES,
+            external: P::NEEDS_EXTERNAL,
+            full: P::MODE == Mode::Full,
+            indexes: program.indexes(),
+        }
+    }
+
+    /// Bytes of all states, of the signals being made, and of degrees.
+    pub(crate) fn of_vertices(&self, vertices: u64, weighted: bool) -> [u64; 3] {
+        let degree = match (self.degrees, weighted) {
+            (false, _) => 0,
+            (true, false) => 4,
+            (true, true) => 8,
+        };
+        [vertices * self.state, vertices * self.signal, vertices * degree]
+    }
+
+    /// Bytes of a window of each of those, where it is on disk, and of external ids.
+    pub(crate) fn windows(&self, window: u64) -> [u64; 4] {
+        let degrees = if self.degrees { 8 + 8 } else { 0 };
+        let external = if self.external { 8 } else { 0 };
+        [self.state, self.signal, degrees, external].map(|bytes| window * bytes)
+    }
+}
+
+/// Bytes and properties of a program over neighbour lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GatherNeeds {
+    /// Bytes of a state.
+    pub state: u64,
+    /// Degrees are used.
+    pub degrees: bool,
+    /// States follow from those of neighbours, whenever they are seen.
+    pub settles: bool,
+    /// Indexes that make lists.
+    pub indexes: &'static [Index],
+}
+
+impl GatherNeeds {
+    /// Those of `program`.
+    pub fn of<G: Gather>(program: &G) -> Self {
+        Self {
+            state: size_of::<G::State>() as u64,
+            degrees: G::NEEDS_DEGREES,
+            settles: G::SETTLES,
+            indexes: program.indexes(),
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! What an import, or building an index, will take: worked out from sizes alone.
+//!
+//! Invariant: the minimum is the one that an import refuses less than; the rest is what one is likely to use.
+
+use brimful_store::sorter::{self, MAX_BUFFER};
+
+use super::{IDS_BYTES, minimum_bytes};
+use crate::bitmap::IdBitmap;
+use crate::build::encoding_bytes;
+use crate::census::reading_bytes;
+use crate::choice;
+use crate::degrees;
+use crate::records::{KeyLayout, Pair, WeightedPair};
+use crate::shards::Geometry;
+use crate::sizes::Sizes;
+
+/// Bytes of memory traffic that stand for an edge that is read, sorted and packed: an import of RMAT-24 takes 34 ns an edge where
+/// memory is read at 30 GB/s (bench/RESULTS.md); three quarters of that are the index's.
+const EDGE_TRAFFIC: u64 = 1000;
+const INDEX_TRAFFIC: u64 = 750;
+
+/// What an import will take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Forecast {
+    /// The smallest budget that works, beside the process.
+    pub minimum_bytes: u64,
+    /// Memory that it is likely to fill, beside the process.
+    pub memory_bytes: u64,
+    /// The most bytes of disk that it has beside the graph until it ends.
+    pub temporary_bytes: u64,
+    /// Bytes of the graph.
+    pub graph_bytes: u64,
+    /// Bytes written and read beside the input.
+    pub moved_bytes: u64,
+    /// Memory traffic that stands for its work.
+    pub traffic_bytes: u64,
+}
+
+impl Forecast {
+    /// Seconds, where memory and disk move so many bytes a second.
+    pub fn seconds(&self, memory: f64, disk: f64) -> f64 {
+        (self.moved_bytes as f64 / disk).max(self.traffic_bytes as f64 / memory)
+    }
+}
+
+/// What sorting the edges of an index takes.
+struct Sorting {
+    memory: u64,
+    spilled: u64,
+}
+
+impl Sorting {
+    /// Of the edges of `sizes`, in `bytes` of memory.
+    fn new(sizes: &Sizes, bytes: u64, workers: usize) -> Self {
+        let layout = KeyLayout::new(sizes.vertices, Geometry::default().interval_bits);
+        let record = if layout.is_narrow() { 8 } else { size_of::<Pair>() as u64 }
+            + if sizes.weighted { 8 } else { 0 };
+        let (workers, all) = (workers.max(1) as u64, sizes.arcs().saturating_mul(record));
+        let buffers = (bytes / 2).min(workers * MAX_BUFFER as u64 * record);
+        if all <= buffers {
+            return Self { memory: 2 * all, spilled: 0 };
+        }
+        let runs = bytes.saturating_sub(2 * buffers);
+        // Each was full once at least. What is in buffers in the end is not written: they are half full on average.
+        let full = (all - buffers / 2).max(buffers);
+        Self { memory: bytes.min(all.saturating_add(buffers)), spilled: full.saturating_sub(runs) }
+    }
+}
+
+/// What an import of a graph of `sizes` will take of `limit` bytes of memory beside the process. Text, tables and streams are `spooled`: they cannot
+/// be read twice.
+pub fn forecast(sizes: &Sizes, spooled: bool, limit: u64, workers: usize) -> Forecast {
+    let minimum = minimum_bytes(workers, sizes.weighted, false);
+    let spare = limit.max(minimum) - minimum;
+    let bitmap = IdBitmap::bytes_of(sizes.vertices);
+    let joined = sizes.vertices > 1 << 32 || bitmap > IDS_BYTES + spare / 2;
+    let counted = (sizes.vertices * degrees::bytes_per_vertex(sizes.weighted)).min(spare / 4);
+    let ids = if joined { 0 } else { bitmap };
+    let sorters = 2 * sorter::minimum_bytes(workers, size_of::<WeightedPair>()) + spare;
+    let sorting =
+        Sorting::new(sizes, sorters.saturating_sub(ids.saturating_sub(IDS_BYTES) + counted), workers);
+    let of_end = if sizes.vertices > 1 << 32 { 8 } else { 4 };
+    let spool = sizes.edges.saturating_mul(2 * of_end + if sizes.weighted { 8 } else { 0 });
+    let spooled = if spooled { spool } else { 0 };
+    // Ends and edges by source are sorted at once, then edges by source and by target.
+    let joins = if joined { sizes.edges.saturating_mul(32 + if sizes.weighted { 16 } else { 0 }) } else { 0 };
+    let mapped = if joined { spool } else { 0 };
+    let (indexes, graph) = (sizes.indexes(), sizes.graph_bytes());
+    let temporary = spooled.saturating_add(joins.max(mapped.saturating_add(sorting.spilled)));
+    let reading = reading_bytes(workers, false) + choice::memory_bytes(workers);
+    let writing = encoding_bytes(workers, sizes.weighted, false);
+    Forecast {
+        minimum_bytes: minimum,
+        memory_bytes: ids + counted + reading.max(sorting.memory + writing / 2),
+        temporary_bytes: temporary,
+        graph_bytes: graph,
+        moved_bytes: temporary
+            .saturating_mul(2)
+            .saturating_add((indexes - 1) * sorting.spilled)
+            .saturating_add(graph),
+        traffic_bytes: sizes.edges.saturating_mul(EDGE_TRAFFIC + (indexes - 1) * INDEX_TRAFFIC),
+    }
+}
+
+/// What building the reverse index of a graph of `sizes`, `bytes` of which are an index, will take.
+pub fn forecast_index(sizes: &Sizes, bytes: u64, limit: u64, workers: usize) -> Forecast {
+    let minimum = minimum_bytes(workers, sizes.weighted, false);
+    let sorters =
+        2 * sorter::minimum_bytes(workers, size_of::<WeightedPair>()) + limit.saturating_sub(minimum);
+    let sorting = Sorting::new(sizes, sorters, workers);
+    Forecast {
+        minimum_bytes: minimum,
+        memory_bytes: sorting.memory + encoding_bytes(workers, sizes.weighted, false) / 2,
+        temporary_bytes: sorting.spilled,
+        graph_bytes: bytes,
+        moved_bytes: sorting.spilled.saturating_mul(2).saturating_add(2 * bytes),
+        traffic_bytes: sizes.arcs().saturating_mul(INDEX_TRAFFIC),
+    }
+}

@@ -1,0 +1,203 @@
+//! `plan`: what a run, and an import before it, would take.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use brimful::algos::planning::Subject;
+use brimful::algos::registry::{Request, plan_request};
+use brimful::engine::Error as EngineError;
+use brimful::engine::forecast::{Bandwidths, Forecast};
+use brimful::graph::import::forecast::{self, Forecast as ImportForecast};
+use brimful::graph::sizes::Sizes;
+use brimful::store::bandwidth::{disk_bandwidth, memory_bandwidth};
+use brimful::store::memory::resident_bytes;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::call::{Limits, with_resources};
+use crate::errors::Failure;
+use crate::graph::Graph;
+use crate::run::{Asked, request};
+
+/// What a run would take of a process, as Python sees it.
+pub(crate) struct Prediction {
+    forecast: Forecast,
+    limits: Limits,
+    /// Memory that the process has before the run.
+    resident: u64,
+    fits: bool,
+}
+
+impl Prediction {
+    /// Of a request for `subject` within `limits`.
+    pub(crate) fn new(request: &Request, subject: Subject<'_>, limits: Limits) -> Result<Self, Failure> {
+        let (limit, resident) = (limits.budget().limit(), resident_bytes().unwrap_or(0));
+        let forecast = plan_request(request, subject, limits.workers(), limit)?;
+        Ok(Self { forecast, limits, resident, fits: forecast.minimum_bytes <= limit })
+    }
+
+    /// Its figures but for time.
+    pub(crate) fn figures<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let (Self { forecast, limits, resident, fits }, out) = (self, PyDict::new(py));
+        let peak = forecast.peak_bytes().max(forecast.result_bytes + limits.reserve_bytes);
+        out.set_item("fits", fits)?;
+        out.set_item("minimum_budget_bytes", limits.whole(forecast.minimum_bytes))?;
+        out.set_item("budget_bytes", limits.budget_bytes())?;
+        out.set_item("threads", limits.workers())?;
+        out.set_item("peak_memory_bytes", resident + peak)?;
+        out.set_item("disk_bytes", forecast.disk_bytes())?;
+        out.set_item("scratch_bytes", forecast.scratch_bytes)?;
+        out.set_item("index_bytes", forecast.index.map_or(0, |index| index.graph_bytes))?;
+        out.set_item("read_once_bytes", forecast.read_once_bytes)?;
+        out.set_item("read_bytes_per_superstep", forecast.read_bytes)?;
+        out.set_item("written_bytes_per_superstep", forecast.written_bytes)?;
+        out.set_item("supersteps", forecast.steps.supersteps)?;
+        out.set_item("supersteps_guessed", forecast.steps.guessed)?;
+        out.set_item("passes", forecast.steps.passes)?;
+        Ok(out)
+    }
+}
+
+/// What an import would take of a process, as Python sees it.
+fn import_figures<'py>(
+    py: Python<'py>,
+    import: &ImportForecast,
+    limits: Limits,
+    resident: u64,
+) -> PyResult<Bound<'py, PyDict>> {
+    let out = PyDict::new(py);
+    out.set_item("minimum_budget_bytes", limits.whole(import.minimum_bytes))?;
+    out.set_item("peak_memory_bytes", resident + import.memory_bytes)?;
+    out.set_item("temporary_bytes", import.temporary_bytes)?;
+    out.set_item("graph_bytes", import.graph_bytes)?;
+    out.set_item("disk_bytes", import.graph_bytes.saturating_add(import.temporary_bytes))?;
+    Ok(out)
+}
+
+/// What an import would take, but for time.
+#[pyfunction]
+#[pyo3(signature = (sizes, *, weighted, threads, budget, process_budget))]
+pub(crate) fn plan_import(
+    py: Python<'_>,
+    sizes: Given,
+    weighted: bool,
+    threads: Option<usize>,
+    budget: Option<u64>,
+    process_budget: bool,
+) -> PyResult<Bound<'_, PyDict>> {
+    let limits = Limits { threads, budget, process_budget, reserve_bytes: 0 };
+    let (limit, known) = (limits.budget().limit(), sizes.sizes(weighted)?);
+    let import = forecast::forecast(&known, sizes.spooled, limit, limits.workers());
+    import_figures(py, &import, limits, resident_bytes().unwrap_or(0))
+}
+
+/// The machine that a forecast is for: bandwidths in GB/s as given, else measured.
+#[derive(Debug, FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Machine {
+    memory: Option<f64>,
+    disk: Option<f64>,
+    /// Where the disk is measured.
+    folder: PathBuf,
+}
+
+impl Machine {
+    fn bandwidths(&self, py: Python<'_>, limits: Limits) -> PyResult<Bandwidths> {
+        let given = |value: Option<f64>, name: &str| match value {
+            Some(value) if !(value.is_finite() && value > 0.0) => {
+                let what = format!("a bandwidth is a number of GB/s above 0; {name} is {value}");
+                Err(Failure::from(EngineError::Usage(what)))
+            }
+            other => Ok(other.map(|gigabytes| gigabytes * 1e9)),
+        };
+        let (memory, disk) = (given(self.memory, "memory")?, given(self.disk, "disk")?);
+        with_resources(py, None, limits, |resources| {
+            let here = || disk_bandwidth(&self.folder).or_else(|_| disk_bandwidth(&std::env::temp_dir()));
+            Ok(Bandwidths {
+                memory: memory.unwrap_or_else(|| memory_bandwidth(resources)),
+                disk: match disk {
+                    Some(disk) => disk,
+                    None => here()?,
+                },
+            })
+        })
+    }
+}
+
+/// The sizes of a graph that is not built, as given.
+#[derive(Debug, FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Given {
+    vertices: u64,
+    edges: u64,
+    undirected: bool,
+    bytes_per_edge: Option<f64>,
+    spooled: bool,
+    reverse: bool,
+}
+
+/// Most vertices and edges that are planned for.
+const MOST: u64 = 1 << 44;
+
+impl Given {
+    fn sizes(&self, weighted: bool) -> Result<Sizes, Failure> {
+        let Self { vertices, edges, undirected, bytes_per_edge, reverse, .. } = *self;
+        let what = if vertices > MOST || edges > MOST {
+            format!("vertices and edges are planned for up to 2^44, not {}", vertices.max(edges))
+        } else if bytes_per_edge.is_some_and(|bytes| !(0.05..=16.0).contains(&bytes)) {
+            "an edge takes between 0.05 and 16 bytes; brimful info says how many in a graph like yours".into()
+        } else if vertices == 0 && edges > 0 {
+            "edges need vertices: give the number of vertices that have edges".into()
+        } else {
+            return Ok(Sizes { vertices, edges, undirected, weighted, reverse, bytes_per_edge });
+        };
+        Err(EngineError::Usage(what).into())
+    }
+}
+
+/// What a run would take, and for a graph that is not built its import; time only for a machine.
+#[pyfunction]
+#[pyo3(signature = (graph, sizes, asked, *, machine, threads, budget, process_budget, reserve_bytes))]
+pub(crate) fn plan<'py>(
+    py: Python<'py>,
+    graph: Option<&Bound<'py, Graph>>,
+    sizes: Option<Given>,
+    asked: Asked<'py>,
+    machine: Option<Machine>,
+    threads: Option<usize>,
+    budget: Option<u64>,
+    process_budget: bool,
+    reserve_bytes: u64,
+) -> PyResult<Bound<'py, PyDict>> {
+    let limits = Limits { threads, budget, process_budget, reserve_bytes };
+    let request = request(&asked)?;
+    let inner = graph.map(|graph| Arc::clone(&graph.get().inner));
+    let subject = match (&inner, &sizes) {
+        (Some(graph), _) => Subject::Graph(graph),
+        (None, Some(given)) => Subject::Sizes(given.sizes(request.weighted)?),
+        (None, None) => {
+            let what = "a plan is for a graph, or for numbers of vertices and edges: give --vertices and --edges (Python: vertices=, edges=)";
+            return Err(Failure::from(EngineError::Usage(what.into())).into());
+        }
+    };
+    let prediction = Prediction::new(&request, subject, limits)?;
+    let out = prediction.figures(py)?;
+    let bandwidths = machine.map(|machine| machine.bandwidths(py, limits)).transpose()?;
+    let (forecast, timed) = (&prediction.forecast, bandwidths.filter(|_| prediction.forecast.timed));
+    out.set_item("seconds_per_superstep", timed.map(|at| forecast.seconds_of_pass(at)))?;
+    out.set_item("seconds", timed.map(|at| forecast.seconds(at)))?;
+    out.set_item("memory_bandwidth", bandwidths.map(|at| at.memory / 1e9))?;
+    out.set_item("disk_bandwidth", bandwidths.map(|at| at.disk / 1e9))?;
+    let imported = match (subject, sizes) {
+        (Subject::Sizes(sizes), Some(given)) => {
+            let limit = limits.budget().limit();
+            let import = forecast::forecast(&sizes, given.spooled, limit, limits.workers());
+            let one = import_figures(py, &import, limits, prediction.resident)?;
+            one.set_item("seconds", bandwidths.map(|at| import.seconds(at.memory, at.disk)))?;
+            Some(one)
+        }
+        _ => None,
+    };
+    out.set_item("import", imported)?;
+    Ok(out)
+}

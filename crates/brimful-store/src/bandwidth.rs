@@ -1,0 +1,83 @@
+//! How fast this machine reads memory and disk, measured in a moment.
+//!
+//! For forecasts, which say what it is good for: a tenth of a second tells a disk from another, not its speed under load.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use crate::device::{DiskFolder, Folder};
+use crate::error::Result;
+use crate::file::StoreFile;
+use crate::huge::HugeArray;
+use crate::resources::Resources;
+
+/// Bytes of memory read by each thread, and of the file.
+const MEMORY_BYTES: usize = 32 << 20;
+const FILE_BYTES: usize = 16 << 20;
+/// Bytes read from the file at once.
+const PART_BYTES: usize = 4 << 20;
+/// The fastest counts: others had the machine meanwhile.
+const PASSES: usize = 4;
+
+/// Bytes a second of memory, read by all threads.
+pub fn memory_bandwidth(resources: &Resources) -> f64 {
+    let arrays: Vec<Mutex<HugeArray<u64>>> =
+        (0..resources.workers()).map(|_| Mutex::new(HugeArray::zeroed(MEMORY_BYTES / 8))).collect();
+    let pass = |number: u64| {
+        let begin = Instant::now();
+        let sums = resources.broadcast(|worker| {
+            let mut array = arrays[worker].lock().unwrap_or_else(PoisonError::into_inner);
+            if number == 0 {
+                // Pages of zeros that were only read would all be one.
+                array.fill(1);
+            }
+            array.iter().fold(0_u64, |sum, number| sum.wrapping_add(*number))
+        });
+        // So that nobody leaves the additions out.
+        std::hint::black_box(sums);
+        begin.elapsed().as_secs_f64()
+    };
+    pass(0);
+    let seconds = (1..=PASSES as u64).map(pass).fold(f64::INFINITY, f64::min);
+    (resources.workers() * MEMORY_BYTES) as f64 / seconds.max(1e-9)
+}
+
+/// Bytes a second of the disk of `folder`, read one part after another from a nameless file, whose pages were dropped from the cache.
+///
+/// # Errors
+/// I/O, where the folder takes no file.
+pub fn disk_bandwidth(folder: &Path) -> Result<f64> {
+    let folder: Arc<dyn Folder> = DiskFolder::new(folder).shared();
+    let file = StoreFile::scratch(&*folder, &Arc::default())?;
+    let mut part = vec![1; PART_BYTES];
+    for start in (0..FILE_BYTES).step_by(PART_BYTES) {
+        file.write_all_at(&part, start as u64)?;
+    }
+    file.sync()?;
+    // What is clean and not needed leaves the page cache.
+    file.start_writing(0, FILE_BYTES as u64);
+    let begin = Instant::now();
+    for start in (0..FILE_BYTES).step_by(PART_BYTES) {
+        file.read_exact_at(&mut part, start as u64)?;
+    }
+    Ok(FILE_BYTES as f64 / begin.elapsed().as_secs_f64().max(1e-9))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Budget, Job};
+
+    #[test]
+    fn bandwidths_are_those_of_a_machine() {
+        let resources = Resources::new(Budget::new(1 << 30, 0), Arc::new(Job::new()), Some(2)).unwrap();
+        let memory = memory_bandwidth(&resources);
+        assert!((1e8..1e13).contains(&memory), "{memory}");
+        let folder = tempfile::tempdir().unwrap();
+        let disk = disk_bandwidth(folder.path()).unwrap();
+        assert!((1e6..1e12).contains(&disk), "{disk}");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "the file has no name");
+        assert!(disk_bandwidth(&folder.path().join("missing")).is_err());
+    }
+}

@@ -1,0 +1,45 @@
+"""Forecasts as sentences: what a run or an import will take, and how that held."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from brimful.sizes import format_bytes
+
+
+def announced(figures: dict[str, Any]) -> str:
+    """Return `forecast: peak memory 73M, 10M of disk, about 30 supersteps` before a run."""
+    text = f"forecast: {_memory_and_disk(figures)}"
+    supersteps = figures.get("supersteps")
+    if supersteps:
+        text += f", {number_of_supersteps(figures)}"
+    return text
+
+
+def number_of_supersteps(figures: dict[str, Any]) -> str:
+    """Return `about 30 supersteps`, or `30 supersteps` where that is certain."""
+    supersteps = figures["supersteps"]
+    about = "about " if figures["supersteps_guessed"] else ""
+    return f"{about}{supersteps:,} superstep{'' if supersteps == 1 else 's'}"
+
+
+def held(figures: dict[str, Any], peak_memory: int | None, disk: int) -> str:
+    """Return how a forecast held: `peak memory 73M of 72M forecast (+1 %), ...`."""
+    parts = []
+    if peak_memory is not None:
+        parts.append(_beside("peak memory", peak_memory, figures["peak_memory_bytes"]))
+    parts.append(_beside("disk", disk, figures["disk_bytes"]))
+    return "measured " + ", ".join(parts)
+
+
+def _memory_and_disk(figures: dict[str, Any]) -> str:
+    disk = figures["disk_bytes"]
+    return (
+        f"peak memory {format_bytes(figures['peak_memory_bytes'])}, "
+        f"{format_bytes(disk) if disk else 'no'} disk"
+    )
+
+
+def _beside(what: str, measured: int, forecast: int) -> str:
+    text = f"{what} {format_bytes(measured)} where {format_bytes(forecast)} were forecast"
+    return text + (f" ({measured / forecast - 1:+.0%})" if forecast else "")

@@ -1,0 +1,151 @@
+"""`brimful plan GRAPH ALGORITHM`: what a run will take, before it begins."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from dataclasses import asdict
+from typing import Any
+
+from brimful.cli import options as shared
+from brimful.cli.forecasts import number_of_supersteps
+from brimful.cli.progress import ProgressLine, format_seconds
+from brimful.cli.request import add_request, asked
+from brimful.errors import UsageError
+from brimful.ingest import parse_indexes
+from brimful.sizes import format_bytes
+
+
+def add_to(verbs: shared.Verbs) -> None:
+    """Add the verb."""
+    parser = shared.add_verb(
+        verbs,
+        "plan",
+        "Say what a run will take of memory, disk and time: of a graph, or with --vertices and "
+        "--edges of one that is not built, and then its import too. Memory and disk follow the "
+        "plan of the run itself; time is an estimate.",
+        act,
+    )
+    parser.add_argument(
+        "names",
+        metavar="[GRAPH] ALGORITHM",
+        nargs="+",
+        help="a graph directory or an input file, left out with --vertices and --edges; and an "
+        "algorithm, see brimful algorithms",
+    )
+    unbuilt = parser.add_argument_group("a graph that is not built")
+    unbuilt.add_argument(
+        "--vertices", metavar="N", type=count, help="vertices that have edges; also as 11.5e9"
+    )
+    unbuilt.add_argument("--edges", metavar="N", type=count, help="edges; also as 128e9")
+    unbuilt.add_argument("--undirected", action="store_true", help="edges have no direction")
+    unbuilt.add_argument(
+        "--index", metavar="NAMES", default="in", help="in or in,reverse (default: in)"
+    )
+    unbuilt.add_argument(
+        "--bytes-per-edge",
+        metavar="X",
+        type=float,
+        help="bytes that an edge takes on disk (default: what graphs of this size usually do)",
+    )
+    machine = parser.add_argument_group("another machine")
+    machine.add_argument(
+        "--disk-bandwidth", metavar="GB/s", type=float, help="default: measured here, in a moment"
+    )
+    machine.add_argument(
+        "--memory-bandwidth", metavar="GB/s", type=float, help="default: measured here"
+    )
+    add_request(parser)
+    shared.add_threads(parser)
+    shared.add_budget(parser)
+    shared.add_reporting(parser)
+
+
+def count(text: str) -> float:
+    """Return a number that counts something, which may be written as 11.5e9 (an argparse type)."""
+    number = float(text)
+    if not math.isfinite(number) or number < 0 or number != int(number):
+        raise argparse.ArgumentTypeError(f"{text} is no whole number from 0 on")
+    return number
+
+
+def act(options: argparse.Namespace) -> None:
+    """Forecast, then print the forecast."""
+    *graphs, algorithm = options.names
+    if len(graphs) > 1:
+        raise UsageError(f"a plan is for one graph and one algorithm, not {len(options.names)}")
+    from brimful.planning import Machine, forecast, sizes_of
+
+    request = asked(options, algorithm, options.source)
+    sizes = sizes_of(
+        bool(graphs),
+        options.vertices,
+        options.edges,
+        undirected=options.undirected,
+        reverse="reverse" in parse_indexes(options.index),
+        bytes_per_edge=options.bytes_per_edge,
+    )
+    with ProgressLine(quiet=options.quiet) as progress:
+        given = shared.resources(options, progress)
+        graph = None
+        if graphs:
+            options.graph = graphs[0]
+            graph = shared.open_named_graph(options, given, progress)
+        machine = Machine(options.memory_bandwidth, options.disk_bandwidth)
+        figures = asdict(forecast(graph, sizes, request, given, machine))
+    of = graphs[0] if graphs else f"{sizes.vertices:,} vertices and {sizes.edges:,} edges"  # type: ignore[union-attr]
+    if options.json:
+        shared.print_json({"graph": graphs[0] if graphs else None} | figures)
+    elif not options.quiet:
+        shared.show(summary(of, figures))
+
+
+def summary(of: str, figures: dict[str, Any]) -> str:
+    """Return the lines that describe a forecast."""
+    lines = [f"{figures['algorithm']} of {of}"]
+    imported = figures["imported"]
+    if imported is not None:
+        lines.append(
+            f"  import: peak memory {format_bytes(imported['peak_memory_bytes'])}, "
+            f"{format_bytes(imported['graph_bytes'])} on disk and "
+            f"{format_bytes(imported['temporary_bytes'])} until it ends{_time(imported)}"
+        )
+    # Rounded up, so that it can be typed.
+    smallest = f"{math.ceil(figures['minimum_budget_bytes'] / 2**20)}M"
+    budget = format_bytes(figures["budget_bytes"])
+    if figures["fits"]:
+        lines.append(f"  a budget of {budget} works; the smallest that does is {smallest}")
+    else:
+        lines.append(
+            f"  a budget of {budget} is too small; the smallest that works is {smallest}, "
+            "for which the rest is"
+        )
+    lines.append(
+        f"  peak memory {format_bytes(figures['peak_memory_bytes'])}, "
+        f"{format_bytes(figures['disk_bytes'])} of disk beside the graph"
+        + (
+            f" ({format_bytes(figures['index_bytes'])} for an index that stays)"
+            if figures["index_bytes"]
+            else ""
+        )
+    )
+    lines.append(
+        f"  a superstep over all edges reads {format_bytes(figures['read_bytes_per_superstep'])} "
+        f"and writes {format_bytes(figures['written_bytes_per_superstep'])}; "
+        f"{format_bytes(figures['read_once_bytes'])} of edges stay in memory"
+    )
+    each = figures["seconds_per_superstep"]
+    seconds = "how long is not known beforehand"
+    if each is not None:
+        whole = format_seconds(figures["seconds"])
+        seconds = f"{format_seconds(each)} for one over all edges, {whole} in all"
+    lines.append(f"  {number_of_supersteps(figures)}: {seconds}")
+    lines.append(
+        f"  time is an estimate, for memory of {figures['memory_bandwidth']:.3g} GB/s and a disk "
+        f"of {figures['disk_bandwidth']:.3g} GB/s"
+    )
+    return "\n".join(lines)
+
+
+def _time(imported: dict[str, Any]) -> str:
+    return f", {format_seconds(imported['seconds'])}"

@@ -1,0 +1,259 @@
+"""Forecasts: what a run will take of memory, disk and time, before it begins."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from brimful.errors import UsageError
+from brimful.ingest import Resources, parse_indexes
+from brimful.sizes import Budget, parse_budget
+
+if TYPE_CHECKING:
+    from brimful import _native
+    from brimful.graph import Graph
+
+#: Vertices and edges are planned for up to so many.
+MOST_COUNTED = 2**44
+
+
+@dataclass(frozen=True)
+class ImportForecast:
+    """What building a graph will take.
+
+    `peak_memory_bytes` is of the whole process, `temporary_bytes` is the most disk beside the
+    graph of `graph_bytes`, `disk_bytes` both. `seconds` is an estimate.
+    """
+
+    minimum_budget_bytes: int
+    peak_memory_bytes: int
+    temporary_bytes: int
+    graph_bytes: int
+    disk_bytes: int
+    seconds: float | None
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What a run will take.
+
+    `fits` says whether `budget_bytes` suffices; `minimum_budget_bytes` is the smallest that does,
+    and if it does not fit the other figures are those of the smallest. `peak_memory_bytes` is of
+    the whole process. `disk_bytes` is the most disk beside the graph as it is: scratch
+    (`scratch_bytes`) or the temporary files of an index to be built first, and that index
+    (`index_bytes`), which stays. In a superstep that goes over all edges
+    `read_bytes_per_superstep` and `written_bytes_per_superstep` are moved; `read_once_bytes` are
+    read in the first one and stay in memory. `supersteps`, of which `supersteps_guessed` says
+    whether they are a guess, go over all edges `passes` times. `seconds_per_superstep` and
+    `seconds` are estimates from the bandwidths in GB/s; None where the time depends on more than
+    is known. `imported` is None for a graph that is there.
+    """
+
+    algorithm: str
+    fits: bool
+    minimum_budget_bytes: int
+    budget_bytes: int
+    threads: int
+    peak_memory_bytes: int
+    disk_bytes: int
+    scratch_bytes: int
+    index_bytes: int
+    read_once_bytes: int
+    read_bytes_per_superstep: int
+    written_bytes_per_superstep: int
+    supersteps: int
+    supersteps_guessed: bool
+    passes: float
+    seconds_per_superstep: float | None
+    seconds: float | None
+    memory_bandwidth: float | None
+    disk_bandwidth: float | None
+    imported: ImportForecast | None
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """A graph that is not built: vertices that have edges, edges, and what else is known."""
+
+    vertices: int
+    edges: int
+    undirected: bool = False
+    reverse: bool = False
+    bytes_per_edge: float | None = None
+    spooled: bool = True
+
+    def native(self) -> dict[str, Any]:
+        """Return it as the native module takes it."""
+        return dict(vars(self))
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The machine that a forecast is for: bandwidths in GB/s, measured here where None."""
+
+    memory: float | None = None
+    disk: float | None = None
+
+
+def plan(
+    graph: Graph | None,
+    algorithm: str,
+    *,
+    vertices: float | None = None,
+    edges: float | None = None,
+    undirected: bool = False,
+    index: str = "in",
+    bytes_per_edge: float | None = None,
+    params: Mapping[str, object] | None = None,
+    precision: str = "f64",
+    weighted: bool = False,
+    mode: str = "sync",
+    tolerance: float | None = None,
+    max_supersteps: int | None = None,
+    threads: int | None = None,
+    budget: Budget = None,
+    disk_bandwidth: float | None = None,
+    memory_bandwidth: float | None = None,
+) -> Forecast:
+    """Forecast a run of `algorithm` on `graph`, or on one of `vertices` and `edges` not yet built.
+
+    Memory and disk are those of the plan that the run itself would follow; time is an estimate
+    from the bandwidths of memory and disk in GB/s, which are measured in a moment on this machine
+    unless given. `vertices` counts those that have edges. Of a graph that is not built an edge is
+    taken to take `bytes_per_edge` on disk, by default what graphs of its size usually do, and
+    `index` "in,reverse" says that it is built with both; its import is forecast too
+    (`Forecast.imported`). `params` are the algorithm's own parameters, `budget` and the rest as in
+    the algorithm's function; a vertex to begin with is not needed.
+
+    Raises:
+        UsageError: an unknown algorithm, neither a graph nor `vertices` and `edges`, or both; a
+            number that makes no sense; what there is no forecast of.
+
+    >>> import brimful as bf
+    >>> web = bf.plan(None, "pagerank", vertices=11.5e9, edges=128e9, budget="64G",
+    ...               disk_bandwidth=3, memory_bandwidth=30)
+    >>> web.fits, web.supersteps_guessed
+    (True, True)
+    """
+    given = parse_budget(budget)
+    if given is None and graph is not None:
+        given = graph.budget
+    asked = {
+        "algorithm": algorithm,
+        "params": dict(params or {}),
+        "source": None,
+        "precision": precision,
+        "mode": mode,
+        "tolerance": tolerance,
+        "max_supersteps": max_supersteps,
+        "weighted": weighted,
+        "layout": "shards",
+        "store": {"url": None, "serializer": None, "cache": None, "lists": None},
+    }
+    sizes = sizes_of(
+        graph is not None,
+        vertices,
+        edges,
+        undirected=undirected,
+        reverse="reverse" in parse_indexes(index),
+        bytes_per_edge=bytes_per_edge,
+    )
+    return forecast(
+        None if graph is None else graph.native,
+        sizes,
+        asked,
+        Resources(threads, given),
+        Machine(memory_bandwidth, disk_bandwidth),
+    )
+
+
+def sizes_of(
+    has_graph: bool,
+    vertices: float | None,
+    edges: float | None,
+    *,
+    undirected: bool = False,
+    reverse: bool = False,
+    bytes_per_edge: float | None = None,
+) -> Sizes | None:
+    """Return the sizes of a graph that is not built; None if there is one.
+
+    Raises:
+        UsageError: both or neither, or numbers that count nothing.
+    """
+    if has_graph:
+        given = (vertices, edges, bytes_per_edge)
+        if undirected or reverse or any(one is not None for one in given):
+            raise UsageError(
+                "the sizes of a graph that is there are known; leave --vertices, --edges, "
+                "--undirected, --index and --bytes-per-edge out (Python: vertices=, ...)"
+            )
+        return None
+    if vertices is None or edges is None:
+        raise UsageError(
+            "a plan is for a graph, or for numbers of vertices and edges: name GRAPH, or give "
+            "--vertices and --edges (Python: vertices=, edges=)"
+        )
+    return Sizes(
+        _count(vertices, "vertices"), _count(edges, "edges"), undirected, reverse, bytes_per_edge
+    )
+
+
+def _count(number: float, name: str) -> int:
+    if not math.isfinite(number) or number < 0 or number != int(number):
+        raise UsageError(f"the number of {name} is a whole number from 0 on, not {number}")
+    if number > MOST_COUNTED:
+        raise UsageError(f"{name} are planned for up to 2^44, not {number}")
+    return int(number)
+
+
+def forecast(
+    graph: _native.Graph | None,
+    sizes: Sizes | None,
+    asked: dict[str, Any],
+    given: Resources,
+    machine: Machine | None,
+    *,
+    reserve_bytes: int = 0,
+) -> Forecast:
+    """Return the forecast of what is asked; without a machine it has no time.
+
+    Raises:
+        UsageError: as `plan`.
+    """
+    from brimful import _native
+
+    folder = os.getcwd() if graph is None else graph.path
+    figures = _native.plan(
+        graph,
+        None if sizes is None else sizes.native(),
+        asked,
+        machine=None if machine is None else vars(machine) | {"folder": folder},
+        threads=given.threads,
+        budget=given.budget,
+        process_budget=given.process_budget,
+        reserve_bytes=reserve_bytes,
+    )
+    imported = figures.pop("import")
+    return Forecast(
+        algorithm=asked["algorithm"],
+        imported=None if imported is None else ImportForecast(**imported),
+        **figures,
+    )
+
+
+def forecast_import(sizes: Sizes, given: Resources, *, weighted: bool) -> ImportForecast:
+    """Return the forecast of an import, without time."""
+    from brimful import _native
+
+    figures = _native.plan_import(
+        sizes.native(),
+        weighted=weighted,
+        threads=given.threads,
+        budget=given.budget,
+        process_budget=given.process_budget,
+    )
+    return ImportForecast(seconds=None, **figures)

@@ -1,0 +1,348 @@
+"""Forecasts against what is then measured, each run in a process of its own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import brimful as bf
+from command import USAGE, brimful, refuse, succeed
+
+MIB = 1 << 20
+#: How far memory and disk may be from the forecast.
+SHARE = 0.25
+#: Bandwidths that nobody has to measure.
+MACHINE = ["--disk-bandwidth", 2, "--memory-bandwidth", 30]
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A graph of 16.8 M edges whose states are larger than the smallest budget."""
+    path = tmp_path_factory.mktemp("plan") / "rmat20.brimful"
+    succeed("generate", "rmat", path, "--scale", 20, "--edge-factor", 16, "--quiet")
+    return path
+
+
+def near(forecast: float, measured: float) -> bool:
+    """Return whether a figure is within a quarter of what was measured."""
+    return abs(forecast - measured) <= SHARE * measured
+
+
+def plan(*arguments: object) -> dict[str, Any]:
+    """Return the figures of `brimful plan --json`, of a machine with given bandwidths."""
+    return succeed("plan", *arguments, *MACHINE, "--json", "--quiet").figures
+
+
+def run(*arguments: object) -> dict[str, Any]:
+    """Return the figures of `brimful run --json`."""
+    return succeed("run", *arguments, "--json", "--quiet").figures
+
+
+def connected(graph: Path) -> int:
+    """Return how many vertices have edges."""
+    info = succeed("info", graph, "--json").figures
+    return int(info["vertices"] - info["isolated"])
+
+
+PAGERANK = ["--tolerance", 0, "--max-supersteps", 2]
+
+
+@pytest.mark.parametrize("budget", ["63M", "64M", "70M", "80M", "100M", "200M"])
+@pytest.mark.parametrize("precision", ["f64", "f32"])
+def test_memory_and_disk_of_a_run(graph: Path, budget: str, precision: str) -> None:
+    options = [*PAGERANK, "--precision", precision, "--budget", budget]
+    forecast = plan(graph, "pagerank", *options)
+    measured = run("pagerank", graph, *options)
+    assert forecast["fits"] is True
+    assert (forecast["supersteps"], forecast["supersteps_guessed"]) == (2, False)
+    assert near(forecast["peak_memory_bytes"], measured["peak_rss_bytes"]), (forecast, measured)
+    if measured["scratch_bytes"] == 0:
+        assert forecast["disk_bytes"] == 0
+    else:
+        assert near(forecast["disk_bytes"], measured["scratch_bytes"]), (forecast, measured)
+
+
+def test_states_go_to_disk_where_the_forecast_says_so(graph: Path) -> None:
+    states = connected(graph) * 8
+    small = plan(graph, "pagerank", *PAGERANK, "--budget", "64M")
+    large = plan(graph, "pagerank", *PAGERANK, "--budget", "200M")
+    assert small["scratch_bytes"] >= 2 * states and large["scratch_bytes"] == 0
+    measured = run("pagerank", graph, *PAGERANK, "--budget", "64M")
+    # States are written once at the start and in every superstep.
+    assert measured["bytes_written_by"]["states"] == 3 * states
+
+
+def test_bytes_moved_in_a_superstep(graph: Path) -> None:
+    for budget in ("64M", "80M"):
+        forecast = plan(graph, "pagerank", *PAGERANK, "--budget", budget)
+        two = run("pagerank", graph, *PAGERANK, "--budget", budget)
+        one = run("pagerank", graph, "--tolerance", 0, "--max-supersteps", 1, "--budget", budget)
+        read = two["bytes_read"] - one["bytes_read"]
+        written = two["bytes_written"] - one["bytes_written"]
+        assert read > 0 and written > 0
+        assert near(forecast["read_bytes_per_superstep"], read), (budget, forecast, read)
+        assert near(forecast["written_bytes_per_superstep"], written), (budget, forecast, written)
+    forecast = plan(graph, "pagerank", *PAGERANK, "--budget", "200M")
+    assert forecast["read_bytes_per_superstep"] == 0
+    measured = run("pagerank", graph, *PAGERANK, "--budget", "200M")
+    assert near(forecast["read_once_bytes"], measured["bytes_read_by"]["edges"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["bfs", "--source", 1],
+        ["sssp", "--source", 1],
+        ["pagerank", "--param", "method=delta", "--max-supersteps", 2],
+        ["pagerank", "--mode", "async", "--max-supersteps", 2],
+        ["degrees", "--param", "direction=both"],
+    ],
+    ids=lambda arguments: "-".join(str(word) for word in arguments),
+)
+@pytest.mark.parametrize("budget", ["72M", "200M"])
+def test_memory_and_disk_of_algorithms(graph: Path, arguments: list[object], budget: str) -> None:
+    algorithm, *options = arguments
+    forecast = plan(graph, algorithm, *options, "--budget", budget)
+    measured = run(algorithm, graph, *options, "--budget", budget)
+    assert near(forecast["peak_memory_bytes"], measured["peak_rss_bytes"]), (forecast, measured)
+    disk, scratch = forecast["disk_bytes"], measured["scratch_bytes"]
+    assert near(disk, scratch) if scratch else disk == 0
+
+
+def test_weights_and_an_undirected_graph(tmp_path: Path) -> None:
+    weighted, both = tmp_path / "w.brimful", tmp_path / "u.brimful"
+    succeed("generate", "rmat", weighted, "--scale", 19, "--weights", "hash", "--quiet")
+    options = ["--source", 1, "--weighted", "--budget", "90M"]
+    forecast, measured = plan(weighted, "sssp", *options), run("sssp", weighted, *options)
+    assert near(forecast["peak_memory_bytes"], measured["peak_rss_bytes"]), (forecast, measured)
+    ignored = plan(weighted, "sssp", "--source", 1, "--budget", "300M")
+    heeded = plan(weighted, "sssp", "--source", 1, "--weighted", "--budget", "300M")
+    assert 0 < ignored["read_once_bytes"] < heeded["read_once_bytes"]
+    # An undirected graph is its own reverse: nothing is to be built.
+    succeed("generate", "rmat", both, "--scale", 18, "--undirected", "--quiet")
+    forecast = plan(both, "kcore", "--budget", "100M")
+    measured = run("kcore", both, "--budget", "100M", "--max-supersteps", 2)
+    assert forecast["index_bytes"] == 0 == measured["index_seconds"]
+    assert near(forecast["peak_memory_bytes"], measured["peak_rss_bytes"]), (forecast, measured)
+
+
+def test_a_uniform_graph_that_is_not_built(tmp_path: Path) -> None:
+    graph = tmp_path / "er.brimful"
+    size = ["--vertices", 500_000, "--edges", 8_000_000]
+    figures = succeed("generate", "erdos-renyi", graph, *size, "--json", "--quiet").figures
+    forecast = plan("bfs", *size, "--budget", "200M")
+    assert near(forecast["imported"]["graph_bytes"], figures["bytes_on_disk"])
+    measured = run("bfs", graph, "--source", 1, "--budget", "200M")
+    assert near(forecast["peak_memory_bytes"], measured["peak_rss_bytes"]), (forecast, measured)
+
+
+def test_union_find_where_it_fits(graph: Path) -> None:
+    forecast = plan(graph, "connected_components", "--budget", "200M")
+    measured = run("connected_components", graph, "--budget", "200M")
+    assert measured["variant"] == "union_find" and forecast["supersteps"] == 1
+    assert near(forecast["peak_memory_bytes"], measured["peak_rss_bytes"])
+    assert forecast["disk_bytes"] == measured["scratch_bytes"] == 0
+    # Where it does not, labels are propagated along both indexes, one of which must be built.
+    small = plan(graph, "connected_components", "--budget", "64M")
+    assert small["fits"] is False and small["index_bytes"] > 0
+    needed = f"{-(-small['minimum_budget_bytes'] // MIB)}M"
+    sentence = refuse(4, "run", "connected_components", graph, "--budget", "64M", "--quiet")
+    assert f"the smallest that works is {needed}" in sentence
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("algorithm", ["label_propagation", "scc", "hits", "kcore", "triangles"])
+def test_memory_and_disk_with_an_index_to_be_built(
+    graph: Path, tmp_path: Path, algorithm: str
+) -> None:
+    # Strong components walk one index after the other: both, if they are let.
+    limits = [] if algorithm in ("triangles", "scc") else ["--max-supersteps", 2]
+    copy = tmp_path / "g.brimful"
+    copy.mkdir()
+    for file in graph.iterdir():
+        if "reverse" not in file.name:
+            (copy / file.name).symlink_to(file)
+    options = [*limits, "--budget", "200M"]
+    forecast = plan(copy, algorithm, *options)
+    before = succeed("info", copy, "--json").figures
+    measured = run(algorithm, copy, *options)
+    after = succeed("info", copy, "--json").figures
+    assert near(forecast["peak_memory_bytes"], measured["peak_rss_bytes"]), (forecast, measured)
+    built = after["bytes_on_disk"] - before["bytes_on_disk"]
+    if algorithm == "triangles":
+        assert forecast["disk_bytes"] == forecast["index_bytes"] == built == 0
+        assert forecast["seconds"] is None
+    else:
+        assert near(forecast["index_bytes"], built)
+        assert near(forecast["disk_bytes"], built + measured["scratch_bytes"])
+
+
+@pytest.mark.parametrize("budget", ["64M", "100M"])
+def test_a_graph_that_is_not_built(graph: Path, budget: str) -> None:
+    sizes = ["--vertices", f"{connected(graph)}", "--edges", "16.777216e6"]
+    forecast = plan("pagerank", *sizes, *PAGERANK, "--budget", budget)
+    measured = run("pagerank", graph, *PAGERANK, "--budget", budget)
+    assert near(forecast["peak_memory_bytes"], measured["peak_rss_bytes"]), (forecast, measured)
+    disk, scratch = forecast["disk_bytes"], measured["scratch_bytes"]
+    assert near(disk, scratch) if scratch else disk == 0
+    on_disk = succeed("info", graph, "--json").figures["bytes_on_disk"]
+    assert near(forecast["imported"]["graph_bytes"], on_disk)
+    told = plan(graph, "pagerank", *PAGERANK, "--budget", budget)
+    assert near(forecast["minimum_budget_bytes"], told["minimum_budget_bytes"])
+    assert told["imported"] is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "budget"), [("u32", "120M"), ("u32", "400M"), ("txt", "120M"), ("txt", "1G")]
+)
+def test_an_import(graph: Path, tmp_path: Path, kind: str, budget: str) -> None:
+    edges = tmp_path / f"edges.{kind}"
+    succeed("export", graph, edges, "--quiet")
+    out = tmp_path / "again.brimful"
+    measured = succeed("import", edges, out, "--budget", budget, "--json", "--quiet").figures
+    forecast = measured["forecast"]
+    assert near(forecast["peak_memory_bytes"], measured["peak_rss_bytes"]), measured
+    assert near(forecast["disk_bytes"], measured["scratch_bytes"] + measured["bytes_on_disk"])
+
+
+def test_an_import_that_cannot_be_foreseen_says_so(tmp_path: Path) -> None:
+    out = tmp_path / "g.brimful"
+    lines = b"".join(b"%d %d\n" % (n, n * 7919 % 1_000_003) for n in range(1_000_000))
+    outcome = succeed("import", "-", out, "--json", "--threads", 1, stdin=lines)
+    assert outcome.figures["forecast"] is None
+    assert outcome.err.startswith("brimful: no forecast")
+    # What is refused at once is not announced before.
+    sentence = refuse(3, "import", tmp_path / "a.txt", tmp_path / "b.brimful")
+    assert "forecast" not in sentence
+
+
+def test_an_import_tells_what_it_expects_and_how_that_held(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("0 1\n1 2\n")
+    outcome = succeed("import", tmp_path / "a.txt", tmp_path / "g.brimful", "--json")
+    first, *_, last = outcome.err.strip().split("\n")
+    assert first.startswith("brimful: forecast: peak memory ")
+    assert last.startswith("brimful: measured peak memory ")
+    assert outcome.figures["forecast"]["graph_bytes"] > 0
+
+
+def test_the_minimum_is_the_one_that_a_run_names(rmat: Path) -> None:
+    forecast = plan(rmat, "pagerank", "--budget", "1M")
+    assert forecast["fits"] is False
+    assert forecast["budget_bytes"] == MIB
+    needed = forecast["minimum_budget_bytes"]
+    succeed("run", "pagerank", rmat, "--budget", needed, "--quiet")
+    refuse(4, "run", "pagerank", rmat, "--budget", needed - MIB, "--quiet")
+    outcome = succeed("plan", rmat, "pagerank", "--budget", "1M", *MACHINE)
+    assert f"the smallest that works is {-(-needed // MIB)}M, for which" in outcome.out
+
+
+def test_a_run_tells_what_it_expects_and_how_that_held(rmat: Path) -> None:
+    outcome = succeed("run", "pagerank", rmat, "--json", "--budget", "100M")
+    assert len(outcome.out.strip().split("\n")) == 1
+    lines = outcome.err.strip().split("\n")
+    assert lines[0].startswith("brimful: forecast: peak memory ")
+    assert lines[-1].startswith("brimful: measured peak memory ")
+    figures = outcome.figures
+    assert figures["forecast"]["peak_memory_bytes"] > 0
+    assert figures["forecast"]["threads"] == figures["threads"]
+    quiet = succeed("run", "pagerank", rmat, "--json", "--quiet")
+    assert quiet.err == ""
+    on_a_store = succeed(
+        "run", "pagerank", rmat, "--json", "--store", "bytes", "--max-supersteps", 1
+    )
+    assert on_a_store.figures["forecast"] is None
+    assert "forecast" not in on_a_store.err
+
+
+def test_another_machine_in_pages(tmp_path: Path) -> None:
+    web = ["--vertices", "11.5e9", "--edges", "128e9", "pagerank", "--budget", "64G"]
+    slow = plan(*web)
+    quick = succeed(
+        "plan", *web, "--disk-bandwidth", 20, "--memory-bandwidth", 300, "--json", "--quiet"
+    ).figures
+    assert slow["fits"] and quick["fits"]
+    assert slow["peak_memory_bytes"] <= 64 << 30
+    assert slow["scratch_bytes"] >= 11_500_000_000 * 8
+    # Ten times the bandwidths, a tenth of the time.
+    assert quick["seconds"] == pytest.approx(slow["seconds"] / 10)
+    assert slow["seconds"] > slow["read_bytes_per_superstep"] / 2e9
+    assert slow["imported"]["graph_bytes"] > 128e9
+    assert slow["imported"]["seconds"] > 0
+    text = succeed("plan", *web, *MACHINE).out
+    assert "11,500,000,000 vertices and 128,000,000,000 edges" in text
+    assert "about" in text and "2 GB/s" in text
+
+
+def test_bandwidths_are_measured_where_none_is_given(rmat: Path) -> None:
+    figures = succeed("plan", rmat, "bfs", "--json", "--quiet").figures
+    assert 0.1 < figures["memory_bandwidth"] < 10_000
+    assert 0.001 < figures["disk_bandwidth"] < 1_000
+    assert figures["seconds"] > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (["pagerang", "--vertices", 5, "--edges", 6], "not an algorithm"),
+        (["pagerank"], "--vertices"),
+        (["pagerank", "--vertices", 5], "--edges"),
+        (["pagerank", "--vertices", "-5", "--edges", 6], "whole number"),
+        (["pagerank", "--vertices", "5.5", "--edges", 6], "whole number"),
+        (["pagerank", "--vertices", "1e30", "--edges", 6], "2^44"),
+        (["pagerank", "--vertices", 0, "--edges", 6], "need vertices"),
+        (["pagerank", "--vertices", 5, "--edges", 6, "--disk-bandwidth", 0], "above 0"),
+        (["pagerank", "--vertices", 5, "--edges", 6, "--memory-bandwidth", "nan"], "above 0"),
+        (["pagerank", "--vertices", 5, "--edges", 6, "--bytes-per-edge", -1], "bytes"),
+        (["pagerank", "--vertices", 5, "--edges", 6, "--store", "bytes"], "--store"),
+        (["pagerank", "--vertices", 5, "--edges", 6, "--layout", "coupled"], "--layout"),
+        (["pagerank", "--vertices", 5, "--edges", 6, "--param", "damping=2"], "damping"),
+        (["bfs", "--vertices", 5, "--edges", 6, "--weighted"], "weighted"),
+        (["a", "b", "pagerank"], "one graph"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(arguments: list[object], part: str) -> None:
+    assert part in refuse(USAGE, "plan", *arguments, "--quiet")
+
+
+def test_a_graph_has_its_own_sizes(rmat: Path) -> None:
+    assert "--vertices" in refuse(USAGE, "plan", rmat, "pagerank", "--vertices", 5, "--quiet")
+    assert "weights" in refuse(USAGE, "plan", rmat, "sssp", "--weighted", "--quiet")
+    assert brimful("plan", rmat.parent / "missing.brimful", "pagerank", "--quiet").code == 3
+
+
+def test_python_says_what_the_command_line_says(rmat: Path) -> None:
+    with bf.Graph.open(rmat) as graph:
+        here = bf.plan(
+            graph, "sssp", budget="50M", disk_bandwidth=2, memory_bandwidth=30, max_supersteps=3
+        )
+        assert here.fits and here.supersteps == 3 and here.supersteps_guessed
+        result = bf.sssp(graph, source=1, budget="50M", max_supersteps=3)
+        assert result.stats["forecast"]["scratch_bytes"] == here.scratch_bytes
+        with pytest.raises(bf.UsageError, match="sizes of a graph"):
+            bf.plan(graph, "bfs", vertices=3)
+    unbuilt = bf.plan(
+        None,
+        "kcore",
+        vertices=1e6,
+        edges=2e7,
+        index="in,reverse",
+        memory_bandwidth=30,
+        disk_bandwidth=1,
+    )
+    assert unbuilt.imported is not None and unbuilt.index_bytes == 0
+    without = bf.plan(None, "kcore", vertices=1e6, edges=2e7, memory_bandwidth=30, disk_bandwidth=1)
+    assert without.imported is not None and without.index_bytes > 0
+    assert without.imported.graph_bytes < unbuilt.imported.graph_bytes
+    with pytest.raises(bf.UsageError, match="numbers of vertices"):
+        bf.plan(None, "bfs")
+
+
+def test_json_has_every_figure(rmat: Path) -> None:
+    figures = plan(rmat, "pagerank", "--budget", "100M")
+    expected = {"graph", *bf.Forecast.__dataclass_fields__}
+    assert set(figures) == expected
+    assert json.loads(json.dumps(figures)) == figures
