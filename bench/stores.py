@@ -1,7 +1,7 @@
 """`stores`: the thesis's graph in each store of vertices, and what asynchrony saves.
 
-Run as a module (`GRAPH STORE SERIALIZER SUPERSTEPS`) it prints the figures of the example
-`pagerank_stores` of brimful-vertices.
+Run as a module (`GRAPH STORE SERIALIZER SUPERSTEPS`, or `GRAPH THREADS`) it prints the figures of
+the example `pagerank_stores`, or `signals`, of brimful-vertices.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.command import ROOT, Command, brimful
+from bench.command import ROOT, Command
 from bench.session import Session
 from bench.table import Table, figure, ratio, target
 
@@ -41,7 +41,8 @@ _THESIS = (
 def tables(session: Session) -> Iterator[Table]:
     """Yield a table of the stores, then one of signals with and without supersteps."""
     build = ["cargo", "build", "--release", "--quiet", "-p", "brimful-vertices"]
-    subprocess.run([*build, "--example", "pagerank_stores"], cwd=ROOT, check=True)
+    examples = ("--example", "pagerank_stores", "--example", "signals")
+    subprocess.run([*build, *examples], cwd=ROOT, check=True)
     vertices = session.size.lognormal_vertices
     graph = session.folder / "lognormal-stores.brimful"
     session.made(graph, "generate", "lognormal", graph, "--vertices", str(vertices))
@@ -90,37 +91,53 @@ def _stores(session: Session, graph: Path, vertices: int) -> Table:
 
 
 def _signals(session: Session) -> Table:
-    graph = session.rmat(session.size.medium_scale - 4)
+    scale = session.size.medium_scale - 6
+    graph = session.folder / f"rmat-{scale}-signals.brimful"
+    made = ("--scale", str(scale), "--edge-factor", "16", "--weights", "hash")
+    session.made(graph, "generate", "rmat", graph, *made)
     table = Table(
-        f"stores: signals with and without supersteps, RMAT-{session.size.medium_scale - 4}",
-        "f64; the store `memory`, two threads; PageRank by increments to the same tolerance",
-        ("algorithm", "sync: signals", "async: signals", "async / sync", "sync s", "async s"),
+        f"stores: signals with and without supersteps, RMAT-{scale}, weights 1 to 100",
+        "f64; the store `memory`; a ratio below 1 is fewer signals than in supersteps",
+        (
+            "algorithm",
+            "threads",
+            "in supersteps",
+            "by score",
+            "ratio",
+            "at once",
+            "ratio",
+            "target",
+        ),
     )
-    runs = {
-        "pagerank": ("--param", "method=delta", "--tolerance", "1e-3"),
-        "sssp": ("--source", "0"),
-        "connected_components": ("--param", "method=propagation"),
-    }
-    for algorithm, options in runs.items():
-        both = session.measure(
-            *(
-                brimful("run", algorithm, graph, *options, "--store", "memory", "--mode", mode)
-                for mode in ("sync", "async")
+    for threads in ("1", "2"):
+        [series] = session.measure(Command("bench.stores", (str(graph), threads)))
+        for algorithm in ("pagerank", "sssp"):
+            names = [f"{algorithm}_{mode}_signals" for mode in ("sync", "throughput", "latency")]
+            sync, by_score, at_once = (series.median(name) for name in names)
+            fewer = None if not sync or not at_once else sync / at_once
+            table.row(
+                algorithm,
+                threads,
+                figure(series, names[0], 0),
+                figure(series, names[1], 0),
+                ratio(by_score, sync),
+                figure(series, names[2], 0),
+                ratio(at_once, sync),
+                "-" if fewer is None else target(session.size, fewer, 1, "x fewer", at_least=True),
             )
-        )
-        signals = [series.median("signals") for series in both]
-        table.row(
-            algorithm,
-            *(figure(series, "signals", 0) for series in both),
-            ratio(signals[1], signals[0]),
-            *(figure(series, "seconds") for series in both),
-        )
-        table.ran(*both)
+        table.ran(series)
+    table.notes.append(
+        "PageRank is Signal/Collect's: a vertex keeps the latest signal of each source, and "
+        "signals when its score has changed by more than 1e-5"
+    )
     return table
 
 
 def main() -> int:
-    """Measure one store; what it leaves on disk is removed."""
+    """Measure one store, or signals; what a store leaves on disk is removed."""
+    if len(sys.argv) == 3:
+        program = ROOT / "target" / "release" / "examples" / "signals"
+        return subprocess.run([str(program), *sys.argv[1:]], check=False).returncode
     graph, store, serializer, supersteps = sys.argv[1:]
     program = ROOT / "target" / "release" / "examples" / "pagerank_stores"
     folder = tempfile.mkdtemp(dir=Path(graph).parent)

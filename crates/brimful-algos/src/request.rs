@@ -203,7 +203,7 @@ impl Request {
                     cache: store.cache,
                     partitions: None,
                     mode: match self.asynchronous {
-                        true => Mode::Asynchronous(Schedule::Throughput),
+                        true => Mode::Asynchronous(Schedule::default()),
                         false => Mode::Synchronous,
                     },
                     lists: store.lists,

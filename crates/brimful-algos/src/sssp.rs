@@ -71,6 +71,11 @@ impl Program for ShortestPaths {
     fn collect(&self, _: Vertex, distance: f64, least: f64, _: &Globals<()>) -> f64 {
         if least < distance { least } else { distance }
     }
+
+    /// Near ones first: what they say is more likely to last.
+    fn urgency(&self, distance: f64) -> f64 {
+        1.0 / (1.0 + distance)
+    }
 }
 
 fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {

@@ -178,6 +178,13 @@ pub trait Program: Sync {
         f64::from(u8::from(bytemuck::bytes_of(&old) != bytemuck::bytes_of(&new)))
     }
 
+    /// How urgent it is that a vertex in this state says what it has to say, where no superstep orders it: on a store without supersteps those go
+    /// first that are not below the average. At least 0; by default its score, and all are equal where that is only of a change.
+    #[inline]
+    fn urgency(&self, state: Self::State) -> f64 {
+        self.signal_score(state, state)
+    }
+
     /// How much there is to collect: the vertex collects if this exceeds the threshold, else the signals are forgotten.
     /// By default 1. Not asked in [`Mode::Full`].
     #[inline]

@@ -227,7 +227,7 @@ pub(crate) fn run_program(
         },
         mode: match mode {
             "sync" => Mode::Synchronous,
-            "async" => Mode::Asynchronous(Schedule::Throughput),
+            "async" => Mode::Asynchronous(Schedule::default()),
             other => {
                 let what = format!("there is no mode {other:?}; choose sync or async");
                 return Err(Failure::from(Error::Usage(what)).into());

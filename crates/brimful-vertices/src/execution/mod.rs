@@ -42,7 +42,7 @@
 //!     loading.add(id, Edges::from_iter(edges))?;
 //! }
 //! let mut execution = Execution::start(loading, &ExecutionOptions::default())?;
-//! let mode = Mode::Asynchronous(Schedule::Throughput);
+//! let mode = Mode::Asynchronous(Schedule::default());
 //! assert_eq!(execution.run(mode, &Limits::default(), |_| Ok(false))?, Reason::NoChange);
 //!
 //! let mut farthest: f64 = 0.0;

@@ -75,7 +75,7 @@ pub(super) trait Erased: Send + Sync {
     fn signalled(&self, state: &mut [u64]);
     /// Makes the state after a collect, of no signals if there is no sum; true if there is now more to signal than `threshold`.
     fn collect(&self, vertex: Vertex, state: &mut [u64], sum: Option<&[u64]>, threshold: f64) -> bool;
-    fn signal_score(&self, state: &[u64]) -> f64;
+    fn urgency(&self, state: &[u64]) -> f64;
     fn collect_score(&self, state: &[u64], sum: Option<&[u64]>) -> f64;
 
     /// Keeps a state of the result.
@@ -239,9 +239,8 @@ impl<P: Program> Erased for Typed<'_, P> {
         is_due
     }
 
-    fn signal_score(&self, state: &[u64]) -> f64 {
-        let state = get(state);
-        self.program.signal_score(state, state)
+    fn urgency(&self, state: &[u64]) -> f64 {
+        self.program.urgency(get(state))
     }
 
     fn collect_score(&self, state: &[u64], sum: Option<&[u64]>) -> f64 {

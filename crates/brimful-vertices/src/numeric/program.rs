@@ -149,8 +149,8 @@ impl<const S: usize, const M: usize, E: EdgeData> VertexProgram for Numeric<'_, 
         if vertex.signalled.is_some() {
             return f64::NEG_INFINITY;
         }
-        let score = self.program.signal_score(vertex.state.state());
-        // Where the score is that of a change, which is over, all are equal.
+        // It is due, whatever its urgency: above the threshold in any case.
+        let score = self.signal_threshold + self.program.urgency(vertex.state.state());
         if score > self.signal_threshold { score } else { f64::MAX }
     }
 

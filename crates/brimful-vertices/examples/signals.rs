@@ -1,0 +1,127 @@
+//! Signals with supersteps and without, by both schedules, to the same answer; prints one JSON object.
+//!
+//! `signals GRAPH THREADS`: Signal/Collect's PageRank (a vertex remembers the latest signal of each source, and signals when its score has changed
+//! by more than 10^-5) and shortest paths from vertex 0, by the weights of the graph, on live vertices.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a program for the terminal")]
+
+use std::path::Path;
+use std::sync::Arc;
+
+use brimful_graph::Graph;
+use brimful_store::{Budget, Job, Resources};
+use brimful_vertices::from_graph::{StoreOptions, start};
+use brimful_vertices::serializer::Compact;
+use brimful_vertices::{
+    Delivery, Edge, Edges, ExecutionOptions, Failure, Field, Limits, Loan, Mode, Schedule, Schemes, VertexOf,
+    VertexProgram,
+};
+
+struct Ranks;
+
+impl VertexProgram for Ranks {
+    type Id = u64;
+    type State = f64;
+    type Edge = f64;
+    type Signal = f64;
+
+    fn delivery(&self) -> Delivery {
+        Delivery::LatestPerSource
+    }
+    fn initial(&self, _: &u64, _: &Edges<u64, f64>) -> Result<f64, Failure> {
+        Ok(0.15)
+    }
+    fn signal(&self, source: &VertexOf<Self>, _: Edge<'_, u64, f64>) -> Result<Option<f64>, Failure> {
+        Ok(Some(source.state / source.edges().len() as f64))
+    }
+    fn collect(&self, vertex: &mut Loan<'_, VertexOf<Self>>, signals: &[f64]) -> Result<(), Failure> {
+        vertex.state = 0.15 + 0.85 * signals.iter().sum::<f64>();
+        Ok(())
+    }
+    fn signal_score(&self, vertex: &VertexOf<Self>) -> f64 {
+        vertex.signalled.map_or(f64::INFINITY, |signalled| (vertex.state - signalled).abs())
+    }
+}
+
+struct Distances;
+
+impl VertexProgram for Distances {
+    type Id = u64;
+    type State = f64;
+    type Edge = f64;
+    type Signal = f64;
+
+    fn delivery(&self) -> Delivery {
+        Delivery::Combined
+    }
+    fn combine(&self, held: &mut f64, signal: f64) -> Result<(), Failure> {
+        *held = held.min(signal);
+        Ok(())
+    }
+    fn initial(&self, id: &u64, _: &Edges<u64, f64>) -> Result<f64, Failure> {
+        Ok(if *id == 0 { 0.0 } else { f64::INFINITY })
+    }
+    fn signal(&self, source: &VertexOf<Self>, edge: Edge<'_, u64, f64>) -> Result<Option<f64>, Failure> {
+        Ok(source.state.is_finite().then(|| source.state + edge.data))
+    }
+    fn collect(&self, vertex: &mut Loan<'_, VertexOf<Self>>, signals: &[f64]) -> Result<(), Failure> {
+        let least = signals.iter().fold(vertex.state, |least, signal| least.min(*signal));
+        if least < vertex.state {
+            vertex.state = least;
+        }
+        Ok(())
+    }
+    fn signal_score(&self, vertex: &VertexOf<Self>) -> f64 {
+        // Near ones first: what they say is more likely to last.
+        if vertex.signalled == Some(vertex.state) { 0.0 } else { 1.0 + 1.0 / (1.0 + vertex.state) }
+    }
+}
+
+/// Runs in a mode; signals, seconds and the sum of all finite states.
+fn measure<P>(
+    program: P,
+    (graph, weighted): (&Graph, bool),
+    mode: Mode,
+    resources: &Resources,
+) -> (u64, f64, f64)
+where
+    P: VertexProgram<Id = u64, Edge = f64, State = f64, Signal: Field> + Send + 'static,
+{
+    let schemes = Schemes::default();
+    let stores = StoreOptions { store: "memory", schemes: &schemes, cache: None, partitions: None };
+    let options = ExecutionOptions { signal_threshold: Some(1e-5), ..ExecutionOptions::default() };
+    let serializer = || Ok(Box::new(Compact) as _);
+    let mut execution =
+        start(program, (graph, weighted), (&stores, &options), &serializer, None, resources).unwrap();
+    execution.run(mode, &Limits::default(), |_| Ok(false)).unwrap();
+    let stats = execution.stats().unwrap();
+    let mut sum = 0.0;
+    let mut add = |vertex: &mut Loan<'_, VertexOf<P>>| {
+        sum += if vertex.state.is_finite() { vertex.state } else { 0.0 };
+        Ok(())
+    };
+    execution.for_each(&mut add).unwrap();
+    (stats.signals_sent, stats.seconds, sum)
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let threads = arguments[1].parse().unwrap();
+    let resources = Resources::new(Budget::new(1 << 40, 0), Arc::new(Job::new()), Some(threads)).unwrap();
+    let graph = Graph::open(Path::new(&arguments[0]), resources.job.traffic()).unwrap();
+    let modes = [
+        ("sync", Mode::Synchronous),
+        ("throughput", Mode::Asynchronous(Schedule::Throughput)),
+        ("latency", Mode::Asynchronous(Schedule::LowLatency)),
+    ];
+    let fields = modes.map(|(name, mode)| {
+        let ranks = measure(Ranks, (&graph, false), mode, &resources);
+        let paths = measure(Distances, (&graph, true), mode, &resources);
+        [("pagerank", ranks), ("sssp", paths)].map(|(program, (signals, seconds, sum))| {
+            format!(
+                "\"{program}_{name}_signals\": {signals}, \"{program}_{name}_seconds\": {seconds:.4}, \"{program}_{name}_sum\": {sum:.3}"
+            )
+        })
+    });
+    println!("{{{}}}", fields.as_flattened().join(", "));
+}
