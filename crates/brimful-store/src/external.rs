@@ -1,6 +1,8 @@
 //! Files that are not ours: the user's inputs, read once from front to back, and outputs, which
 //! appear under their name only when complete.
 
+use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufWriter, Read, Write};
 use std::os::fd::AsFd;
@@ -336,6 +338,47 @@ impl FolderLock {
             }
         }
     }
+}
+
+/// Dropped it removes what was made in a folder since, and the folder if there was none.
+#[derive(Debug)]
+pub struct MadeSince {
+    path: PathBuf,
+    /// The names in it; `None` if there was no folder.
+    before: Option<BTreeSet<OsString>>,
+}
+
+impl MadeSince {
+    /// Looks at the folder `path`, which need not be there.
+    pub fn now(path: &Path) -> Result<Self> {
+        let before =
+            path.is_dir().then(|| names(path)).transpose().map_err(|e| Error::io(path, "list", e))?;
+        Ok(Self { path: path.into(), before })
+    }
+
+    fn remove(&self) -> io::Result<()> {
+        let nothing = BTreeSet::new();
+        for name in names(&self.path)?.difference(self.before.as_ref().unwrap_or(&nothing)) {
+            fs::remove_dir_all(self.path.join(name))?;
+        }
+        if self.before.is_none() { fs::remove_dir(&self.path) } else { Ok(()) }
+    }
+}
+
+impl Drop for MadeSince {
+    fn drop(&mut self) {
+        match self.remove() {
+            // What was to be made may never have been. Else the work is done, and whoever needs the room finds what is in the way.
+            Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                tracing::warn!(path = %self.path.display(), error = %e, "what was made for a run stays");
+            }
+            _ => {}
+        }
+    }
+}
+
+fn names(path: &Path) -> io::Result<BTreeSet<OsString>> {
+    fs::read_dir(path)?.map(|entry| Ok(entry?.file_name())).collect()
 }
 
 /// Makes the folder `path`, if it is not there; its parent must be.

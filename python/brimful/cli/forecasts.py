@@ -6,6 +6,9 @@ from typing import Any
 
 from brimful.sizes import format_bytes
 
+#: Shares of less than this say nothing.
+_MANY_BYTES = 1 << 20
+
 
 def announced(figures: dict[str, Any]) -> str:
     """Return `forecast: peak memory 73M, 10M of disk, about 30 supersteps` before a run."""
@@ -42,4 +45,5 @@ def _memory_and_disk(figures: dict[str, Any]) -> str:
 
 def _beside(what: str, measured: int, forecast: int) -> str:
     text = f"{what} {format_bytes(measured)} where {format_bytes(forecast)} were forecast"
-    return text + (f" ({measured / forecast - 1:+.0%})" if forecast else "")
+    # Of a few bytes the headers of files are most.
+    return text + (f" ({measured / forecast - 1:+.0%})" if forecast >= _MANY_BYTES else "")

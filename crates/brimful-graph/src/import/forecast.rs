@@ -19,6 +19,9 @@ use crate::sizes::Sizes;
 const EDGE_TRAFFIC: u64 = 1000;
 const INDEX_TRAFFIC: u64 = 750;
 
+/// Bytes of buffers that an edge passes through while it is read and packed.
+const BYTES_TOUCHED: u64 = 64;
+
 /// What an import will take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Forecast {
@@ -87,8 +90,10 @@ pub fn forecast(sizes: &Sizes, spooled: bool, limit: u64, workers: usize) -> For
     let mapped = if joined { spool } else { 0 };
     let (indexes, graph) = (sizes.indexes(), sizes.graph_bytes());
     let temporary = spooled.saturating_add(joins.max(mapped.saturating_add(sorting.spilled)));
-    let reading = reading_bytes(workers, false) + choice::memory_bytes(workers);
-    let writing = encoding_bytes(workers, sizes.weighted, false);
+    // Of buffers that few edges do not fill as many are touched as those take.
+    let touched = |bytes: u64| bytes.min(sizes.edges.saturating_mul(BYTES_TOUCHED));
+    let reading = touched(reading_bytes(workers, false) + choice::memory_bytes(workers));
+    let writing = touched(encoding_bytes(workers, sizes.weighted, false));
     Forecast {
         minimum_bytes: minimum,
         memory_bytes: ids + counted + reading.max(sorting.memory + writing / 2),

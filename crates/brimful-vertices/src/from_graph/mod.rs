@@ -1,11 +1,10 @@
 //! Programs on the vertices of a graph: stores opened, filled from shards, and ready to run.
 //!
-//! - `edges`: what an edge carries; `shards`: whole vertices from shards; `memory`: how the budget is shared out; `folder`: what is removed afterwards.
+//! - `edges`: what an edge carries; `shards`: whole vertices from shards; `memory`: how the budget is shared out.
 //!
 //! Vertices are the ranks of the graph's internal order; errors name them by their external ids.
 
 mod edges;
-mod folder;
 mod memory;
 mod shards;
 
@@ -14,6 +13,7 @@ use std::sync::Arc;
 use brimful_engine::RunOptions;
 use brimful_graph::names::NameCursor;
 use brimful_graph::{Graph, Index};
+use brimful_store::external::MadeSince;
 use brimful_store::{DiskFolder, Folder, Resources};
 
 use crate::cache::Choice;
@@ -28,7 +28,6 @@ use crate::vertex::{Edges, Stored};
 
 pub use edges::EdgeData;
 pub(crate) use edges::{ALONG, Tagged, plain_field, way};
-pub use folder::RunFolder;
 
 /// The store of a partition.
 pub type StoreOf<V> = Box<dyn VertexStore<V>>;
@@ -145,6 +144,15 @@ where
         return Err(memory::too_small(error, resources, beside, &filled));
     }
     Execution::start(loading, &execution)
+}
+
+/// What removes the vertices of a run when it is dropped, after the stores: nobody reads them when the run has ended. To be called before the
+/// store `url` is opened; `None` if it is not on disk.
+///
+/// # Errors
+/// [`Error::Usage`] for an unknown store; I/O.
+pub fn removed_afterwards(url: &str, schemes: &Schemes) -> Result<Option<MadeSince>> {
+    Ok(schemes.folder(url)?.map(MadeSince::now).transpose()?)
 }
 
 /// As many partitions as were asked for, or as there are workers and the store can have.

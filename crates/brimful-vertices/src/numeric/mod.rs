@@ -27,7 +27,9 @@ use brimful_store::scratch::ScratchArray;
 use crate::cache::Choice;
 use crate::error::{Error, Result};
 use crate::execution::{Execution, ExecutionOptions, Limits, Lists, Loading, Mode, Stats};
-use crate::from_graph::{EdgeData, Part, RunFolder, StoreOf, StoreOptions, Tagged, by_external_id, load};
+use crate::from_graph::{
+    EdgeData, Part, StoreOf, StoreOptions, Tagged, by_external_id, load, removed_afterwards,
+};
 use crate::numeric::attributes::Attributes;
 use crate::numeric::checkpoint::{Before, States};
 use crate::numeric::erased::{Erased, Facts, Typed};
@@ -87,7 +89,7 @@ pub fn run<P: Program>(
                 .into(),
         ));
     }
-    let _folder = RunFolder::of(options.store, options.schemes)?;
+    let _folder = removed_afterwards(options.store, options.schemes)?;
     let own = identity::<P>(&options.run);
     let limits = (options.mode, options.run.max_supersteps);
     let open = |chosen| States::open(chosen, limits, graph, &own, resources);
