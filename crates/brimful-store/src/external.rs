@@ -340,28 +340,40 @@ impl FolderLock {
     }
 }
 
-/// Dropped it removes what was made in a folder since, and the folder if there was none.
+/// Dropped it removes the folders of one prefix that were made in a folder since and that nobody has locked, and the folder if there was none
+/// and nothing else is in it: it may be one that others use.
 #[derive(Debug)]
 pub struct MadeSince {
     path: PathBuf,
+    prefix: &'static str,
     /// The names in it; `None` if there was no folder.
     before: Option<BTreeSet<OsString>>,
 }
 
 impl MadeSince {
     /// Looks at the folder `path`, which need not be there.
-    pub fn now(path: &Path) -> Result<Self> {
+    pub fn now(path: &Path, prefix: &'static str) -> Result<Self> {
         let before =
             path.is_dir().then(|| names(path)).transpose().map_err(|e| Error::io(path, "list", e))?;
-        Ok(Self { path: path.into(), before })
+        Ok(Self { path: path.into(), prefix, before })
     }
 
     fn remove(&self) -> io::Result<()> {
         let nothing = BTreeSet::new();
         for name in names(&self.path)?.difference(self.before.as_ref().unwrap_or(&nothing)) {
-            fs::remove_dir_all(self.path.join(name))?;
+            let made = self.path.join(name);
+            let is_ours = name.as_encoded_bytes().starts_with(self.prefix.as_bytes());
+            if is_ours && let Ok(_free) = lock(&made) {
+                fs::remove_dir_all(made)?;
+            }
         }
-        if self.before.is_none() { fs::remove_dir(&self.path) } else { Ok(()) }
+        match self.before {
+            Some(_) => Ok(()),
+            None => fs::remove_dir(&self.path).or_else(|e| match e.kind() {
+                io::ErrorKind::DirectoryNotEmpty => Ok(()),
+                _ => Err(e),
+            }),
+        }
     }
 }
 

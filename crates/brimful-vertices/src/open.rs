@@ -64,6 +64,8 @@ pub struct Schemes {
 }
 
 const MEMORY: &str = "memory";
+/// What the names of the folders of partitions begin with.
+pub(crate) const PARTITION: &str = "partition-";
 
 impl Default for Schemes {
     /// `memory`, `bytes` and `file:PATH`.
@@ -79,7 +81,7 @@ impl Default for Schemes {
             }
             let options = Options::new(&place.resources).memory(place.memory_bytes);
             make_folder(Path::new(path))?;
-            let partition = Path::new(path).join(format!("partition-{:04}", place.partition));
+            let partition = Path::new(path).join(format!("{PARTITION}{:04}", place.partition));
             Ok(Box::new(FileStore::open(&partition, options)?))
         })
     }

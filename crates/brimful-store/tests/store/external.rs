@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use brimful_store::external::{FolderLock, OutputFile, PartialFolder, input_len, open_input};
+use brimful_store::external::{FolderLock, MadeSince, OutputFile, PartialFolder, input_len, open_input};
 use brimful_store::{Error, Folder, Job};
 
 use crate::{assert_io, noise};
@@ -141,4 +141,31 @@ fn waiting_for_a_lock_ends_when_it_is_free_or_the_job_is_cancelled() {
     let _held = FolderLock::take(folder.path()).unwrap();
     job.cancel();
     assert!(matches!(FolderLock::wait(folder.path(), &job), Err(Error::Interrupted)));
+}
+
+#[test]
+fn only_what_was_made_since_of_its_prefix_and_is_free_is_removed() {
+    let temporary = tempfile::tempdir().unwrap();
+    let (old, new) = (temporary.path().join("old"), temporary.path().join("new"));
+    fs::create_dir_all(old.join("part-0")).unwrap();
+    for (folder, left) in
+        [(&old, &["notes.txt", "other", "part-0", "part-2"][..]), (&new, &["notes.txt", "other", "part-2"])]
+    {
+        let made = MadeSince::now(folder, "part-").unwrap();
+        for name in ["part-1", "part-2", "other"] {
+            fs::create_dir_all(folder.join(name)).unwrap();
+        }
+        fs::write(folder.join("notes.txt"), "another's").unwrap();
+        let in_use = FolderLock::take(&folder.join("part-2")).unwrap();
+        drop(made);
+        assert_eq!(names(folder), left);
+        drop(in_use);
+    }
+    let alone = temporary.path().join("alone");
+    let made = MadeSince::now(&alone, "part-").unwrap();
+    fs::create_dir_all(alone.join("part-0").join("deep")).unwrap();
+    drop(made);
+    assert!(!alone.exists());
+    // What was never made is no error.
+    drop(MadeSince::now(&alone, "part-").unwrap());
 }

@@ -20,7 +20,7 @@ use crate::cache::Choice;
 use crate::error::{Error, Result};
 use crate::execution::checkpoint::Checkpoints;
 use crate::execution::{Execution, ExecutionOptions, Loading, Partitioner};
-use crate::open::{Place, Schemes};
+use crate::open::{PARTITION, Place, Schemes};
 use crate::program::{VertexOf, VertexProgram};
 use crate::serializer::Serializer;
 use crate::store::VertexStore;
@@ -152,7 +152,7 @@ where
 /// # Errors
 /// [`Error::Usage`] for an unknown store; I/O.
 pub fn removed_afterwards(url: &str, schemes: &Schemes) -> Result<Option<MadeSince>> {
-    Ok(schemes.folder(url)?.map(MadeSince::now).transpose()?)
+    Ok(schemes.folder(url)?.map(|folder| MadeSince::now(folder, PARTITION)).transpose()?)
 }
 
 /// As many partitions as were asked for, or as there are workers and the store can have.
