@@ -29,7 +29,7 @@ class _Case:
 
     def command(self, session: Session) -> Command:
         graph = self.graph(session)
-        source = () if self.algorithm == "connected_components" else ("--source", _source(graph))
+        source = ("--source", _source(graph)) if self.algorithm in ("bfs", "sssp") else ()
         limit_bytes = int(self.budget[:-1]) * _UNITS[self.budget[-1]] if self.hard else None
         return brimful(
             *("run", self.algorithm, graph, *source, *self.options, "--budget", self.budget),
@@ -89,6 +89,9 @@ _CASES = [
     _Case(_large, "large", "bfs", (), "4G", False, None),
     _Case(_weighted, "large, weights 1 to 100", "sssp", ("--weighted",), "1G", True, 10),
     _Case(_medium, "medium", "sssp", (), "4G", False, 1.0),
+    _Case(_medium, "medium", "bfs", (), "4G", False, None),
+    _Case(_medium, "medium", "label_propagation", ("--max-supersteps", "10"), "500M", True, 30),
+    _Case(_medium, "medium", "clustering", (), "500M", True, None),
     _Case(_roads, "NE", "bfs", (), "128M", True, 2),
     _Case(_roads, "NE", "sssp", (), "128M", True, 3),
     _Case(_chain, "chain", "bfs", (), "128M", True, 4),

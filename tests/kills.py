@@ -1,7 +1,8 @@
-"""Commands killed at a random moment, started again, and compared with an undisturbed run.
+"""Commands disturbed, started again, and compared with an undisturbed run.
 
-A scenario is a row: what is there before, the command that is killed, what the next user does, and
-what must then be the same. `BRIMFUL_KILLS=all` in the environment kills hundreds of times.
+A scenario is a row: what is there before, the command that is killed or whose disk fails, what the
+next user does, and what must then be the same. `BRIMFUL_KILLS=all` in the environment disturbs it
+hundreds of times.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ Words = list[object]
 
 @dataclass(frozen=True)
 class Scenario:
-    """Something that may be killed."""
+    """Something that may be disturbed."""
 
     name: str
     #: Commands that come before, in a folder.
     before: Callable[[Path], list[Words]]
-    #: The command that is killed.
+    #: The command that is disturbed.
     command: Callable[[Path], Words]
-    #: What the next user does; the killed command again unless said otherwise.
+    #: What the next user does; the same command again unless said otherwise.
     again: Callable[[Path], list[Words]]
     #: Files and folders that must be as in an undisturbed run.
     results: tuple[str, ...]
@@ -60,9 +61,12 @@ def _index(folder: Path) -> Words:
 
 
 def _run(algorithm: str, *options: object) -> Callable[[Path], Words]:
+    """Return the command; `FOLDER` in an option is where the graph is."""
+
     def words(folder: Path) -> Words:
         out = folder / "result.csv"
-        return ["run", algorithm, folder / GRAPH, *options, "-o", out, "--overwrite", "--quiet"]
+        chosen = [str(option).replace("FOLDER", str(folder)) for option in options]
+        return ["run", algorithm, folder / GRAPH, *chosen, "-o", out, "--overwrite", "--quiet"]
 
     return words
 
@@ -92,6 +96,10 @@ SCENARIOS = [
     _with_checkpoints("checkpoints", 1, "pagerank", "--tolerance", 1e-9, "--max-supersteps", 400),
     _with_checkpoints("checkpoints in a store", 1, "sssp", "--source", 0, "--store", "bytes"),
     _with_checkpoints(
+        "checkpoints of a store on disk",
+        *(1, "sssp", "--source", 0, "--store", "file:FOLDER/vertices", "--lists", "disk"),
+    ),
+    _with_checkpoints(
         "checkpoints without supersteps",
         "0.01s",
         *("sssp", "--source", 0, "--store", "memory", "--mode", "async"),
@@ -111,14 +119,15 @@ def contents(folder: Path, results: tuple[str, ...]) -> dict[str, bytes]:
     return found
 
 
-def _play(scenario: Scenario, folder: Path) -> None:
+def play(scenario: Scenario, folder: Path) -> None:
+    """Make what is there before."""
     for words in scenario.before(folder):
         succeed(*words)
 
 
 def undisturbed(scenario: Scenario, folder: Path) -> tuple[dict[str, bytes], set[str], float]:
     """Return the results, the names of all that is left, and the seconds of the command."""
-    _play(scenario, folder)
+    play(scenario, folder)
     begin = time.monotonic()
     succeed(*scenario.command(folder))
     return contents(folder, scenario.results), names_below(folder), time.monotonic() - begin
@@ -126,7 +135,7 @@ def undisturbed(scenario: Scenario, folder: Path) -> tuple[dict[str, bytes], set
 
 def kill_once(scenario: Scenario, folder: Path, seconds: float) -> bool:
     """Kill the command after so many seconds, if it still runs; then do what the next user does."""
-    _play(scenario, folder)
+    play(scenario, folder)
     process = subprocess.Popen(
         BRIMFUL + [str(word) for word in scenario.command(folder)],
         stdin=subprocess.DEVNULL,
@@ -138,11 +147,16 @@ def kill_once(scenario: Scenario, folder: Path, seconds: float) -> bool:
     except subprocess.TimeoutExpired:
         process.kill()
     killed = process.wait(60) == -signal.SIGKILL
+    finish(scenario, folder)
+    return killed
+
+
+def finish(scenario: Scenario, folder: Path) -> None:
+    """Do what the next user does."""
     if (folder / GRAPH).exists():
         succeed("verify", folder / GRAPH, "--quiet")
     for words in scenario.again(folder):
         succeed(*words)
-    return killed
 
 
 def moments(scenario: Scenario, seconds: float) -> list[float]:

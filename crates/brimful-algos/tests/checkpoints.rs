@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "test helpers: a failure is a failed test")]
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use brimful_algos::registry::{Finished, Parameter, Request, StoreChoice, run_request};
@@ -23,12 +23,6 @@ use brimful_vertices::Lists;
 /// Several windows in a shard, several segments in a window, several blocks in a segment.
 const SMALL: Geometry = Geometry { interval_bits: 5, window_edges: 700, segment_edges: 600, unit_bytes: 900 };
 const LARGE: u64 = 1 << 28;
-
-/// Tests go one after the other: a process has at most 32 files open.
-fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 fn resources(threads: usize, budget: u64) -> Resources {
     Resources::new(Budget::new(budget, 0), Arc::new(Job::new()), Some(threads)).unwrap()
@@ -121,7 +115,6 @@ fn ended_by(result: Result<Finished>) -> Error {
 
 #[test]
 fn a_resumed_run_ends_as_the_undisturbed_one() {
-    let _alone = alone();
     let temporary = tempfile::tempdir().unwrap();
     let kinds = [Kind::Rmat { scale: 8, edge_factor: 7 }, Kind::Grid { rows: 6, columns: 9, torus: false }];
     for (number, kind) in kinds.into_iter().enumerate() {
@@ -196,7 +189,6 @@ fn are_equal(left: &[u8], right: &[u8]) -> bool {
 
 #[test]
 fn a_run_in_a_store_goes_on_too() {
-    let _alone = alone();
     let temporary = tempfile::tempdir().unwrap();
     let graph = graph(&temporary.path().join("g.brimful"), Kind::Rmat { scale: 8, edge_factor: 3 }, 5);
     let takes_stores = |request: &Request| {
@@ -240,7 +232,6 @@ fn a_run_in_a_store_goes_on_too() {
 
 #[test]
 fn a_run_without_supersteps_goes_on_in_a_store() {
-    let _alone = alone();
     let temporary = tempfile::tempdir().unwrap();
     let graph =
         graph(&temporary.path().join("g.brimful"), Kind::Grid { rows: 40, columns: 30, torus: false }, 5);
@@ -283,7 +274,6 @@ fn a_run_without_supersteps_goes_on_in_a_store() {
 
 #[test]
 fn states_on_disk_are_checkpointed_too() {
-    let _alone = alone();
     let temporary = tempfile::tempdir().unwrap();
     let graph = graph(&temporary.path().join("g.brimful"), Kind::Rmat { scale: 8, edge_factor: 7 }, 5);
     for (place, request) in requests().into_iter().filter(|request| !request.asynchronous).enumerate() {
@@ -308,7 +298,6 @@ fn states_on_disk_are_checkpointed_too() {
 
 #[test]
 fn colouring_goes_on_from_its_last_superstep() {
-    let _alone = alone();
     let temporary = tempfile::tempdir().unwrap();
     let graph = graph(&temporary.path().join("g.brimful"), Kind::Rmat { scale: 9, edge_factor: 14 }, 5);
     let (request, folder) = (request("color", &[]), temporary.path().join("checkpoints"));
@@ -321,7 +310,6 @@ fn colouring_goes_on_from_its_last_superstep() {
 
 #[test]
 fn another_run_does_not_go_on() {
-    let _alone = alone();
     let temporary = tempfile::tempdir().unwrap();
     let kind = Kind::Rmat { scale: 7, edge_factor: 7 };
     let (one, other) = (
@@ -360,7 +348,6 @@ fn another_run_does_not_go_on() {
 
 #[test]
 fn a_run_says_what_becomes_of_checkpoints() {
-    let _alone = alone();
     let temporary = tempfile::tempdir().unwrap();
     let graph = graph(&temporary.path().join("g.brimful"), Kind::Rmat { scale: 7, edge_factor: 7 }, 5);
     let (request, folder) = (request("pagerank", &[]), temporary.path().join("checkpoints"));
@@ -404,7 +391,6 @@ fn a_run_says_what_becomes_of_checkpoints() {
 
 #[test]
 fn checkpoints_are_made_when_they_are_due() {
-    let _alone = alone();
     let temporary = tempfile::tempdir().unwrap();
     let graph = graph(&temporary.path().join("g.brimful"), Kind::Rmat { scale: 7, edge_factor: 7 }, 5);
     let folder = temporary.path().join("checkpoints");
@@ -428,7 +414,6 @@ fn checkpoints_are_made_when_they_are_due() {
 
 #[test]
 fn what_has_no_supersteps_has_no_checkpoints() {
-    let _alone = alone();
     let temporary = tempfile::tempdir().unwrap();
     let graph = graph(&temporary.path().join("g.brimful"), Kind::Rmat { scale: 7, edge_factor: 7 }, 5);
     let union_find = request("connected_components", &[("method", "union_find")]);

@@ -6,7 +6,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use brimful_algos::bfs::{Levels, Parents};
 use brimful_algos::connected_components::propagation::ConnectedComponents;
@@ -33,12 +33,6 @@ use brimful_store::{Budget, Error as StoreError, ErrorKind, Job, Resources};
 
 /// Several windows in a shard, several segments in a window, several blocks in a segment.
 const SMALL: Geometry = Geometry { interval_bits: 5, window_edges: 700, segment_edges: 600, unit_bytes: 900 };
-
-/// Tests go one after the other: a process has at most 32 files open, and two graphs with all their indexes may take them.
-fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 fn resources(threads: usize, budget: u64) -> Resources {
     Resources::new(Budget::new(budget, 0), Arc::new(Job::new()), Some(threads)).unwrap()
@@ -167,7 +161,6 @@ fn request(algorithm: &str, source: usize) -> Request {
 
 #[test]
 fn searches_from_a_vertex_agree_with_queues_and_heaps() {
-    let _alone = alone();
     for number in 0..CASES {
         let folder = tempfile::tempdir().unwrap();
         let case = cases(folder.path(), number);
@@ -196,7 +189,6 @@ fn searches_from_a_vertex_agree_with_queues_and_heaps() {
 
 #[test]
 fn walks_are_counted_by_length_and_too_many_are_an_error() {
-    let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let case = cases(folder.path(), 0);
     let mut wanted = vec![0_u64; case.out.len()];
@@ -220,7 +212,6 @@ fn walks_are_counted_by_length_and_too_many_are_an_error() {
 
 #[test]
 fn degrees_are_counted_in_each_direction() {
-    let _alone = alone();
     for number in 0..CASES {
         let folder = tempfile::tempdir().unwrap();
         let case = cases(folder.path(), number);
@@ -261,7 +252,6 @@ fn core_numbers(case: &Case) -> Vec<u64> {
 
 #[test]
 fn core_numbers_agree_with_peeling_one_vertex_at_a_time() {
-    let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let check = |case: &Case| {
         let request = Request { algorithm: "kcore".into(), ..Default::default() };
@@ -286,7 +276,6 @@ fn core_numbers_agree_with_peeling_one_vertex_at_a_time() {
 
 #[test]
 fn intervals_of_finished_vertices_are_left_out() {
-    let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let case = cases(folder.path(), 0);
     let request = Request { algorithm: "kcore".into(), ..Default::default() };
@@ -336,7 +325,6 @@ fn strong_components(case: &Case) -> Vec<Option<u64>> {
 
 #[test]
 fn strong_components_agree_with_tarjan() {
-    let _alone = alone();
     let request = Request { algorithm: "scc".into(), ..Default::default() };
     let check = |case: &Case| assert_eq!(column(case, &request), strong_components(case));
     for number in 0..CASES {
@@ -374,7 +362,6 @@ fn strong_components_agree_with_tarjan() {
 
 #[test]
 fn components_of_ids_at_both_ends_of_64_bits() {
-    let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let (input, path) = (folder.path().join("e.txt"), folder.path().join("g.brimful"));
     let (low, high) = (i64::MIN, i64::MAX);
@@ -392,7 +379,6 @@ fn components_of_ids_at_both_ends_of_64_bits() {
 
 #[test]
 fn combiners_obey_their_laws() {
-    let _alone = alone();
     check_laws::<LeastAndCount<u32>>(&[0, 1, 7, u32::MAX - 1]).unwrap();
     check_laws::<LeastAndCount<u64>>(&[0, 1, 7, u64::MAX - 1]).unwrap();
 }
@@ -454,7 +440,6 @@ fn check_doors<P: Program>(program: &P, case: &Case, weighted: bool) {
 
 #[test]
 fn doors_threads_and_budgets_give_the_same_bits() {
-    let _alone = alone();
     for number in 0..CASES {
         let folder = tempfile::tempdir().unwrap();
         let case = cases(folder.path(), number);
@@ -492,7 +477,6 @@ fn check_layouts<P: Program>(program: &P, case: &Case, weighted: bool, max_super
 
 #[test]
 fn layouts_threads_and_budgets_give_the_same_bits() {
-    let _alone = alone();
     for number in 0..CASES {
         let folder = tempfile::tempdir().unwrap();
         let case = cases(folder.path(), number);
@@ -519,7 +503,6 @@ fn layouts_threads_and_budgets_give_the_same_bits() {
 
 #[test]
 fn a_coupled_record_is_read_and_written_whole() {
-    let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let case = cases(folder.path(), 0);
     let (arcs, vertices) = (case.graph.description().arcs, case.graph.connected());
@@ -542,7 +525,6 @@ fn a_coupled_record_is_read_and_written_whole() {
 
 #[test]
 fn what_has_no_choice_of_layout_refuses_one() {
-    let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let case = cases(folder.path(), 1);
     let ask = |algorithm: &str, method: Option<&str>| {
@@ -568,7 +550,6 @@ fn what_has_no_choice_of_layout_refuses_one() {
 
 #[test]
 fn a_run_ends_at_its_limits_and_says_so() {
-    let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let case = cases(folder.path(), 2);
     let source = case.graph.find(0).unwrap();
@@ -618,7 +599,6 @@ fn propagated(case: &Case, undirected: bool, supersteps: u64) -> Vec<u64> {
 
 #[test]
 fn label_propagation_agrees_with_its_definition_at_any_budget() {
-    let _alone = alone();
     for number in 0..CASES {
         let folder = tempfile::tempdir().unwrap();
         let case = cases(folder.path(), number);
@@ -675,7 +655,6 @@ fn first_fit(case: &Case) -> Vec<u64> {
 
 #[test]
 fn colors_are_those_of_first_fit_at_any_budget() {
-    let _alone = alone();
     for number in 0..CASES {
         let folder = tempfile::tempdir().unwrap();
         let case = cases(folder.path(), number);
@@ -705,7 +684,6 @@ fn colors_are_those_of_first_fit_at_any_budget() {
 
 #[test]
 fn settled_vertices_are_not_gathered_again() {
-    let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let case = cases(folder.path(), 4);
     let request = Request { algorithm: "color".into(), ..Default::default() };
@@ -722,7 +700,6 @@ fn settled_vertices_are_not_gathered_again() {
 
 #[test]
 fn triangles_and_clustering_agree_with_all_pairs_of_neighbours() {
-    let _alone = alone();
     for number in 0..CASES {
         let folder = tempfile::tempdir().unwrap();
         let case = cases(folder.path(), number);
@@ -799,7 +776,6 @@ fn check_modes<P: Program>(program: &P, case: &Case, weighted: bool) -> (u64, u6
 
 #[test]
 fn asynchronous_runs_reach_the_same_fixpoint() {
-    let _alone = alone();
     for number in 0..CASES {
         let folder = tempfile::tempdir().unwrap();
         let case = cases(folder.path(), number);
@@ -815,7 +791,6 @@ fn asynchronous_runs_reach_the_same_fixpoint() {
 
 #[test]
 fn asynchronous_runs_visit_fewer_edges() {
-    let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let case = case(folder.path(), Kind::Rmat { scale: 14, edge_factor: 8 }, false);
     build_reverse(&case.graph, &resources(2, 1 << 28)).unwrap();
@@ -839,7 +814,6 @@ fn asynchronous_runs_visit_fewer_edges() {
 
 #[test]
 fn what_must_be_synchronous_says_so() {
-    let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let case = cases(folder.path(), 1);
     let word = |name: &str, word: &str| (name.to_owned(), Parameter::Word(word.into()));
@@ -868,7 +842,6 @@ fn what_must_be_synchronous_says_so() {
 
 #[test]
 fn few_blocks_of_a_unit_on_disk_are_read_alone_and_checked() {
-    let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("g.brimful");
     let generator = Generator::new(Kind::Rmat { scale: 16, edge_factor: 16 }, 5).unwrap();

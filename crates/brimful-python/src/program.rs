@@ -14,7 +14,7 @@ use brimful::graph::Graph as Inner;
 use brimful::graph::names::NameCursor;
 use brimful::store::{Reservation, Resources};
 use brimful::vertices::execution::checkpoint::Checkpoints;
-use brimful::vertices::from_graph::{StoreOptions, by_external_id, removed_afterwards, start};
+use brimful::vertices::from_graph::{StoreOptions, by_external_id, of_one_run, start};
 use brimful::vertices::serializer::Compact;
 use brimful::vertices::{
     Delivery, Edge, Edges, Error, ExecutionOptions, Growth, Limits, Loan, Mode, Schedule, Schemes, Stats,
@@ -292,8 +292,8 @@ fn run(
 ) -> Result<(States, Stats, Option<u64>), Error> {
     let ids = Arc::clone(&program.ids);
     let schemes = Schemes::default();
-    let _folder = removed_afterwards(&store.url, &schemes)?;
-    let stores = StoreOptions { store: &store.url, schemes: &schemes, cache: store.cache, partitions: None };
+    let (url, _folder) = of_one_run(&store.url, &schemes)?;
+    let stores = StoreOptions { store: &url, schemes: &schemes, cache: store.cache, partitions: None };
     let lists = ExecutionOptions { lists: store.lists, ..ExecutionOptions::default() };
     // Before the work; what states have beyond that is not known yet.
     let mut memory = Growth::new(&resources.budget, "for the result")?;

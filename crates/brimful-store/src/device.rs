@@ -6,8 +6,8 @@
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// A file of bytes with positioned reads and writes.
 ///
@@ -65,10 +65,21 @@ pub trait Folder: std::fmt::Debug + Send + Sync {
     fn free_bytes(&self) -> io::Result<u64>;
 }
 
-/// Most files that brimful holds open at once.
+/// Most files that the work of one command holds open at once.
 pub const MAX_OPEN_FILES: usize = 32;
 
 static OPEN_FILES: AtomicUsize = AtomicUsize::new(0);
+
+/// Most files that this process holds open through [`DiskFolder`]: half of what the system allows it, so that a process with several graphs
+/// has room for them all; between [`MAX_OPEN_FILES`] and 512.
+pub fn open_files_limit() -> usize {
+    static LIMIT: OnceLock<usize> = OnceLock::new();
+    *LIMIT.get_or_init(|| {
+        let allowed = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+        let half = allowed.map_or(usize::MAX, |allowed| usize::try_from(allowed / 2).unwrap_or(usize::MAX));
+        half.clamp(MAX_OPEN_FILES, 512)
+    })
+}
 
 /// Files that this process holds open through [`DiskFolder`].
 pub fn open_files() -> usize {
@@ -154,9 +165,13 @@ struct FileDevice {
 
 impl FileDevice {
     fn open(path: &Path, options: &OpenOptions) -> io::Result<Box<dyn Device>> {
-        if OPEN_FILES.fetch_add(1, Ordering::Relaxed) >= MAX_OPEN_FILES {
+        let limit = open_files_limit();
+        if OPEN_FILES.fetch_add(1, Ordering::Relaxed) >= limit {
             OPEN_FILES.fetch_sub(1, Ordering::Relaxed);
-            return Err(io::Error::other(format!("more than {MAX_OPEN_FILES} files open at once")));
+            let what = format!(
+                "more than {limit} files open at once; close what is not needed, or raise `ulimit -n`"
+            );
+            return Err(io::Error::other(what));
         }
         match options.open(path) {
             Ok(file) => Ok(Box::new(Self { file })),

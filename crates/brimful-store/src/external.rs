@@ -1,9 +1,8 @@
 //! Files that are not ours: the user's inputs, read once from front to back, and outputs, which
 //! appear under their name only when complete.
 
-use std::collections::BTreeSet;
-use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::ErrorKind::{AlreadyExists, NotADirectory, NotFound, WouldBlock};
 use std::io::{self, BufWriter, Read, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -187,11 +186,8 @@ impl PartialFolder {
             return Err(Error::Exists { path: path.into() });
         }
         let (parent, name) = split(path)?;
-        let prefix = format!(".{name}.partial-");
-        sweep(&parent, &prefix).map_err(|e| Error::io(path, "create", e))?;
-        let partial = parent.join(format!("{prefix}{}", std::process::id()));
-        fs::create_dir(&partial).map_err(|e| Error::io(path, "create", e))?;
-        let lock = lock(&partial).map_err(|e| Error::io(path, "lock", e))?;
+        let begun = create_locked_folder(&parent, &format!(".{name}.partial-"));
+        let (lock, partial) = begun.map_err(|e| Error::io(path, "create", e))?;
         Ok(Self { folder: DiskFolder::new(partial), path: path.into(), _lock: lock, published: false })
     }
 
@@ -240,15 +236,12 @@ fn sweep(parent: &Path, prefix: &str) -> io::Result<()> {
         if !entry.file_name().to_string_lossy().starts_with(prefix) {
             continue;
         }
-        let free = match OpenOptions::new().write(true).open(entry.path().join(LOCK)) {
-            Ok(file) => !matches!(file.try_lock(), Err(TryLockError::WouldBlock)),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => true,
-            // A file under such a name is an unfinished output, not ours.
-            Err(e) if e.kind() == io::ErrorKind::NotADirectory => continue,
+        match lock(&entry.path()) {
+            // Held until it is gone: whoever has just made it sees that it was taken for left behind.
+            Ok(_free) => fs::remove_dir_all(entry.path())?,
+            // In use, removed meanwhile, or a file: an unfinished output, not ours.
+            Err(e) if matches!(e.kind(), WouldBlock | NotFound | NotADirectory) => {}
             Err(e) => return Err(e),
-        };
-        if free {
-            fs::remove_dir_all(entry.path())?;
         }
     }
     Ok(())
@@ -270,20 +263,25 @@ fn sweep_files(parent: &Path, prefix: &str) -> io::Result<()> {
             .and_then(|kind| if kind.is_file() { remove_free(entry.path()) } else { Ok(()) })
         {
             // Its owner has just finished.
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            Err(e) if e.kind() == NotFound => {}
             result => result?,
         }
     }
     Ok(())
 }
 
-/// A new file in `folder` whose name nobody else has, not even a process of the same number in another container, and its lock.
+/// A name that nobody else has, not even a process of the same number in another container.
+fn unique(prefix: &str) -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+    format!("{prefix}{}-{now:x}", std::process::id())
+}
+
+/// A new file in `folder`, and its lock.
 fn create_locked(folder: &Path, prefix: &str) -> io::Result<(File, PathBuf)> {
     loop {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
-        let path = folder.join(format!("{prefix}{}-{now:x}", std::process::id()));
+        let path = folder.join(unique(prefix));
         let file = match OpenOptions::new().write(true).create_new(true).open(&path) {
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => continue,
+            Err(e) if e.kind() == AlreadyExists => continue,
             created => created?,
         };
         // Until it is locked somebody who sweeps may take it for left behind: then another is made.
@@ -291,6 +289,73 @@ fn create_locked(folder: &Path, prefix: &str) -> io::Result<(File, PathBuf)> {
             Ok(()) if path.try_exists()? => return Ok((file, path)),
             Ok(()) | Err(TryLockError::WouldBlock) => {}
             Err(TryLockError::Error(e)) => return Err(e),
+        }
+    }
+}
+
+/// A new folder in `parent`, and its lock; those of its prefix that killed processes left are removed first.
+fn create_locked_folder(parent: &Path, prefix: &str) -> io::Result<(File, PathBuf)> {
+    sweep(parent, prefix)?;
+    loop {
+        let path = parent.join(unique(prefix));
+        match fs::create_dir(&path) {
+            Err(e) if e.kind() == AlreadyExists => continue,
+            created => created?,
+        }
+        // As with files.
+        match lock(&path) {
+            Ok(file) if path.join(LOCK).try_exists()? => return Ok((file, path)),
+            Err(e) if !matches!(e.kind(), WouldBlock | NotFound) => return Err(e),
+            _ => {}
+        }
+    }
+}
+
+/// A folder for one run in a folder that the user named, locked, and removed with all that is in it when dropped. What killed processes left
+/// is removed when the next one is made.
+///
+/// The user's folder goes too if it was made for it and nothing else is in it.
+#[derive(Debug)]
+pub struct TemporaryFolder {
+    path: PathBuf,
+    /// The user's, if it was not there.
+    made: Option<PathBuf>,
+    _lock: File,
+}
+
+impl TemporaryFolder {
+    /// Makes one in `parent`, which is made too if it is not there; its parent must be.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn create(parent: &Path, prefix: &str) -> Result<Self> {
+        let is_new = !parent.is_dir();
+        make_folder(parent)?;
+        let (lock, path) =
+            create_locked_folder(parent, prefix).map_err(|e| Error::io(parent, "create", e))?;
+        Ok(Self { path, made: is_new.then(|| parent.into()), _lock: lock })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn remove(&self) -> io::Result<()> {
+        fs::remove_dir_all(&self.path)?;
+        match self.made.as_ref().map_or(Ok(()), fs::remove_dir) {
+            // It has become one that others use.
+            Err(e) if e.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
+            removed => removed,
+        }
+    }
+}
+
+impl Drop for TemporaryFolder {
+    fn drop(&mut self) {
+        // The work is done; whoever needs the room finds what is in the way, and the next run sweeps it.
+        if let Err(e) = self.remove() {
+            tracing::warn!(path = %self.path.display(), error = %e, "the folder of a run stays");
         }
     }
 }
@@ -309,7 +374,7 @@ impl FolderLock {
     /// [`Error::Io`] if another process holds it or the folder is read-only.
     pub fn take(folder: &Path) -> Result<Self> {
         lock(folder).map(Self).map_err(|e| {
-            let e = if e.kind() == io::ErrorKind::WouldBlock {
+            let e = if e.kind() == WouldBlock {
                 io::Error::new(e.kind(), "another process is changing it; wait until that ends")
             } else {
                 e
@@ -327,7 +392,7 @@ impl FolderLock {
         loop {
             match lock(folder) {
                 Ok(file) => return Ok(Self(file)),
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                Err(e) if e.kind() == WouldBlock => {
                     if !std::mem::replace(&mut waits, true) {
                         job.begin("wait for another process to change the graph", 0);
                     }
@@ -340,65 +405,12 @@ impl FolderLock {
     }
 }
 
-/// Dropped it removes the folders of one prefix that were made in a folder since and that nobody has locked, and the folder if there was none
-/// and nothing else is in it: it may be one that others use.
-#[derive(Debug)]
-pub struct MadeSince {
-    path: PathBuf,
-    prefix: &'static str,
-    /// The names in it; `None` if there was no folder.
-    before: Option<BTreeSet<OsString>>,
-}
-
-impl MadeSince {
-    /// Looks at the folder `path`, which need not be there.
-    pub fn now(path: &Path, prefix: &'static str) -> Result<Self> {
-        let before =
-            path.is_dir().then(|| names(path)).transpose().map_err(|e| Error::io(path, "list", e))?;
-        Ok(Self { path: path.into(), prefix, before })
-    }
-
-    fn remove(&self) -> io::Result<()> {
-        let nothing = BTreeSet::new();
-        for name in names(&self.path)?.difference(self.before.as_ref().unwrap_or(&nothing)) {
-            let made = self.path.join(name);
-            let is_ours = name.as_encoded_bytes().starts_with(self.prefix.as_bytes());
-            if is_ours && let Ok(_free) = lock(&made) {
-                fs::remove_dir_all(made)?;
-            }
-        }
-        match self.before {
-            Some(_) => Ok(()),
-            None => fs::remove_dir(&self.path).or_else(|e| match e.kind() {
-                io::ErrorKind::DirectoryNotEmpty => Ok(()),
-                _ => Err(e),
-            }),
-        }
-    }
-}
-
-impl Drop for MadeSince {
-    fn drop(&mut self) {
-        match self.remove() {
-            // What was to be made may never have been. Else the work is done, and whoever needs the room finds what is in the way.
-            Err(e) if e.kind() != io::ErrorKind::NotFound => {
-                tracing::warn!(path = %self.path.display(), error = %e, "what was made for a run stays");
-            }
-            _ => {}
-        }
-    }
-}
-
-fn names(path: &Path) -> io::Result<BTreeSet<OsString>> {
-    fs::read_dir(path)?.map(|entry| Ok(entry?.file_name())).collect()
-}
-
 /// Makes the folder `path`, if it is not there; its parent must be.
 pub fn make_folder(path: &Path) -> Result<()> {
     match fs::create_dir(path) {
-        Err(e) if e.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
-        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
-            let what = io::Error::new(io::ErrorKind::NotADirectory, "it is a file, not a folder");
+        Err(e) if e.kind() == AlreadyExists && path.is_dir() => Ok(()),
+        Err(e) if e.kind() == AlreadyExists => {
+            let what = io::Error::new(NotADirectory, "it is a file, not a folder");
             Err(Error::io(path, "open", what))
         }
         Err(e) => Err(Error::io(path, "create", e)),

@@ -64,8 +64,6 @@ pub struct Schemes {
 }
 
 const MEMORY: &str = "memory";
-/// What the names of the folders of partitions begin with.
-pub(crate) const PARTITION: &str = "partition-";
 
 impl Default for Schemes {
     /// `memory`, `bytes` and `file:PATH`.
@@ -76,12 +74,10 @@ impl Default for Schemes {
             Ok(Box::new(BytesStore::new(&place.resources.budget)?))
         })
         .add("file", "file:PATH", Some(MOST_ON_DISK), |path, place| {
-            if path.is_empty() {
-                return Err(Error::Usage("the store \"file\" needs a folder; write file:PATH".to_owned()));
-            }
+            let folder = folder_of(path)?;
+            make_folder(folder)?;
+            let partition = folder.join(format!("partition-{:04}", place.partition));
             let options = Options::new(&place.resources).memory(place.memory_bytes);
-            make_folder(Path::new(path))?;
-            let partition = Path::new(path).join(format!("{PARTITION}{:04}", place.partition));
             Ok(Box::new(FileStore::open(&partition, options)?))
         })
     }
@@ -146,13 +142,14 @@ impl Schemes {
         Ok(self.find(url)?.0.and_then(|scheme| scheme.most_partitions))
     }
 
-    /// The folder of the store that `url` names, if it is on disk.
+    /// The name of the store and its folder, if `url` names one on disk.
     ///
     /// # Errors
-    /// [`Error::Usage`] for an unknown name.
-    pub fn folder<'u>(&self, url: &'u str) -> Result<Option<&'u Path>> {
+    /// [`Error::Usage`] for an unknown name, or without a folder.
+    pub(crate) fn folder<'u>(&self, url: &'u str) -> Result<Option<(&'static str, &'u Path)>> {
         let (scheme, rest) = self.find(url)?;
-        Ok(scheme.filter(|scheme| scheme.most_partitions.is_some()).map(|_| Path::new(rest)))
+        let on_disk = scheme.filter(|scheme| scheme.most_partitions.is_some());
+        on_disk.map(|scheme| Ok((scheme.name, folder_of(rest)?))).transpose()
     }
 
     /// The scheme of `url`, `None` for live vertices, and what follows its name.
@@ -171,6 +168,14 @@ impl Schemes {
     fn forms(&self) -> impl Iterator<Item = &'static str> {
         std::iter::once(MEMORY).chain(self.schemes.iter().map(|scheme| scheme.form))
     }
+}
+
+/// The folder in `file:PATH`.
+fn folder_of(path: &str) -> Result<&Path> {
+    if path.is_empty() {
+        return Err(Error::Usage("the store \"file\" needs a folder; write file:PATH".to_owned()));
+    }
+    Ok(Path::new(path))
 }
 
 fn takes_nothing(name: &str, rest: &str) -> Result<()> {

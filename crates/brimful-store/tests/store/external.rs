@@ -6,7 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use brimful_store::external::{FolderLock, MadeSince, OutputFile, PartialFolder, input_len, open_input};
+use brimful_store::external::{
+    FolderLock, OutputFile, PartialFolder, TemporaryFolder, input_len, open_input,
+};
 use brimful_store::{Error, Folder, Job};
 
 use crate::{assert_io, noise};
@@ -100,8 +102,8 @@ fn what_a_killed_process_left_is_swept_and_what_is_in_use_is_not() {
     fs::write(parent.path().join(".graph.partial-file"), b"an output").unwrap();
 
     let partial = PartialFolder::create(&parent.path().join("graph")).unwrap();
-    let ours = format!(".graph.partial-{}", std::process::id());
-    let mut expected = [".graph.partial-000", ".graph.partial-file", ".other.partial-0", &ours];
+    let ours = partial.folder().path().file_name().unwrap().to_str().unwrap();
+    let mut expected = [".graph.partial-000", ".graph.partial-file", ".other.partial-0", ours];
     expected.sort_unstable();
     assert_eq!(names(parent.path()), expected);
     drop((partial, held));
@@ -144,28 +146,34 @@ fn waiting_for_a_lock_ends_when_it_is_free_or_the_job_is_cancelled() {
 }
 
 #[test]
-fn only_what_was_made_since_of_its_prefix_and_is_free_is_removed() {
+fn a_run_has_a_folder_of_its_own_and_leaves_those_of_others() {
     let temporary = tempfile::tempdir().unwrap();
     let (old, new) = (temporary.path().join("old"), temporary.path().join("new"));
-    fs::create_dir_all(old.join("part-0")).unwrap();
-    for (folder, left) in
-        [(&old, &["notes.txt", "other", "part-0", "part-2"][..]), (&new, &["notes.txt", "other", "part-2"])]
-    {
-        let made = MadeSince::now(folder, "part-").unwrap();
-        for name in ["part-1", "part-2", "other"] {
-            fs::create_dir_all(folder.join(name)).unwrap();
+    fs::create_dir(&old).unwrap();
+    for (folder, is_new) in [(&old, false), (&new, true)] {
+        let own = TemporaryFolder::create(folder, "run-").unwrap();
+        fs::create_dir(own.path().join("deep")).unwrap();
+        let other = TemporaryFolder::create(folder, "run-").unwrap();
+        // As a killed process leaves it, with and without its lock; and what is not of runs.
+        for name in ["run-1", "run-2", "walk-1"] {
+            fs::create_dir(folder.join(name)).unwrap();
         }
-        fs::write(folder.join("notes.txt"), "another's").unwrap();
-        let in_use = FolderLock::take(&folder.join("part-2")).unwrap();
-        drop(made);
-        assert_eq!(names(folder), left);
-        drop(in_use);
+        fs::write(folder.join("run-1").join(FolderLock::NAME), "").unwrap();
+        fs::write(folder.join("run-3"), "a file").unwrap();
+        let third = TemporaryFolder::create(folder, "run-").unwrap();
+        assert!(own.path().join("deep").is_dir() && other.path().is_dir());
+        assert!(!folder.join("run-1").exists() && !folder.join("run-2").exists());
+        drop((own, third));
+        assert!(other.path().is_dir());
+        drop(other);
+        assert_eq!(names(folder), ["run-3", "walk-1"]);
+
+        fs::remove_file(folder.join("run-3")).unwrap();
+        fs::remove_dir_all(folder).unwrap();
+        if !is_new {
+            fs::create_dir(folder).unwrap();
+        }
+        drop(TemporaryFolder::create(folder, "run-").unwrap());
+        assert_eq!(folder.exists(), !is_new);
     }
-    let alone = temporary.path().join("alone");
-    let made = MadeSince::now(&alone, "part-").unwrap();
-    fs::create_dir_all(alone.join("part-0").join("deep")).unwrap();
-    drop(made);
-    assert!(!alone.exists());
-    // What was never made is no error.
-    drop(MadeSince::now(&alone, "part-").unwrap());
 }

@@ -13,14 +13,14 @@ use std::sync::Arc;
 use brimful_engine::RunOptions;
 use brimful_graph::names::NameCursor;
 use brimful_graph::{Graph, Index};
-use brimful_store::external::MadeSince;
+use brimful_store::external::TemporaryFolder;
 use brimful_store::{DiskFolder, Folder, Resources};
 
 use crate::cache::Choice;
 use crate::error::{Error, Result};
 use crate::execution::checkpoint::Checkpoints;
 use crate::execution::{Execution, ExecutionOptions, Loading, Partitioner};
-use crate::open::{PARTITION, Place, Schemes};
+use crate::open::{Place, Schemes};
 use crate::program::{VertexOf, VertexProgram};
 use crate::serializer::Serializer;
 use crate::store::VertexStore;
@@ -146,13 +146,17 @@ where
     Execution::start(loading, &execution)
 }
 
-/// What removes the vertices of a run when it is dropped, after the stores: nobody reads them when the run has ended. To be called before the
-/// store `url` is opened; `None` if it is not on disk.
+/// The store that `url` names, for one run: if it is on disk, in a folder of its own within the one named, which goes when the second is
+/// dropped, after the stores. Nobody reads vertices when the run has ended.
 ///
 /// # Errors
 /// [`Error::Usage`] for an unknown store; I/O.
-pub fn removed_afterwards(url: &str, schemes: &Schemes) -> Result<Option<MadeSince>> {
-    Ok(schemes.folder(url)?.map(|folder| MadeSince::now(folder, PARTITION)).transpose()?)
+pub fn of_one_run(url: &str, schemes: &Schemes) -> Result<(String, Option<TemporaryFolder>)> {
+    let Some((name, folder)) = schemes.folder(url)? else {
+        return Ok((url.to_owned(), None));
+    };
+    let own = TemporaryFolder::create(folder, "run-")?;
+    Ok((format!("{name}:{}", own.path().display()), Some(own)))
 }
 
 /// As many partitions as were asked for, or as there are workers and the store can have.

@@ -27,9 +27,7 @@ use brimful_store::scratch::ScratchArray;
 use crate::cache::Choice;
 use crate::error::{Error, Result};
 use crate::execution::{Execution, ExecutionOptions, Limits, Lists, Loading, Mode, Stats};
-use crate::from_graph::{
-    EdgeData, Part, StoreOf, StoreOptions, Tagged, by_external_id, load, removed_afterwards,
-};
+use crate::from_graph::{EdgeData, Part, StoreOf, StoreOptions, Tagged, by_external_id, load, of_one_run};
 use crate::numeric::attributes::Attributes;
 use crate::numeric::checkpoint::{Before, States};
 use crate::numeric::erased::{Erased, Facts, Typed};
@@ -89,7 +87,8 @@ pub fn run<P: Program>(
                 .into(),
         ));
     }
-    let _folder = removed_afterwards(options.store, options.schemes)?;
+    let (store, _folder) = of_one_run(options.store, options.schemes)?;
+    let options = &NumericOptions { store: &store, run: options.run.clone(), ..*options };
     let own = identity::<P>(&options.run);
     let limits = (options.mode, options.run.max_supersteps);
     let open = |chosen| States::open(chosen, limits, graph, &own, resources);

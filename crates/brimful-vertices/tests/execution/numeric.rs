@@ -1,7 +1,7 @@
 //! Numeric programs: the answers of the disk path, on every store, with one to four workers.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use brimful_algos::bfs::{Levels, Parents};
 use brimful_algos::connected_components::propagation::ConnectedComponents;
@@ -20,16 +20,9 @@ use brimful_graph::shards::Geometry;
 use brimful_graph::weights::Weights;
 use brimful_store::{Budget, ErrorKind, Job, Resources};
 use brimful_vertices::numeric::{NumericOptions, run};
-use brimful_vertices::serializer::Compact;
-use brimful_vertices::{Edges, Lists, Mode, Place, Schedule, Schemes, Vertex};
+use brimful_vertices::{BytesStore, Lists, Mode, RecordStore, Schedule, Schemes};
 
 const SMALL: Geometry = Geometry { interval_bits: 5, window_edges: 700, segment_edges: 600, unit_bytes: 900 };
-
-/// Graphs and stores on disk have many files each, and a process may have only so many open at once.
-fn turn_with_real_files() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 fn resources(threads: usize) -> Arc<Resources> {
     Arc::new(Resources::new(Budget::new(1 << 28, 0), Arc::new(Job::new()), Some(threads)).unwrap())
@@ -136,7 +129,6 @@ fn both(folder: &tempfile::TempDir) -> [Graph; 2] {
 
 #[test]
 fn ranks() {
-    let _turn = turn_with_real_files();
     let folder = tempfile::tempdir().unwrap();
     let [directed, undirected] = both(&folder);
     for variant in [Variant::Normalized, Variant::Unnormalized] {
@@ -150,7 +142,6 @@ fn ranks() {
 
 #[test]
 fn ranks_by_increments() {
-    let _turn = turn_with_real_files();
     let folder = tempfile::tempdir().unwrap();
     let [directed, undirected] = both(&folder);
     for graph in [&directed, &undirected] {
@@ -164,7 +155,6 @@ fn ranks_by_increments() {
 
 #[test]
 fn hubs_and_authorities() {
-    let _turn = turn_with_real_files();
     let folder = tempfile::tempdir().unwrap();
     let [directed, undirected] = both(&folder);
     for weighted in [false, true] {
@@ -178,7 +168,6 @@ fn hubs_and_authorities() {
 
 #[test]
 fn searches_and_components() {
-    let _turn = turn_with_real_files();
     let folder = tempfile::tempdir().unwrap();
     let [directed, undirected] = both(&folder);
     let (graphs, options) = ([&directed, &undirected], RunOptions::default());
@@ -195,7 +184,6 @@ fn searches_and_components() {
 
 #[test]
 fn what_counts_on_supersteps_is_refused_without_them() {
-    let _turn = turn_with_real_files();
     let folder = tempfile::tempdir().unwrap();
     let graph = graph(folder.path(), true);
     let schemes = Schemes::default();
@@ -215,15 +203,16 @@ fn what_counts_on_supersteps_is_refused_without_them() {
     let options = NumericOptions { store: "nowhere", mode: Mode::Synchronous, ..options };
     let error = run(&Levels { source: 0 }, &graph, &options, &resources(2)).err().unwrap();
     assert!(error.to_string().contains("there is no store"), "{error}");
-    let store = format!("file:{}", folder.path().join("vertices").display());
-    let options = NumericOptions { store: &store, ..options };
-    let place = Place { partition: 1, resources: resources(1), memory_bytes: 4 << 20 };
-    let mut left = schemes.open(&store, &place, Compact).unwrap();
-    left.insert(Vertex::<u64, f64>::new(5, 0.5, Edges::default())).unwrap();
-    left.sync().unwrap();
-    drop(left);
+    let left = Schemes::default().with("left", "left", |_, place| {
+        let mut store = BytesStore::new(&place.resources.budget)?;
+        store.put(b"key", b"record")?;
+        Ok(Box::new(store))
+    });
+    let options = NumericOptions { store: "left", schemes: &left, ..options };
     let error = run(&Levels { source: 0 }, &graph, &options, &resources(2)).err().unwrap();
-    assert!(error.to_string().contains("has 1 vertices of another run"), "{error}");
+    assert!(error.to_string().contains("has 2 vertices of another run"), "{error}");
+    let store = format!("file:{}", folder.path().join("vertices").display());
+    let options = NumericOptions { store: &store, schemes: &schemes, ..options };
     let options = NumericOptions { partitions: Some(9), ..options };
     let error = run(&Levels { source: 0 }, &graph, &options, &resources(2)).err().unwrap();
     assert!(error.to_string().contains("8 of them at most, not 9"), "{error}");
@@ -252,7 +241,6 @@ impl Program for Failing {
 
 #[test]
 fn a_failing_program_ends_the_run_and_names_the_users_vertex() {
-    let _turn = turn_with_real_files();
     let folder = tempfile::tempdir().unwrap();
     let graph = graph(folder.path(), false);
     let rank = graph.find(7).unwrap();
