@@ -10,6 +10,7 @@ from pathlib import Path
 from bench import (
     algorithms,
     by_hand,
+    checkpoints,
     collections,
     curve,
     giraph,
@@ -38,6 +39,7 @@ BENCHMARKS: dict[str, Callable[[Session], Iterator[Table]]] = {
     "pagerank": pagerank.tables,
     "by_hand": by_hand.tables,
     "algorithms": algorithms.tables,
+    "checkpoints": checkpoints.tables,
     "text": text.tables,
     "strings": strings.tables,
     "lognormal": lognormal.tables,

@@ -13,8 +13,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.command import ROOT, Command
-from bench.session import Session
+from bench.command import ROOT, Command, brimful
+from bench.session import Series, Session
 from bench.table import Table, figure, ratio, target
 
 #: `bytes` is to be so many times smaller than live objects, and may take so many times as long.
@@ -30,6 +30,12 @@ _STORES = (
     ("bytes, generic", "bytes", "generic"),
     ("bytes, compact+lz4", "bytes", "compact+lz4"),
     ("file, compact", "file", "compact"),
+)
+#: What runs without supersteps, and its options.
+_ASYNCHRONOUS = (
+    ("pagerank", ("--param", "method=delta", "--tolerance", "1e-3")),
+    ("sssp", ("--source", "0", "--weighted")),
+    ("connected_components", ("--param", "method=propagation")),
 )
 #: The thesis's tables 4.3 and 4.4, for one million such vertices on its machine of 2011.
 _THESIS = (
@@ -86,6 +92,7 @@ def _stores(session: Session, graph: Path, vertices: int) -> Table:
             goals,
         )
         table.ran(figures)
+    table.notes.append("file: bytes on disk, in a budget of 1 GiB; the others count memory")
     table.notes.append(_THESIS)
     return table
 
@@ -96,41 +103,42 @@ def _signals(session: Session) -> Table:
     made = ("--scale", str(scale), "--edge-factor", "16", "--weights", "hash")
     session.made(graph, "generate", "rmat", graph, *made)
     table = Table(
-        f"stores: signals with and without supersteps, RMAT-{scale}, weights 1 to 100",
-        "f64; the store `memory`; a ratio below 1 is fewer signals than in supersteps",
-        (
-            "algorithm",
-            "threads",
-            "in supersteps",
-            "by score",
-            "ratio",
-            "at once",
-            "ratio",
-            "target",
-        ),
+        f"stores: signals with and without supersteps, RMAT-{scale}, weights 1 to 100, `memory`",
+        "f64; a ratio below 1 is fewer signals than in supersteps",
+        ("algorithm", "threads", "in supersteps", "--mode async", "ratio", "target"),
     )
+    for name, options in _ASYNCHRONOUS:
+        words = ("run", name, str(graph), *options, "--store", "memory", "--threads", "2")
+        modes = [brimful(*words, "--mode", mode) for mode in ("sync", "async")]
+        sync, asynchronous = session.measure(*modes)
+        _row(session, table, (name, "2"), (sync, "signals"), (asynchronous, "signals"))
+        table.ran(sync, asynchronous)
     for threads in ("1", "2"):
         [series] = session.measure(Command("bench.stores", (str(graph), threads)))
-        for algorithm in ("pagerank", "sssp"):
-            names = [f"{algorithm}_{mode}_signals" for mode in ("sync", "throughput", "latency")]
-            sync, by_score, at_once = (series.median(name) for name in names)
-            fewer = None if not sync or not at_once else sync / at_once
-            table.row(
-                algorithm,
-                threads,
-                figure(series, names[0], 0),
-                figure(series, names[1], 0),
-                ratio(by_score, sync),
-                figure(series, names[2], 0),
-                ratio(at_once, sync),
-                "-" if fewer is None else target(session.size, fewer, 1, "x fewer", at_least=True),
-            )
+        for name, mode in (("at once", "latency"), ("by score", "throughput")):
+            row = (f"Signal/Collect's PageRank, {name}", threads)
+            _row(session, table, row, (series, "sync_signals"), (series, f"{mode}_signals"))
         table.ran(series)
     table.notes.append(
-        "PageRank is Signal/Collect's: a vertex keeps the latest signal of each source, and "
+        "Signal/Collect's PageRank: a vertex keeps the latest signal of each source, and "
         "signals when its score has changed by more than 1e-5"
     )
     return table
+
+
+def _row(
+    session: Session,
+    table: Table,
+    name: tuple[str, str],
+    sync: tuple[Series, str],
+    other: tuple[Series, str],
+) -> None:
+    """Add a row of signals with supersteps and without."""
+    before, after = (series.median(field) for series, field in (sync, other))
+    goal = "-"
+    if before and after:
+        goal = target(session.size, before / after, 1, "x fewer", at_least=True)
+    table.row(*name, figure(*sync, 0), figure(*other, 0), ratio(after, before), goal)
 
 
 def main() -> int:

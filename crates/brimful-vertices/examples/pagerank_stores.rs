@@ -54,7 +54,8 @@ fn on_store(
     let load = output.stats.phases.iter().find(|(phase, _)| *phase == "load").map_or(f64::NAN, |(_, s)| *s);
     let mut states = vec![0.0; output.states.len()];
     output.states.read(0, &mut states)?;
-    let bytes = (stats.store_memory_bytes + stats.store_disk_bytes) as f64 / graph.vertices() as f64;
+    let bytes = if stats.store_disk_bytes > 0 { stats.store_disk_bytes } else { stats.store_memory_bytes };
+    let bytes = bytes as f64 / graph.vertices() as f64;
     let seconds = output.stats.durations.first().to_vec();
     print(load, Some(bytes), seconds, states.iter().sum::<f64>() / graph.vertices() as f64);
     Ok(())
@@ -142,7 +143,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let [path, store, serializer, supersteps, threads] = &arguments[..] else {
         return Err("usage: pagerank_stores GRAPH STORE SERIALIZER|- SUPERSTEPS THREADS".into());
     };
-    let resources = Resources::new(Budget::new(1 << 40, 0), Arc::new(Job::new()), Some(threads.parse()?))?;
+    // What is on disk has a part of the budget for its cache.
+    let budget = if store.starts_with("file:") { 1 << 30 } else { 1 << 40 };
+    let resources = Resources::new(Budget::new(budget, 0), Arc::new(Job::new()), Some(threads.parse()?))?;
     let graph = Graph::open(Path::new(path), resources.job.traffic())?;
     let supersteps = supersteps.parse()?;
     match store.as_str() {
