@@ -8,7 +8,7 @@ from bench.command import brimful
 from bench.session import Session
 from bench.table import GIB, Table, figure, ratio, target
 
-_SUPERSTEPS, _EVERY = "40", "5"
+_SUPERSTEPS, _EVERY = "100", "5"
 #: The run with them may take so many times as long.
 _MOST = 1.05
 

@@ -40,8 +40,8 @@ class Checkpoints(TypedDict, total=False):
 class Options(Checkpoints, total=False):
     """Checkpoints, or vertices as records in a store in place of edges that stream from shards.
 
-    `store`: "memory" (live objects), "bytes" (records in memory) or "file:PATH" (a folder,
-    which stays: no later run reads it, so it can be removed).
+    `store`: "memory" (live objects), "bytes" (records in memory) or "file:PATH" (records in a
+    folder of the run within PATH, which is removed after it).
     `serializer`: how records are written, "native" (the default), "compact" or "generic",
     each also with "+lz4", "+zstd" or "+zlib". `cache`: "lru:N" or "score:N", N vertices kept live.
     `lists`: "memory" or "disk", where vertices that are to signal and signals that are to be

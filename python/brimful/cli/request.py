@@ -37,9 +37,8 @@ def add_request(parser: argparse.ArgumentParser) -> None:
     stores.add_argument(
         "--store",
         metavar="URL",
-        help="memory (live objects), bytes (records in memory) or file:PATH (a folder, which "
-        "stays: no later run reads it, so it can be removed); with --mode async there are no "
-        "supersteps",
+        help="memory (live objects), bytes (records in memory) or file:PATH (records in a folder "
+        "of the run within PATH, removed after it); with --mode async there are no supersteps",
     )
     stores.add_argument(
         "--serializer",

@@ -1,10 +1,11 @@
 //! Without supersteps: each worker collects what waits and signals what is due until nobody has anything left
-//! to do.
+//! to do. Who got few signals waits for more while others work: a vertex that answers a part of what it is about to hear
+//! must answer again.
 //!
 //! Invariant: a stop between two vertices loses nothing: what was to be done is in the lists, the packets or the queues.
 
 use crate::error::Result;
-use crate::execution::desk::Phase;
+use crate::execution::desk::{Next, Phase};
 use crate::execution::options::Schedule;
 use crate::execution::synchronous::collect;
 use crate::execution::worker::{After, Worker};
@@ -22,20 +23,24 @@ pub(super) fn work<P: VertexProgram, S: VertexStore<VertexOf<P>>>(
     }
     loop {
         worker.desk.take_in(phase)?;
-        let mut is_busy = false;
+        let has_work = worker.desk.has_any_mail()? || worker.desk.is_any_due()?;
+        let is_turn = !has_work || worker.desk.got_little();
+        if is_turn {
+            match worker.desk.wait(phase, has_work)? {
+                Next::Arrived => continue,
+                Next::Turn => {}
+                Next::End => return Ok(()),
+            }
+        }
+        worker.desk.begin_generation(is_turn);
         for place in 0..worker.stores.len() {
-            is_busy |= sweep(phase, worker, place, schedule)?;
+            sweep(phase, worker, place, schedule)?;
             if phase.exchange.is_stopped() {
                 return Ok(());
             }
         }
-        // After a stop the generation of a list may be at its end, and another behind it.
-        if is_busy || worker.desk.has_any_mail()? || worker.desk.is_any_due()? {
-            // Others may have nothing to do but what is for them.
-            worker.desk.flush(phase)?;
-        } else if !worker.desk.wait(phase)? {
-            return Ok(());
-        }
+        // Others may have nothing to do but what is for them.
+        worker.desk.flush(phase)?;
     }
 }
 
@@ -50,39 +55,36 @@ pub(super) fn settle<P: VertexProgram, S: VertexStore<VertexOf<P>>>(
             return Ok(());
         }
         // Whoever sends takes in what is for him.
-        if !worker.desk.has_any_mail()? && !worker.desk.wait(phase)? {
+        if !worker.desk.has_any_mail()? && worker.desk.wait(phase, false)? == Next::End {
             return Ok(());
         }
     }
 }
 
-/// Lets the vertices of a partition collect and signal, each at most once; true if there was one.
+/// Lets the vertices of a partition collect and signal, each at most once.
 fn sweep<P: VertexProgram, S: VertexStore<VertexOf<P>>>(
     phase: &Phase<'_, P>,
     worker: &mut Worker<P, S>,
     place: usize,
     schedule: Schedule,
-) -> Result<bool> {
+) -> Result<()> {
     let at_once = schedule == Schedule::LowLatency;
-    let mut is_any = false;
     while let Some((id, after)) = worker.collect(phase, place, at_once)? {
-        is_any = true;
         if let After::Due(score) = after {
             worker.desk.mark(place, &id, Some(score))?;
         }
         if worker.desk.look(phase)? {
-            return Ok(true);
+            return Ok(());
         }
     }
     while let Some((id, score)) = worker.desk.take_due(place)? {
-        is_any = true;
         match score.filter(|score| !at_once && !worker.desk.is_average(place, *score)) {
             Some(score) => worker.desk.mark(place, &id, Some(score))?,
             None => worker.signal(phase, place, &id)?,
         }
         if worker.desk.look(phase)? {
-            return Ok(true);
+            return Ok(());
         }
     }
-    Ok(is_any)
+    Ok(())
 }

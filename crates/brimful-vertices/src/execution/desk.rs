@@ -65,8 +65,23 @@ pub(super) struct Desk<P: VertexProgram> {
     /// What goes into each own mailbox where signals are combined; nobody need write it down before.
     own: Vec<Vec<SignalTo<P>>>,
     until_look: u32,
+    /// Signals that had arrived when the last generation began.
+    received: u64,
+    /// Signals of a generation that is not little.
+    usual: u64,
     target: Vec<u8>,
     room: Vec<u8>,
+}
+
+/// What comes after waiting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    /// Something arrived.
+    Arrived,
+    /// Nobody else works: what there is, is to be done.
+    Turn,
+    /// Nobody has anything left to do, or somebody stopped the phase.
+    End,
 }
 
 impl<P: VertexProgram> Desk<P> {
@@ -85,6 +100,8 @@ impl<P: VertexProgram> Desk<P> {
             counts: Counts::default(),
             outboxes: vec![Vec::new(); partitions],
             until_look: LOOK_EVERY,
+            received: 0,
+            usual: 0,
             target: Vec::new(),
             room: Vec::new(),
         }
@@ -273,15 +290,34 @@ impl<P: VertexProgram> Desk<P> {
         Ok(())
     }
 
-    /// Waits for one packet; false if nobody has anything left to do, or somebody stopped the phase.
-    pub(super) fn wait(&mut self, phase: &Phase<'_, P>) -> Result<bool> {
+    /// Waits for one packet, or, with little to do, until nobody else works.
+    pub(super) fn wait(&mut self, phase: &Phase<'_, P>, with_work: bool) -> Result<Next> {
         if !self.flush(phase)? {
-            return Ok(false);
+            return Ok(Next::End);
         }
-        match phase.exchange.wait(self.me) {
-            Event::Packet(packet) => self.open(phase, &packet).map(|()| true),
-            Event::Settled | Event::Stopped => Ok(false),
+        match phase.exchange.wait(self.me, with_work) {
+            Event::Packet(packet) => self.open(phase, &packet).map(|()| Next::Arrived),
+            Event::Turn => Ok(Next::Turn),
+            Event::Settled | Event::Stopped => Ok(Next::End),
         }
+    }
+
+    /// Signals that arrived in all mailboxes since the generation began that was collected last.
+    fn arrived(&self) -> u64 {
+        self.mailboxes.iter().map(|mailbox| mailbox.stats().received).sum::<u64>() - self.received
+    }
+
+    /// True if fewer signals arrived than there were when nobody worked the last time: whoever collects them now signals what others are
+    /// about to change.
+    pub(super) fn got_little(&self) -> bool {
+        self.arrived() < self.usual
+    }
+
+    /// A generation of all lists begins; nobody works if it `is_turn`.
+    pub(super) fn begin_generation(&mut self, is_turn: bool) {
+        let arrived = self.arrived();
+        self.usual = if is_turn { arrived } else { self.usual.max(arrived) };
+        self.received += arrived;
     }
 
     /// After each vertex: now and then takes in packets and looks at the clock. True if the phase was stopped.

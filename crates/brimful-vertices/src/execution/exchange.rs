@@ -2,7 +2,8 @@
 //!
 //! Back-pressure: who sends to a full queue waits, but takes in what waits for himself meanwhile. No deadlock:
 //! taking in never waits, for a mailbox has room on disk; so a worker waits only while its own queue is empty, and
-//! an empty queue keeps nobody waiting. Invariant: work is over if and only if all workers are idle and each
+//! an empty queue keeps nobody waiting. Patience: who has little to do may wait for more; as soon as nobody else works and nothing is under
+//! way, all who wait so go on. Invariant: work is over if and only if all workers are idle and each
 //! has received as many packets as were sent to it; under one lock, so that nobody sees half of a change. A packet holds
 //! thousands of signals, and the lock is taken for packets, not for signals.
 
@@ -30,6 +31,8 @@ pub(super) struct Packet {
 pub(super) enum Event {
     /// Something arrived.
     Packet(Packet),
+    /// Nobody who works is left: whoever was patient goes on.
+    Turn,
     /// Nobody has anything left to do.
     Settled,
     /// Somebody called [`Exchange::stop`].
@@ -52,7 +55,17 @@ struct Inbox {
     bytes: usize,
     sent: u64,
     received: u64,
-    is_idle: bool,
+    doing: Doing,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Doing {
+    #[default]
+    Work,
+    /// It has little to do, and waits for more.
+    Wait,
+    /// It has nothing to do and nothing to send.
+    Nothing,
 }
 
 #[derive(Debug)]
@@ -62,8 +75,19 @@ struct Shared {
 }
 
 impl Shared {
-    fn is_settled(&self) -> bool {
-        self.inboxes.iter().all(|inbox| inbox.is_idle && inbox.sent == inbox.received)
+    /// True if nobody works and nothing is under way.
+    fn is_quiet(&self) -> bool {
+        self.inboxes.iter().all(|inbox| inbox.doing != Doing::Work && inbox.sent == inbox.received)
+    }
+
+    /// Lets all who wait for more go on with what they have; false if there is nobody.
+    fn turn(&mut self) -> bool {
+        let mut is_any = false;
+        for inbox in self.inboxes.iter_mut().filter(|inbox| inbox.doing == Doing::Wait) {
+            inbox.doing = Doing::Work;
+            is_any = true;
+        }
+        is_any
     }
 }
 
@@ -86,7 +110,7 @@ impl Exchange {
 
     /// All workers begin to work; what a stop left in the queues is still there.
     pub(super) fn begin(&self) {
-        self.lock().inboxes.iter_mut().for_each(|inbox| inbox.is_idle = false);
+        self.lock().inboxes.iter_mut().for_each(|inbox| inbox.doing = Doing::Work);
         self.stopped.store(false, Ordering::SeqCst);
     }
 
@@ -118,7 +142,7 @@ impl Exchange {
         let inbox = &mut shared.inboxes[me];
         inbox.bytes -= packet.letters.len();
         inbox.received += 1;
-        inbox.is_idle = false;
+        inbox.doing = Doing::Work;
         self.queued[me].fetch_sub(1, Ordering::Relaxed);
         // Somebody may have waited for the room.
         self.wake_all();
@@ -137,9 +161,11 @@ impl Exchange {
         }
     }
 
-    /// Waits for a packet for `me`, who has nothing left to do and nothing left to send.
-    pub(super) fn wait(&self, me: usize) -> Event {
+    /// Waits for a packet for `me`, who has nothing left to send: nothing left to do, or, `with_work`, so little that more may come first.
+    pub(super) fn wait(&self, me: usize, with_work: bool) -> Event {
+        let doing = if with_work { Doing::Wait } else { Doing::Nothing };
         let mut shared = self.lock();
+        shared.inboxes[me].doing = doing;
         loop {
             if self.is_stopped() {
                 return Event::Stopped;
@@ -147,11 +173,16 @@ impl Exchange {
             if let Some(packet) = self.pop(&mut shared, me) {
                 return Event::Packet(packet);
             }
-            shared.inboxes[me].is_idle = true;
-            // It stays so: only who is not idle sends.
-            if shared.is_settled() {
+            if shared.is_quiet() {
                 self.wake_all();
-                return Event::Settled;
+                if !shared.turn() {
+                    // It stays so: only who works sends.
+                    return Event::Settled;
+                }
+            }
+            // Somebody else may have said so.
+            if shared.inboxes[me].doing == Doing::Work {
+                return Event::Turn;
             }
             shared = self.wake[me].wait(shared).unwrap_or_else(PoisonError::into_inner);
         }
@@ -214,10 +245,10 @@ mod models {
     fn settle(exchange: &Exchange, me: usize, mut answers: u64) -> u64 {
         let mut taken = 0;
         loop {
-            match exchange.wait(me) {
+            match exchange.wait(me, false) {
                 Event::Packet(_) => taken += 1,
                 Event::Settled => return taken,
-                Event::Stopped => unreachable!(),
+                Event::Stopped | Event::Turn => unreachable!(),
             }
             if answers > 0 {
                 answers -= 1;
@@ -266,6 +297,36 @@ mod models {
     }
 
     #[test]
+    fn who_is_patient_goes_on_when_nobody_works_and_not_before_the_answer() {
+        // Has one packet's work left, and waits for more before it does that.
+        let patient = |exchange: &Exchange| {
+            let mut taken = 0;
+            loop {
+                match exchange.wait(0, true) {
+                    Event::Packet(_) => taken += 1,
+                    Event::Turn => break,
+                    Event::Settled | Event::Stopped => unreachable!(),
+                }
+            }
+            assert_eq!(taken, 1);
+            taken + send(exchange, 0, 1) + settle(exchange, 0, 0)
+        };
+        let other = |exchange: &Exchange| send(exchange, 1, 0) + settle(exchange, 1, 0);
+        workers(1 << 20, patient, other, |one, other| assert_eq!((one, other), (1, 1)));
+    }
+
+    #[test]
+    fn two_who_are_patient_both_go_on() {
+        let patient = |me: usize| {
+            move |exchange: &Exchange| {
+                assert!(matches!(exchange.wait(me, true), Event::Turn));
+                settle(exchange, me, 0)
+            }
+        };
+        workers(1 << 20, patient(0), patient(1), |one, other| assert_eq!((one, other), (0, 0)));
+    }
+
+    #[test]
     fn a_stop_ends_both_waits() {
         let one = |exchange: &Exchange| {
             exchange.stop();
@@ -275,7 +336,7 @@ mod models {
             let first = exchange.post(0, packet());
             assert!(first.is_ok());
             exchange.wait_for_room(1, 0);
-            assert!(matches!(exchange.wait(1), Event::Stopped));
+            assert!(matches!(exchange.wait(1, false), Event::Stopped));
             0
         };
         workers(1, one, other, |_, _| ());
@@ -294,6 +355,8 @@ mod tests {
         exchange.begin();
         let work = |me: usize| {
             let mut todo = if me == 0 { vec![depth] } else { Vec::new() };
+            // Of odd workers, which are patient.
+            let mut later = Vec::new();
             let mut random = me;
             loop {
                 while let Some(number) = todo.pop() {
@@ -311,9 +374,11 @@ mod tests {
                         }
                     }
                 }
-                match exchange.wait(me) {
+                match exchange.wait(me, !later.is_empty()) {
+                    Event::Packet(packet) if me % 2 == 1 => later.push(packet.letters[0]),
                     Event::Packet(packet) => todo.push(packet.letters[0]),
                     Event::Settled => return,
+                    Event::Turn => todo.append(&mut later),
                     Event::Stopped => unreachable!(),
                 }
             }
@@ -350,8 +415,8 @@ mod tests {
             exchange.stop();
             waiting.join().unwrap();
         });
-        assert!(matches!(exchange.wait(1), Event::Stopped));
+        assert!(matches!(exchange.wait(1, false), Event::Stopped));
         exchange.begin();
-        assert!(matches!(exchange.wait(1), Event::Packet(packet) if packet.partition == 3));
+        assert!(matches!(exchange.wait(1, false), Event::Packet(packet) if packet.partition == 3));
     }
 }

@@ -3,7 +3,7 @@
 //! Invariant: no vertex collects before every signal of the superstep has arrived.
 
 use crate::error::Result;
-use crate::execution::desk::Phase;
+use crate::execution::desk::{Next, Phase};
 use crate::execution::worker::{After, Worker};
 use crate::program::{VertexOf, VertexProgram};
 use crate::store::VertexStore;
@@ -24,7 +24,7 @@ pub(super) fn signal<P: VertexProgram, S: VertexStore<VertexOf<P>>>(
             }
         }
     }
-    while worker.desk.wait(phase)? {}
+    while worker.desk.wait(phase, false)? != Next::End {}
     Ok(())
 }
 
