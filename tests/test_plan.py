@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -197,7 +198,17 @@ def test_a_graph_that_is_not_built(graph: Path, budget: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "budget"), [("u32", "120M"), ("u32", "400M"), ("txt", "120M"), ("txt", "1G")]
+    ("kind", "budget"),
+    [
+        ("u32", "120M"),
+        ("u32", "400M"),
+        ("txt", "120M"),
+        ("txt", "1G"),
+        ("txt.gz", "1G"),
+        ("csv", "1G"),
+        ("parquet", "200M"),
+        ("parquet", "1G"),
+    ],
 )
 def test_an_import(graph: Path, tmp_path: Path, kind: str, budget: str) -> None:
     edges = tmp_path / f"edges.{kind}"
@@ -215,6 +226,10 @@ def test_an_import_that_cannot_be_foreseen_says_so(tmp_path: Path) -> None:
     outcome = succeed("import", "-", out, "--json", "--threads", 1, stdin=lines)
     assert outcome.figures["forecast"] is None
     assert outcome.err.startswith("brimful: no forecast")
+    # Nor is there one of an input that is broken: the import says what is wrong.
+    (tmp_path / "cut.txt.gz").write_bytes(gzip.compress(lines)[:100_000])
+    sentence = refuse(3, "import", tmp_path / "cut.txt.gz", tmp_path / "b.brimful", "--quiet")
+    assert "cut.txt.gz" in sentence
     # What is refused at once is not announced before.
     sentence = refuse(3, "import", tmp_path / "a.txt", tmp_path / "b.brimful")
     assert "forecast" not in sentence

@@ -135,6 +135,7 @@ def plan_import(
     threads: int | None,
     budget: int | None,
     process_budget: bool,
+    reserve_bytes: int,
 ) -> dict[str, Any]: ...
 def run_program(
     graph: Graph,

@@ -15,6 +15,7 @@ from brimful.sizes import Budget, parse_budget
 if TYPE_CHECKING:
     from brimful import _native
     from brimful.graph import Graph
+    from brimful.sampling import Found
 
 #: Vertices and edges are planned for up to so many.
 MOST_COUNTED = 2**44
@@ -245,15 +246,16 @@ def forecast(
     )
 
 
-def forecast_import(sizes: Sizes, given: Resources, *, weighted: bool) -> ImportForecast:
+def forecast_import(found: Found, given: Resources) -> ImportForecast:
     """Return the forecast of an import, without time."""
     from brimful import _native
 
     figures = _native.plan_import(
-        sizes.native(),
-        weighted=weighted,
+        found.sizes.native(),
+        weighted=found.weighted,
         threads=given.threads,
         budget=given.budget,
         process_budget=given.process_budget,
+        reserve_bytes=found.reserve_bytes,
     )
     return ImportForecast(seconds=None, **figures)

@@ -1,47 +1,87 @@
 """How large the graph of an input will be, from its length and a look at a few of its lines.
 
-Of pairs the number of edges is exact; of text it follows from the length of lines. Vertices are
-as many as the largest id that was seen allows, but no more than real graphs have. Other inputs
-are not looked at.
+Of pairs and of Parquet the number of edges is exact; of text it follows from the length of lines,
+and if it is compressed, from what its first lines take. Vertices are as many as the largest id
+that was seen allows, but no more than real graphs have. Other inputs are not looked at.
 """
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import lzma
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, BinaryIO
 
+from brimful.errors import BrimfulError
 from brimful.formats import COMPRESSIONS, input_format
 from brimful.ingest import ImportOptions
+from brimful.parquet_tables import open_parquet
 from brimful.planning import MOST_COUNTED, Sizes
 from brimful.remote import is_remote
+from brimful.tables import ARROW_RESERVE_BYTES, EdgeColumns, pick_columns
 
 _BLOCK_BYTES = 1 << 13
 _BLOCKS = 32
+#: Of a compressed input so much is read.
+_FIRST_BYTES = 4 << 20
 _PAIR = struct.Struct("<II")
+_LENGTH = struct.Struct("<I")
 #: Edges of a vertex where ids do not tell: real graphs mostly have more.
 _EDGES_PER_VERTEX = 16
+_COMPRESSED: dict[str, Callable[[BinaryIO], Any]] = {
+    ".gz": gzip.open,
+    ".bz2": bz2.open,
+    ".xz": lzma.open,
+}
 
 
-def sizes_of_inputs(paths: list[str], options: ImportOptions) -> tuple[Sizes, bool] | None:
-    """Return the sizes of the graph of `paths` and whether it has weights; None: not known."""
+@dataclass(frozen=True)
+class Seen:
+    """Edges of an input, the largest id that was seen, and whether there are weights.
+
+    `reserve_bytes` is what its reader sets aside.
+    """
+
+    edges: int
+    largest: int
+    weighted: bool
+    reserve_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Found:
+    """The sizes of the graph of inputs, whether it has weights, and what readers set aside."""
+
+    sizes: Sizes
+    weighted: bool
+    reserve_bytes: int
+
+
+def sizes_of_inputs(paths: list[str], options: ImportOptions) -> Found | None:
+    """Return the sizes of the graph of `paths`; None: not known."""
     formats = {input_format(path, options.format) for path in paths}
-    if options.ids == "string" or not formats <= {"u32pairs", "edgelist", "auto"}:
+    if options.ids == "string" or len(formats) != 1:
         return None
-    edges, largest, weighted = 0, 0, False
+    (name,) = formats
+    edges, largest, weighted, reserve_bytes = 0, 0, False, 0
     for path in paths:
-        if path == "-" or is_remote(path) or path.endswith(COMPRESSIONS):
+        if path == "-" or is_remote(path):
             return None
         try:
-            seen = _pairs(path) if formats == {"u32pairs"} else _lines(path)
-        except OSError:
+            seen = _look(path, name, options.columns)
+        except (OSError, EOFError, lzma.LZMAError, ValueError, BrimfulError):
             # The import says what is wrong.
             return None
         if seen is None:
             return None
-        edges += seen[0]
-        largest = max(largest, seen[1])
-        weighted |= seen[2]
+        edges += seen.edges
+        largest = max(largest, seen.largest)
+        weighted |= seen.weighted
+        reserve_bytes = max(reserve_bytes, seen.reserve_bytes)
     vertices = largest + 1
     if options.vertices is not None:
         vertices = max(vertices, options.vertices)
@@ -54,9 +94,25 @@ def sizes_of_inputs(paths: list[str], options: ImportOptions) -> tuple[Sizes, bo
         edges=edges,
         undirected=options.undirected is True,
         reverse="reverse" in options.index,
-        spooled=formats != {"u32pairs"},
+        spooled=name != "u32pairs",
     )
-    return sizes, weighted or options.weights == "hash" or options.duplicates == "sum"
+    weighted |= options.weights == "hash" or options.duplicates == "sum"
+    return Found(sizes, weighted, reserve_bytes)
+
+
+def _look(path: str, name: str, wanted: EdgeColumns) -> Seen | None:
+    if name == "parquet":
+        return _parquet(path, wanted)
+    suffix = os.path.splitext(path)[1]
+    if name == "csv":
+        return None if suffix in COMPRESSIONS else _csv(path, wanted)
+    if name not in ("auto", "edgelist", "u32pairs"):
+        return None
+    if suffix in COMPRESSIONS:
+        # Nothing here reads zstd; and lines of other formats say how many they are.
+        readable = suffix in _COMPRESSED and name != "u32pairs"
+        return _compressed(path, _COMPRESSED[suffix]) if readable else None
+    return _pairs(path) if name == "u32pairs" else _text(path)
 
 
 def _blocks(path: str) -> Iterator[bytes]:
@@ -73,29 +129,98 @@ def _blocks(path: str) -> Iterator[bytes]:
             yield file.read(_BLOCK_BYTES)
 
 
-def _pairs(path: str) -> tuple[int, int, bool]:
-    """Return edges, largest id seen, and that there are no weights."""
+def _lines(path: str) -> Iterator[bytes]:
+    """Yield whole lines from all over a file."""
+    length = os.path.getsize(path)
+    for block in _blocks(path):
+        lines = block.split(b"\n")
+        # The first and the last are cut, unless the block is the whole file.
+        yield from lines if len(block) == length else lines[1:-1]
+
+
+def _pairs(path: str) -> Seen:
     largest = 0
     for block in _blocks(path):
         whole = block[: len(block) // _PAIR.size * _PAIR.size]
         largest = max(largest, *(max(pair) for pair in _PAIR.iter_unpack(whole)), 0)
-    return os.path.getsize(path) // _PAIR.size, largest, False
+    return Seen(os.path.getsize(path) // _PAIR.size, largest, False)
 
 
-def _lines(path: str) -> tuple[int, int, bool] | None:
-    """Return edges, largest id seen and whether lines have weights; None: these are no edges."""
-    length, taken, count, largest, weighted = os.path.getsize(path), 0, 0, 0, False
-    for block in _blocks(path):
-        lines = block.split(b"\n")
-        # The first and the last are cut, unless the block is the whole file.
-        for line in lines if len(block) == length else lines[1:-1]:
-            fields = line.replace(b",", b" ").split()
-            if not fields or fields[0][:1] in b"#%":
+def _text(path: str) -> Seen | None:
+    words = (line.replace(b",", b" ").split() for line in _lines(path))
+    return _counted(words, os.path.getsize(path), (0, 1), None)
+
+
+def _counted(
+    rows: Iterator[list[bytes]], length: int, ends: tuple[int, int], weight: int | None
+) -> Seen | None:
+    """Count the edges of `length` bytes by some of its rows; None: these are no edges.
+
+    A weight is the third field where no place is named.
+    """
+    taken, count, largest, weighted = 0, 0, 0, weight is not None
+    for fields in rows:
+        if not fields or fields[0][:1] in b"#%":
+            continue
+        if len(fields) <= max(ends) or not all(fields[end].isdigit() for end in ends):
+            return None
+        largest = max(largest, *(int(fields[end]) for end in ends))
+        weighted |= len(fields) > 2 and ends == (0, 1) and weight is None
+        taken += sum(map(len, fields)) + len(fields)
+        count += 1
+    return Seen(length * count // taken, largest, weighted) if count else None
+
+
+def _compressed(path: str, opened: Callable[[BinaryIO], Any]) -> Seen | None:
+    """Look at the first lines of a compressed text, and at how far they reach."""
+    with open(path, "rb") as raw, opened(raw) as stream:
+        lines = stream.read(_FIRST_BYTES).split(b"\n")
+        reached = raw.tell()
+        raw.seek(-_LENGTH.size, os.SEEK_END)
+        (low_bits,) = _LENGTH.unpack(raw.read())
+    length = (sum(map(len, lines)) + len(lines)) * os.path.getsize(path) // reached
+    # At the end of gzip stands its length, but for multiples of 2^32, if it is in one part.
+    if opened is gzip.open and length < 2 * low_bits < 4 * length < 2**32:
+        length = low_bits
+    words = (line.replace(b",", b" ").split() for line in lines[:-1])
+    return _counted(words, length, (0, 1), None)
+
+
+def _csv(path: str, wanted: EdgeColumns) -> Seen | None:
+    # What the reader takes is there when the forecast is made.
+    import pyarrow.csv  # noqa: F401
+
+    with open(path, "rb") as file:
+        header = file.readline(_BLOCK_BYTES)
+    names = [name.strip() for name in header.decode("utf-8-sig").rstrip("\r\n").split(",")]
+    columns = pick_columns(path, names, wanted)
+    places = {name: place for place, name in enumerate(names)}
+    assert columns.source is not None and columns.target is not None
+    ends = places[columns.source], places[columns.target]
+    rows = (line.rstrip(b"\r").split(b",") for line in _lines(path) if line != header.rstrip())
+    weight = None if columns.weight is None else places[columns.weight]
+    seen = _counted((row for row in rows if row != [b""]), os.path.getsize(path), ends, weight)
+    return seen and Seen(seen.edges, seen.largest, weight is not None, ARROW_RESERVE_BYTES)
+
+
+def _parquet(path: str, wanted: EdgeColumns) -> Seen | None:
+    """Read the number of rows and the ranges of the columns from the footer."""
+    import pyarrow.parquet as pq
+
+    with open_parquet(path, wanted) as table:
+        ends, weighted, reserve_bytes = (
+            (table.source, table.target),
+            table.weight is not None,
+            table.reserve_bytes,
+        )
+    metadata, largest = pq.read_metadata(path), -1
+    for group in range(metadata.num_row_groups):
+        for index in range(metadata.num_columns):
+            chunk = metadata.row_group(group).column(index)
+            if chunk.path_in_schema not in ends:
                 continue
-            if len(fields) < 2 or not (fields[0].isdigit() and fields[1].isdigit()):
+            statistics = chunk.statistics
+            if statistics is None or not isinstance(statistics.max, int):
                 return None
-            largest = max(largest, int(fields[0]), int(fields[1]))
-            weighted |= len(fields) > 2
-            taken += len(line) + 1
-            count += 1
-    return (length * count // taken, largest, weighted) if count else None
+            largest = max(largest, statistics.max)
+    return Seen(metadata.num_rows, largest, weighted, reserve_bytes) if largest >= 0 else None

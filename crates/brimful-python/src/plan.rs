@@ -76,7 +76,7 @@ fn import_figures<'py>(
 
 /// What an import would take, but for time.
 #[pyfunction]
-#[pyo3(signature = (sizes, *, weighted, threads, budget, process_budget))]
+#[pyo3(signature = (sizes, *, weighted, threads, budget, process_budget, reserve_bytes))]
 pub(crate) fn plan_import(
     py: Python<'_>,
     sizes: Given,
@@ -84,11 +84,13 @@ pub(crate) fn plan_import(
     threads: Option<usize>,
     budget: Option<u64>,
     process_budget: bool,
+    reserve_bytes: u64,
 ) -> PyResult<Bound<'_, PyDict>> {
-    let limits = Limits { threads, budget, process_budget, reserve_bytes: 0 };
+    let limits = Limits { threads, budget, process_budget, reserve_bytes };
     let (limit, known) = (limits.budget().limit(), sizes.sizes(weighted)?);
     let import = forecast::forecast(&known, sizes.spooled, limit, limits.workers());
-    import_figures(py, &import, limits, resident_bytes().unwrap_or(0))
+    // What a reader sets aside is for the largest pages that there may be; mostly it takes a quarter.
+    import_figures(py, &import, limits, resident_bytes().unwrap_or(0) + reserve_bytes / 4)
 }
 
 /// The machine that a forecast is for: bandwidths in GB/s as given, else measured.

@@ -5,6 +5,8 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
+#[cfg(target_os = "linux")]
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -97,6 +99,22 @@ impl DiskFolder {
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into() }
     }
+
+    /// A file whose name is removed at once.
+    fn unlinked(&self) -> io::Result<Box<dyn Device>> {
+        static NUMBER: AtomicUsize = AtomicUsize::new(0);
+        loop {
+            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+            let name = format!(".brimful-scratch-{}-{number}", std::process::id());
+            match self.create(&name) {
+                // A process of the same id, killed between the two calls, left it: ids start again
+                // with every container.
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(e) => return Err(e),
+                Ok(device) => return self.remove(&name).map(|()| device),
+            }
+        }
+    }
 }
 
 impl Folder for DiskFolder {
@@ -137,19 +155,14 @@ impl Folder for DiskFolder {
     }
 
     fn scratch(&self) -> io::Result<Box<dyn Device>> {
-        // Unlinked at once: the kernel frees the space however the process ends.
-        static NUMBER: AtomicUsize = AtomicUsize::new(0);
-        loop {
-            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-            let name = format!(".brimful-scratch-{}-{number}", std::process::id());
-            match self.create(&name) {
-                // A process of the same id, killed between the two calls, left it: ids start again
-                // with every container.
-                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(e) => return Err(e),
-                Ok(device) => return self.remove(&name).map(|()| device),
-            }
+        // Without a name, or unlinked at once: the kernel frees the space however the process ends.
+        #[cfg(target_os = "linux")]
+        match FileDevice::open(&self.path, OpenOptions::new().read(true).write(true).custom_flags(NAMELESS)) {
+            // File systems that know no such files.
+            Err(e) if matches!(e.kind(), io::ErrorKind::Unsupported | io::ErrorKind::IsADirectory) => {}
+            opened => return opened,
         }
+        self.unlinked()
     }
 
     fn free_bytes(&self) -> io::Result<u64> {
@@ -157,6 +170,10 @@ impl Folder for DiskFolder {
         Ok(status.f_bavail.saturating_mul(status.f_frsize))
     }
 }
+
+/// Opens a file in a folder, under no name.
+#[cfg(target_os = "linux")]
+const NAMELESS: i32 = rustix::fs::OFlags::TMPFILE.bits().cast_signed();
 
 /// A file of the file system.
 struct FileDevice {
@@ -225,5 +242,23 @@ impl Device for FileDevice {
         if let Some(length) = std::num::NonZeroU64::new(len) {
             let _ = rustix::fs::fadvise(&self.file, offset, Some(length), rustix::fs::Advice::DontNeed);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scratch_steps_over_what_a_killed_process_of_the_same_id_left() {
+        let disk = tempfile::tempdir().unwrap();
+        for number in 0..100 {
+            let name = format!(".brimful-scratch-{}-{number}", std::process::id());
+            fs::write(disk.path().join(name), b"left").unwrap();
+        }
+        let folder = DiskFolder::new(disk.path());
+        let scratch = folder.unlinked().unwrap();
+        assert!(scratch.is_empty().unwrap());
+        assert_eq!(folder.list().unwrap().len(), 100);
     }
 }

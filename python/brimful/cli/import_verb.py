@@ -110,7 +110,9 @@ def act(options: argparse.Namespace) -> None:
         given = shared.resources(options, progress)
         foreseen = forecast_of(inputs, import_options, given)
         progress.announce(
-            announced(foreseen) if foreseen else "no forecast: it is for pairs and plain text"
+            announced(foreseen)
+            if foreseen
+            else "no forecast: the input does not tell its size before it is read"
         )
         figures = import_paths(inputs, options.out, import_options, given, origin=origin)
         figures["forecast"] = foreseen
@@ -132,8 +134,7 @@ def forecast_of(
     found = sizes_of_inputs(inputs, options)
     if found is None:
         return None
-    sizes, weighted = found
-    return asdict(forecast_import(sizes, given, weighted=weighted))
+    return asdict(forecast_import(found, given))
 
 
 def refuse_existing(out: str) -> None:

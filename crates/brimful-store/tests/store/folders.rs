@@ -100,20 +100,6 @@ fn the_limit_of_open_files_is_refused_and_recovers() {
 }
 
 #[test]
-fn scratch_steps_over_what_a_killed_process_of_the_same_id_left() {
-    let _turn = turn_with_real_files();
-    let disk = tempfile::tempdir().unwrap();
-    let folder = DiskFolder::new(disk.path());
-    for number in 0..100 {
-        let name = format!(".brimful-scratch-{}-{number}", std::process::id());
-        std::fs::write(disk.path().join(name), b"left").unwrap();
-    }
-    let scratch = folder.scratch().unwrap();
-    assert!(scratch.is_empty().unwrap());
-    assert_eq!(names(&folder).len(), 100);
-}
-
-#[test]
 fn only_what_was_synced_survives() {
     let folder = FaultFolder::new();
     let file = folder.create("a").unwrap();
