@@ -102,7 +102,9 @@ def test_a_failing_disk_is_said_and_loses_nothing(
         outcome = brimful(*scenario.command(folder), env=env, timeout=60)
         if outcome.code == DONE:
             assert contents(folder, scenario.results) == expected, failure
-            assert names_below(folder) <= names, failure
+            # A folder that could not be removed is swept by the next run.
+            left = {name for name in names_below(folder) - names if "vertices" not in name}
+            assert not left, (failure, left)
         else:
             failed += 1
             assert outcome.code == IO, f"{failure}: exit {outcome.code}: {outcome.err}"
@@ -110,5 +112,6 @@ def test_a_failing_disk_is_said_and_loses_nothing(
             assert failure.endswith((str(errno.EIO), str(errno.ENOSPC))), (failure, outcome.err)
         finish(scenario, folder)
         assert contents(folder, scenario.results) == expected, failure
+        assert not any("vertices/" in name for name in names_below(folder)), failure
         shutil.rmtree(folder)
     assert failed > 3
