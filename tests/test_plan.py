@@ -255,7 +255,7 @@ def test_the_minimum_is_the_one_that_a_run_names(rmat: Path) -> None:
     assert f"the smallest that works is {-(-needed // MIB)}M, for which" in outcome.out
 
 
-def test_a_run_tells_what_it_expects_and_how_that_held(rmat: Path) -> None:
+def test_a_run_tells_what_it_expects_and_how_that_held(rmat: Path, tmp_path: Path) -> None:
     outcome = succeed("run", "pagerank", rmat, "--json", "--budget", "100M")
     assert len(outcome.out.strip().split("\n")) == 1
     lines = outcome.err.strip().split("\n")
@@ -266,6 +266,12 @@ def test_a_run_tells_what_it_expects_and_how_that_held(rmat: Path) -> None:
     assert figures["forecast"]["threads"] == figures["threads"]
     quiet = succeed("run", "pagerank", rmat, "--json", "--quiet")
     assert quiet.err == ""
+    folder = tmp_path / "checkpoints"
+    saving = ["connected_components", rmat, "--checkpoint-every", 1, "--checkpoint-dir", folder]
+    outcome = succeed("run", *saving, "--json", "--budget", "100M")
+    assert "beside checkpoints" in outcome.err.split("\n")[0]
+    forecast = outcome.figures["forecast"]
+    assert near(forecast["peak_memory_bytes"], outcome.figures["peak_rss_bytes"]), outcome.figures
     on_a_store = succeed(
         "run", "pagerank", rmat, "--json", "--store", "bytes", "--max-supersteps", 1
     )

@@ -127,6 +127,7 @@ def plan(
     budget: int | None,
     process_budget: bool,
     reserve_bytes: int,
+    checkpoints: bool,
 ) -> dict[str, Any]: ...
 def plan_import(
     sizes: dict[str, Any],

@@ -219,6 +219,7 @@ def forecast(
     machine: Machine | None,
     *,
     reserve_bytes: int = 0,
+    checkpoints: bool = False,
 ) -> Forecast:
     """Return the forecast of what is asked; without a machine it has no time.
 
@@ -237,6 +238,7 @@ def forecast(
         budget=given.budget,
         process_budget=given.process_budget,
         reserve_bytes=reserve_bytes,
+        checkpoints=checkpoints,
     )
     imported = figures.pop("import")
     return Forecast(

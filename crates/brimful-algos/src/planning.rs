@@ -45,8 +45,6 @@ impl<'p> Planner<'p> {
             "there is no forecast of a run on a store; leave --store out (Python: store=)"
         } else if request.layout != Layout::Shards {
             "there is a forecast of the layout shards alone; leave --layout out (Python: layout=)"
-        } else if request.checkpoints.is_some() {
-            "there is no forecast of checkpoints; leave --checkpoint-every and --resume out (Python: checkpoint_every=, resume=)"
         } else {
             if let Subject::Graph(graph) = subject {
                 request.options(0).check_weights(graph)?;

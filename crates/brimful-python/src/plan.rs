@@ -6,6 +6,7 @@ use std::sync::Arc;
 use brimful::algos::planning::Subject;
 use brimful::algos::registry::{Request, plan_request};
 use brimful::engine::Error as EngineError;
+use brimful::engine::checkpoint::CheckpointOptions;
 use brimful::engine::forecast::{Bandwidths, Forecast};
 use brimful::graph::import::forecast::{self, Forecast as ImportForecast};
 use brimful::graph::sizes::Sizes;
@@ -159,7 +160,8 @@ impl Given {
 
 /// What a run would take, and for a graph that is not built its import; time only for a machine.
 #[pyfunction]
-#[pyo3(signature = (graph, sizes, asked, *, machine, threads, budget, process_budget, reserve_bytes))]
+#[pyo3(signature = (graph, sizes, asked, *, machine, threads, budget, process_budget, reserve_bytes, checkpoints))]
+#[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
 pub(crate) fn plan<'py>(
     py: Python<'py>,
     graph: Option<&Bound<'py, Graph>>,
@@ -170,9 +172,12 @@ pub(crate) fn plan<'py>(
     budget: Option<u64>,
     process_budget: bool,
     reserve_bytes: u64,
+    checkpoints: bool,
 ) -> PyResult<Bound<'py, PyDict>> {
     let limits = Limits { threads, budget, process_budget, reserve_bytes };
-    let request = request(&asked)?;
+    let mut request = request(&asked)?;
+    // Where they are matters not; that there are some may change how it is worked out.
+    request.checkpoints = checkpoints.then(|| CheckpointOptions::new("."));
     let inner = graph.map(|graph| Arc::clone(&graph.get().inner));
     let subject = match (&inner, &sizes) {
         (Some(graph), _) => Subject::Graph(graph),

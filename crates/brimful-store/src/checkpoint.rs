@@ -2,7 +2,7 @@
 //!
 //! Checkpoint N is the sealed file `arrays-N`, whose blocks are the windows of arrays, one array after the other, and
 //! `manifest-N`, whose payload is the seal of that file and then the owner's. Compute threads write the arrays while nobody changes them; then the run goes on, and a thread
-//! in the background makes the file durable, publishes the manifest and removes what is not kept. Invariant: `current` names a complete
+//! in the background makes the file durable, publishes the manifest and removes what is not kept, but for one file of arrays: the next checkpoint is written over it. Invariant: `current` names a complete
 //! checkpoint or there is none; nothing that is kept is removed before a newer one is durable.
 
 use std::collections::BTreeSet;
@@ -68,7 +68,7 @@ impl Checkpoints {
         let complete = |number: &u64| current.is_some_and(|current| *number <= current);
         let found: BTreeSet<u64> =
             names.iter().filter_map(|name| manifest::number(name)).filter(complete).collect();
-        remove_but(&*folder, |number| found.contains(&number))?;
+        remove_but(&*folder, |number| found.contains(&number), None)?;
         Ok(Self {
             folder,
             lock: None,
@@ -121,10 +121,7 @@ impl Checkpoints {
     pub fn begin(&mut self) -> Result<Draft> {
         self.wait()?;
         let number = self.next;
-        let name = arrays(number);
-        // An attempt that failed may have left it.
-        remove(&*self.folder, &name)?;
-        let file = SealedWriter::create(&*self.folder, &name, Kind::Arrays, 0, &self.traffic)?;
+        let file = SealedWriter::replace(&*self.folder, &arrays(number), Kind::Arrays, 0, &self.traffic)?;
         Ok(Draft { number, file })
     }
 
@@ -140,7 +137,9 @@ impl Checkpoints {
             let seal = SealedFile::open(&*folder, &arrays(number), Kind::Arrays, 0, &traffic)?.seal();
             let payload = [&seal.to_le_bytes()[..], &payload].concat();
             manifest::publish(&*folder, number, &payload, &traffic)?;
-            remove_but(&*folder, |number| kept.contains(&number))
+            remove_but(&*folder, |number| kept.contains(&number), Some(number + 1))?;
+            // Before the next one is written over what an older one had: its manifest is gone by then.
+            folder.sync().map_err(|e| Error::io(folder.path(), "sync", e))
         };
         let thread = std::thread::Builder::new().name("brimful-checkpoint".into()).stack_size(256 << 10);
         let thread = thread.spawn(work).map_err(|e| Error::io("(threads)", "start a writer among the", e))?;
@@ -164,6 +163,8 @@ impl Drop for Checkpoints {
             // The lock must outlive the thread. A run that ends so has failed by something else, and the checkpoint before stays.
             let _ = thread.join();
         }
+        // What the next one was or would have been written over. If it stays, it is swept when the folder is opened again.
+        let _ = remove(&*self.folder, &arrays(self.next));
         if self.lock.is_some() && self.found.is_empty() && self.own.is_empty() {
             // A folder for nothing. What cannot be removed is an empty folder.
             let _ = remove_all(&*self.folder);
@@ -327,7 +328,7 @@ fn remove_all(folder: &dyn Folder) -> Result<()> {
 /// Removes the checkpoints in `folder`: first what makes them complete.
 pub fn discard_in(folder: &dyn Folder) -> Result<()> {
     remove(folder, manifest::CURRENT)?;
-    remove_but(folder, |_| false)
+    remove_but(folder, |_| false, None)
 }
 
 /// The payload of the newest complete checkpoint in `folder`, if there is one.
@@ -400,15 +401,22 @@ fn list(folder: &dyn Folder) -> Result<Vec<String>> {
     folder.list().map_err(|e| Error::io(folder.path(), "list", e))
 }
 
-/// Removes the files of all checkpoints but those that are `kept`, manifests first, and a pointer that was not finished.
-fn remove_but(folder: &dyn Folder, kept: impl Fn(u64) -> bool) -> Result<()> {
+/// Removes the files of all checkpoints but those that are `kept`, manifests first, and a pointer that was not finished. If there is a `next` one, the
+/// arrays of one that is not kept become its own, to be written over.
+fn remove_but(folder: &dyn Folder, kept: impl Fn(u64) -> bool, mut next: Option<u64>) -> Result<()> {
     let names = list(folder)?;
     let of = |number: fn(&str) -> Option<u64>| names.iter().filter(move |name| number(name).is_some());
     for name in of(manifest::number).filter(|name| !manifest::number(name).is_some_and(&kept)) {
         remove(folder, name)?;
     }
     for name in of(number_of_arrays).filter(|name| !number_of_arrays(name).is_some_and(&kept)) {
-        remove(folder, name)?;
+        match next.take().map(arrays) {
+            Some(next) => {
+                let fail = |e| Error::io(folder.path().join(name), "rename", e);
+                folder.rename(name, &next).map_err(fail)?;
+            }
+            None => remove(folder, name)?,
+        }
     }
     match names.iter().find(|name| *name == manifest::CURRENT_NEW) {
         Some(name) => remove(folder, name),

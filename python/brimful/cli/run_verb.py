@@ -73,10 +73,11 @@ def act(options: argparse.Namespace) -> None:
         given = shared.resources(options, progress)
         graph = shared.open_named_graph(options, given, progress)
         request = asked(options, options.algorithm, _source(options.source, graph))
-        # There is no forecast of checkpoints.
-        foreseen = options.checkpoint_every is None and not options.resume and not options.quiet
-        if foreseen and (figures := _forecast(graph, request, given, reserve_bytes)):
-            progress.announce(announced(figures))
+        saving = options.checkpoint_every is not None or options.resume
+        if not options.quiet and (
+            figures := _forecast(graph, request, given, reserve_bytes, checkpoints=saving)
+        ):
+            progress.announce(announced(figures) + (", beside checkpoints" if saving else ""))
         before = graph.bytes_on_disk
         result = _native.run(
             graph,
@@ -112,13 +113,22 @@ def act(options: argparse.Namespace) -> None:
 
 
 def _forecast(
-    graph: _native.Graph, request: dict[str, Any], given: Resources, reserve_bytes: int
+    graph: _native.Graph,
+    request: dict[str, Any],
+    given: Resources,
+    reserve_bytes: int,
+    *,
+    checkpoints: bool,
 ) -> dict[str, Any] | None:
     """Return what the run will take; None where there is no forecast, or it will be refused."""
     from brimful.planning import forecast
 
     try:
-        foreseen = forecast(graph, None, request, given, None, reserve_bytes=reserve_bytes)
+        foreseen = forecast(
+            *(graph, None, request, given, None),
+            reserve_bytes=reserve_bytes,
+            checkpoints=checkpoints,
+        )
     except UsageError:
         return None
     return asdict(foreseen) if foreseen.fits else None
