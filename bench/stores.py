@@ -117,8 +117,8 @@ def _signals(session: Session) -> Table:
         [series] = session.measure(Command("bench.stores", (str(graph), threads)))
         for name, mode in (("at once", "latency"), ("by score", "throughput")):
             row = (f"Signal/Collect's PageRank, {name}", threads)
-            sync, other = (series, "sync_signals"), (series, f"{mode}_signals")
-            _row(session, table, row, sync, other, has_target=mode == "latency")
+            both = (series, "sync_signals"), (series, f"{mode}_signals")
+            _row(session, table, row, *both, has_target=mode == "latency")
         table.ran(series)
     table.notes.append(
         "Signal/Collect's PageRank: a vertex keeps the latest signal of each source, and "
