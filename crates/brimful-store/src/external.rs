@@ -324,7 +324,7 @@ pub struct TemporaryFolder {
 }
 
 impl TemporaryFolder {
-    /// Makes one in `parent`, which is made too if it is not there; its parent must be.
+    /// Makes one in `parent`, which is made too if it is not there; its parent must be. Nobody else may name folders there with `prefix`.
     ///
     /// # Errors
     /// [`Error::Io`].

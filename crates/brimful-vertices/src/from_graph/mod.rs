@@ -155,7 +155,7 @@ pub fn of_one_run(url: &str, schemes: &Schemes) -> Result<(String, Option<Tempor
     let Some((name, folder)) = schemes.folder(url)? else {
         return Ok((url.to_owned(), None));
     };
-    let own = TemporaryFolder::create(folder, "run-")?;
+    let own = TemporaryFolder::create(folder, ".brimful-run-")?;
     Ok((format!("{name}:{}", own.path().display()), Some(own)))
 }
 
