@@ -1,7 +1,8 @@
 """`stores`: the thesis's graph in each store of vertices, and what asynchrony saves.
 
-Run as a module (`GRAPH STORE SERIALIZER SUPERSTEPS`, or `GRAPH THREADS`) it prints the figures of
-the example `pagerank_stores`, or `signals`, of brimful-vertices.
+Run as a module (`GRAPH STORE SERIALIZER SUPERSTEPS`, `GRAPH THREADS`, or `queued SIGNALS MEBIBYTES
+each|combined`) it prints the figures of the example `pagerank_stores`, `signals` or `queued` of
+brimful-vertices.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pathlib import Path
 
 from bench.command import ROOT, Command, brimful
 from bench.session import Series, Session
-from bench.table import Table, figure, ratio, target
+from bench.table import MIB, Table, figure, ratio, target
 
 #: `bytes` is to be so many times smaller than live objects, and may take so many times as long.
 _SMALLER, _LOAD, _PAGERANK = 2.5, 1.3, 1.5
@@ -47,13 +48,16 @@ _THESIS = (
 def tables(session: Session) -> Iterator[Table]:
     """Yield a table of the stores, then one of signals with and without supersteps."""
     build = ["cargo", "build", "--release", "--quiet", "-p", "brimful-vertices"]
-    examples = ("--example", "pagerank_stores", "--example", "signals")
-    subprocess.run([*build, *examples], cwd=ROOT, check=True)
+    examples = ("pagerank_stores", "signals", "queued")
+    for example in examples:
+        build += ["--example", example]
+    subprocess.run(build, cwd=ROOT, check=True)
     vertices = session.size.lognormal_vertices
     graph = session.folder / "lognormal-stores.brimful"
     session.made(graph, "generate", "lognormal", graph, "--vertices", str(vertices))
     yield _stores(session, graph, vertices)
     yield _signals(session)
+    yield _queued(session)
 
 
 def _stores(session: Session, graph: Path, vertices: int) -> Table:
@@ -127,6 +131,29 @@ def _signals(session: Session) -> Table:
     return table
 
 
+def _queued(session: Session) -> Table:
+    """Return a table of signals that wait in little memory."""
+    signals = 10 * session.size.lognormal_vertices
+    table = Table(
+        f"stores: {signals:,} signals wait, in 32 MiB of a hard limit of 64 MiB",
+        "64-bit signals to a third as many vertices; each is counted and added up",
+        ("delivery", "queue s", "collect s", "spills", "spilled, MiB", "peak of the process, MiB"),
+    )
+    for delivery in ("each", "combined"):
+        command = ("queued", str(signals), "32", delivery)
+        [series] = session.measure(Command("bench.stores", command, limit_bytes=64 * MIB))
+        table.row(
+            delivery,
+            figure(series, "queue_seconds"),
+            figure(series, "collect_seconds"),
+            figure(series, "spills", 0),
+            figure(series, lambda record: record["spilled_bytes"] / MIB, 0),
+            figure(series, lambda record: record["peak_rss_bytes"] / MIB, 0),
+        )
+        table.ran(series)
+    return table
+
+
 def _row(
     session: Session,
     table: Table,
@@ -145,10 +172,13 @@ def _row(
 
 
 def main() -> int:
-    """Measure one store, or signals; what a store leaves on disk is removed."""
+    """Measure one store, signals or a mailbox; what a store leaves on disk is removed."""
     if len(sys.argv) == 3:
         program = ROOT / "target" / "release" / "examples" / "signals"
         return subprocess.run([str(program), *sys.argv[1:]], check=False).returncode
+    if sys.argv[1] == "queued":
+        program = ROOT / "target" / "release" / "examples" / "queued"
+        return subprocess.run([str(program), *sys.argv[2:]], check=False).returncode
     graph, store, serializer, supersteps = sys.argv[1:]
     program = ROOT / "target" / "release" / "examples" / "pagerank_stores"
     folder = tempfile.mkdtemp(dir=Path(graph).parent)

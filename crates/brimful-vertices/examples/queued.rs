@@ -1,7 +1,7 @@
 //! Queues many signals in a mailbox of little memory and collects them: what does not fit goes to disk.
 //!
 //! Every signal is counted and added up, so that none can be lost or come twice. To be run under a hard limit a little above
-//! the mailbox's memory.
+//! the mailbox's memory. Prints one JSON object.
 //!
 //! `cargo run --release -p brimful-vertices --example queued [SIGNALS [MEBIBYTES [combined]]]`
 
@@ -80,11 +80,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let stats = mailbox.stats();
     assert!(is_combined || count == signals, "{count} signals of {signals} came back");
     assert_eq!(sum, signals * (signals - 1) / 2, "the sum of all signals");
-    println!("signals          {signals} to {collects} vertices, {} combined on arrival", stats.combined);
-    println!("memory           {} MiB for the mailbox", bytes >> 20);
-    println!("queued           {queued:.2} s, {} spills", stats.spills);
-    println!("collected        {:.2} s", begin.elapsed().as_secs_f64() - queued);
-    println!("spilled          {} MiB, file of {} MiB", file.written_bytes() >> 20, file.file_bytes() >> 20);
-    println!("peak of process  {} MiB", memory::peak_resident_bytes().unwrap_or(0) >> 20);
+    println!(
+        "{{\"signals\": {signals}, \"vertices\": {collects}, \"queue_seconds\": {queued:.3}, \"collect_seconds\": {:.3}, \
+         \"spills\": {}, \"spilled_bytes\": {}, \"peak_rss_bytes\": {}}}",
+        begin.elapsed().as_secs_f64() - queued,
+        stats.spills,
+        file.written_bytes(),
+        memory::peak_resident_bytes().unwrap_or(0)
+    );
     Ok(())
 }
