@@ -41,11 +41,13 @@ def tables(session: Session) -> Iterator[Table]:
     subprocess.run([*build, "--example", "giraph"], cwd=ROOT, check=True)
     vertices = session.size.lognormal_vertices
     for degree in (25, 250):
-        # So many objects would not fit: a tenth of them says as much of each.
+        # So many objects would not fit, and so many messages take minutes a superstep: a tenth of
+        # them says as much of each.
         few = vertices if degree == 25 else vertices // 10
+        counts = {"combined": vertices, "each": few}
         python = session.measure(_command("python", few, degree, "combined"))[0]
         by_layout = {
-            layout: session.measure(*(_command(layout, vertices, degree, c) for c in _COMBINERS))
+            layout: session.measure(*(_command(layout, counts[c], degree, c) for c in _COMBINERS))
             for layout in _LAYOUTS
         }
         by_layout["boxed"] = session.measure(_command("boxed", few, degree, "combined"))
@@ -98,7 +100,7 @@ def _supersteps(degree: int, by_layout: _ByLayout) -> Table:
     table = Table(
         f"giraph: {degree} edges each, PageRank",
         "f64 messages, serialized in all layouts; one thread",
-        ("layout", "combiner", "superstep s", "peak MiB", "messages combined"),
+        ("layout", "combiner", "vertices", "superstep s", "peak MiB", "messages combined"),
     )
     for layout in _LAYOUTS:
         all_series = by_layout[layout]
@@ -106,6 +108,7 @@ def _supersteps(degree: int, by_layout: _ByLayout) -> Table:
             table.row(
                 _NAMES[layout],
                 "on" if combiner == "combined" else "off",
+                figure(series, "vertices", 0),
                 figure(series, "superstep_seconds"),
                 figure(series, lambda record: record["peak_rss_bytes"] / MIB, 0),
                 figure(series, lambda record: record["combined"] / record["messages"]),
