@@ -7,12 +7,12 @@ brimful-algos: searches of a graph that has been read.
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench import examples
 from bench.command import ROOT, Command, brimful, reference
 from bench.errors import NotMeasured
 from bench.session import Session
@@ -120,8 +120,7 @@ def tables(session: Session) -> Iterator[Table]:
     ]
     large = _large(session)
     again = Command("bench.algorithms", (str(large), _source(large), "7"))
-    build = ["cargo", "build", "--release", "--quiet", "-p", "brimful-algos"]
-    subprocess.run([*build, "--example", "loaded"], cwd=ROOT, check=True)
+    examples.build("brimful-algos", "loaded")
     *series, loaded, bfs, components = session.measure(
         *(case.command(session) for case in cases), again, *references
     )
@@ -177,9 +176,7 @@ def _has_roads(session: Session) -> bool:
 def main() -> int:
     """Search in memory, by the Rust program."""
     graph, source, rounds = sys.argv[1:]
-    program = ROOT / "target" / "release" / "examples" / "loaded"
-    arguments = [str(program), graph, str(4 * GIB), source, rounds]
-    return subprocess.run(arguments, check=False).returncode
+    return examples.run("loaded", graph, 4 * GIB, source, rounds)
 
 
 if __name__ == "__main__":

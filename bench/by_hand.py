@@ -5,11 +5,11 @@ Run as a module (`GRAPH SUPERSTEPS ROUNDS`) it prints the figures of `examples/b
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Iterator
 
-from bench.command import ROOT, Command
+from bench import examples
+from bench.command import Command
 from bench.session import Session
 from bench.table import GIB, Table, figure, target
 
@@ -19,8 +19,7 @@ _MOST = 1.03
 
 def tables(session: Session) -> Iterator[Table]:
     """Yield one table: both, in turns within one process, and their ratio."""
-    build = ["cargo", "build", "--release", "--quiet", "-p", "brimful-algos"]
-    subprocess.run([*build, "--example", "by_hand"], cwd=ROOT, check=True)
+    examples.build("brimful-algos", "by_hand")
     table = Table(
         "by_hand: PageRank by the public trait and by hand, seconds per superstep",
         "f64; both find the same scores",
@@ -41,9 +40,7 @@ def tables(session: Session) -> Iterator[Table]:
 def main() -> int:
     """Run the Rust program."""
     graph, supersteps, rounds = sys.argv[1:]
-    program = ROOT / "target" / "release" / "examples" / "by_hand"
-    arguments = [str(program), graph, str(4 * GIB), supersteps, rounds]
-    return subprocess.run(arguments, check=False).returncode
+    return examples.run("by_hand", graph, 4 * GIB, supersteps, rounds)
 
 
 if __name__ == "__main__":

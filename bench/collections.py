@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 
-from bench.command import ROOT, Command
+from bench import examples
+from bench.command import Command
 from bench.session import Series, Session
 from bench.table import MIB, Table, figure, target
 
@@ -104,8 +104,7 @@ def _native(session: Session) -> Table:
         "collections: in Rust, a second", "see the name", ("what", "median (best)", "target")
     )
     # Not within a measure: a compiler needs more memory than their limits.
-    build = ["cargo", "build", "--release", "--quiet", "-p", "brimful-collections"]
-    subprocess.run([*build, "--example", "measure"], cwd=ROOT, check=True)
+    examples.build("brimful-collections", "measure")
     measured: dict[tuple[str, int], Series] = {}
     for name, budget, limit, field, label, bound in _NATIVE:
         if (name, budget) not in measured:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import gc
 import json
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.command import ROOT, Command, Record
+from bench import examples
+from bench.command import Command, Record
 from bench.session import Series, Session
 from bench.table import MIB, Table, figure, target
 
@@ -37,8 +37,7 @@ _ByLayout = dict[str, list[Series]]
 
 def tables(session: Session) -> Iterator[Table]:
     """Yield a table of loading and one of supersteps for few and for many edges a vertex."""
-    build = ["cargo", "build", "--release", "--quiet", "-p", "brimful-vertices"]
-    subprocess.run([*build, "--example", "giraph"], cwd=ROOT, check=True)
+    examples.build("brimful-vertices", "giraph")
     vertices = session.size.lognormal_vertices
     for degree in (25, 250):
         # So many objects would not fit, and so many messages take minutes a superstep: a tenth of
@@ -164,9 +163,7 @@ def main() -> int:
     if layout == "python":
         print(json.dumps(_python_objects(int(vertices), int(degree))))
         return 0
-    program = ROOT / "target" / "release" / "examples" / "giraph"
-    arguments = [str(program), layout, vertices, degree, combiner]
-    return subprocess.run(arguments, check=False).returncode
+    return examples.run("giraph", layout, vertices, degree, combiner)
 
 
 if __name__ == "__main__":

@@ -8,13 +8,13 @@ brimful-vertices.
 from __future__ import annotations
 
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.command import ROOT, Command, brimful
+from bench import examples
+from bench.command import Command, brimful
 from bench.session import Series, Session
 from bench.table import MIB, Table, figure, ratio, target
 
@@ -46,12 +46,8 @@ _THESIS = (
 
 
 def tables(session: Session) -> Iterator[Table]:
-    """Yield a table of the stores, then one of signals with and without supersteps."""
-    build = ["cargo", "build", "--release", "--quiet", "-p", "brimful-vertices"]
-    examples = ("pagerank_stores", "signals", "queued")
-    for example in examples:
-        build += ["--example", example]
-    subprocess.run(build, cwd=ROOT, check=True)
+    """Yield tables of the stores, of signals in both modes, and of those that wait."""
+    examples.build("brimful-vertices", "pagerank_stores", "signals", "queued")
     vertices = session.size.lognormal_vertices
     graph = session.folder / "lognormal-stores.brimful"
     session.made(graph, "generate", "lognormal", graph, "--vertices", str(vertices))
@@ -174,18 +170,14 @@ def _row(
 def main() -> int:
     """Measure one store, signals or a mailbox; what a store leaves on disk is removed."""
     if len(sys.argv) == 3:
-        program = ROOT / "target" / "release" / "examples" / "signals"
-        return subprocess.run([str(program), *sys.argv[1:]], check=False).returncode
+        return examples.run("signals", *sys.argv[1:])
     if sys.argv[1] == "queued":
-        program = ROOT / "target" / "release" / "examples" / "queued"
-        return subprocess.run([str(program), *sys.argv[2:]], check=False).returncode
+        return examples.run("queued", *sys.argv[2:])
     graph, store, serializer, supersteps = sys.argv[1:]
-    program = ROOT / "target" / "release" / "examples" / "pagerank_stores"
     folder = tempfile.mkdtemp(dir=Path(graph).parent)
     try:
         url = f"file:{folder}/vertices" if store == "file" else store
-        command = [str(program), graph, url, serializer, supersteps, "1"]
-        return subprocess.run(command, check=False).returncode
+        return examples.run("pagerank_stores", graph, url, serializer, supersteps, 1)
     finally:
         shutil.rmtree(folder)
 

@@ -109,7 +109,7 @@ def _look(path: str, name: str, wanted: EdgeColumns) -> Seen | None:
     if name not in ("auto", "edgelist", "u32pairs"):
         return None
     if suffix in COMPRESSIONS:
-        # Nothing here reads zstd; and lines of other formats say how many they are.
+        # Python reads no zstd.
         readable = suffix in _COMPRESSED and name != "u32pairs"
         return _compressed(path, _COMPRESSED[suffix]) if readable else None
     return _pairs(path) if name == "u32pairs" else _text(path)
