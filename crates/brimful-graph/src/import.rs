@@ -99,6 +99,13 @@ pub fn minimum_bytes(workers: usize, weighted: bool, places: bool) -> u64 {
     reading_bytes(workers, places) + encoding_bytes(workers, weighted, places) + ids + sorters
 }
 
+/// What of the minimum is free while an index is sorted: the order is made, and edges are read before they are
+/// packed.
+fn index_bytes(workers: usize, weighted: bool, places: bool) -> u64 {
+    let (reading, packing) = (reading_bytes(workers, places), encoding_bytes(workers, weighted, places));
+    choice::memory_bytes(workers) + reading.min(packing)
+}
+
 /// Imports `input` as the new graph directory `out`.
 pub fn import(
     input: Input<'_>,

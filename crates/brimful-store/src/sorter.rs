@@ -7,10 +7,12 @@
 //! sorting once costs little more than half of sorting twice. Invariant: the consumer sees the same
 //! sequence whatever the number of workers, runs and pieces.
 
+mod plan;
 mod run;
 
+use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytemuck::Pod;
@@ -23,7 +25,8 @@ use crate::huge::advise_spare;
 use crate::in_order::InOrder;
 use crate::job::Job;
 use crate::radix;
-use crate::sorter::run::{Home, Run, ends_of};
+use crate::sorter::plan::{Plan, Planner};
+use crate::sorter::run::{Home, Parts, PartsWriter, Run};
 
 /// A fixed-size record with a total order; records that compare equal are equal in every byte.
 pub trait Record: Pod + Ord + Send + Sync {
@@ -64,6 +67,24 @@ pub fn minimum_bytes(workers: usize, record_bytes: usize) -> u64 {
     (workers as u64) * 2 * (record_bytes as u64) * (64 << 10)
 }
 
+/// Bytes that a sorter writes again where `spilled` bytes are in runs of `run` bytes, too many to be merged at once.
+pub fn merged_bytes(spilled: u64, run: u64) -> u64 {
+    let mut merged = 0;
+    // Runs as they were spilled, and those that were made of them.
+    let (mut runs, mut longer) = (spilled / run.max(1), VecDeque::new());
+    while runs + longer.len() as u64 > MAX_RUNS as u64 {
+        let more = runs + longer.len() as u64 - MAX_RUNS as u64;
+        let group = (MAX_RUNS as u64).min(more + 1);
+        let of_spilled = group.min(runs);
+        runs -= of_spilled;
+        let of_longer: u64 = longer.drain(..(group - of_spilled) as usize).sum();
+        let len = of_spilled * run + of_longer;
+        longer.push_back(len);
+        merged += len;
+    }
+    merged
+}
+
 /// Sorts more records than fit in memory.
 pub struct Sorter<'j, R> {
     file: StoreFile,
@@ -81,8 +102,7 @@ impl<'j, R: Record> Sorter<'j, R> {
     /// A sorter that uses at most `bytes` of memory with up to `workers` writers at once, and a
     /// scratch file in `folder`. The caller has reserved the bytes.
     ///
-    /// Below [`minimum_bytes`] it may use more. On top comes an index: two records and 8 bytes for every
-    /// part of a run, which has some thousand records where keys are spread evenly.
+    /// Below [`minimum_bytes`] it may use more.
     pub fn new(folder: &dyn Folder, bytes: u64, workers: usize, job: &'j Job) -> Result<Self> {
         let per_worker = usize::try_from(bytes).unwrap_or(usize::MAX) / workers.max(1);
         // Half of it is the room that sorting, and later merging, needs beside the records.
@@ -108,22 +128,31 @@ impl<'j, R: Record> Sorter<'j, R> {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the memory of one full run, if there is any left.
-    fn has_room_for_run(&self) -> bool {
-        let bytes = (self.buffer_len * size_of::<R>()) as u64;
+    /// Takes the memory of one full run of so many parts, if there is any left.
+    fn has_room_for_run(&self, parts: usize) -> bool {
+        let bytes = (self.buffer_len * size_of::<R>()) as u64 + parts as u64 * Parts::<R>::BYTES;
         let take = |left: u64| left.checked_sub(bytes);
         self.room_for_runs.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
     }
 
-    fn append(&self, records: &[R]) -> Result<u64> {
+    /// Places on disk for so many records and for what is known of their parts.
+    fn place(&self, len: u64, parts: u64) -> (u64, u64) {
+        let records = len * size_of::<R>() as u64;
+        let offset = self.end.fetch_add(records + parts * Parts::<R>::BYTES, Ordering::Relaxed);
+        (offset, offset + records)
+    }
+
+    fn append(&self, records: &[R], parts: &Parts<R>) -> Result<Home<R>> {
         let bytes: &[u8] = bytemuck::cast_slice(records);
-        let offset = self.end.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        let count = parts.len() as u64;
+        let (offset, place) = self.place(records.len() as u64, count);
         for (index, part) in bytes.chunks(4 << 20).enumerate() {
             self.job.check()?;
             self.file.write_all_at(part, offset + (index as u64) * (4 << 20))?;
         }
+        parts.write(&self.file, place, count, 0)?;
         tracing::info!(records = records.len(), bytes = bytes.len(), "spill");
-        Ok(offset)
+        Ok(Home::File { offset, parts: place })
     }
 
     /// Hands all records to `consume`, ascending, in batches. Uses the threads of `pool` to sort;
@@ -163,7 +192,7 @@ impl<'j, R: Record> Sorter<'j, R> {
 
     /// Records pushed so far and sorted into runs.
     pub fn len(&self) -> u64 {
-        self.runs().iter().map(Run::len).sum()
+        self.runs().iter().map(|run| run.len).sum()
     }
 
     /// True if no record was pushed.
@@ -171,30 +200,28 @@ impl<'j, R: Record> Sorter<'j, R> {
         self.len() == 0
     }
 
+    /// As few as are too many.
     fn merge_some_runs(&mut self, pool: &ThreadPool) -> Result<()> {
         let group: Vec<Run<R>> = {
             let mut runs = self.runs();
             // What is on disk already goes first.
-            runs.sort_by_key(|run| matches!(run.home, Home::Memory(_)));
-            runs.drain(..MAX_RUNS).collect()
+            runs.sort_by_key(|run| matches!(run.home, Home::Memory { .. }));
+            let more = runs.len() - MAX_RUNS;
+            runs.drain(..MAX_RUNS.min(more + 1)).collect()
         };
-        let len: u64 = group.iter().map(Run::len).sum();
-        let offset = self.end.fetch_add(len * size_of::<R>() as u64, Ordering::Relaxed);
-        let (mut written, mut starts, mut least, mut greatest) = (0, Vec::new(), Vec::new(), Vec::new());
+        let len: u64 = group.iter().map(|run| run.len).sum();
+        let count = len.div_ceil(self.part_len as u64);
+        let (offset, place) = self.place(len, count);
+        let (mut end, mut parts) = (offset, PartsWriter::new(len, self.part_len, place));
         let mut write = |batch: &[R]| {
-            let end = written + batch.len() as u64;
-            starts.extend((written..end).step_by(self.part_len));
-            let parts = || batch.chunks(self.part_len);
-            least.extend(parts().filter_map(|part| part.first()));
-            greatest.extend(parts().filter_map(|part| part.last()));
-            self.file.write_all_at(bytemuck::cast_slice(batch), offset + written * size_of::<R>() as u64)?;
-            written = end;
-            Ok::<(), Error>(())
+            let bytes: &[u8] = bytemuck::cast_slice(batch);
+            self.file.write_all_at(bytes, end)?;
+            end += bytes.len() as u64;
+            parts.add(batch, &self.file)
         };
         let first = |piece: Piece<'_, R>| piece.for_each_batch(self.job, &mut write);
         self.merge_runs(&group, pool, first, |(), _| Ok(()), |()| Ok(()))?;
-        starts.push(written);
-        self.runs().push(Run { home: Home::File { offset }, starts, least, greatest, shift: 0 });
+        self.runs().push(Run { home: Home::File { offset, parts: place }, len, parts: count, shift: 0 });
         Ok(())
     }
 
@@ -206,31 +233,28 @@ impl<'j, R: Record> Sorter<'j, R> {
         middle: impl Fn(T, &[R]) -> Result<U, E> + Sync,
         last: impl FnMut(U) -> Result<(), E> + Send,
     ) -> Result<(), E> {
-        let cuts = self.cut(runs);
+        // In flight: one piece a worker, and its room for sorting, within the writers' room.
+        let target = (self.buffer_len / 2).min(MAX_PIECE);
+        let plans = Mutex::new(Plans {
+            planner: Planner::new(runs, target, &self.file)?,
+            ahead: VecDeque::new(),
+            next: 0,
+        });
         let (first, last) = (InOrder::new(first), InOrder::new(last));
-        let next = AtomicUsize::new(0);
         let results = pool.broadcast(|_| {
             let _wake = (first.wake_on_panic(), last.wake_on_panic());
             let (mut records, mut room) = (Vec::new(), Vec::new());
-            loop {
-                let index = next.fetch_add(1, Ordering::Relaxed);
-                if index > cuts.len() {
-                    return Ok(());
-                }
-                let low = index.checked_sub(1).map(|below| cuts[below]);
-                let ahead = index + pool.current_num_threads();
-                if ahead <= cuts.len() {
-                    self.start_reading(runs, Some(cuts[ahead - 1]), cuts.get(ahead).copied());
-                }
-                let sorted = self
-                    .job
-                    .check()
-                    .and_then(|()| self.read_piece(runs, low, cuts.get(index).copied(), &mut records))
-                    .inspect(|_| radix::sort(&mut records, &mut room));
+            while let Some((index, plan)) = self.next_plan(&plans, runs, pool.current_num_threads()) {
+                let sorted = plan.and_then(|plan| {
+                    self.job.check()?;
+                    self.read_piece(runs, &plan, &mut records)?;
+                    radix::sort(&mut records, &mut room);
+                    Ok(plan)
+                });
                 let mut passed_on = None;
                 let ours = first.pass(index, |first| -> Result<(), E> {
-                    let count = sorted?;
-                    let repeats = low.filter(|_| count > 0).map(|low| (low, count));
+                    let Plan { low, repeats, .. } = sorted?;
+                    let repeats = low.filter(|_| repeats > 0).map(|low| (low, repeats));
                     passed_on = Some(first(Piece { repeats, records: &mut records })?);
                     Ok(())
                 });
@@ -242,90 +266,75 @@ impl<'j, R: Record> Sorter<'j, R> {
                     return Ok(());
                 }
             }
+            Ok(())
         });
         results.into_iter().collect()
     }
 
-    /// Splitters between pieces: piece i holds the records in [cuts[i-1], cuts[i]).
-    fn cut(&self, runs: &[Run<R>]) -> Vec<R> {
-        let parts = |run: &Run<R>| {
-            let lengths = run.starts.windows(2).map(|part| part[1] - part[0]);
-            run.least.iter().copied().zip(lengths).collect::<Vec<_>>()
-        };
-        let mut parts: Vec<(R, u64)> = runs.iter().flat_map(parts).collect();
-        parts.sort_unstable_by_key(|part| part.0);
-        let shift = runs.iter().map(|run| run.shift).max().unwrap_or(0);
-        // In flight: one piece a worker, and its room for sorting, within the writers' room.
-        let target = (self.buffer_len / 2).min(MAX_PIECE) as u64;
-        let (mut cuts, mut records, mut last) = (Vec::new(), 0, None);
-        for (record, length) in parts {
-            // The first part of a digit is a cut that divides no part of any run. Where a digit has more
-            // than a piece any cut must do, and the parts it divides are read for both sides.
-            let new_digit = last.is_some_and(|last: R| (last.radix() ^ record.radix()) >> shift != 0);
-            if records >= target / 2 && (new_digit || records >= target) {
-                cuts.push(record);
-                records = 0;
+    /// The next piece and its number. What the pieces after it need the system starts to read, for each worker one.
+    fn next_plan(
+        &self,
+        plans: &Mutex<Plans<'_, R>>,
+        runs: &[Run<R>],
+        workers: usize,
+    ) -> Option<(usize, Result<Plan<R>>)> {
+        let mut plans = plans.lock().unwrap_or_else(PoisonError::into_inner);
+        while plans.ahead.len() <= workers
+            && let Some(plan) = plans.planner.plan(&self.file).transpose()
+        {
+            if let Ok(plan) = &plan {
+                self.start_reading(runs, plan);
             }
-            records += length;
-            last = Some(record);
+            plans.ahead.push_back(plan);
         }
-        cuts.dedup();
-        cuts
+        let plan = plans.ahead.pop_front()?;
+        plans.next += 1;
+        Some((plans.next - 1, plan))
     }
 
     /// Starts reading what [`Sorter::read_piece`] will.
-    fn start_reading(&self, runs: &[Run<R>], low: Option<R>, high: Option<R>) {
+    fn start_reading(&self, runs: &[Run<R>], plan: &Plan<R>) {
         let record = size_of::<R>() as u64;
-        for run in runs {
-            if let Home::File { offset } = run.home {
-                let (from, to, _) = run.bracket(low, high);
-                self.file.start_reading(offset + from * record, (to - from) * record);
+        for (run, range) in &plan.reads {
+            if let Home::File { offset, .. } = runs[*run].home {
+                self.file.start_reading(offset + range.start * record, (range.end - range.start) * record);
             }
         }
     }
 
-    /// Reads the records in [low, high), in no order. Long repeats of `low` are not read, as no cut
-    /// could divide them and no memory need hold them; their count is returned.
-    fn read_piece(
-        &self,
-        runs: &[Run<R>],
-        low: Option<R>,
-        high: Option<R>,
-        piece: &mut Vec<R>,
-    ) -> Result<usize> {
-        piece.clear();
-        let (mut repeats, mut others) = (0, false);
-        let parts = runs.iter().map(|run| {
-            let (from, to, more) = run.bracket(low, high);
-            others |= more;
-            let (skip, resume) = low.map_or((from, from), |low| run.repeats(low));
-            if skip < resume { [from..skip, resume..to] } else { [from..to, to..to] }
-        });
-        let parts: Vec<_> = parts.collect();
+    /// Reads what a piece is made from, in no order.
+    fn read_piece(&self, runs: &[Run<R>], plan: &Plan<R>, piece: &mut Vec<R>) -> Result<()> {
         let length = |range: &Range<u64>| (range.end - range.start) as usize;
-        piece.reserve_exact(parts.iter().flatten().map(length).sum());
+        piece.clear();
+        piece.reserve_exact(plan.reads.iter().map(|(_, range)| length(range)).sum());
         advise_spare(piece);
-        for (run, [before, after]) in runs.iter().zip(parts) {
-            repeats += (after.start - before.end) as usize;
-            for range in [before, after] {
-                match &run.home {
-                    Home::Memory(records) => {
-                        piece.extend_from_slice(&records[range.start as usize..range.end as usize]);
-                    }
-                    Home::File { offset } => {
-                        let at = piece.len();
-                        piece.resize(at + length(&range), R::zeroed());
-                        let bytes = bytemuck::cast_slice_mut(&mut piece[at..]);
-                        self.file.read_exact_at(bytes, offset + range.start * size_of::<R>() as u64)?;
-                    }
+        for (run, range) in &plan.reads {
+            match &runs[*run].home {
+                Home::Memory { records, .. } => {
+                    piece.extend_from_slice(&records[range.start as usize..range.end as usize]);
+                }
+                Home::File { offset, .. } => {
+                    let at = piece.len();
+                    piece.resize(at + length(range), R::zeroed());
+                    let bytes = bytemuck::cast_slice_mut(&mut piece[at..]);
+                    self.file.read_exact_at(bytes, offset + range.start * size_of::<R>() as u64)?;
                 }
             }
         }
-        if others {
+        if plan.others {
+            let (low, high) = (plan.low, plan.high);
             piece.retain(|r| low.is_none_or(|low| *r >= low) && high.is_none_or(|high| *r < high));
         }
-        Ok(repeats)
+        Ok(())
     }
+}
+
+/// The pieces of a merge.
+struct Plans<'r, R> {
+    planner: Planner<'r, R>,
+    /// Those that nobody makes yet, and the number of the first.
+    ahead: VecDeque<Result<Plan<R>>>,
+    next: usize,
 }
 
 /// A part of the ordered stream.
@@ -384,19 +393,24 @@ impl<R: Record> SortWriter<'_, '_, R> {
             return Ok(());
         }
         self.sorter.job.check()?;
-        let (starts, shift) = radix::split(&mut self.records, &mut self.room, self.sorter.part_len);
-        let (least, greatest) = ends_of(&self.records, &starts);
-        let home = if self.sorter.has_room_for_run() {
+        let (parts, shift) = self.split();
+        let (len, count) = (full as u64, parts.len() as u64);
+        let home = if self.sorter.has_room_for_run(parts.len()) {
             let mut fresh = Vec::with_capacity(full);
             advise_spare(&mut fresh);
-            Home::Memory(std::mem::replace(&mut self.records, fresh))
+            Home::Memory { records: std::mem::replace(&mut self.records, fresh), parts }
         } else {
-            let offset = self.sorter.append(&self.records)?;
+            let home = self.sorter.append(&self.records, &parts)?;
             self.records.clear();
-            Home::File { offset }
+            home
         };
-        self.sorter.runs().push(Run { home, starts, least, greatest, shift });
+        self.sorter.runs().push(Run { home, len, parts: count, shift });
         Ok(())
+    }
+
+    fn split(&mut self) -> (Parts<R>, u32) {
+        let (starts, shift) = radix::split(&mut self.records, &mut self.room, self.sorter.part_len);
+        (Parts::of(&self.records, &starts), shift)
     }
 
     /// Splits what is left into a run that stays in memory.
@@ -404,10 +418,10 @@ impl<R: Record> SortWriter<'_, '_, R> {
         if self.records.is_empty() {
             return Ok(());
         }
-        let (starts, shift) = radix::split(&mut self.records, &mut self.room, self.sorter.part_len);
-        let (least, greatest) = ends_of(&self.records, &starts);
-        let home = Home::Memory(std::mem::take(&mut self.records));
-        self.sorter.runs().push(Run { home, starts, least, greatest, shift });
+        let (parts, shift) = self.split();
+        let (len, count) = (self.records.len() as u64, parts.len() as u64);
+        let home = Home::Memory { records: std::mem::take(&mut self.records), parts };
+        self.sorter.runs().push(Run { home, len, parts: count, shift });
         Ok(())
     }
 }

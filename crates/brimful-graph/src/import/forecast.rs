@@ -4,7 +4,7 @@
 
 use brimful_store::sorter::{self, MAX_BUFFER};
 
-use super::{IDS_BYTES, minimum_bytes};
+use super::{IDS_BYTES, index_bytes, minimum_bytes};
 use crate::bitmap::IdBitmap;
 use crate::build::encoding_bytes;
 use crate::census::reading_bytes;
@@ -66,8 +66,16 @@ impl Sorting {
         let runs = bytes.saturating_sub(2 * buffers);
         // Each was full once at least. What is in buffers in the end is not written: they are half full on average.
         let full = (all - buffers / 2).max(buffers);
-        Self { memory: bytes.min(all.saturating_add(buffers)), spilled: full.saturating_sub(runs) }
+        let spilled = full.saturating_sub(runs);
+        let merged = sorter::merged_bytes(spilled, buffers / workers);
+        Self { memory: bytes.min(all.saturating_add(buffers)), spilled: spilled.saturating_add(merged) }
     }
+}
+
+/// What sorting an index may use, ids aside, where `spare` bytes are beyond the minimum.
+fn sorter_bytes(sizes: &Sizes, spare: u64, workers: usize) -> u64 {
+    let sorters = 2 * sorter::minimum_bytes(workers, size_of::<WeightedPair>());
+    sorters + spare + index_bytes(workers, sizes.weighted, false)
 }
 
 /// What an import of a graph of `sizes` will take of `limit` bytes of memory beside the process. Text, tables and streams are `spooled`: they cannot
@@ -79,7 +87,7 @@ pub fn forecast(sizes: &Sizes, spooled: bool, limit: u64, workers: usize) -> For
     let joined = sizes.vertices > 1 << 32 || bitmap > IDS_BYTES + spare / 2;
     let counted = (sizes.vertices * degrees::bytes_per_vertex(sizes.weighted)).min(spare / 4);
     let ids = if joined { 0 } else { bitmap };
-    let sorters = 2 * sorter::minimum_bytes(workers, size_of::<WeightedPair>()) + spare;
+    let sorters = sorter_bytes(sizes, spare, workers);
     let sorting =
         Sorting::new(sizes, sorters.saturating_sub(ids.saturating_sub(IDS_BYTES) + counted), workers);
     let of_end = if sizes.vertices > 1 << 32 { 8 } else { 4 };
@@ -110,9 +118,8 @@ pub fn forecast(sizes: &Sizes, spooled: bool, limit: u64, workers: usize) -> For
 /// What building the reverse index of a graph of `sizes`, `bytes` of which are an index, will take.
 pub fn forecast_index(sizes: &Sizes, bytes: u64, limit: u64, workers: usize) -> Forecast {
     let minimum = minimum_bytes(workers, sizes.weighted, false);
-    let sorters =
-        2 * sorter::minimum_bytes(workers, size_of::<WeightedPair>()) + limit.saturating_sub(minimum);
-    let sorting = Sorting::new(sizes, sorters, workers);
+    let spare = limit.saturating_sub(minimum);
+    let sorting = Sorting::new(sizes, sorter_bytes(sizes, spare, workers), workers);
     Forecast {
         minimum_bytes: minimum,
         memory_bytes: sorting.memory + encoding_bytes(workers, sizes.weighted, false) / 2,

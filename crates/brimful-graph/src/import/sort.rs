@@ -5,7 +5,7 @@
 
 use brimful_store::sorter;
 
-use super::{IDS_BYTES, IdMap, Import};
+use super::{IDS_BYTES, IdMap, Import, index_bytes};
 use crate::build::{Built, ShardSortWriter, ShardSorter};
 use crate::census::each_part;
 use crate::classes::{Tally, changed};
@@ -117,8 +117,9 @@ impl Import<'_> {
         let job = &self.resources.job;
         job.begin("sort", source.parts() as u64);
         let counting = (degrees.degrees.len() + degrees.strengths.len()) as u64 * 8;
-        let bytes = self.sorter_bytes(map.memory_bytes() + counting);
         let workers = self.resources.workers();
+        let more = index_bytes(workers, R::WEIGHTED, self.places);
+        let bytes = more + self.sorter_bytes(map.memory_bytes() + counting);
         let sorter = ShardSorter::<R>::new(
             self.folder,
             layout,

@@ -1,56 +1,151 @@
-//! A run of the sorter: records split into parts, and which of them a piece needs.
+//! A run of the sorter: records split into parts, and where the parts are.
 //!
-//! Invariant: what a run says of its parts holds for every record in them.
+//! Invariant: what a run says of its parts holds for every record in them. Of a run on disk that is on disk, too: it
+//! grows with the number of records.
 
+use std::ops::Range;
+
+use crate::error::Result;
+use crate::file::StoreFile;
 use crate::sorter::Record;
-
-/// Where records are.
-pub(super) enum Home<R> {
-    Memory(Vec<R>),
-    File { offset: u64 },
-}
 
 /// Records in parts: none of a part is greater than any of the next.
 pub(super) struct Run<R> {
     pub(super) home: Home<R>,
-    /// Where each part begins, and where the last one ends.
-    pub(super) starts: Vec<u64>,
-    /// The least record of each part, and the greatest.
-    pub(super) least: Vec<R>,
-    pub(super) greatest: Vec<R>,
+    pub(super) len: u64,
+    /// Number of parts.
+    pub(super) parts: u64,
     /// Parts that differ in a radix bit from here on were told apart by the first digit.
     pub(super) shift: u32,
 }
 
-impl<R: Record> Run<R> {
-    pub(super) fn len(&self) -> u64 {
-        self.starts.last().copied().unwrap_or(0)
+/// Where records are, and what is known of their parts.
+pub(super) enum Home<R> {
+    Memory { records: Vec<R>, parts: Parts<R> },
+    File { offset: u64, parts: u64 },
+}
+
+/// Parts one after another: where each ends, its least record and its greatest.
+pub(super) struct Parts<R> {
+    pub(super) ends: Vec<u64>,
+    pub(super) least: Vec<R>,
+    pub(super) greatest: Vec<R>,
+}
+
+impl<R: Record> Parts<R> {
+    /// Bytes that tell of a part.
+    pub(super) const BYTES: u64 = (size_of::<u64>() + 2 * size_of::<R>()) as u64;
+
+    pub(super) fn new() -> Self {
+        Self { ends: Vec::new(), least: Vec::new(), greatest: Vec::new() }
     }
 
-    /// The range of positions of all parts with records in [low, high), and whether others are in it.
-    pub(super) fn bracket(&self, low: Option<R>, high: Option<R>) -> (u64, u64, bool) {
-        let from = low.map_or(0, |low| self.greatest.partition_point(|g| *g < low));
-        let to = high.map_or(self.least.len(), |high| self.least.partition_point(|l| *l < high)).max(from);
-        let ends = self.least.get(from).zip(to.checked_sub(1).and_then(|last| self.greatest.get(last)));
-        let others = |(least, greatest): (&R, &R)| {
-            low.is_some_and(|low| *least < low) || high.is_some_and(|high| *greatest >= high)
-        };
-        (self.starts[from], self.starts[to], from < to && ends.is_some_and(others))
+    /// Of `records` that are split at `starts`, the last of which is their end.
+    pub(super) fn of(records: &[R], starts: &[u64]) -> Self {
+        let mut parts = Self::new();
+        let count = starts.len().saturating_sub(1);
+        parts.ends.reserve_exact(count);
+        parts.least.reserve_exact(count);
+        parts.greatest.reserve_exact(count);
+        for part in starts.windows(2) {
+            let of = &records[part[0] as usize..part[1] as usize];
+            if let (Some(&least), Some(&greatest)) = (of.iter().min(), of.iter().max()) {
+                parts.push(part[1], least, greatest);
+            }
+        }
+        parts
     }
 
-    /// A range of positions known to hold nothing but `value`: the parts of which it is the least,
-    /// but for the last of them.
-    pub(super) fn repeats(&self, value: R) -> (u64, u64) {
-        let first = self.least.partition_point(|l| *l < value);
-        let last = self.least.partition_point(|l| *l <= value).saturating_sub(1);
-        (self.starts[first], self.starts[first.max(last)])
+    pub(super) fn push(&mut self, end: u64, least: R, greatest: R) {
+        self.ends.push(end);
+        self.least.push(least);
+        self.greatest.push(greatest);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.ends.clear();
+        self.least.clear();
+        self.greatest.clear();
+    }
+
+    /// Writes them from part `first` on into the place at `offset` of all `count` parts of a run: ends, then least, then
+    /// greatest records.
+    pub(super) fn write(&self, file: &StoreFile, offset: u64, count: u64, first: u64) -> Result<()> {
+        let [ends, least, greatest] = places::<R>(offset, count, first);
+        file.write_all_at(bytemuck::cast_slice(&self.ends), ends)?;
+        file.write_all_at(bytemuck::cast_slice(&self.least), least)?;
+        file.write_all_at(bytemuck::cast_slice(&self.greatest), greatest)
+    }
+
+    /// Reads `range` of the `count` parts at `offset` in place of what is here.
+    pub(super) fn read(
+        &mut self,
+        file: &StoreFile,
+        offset: u64,
+        count: u64,
+        range: Range<u64>,
+    ) -> Result<()> {
+        let len = (range.end - range.start) as usize;
+        let [ends, least, greatest] = places::<R>(offset, count, range.start);
+        self.ends.resize(len, 0);
+        self.least.resize(len, R::zeroed());
+        self.greatest.resize(len, R::zeroed());
+        file.read_exact_at(bytemuck::cast_slice_mut(&mut self.ends), ends)?;
+        file.read_exact_at(bytemuck::cast_slice_mut(&mut self.least), least)?;
+        file.read_exact_at(bytemuck::cast_slice_mut(&mut self.greatest), greatest)
     }
 }
 
-/// The least and the greatest record of each part.
-pub(super) fn ends_of<R: Record>(records: &[R], starts: &[u64]) -> (Vec<R>, Vec<R>) {
-    let parts = || starts.windows(2).map(|part| &records[part[0] as usize..part[1] as usize]);
-    let least = parts().filter_map(|part| part.iter().min()).copied();
-    let greatest = parts().filter_map(|part| part.iter().max()).copied();
-    (least.collect(), greatest.collect())
+/// Where the columns have part `first`.
+fn places<R>(offset: u64, count: u64, first: u64) -> [u64; 3] {
+    let record = size_of::<R>() as u64;
+    let least = offset + count * size_of::<u64>() as u64;
+    [offset + first * size_of::<u64>() as u64, least + first * record, least + (count + first) * record]
+}
+
+/// Tells of the parts of a run on disk while its records come in order.
+pub(super) struct PartsWriter<R> {
+    part_len: u64,
+    /// Records of the run, and those that came.
+    len: u64,
+    written: u64,
+    /// Where all parts go, and those that are not there yet, from `first` on.
+    offset: u64,
+    first: u64,
+    parts: Parts<R>,
+}
+
+/// Parts that are written at once.
+const PARTS_AT_ONCE: usize = 1 << 10;
+
+impl<R: Record> PartsWriter<R> {
+    /// For `len` records, in parts of `part_len` each, to be told of at `offset`.
+    pub(super) fn new(len: u64, part_len: usize, offset: u64) -> Self {
+        Self { part_len: part_len as u64, len, written: 0, offset, first: 0, parts: Parts::new() }
+    }
+
+    /// The next records, in ascending order.
+    pub(super) fn add(&mut self, mut batch: &[R], file: &StoreFile) -> Result<()> {
+        while let Some(&least) = batch.first() {
+            let end = (self.written + 1).next_multiple_of(self.part_len).min(self.len);
+            let now = batch.len().min((end - self.written) as usize);
+            let greatest = batch[now - 1];
+            match self.parts.greatest.last_mut() {
+                Some(of_part) if !self.written.is_multiple_of(self.part_len) => *of_part = greatest,
+                _ => self.parts.push(end, least, greatest),
+            }
+            self.written += now as u64;
+            batch = &batch[now..];
+            if self.written == self.len || self.written == end && self.parts.len() == PARTS_AT_ONCE {
+                self.parts.write(file, self.offset, self.len.div_ceil(self.part_len), self.first)?;
+                self.first += self.parts.len() as u64;
+                self.parts.clear();
+            }
+        }
+        Ok(())
+    }
 }

@@ -133,7 +133,7 @@ fn every_failing_operation_comes_back_typed() {
 
 #[test]
 fn a_full_disk_comes_back_typed_from_runs_and_from_merged_runs() {
-    // 4,096 records a run: more than 128 runs, so that they are merged into longer ones first.
+    // 4,096 records a run: more than 128 runs, so that 20 of them are merged into a longer one first.
     let records = values(600_000);
     let folder = FaultFolder::new();
     let (job, one) = (Job::new(), pool(1));
@@ -142,7 +142,7 @@ fn a_full_disk_comes_back_typed_from_runs_and_from_merged_runs() {
     let runs = folder.used_bytes();
     assert!(runs / (4096 * 8) > 128, "{runs} bytes of runs");
     drop(sorter);
-    for capacity in [0, 1, runs / 2, runs - 1, runs, runs + 4096 * 8 * 100] {
+    for capacity in [0, 1, runs / 2, runs - 1, runs, runs + 4096 * 8 * 10] {
         for workers in [1, 2] {
             let folder = FaultFolder::new();
             folder.set_plan(FaultPlan::new().capacity(capacity));

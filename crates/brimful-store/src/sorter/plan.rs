@@ -1,0 +1,194 @@
+//! Which records each piece of the merged stream is made from, found while the merge goes on.
+//!
+//! The parts of all runs are walked once, in ascending order of their least records. Of what tells where parts are no
+//! more than a window a run is in memory. Invariant: every record is in exactly one piece, and pieces ascend.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::ops::Range;
+
+use crate::error::Result;
+use crate::file::StoreFile;
+use crate::sorter::Record;
+use crate::sorter::run::{Home, Parts, Run};
+
+/// Parts of a run on disk that are known at a time.
+const WINDOW: u64 = 64;
+
+/// What a piece is made from: the records in [low, high) of some ranges.
+pub(super) struct Plan<R> {
+    pub(super) low: Option<R>,
+    pub(super) high: Option<R>,
+    /// How often `low` comes that is not read: no cut could divide so many, and no memory need hold them.
+    pub(super) repeats: usize,
+    /// Runs and ranges of their records.
+    pub(super) reads: Vec<(usize, Range<u64>)>,
+    /// There are records in the ranges that are less than `low`, or not less than `high`.
+    pub(super) others: bool,
+}
+
+/// Plans pieces one after another.
+pub(super) struct Planner<'r, R> {
+    walks: Vec<Walk<'r, R>>,
+    /// The least record of the next part of each run.
+    heads: BinaryHeap<Reverse<(R, usize)>>,
+    /// Records of a piece.
+    target: u64,
+    shift: u32,
+    low: Option<R>,
+    done: bool,
+}
+
+impl<'r, R: Record> Planner<'r, R> {
+    pub(super) fn new(runs: &'r [Run<R>], target: usize, file: &StoreFile) -> Result<Self> {
+        let mut walks: Vec<_> = runs.iter().map(Walk::new).collect();
+        let mut heads = BinaryHeap::with_capacity(runs.len());
+        for (run, walk) in walks.iter_mut().enumerate() {
+            heads.extend(walk.next_least(file)?.map(|least| Reverse((least, run))));
+        }
+        let shift = runs.iter().map(|run| run.shift).max().unwrap_or(0);
+        Ok(Self { walks, heads, target: target as u64, shift, low: None, done: false })
+    }
+
+    /// The next piece.
+    pub(super) fn plan(&mut self, file: &StoreFile) -> Result<Option<Plan<R>>> {
+        if self.done {
+            return Ok(None);
+        }
+        // If anything fails.
+        self.done = true;
+        let low = self.low;
+        let mut plan = Plan { low, high: None, repeats: 0, reads: Vec::new(), others: false };
+        for (run, walk) in self.walks.iter_mut().enumerate() {
+            walk.range = None;
+            if let Some(range) = low.and_then(|low| walk.divided_by(low)) {
+                plan.others = true;
+                walk.read(run, range, &mut plan.reads);
+            }
+        }
+        // Records to be read, and those in parts that begin like the last one.
+        let (mut records, mut of_value, mut last) = (0, 0, None);
+        while let Some(&Reverse((least, run))) = self.heads.peek() {
+            if last == Some(least) {
+                // A value that comes often is to begin a piece.
+                if of_value > self.target / 4 && low != Some(least) {
+                    plan.high = Some(least);
+                    break;
+                }
+            } else {
+                // The first part of a digit is a cut that divides no part of any run. Where a digit has more
+                // than a piece any cut must do, and the parts it divides are read for both sides.
+                let new_digit = last.is_some_and(|last: R| (last.radix() ^ least.radix()) >> self.shift != 0);
+                if records >= self.target || records >= self.target / 2 && new_digit {
+                    plan.high = Some(least);
+                    break;
+                }
+                (of_value, last) = (0, Some(least));
+            }
+            self.heads.pop();
+            let walk = &mut self.walks[run];
+            let range = walk.pass();
+            let next = walk.next_least(file)?;
+            self.heads.extend(next.map(|next| Reverse((next, run))));
+            // No record of a part is greater than the first of the next.
+            if low == Some(least) && next == low {
+                plan.repeats += (range.end - range.start) as usize;
+                continue;
+            }
+            (records, of_value) = (records + range.end - range.start, of_value + range.end - range.start);
+            walk.read(run, range, &mut plan.reads);
+        }
+        if let Some(high) = plan.high {
+            plan.others |= self.walks.iter().any(|walk| walk.divided_by(high).is_some());
+        }
+        self.done = plan.high.is_none();
+        self.low = plan.high;
+        Ok(Some(plan))
+    }
+}
+
+/// The way through the parts of a run.
+struct Walk<'r, R> {
+    run: &'r Run<R>,
+    /// Some parts of a run on disk, from `first` on.
+    window: Parts<R>,
+    first: u64,
+    /// The next part, and where it begins.
+    part: u64,
+    start: u64,
+    last: Option<Passed<R>>,
+    /// The range read last for the piece.
+    range: Option<usize>,
+}
+
+/// The last part that was passed.
+#[derive(Clone, Copy)]
+struct Passed<R> {
+    least: R,
+    greatest: R,
+    start: u64,
+    /// Where the first part begins that has a record like its least.
+    like_least: u64,
+}
+
+impl<'r, R: Record> Walk<'r, R> {
+    fn new(run: &'r Run<R>) -> Self {
+        Self { run, window: Parts::new(), first: 0, part: 0, start: 0, last: None, range: None }
+    }
+
+    /// The parts at hand, and the number of the first.
+    fn at_hand(&self) -> (&Parts<R>, u64) {
+        match &self.run.home {
+            Home::Memory { parts, .. } => (parts, 0),
+            Home::File { .. } => (&self.window, self.first),
+        }
+    }
+
+    /// The least record of the next part, which is at hand then.
+    fn next_least(&mut self, file: &StoreFile) -> Result<Option<R>> {
+        let Run { home, parts: count, .. } = self.run;
+        if self.part == *count {
+            return Ok(None);
+        }
+        if let Home::File { parts, .. } = home
+            && self.part >= self.first + self.window.len() as u64
+        {
+            self.first = self.part;
+            self.window.read(file, *parts, *count, self.part..(self.part + WINDOW).min(*count))?;
+        }
+        let (parts, first) = self.at_hand();
+        Ok(Some(parts.least[(self.part - first) as usize]))
+    }
+
+    /// Passes the next part, which is at hand, and returns where its records are.
+    fn pass(&mut self) -> Range<u64> {
+        let (parts, first) = self.at_hand();
+        let at = (self.part - first) as usize;
+        let (least, greatest, start, end) = (parts.least[at], parts.greatest[at], self.start, parts.ends[at]);
+        let like_least = match self.last {
+            Some(last) if last.least == least => last.like_least,
+            Some(last) if last.greatest == least => last.start,
+            _ => start,
+        };
+        self.last = Some(Passed { least, greatest, start, like_least });
+        (self.part, self.start) = (self.part + 1, end);
+        start..end
+    }
+
+    /// Passed parts that have records of `low` or greater ones.
+    fn divided_by(&self, low: R) -> Option<Range<u64>> {
+        let last = self.last.filter(|last| last.greatest >= low)?;
+        Some(if last.least == low { last.like_least } else { last.start }..self.start)
+    }
+
+    /// Adds a range to what is read of this run.
+    fn read(&mut self, run: usize, range: Range<u64>, reads: &mut Vec<(usize, Range<u64>)>) {
+        match self.range.map(|at| &mut reads[at].1) {
+            Some(before) if before.end == range.start => before.end = range.end,
+            _ => {
+                self.range = Some(reads.len());
+                reads.push((run, range));
+            }
+        }
+    }
+}
