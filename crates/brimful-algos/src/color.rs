@@ -68,6 +68,7 @@ impl<L: Label + 'static> Gather for Coloring<L> {
     type Room = Vec<u64>;
     type Aggregate = ();
     const NEEDS_EXTERNAL: bool = true;
+    const ROOM_BYTES: u64 = 1;
     const SETTLES: bool = true;
 
     fn indexes(&self) -> &'static [Index] {

@@ -55,6 +55,7 @@ impl<L: Label + 'static> Gather for LabelPropagation<L> {
     type Room = Vec<L>;
     type Aggregate = ();
     const NEEDS_EXTERNAL: bool = true;
+    const ROOM_BYTES: u64 = size_of::<L>() as u64;
 
     fn indexes(&self) -> &'static [Index] {
         &[Index::In, Index::Reverse]

@@ -13,6 +13,8 @@
 //!     type State = u64;
 //!     type Room = BTreeMap<u64, f64>;
 //!     type Aggregate = Count;
+//!     /// As many groups as neighbours, each in a map.
+//!     const ROOM_BYTES: u64 = 48;
 //!
 //!     fn indexes(&self) -> &'static [Index] {
 //!         &[Index::In, Index::Reverse]
@@ -147,6 +149,8 @@ pub trait Gather: Sync {
     const NEEDS_EXTERNAL: bool = false;
     /// True if [`Vertex::degree`] or [`Vertex::strength`] is used. Both are known here where the run is weighted.
     const NEEDS_DEGREES: bool = false;
+    /// Bytes that [`Gather::Room`] takes for each neighbour of a vertex: the budget has them for the longest list.
+    const ROOM_BYTES: u64 = 0;
     /// True if every vertex comes to a state that follows from what its neighbours come to, whenever it sees that. Then
     /// those whose lists are made together see at once what the more urgent of them have become; how many
     /// supersteps there are may depend on the memory, the states at the end do not.

@@ -70,6 +70,8 @@ impl Needs {
 pub struct GatherNeeds {
     /// Bytes of a state.
     pub state: u64,
+    /// Bytes that a thread works with for each neighbour of a vertex.
+    pub room: u64,
     /// Degrees are used.
     pub degrees: bool,
     /// States follow from those of neighbours, whenever they are seen.
@@ -83,6 +85,7 @@ impl GatherNeeds {
     pub fn of<G: Gather>(program: &G) -> Self {
         Self {
             state: size_of::<G::State>() as u64,
+            room: G::ROOM_BYTES,
             degrees: G::NEEDS_DEGREES,
             settles: G::SETTLES,
             indexes: program.indexes(),

@@ -103,6 +103,7 @@ impl Gather for Mixer {
     type Aggregate = Mixed;
     const NEEDS_DEGREES: bool = true;
     const NEEDS_EXTERNAL: bool = true;
+    const ROOM_BYTES: u64 = 24;
 
     fn indexes(&self) -> &'static [Index] {
         self.indexes

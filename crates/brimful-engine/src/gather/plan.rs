@@ -63,7 +63,8 @@ fn least(needs: &GatherNeeds, extent: &Extent, resident: bool, longest: u64, wor
     let window = extent.vertices.min(extent.interval());
     let (arrays, sources) = if resident { (arrays(needs, extent), 0) } else { (0, window * needs.state) };
     let cost = Cost::new(needs, resident, extent.weighted);
-    arrays + workers * (units(extent) + sources + window * cost.target + longest * cost.neighbour)
+    let list = longest * (cost.neighbour + needs.room);
+    arrays + workers * (units(extent) + sources + window * cost.target + list)
 }
 
 impl Plan {

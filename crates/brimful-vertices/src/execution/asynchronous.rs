@@ -24,11 +24,12 @@ pub(super) fn work<P: VertexProgram, S: VertexStore<VertexOf<P>>>(
     loop {
         worker.desk.take_in(phase)?;
         let has_work = worker.desk.has_any_mail()? || worker.desk.is_any_due()?;
-        let is_turn = !has_work || worker.desk.got_little();
-        if is_turn {
+        let mut is_turn = false;
+        if !has_work || worker.desk.got_little() {
             match worker.desk.wait(phase, has_work)? {
                 Next::Arrived => continue,
-                Next::Turn => {}
+                Next::Turn => is_turn = true,
+                Next::Enough => {}
                 Next::End => return Ok(()),
             }
         }
@@ -39,6 +40,7 @@ pub(super) fn work<P: VertexProgram, S: VertexStore<VertexOf<P>>>(
                 return Ok(());
             }
         }
+        worker.desk.end_generation();
         // Others may have nothing to do but what is for them.
         worker.desk.flush(phase)?;
     }

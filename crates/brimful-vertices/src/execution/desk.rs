@@ -4,7 +4,7 @@
 //! go into the mailbox when it has, and when their source has said all.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use brimful_store::Job;
 
@@ -53,6 +53,8 @@ pub(super) struct Counts {
 const TOGETHER: usize = 64;
 /// Vertices between two looks at the queue and the clock.
 const LOOK_EVERY: u32 = 64;
+/// Of the time of its own longest generation, how much a worker with little to do waits for more.
+const PATIENCE: u32 = 2;
 
 /// The lists of a worker's partitions, each by its place, and what leaves.
 pub(super) struct Desk<P: VertexProgram> {
@@ -65,6 +67,10 @@ pub(super) struct Desk<P: VertexProgram> {
     /// What goes into each own mailbox where signals are combined; nobody need write it down before.
     own: Vec<Vec<SignalTo<P>>>,
     until_look: u32,
+    /// When the last generation began, how long the longest took since nobody worked, and until when the next may wait.
+    began: Instant,
+    longest: Duration,
+    patient_until: Instant,
     /// Signals that had arrived when the last generation began.
     received: u64,
     /// Signals of a generation that is not little.
@@ -80,6 +86,8 @@ pub(super) enum Next {
     Arrived,
     /// Nobody else works: what there is, is to be done.
     Turn,
+    /// The same, as it waited long enough.
+    Enough,
     /// Nobody has anything left to do, or somebody stopped the phase.
     End,
 }
@@ -100,6 +108,9 @@ impl<P: VertexProgram> Desk<P> {
             counts: Counts::default(),
             outboxes: vec![Vec::new(); partitions],
             until_look: LOOK_EVERY,
+            began: Instant::now(),
+            longest: Duration::ZERO,
+            patient_until: Instant::now(),
             received: 0,
             usual: 0,
             target: Vec::new(),
@@ -290,14 +301,15 @@ impl<P: VertexProgram> Desk<P> {
         Ok(())
     }
 
-    /// Waits for one packet, or, with little to do, until nobody else works.
+    /// Waits for one packet, or, with little to do, until nobody else works, but no longer than [`PATIENCE`] allows.
     pub(super) fn wait(&mut self, phase: &Phase<'_, P>, with_work: bool) -> Result<Next> {
         if !self.flush(phase)? {
             return Ok(Next::End);
         }
-        match phase.exchange.wait(self.me, with_work) {
+        match phase.exchange.wait(self.me, with_work.then_some(self.patient_until)) {
             Event::Packet(packet) => self.open(phase, &packet).map(|()| Next::Arrived),
             Event::Turn => Ok(Next::Turn),
+            Event::Enough => Ok(Next::Enough),
             Event::Settled | Event::Stopped => Ok(Next::End),
         }
     }
@@ -318,6 +330,17 @@ impl<P: VertexProgram> Desk<P> {
         let arrived = self.arrived();
         self.usual = if is_turn { arrived } else { self.usual.max(arrived) };
         self.received += arrived;
+        self.began = Instant::now();
+        if is_turn {
+            self.longest = Duration::ZERO;
+        }
+    }
+
+    /// It ended: the next may wait from now on.
+    pub(super) fn end_generation(&mut self) {
+        let now = Instant::now();
+        self.longest = self.longest.max(now - self.began);
+        self.patient_until = now + PATIENCE * self.longest;
     }
 
     /// After each vertex: now and then takes in packets and looks at the clock. True if the phase was stopped.

@@ -9,6 +9,7 @@
 
 use std::collections::VecDeque;
 use std::sync::PoisonError;
+use std::time::Instant;
 
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -33,6 +34,8 @@ pub(super) enum Event {
     Packet(Packet),
     /// Nobody who works is left: whoever was patient goes on.
     Turn,
+    /// Whoever was patient has waited long enough.
+    Enough,
     /// Nobody has anything left to do.
     Settled,
     /// Somebody called [`Exchange::stop`].
@@ -62,7 +65,7 @@ struct Inbox {
 enum Doing {
     #[default]
     Work,
-    /// It has little to do, and waits for more.
+    /// It has little to do, and waits for more for a while.
     Wait,
     /// It has nothing to do and nothing to send.
     Nothing,
@@ -161,9 +164,10 @@ impl Exchange {
         }
     }
 
-    /// Waits for a packet for `me`, who has nothing left to send: nothing left to do, or, `with_work`, so little that more may come first.
-    pub(super) fn wait(&self, me: usize, with_work: bool) -> Event {
-        let doing = if with_work { Doing::Wait } else { Doing::Nothing };
+    /// Waits for a packet for `me`, who has nothing left to send: nothing left to do, or so little that more may come first, `until` some
+    /// moment.
+    pub(super) fn wait(&self, me: usize, until: Option<Instant>) -> Event {
+        let doing = if until.is_some() { Doing::Wait } else { Doing::Nothing };
         let mut shared = self.lock();
         shared.inboxes[me].doing = doing;
         loop {
@@ -184,7 +188,18 @@ impl Exchange {
             if shared.inboxes[me].doing == Doing::Work {
                 return Event::Turn;
             }
-            shared = self.wake[me].wait(shared).unwrap_or_else(PoisonError::into_inner);
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            shared = match left {
+                Some(left) if left.is_zero() => {
+                    shared.inboxes[me].doing = Doing::Work;
+                    return Event::Enough;
+                }
+                Some(left) => {
+                    let woken = self.wake[me].wait_timeout(shared, left);
+                    woken.unwrap_or_else(PoisonError::into_inner).0
+                }
+                None => self.wake[me].wait(shared).unwrap_or_else(PoisonError::into_inner),
+            }
         }
     }
 
@@ -245,16 +260,21 @@ mod models {
     fn settle(exchange: &Exchange, me: usize, mut answers: u64) -> u64 {
         let mut taken = 0;
         loop {
-            match exchange.wait(me, false) {
+            match exchange.wait(me, None) {
                 Event::Packet(_) => taken += 1,
                 Event::Settled => return taken,
-                Event::Stopped | Event::Turn => unreachable!(),
+                Event::Stopped | Event::Turn | Event::Enough => unreachable!(),
             }
             if answers > 0 {
                 answers -= 1;
                 taken += send(exchange, me, 1 - me);
             }
         }
+    }
+
+    /// So far ahead that no model waits for it.
+    fn late() -> Option<Instant> {
+        Instant::now().checked_add(std::time::Duration::from_secs(1 << 20))
     }
 
     /// Runs `one` and `other` as the two workers.
@@ -302,10 +322,10 @@ mod models {
         let patient = |exchange: &Exchange| {
             let mut taken = 0;
             loop {
-                match exchange.wait(0, true) {
+                match exchange.wait(0, late()) {
                     Event::Packet(_) => taken += 1,
                     Event::Turn => break,
-                    Event::Settled | Event::Stopped => unreachable!(),
+                    Event::Enough | Event::Settled | Event::Stopped => unreachable!(),
                 }
             }
             assert_eq!(taken, 1);
@@ -319,11 +339,45 @@ mod models {
     fn two_who_are_patient_both_go_on() {
         let patient = |me: usize| {
             move |exchange: &Exchange| {
-                assert!(matches!(exchange.wait(me, true), Event::Turn));
+                assert!(matches!(exchange.wait(me, late()), Event::Turn));
                 settle(exchange, me, 0)
             }
         };
         workers(1 << 20, patient(0), patient(1), |one, other| assert_eq!((one, other), (0, 0)));
+    }
+
+    #[test]
+    fn who_has_waited_long_enough_works_and_nobody_settles_before_it_has() {
+        // Whether something arrives first or not: with work left, all goes on at once.
+        let hasty = |exchange: &Exchange| {
+            let mut taken = 0;
+            loop {
+                match exchange.wait(0, Some(Instant::now())) {
+                    Event::Packet(_) => taken += 1,
+                    Event::Enough | Event::Turn => break,
+                    Event::Settled | Event::Stopped => unreachable!(),
+                }
+            }
+            taken + send(exchange, 0, 1) + settle(exchange, 0, 0)
+        };
+        let other = |exchange: &Exchange| send(exchange, 1, 0) + settle(exchange, 1, 0);
+        workers(1 << 20, hasty, other, |one, other| assert_eq!((one, other), (1, 1)));
+    }
+
+    #[test]
+    fn one_has_waited_long_enough_where_the_other_is_patient() {
+        let work = |me: usize, until: fn() -> Option<Instant>| {
+            move |exchange: &Exchange| {
+                let mut taken = 0;
+                while let Event::Packet(_) = exchange.wait(me, until()) {
+                    taken += 1;
+                }
+                taken + send(exchange, me, 1 - me) + settle(exchange, me, 0)
+            }
+        };
+        workers(1 << 20, work(0, || Some(Instant::now())), work(1, late), |one, other| {
+            assert_eq!((one, other), (1, 1))
+        });
     }
 
     #[test]
@@ -336,7 +390,7 @@ mod models {
             let first = exchange.post(0, packet());
             assert!(first.is_ok());
             exchange.wait_for_room(1, 0);
-            assert!(matches!(exchange.wait(1, false), Event::Stopped));
+            assert!(matches!(exchange.wait(1, None), Event::Stopped));
             0
         };
         workers(1, one, other, |_, _| ());
@@ -346,6 +400,7 @@ mod models {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use std::sync::atomic::AtomicU64;
+    use std::time::Duration;
 
     use super::*;
 
@@ -374,11 +429,13 @@ mod tests {
                         }
                     }
                 }
-                match exchange.wait(me, !later.is_empty()) {
+                // Some have waited long enough before others.
+                let patience = Duration::from_micros(random as u64 % 100);
+                match exchange.wait(me, (!later.is_empty()).then(|| Instant::now() + patience)) {
                     Event::Packet(packet) if me % 2 == 1 => later.push(packet.letters[0]),
                     Event::Packet(packet) => todo.push(packet.letters[0]),
                     Event::Settled => return,
-                    Event::Turn => todo.append(&mut later),
+                    Event::Turn | Event::Enough => todo.append(&mut later),
                     Event::Stopped => unreachable!(),
                 }
             }
@@ -415,8 +472,8 @@ mod tests {
             exchange.stop();
             waiting.join().unwrap();
         });
-        assert!(matches!(exchange.wait(1, false), Event::Stopped));
+        assert!(matches!(exchange.wait(1, None), Event::Stopped));
         exchange.begin();
-        assert!(matches!(exchange.wait(1, false), Event::Packet(packet) if packet.partition == 3));
+        assert!(matches!(exchange.wait(1, None), Event::Packet(packet) if packet.partition == 3));
     }
 }

@@ -1,24 +1,34 @@
 //! Letters by key in memory that was set aside for them.
 //!
-//! Everything lies in one arena in the order in which it came: entries, chained, each with its key, and
-//! letters, those to one key chained. With a fold each key has one letter. Invariant: all of it, a growing index
-//! too, stays within the limit, and what does not fit is refused, not half taken.
+//! Everything lies in one arena: entries, chained in the order in which they came, each with its key, and blocks of
+//! letters, those to one key chained and each twice as large as the one before, so that many letters are not many
+//! places. With a fold each key has one letter. Invariant: all of it, a growing index too, stays within the limit, and
+//! what does not fit is refused, not half taken.
+
+use std::ops::Range;
 
 use brimful_store::checksum;
 use hashbrown::HashTable;
 
 use crate::error::Result;
+use crate::field::read_varint;
 
 /// Nowhere in the arena.
 const NONE: u32 = u32::MAX;
-/// An entry: where the next one is, its first and its last letter, the length of its key; then the key.
-const ENTRY_BYTES: usize = 16;
-/// A letter: where the next one to the same key is, its length; then its bytes.
-const LETTER_BYTES: usize = 8;
-/// Fields of an entry; a letter has the first.
+/// An entry: where the next one is, its first letter, where its next letter goes, how many bytes are left in the block
+/// there and how many it had, the length of its key; then the key.
+const ENTRY_BYTES: usize = 20;
 const NEXT: usize = 0;
 const FIRST: usize = 4;
-const LAST: usize = 8;
+const TAIL: usize = 8;
+const ROOM: usize = 12;
+const SIZE: usize = 14;
+const KEY_LENGTH: usize = 16;
+/// What follows the letters of a block: that there are no more, and where the next block is. A letter is its length
+/// and one, and its bytes.
+const JUMP_BYTES: usize = 5;
+/// Most bytes of a block of several letters.
+const MOST_BLOCK: usize = 512;
 /// The place of an entry in a sorted list.
 const PLACE_BYTES: usize = 4;
 
@@ -93,7 +103,7 @@ impl Table {
         // A growing index exists twice for a moment, once with double the room.
         let is_full = self.index.len() == self.index.capacity();
         let growth = if is_full { 2 * self.index.allocation_size() + 64 } else { 0 };
-        let letter_bytes = letter.map_or(0, |letter| LETTER_BYTES + letter.len());
+        let letter_bytes = letter.map_or(0, |letter| letter_bytes(letter) + JUMP_BYTES);
         let Key { bytes: key, hash } = key;
         if !self.fits(ENTRY_BYTES + key.len() + PLACE_BYTES + letter_bytes + growth) {
             return Ok(Added::Full);
@@ -103,7 +113,7 @@ impl Table {
             self.arena.reserve_exact(self.limit);
         }
         let entry = self.arena.len() as u32;
-        for field in [NONE, NONE, NONE, key.len() as u32] {
+        for field in [NONE, NONE, NONE, 0, key.len() as u32] {
             self.arena.extend_from_slice(&field.to_le_bytes());
         }
         self.arena.extend_from_slice(key);
@@ -136,9 +146,11 @@ impl Table {
     /// which are most of the time that adding takes.
     pub(super) fn warm<'k>(&self, keys: impl Iterator<Item = Key<'k>>) {
         if self.len > 0 {
-            std::hint::black_box(
-                keys.filter_map(|key| self.letters(self.find(key)?).next()?.first()).count(),
-            );
+            let last = |key| {
+                let tail = u32_at(&self.arena, self.find(key)?, TAIL);
+                self.arena.get((tail as usize).checked_sub(1)?)
+            };
+            std::hint::black_box(keys.filter_map(last).fold(0, |seen, byte| seen | byte));
         }
     }
 
@@ -159,16 +171,16 @@ impl Table {
         };
         let mut folded = std::mem::take(&mut self.folded);
         folded.clear();
-        fold(letter_of(&self.arena, there), letter, &mut folded)?;
-        let start = there as usize + LETTER_BYTES;
-        let is_as_long = letter_of(&self.arena, there).len() == folded.len();
-        let place = self.arena.get_mut(start..start + folded.len()).filter(|_| is_as_long);
+        let held = letter_at(&self.arena, there).unwrap_or_default();
+        fold(self.arena.get(held.clone()).unwrap_or_default(), letter, &mut folded)?;
+        let place = self.arena.get_mut(held).filter(|held| held.len() == folded.len());
         let is_taken = if let Some(place) = place {
             place.copy_from_slice(&folded);
             true
-        } else if self.fits(LETTER_BYTES + folded.len()) {
+        } else if self.fits(letter_bytes(&folded) + JUMP_BYTES) {
             // What it takes the place of is garbage until the table is cleared.
             self.set(entry, FIRST, NONE);
+            self.set_block(entry, 0, 0);
             self.append(entry, &folded)
         } else {
             false
@@ -177,22 +189,52 @@ impl Table {
         Ok(is_taken)
     }
 
-    /// Chains a letter to the others of an entry, if it fits.
+    /// Adds a letter to the others of an entry, if it fits.
     fn append(&mut self, entry: u32, letter: &[u8]) -> bool {
-        if !self.fits(LETTER_BYTES + letter.len()) {
-            return false;
+        let needed = letter_bytes(letter);
+        let (mut room, mut size) =
+            (usize::from(self.u16_at(entry, ROOM)), usize::from(self.u16_at(entry, SIZE)));
+        if room < needed {
+            let larger =
+                if needed > MOST_BLOCK / 4 { needed } else { needed.max((2 * size).min(MOST_BLOCK)) };
+            if !self.fits(larger + JUMP_BYTES) {
+                return false;
+            }
+            let block = self.arena.len();
+            self.arena.resize(block + larger + JUMP_BYTES, 0);
+            if u32_at(&self.arena, entry, FIRST) == NONE {
+                self.set(entry, FIRST, block as u32);
+            } else {
+                // Behind a zero.
+                self.set(u32_at(&self.arena, entry, TAIL), 1, block as u32);
+            }
+            self.set(entry, TAIL, block as u32);
+            (room, size) = (larger, larger.min(MOST_BLOCK));
         }
-        let at = self.arena.len() as u32;
-        self.arena.extend_from_slice(&NONE.to_le_bytes());
-        self.arena.extend_from_slice(&(letter.len() as u32).to_le_bytes());
-        self.arena.extend_from_slice(letter);
-        if u32_at(&self.arena, entry, FIRST) == NONE {
-            self.set(entry, FIRST, at);
-        } else {
-            self.set(u32_at(&self.arena, entry, LAST), NEXT, at);
+        let tail = u32_at(&self.arena, entry, TAIL);
+        if let Some(mut place) = self.arena.get_mut(tail as usize..tail as usize + needed) {
+            let mut length = letter.len() + 1;
+            while place.len() > letter.len() {
+                let more = if length >= 128 { 128 } else { 0 };
+                place[0] = length as u8 & 127 | more;
+                length >>= 7;
+                place = &mut place[1..];
+            }
+            place.copy_from_slice(letter);
         }
-        self.set(entry, LAST, at);
+        self.set(entry, TAIL, tail + needed as u32);
+        self.set_block(entry, room - needed, size);
         true
+    }
+
+    fn u16_at(&self, at: u32, field: usize) -> u16 {
+        let bytes = self.arena.get(at as usize + field..).and_then(|bytes| bytes.first_chunk());
+        bytes.map_or(0, |bytes| u16::from_le_bytes(*bytes))
+    }
+
+    /// Sets what an entry says of its last block: both are less than 2^16.
+    fn set_block(&mut self, entry: u32, room: usize, size: usize) {
+        self.set(entry, ROOM, room as u32 | (size as u32) << 16);
     }
 
     fn set(&mut self, at: u32, field: usize, value: u32) {
@@ -219,7 +261,8 @@ impl Table {
 
     /// The letters of an entry, in the order in which they came.
     pub(super) fn letters(&self, entry: u32) -> TableLetters<'_> {
-        TableLetters { arena: &self.arena, next: u32_at(&self.arena, entry, FIRST) }
+        let (at, tail) = (u32_at(&self.arena, entry, FIRST), u32_at(&self.arena, entry, TAIL));
+        TableLetters { arena: &self.arena, at, tail }
     }
 
     /// All entries by ascending keys.
@@ -258,16 +301,24 @@ impl Table {
 #[derive(Debug, Clone)]
 pub(super) struct TableLetters<'t> {
     arena: &'t [u8],
-    next: u32,
+    /// The next letter, or what follows those of a block; and the end.
+    at: u32,
+    tail: u32,
 }
 
 impl<'t> Iterator for TableLetters<'t> {
     type Item = &'t [u8];
 
     fn next(&mut self) -> Option<&'t [u8]> {
-        let at = Some(self.next).filter(|&at| at != NONE)?;
-        self.next = u32_at(self.arena, at, NEXT);
-        Some(letter_of(self.arena, at))
+        while self.at != self.tail && self.at != NONE {
+            let Some(letter) = letter_at(self.arena, self.at) else {
+                self.at = u32_at(self.arena, self.at, 1);
+                continue;
+            };
+            self.at = letter.end as u32;
+            return self.arena.get(letter);
+        }
+        None
     }
 }
 
@@ -280,13 +331,23 @@ fn is_same(left: &[u8], right: &[u8]) -> bool {
 #[inline]
 fn key_of(arena: &[u8], entry: u32) -> &[u8] {
     let start = entry as usize + ENTRY_BYTES;
-    arena.get(start..start + u32_at(arena, entry, ENTRY_BYTES - 4) as usize).unwrap_or_default()
+    arena.get(start..start + u32_at(arena, entry, KEY_LENGTH) as usize).unwrap_or_default()
 }
 
+/// Where the bytes of the letter at `at` are; `None` if there is none but the place of the next block.
 #[inline]
-fn letter_of(arena: &[u8], at: u32) -> &[u8] {
-    let start = at as usize + LETTER_BYTES;
-    arena.get(start..start + u32_at(arena, at, LETTER_BYTES - 4) as usize).unwrap_or_default()
+fn letter_at(arena: &[u8], at: u32) -> Option<Range<usize>> {
+    let mut rest = arena.get(at as usize..)?;
+    let length = read_varint(&mut rest)?.checked_sub(1)? as usize;
+    let start = arena.len() - rest.len();
+    Some(start..start + length)
+}
+
+/// Bytes that a letter takes.
+#[inline]
+fn letter_bytes(letter: &[u8]) -> usize {
+    let bits = usize::BITS - (letter.len() + 1).leading_zeros();
+    bits.div_ceil(7) as usize + letter.len()
 }
 
 #[inline]
