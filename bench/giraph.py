@@ -40,13 +40,11 @@ def tables(session: Session) -> Iterator[Table]:
     examples.build("brimful-vertices", "giraph")
     vertices = session.size.lognormal_vertices
     for degree in (25, 250):
-        # So many objects would not fit, and so many messages take minutes a superstep: a tenth of
-        # them says as much of each.
+        # So many objects of Python would not fit: a tenth of them says as much of each.
         few = vertices if degree == 25 else vertices // 10
-        counts = {"combined": vertices, "each": few}
         python = session.measure(_command("python", few, degree, "combined"))[0]
         by_layout = {
-            layout: session.measure(*(_command(layout, counts[c], degree, c) for c in _COMBINERS))
+            layout: session.measure(*(_command(layout, vertices, degree, c) for c in _COMBINERS))
             for layout in _LAYOUTS
         }
         by_layout["boxed"] = session.measure(_command("boxed", few, degree, "combined"))
