@@ -1,5 +1,5 @@
 //! Without supersteps: each worker collects what waits and signals what is due until nobody has anything left
-//! to do. Who got few signals waits for more while others work: a vertex that answers a part of what it is about to hear
+//! to do. Who got few signals waits for more while others work, for a time that its own work sets: a vertex that answers a part of what it is about to hear
 //! must answer again.
 //!
 //! Invariant: a stop between two vertices loses nothing: what was to be done is in the lists, the packets or the queues.

@@ -2,8 +2,8 @@
 //!
 //! Back-pressure: who sends to a full queue waits, but takes in what waits for himself meanwhile. No deadlock:
 //! taking in never waits, for a mailbox has room on disk; so a worker waits only while its own queue is empty, and
-//! an empty queue keeps nobody waiting. Patience: who has little to do may wait for more; as soon as nobody else works and nothing is under
-//! way, all who wait so go on. Invariant: work is over if and only if all workers are idle and each
+//! an empty queue keeps nobody waiting. Patience: who has little to do may wait for more, for a time; as soon as nobody else works and nothing
+//! is under way, all who wait so go on. Invariant: work is over if and only if all workers are idle and each
 //! has received as many packets as were sent to it; under one lock, so that nobody sees half of a change. A packet holds
 //! thousands of signals, and the lock is taken for packets, not for signals.
 
