@@ -97,7 +97,7 @@ def _supersteps(degree: int, by_layout: _ByLayout) -> Table:
     table = Table(
         f"giraph: {degree} edges each, PageRank",
         "f64 messages, serialized in all layouts; one thread",
-        ("layout", "combiner", "vertices", "superstep s", "peak MiB", "messages combined"),
+        ("layout", "combiner", "superstep s", "peak MiB", "messages combined"),
     )
     for layout in _LAYOUTS:
         all_series = by_layout[layout]
@@ -105,7 +105,6 @@ def _supersteps(degree: int, by_layout: _ByLayout) -> Table:
             table.row(
                 _NAMES[layout],
                 "on" if combiner == "combined" else "off",
-                figure(series, "vertices", 0),
                 figure(series, "superstep_seconds"),
                 figure(series, lambda record: record["peak_rss_bytes"] / MIB, 0),
                 figure(series, lambda record: record["combined"] / record["messages"]),

@@ -200,7 +200,7 @@ impl<'j, R: Record> Sorter<'j, R> {
         self.len() == 0
     }
 
-    /// As few as are too many.
+    /// Merges as few runs as are too many into a longer one.
     fn merge_some_runs(&mut self, pool: &ThreadPool) -> Result<()> {
         let group: Vec<Run<R>> = {
             let mut runs = self.runs();

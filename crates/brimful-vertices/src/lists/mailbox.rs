@@ -16,7 +16,7 @@ use crate::lists::front::{Front, SignalTo};
 use crate::lists::id_set::read_id;
 use crate::lists::pile::Pile;
 use crate::lists::spill::SpillFile;
-use crate::lists::table::{Added, Key, Table};
+use crate::lists::table::{Added, Key, Table, WARMED};
 use crate::program::{Delivery, VertexProgram};
 
 /// Signals that wait for vertices of one partition.
@@ -57,7 +57,7 @@ pub struct Mail<P: VertexProgram> {
 }
 
 /// Letters that are looked up together before they are added.
-const BATCH: usize = 64;
+const BATCH: usize = WARMED;
 
 /// Signals of which the memory stays reserved between vertices.
 const FEW: usize = 1 << 12;

@@ -28,7 +28,7 @@ const KEY_LENGTH: usize = 16;
 /// and one, and its bytes.
 const JUMP_BYTES: usize = 5;
 /// Keys that [`Table::warm`] looks up together.
-const WARMED: usize = 64;
+pub(super) const WARMED: usize = 64;
 /// Most bytes of a block of several letters.
 const MOST_BLOCK: usize = 512;
 /// The place of an entry in a sorted list.
