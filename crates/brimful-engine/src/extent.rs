@@ -289,6 +289,7 @@ mod tests {
             external: false,
             full: true,
             indexes: &[Index::In],
+            first_indexes: 1,
         };
         let real = Extent::of(&graph, needs.indexes, false);
         let guess = Extent::estimate(&sizes(&graph), needs.indexes);

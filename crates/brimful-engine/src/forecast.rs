@@ -128,11 +128,14 @@ impl Setting<'_> {
         let arrays =
             sums.saturating_add(paged(states, plan.states_resident) + paged(next, plan.next_resident));
         let degrees = paged(extent.vertices * DEGREE_BYTES, plan.degrees_resident || !needs.degrees);
+        let indexes = extent.indexes.len() as u64;
+        let walked = if steps.supersteps == 1 { indexes.min(needs.first_indexes as u64) } else { indexes };
+        let pinned_bytes = plan.pinned_bytes.min(extent.packed() * walked / indexes.max(1));
         Ok(Forecast {
-            memory_bytes: plan.likely_bytes(needs, extent, workers),
+            memory_bytes: Plan { pinned_bytes, ..plan }.likely_bytes(needs, extent, workers),
             result_bytes: paged(states, !plan.states_resident),
             scratch_bytes: plan.scratch_bytes(needs, extent),
-            read_once_bytes: plan.pinned_bytes,
+            read_once_bytes: pinned_bytes,
             read_bytes: arrays.saturating_add(edges as u64 + degrees),
             written_bytes: arrays,
             traffic_bytes: EDGE_TRAFFIC * extent.edges() + extent.vertices * 2 * (needs.state + needs.signal),

@@ -4,9 +4,10 @@ use std::sync::Mutex;
 
 use brimful_graph::Index;
 
+use crate::aggregate::Aggregate;
 use crate::collect::Partial;
 use crate::gather::Gather;
-use crate::program::{Mode, Program, SignalOf, SumOf};
+use crate::program::{Globals, Mode, Program, SignalOf, SumOf};
 
 /// Bytes and properties of a program over signals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,11 +30,15 @@ pub struct Needs {
     pub full: bool,
     /// Indexes that are walked.
     pub indexes: &'static [Index],
+    /// Of those so many are walked in the first superstep.
+    pub first_indexes: usize,
 }
 
 impl Needs {
     /// Those of `program`.
     pub fn of<P: Program>(program: &P) -> Self {
+        let start = Globals { vertices: 0, superstep: 0, round: 0, aggregate: P::Aggregate::NOTHING };
+        let walked = |index: &&Index| program.walks(**index, &start);
         Self {
             state: size_of::<P::State>() as u64,
             signal: size_of::<SignalOf<P>>() as u64,
@@ -44,6 +49,7 @@ impl Needs {
             external: P::NEEDS_EXTERNAL,
             full: P::MODE == Mode::Full,
             indexes: program.indexes(),
+            first_indexes: program.indexes().iter().filter(walked).count(),
         }
     }
 

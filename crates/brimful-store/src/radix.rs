@@ -5,6 +5,8 @@ use crate::sorter::Record;
 
 /// Bits of a digit where records are split, and most bits where they are sorted.
 const TOP_BITS: u32 = 10;
+/// Parts that records are split into first, where their keys are spread evenly.
+pub(crate) const TOP_DIGITS: usize = 1 << TOP_BITS;
 const LOW_BITS: u32 = 12;
 /// Digits of the least-significant-digit sort: with more, comparing is faster.
 const MOST_PASSES: usize = 4;
@@ -99,7 +101,7 @@ fn split_part<R: Record>(
     let mut from = 0;
     // Length of the last part begun, while more may join it.
     let mut open = None;
-    for to in partition::<R, { 1 << TOP_BITS }>(source, target, shift) {
+    for to in partition::<R, TOP_DIGITS>(source, target, shift) {
         let to = to as usize;
         let len = to - from;
         if len > most {

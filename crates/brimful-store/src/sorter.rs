@@ -1,14 +1,19 @@
 //! The external sorter: records in any order in, one ordered stream out, within a budget.
 //!
 //! Workers push into buffers of their own; a full buffer is split into a *run*: parts in ascending
-//! order, unsorted within. A run stays in memory while there is room and else is appended to one
-//! scratch file. Merging cuts the key range into pieces small enough for memory, sorts each piece on one
-//! of the workers and hands the pieces to a single consumer in ascending order. Splitting and then
-//! sorting once costs little more than half of sorting twice. Invariant: the consumer sees the same
-//! sequence whatever the number of workers, runs and pieces.
+//! order, unsorted within. Runs stay in memory while there is room, else they are appended to one
+//! scratch file. They are short at first and grow with the number of records, so that little more is
+//! written than does not fit; the oldest runs in memory make room for longer buffers. Merging cuts the
+//! key range into pieces small enough for memory, sorts each piece on one of the workers and hands the
+//! pieces to a single consumer in ascending order. Splitting and then sorting once costs little more
+//! than half of sorting twice. Invariant: the consumer sees the same sequence whatever the number of
+//! workers, runs and pieces.
 
+mod forecast;
 mod plan;
 mod run;
+
+pub use forecast::{Filled, forecast};
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -53,7 +58,10 @@ const MAX_RUNS: usize = 128;
 /// Largest piece in records: a piece of 8-byte records and the room to sort it fit a cache of 2 MiB.
 const MAX_PIECE: usize = 1 << 17;
 /// Most records a buffer may hold: sorting it must not delay a cancellation either.
-pub const MAX_BUFFER: usize = 1 << 23;
+const MAX_BUFFER: usize = 1 << 23;
+/// A run is as long as this share of the records before it, but no shorter than this share of the longest.
+const SHARE_OF_RECORDS: u64 = 16;
+const SHARE_OF_LONGEST: usize = 8;
 /// Most records of a part of a run, in small and in large buffers. A cut divides a part of each run, whose
 /// records are read for both its sides.
 const MIN_PART: usize = 1 << 7;
@@ -67,22 +75,33 @@ pub fn minimum_bytes(workers: usize, record_bytes: usize) -> u64 {
     (workers as u64) * 2 * (record_bytes as u64) * (64 << 10)
 }
 
-/// Bytes that a sorter writes again where `spilled` bytes are in runs of `run` bytes, too many to be merged at once.
-pub fn merged_bytes(spilled: u64, run: u64) -> u64 {
-    let mut merged = 0;
-    // Runs as they were spilled, and those that were made of them.
-    let (mut runs, mut longer) = (spilled / run.max(1), VecDeque::new());
-    while runs + longer.len() as u64 > MAX_RUNS as u64 {
-        let more = runs + longer.len() as u64 - MAX_RUNS as u64;
-        let group = (MAX_RUNS as u64).min(more + 1);
-        let of_spilled = group.min(runs);
-        runs -= of_spilled;
-        let of_longer: u64 = longer.drain(..(group - of_spilled) as usize).sum();
-        let len = of_spilled * run + of_longer;
-        longer.push_back(len);
-        merged += len;
+/// How the memory of a sorter is shared out.
+#[derive(Debug, Clone, Copy)]
+struct Share {
+    workers: usize,
+    /// Most records of a run.
+    longest: usize,
+}
+
+impl Share {
+    fn new(bytes: u64, workers: usize, record_bytes: usize) -> Self {
+        let workers = workers.max(1);
+        let per_worker = usize::try_from(bytes).unwrap_or(usize::MAX) / workers;
+        let longest = (per_worker / 2 / record_bytes).clamp(MIN_BUFFER, MAX_BUFFER);
+        Self { workers, longest }
     }
-    merged
+
+    /// Records of the next run, and of a buffer, after so many in runs.
+    fn run_len(&self, in_runs: u64) -> usize {
+        let least = (self.longest / SHARE_OF_LONGEST).max(MIN_BUFFER);
+        let share = usize::try_from(in_runs / SHARE_OF_RECORDS).unwrap_or(usize::MAX);
+        share.clamp(least, self.longest)
+    }
+
+    /// Records that the buffers of all workers may hold, with the room beside them that sorting, and later merging, needs.
+    fn buffers(&self, run_len: usize) -> usize {
+        self.workers * 2 * run_len
+    }
 }
 
 /// Sorts more records than fit in memory.
@@ -90,9 +109,9 @@ pub struct Sorter<'j, R> {
     file: StoreFile,
     end: AtomicU64,
     runs: Mutex<Vec<Run<R>>>,
-    buffer_len: usize,
-    /// Bytes that runs may still take in memory.
-    room_for_runs: AtomicU64,
+    share: Share,
+    /// Bytes that neither buffers nor runs in memory have.
+    free: AtomicU64,
     /// Most records of a part.
     part_len: usize,
     job: &'j Job,
@@ -104,35 +123,55 @@ impl<'j, R: Record> Sorter<'j, R> {
     ///
     /// Below [`minimum_bytes`] it may use more.
     pub fn new(folder: &dyn Folder, bytes: u64, workers: usize, job: &'j Job) -> Result<Self> {
-        let per_worker = usize::try_from(bytes).unwrap_or(usize::MAX) / workers.max(1);
-        // Half of it is the room that sorting, and later merging, needs beside the records.
-        let buffer_len = (per_worker / 2 / size_of::<R>()).clamp(MIN_BUFFER, MAX_BUFFER);
-        let buffers = (workers.max(1) * 2 * buffer_len * size_of::<R>()) as u64;
+        let share = Share::new(bytes, workers, size_of::<R>());
         Ok(Self {
             file: StoreFile::scratch(folder, job.traffic())?,
             end: AtomicU64::new(0),
             runs: Mutex::new(Vec::new()),
-            buffer_len,
-            room_for_runs: AtomicU64::new(bytes.saturating_sub(buffers)),
-            part_len: (buffer_len / 2048).clamp(MIN_PART, MAX_PART),
+            share,
+            free: AtomicU64::new(
+                bytes.saturating_sub((share.buffers(share.run_len(0)) * size_of::<R>()) as u64),
+            ),
+            part_len: (share.longest / 2048).clamp(MIN_PART, MAX_PART),
             job,
         })
     }
 
     /// A writer for one worker.
     pub fn writer(&self) -> SortWriter<'_, 'j, R> {
-        SortWriter { sorter: self, records: Vec::new(), room: Vec::new() }
+        let run_len = self.share.run_len(0);
+        SortWriter { sorter: self, run_len, records: Vec::new(), room: Vec::new() }
     }
 
     fn runs(&self) -> MutexGuard<'_, Vec<Run<R>>> {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the memory of one full run of so many parts, if there is any left.
-    fn has_room_for_run(&self, parts: usize) -> bool {
-        let bytes = (self.buffer_len * size_of::<R>()) as u64 + parts as u64 * Parts::<R>::BYTES;
-        let take = |left: u64| left.checked_sub(bytes);
-        self.room_for_runs.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
+    /// Takes so many bytes, if they are free.
+    fn take(&self, bytes: u64) -> bool {
+        let take = |free: u64| free.checked_sub(bytes);
+        self.free.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
+    }
+
+    /// Takes so many bytes, if they are free or are when the oldest runs in memory have gone to disk.
+    fn take_from_runs(&self, bytes: u64) -> Result<bool> {
+        while !self.take(bytes) {
+            let oldest = {
+                let mut runs = self.runs();
+                let oldest = runs.iter().position(|run| matches!(run.home, Home::Memory { .. }));
+                oldest.map(|oldest| runs.remove(oldest))
+            };
+            let Some(mut run) = oldest else {
+                return Ok(false);
+            };
+            if let Home::Memory { records, parts } = &run.home {
+                let freed = parts.bytes_of_run(records);
+                run.home = self.append(records, parts)?;
+                self.free.fetch_add(freed, Ordering::Relaxed);
+            }
+            self.runs().push(run);
+        }
+        Ok(true)
     }
 
     /// Places on disk for so many records and for what is known of their parts.
@@ -234,7 +273,7 @@ impl<'j, R: Record> Sorter<'j, R> {
         last: impl FnMut(U) -> Result<(), E> + Send,
     ) -> Result<(), E> {
         // In flight: one piece a worker, and its room for sorting, within the writers' room.
-        let target = (self.buffer_len / 2).min(MAX_PIECE);
+        let target = (self.share.run_len(self.len()) / 2).min(MAX_PIECE);
         let plans = Mutex::new(Plans {
             planner: Planner::new(runs, target, &self.file)?,
             ahead: VecDeque::new(),
@@ -367,6 +406,8 @@ impl<R: Record> Piece<'_, R> {
 /// One worker's end of a [`Sorter`]. [`SortWriter::finish`] must be called.
 pub struct SortWriter<'s, 'j, R> {
     sorter: &'s Sorter<'j, R>,
+    /// Records that the buffer may hold before it becomes a run.
+    run_len: usize,
     records: Vec<R>,
     room: Vec<R>,
 }
@@ -382,29 +423,33 @@ impl<R: Record> SortWriter<'_, '_, R> {
         Ok(())
     }
 
-    /// Grows the buffer while it is small, makes a run of it once it has its full size.
+    /// Grows the buffer while it is shorter than a run, makes a run of it then.
     #[cold]
     fn make_room(&mut self) -> Result<()> {
-        let full = self.sorter.buffer_len;
-        if self.records.len() < full {
-            let more = self.records.len().max(MIN_BUFFER).min(full - self.records.len());
+        if self.records.len() < self.run_len {
+            let more = self.records.len().max(MIN_BUFFER).min(self.run_len - self.records.len());
             self.records.reserve_exact(more);
             advise_spare(&mut self.records);
             return Ok(());
         }
         self.sorter.job.check()?;
         let (parts, shift) = self.split();
-        let (len, count) = (full as u64, parts.len() as u64);
-        let home = if self.sorter.has_room_for_run(parts.len()) {
-            let mut fresh = Vec::with_capacity(full);
-            advise_spare(&mut fresh);
-            Home::Memory { records: std::mem::replace(&mut self.records, fresh), parts }
+        let (len, count) = (self.records.len() as u64, parts.len() as u64);
+        let home = if self.sorter.take(parts.bytes_of_run(&self.records)) {
+            Home::Memory { records: std::mem::take(&mut self.records), parts }
         } else {
             let home = self.sorter.append(&self.records, &parts)?;
             self.records.clear();
             home
         };
         self.sorter.runs().push(Run { home, len, parts: count, shift });
+        let longer = self.sorter.share.run_len(self.sorter.len()).max(self.run_len);
+        let more = 2 * (longer - self.run_len) * size_of::<R>();
+        if self.sorter.take_from_runs(more as u64)? {
+            self.run_len = longer;
+        }
+        self.records.reserve_exact(self.run_len);
+        advise_spare(&mut self.records);
         Ok(())
     }
 
@@ -475,6 +520,34 @@ mod tests {
                     "{workers} workers, {bytes} bytes"
                 );
             }
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_foreseen_and_little_more_than_what_does_not_fit() {
+        for (records, bytes, workers) in [
+            (200_000_u64, 1 << 30, 2),
+            (1 << 20, 12 << 20, 1),
+            (1 << 20, 9 << 20, 2),
+            (1 << 20, 6 << 20, 2),
+            (3 << 20, 4 << 20, 2),
+        ] {
+            let (folder, job) = (tempfile::tempdir().unwrap(), Job::new());
+            let sorter = Sorter::<u64>::new(&DiskFolder::new(folder.path()), bytes, workers, &job).unwrap();
+            let mut writers: Vec<_> = (0..workers).map(|_| sorter.writer()).collect();
+            for i in 0..records {
+                writers[i as usize % workers].push(mix(i)).unwrap();
+            }
+            writers.into_iter().for_each(|writer| writer.finish().unwrap());
+            let (all, written) = (records * 8, sorter.end.load(Ordering::Relaxed));
+            let foreseen = forecast(records, 8, bytes, workers).disk;
+            let off = written.abs_diff(foreseen);
+            assert!(off <= foreseen / 20 + all / SHARE_OF_RECORDS, "{written} bytes, {foreseen} foreseen");
+            let is_on_disk = |run: &&Run<u64>| matches!(run.home, Home::File { .. });
+            let on_disk = sorter.runs().iter().filter(is_on_disk).map(|run| run.len * 8).sum::<u64>();
+            let buffers = 2 * workers as u64 * (all / SHARE_OF_RECORDS).min(sorter.share.longest as u64 * 8);
+            let too_many = (all + buffers).saturating_sub(bytes);
+            assert!(on_disk <= too_many + all / 10, "{on_disk} bytes on disk, {too_many} did not fit");
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Invariant: the minimum is the one that an import refuses less than; the rest is what one is likely to use.
 
-use brimful_store::sorter::{self, MAX_BUFFER};
+use brimful_store::sorter::{self, Filled};
 
 use super::{IDS_BYTES, index_bytes, minimum_bytes};
 use crate::bitmap::IdBitmap;
@@ -10,7 +10,7 @@ use crate::build::encoding_bytes;
 use crate::census::reading_bytes;
 use crate::choice;
 use crate::degrees;
-use crate::records::{KeyLayout, Pair, WeightedPair};
+use crate::records::{KeyLayout, Pair, WeightedKey, WeightedPair};
 use crate::shards::Geometry;
 use crate::sizes::Sizes;
 
@@ -46,30 +46,16 @@ impl Forecast {
     }
 }
 
-/// What sorting the edges of an index takes.
-struct Sorting {
-    memory: u64,
-    spilled: u64,
-}
-
-impl Sorting {
-    /// Of the edges of `sizes`, in `bytes` of memory.
-    fn new(sizes: &Sizes, bytes: u64, workers: usize) -> Self {
-        let layout = KeyLayout::new(sizes.vertices, Geometry::default().interval_bits);
-        let record = if layout.is_narrow() { 8 } else { size_of::<Pair>() as u64 }
-            + if sizes.weighted { 8 } else { 0 };
-        let (workers, all) = (workers.max(1) as u64, sizes.arcs().saturating_mul(record));
-        let buffers = (bytes / 2).min(workers * MAX_BUFFER as u64 * record);
-        if all <= buffers {
-            return Self { memory: 2 * all, spilled: 0 };
-        }
-        let runs = bytes.saturating_sub(2 * buffers);
-        // Each was full once at least. What is in buffers in the end is not written: they are half full on average.
-        let full = (all - buffers / 2).max(buffers);
-        let spilled = full.saturating_sub(runs);
-        let merged = sorter::merged_bytes(spilled, buffers / workers);
-        Self { memory: bytes.min(all.saturating_add(buffers)), spilled: spilled.saturating_add(merged) }
-    }
+/// What sorting the edges of an index takes, in `bytes` of memory.
+fn sorting(sizes: &Sizes, bytes: u64, workers: usize) -> Filled {
+    let layout = KeyLayout::new(sizes.vertices, Geometry::default().interval_bits);
+    let record = match (layout.is_narrow(), sizes.weighted) {
+        (true, false) => size_of::<u64>(),
+        (true, true) => size_of::<WeightedKey>(),
+        (false, false) => size_of::<Pair>(),
+        (false, true) => size_of::<WeightedPair>(),
+    };
+    sorter::forecast(sizes.arcs(), record, bytes, workers)
 }
 
 /// What sorting an index may use, ids aside, where `spare` bytes are beyond the minimum.
@@ -88,8 +74,7 @@ pub fn forecast(sizes: &Sizes, spooled: bool, limit: u64, workers: usize) -> For
     let counted = (sizes.vertices * degrees::bytes_per_vertex(sizes.weighted)).min(spare / 4);
     let ids = if joined { 0 } else { bitmap };
     let sorters = sorter_bytes(sizes, spare, workers);
-    let sorting =
-        Sorting::new(sizes, sorters.saturating_sub(ids.saturating_sub(IDS_BYTES) + counted), workers);
+    let sorting = sorting(sizes, sorters.saturating_sub(ids.saturating_sub(IDS_BYTES) + counted), workers);
     let of_end = if sizes.vertices > 1 << 32 { 8 } else { 4 };
     let spool = sizes.edges.saturating_mul(2 * of_end + if sizes.weighted { 8 } else { 0 });
     let spooled = if spooled { spool } else { 0 };
@@ -97,7 +82,7 @@ pub fn forecast(sizes: &Sizes, spooled: bool, limit: u64, workers: usize) -> For
     let joins = if joined { sizes.edges.saturating_mul(32 + if sizes.weighted { 16 } else { 0 }) } else { 0 };
     let mapped = if joined { spool } else { 0 };
     let (indexes, graph) = (sizes.indexes(), sizes.graph_bytes());
-    let temporary = spooled.saturating_add(joins.max(mapped.saturating_add(sorting.spilled)));
+    let temporary = spooled.saturating_add(joins.max(mapped.saturating_add(sorting.disk)));
     // Of buffers that few edges do not fill as many are touched as those take.
     let touched = |bytes: u64| bytes.min(sizes.edges.saturating_mul(BYTES_TOUCHED));
     let reading = touched(reading_bytes(workers, false) + choice::memory_bytes(workers));
@@ -109,7 +94,7 @@ pub fn forecast(sizes: &Sizes, spooled: bool, limit: u64, workers: usize) -> For
         graph_bytes: graph,
         moved_bytes: temporary
             .saturating_mul(2)
-            .saturating_add((indexes - 1) * sorting.spilled)
+            .saturating_add((indexes - 1) * sorting.disk)
             .saturating_add(graph),
         traffic_bytes: sizes.edges.saturating_mul(EDGE_TRAFFIC + (indexes - 1) * INDEX_TRAFFIC),
     }
@@ -119,13 +104,13 @@ pub fn forecast(sizes: &Sizes, spooled: bool, limit: u64, workers: usize) -> For
 pub fn forecast_index(sizes: &Sizes, bytes: u64, limit: u64, workers: usize) -> Forecast {
     let minimum = minimum_bytes(workers, sizes.weighted, false);
     let spare = limit.saturating_sub(minimum);
-    let sorting = Sorting::new(sizes, sorter_bytes(sizes, spare, workers), workers);
+    let sorting = sorting(sizes, sorter_bytes(sizes, spare, workers), workers);
     Forecast {
         minimum_bytes: minimum,
         memory_bytes: sorting.memory + encoding_bytes(workers, sizes.weighted, false) / 2,
-        temporary_bytes: sorting.spilled,
+        temporary_bytes: sorting.disk,
         graph_bytes: bytes,
-        moved_bytes: sorting.spilled.saturating_mul(2).saturating_add(2 * bytes),
+        moved_bytes: sorting.disk.saturating_mul(2).saturating_add(2 * bytes),
         traffic_bytes: sizes.arcs().saturating_mul(INDEX_TRAFFIC),
     }
 }

@@ -36,6 +36,11 @@ impl<R: Record> Parts<R> {
     /// Bytes that tell of a part.
     pub(super) const BYTES: u64 = (size_of::<u64>() + 2 * size_of::<R>()) as u64;
 
+    /// Bytes of a run of `records` and these parts.
+    pub(super) fn bytes_of_run(&self, records: &[R]) -> u64 {
+        size_of_val(records) as u64 + self.len() as u64 * Self::BYTES
+    }
+
     pub(super) fn new() -> Self {
         Self { ends: Vec::new(), least: Vec::new(), greatest: Vec::new() }
     }
