@@ -42,6 +42,15 @@ def run(*arguments: object) -> dict[str, Any]:
     return succeed("run", *arguments, "--json", "--quiet").figures
 
 
+def linked(graph: Path, folder: Path) -> Path:
+    """Return a graph of the same files, to which an index may be added."""
+    copy = folder / "g.brimful"
+    copy.mkdir()
+    for file in graph.iterdir():
+        (copy / file.name).symlink_to(file)
+    return copy
+
+
 def connected(graph: Path) -> int:
     """Return how many vertices have edges."""
     info = succeed("info", graph, "--json").figures
@@ -114,6 +123,58 @@ def test_memory_and_disk_of_algorithms(graph: Path, arguments: list[object], bud
     assert near(disk, scratch) if scratch else disk == 0
 
 
+@pytest.fixture(scope="module")
+def smaller(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A graph of 4.2 M edges."""
+    path = tmp_path_factory.mktemp("plan") / "rmat18.brimful"
+    succeed("generate", "rmat", path, "--scale", 18, "--index", "in,reverse", "--quiet")
+    return path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("algorithm", "options"),
+    [
+        ("pagerank", ["--layout", "decoupled", "--budget", "64M"]),
+        ("hits", ["--layout", "coupled", "--budget", "100M"]),
+        ("pagerank", ["--store", "memory", "--budget", "300M"]),
+        ("pagerank", ["--store", "bytes", "--budget", "150M"]),
+        ("pagerank", ["--store", "bytes", "--serializer", "compact", "--budget", "1G"]),
+        ("pagerank", ["--store", "file", "--budget", "150M"]),
+        ("hits", ["--store", "bytes", "--budget", "300M"]),
+        ("connected_components", ["--store", "memory", "--budget", "1G"]),
+        ("pagerank", ["--store", "bytes", "--cache", "score:50000", "--budget", "300M"]),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "-".join(value[1:]),
+)
+def test_layouts_and_stores(
+    smaller: Path, tmp_path: Path, algorithm: str, options: list[str]
+) -> None:
+    in_folder = {"file": f"file:{tmp_path / 'store'}"}
+    options = [*(in_folder.get(word, word) for word in options), "--max-supersteps", "2"]
+    forecast = plan(smaller, algorithm, *options)
+    measured = run(algorithm, smaller, *options)
+    assert near(forecast["peak_memory_bytes"], measured["peak_rss_bytes"]), (forecast, measured)
+    disk = measured["scratch_bytes"] + (measured["store_figures"] or {}).get("disk_bytes", 0)
+    assert near(forecast["disk_bytes"], disk) if disk else forecast["disk_bytes"] == 0
+    assert (forecast["seconds"] is None) == ("--store" in options)
+
+
+def test_an_index_that_is_not_walked_is_not_foreseen(graph: Path, tmp_path: Path) -> None:
+    copy = linked(graph, tmp_path)
+    succeed("index", copy, "reverse", "--quiet")
+    # Strong components walk one of two indexes in each superstep.
+    for supersteps in (1, 3, 10):
+        limits = ["--max-supersteps", supersteps, "--budget", "200M"]
+        forecast, measured = plan(copy, "scc", *limits), run("scc", copy, *limits)
+        assert near(forecast["peak_memory_bytes"], measured["peak_rss_bytes"]), (
+            supersteps,
+            measured,
+        )
+        if supersteps == 1:
+            assert near(forecast["read_once_bytes"], measured["bytes_read_by"]["edges"])
+
+
 def test_weights_and_an_undirected_graph(tmp_path: Path) -> None:
     weighted, both = tmp_path / "w.brimful", tmp_path / "u.brimful"
     succeed("generate", "rmat", weighted, "--scale", 19, "--weights", "hash", "--quiet")
@@ -160,13 +221,8 @@ def test_union_find_where_it_fits(graph: Path) -> None:
 def test_memory_and_disk_with_an_index_to_be_built(
     graph: Path, tmp_path: Path, algorithm: str
 ) -> None:
-    # Strong components walk one index after the other: both, if they are let.
-    limits = [] if algorithm in ("triangles", "scc") else ["--max-supersteps", 2]
-    copy = tmp_path / "g.brimful"
-    copy.mkdir()
-    for file in graph.iterdir():
-        if "reverse" not in file.name:
-            (copy / file.name).symlink_to(file)
+    limits = [] if algorithm == "triangles" else ["--max-supersteps", 2]
+    copy = linked(graph, tmp_path)
     options = [*limits, "--budget", "200M"]
     forecast = plan(copy, algorithm, *options)
     before = succeed("info", copy, "--json").figures
@@ -272,11 +328,10 @@ def test_a_run_tells_what_it_expects_and_how_that_held(rmat: Path, tmp_path: Pat
     assert "beside checkpoints" in outcome.err.split("\n")[0]
     forecast = outcome.figures["forecast"]
     assert near(forecast["peak_memory_bytes"], outcome.figures["peak_rss_bytes"]), outcome.figures
-    on_a_store = succeed(
-        "run", "pagerank", rmat, "--json", "--store", "bytes", "--max-supersteps", 1
-    )
-    assert on_a_store.figures["forecast"] is None
-    assert "forecast" not in on_a_store.err
+    on_disk = ["--store", f"file:{tmp_path / 'store'}", "--max-supersteps", 1]
+    outcome = succeed("run", "pagerank", rmat, "--json", *on_disk)
+    assert outcome.err.startswith("brimful: forecast: peak memory ")
+    assert "disk" in outcome.err.strip().split("\n")[-1]
 
 
 def test_another_machine_in_pages(tmp_path: Path) -> None:
@@ -318,8 +373,8 @@ def test_bandwidths_are_measured_where_none_is_given(rmat: Path) -> None:
         (["pagerank", "--vertices", 5, "--edges", 6, "--disk-bandwidth", 0], "above 0"),
         (["pagerank", "--vertices", 5, "--edges", 6, "--memory-bandwidth", "nan"], "above 0"),
         (["pagerank", "--vertices", 5, "--edges", 6, "--bytes-per-edge", -1], "bytes"),
-        (["pagerank", "--vertices", 5, "--edges", 6, "--store", "bytes"], "--store"),
-        (["pagerank", "--vertices", 5, "--edges", 6, "--layout", "coupled"], "--layout"),
+        (["pagerank", "--vertices", 5, "--edges", 6, "--store", "bites"], "no store"),
+        (["triangles", "--vertices", 5, "--edges", 6, "--store", "bytes"], "--store"),
         (["pagerank", "--vertices", 5, "--edges", 6, "--param", "damping=2"], "damping"),
         (["bfs", "--vertices", 5, "--edges", 6, "--weighted"], "weighted"),
         (["a", "b", "pagerank"], "one graph"),

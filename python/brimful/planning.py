@@ -44,8 +44,8 @@ class Forecast:
     `fits` says whether `budget_bytes` suffices; `minimum_budget_bytes` is the smallest that does,
     and if it does not fit the other figures are those of the smallest. `peak_memory_bytes` is of
     the whole process. `disk_bytes` is the most disk beside the graph as it is: scratch
-    (`scratch_bytes`) or the temporary files of an index to be built first, and that index
-    (`index_bytes`), which stays. In a superstep that goes over all edges
+    (`scratch_bytes`, with the vertices of a store on disk) or the temporary files of an index to be
+    built first, and that index (`index_bytes`), which stays. In a superstep over all edges
     `read_bytes_per_superstep` and `written_bytes_per_superstep` are moved; `read_once_bytes` are
     read in the first one and stay in memory. `supersteps`, of which `supersteps_guessed` says
     whether they are a guess, go over all edges `passes` times. `seconds_per_superstep` and
@@ -112,6 +112,11 @@ def plan(
     precision: str = "f64",
     weighted: bool = False,
     mode: str = "sync",
+    layout: str = "shards",
+    store: str | None = None,
+    serializer: str | None = None,
+    cache: str | None = None,
+    lists: str | None = None,
     tolerance: float | None = None,
     max_supersteps: int | None = None,
     threads: int | None = None,
@@ -127,11 +132,12 @@ def plan(
     taken to take `bytes_per_edge` on disk, by default what graphs of its size usually do, and
     `index` "in,reverse" says that it is built with both; its import is forecast too
     (`Forecast.imported`). `params` are the algorithm's own parameters, `budget` and the rest as in
-    the algorithm's function; a vertex to begin with is not needed.
+    the algorithm's function; a vertex to begin with is not needed. What a run on a `store` takes is
+    an estimate, its smallest budget too, and its time is not known.
 
     Raises:
         UsageError: an unknown algorithm, neither a graph nor `vertices` and `edges`, or both; a
-            number that makes no sense; what there is no forecast of.
+            number that makes no sense.
 
     >>> import brimful as bf
     >>> web = bf.plan(None, "pagerank", vertices=11.5e9, edges=128e9, budget="64G",
@@ -151,8 +157,8 @@ def plan(
         "tolerance": tolerance,
         "max_supersteps": max_supersteps,
         "weighted": weighted,
-        "layout": "shards",
-        "store": {"url": None, "serializer": None, "cache": None, "lists": None},
+        "layout": layout,
+        "store": {"url": store, "serializer": serializer, "cache": cache, "lists": lists},
     }
     sizes = sizes_of(
         graph is not None,

@@ -6,10 +6,13 @@ use brimful_engine::needs::{GatherNeeds, Needs};
 use brimful_engine::{Gather, Layout, Program};
 use brimful_graph::sizes::Sizes;
 use brimful_graph::{Graph, Index};
+use brimful_vertices::Schemes;
+use brimful_vertices::numeric;
+use brimful_vertices::numeric::forecast::{Planned, Taken};
 
+use crate::Result;
 use crate::connected_components::propagation::fits_narrow;
-use crate::request::Request;
-use crate::{Error, Result};
+use crate::request::{Request, StoreChoice};
 
 /// The graph that is planned for.
 #[derive(Debug, Clone, Copy)]
@@ -41,24 +44,47 @@ impl<'p> Planner<'p> {
         workers: usize,
         limit: u64,
     ) -> Result<Self> {
-        let what = if request.store.is_some() {
-            "there is no forecast of a run on a store; leave --store out (Python: store=)"
-        } else if request.layout != Layout::Shards {
-            "there is a forecast of the layout shards alone; leave --layout out (Python: layout=)"
-        } else {
-            if let Subject::Graph(graph) = subject {
-                request.options(0).check_weights(graph)?;
-            }
-            return Ok(Self { request, subject, workers, limit });
-        };
-        Err(Error::Usage(what.into()))
+        if let Subject::Graph(graph) = subject {
+            request.options(0).check_weights(graph)?;
+        }
+        Ok(Self { request, subject, workers, limit })
     }
 
-    /// Of a run of `program` over shards.
+    /// Of a run of `program` over shards, or in the layout or the store asked for.
     pub(crate) fn program<P: Program>(&self, program: &P, steps: Steps) -> Result<Forecast> {
         let (needs, asynchronous) = (Needs::of(program), self.request.asynchronous);
-        let extent = self.extent(needs.indexes);
-        Ok(self.setting(&extent).of_program(&needs, asynchronous, self.limited(steps))?)
+        let (extent, steps) = (self.extent(needs.indexes), self.limited(steps));
+        let setting = self.setting(&extent);
+        if let Some(store) = &self.request.store {
+            let Taken { minimum, memory, result, scratch } = self.on_store(store, &needs, &extent)?;
+            return Ok(setting.of_others([minimum, memory, result, scratch], steps));
+        }
+        Ok(match self.request.layout {
+            Layout::Shards => setting.of_program(&needs, asynchronous, steps)?,
+            layout => setting.of_records(&needs, layout, steps)?,
+        })
+    }
+
+    /// What a run on `store` takes.
+    fn on_store(&self, store: &StoreChoice, needs: &Needs, extent: &Extent) -> Result<Taken> {
+        let (all, directed) = match self.subject {
+            Subject::Graph(graph) => (graph.vertices(), graph.description().directed),
+            Subject::Sizes(sizes) => (sizes.vertices, !sizes.undirected),
+        };
+        let planned = Planned {
+            store: &store.url,
+            schemes: &Schemes::default(),
+            serializer: store.serializer.as_deref(),
+            cache: store.cache,
+            lists: store.lists,
+            vertices: (all, extent.vertices),
+            edges: extent.edges(),
+            directed,
+            weighted: extent.weighted,
+            workers: self.workers,
+            limit: self.limit,
+        };
+        numeric::forecast::forecast(needs, &planned)
     }
 
     /// Of a run of `program` over neighbour lists.

@@ -11,13 +11,16 @@ use crate::error::Result;
 use crate::extent::{Extent, IndexExtent, ToBuild};
 use crate::gather;
 use crate::needs::{GatherNeeds, Needs};
+use crate::options::Layout;
 use crate::plan::Plan;
+use crate::records::{Blocks, Shape};
 use crate::scan::Scan;
 
 /// Bytes of memory traffic that stand for an edge of a superstep: PageRank of RMAT-24 takes .385 s where memory is read at 30 GB/s
 /// (bench/RESULTS.md). Making lists and going through them takes about ten times as long, union-find three times.
 const EDGE_TRAFFIC: u64 = 43;
 const LIST_TRAFFIC: u64 = 430;
+const RECORD_TRAFFIC: u64 = 43;
 const SCAN_TRAFFIC: u64 = 130;
 /// Supersteps for each item of a program that settles, where there is more than one (colouring R-MAT of 2^20 vertices: 39 for four).
 const SUPERSTEPS_PER_ITEM: u64 = 10;
@@ -128,17 +131,45 @@ impl Setting<'_> {
         let arrays =
             sums.saturating_add(paged(states, plan.states_resident) + paged(next, plan.next_resident));
         let degrees = paged(extent.vertices * DEGREE_BYTES, plan.degrees_resident || !needs.degrees);
-        let indexes = extent.indexes.len() as u64;
-        let walked = if steps.supersteps == 1 { indexes.min(needs.first_indexes as u64) } else { indexes };
-        let pinned_bytes = plan.pinned_bytes.min(extent.packed() * walked / indexes.max(1));
+        // A program that goes over one of its indexes at a time may end before it has read all of them.
+        let first = needs.first_indexes as f64 / extent.indexes.len().max(1) as f64;
+        let read = steps.passes.max(first).min(1.0) * extent.packed() as f64;
+        let pinned_bytes = plan.pinned_bytes.min(read as u64);
         Ok(Forecast {
-            memory_bytes: Plan { pinned_bytes, ..plan }.likely_bytes(needs, extent, workers),
+            memory_bytes: plan.likely_bytes(needs, extent, workers) - (plan.pinned_bytes - pinned_bytes),
             result_bytes: paged(states, !plan.states_resident),
             scratch_bytes: plan.scratch_bytes(needs, extent),
             read_once_bytes: pinned_bytes,
             read_bytes: arrays.saturating_add(edges as u64 + degrees),
             written_bytes: arrays,
             traffic_bytes: EDGE_TRAFFIC * extent.edges() + extent.vertices * 2 * (needs.state + needs.signal),
+            ..self.empty(minimum, steps)
+        })
+    }
+
+    /// Of a run of a program over records of vertices, in a layout that is not shards, and of making them.
+    ///
+    /// # Errors
+    /// None but those of the plan, which has its minimum.
+    pub fn of_records(&self, needs: &Needs, layout: Layout, steps: Steps) -> Result<Forecast> {
+        let (extent, workers) = (self.extent, self.workers as u64);
+        // Heavy intervals have a part for each window of sources.
+        let parts = extent.turns.div_ceil(extent.intervals().max(1)).max(extent.indexes.len() as u64);
+        let blocks = Blocks::new(needs, extent, parts, workers, self.limit);
+        let records = Shape::new(needs, extent, layout).bytes(extent, parts);
+        let block = blocks.usual.min(records / extent.intervals().max(1));
+        let minimum = blocks.minimum.max(Plan::records_bytes(needs, extent, block, workers));
+        let plan = Plan::of_records(needs, extent, block, self.workers, &self.budget(minimum))?;
+        let [states, next, _] = needs.of_vertices(extent.vertices, extent.weighted);
+        let paged = |bytes: u64, resident: bool| if resident { 0 } else { bytes };
+        let arrays = paged(states, plan.states_resident) + paged(next, plan.next_resident);
+        Ok(Forecast {
+            memory_bytes: plan.total_bytes.max(blocks.building + workers * block),
+            result_bytes: paged(states, !plan.states_resident),
+            scratch_bytes: records + plan.scratch_bytes(needs, extent),
+            read_bytes: records + arrays,
+            written_bytes: arrays + if layout == Layout::Coupled { records } else { 0 },
+            traffic_bytes: RECORD_TRAFFIC * extent.edges(),
             ..self.empty(minimum, steps)
         })
     }
@@ -187,6 +218,17 @@ impl Setting<'_> {
             read_bytes: extent.packed() - pinned,
             traffic_bytes: SCAN_TRAFFIC * extent.edges(),
             ..self.empty(minimum, Steps { supersteps: 1, passes: passes as f64, guessed: false })
+        }
+    }
+
+    /// Of a run that keeps vertices elsewhere, whose time is not known: the smallest budget, memory, that of the result, and disk, in bytes.
+    pub fn of_others(&self, [minimum, memory, result, scratch]: [u64; 4], steps: Steps) -> Forecast {
+        Forecast {
+            memory_bytes: memory,
+            result_bytes: result,
+            scratch_bytes: scratch,
+            timed: false,
+            ..self.empty(minimum, steps)
         }
     }
 

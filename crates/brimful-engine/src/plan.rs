@@ -5,7 +5,6 @@
 //! as many packed segments as fit; where everything fits, more reads in flight come last. Programs and graphs come as plain numbers, so that the
 //! plan of a run and the forecast of one are the same. Invariant: the sum of all parts is within the budget.
 
-use brimful_graph::Graph;
 use brimful_store::Budget;
 
 use crate::error::Result;
@@ -131,23 +130,22 @@ impl Plan {
     /// [`brimful_store::Error::Budget`] naming the smallest budget that works.
     pub(crate) fn of_records(
         needs: &Needs,
-        graph: &Graph,
+        extent: &Extent,
         block_bytes: u64,
-        weighted: bool,
         workers: usize,
         budget: &Budget,
     ) -> Result<Self> {
-        let minimum = Self::records_bytes(needs, graph, block_bytes, workers as u64);
+        let minimum = Self::records_bytes(needs, extent, block_bytes, workers as u64);
         let (mut plan, mut spare) = Self::smallest(minimum, budget)?;
-        plan.keep_vertices(needs, graph.connected(), weighted, |bytes| afford(&mut spare, bytes));
+        plan.keep_vertices(needs, extent.vertices, extent.weighted, |bytes| afford(&mut spare, bytes));
         plan.total_bytes = budget.limit() - spare;
         Ok(plan)
     }
 
     /// The smallest budget of a run over records in blocks of at most `block_bytes`.
-    pub(crate) fn records_bytes(needs: &Needs, graph: &Graph, block_bytes: u64, workers: u64) -> u64 {
-        let vertices = graph.connected();
-        let window = vertices.min(1 << graph.description().interval_bits);
+    pub(crate) fn records_bytes(needs: &Needs, extent: &Extent, block_bytes: u64, workers: u64) -> u64 {
+        let vertices = extent.vertices;
+        let window = vertices.min(extent.interval());
         // The sums of an interval and of a block, the states of a block and where they are.
         let of_block = window * (2 * needs.sum + needs.state + 8);
         let windows: u64 = needs.windows(window).iter().sum();
@@ -212,7 +210,7 @@ impl Plan {
         likely.min(self.total_bytes)
     }
 
-    /// Bytes that a run over shards has in scratch: states, signals and sums that are not in memory.
+    /// Bytes that a run has in scratch, records aside: states, signals and sums that are not in memory.
     pub fn scratch_bytes(&self, needs: &Needs, extent: &Extent) -> u64 {
         let [states, next, _] = needs.of_vertices(extent.vertices, extent.weighted);
         let paged = [(states, self.states_resident), (next, self.next_resident)];

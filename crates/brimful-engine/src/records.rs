@@ -12,6 +12,8 @@ mod build;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use build::Blocks;
+
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -62,7 +64,7 @@ pub(crate) struct Records {
 
 /// How records look.
 #[derive(Debug, Clone, Copy)]
-struct Shape {
+pub(crate) struct Shape {
     /// Bytes of a state; 0 where records have none.
     state: usize,
     /// Records have weights.

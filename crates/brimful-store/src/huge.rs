@@ -66,6 +66,17 @@ pub fn advise_spare<T>(records: &mut Vec<T>) {
     advise(records.spare_capacity_mut());
 }
 
+/// Empties `records`, which then have memory for exactly `len`, or for more if they had: without it existing twice for a moment, as
+/// it does where memory that is partly on huge pages grows.
+pub fn renew<T>(len: usize, records: &mut Vec<T>) {
+    records.clear();
+    if records.capacity() < len {
+        *records = Vec::new();
+        records.reserve_exact(len);
+    }
+    advise_spare(records);
+}
+
 /// Asks for huge pages for the whole huge pages inside `memory`.
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "there is no safe madvise")]

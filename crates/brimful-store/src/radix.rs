@@ -1,6 +1,6 @@
 //! Sorting in memory by radix: completely, or into parts.
 
-use crate::huge::advise_spare;
+use crate::huge::renew;
 use crate::sorter::Record;
 
 /// Bits of a digit where records are split, and most bits where they are sorted.
@@ -147,9 +147,9 @@ fn scatter<R: Record>(source: &[R], target: &mut [R], shift: u32, next: &mut [u3
 }
 
 fn make_room<R: Record>(len: usize, room: &mut Vec<R>) {
-    // Exactly: growth by doubling would go beyond the sorter's bound.
-    room.reserve_exact(len.saturating_sub(room.len()));
-    advise_spare(room);
+    if room.capacity() < len {
+        renew(len, room);
+    }
     room.resize(room.len().max(len), R::zeroed());
 }
 

@@ -26,7 +26,7 @@ use rayon::ThreadPool;
 use crate::device::Folder;
 use crate::error::{Error, Result};
 use crate::file::StoreFile;
-use crate::huge::advise_spare;
+use crate::huge::{advise_spare, renew};
 use crate::in_order::InOrder;
 use crate::job::Job;
 use crate::radix;
@@ -448,8 +448,7 @@ impl<R: Record> SortWriter<'_, '_, R> {
         if self.sorter.take_from_runs(more as u64)? {
             self.run_len = longer;
         }
-        self.records.reserve_exact(self.run_len);
-        advise_spare(&mut self.records);
+        renew(self.run_len, &mut self.records);
         Ok(())
     }
 

@@ -22,6 +22,13 @@ impl Index {
         Ok(Self { table: HashTable::new(), growth: Growth::new(budget, purpose)? })
     }
 
+    /// Bytes of a table of so many positions, at most.
+    pub(crate) fn bytes_of(positions: u64) -> u64 {
+        // Tables have a power of two places, of which 7 of 8 are used; a place has a position and a byte of the hash.
+        let places = positions.saturating_mul(8).div_ceil(7).next_power_of_two().max(16);
+        places * 9 + 64
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.table.len()
     }
@@ -42,13 +49,11 @@ impl Index {
         if needed <= self.table.capacity() {
             return Ok(());
         }
-        // Tables have a power of two places, of which 7 of 8 are used; a place has a position and a byte of the hash.
-        let places = (needed as u64).saturating_mul(8).div_ceil(7).next_power_of_two().max(16);
-        let old = self.growth.used();
-        self.growth.take(places * 9 + 64)?;
+        let (new, old) = (Self::bytes_of(needed as u64), self.growth.used());
+        self.growth.take(new)?;
         self.table.reserve(more, |position| rehash(*position));
         self.growth.give(self.growth.used() - self.table.allocation_size() as u64);
-        debug_assert!(self.growth.used() <= old + places * 9 + 64, "the table is no larger than foreseen");
+        debug_assert!(self.growth.used() <= old + new, "the table is no larger than foreseen");
         Ok(())
     }
 

@@ -103,6 +103,8 @@ def act(options: argparse.Namespace) -> None:
         if stats["forecast"] is not None:
             # An index that was built stays.
             disk = stats["scratch_bytes"] + graph.bytes_on_disk - before
+            if stats["store_figures"] is not None:
+                disk += stats["store_figures"]["disk_bytes"]
             progress.say(held(stats["forecast"], stats["peak_rss_bytes"], disk))
     if not options.json and not options.quiet:
         shared.show(summary(options.graph, stats))

@@ -11,11 +11,12 @@ use bytemuck::Pod;
 
 use super::{Block, COUNT, Interval, Part, Records, Shape};
 use crate::error::{Error, Result};
+use crate::extent::Extent;
 use crate::needs::Needs;
 use crate::options::{Layout, RunOptions};
 use crate::plan::Plan;
 use crate::program::Program;
-use crate::residency::{Resident, Spare, columns, unit_bytes};
+use crate::residency::{Resident, Spare};
 
 /// Fewest and most bytes of a block, where its first record is not larger.
 const BLOCK_BYTES: (u64, u64) = (1 << 12, 1 << 23);
@@ -49,6 +50,47 @@ fn put<T: Pod>(bytes: &mut [u8], at: usize, item: T) {
 /// Bytes for each target and part while records are made: its count and its place.
 const MEASURED_BYTES: u64 = 4 + 16;
 
+/// How memory is shared out while records are made, in bytes.
+pub(crate) struct Blocks {
+    /// The smallest budget.
+    pub(crate) minimum: u64,
+    /// What all workers make them with, beside blocks.
+    pub(crate) building: u64,
+    /// Of a block, and of one that is a single record.
+    pub(crate) usual: u64,
+    most: u64,
+}
+
+impl Blocks {
+    /// Where intervals have `parts` parts at most, in `limit` bytes.
+    pub(crate) fn new(needs: &Needs, extent: &Extent, parts: u64, workers: u64, limit: u64) -> Self {
+        let window = extent.vertices.min(extent.interval());
+        let units: u64 = extent.columns().map(|column| column.largest).sum();
+        let building = workers * (units + extent.unpacked() + window * parts * MEASURED_BYTES);
+        let beside = building.max(Plan::records_bytes(needs, extent, 0, workers));
+        let most = limit.saturating_sub(beside) / workers;
+        let usual = (most / 2).clamp(BLOCK_BYTES.0, BLOCK_BYTES.1);
+        Self { minimum: beside + workers * BLOCK_BYTES.0, building, usual, most }
+    }
+}
+
+impl Shape {
+    /// How records of `layout` look.
+    pub(crate) fn new(needs: &Needs, extent: &Extent, layout: Layout) -> Self {
+        Self {
+            state: if layout == Layout::Coupled { needs.state as usize } else { 0 },
+            weighted: extent.weighted,
+            source: if extent.vertices > u64::from(u32::MAX) { 8 } else { 4 },
+        }
+    }
+
+    /// Bytes of all records, of that many parts an interval.
+    pub(crate) fn bytes(self, extent: &Extent, parts: u64) -> u64 {
+        let of_vertex = self.state as u64 + parts * COUNT as u64;
+        extent.vertices * of_vertex + extent.edges() * self.edge() as u64
+    }
+}
+
 /// What one worker builds with.
 #[derive(Default)]
 struct Building {
@@ -76,31 +118,19 @@ impl Records {
     ) -> Result<Self> {
         const PURPOSE: &str = "to list the edges of this graph by vertex";
         let (budget, workers) = (&resources.budget, resources.workers() as u64);
-        let shape = Shape {
-            state: if options.layout == Layout::Coupled { size_of::<P::State>() } else { 0 },
-            weighted: options.weighted,
-            source: if graph.connected() > u64::from(u32::MAX) { 8 } else { 4 },
-        };
+        let borrowed: Vec<&Arc<ShardFile>> = shards.iter().collect();
+        let extent = Extent::of_shards(graph, &borrowed, options.weighted);
+        let needs = Needs::of(program);
+        let shape = Shape::new(&needs, &extent, options.layout);
         let files = Resident::spread(shards.to_vec(), options.weighted, 0);
-        let window = graph.connected().min(1 << graph.description().interval_bits);
         let most_parts = (0..graph.intervals()).map(|interval| parts(&files, interval).0.len()).max();
-        let largest = |shards: &Arc<ShardFile>| {
-            let columns = columns(shards, options.weighted);
-            columns.map(|column| unit_bytes(shards, column).max().unwrap_or(0)).sum::<u64>()
-        };
-        let units: u64 = shards.iter().map(largest).sum();
-        let unpacked = shards.iter().map(|shards| shards.largest_unpacked()).max().unwrap_or(0);
-        let building =
-            workers * (units + unpacked + window * most_parts.unwrap_or(0) as u64 * MEASURED_BYTES);
-        let minimum = building.max(Plan::records_bytes(&Needs::of(program), graph, 0, workers));
-        budget.require(minimum + workers * BLOCK_BYTES.0, PURPOSE)?;
-        let most = (budget.limit() - minimum) / workers;
-        let block = (most / 2).clamp(BLOCK_BYTES.0, BLOCK_BYTES.1);
-        let _memory = budget.reserve(building + workers * most, PURPOSE)?;
+        let blocks = Blocks::new(&needs, &extent, most_parts.unwrap_or(0) as u64, workers, budget.limit());
+        budget.require(blocks.minimum, PURPOSE)?;
+        let _memory = budget.reserve(blocks.building + workers * blocks.most, PURPOSE)?;
         let file = options
             .in_scratch(graph, |folder| StoreFile::scratch(folder, resources.job.traffic()))?
             .counted_as(Content::Lists);
-        Self::build(graph, &files, file, shape, (block, most), resources)
+        Self::build(graph, &files, file, shape, (blocks.usual, blocks.most), resources)
     }
 
     /// Lists the edges of `files` in `file`, in blocks of about `block_bytes` and `most_bytes` at most. Memory: a block,

@@ -63,15 +63,11 @@ impl<'a, P: Program> Fixed<'a, P> {
     ) -> Result<Self> {
         let (workers, budget) = (resources.workers(), &resources.budget);
         let needs = Needs::of(program);
+        let borrowed: Vec<&Arc<ShardFile>> = shards.iter().collect();
+        let extent = Extent::of_shards(graph, &borrowed, options.weighted);
         let plan = match &records {
-            Some(records) => {
-                Plan::of_records(&needs, graph, records.largest_block, options.weighted, workers, budget)
-            }
-            None => {
-                let borrowed: Vec<&Arc<ShardFile>> = shards.iter().collect();
-                let extent = Extent::of_shards(graph, &borrowed, options.weighted);
-                Plan::new(&needs, &extent, options.asynchronous, workers, budget)
-            }
+            Some(records) => Plan::of_records(&needs, &extent, records.largest_block, workers, budget),
+            None => Plan::new(&needs, &extent, options.asynchronous, workers, budget),
         }?;
         plan.log();
         let memory = budget.reserve(plan.total_bytes, PURPOSE)?;

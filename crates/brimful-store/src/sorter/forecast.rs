@@ -2,14 +2,16 @@
 
 use std::collections::VecDeque;
 
-use super::{MAX_RUNS, Share};
+use super::{MAX_PIECE, MAX_RUNS, Share};
 use crate::radix;
 
 /// Bytes that a sorter takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Filled {
-    /// In memory when all is written, with the room that splitting runs took.
+    /// In memory at most, while records come.
     pub memory: u64,
+    /// In memory while they are merged.
+    pub merging: u64,
     /// In its scratch file: runs, and those that were made of too many.
     pub disk: u64,
 }
@@ -32,8 +34,9 @@ pub fn forecast(records: u64, record_bytes: usize, bytes: u64, workers: usize) -
             spilled.push(oldest);
         }
         most = most.max(bytes_of(&in_memory) + buffers.min(2 * left * width));
-        // All buffers are full when the next record makes a run of one of them.
-        if left <= share.workers as u64 * run {
+        // The first runs are made when all buffers are full; what is left in the end fills half of them on average.
+        let held = share.workers as u64 * run / if left == records { 1 } else { 2 };
+        if left <= held.max(run) {
             break;
         }
         left -= run;
@@ -45,7 +48,14 @@ pub fn forecast(records: u64, record_bytes: usize, bytes: u64, workers: usize) -
         };
     }
     let written = bytes_of(&spilled);
-    Filled { memory: most, disk: written + merged(spilled, in_memory, share.workers) * width }
+    let piece = MAX_PIECE.min(share.run_len(records) / 2);
+    let pieces = share.buffers(piece) as u64 * width;
+    let merging = bytes_of(&in_memory) + left * width + pieces.min(2 * records * width);
+    Filled {
+        memory: most.max(merging),
+        merging,
+        disk: written + merged(spilled, in_memory, share.workers) * width,
+    }
 }
 
 /// Lengths of runs, and their sum.

@@ -54,6 +54,11 @@ impl FromStr for Choice {
 }
 
 impl Choice {
+    /// Most vertices that it holds.
+    pub fn capacity(self) -> usize {
+        self.capacity
+    }
+
     /// The cache of one of `partitions` partitions, which share the capacity.
     #[must_use]
     pub fn shared_by(self, partitions: usize) -> Self {

@@ -21,6 +21,11 @@ use crate::vertex::{Edges, Stored, Vertex};
 /// Most bytes of vertices that gather, and least.
 const MOST_GATHERED: u64 = 64 << 20;
 pub(crate) const LEAST_GATHERED: u64 = 1 << 20;
+/// Bytes of vertices that gather where so many are free, half of them in lists that grow.
+pub(crate) fn gathered_bytes(free: u64) -> u64 {
+    (free / 16).clamp(LEAST_GATHERED, MOST_GATHERED)
+}
+
 /// Bytes of a record that stand for an edge where nobody has counted them.
 const BYTES_PER_EDGE: u64 = 4;
 
@@ -69,7 +74,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
         if stores.is_empty() {
             return Err(Error::Usage("there is no partition; give at least one store".into()));
         }
-        let bytes = (resources.budget.free() / 16).clamp(LEAST_GATHERED, MOST_GATHERED);
+        let bytes = gathered_bytes(resources.budget.free());
         let memory = resources.budget.reserve(bytes, "to load vertices")?;
         let part = |store| Mutex::new(Part { store, gathered: Vec::new(), edges: 0 });
         Ok(Self {

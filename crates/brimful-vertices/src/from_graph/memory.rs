@@ -9,10 +9,36 @@ use crate::execution::{loading, run};
 /// What a run needs whatever it keeps in its stores, in bytes: what is taken already; for lists, or before there are any for sorting and
 /// loading; and a few pages or steps of growth for each partition.
 pub(super) fn beside(resources: &Resources, partitions: usize, edge_bytes: usize) -> u64 {
-    let loading = sorter::minimum_bytes(resources.workers(), edge_bytes) + loading::LEAST_GATHERED;
-    let lists = run::minimum_bytes(resources.workers(), partitions);
     let taken = resources.budget.limit() - resources.budget.free();
-    taken + loading.max(lists) + partitions as u64 * 2 * least_pages(PAGE_BYTES)
+    taken + LoadingShares::least(resources.workers(), partitions, edge_bytes)
+}
+
+/// Bytes that loading takes of what is free.
+pub(crate) struct LoadingShares {
+    /// For sorting edges, and for vertices that gather.
+    pub(crate) sorting: u64,
+    pub(crate) gathering: u64,
+}
+
+/// Most bytes that sorting takes.
+const MOST_SORTED: u64 = 256 << 20;
+
+impl LoadingShares {
+    /// Of `free` bytes, where edges take so many while they are sorted.
+    pub(crate) fn new(free: u64, workers: usize, edge_bytes: usize) -> Self {
+        let least = sorter::minimum_bytes(workers, edge_bytes);
+        Self {
+            sorting: (free / 8).clamp(least, MOST_SORTED.max(least)),
+            gathering: loading::gathered_bytes(free),
+        }
+    }
+
+    /// What every run needs beside its stores.
+    pub(crate) fn least(workers: usize, partitions: usize, edge_bytes: usize) -> u64 {
+        let loading = sorter::minimum_bytes(workers, edge_bytes) + loading::LEAST_GATHERED;
+        let lists = run::minimum_bytes(workers, partitions);
+        loading.max(lists) + partitions as u64 * 2 * least_pages(PAGE_BYTES)
+    }
 }
 
 /// What is in the stores when they are full: the bytes that they take, and what was loaded of how much.

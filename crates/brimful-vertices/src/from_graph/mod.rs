@@ -28,6 +28,8 @@ use crate::vertex::{Edges, Stored};
 
 pub use edges::EdgeData;
 pub(crate) use edges::{ALONG, Tagged, plain_field, way};
+pub(crate) use memory::LoadingShares;
+pub(crate) use shards::edge_bytes;
 
 /// The store of a partition.
 pub type StoreOf<V> = Box<dyn VertexStore<V>>;
@@ -113,8 +115,8 @@ pub(crate) fn load<'r, P: VertexProgram<Id = u64> + Send>(
 where
     P::Edge: EdgeData,
 {
-    let partitions = partitions(options, resources)?;
-    let beside = memory::beside(resources, partitions, shards::edge_bytes(part.is_weighted));
+    let partitions = partitions_of(options.partitions, options.store, options.schemes, resources.workers())?;
+    let beside = memory::beside(resources, partitions, edge_bytes(part.is_weighted));
     let memory_bytes = memory::of_each_store(resources, partitions, beside)?;
     let stores = open(options, partitions, memory_bytes, serializer, resources)?;
     let partitioner = balanced(part.graph, part.vertices, partitions)?;
@@ -160,16 +162,20 @@ pub fn of_one_run(url: &str, schemes: &Schemes) -> Result<(String, Option<Tempor
 }
 
 /// As many partitions as were asked for, or as there are workers and the store can have.
-fn partitions(options: &StoreOptions<'_>, resources: &Resources) -> Result<usize> {
-    let most = options.schemes.most_partitions(options.store)?;
-    match options.partitions {
+pub(crate) fn partitions_of(
+    asked: Option<usize>,
+    store: &str,
+    schemes: &Schemes,
+    workers: usize,
+) -> Result<usize> {
+    let most = schemes.most_partitions(store)?;
+    match asked {
         Some(asked) if most.is_some_and(|most| asked > most) => Err(Error::Usage(format!(
-            "the store {:?} has a file open for each partition, and so {} of them at most, not {asked}",
-            options.store,
+            "the store {store:?} has a file open for each partition, and so {} of them at most, not {asked}",
             most.unwrap_or_default()
         ))),
         Some(asked) => Ok(asked.max(1)),
-        None => Ok(resources.workers().min(most.unwrap_or(usize::MAX))),
+        None => Ok(workers.min(most.unwrap_or(usize::MAX))),
     }
 }
 

@@ -6,19 +6,16 @@
 use brimful_graph::places::UNKNOWN;
 use brimful_graph::records::{EdgeRecord, KeyLayout, Pair, WeightedPair};
 use brimful_graph::segment_reader::SegmentReader;
-use brimful_store::sorter::{self, Sorter};
+use brimful_store::sorter::Sorter;
 use brimful_store::{Folder, Resources};
 
 use crate::error::{Error, Result};
 use crate::from_graph::edges::AGAINST;
-use crate::from_graph::{ALONG, EdgeData, Part, way};
+use crate::from_graph::{ALONG, EdgeData, LoadingShares, Part, way};
 use crate::vertex::Edges;
 
 /// Takes a vertex with its edges.
 pub(super) type Taker<'f, E> = dyn FnMut(u64, Edges<u64, E>) -> Result<()> + Send + 'f;
-
-/// Most bytes that sorting takes.
-const MOST_BYTES: u64 = 256 << 20;
 
 /// Hands out the vertices of `part` with their edges; what exceeds memory is in `folder` meanwhile.
 pub(super) fn vertices<E: EdgeData>(
@@ -33,7 +30,7 @@ pub(super) fn vertices<E: EdgeData>(
 }
 
 /// Bytes of an edge while it is sorted.
-pub(super) fn edge_bytes(is_weighted: bool) -> usize {
+pub(crate) fn edge_bytes(is_weighted: bool) -> usize {
     if is_weighted { size_of::<WeightedPair>() } else { size_of::<Pair>() }
 }
 
@@ -46,8 +43,7 @@ fn sorted<R: EdgeRecord, E: EdgeData>(
     let job = &resources.job;
     // Sorted by vertex, then by neighbour and way: what the layout calls target is the vertex.
     let layout = KeyLayout { interval_bits: 0, ..KeyLayout::new(graph.vertices().saturating_mul(2), 1) };
-    let least = sorter::minimum_bytes(resources.workers(), size_of::<R>());
-    let bytes = (resources.budget.free() / 8).clamp(least, MOST_BYTES.max(least));
+    let bytes = LoadingShares::new(resources.budget.free(), resources.workers(), size_of::<R>()).sorting;
     let memory = resources.budget.reserve(bytes, "to load this graph")?;
     let sorter = Sorter::<R>::new(folder, bytes, resources.workers(), job)?;
     let mut writer = sorter.writer();

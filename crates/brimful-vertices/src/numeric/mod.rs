@@ -4,12 +4,13 @@
 //! are combined by min, max or in integers, sums within 1e-9. Vertices are the ranks of the graph's internal order.
 //!
 //! - `attributes`: what a graph knows of its vertices beside their edges.
-//! - `checkpoint`: from where a run can go on; `erased`: a program whose states are words; `parts`: what vertices are made of; `program`: the two as a [`crate::VertexProgram`].
+//! - `checkpoint`: from where a run can go on; `erased`: a program whose states are words; [`forecast`]: what a run takes; `parts`: what vertices are made of; `program`: the two as a [`crate::VertexProgram`].
 //! - Here: the superstep loop with rounds, and the result.
 
 mod attributes;
 mod checkpoint;
 mod erased;
+pub mod forecast;
 mod parts;
 mod program;
 
@@ -30,7 +31,7 @@ use crate::execution::{Execution, ExecutionOptions, Limits, Lists, Loading, Mode
 use crate::from_graph::{EdgeData, Part, StoreOf, StoreOptions, Tagged, by_external_id, load, of_one_run};
 use crate::numeric::attributes::Attributes;
 use crate::numeric::checkpoint::{Before, States};
-use crate::numeric::erased::{Erased, Facts, Typed};
+use crate::numeric::erased::{Erased, Typed};
 use crate::numeric::program::Numeric;
 use crate::open::Schemes;
 use crate::program::{SIGNAL_THRESHOLD, VertexOf};
@@ -101,7 +102,11 @@ pub fn run<P: Program>(
     let bytes = (graph.connected() as usize * size_of::<P::State>()) as u64;
     let _result = resources.budget.reserve(bytes, "for the result")?;
     let mut typed = Typed::new(program, (graph.vertices(), graph.connected()), resources.workers());
-    let done = drive(&mut typed, graph, options, checkpoints, resources)
+    let facts = typed.facts();
+    // An undirected graph is its own reverse: once is enough.
+    let is_tagged = graph.description().directed && facts.indexes.len() > 1;
+    let driving = Driving { program: &mut typed, graph, options, checkpoints, resources };
+    let done = by_size((facts.state, facts.sum), (options.run.weighted, is_tagged), driving)
         .map_err(|error| by_external_id(error, graph))?;
     let stats = brimful_engine::Stats {
         supersteps: typed.globals.superstep,
@@ -123,19 +128,20 @@ pub fn run<P: Program>(
     Ok((output, done.stats))
 }
 
-/// Runs on vertices of the smallest size that the program fits into.
-fn drive(
-    program: &mut dyn Erased,
-    graph: &Graph,
-    options: &NumericOptions<'_>,
-    checkpoints: Option<States<'_>>,
-    resources: &Resources,
-) -> Result<Done> {
-    let Facts { state, sum, .. } = program.facts();
+/// What is compiled for each size of vertices: `S` words of state and strength, `M` of a sum, and an edge.
+trait BySize {
+    /// What it makes.
+    type Out;
+    /// Makes it.
+    fn call<const S: usize, const M: usize, E: EdgeData>(self) -> Result<Self::Out>;
+}
+
+/// Calls for the smallest size that words of state and of sum fit into, and with as little on every edge as is needed.
+fn by_size<C: BySize>((state, sum): (usize, usize), edge: (bool, bool), call: C) -> Result<C::Out> {
     match (state, sum) {
-        (0..=1, 0..=1) => sized::<2, 1>(program, graph, options, checkpoints, resources),
-        (0..=3, 0..=2) => sized::<4, 2>(program, graph, options, checkpoints, resources),
-        (0..=16, 0..=8) => sized::<17, 8>(program, graph, options, checkpoints, resources),
+        (0..=1, 0..=1) => by_edge::<C, 2, 1>(edge, call),
+        (0..=3, 0..=2) => by_edge::<C, 4, 2>(edge, call),
+        (0..=16, 0..=8) => by_edge::<C, 17, 8>(edge, call),
         _ => Err(Error::Usage(format!(
             "vertices on stores have states up to 128 bytes and sums of signals up to 64; those of this program take {} and {}",
             state * 8,
@@ -144,21 +150,33 @@ fn drive(
     }
 }
 
-/// Runs with as little on every edge as is needed.
-fn sized<const S: usize, const M: usize>(
-    program: &mut dyn Erased,
-    graph: &Graph,
-    options: &NumericOptions<'_>,
-    checkpoints: Option<States<'_>>,
-    resources: &Resources,
-) -> Result<Done> {
-    // An undirected graph is its own reverse: once is enough.
-    let is_tagged = graph.description().directed && program.facts().indexes.len() > 1;
-    // Each kind of edge is compiled for each size: one with weights says its way too.
-    match (options.run.weighted, is_tagged) {
-        (false, false) => Run::<S, M, ()>::new(program, graph, options, checkpoints, resources)?.run(),
-        (false, true) => Run::<S, M, u8>::new(program, graph, options, checkpoints, resources)?.run(),
-        (true, _) => Run::<S, M, Tagged>::new(program, graph, options, checkpoints, resources)?.run(),
+fn by_edge<C: BySize, const S: usize, const M: usize>(
+    (is_weighted, is_tagged): (bool, bool),
+    call: C,
+) -> Result<C::Out> {
+    // One with weights says its way too.
+    match (is_weighted, is_tagged) {
+        (false, false) => call.call::<S, M, ()>(),
+        (false, true) => call.call::<S, M, u8>(),
+        (true, _) => call.call::<S, M, Tagged>(),
+    }
+}
+
+/// A run that is to be driven.
+struct Driving<'r> {
+    program: &'r mut dyn Erased,
+    graph: &'r Graph,
+    options: &'r NumericOptions<'r>,
+    checkpoints: Option<States<'r>>,
+    resources: &'r Resources,
+}
+
+impl BySize for Driving<'_> {
+    type Out = Done;
+
+    fn call<const S: usize, const M: usize, E: EdgeData>(self) -> Result<Done> {
+        let Self { program, graph, options, checkpoints, resources } = self;
+        Run::<S, M, E>::new(program, graph, options, checkpoints, resources)?.run()
     }
 }
 

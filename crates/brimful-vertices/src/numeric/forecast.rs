@@ -1,0 +1,166 @@
+//! What a numeric program on a store will take, before it is loaded.
+//!
+//! Records are counted by writing one of a vertex of average degree, the rest follows from what loading, stores and lists may use.
+
+use brimful_engine::needs::Needs;
+use brimful_store::sorter;
+
+use crate::cache::Choice;
+use crate::error::Result;
+use crate::execution::{Lists, run};
+use crate::from_graph::{EdgeData, LoadingShares, edge_bytes, partitions_of};
+use crate::index::Index;
+use crate::numeric::parts::{Cell, Words};
+use crate::numeric::{BySize, by_size};
+use crate::open::Schemes;
+use crate::serializer::named;
+use crate::vertex::{Edges, Parts, Stored, Vertex};
+
+/// A run on a store that is planned.
+pub struct Planned<'p> {
+    /// The store, by its URL.
+    pub store: &'p str,
+    /// The stores that there are.
+    pub schemes: &'p Schemes,
+    /// How it writes vertices, by name; `None`: `native`.
+    pub serializer: Option<&'p str>,
+    /// A cache over it.
+    pub cache: Option<Choice>,
+    /// Where the lists are.
+    pub lists: Lists,
+    /// All vertices, and those that have edges.
+    pub vertices: (u64, u64),
+    /// Edges of all indexes that are walked.
+    pub edges: u64,
+    /// The graph has directions.
+    pub directed: bool,
+    /// Weights count.
+    pub weighted: bool,
+    /// Compute threads.
+    pub workers: usize,
+    /// Bytes of memory beside the process.
+    pub limit: u64,
+}
+
+/// What such a run takes, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Taken {
+    /// The smallest budget in which it works, about.
+    pub minimum: u64,
+    /// Memory beside the process.
+    pub memory: u64,
+    /// Memory of the result.
+    pub result: u64,
+    /// Disk until it ends: the vertices of a store that is there, and what loading and lists have beyond memory.
+    pub scratch: u64,
+}
+
+/// Bytes of a vertex.
+struct Sample {
+    /// Live, with what it owns.
+    live: u64,
+    /// Its record and key.
+    record: u64,
+    signal: u64,
+}
+
+/// A vertex of so many vertices and edges.
+struct Average<'s> {
+    vertices: u64,
+    edges: u64,
+    serializer: &'s str,
+}
+
+/// Bytes that the system adds to each piece of memory, about.
+const PIECE_BYTES: usize = 16;
+/// Bytes before a record in memory.
+const RECORD_HEADER: u64 = 9;
+/// Of records on disk so much more is taken, as they grow and move; so much of the memory of their pages is filled where those are more;
+/// and keys that are put off have so many bytes of disk for a vertex.
+const LOOSE: (u64, u64) = (4, 3);
+const FILLED: (u64, u64) = (4, 5);
+const KEY_BYTES: u64 = 15;
+
+impl BySize for Average<'_> {
+    type Out = Sample;
+
+    fn call<const S: usize, const M: usize, E: EdgeData>(self) -> Result<Sample> {
+        let degree = self.edges.div_ceil(self.vertices.max(1));
+        // Neighbours evenly, a little apart from where they would be.
+        let step = (self.vertices / degree.max(1)).max(1);
+        let targets: Vec<u64> = (0..degree).map(|edge| edge * step + edge * 7919 % step).collect();
+        let data = targets.iter().map(|_| E::new(1.0, 1)).collect();
+        let mut vertex: Vertex<u64, Cell<S>, E, Words<M>> = Vertex::from_parts(Parts {
+            id: self.vertices / 2,
+            state: Cell::new(degree as f64),
+            edges: Edges::from_parts(targets, data).unwrap_or_default(),
+            signalled: None,
+            latest: Vec::new(),
+        });
+        vertex.signalled = Some(vertex.state);
+        let (mut record, mut key) = (Vec::new(), Vec::new());
+        let mut serializer = named::<Vertex<u64, Cell<S>, E, Words<M>>>(self.serializer)?;
+        let written = serializer.encode(&vertex, &mut record);
+        written.map_err(|what| crate::Error::Usage(format!("the serializer {}: {what}", self.serializer)))?;
+        crate::field::Field::write(vertex.id(), &mut key);
+        let pieces = if size_of::<E>() == 0 { 1 } else { 2 };
+        Ok(Sample {
+            live: (size_of_val(&vertex) + vertex.heap_bytes() + pieces * PIECE_BYTES) as u64,
+            record: (record.len() + key.len()) as u64,
+            signal: size_of::<Words<M>>() as u64,
+        })
+    }
+}
+
+/// What a run of a program that has these `needs` will take.
+///
+/// # Errors
+/// [`crate::Error::Usage`] for a store or a serializer that there is not, or a program that is too large for stores.
+pub fn forecast(needs: &Needs, planned: &Planned<'_>) -> Result<Taken> {
+    let Planned { store, schemes, weighted, workers, limit, edges, .. } = *planned;
+    let (all, connected) = planned.vertices;
+    let vertices = if needs.full { all } else { connected };
+    let words = |bytes: u64| bytes.div_ceil(8) as usize;
+    let tagged = planned.directed && needs.indexes.len() > 1;
+    let average = Average { vertices, edges, serializer: planned.serializer.unwrap_or("native") };
+    let sample = by_size((words(needs.state), words(needs.sum)), (weighted, tagged), average)?;
+    let partitions = partitions_of(None, store, schemes, workers)?;
+    let result = connected * needs.state;
+    let beside = result + LoadingShares::least(workers, partitions, edge_bytes(weighted));
+    let index = partitions as u64 * Index::bytes_of(vertices.div_ceil(partitions as u64));
+    let records = vertices * sample.record;
+    let is_on_disk = schemes.folder(store)?.is_some();
+    // Of a store, in memory and on disk.
+    let (stored, on_disk) = if is_on_disk {
+        let (share, bytes) = (limit.saturating_sub(beside) / 2, records * LOOSE.0 / LOOSE.1);
+        let keys = vertices * KEY_BYTES;
+        if bytes <= share { (bytes, keys) } else { (share * FILLED.0 / FILLED.1, bytes + keys) }
+    } else if schemes.keeps_records(store)? {
+        (records + vertices * RECORD_HEADER + index, 0)
+    } else {
+        (vertices * sample.live + index, 0)
+    };
+    let cached = planned.cache.map_or(0, |cache| vertices.min(cache.capacity() as u64) * sample.live);
+
+    let minimum = beside + if is_on_disk { 0 } else { stored + stored / 2 };
+    let free = limit.max(minimum) - result;
+    let loading = LoadingShares::new(free, workers, edge_bytes(weighted));
+    let sorted = sorter::forecast(edges, edge_bytes(weighted), loading.sorting, workers);
+    // Live vertices are not copied when they are stored.
+    let gathered = if schemes.keeps_records(store)? { loading.gathering / 2 } else { 0 };
+    let gathered = gathered.min(vertices * sample.live);
+
+    // A signal to each vertex, as it came and written down, and who is to signal.
+    let lists = match planned.lists {
+        Lists::Memory => free.saturating_sub(stored + cached) / 2,
+        Lists::Disk => run::minimum_bytes(workers, partitions),
+    };
+    let waiting = vertices * (2 * (sample.signal + 24) + 20);
+    let full = stored + cached + (sorted.merging + gathered).max(waiting.min(lists));
+    Ok(Taken {
+        minimum,
+        memory: (result + full.max(sorted.memory)).min(limit.max(minimum)),
+        result,
+        scratch: on_disk + sorted.disk.max(waiting.saturating_sub(lists)),
+    })
+}
