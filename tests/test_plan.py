@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 import brimful as bf
+from brimful.ingest import ImportOptions
+from brimful.sampling import sizes_of_inputs
 from command import USAGE, brimful, refuse, succeed
 
 MIB = 1 << 20
@@ -264,16 +266,65 @@ def test_a_graph_that_is_not_built(graph: Path, budget: str) -> None:
         ("csv", "1G"),
         ("parquet", "200M"),
         ("parquet", "1G"),
+        ("mtx", "200M"),
     ],
 )
 def test_an_import(graph: Path, tmp_path: Path, kind: str, budget: str) -> None:
     edges = tmp_path / f"edges.{kind}"
-    succeed("export", graph, edges, "--quiet")
+    succeed("export", graph, edges, *(["--renumber"] if kind == "mtx" else []), "--quiet")
     out = tmp_path / "again.brimful"
     measured = succeed("import", edges, out, "--budget", budget, "--json", "--quiet").figures
     forecast = measured["forecast"]
     assert near(forecast["peak_memory_bytes"], measured["peak_rss_bytes"]), measured
     assert near(forecast["disk_bytes"], measured["scratch_bytes"] + measured["bytes_on_disk"])
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        (
+            "a.mtx",
+            "%%MatrixMarket matrix coordinate real symmetric\n% x\n4 4 3\n",
+            (5, 3, True, True),
+        ),
+        (
+            "a.mtx",
+            "%%MatrixMarket matrix coordinate pattern general\n4 4 3\n",
+            (5, 3, False, False),
+        ),
+        ("a.metis", "% x\n4 3 001\n", (5, 3, True, True)),
+        ("a.metis", "4 3\n2\n1 3\n", (5, 3, True, False)),
+        ("a.gr", "c x\np sp 4 3\na 1 2 5\n", (5, 3, False, True)),
+        ("a.gr", "p tw 4 3\n1 2\n", (5, 3, True, False)),
+        ("a.jlg", "4,3,d,graph\n1,2\n", (5, 3, False, False)),
+    ],
+)
+@pytest.mark.parametrize("compressed", [False, True])
+def test_headers(
+    tmp_path: Path, name: str, text: str, expected: tuple[int, int, bool, bool], *, compressed: bool
+) -> None:
+    # What is compressed is known by how it begins.
+    (tmp_path / name).write_bytes(gzip.compress(text.encode()) if compressed else text.encode())
+    found = sizes_of_inputs([str(tmp_path / name)], ImportOptions())
+    assert found is not None
+    sizes = found.sizes
+    assert (sizes.vertices, sizes.edges, sizes.undirected, found.weighted) == expected
+    (tmp_path / name).write_text("x\n")
+    assert sizes_of_inputs([str(tmp_path / name)], ImportOptions()) is None
+
+
+def test_lists_and_what_lies_beside_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "a.adj").write_text("4\n1 2 3\n\n3\n0\n")
+    (tmp_path / "a.adjlist").write_text("10 11 12\n11\n12 10\n")
+    (tmp_path / "b.v").write_text("7\n9\n")
+    (tmp_path / "b.e").write_text("7 9\n")
+    properties = "graph.b.meta.vertices = 2\ngraph.b.meta.edges = 1\ngraph.b.directed = false\n"
+    (tmp_path / "b.properties").write_text(properties)
+    counted = {"a.adj": 5, "a.adjlist": 3, "b.v": 1, "b.e": 1}
+    for name, edges in counted.items():
+        found = sizes_of_inputs([str(tmp_path / name)], ImportOptions())
+        assert found is not None and abs(found.sizes.edges - edges) <= edges // 3, name
+        assert found.sizes.undirected == name.startswith("b")
 
 
 def test_an_import_that_cannot_be_foreseen_says_so(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """How large the graph of an input will be, from its length and a look at a few of its lines.
 
-Of pairs and of Parquet the number of edges is exact; of text it follows from the length of lines,
-and if it is compressed, from what its first lines take. Vertices are as many as the largest id
+Of pairs and of Parquet the number of edges is exact, of formats that have a header it is what that
+says; of other text it follows from the length of lines, and if it is compressed, from what its
+first lines take. Vertices are as many as the largest id
 that was seen allows, but no more than real graphs have. Other inputs are not looked at.
 """
 
@@ -18,6 +19,7 @@ from typing import Any, BinaryIO
 
 from brimful.errors import BrimfulError
 from brimful.formats import COMPRESSIONS, input_format
+from brimful.headers import read_header
 from brimful.ingest import ImportOptions
 from brimful.parquet_tables import open_parquet
 from brimful.planning import MOST_COUNTED, Sizes
@@ -32,10 +34,12 @@ _PAIR = struct.Struct("<II")
 _LENGTH = struct.Struct("<I")
 #: Edges of a vertex where ids do not tell: real graphs mostly have more.
 _EDGES_PER_VERTEX = 16
-_COMPRESSED: dict[str, Callable[[BinaryIO], Any]] = {
-    ".gz": gzip.open,
-    ".bz2": bz2.open,
-    ".xz": lzma.open,
+#: How compressed text begins, and what reads it; Python reads no zstd.
+_COMPRESSED: dict[bytes, Callable[[BinaryIO], Any] | None] = {
+    b"\x1f\x8b": gzip.open,
+    b"BZh": bz2.open,
+    b"\xfd7zXZ": lzma.open,
+    b"\x28\xb5\x2f\xfd": None,
 }
 
 
@@ -50,6 +54,7 @@ class Seen:
     largest: int
     weighted: bool
     reserve_bytes: int = 0
+    undirected: bool = False
 
 
 @dataclass(frozen=True)
@@ -67,13 +72,13 @@ def sizes_of_inputs(paths: list[str], options: ImportOptions) -> Found | None:
     if options.ids == "string" or len(formats) != 1:
         return None
     (name,) = formats
-    edges, largest, weighted, reserve_bytes = 0, 0, False, 0
+    edges, largest, weighted, undirected, reserve_bytes = 0, 0, False, False, 0
     for path in paths:
         if path == "-" or is_remote(path):
             return None
         try:
             seen = _look(path, name, options.columns)
-        except (OSError, EOFError, lzma.LZMAError, ValueError, BrimfulError):
+        except (OSError, EOFError, LookupError, lzma.LZMAError, ValueError, BrimfulError):
             # The import says what is wrong.
             return None
         if seen is None:
@@ -81,6 +86,7 @@ def sizes_of_inputs(paths: list[str], options: ImportOptions) -> Found | None:
         edges += seen.edges
         largest = max(largest, seen.largest)
         weighted |= seen.weighted
+        undirected |= seen.undirected
         reserve_bytes = max(reserve_bytes, seen.reserve_bytes)
     vertices = largest + 1
     if options.vertices is not None:
@@ -92,7 +98,7 @@ def sizes_of_inputs(paths: list[str], options: ImportOptions) -> Found | None:
     sizes = Sizes(
         vertices=max(vertices, 1),
         edges=edges,
-        undirected=options.undirected is True,
+        undirected=undirected if options.undirected is None else options.undirected,
         reverse="reverse" in options.index,
         spooled=name != "u32pairs",
     )
@@ -103,16 +109,24 @@ def sizes_of_inputs(paths: list[str], options: ImportOptions) -> Found | None:
 def _look(path: str, name: str, wanted: EdgeColumns) -> Seen | None:
     if name == "parquet":
         return _parquet(path, wanted)
-    suffix = os.path.splitext(path)[1]
-    if name == "csv":
-        return None if suffix in COMPRESSIONS else _csv(path, wanted)
-    if name not in ("auto", "edgelist", "u32pairs"):
+    with open(path, "rb") as raw:
+        start = raw.read(max(map(len, _COMPRESSED)))
+    magic = next((magic for magic in _COMPRESSED if start.startswith(magic)), None)
+    opened = None if magic is None else _COMPRESSED[magic]
+    if name == "u32pairs":
+        return None if path.endswith(COMPRESSIONS) else _pairs(path)
+    if magic is not None and (opened is None or name == "csv"):
         return None
-    if suffix in COMPRESSIONS:
-        # Python reads no zstd.
-        readable = suffix in _COMPRESSED and name != "u32pairs"
-        return _compressed(path, _COMPRESSED[suffix]) if readable else None
-    return _pairs(path) if name == "u32pairs" else _text(path)
+    if name == "csv":
+        return _csv(path, wanted)
+    if name in ("auto", "edgelist", "adjacency", "adjacency-ids"):
+        lines, length = _sampled(path) if opened is None else _first(path, opened)
+        return _text(lines, length) if name in ("auto", "edgelist") else _lists(lines, length, name)
+    with open(path, "rb") as raw, opened(raw) if opened else raw as stream:
+        header = read_header(path, name, iter(lambda: stream.readline(_BLOCK_BYTES), b""))
+    if header is None:
+        return None
+    return Seen(header.edges, header.vertices - 1, header.weighted, undirected=header.undirected)
 
 
 def _blocks(path: str) -> Iterator[bytes]:
@@ -129,13 +143,31 @@ def _blocks(path: str) -> Iterator[bytes]:
             yield file.read(_BLOCK_BYTES)
 
 
+def _sampled(path: str) -> tuple[Iterator[bytes], int]:
+    """Return whole lines from all over a file, and its length."""
+    return _lines(path), os.path.getsize(path)
+
+
 def _lines(path: str) -> Iterator[bytes]:
-    """Yield whole lines from all over a file."""
     length = os.path.getsize(path)
     for block in _blocks(path):
         lines = block.split(b"\n")
         # The first and the last are cut, unless the block is the whole file.
         yield from lines if len(block) == length else lines[1:-1]
+
+
+def _first(path: str, opened: Callable[[BinaryIO], Any]) -> tuple[Iterator[bytes], int]:
+    """Return the first lines of a compressed text, and its length as far as they reach."""
+    with open(path, "rb") as raw, opened(raw) as stream:
+        lines = stream.read(_FIRST_BYTES).split(b"\n")
+        reached = raw.tell()
+        raw.seek(-_LENGTH.size, os.SEEK_END)
+        (low_bits,) = _LENGTH.unpack(raw.read())
+    length = (sum(map(len, lines)) + len(lines)) * os.path.getsize(path) // reached
+    # At the end of gzip stands its length, but for multiples of 2^32, if it is in one part.
+    if opened is gzip.open and length < 2 * low_bits < 4 * length < 2**32:
+        length = low_bits
+    return iter(lines[:-1]), length
 
 
 def _pairs(path: str) -> Seen:
@@ -146,9 +178,21 @@ def _pairs(path: str) -> Seen:
     return Seen(os.path.getsize(path) // _PAIR.size, largest, False)
 
 
-def _text(path: str) -> Seen | None:
-    words = (line.replace(b",", b" ").split() for line in _lines(path))
-    return _counted(words, os.path.getsize(path), (0, 1), None)
+def _text(lines: Iterator[bytes], length: int) -> Seen | None:
+    return _counted((line.replace(b",", b" ").split() for line in lines), length, (0, 1), None)
+
+
+def _lists(lines: Iterator[bytes], length: int, name: str) -> Seen | None:
+    """Count the neighbours in lists, each of which may begin with the id of its vertex."""
+    taken, count, largest = 0, 0, 0
+    for line in lines:
+        ids = line.split()
+        if not all(map(bytes.isdigit, ids)):
+            return None
+        taken += len(line) + 1
+        count += max(len(ids) - (name == "adjacency-ids"), 0)
+        largest = max(largest, *map(int, ids), 0)
+    return Seen(length * count // taken, largest, weighted=False) if count else None
 
 
 def _counted(
@@ -169,21 +213,6 @@ def _counted(
         taken += sum(map(len, fields)) + len(fields)
         count += 1
     return Seen(length * count // taken, largest, weighted) if count else None
-
-
-def _compressed(path: str, opened: Callable[[BinaryIO], Any]) -> Seen | None:
-    """Look at the first lines of a compressed text, and at how far they reach."""
-    with open(path, "rb") as raw, opened(raw) as stream:
-        lines = stream.read(_FIRST_BYTES).split(b"\n")
-        reached = raw.tell()
-        raw.seek(-_LENGTH.size, os.SEEK_END)
-        (low_bits,) = _LENGTH.unpack(raw.read())
-    length = (sum(map(len, lines)) + len(lines)) * os.path.getsize(path) // reached
-    # At the end of gzip stands its length, but for multiples of 2^32, if it is in one part.
-    if opened is gzip.open and length < 2 * low_bits < 4 * length < 2**32:
-        length = low_bits
-    words = (line.replace(b",", b" ").split() for line in lines[:-1])
-    return _counted(words, length, (0, 1), None)
 
 
 def _csv(path: str, wanted: EdgeColumns) -> Seen | None:
