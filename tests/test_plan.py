@@ -162,6 +162,14 @@ def test_layouts_and_stores(
     assert (forecast["seconds"] is None) == ("--store" in options)
 
 
+def test_a_store_for_a_graph_of_any_size() -> None:
+    for vertices, edges in [(5, 2**44), (2**40, 2**44), (1, 0)]:
+        sizes = ["--vertices", vertices, "--edges", edges, "--store", "bytes"]
+        forecast = plan("pagerank", *sizes, "--budget", "100M")
+        assert forecast["fits"] == (edges == 0)
+        assert forecast["minimum_budget_bytes"] > 8 * edges
+
+
 def test_an_index_that_is_not_walked_is_not_foreseen(graph: Path, tmp_path: Path) -> None:
     copy = linked(graph, tmp_path)
     succeed("index", copy, "reverse", "--quiet")

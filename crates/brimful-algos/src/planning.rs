@@ -34,10 +34,10 @@ pub struct Planner<'p> {
 }
 
 impl<'p> Planner<'p> {
-    /// Refuses what there is no forecast of.
+    /// Of `subject`.
     ///
     /// # Errors
-    /// [`brimful_engine::Error::Usage`] with the reason.
+    /// [`brimful_engine::Error::Usage`] for weights that a graph does not have.
     pub(crate) fn new(
         request: &'p Request,
         subject: Subject<'p>,

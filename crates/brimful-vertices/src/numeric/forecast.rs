@@ -71,6 +71,8 @@ struct Average<'s> {
     serializer: &'s str,
 }
 
+/// Most edges of the vertex that is written.
+const MOST_WRITTEN: u64 = 1 << 12;
 /// Bytes that the system adds to each piece of memory, about.
 const PIECE_BYTES: usize = 16;
 /// Bytes before a record in memory.
@@ -85,7 +87,8 @@ impl BySize for Average<'_> {
     type Out = Sample;
 
     fn call<const S: usize, const M: usize, E: EdgeData>(self) -> Result<Sample> {
-        let degree = self.edges.div_ceil(self.vertices.max(1));
+        let all = self.edges.div_ceil(self.vertices.max(1));
+        let degree = all.min(MOST_WRITTEN);
         // Neighbours evenly, a little apart from where they would be.
         let step = (self.vertices / degree.max(1)).max(1);
         let targets: Vec<u64> = (0..degree).map(|edge| edge * step + edge * 7919 % step).collect();
@@ -104,9 +107,11 @@ impl BySize for Average<'_> {
         written.map_err(|what| crate::Error::Usage(format!("the serializer {}: {what}", self.serializer)))?;
         crate::field::Field::write(vertex.id(), &mut key);
         let pieces = if size_of::<E>() == 0 { 1 } else { 2 };
+        // Of more edges than that nearly all bytes are theirs.
+        let grown = |bytes: usize| bytes as u64 * all.max(1) / degree.max(1);
         Ok(Sample {
-            live: (size_of_val(&vertex) + vertex.heap_bytes() + pieces * PIECE_BYTES) as u64,
-            record: (record.len() + key.len()) as u64,
+            live: grown(size_of_val(&vertex) + vertex.heap_bytes() + pieces * PIECE_BYTES),
+            record: grown(record.len() + key.len()),
             signal: size_of::<Words<M>>() as u64,
         })
     }
