@@ -1,0 +1,120 @@
+//! Runs without a barrier between supersteps.
+
+use brimful_algos::connected_components::propagation::ConnectedComponents;
+use brimful_algos::pagerank::{PageRank, Variant};
+use brimful_algos::registry::{Parameter, Request, run_request};
+use brimful_algos::sssp::ShortestPaths;
+use brimful_engine::{Program, RunOptions, run};
+use brimful_graph::generate::Kind;
+use brimful_graph::import::build_reverse;
+use brimful_store::{Error as StoreError, ErrorKind};
+
+use crate::references::levels;
+use crate::{CASES, Case, case, cases, column, request, resources};
+
+/// The states of `program`, and edge visits.
+fn states<P: Program>(
+    program: &P,
+    case: &Case,
+    options: &RunOptions,
+    threads: usize,
+    budget: u64,
+) -> brimful_engine::Result<(Vec<P::State>, u64)> {
+    let output = run(program, &case.graph, options, &resources(threads, budget))?;
+    assert!(output.stats.converged(), "{:?}", output.stats.reason);
+    let mut states = bytemuck::zeroed_vec::<P::State>(output.states.len());
+    output.states.read(0, &mut states).unwrap();
+    Ok((states, output.stats.edges_visited))
+}
+
+fn asynchronous(weighted: bool) -> RunOptions {
+    RunOptions { weighted, asynchronous: true, ..Default::default() }
+}
+
+/// Runs `program` in both modes; edge visits of both. An asynchronous run needs no order of threads either.
+fn check_modes<P: Program>(program: &P, case: &Case, weighted: bool) -> (u64, u64) {
+    let synchronous = RunOptions { weighted, ..Default::default() };
+    let (wanted, before) = states(program, case, &synchronous, 2, 1 << 28).unwrap();
+    let mut visits = Vec::new();
+    for threads in 1..=3 {
+        let Err(brimful_engine::Error::Store(StoreError::Budget { needed, .. })) =
+            states(program, case, &asynchronous(weighted), threads, 1)
+        else {
+            panic!("a byte is not enough")
+        };
+        for budget in [needed, 1 << 28] {
+            let (found, edges) = states(program, case, &asynchronous(weighted), threads, budget).unwrap();
+            let bytes = |states: &[P::State]| bytemuck::cast_slice::<_, u8>(states).to_vec();
+            assert!(bytes(&found) == bytes(&wanted), "{threads} threads, {budget} bytes");
+            visits.push(edges);
+        }
+    }
+    assert!(visits.iter().all(|edges| *edges == visits[0]), "{visits:?}");
+    (before, visits[0])
+}
+
+#[test]
+fn asynchronous_runs_reach_the_same_fixpoint() {
+    for number in 0..CASES {
+        let folder = tempfile::tempdir().unwrap();
+        let case = cases(folder.path(), number);
+        build_reverse(&case.graph, &resources(2, 1 << 28)).unwrap();
+        let source = case.graph.find(7).unwrap();
+        check_modes(&ShortestPaths { source }, &case, true);
+        check_modes(&ShortestPaths { source }, &case, false);
+        check_modes(&ConnectedComponents::<u32>::new(), &case, false);
+        let asynchronous = Request { asynchronous: true, ..request("bfs", 7) };
+        assert_eq!(column(&case, &asynchronous), levels(&case, 7));
+    }
+}
+
+#[test]
+fn asynchronous_runs_visit_fewer_edges() {
+    let folder = tempfile::tempdir().unwrap();
+    let case = case(folder.path(), Kind::Rmat { scale: 14, edge_factor: 8 }, false);
+    build_reverse(&case.graph, &resources(2, 1 << 28)).unwrap();
+    let (synchronous, asynchronous_visits) = check_modes(&ConnectedComponents::<u32>::new(), &case, false);
+    assert!(asynchronous_visits < synchronous, "components: {asynchronous_visits} of {synchronous}");
+    for variant in [Variant::Normalized, Variant::Unnormalized] {
+        let program = PageRank::<f64>::new(variant, 0.85, 1e-11).unwrap();
+        let ranks = |options: &RunOptions| states(&program, &case, options, 2, 1 << 28).unwrap();
+        let (wanted, synchronous) = ranks(&RunOptions::default());
+        let (found, asynchronous_visits) = ranks(&asynchronous(false));
+        // Each is within d/(1-d) times the tolerance of the limit, in L1.
+        let scale = if variant == Variant::Normalized { 1.0 } else { case.out.len() as f64 };
+        let apart: f64 = found.iter().zip(&wanted).map(|(a, b)| (a - b).abs()).sum();
+        assert!(apart <= 2.0 * 0.85 / 0.15 * 1e-11 * scale, "{variant:?}: {apart}");
+        assert!(
+            asynchronous_visits < synchronous,
+            "{variant:?}: {asynchronous_visits} visits, synchronously {synchronous}"
+        );
+    }
+}
+
+#[test]
+fn what_must_be_synchronous_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let case = cases(folder.path(), 1);
+    let word = |name: &str, word: &str| (name.to_owned(), Parameter::Word(word.into()));
+    let with = |algorithm: &str, parameters: Vec<(String, Parameter)>| Request {
+        algorithm: algorithm.into(),
+        asynchronous: true,
+        parameters: parameters.into_iter().collect(),
+        ..Default::default()
+    };
+    let parents = Request { source: Some(0_i128.into()), ..with("bfs", vec![word("values", "parent")]) };
+    for (request, part) in [
+        (with("kcore", vec![]), "kcore takes no asynchronous mode"),
+        (with("label_propagation", vec![]), "takes no asynchronous mode"),
+        (
+            with("connected_components", vec![word("method", "union_find")]),
+            "union_find has no asynchronous mode",
+        ),
+        (with("pagerank", vec![word("method", "delta")]), "it has no asynchronous mode"),
+        (parents, "it has no asynchronous mode"),
+    ] {
+        let error = run_request(&request, &case.graph, &resources(2, 1 << 28)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Usage);
+        assert!(error.to_string().contains(part), "{error}");
+    }
+}

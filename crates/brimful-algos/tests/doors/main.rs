@@ -1,0 +1,117 @@
+//! Programs of which few vertices signal: against different algorithms, and the same bits through the dense
+//! and the sparse door, at one to four threads and three budgets; all numeric programs likewise in all layouts.
+
+#![expect(clippy::unwrap_used, reason = "test helpers: a failure is a failed test")]
+
+mod against;
+mod asynchronous;
+mod lists;
+mod references;
+mod same_bits;
+
+use brimful_algos::registry::{Request, run_request};
+use brimful_engine::table::Column;
+use brimful_graph::Graph;
+use brimful_graph::edges::{EdgeBatch, EdgeSource};
+use brimful_graph::generate::{Generator, Kind};
+use brimful_graph::import::{ImportOptions, Input, import};
+use brimful_graph::shards::Geometry;
+use brimful_graph::weights::{Weights, hash};
+use brimful_store::{Budget, Error as StoreError, Job, Resources};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Several windows in a shard, several segments in a window, several blocks in a segment.
+const SMALL: Geometry = Geometry { interval_bits: 5, window_edges: 700, segment_edges: 600, unit_bytes: 900 };
+
+fn resources(threads: usize, budget: u64) -> Resources {
+    Resources::new(Budget::new(budget, 0), Arc::new(Job::new()), Some(threads)).unwrap()
+}
+
+/// A graph with the edges it was made of; ids are 0 to n - 1, weights are hashed.
+struct Case {
+    graph: Arc<Graph>,
+    /// For each vertex its targets and weights.
+    out: Vec<Vec<(usize, f64)>>,
+}
+
+fn case(folder: &Path, kind: Kind, undirected: bool) -> Case {
+    let generator = Generator::new(kind, 5).unwrap();
+    let weights = Weights::Hash;
+    let options = ImportOptions { geometry: SMALL, undirected, weights, ..Default::default() };
+    let path = folder.join("g.brimful");
+    let resources = resources(2, 1 << 28);
+    import(Input::Numbered(&generator, generator.vertices()), &path, &options, &resources).unwrap();
+    let graph = Graph::open(&path, resources.job.traffic()).unwrap();
+    let mut out = vec![Vec::new(); graph.vertices() as usize];
+    let mut batch = EdgeBatch::default();
+    for part in 0..generator.parts() {
+        generator.read_part(part, &mut batch).unwrap();
+        for (&source, &target) in batch.sources.iter().zip(&batch.targets) {
+            let weight = hash(source, target);
+            out[source as usize].push((target as usize, weight));
+            if undirected && source != target {
+                out[target as usize].push((source as usize, weight));
+            }
+        }
+    }
+    Case { graph: Arc::new(graph), out }
+}
+
+/// A directed graph of these edges.
+fn case_of(folder: &Path, edges: &[(usize, usize)], vertices: usize) -> Case {
+    let (input, path) = (folder.join("e.txt"), folder.join("of.brimful"));
+    let lines: Vec<String> = edges.iter().map(|(source, target)| format!("{source} {target}\n")).collect();
+    std::fs::write(&input, lines.concat()).unwrap();
+    let options = ImportOptions { geometry: SMALL, vertices: Some(vertices as u64), ..Default::default() };
+    let resources = resources(2, 1 << 28);
+    import(Input::EdgeList(vec![input]), &path, &options, &resources).unwrap();
+    let mut out = vec![Vec::new(); vertices];
+    edges.iter().for_each(|&(source, target)| out[source].push((target, 1.0)));
+    Case { graph: Arc::new(Graph::open(&path, resources.job.traffic()).unwrap()), out }
+}
+
+/// One case, by number.
+fn cases(folder: &Path, number: usize) -> Case {
+    let cases = [
+        (Kind::Rmat { scale: 9, edge_factor: 14 }, false),
+        (Kind::Rmat { scale: 8, edge_factor: 3 }, true),
+        (Kind::Chain { vertices: 300 }, false),
+        (Kind::Grid { rows: 20, columns: 17, torus: false }, true),
+        (Kind::Star { vertices: 400 }, true),
+    ];
+    let (kind, undirected) = cases[number];
+    case(folder, kind, undirected)
+}
+
+const CASES: usize = 5;
+
+/// The value column of a request, by external id; nothing for null.
+fn column(case: &Case, request: &Request) -> Vec<Option<u64>> {
+    let finished = run_request(request, &case.graph, &resources(2, 1 << 28)).unwrap();
+    let (ids, column) = finished.table.rows().next_batch(usize::MAX).unwrap().unwrap();
+    assert!(ids.into_iter().eq(0..case.out.len() as u64));
+    match column {
+        Column::Float(values) => values.into_iter().map(|value| value.map(|value| value as u64)).collect(),
+        Column::Integer(values) => values.into_iter().map(|value| value.map(i64::cast_unsigned)).collect(),
+        Column::Unsigned(values) | Column::Ids(values) => values,
+    }
+}
+
+fn request(algorithm: &str, source: usize) -> Request {
+    Request { algorithm: algorithm.into(), source: Some((source as i128).into()), ..Default::default() }
+}
+
+/// The smallest budget with which `attempt` works, by its own word.
+fn smallest<T, E: Into<brimful_algos::Error>>(attempt: impl Fn(u64) -> Result<T, E>) -> u64 {
+    let mut needed = 1;
+    while let Err(error) = attempt(needed) {
+        let error = error.into();
+        let brimful_algos::Error::Store(StoreError::Budget { needed: more, .. }) = error else {
+            panic!("{error}")
+        };
+        assert!(more > needed);
+        needed = more;
+    }
+    needed
+}
