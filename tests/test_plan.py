@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -164,10 +166,12 @@ def test_layouts_and_stores(
 
 def test_a_store_for_a_graph_of_any_size() -> None:
     for vertices, edges in [(5, 2**44), (2**40, 2**44), (1, 0)]:
-        sizes = ["--vertices", vertices, "--edges", edges, "--store", "bytes"]
-        forecast = plan("pagerank", *sizes, "--budget", "100M")
+        sizes = ["--vertices", vertices, "--edges", edges, "--budget", "100M"]
+        forecast = plan("pagerank", *sizes, "--store", "bytes")
         assert forecast["fits"] == (edges == 0)
         assert forecast["minimum_budget_bytes"] > 8 * edges
+        # On disk all fits, and so many runs of a sort are counted in a moment.
+        assert plan("pagerank", *sizes, "--store", "file:x")["fits"] == (vertices < 9)
 
 
 def test_an_index_that_is_not_walked_is_not_foreseen(graph: Path, tmp_path: Path) -> None:
@@ -319,6 +323,21 @@ def test_headers(
     assert (sizes.vertices, sizes.edges, sizes.undirected, found.weighted) == expected
     (tmp_path / name).write_text("x\n")
     assert sizes_of_inputs([str(tmp_path / name)], ImportOptions()) is None
+    cut = bytearray(gzip.compress(bytes(range(256)) * 99))
+    cut[20:40] = bytes(20)
+    (tmp_path / name).write_bytes(cut)
+    assert sizes_of_inputs([str(tmp_path / name)], ImportOptions()) is None
+
+
+def test_what_comes_through_a_pipe_is_read_once(tmp_path: Path) -> None:
+    pipe = tmp_path / "a.mtx"
+    os.mkfifo(pipe)
+    text = b"%%MatrixMarket matrix coordinate pattern general\n2 2 1\n1 2\n"
+    writer = threading.Thread(target=lambda: pipe.write_bytes(text))
+    writer.start()
+    outcome = succeed("import", pipe, tmp_path / "g.brimful", "--json")
+    writer.join()
+    assert outcome.figures["edges"] == 1 and outcome.figures["forecast"] is None
 
 
 def test_lists_and_what_lies_beside_are_counted(tmp_path: Path) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from brimful.formats import split_suffix
+
+#: Longer comments are not read through.
+_MOST_LINES = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -19,7 +23,7 @@ class Header:
     weighted: bool
 
 
-def read_header(path: str, name: str, lines: Iterable[bytes]) -> Header | None:
+def read_header(path: str, name: str, lines: Iterator[bytes]) -> Header | None:
     """Return what the first `lines` of an input of format `name` say; None: nothing.
 
     What lies beside the files of Graphalytics and WebGraph is read.
@@ -44,32 +48,27 @@ def read_header(path: str, name: str, lines: Iterable[bytes]) -> Header | None:
     return None
 
 
-def _mtx(lines: Iterable[bytes]) -> Header:
-    words: list[bytes] = []
-    for line in lines:
-        if line.startswith(b"%%"):
-            words = line.lower().split()
-        elif line.strip() and not line.startswith(b"%"):
-            rows, _, entries = map(int, line.split())
-            return Header(rows + 1, entries, b"symmetric" in words, b"pattern" not in words)
-    raise ValueError("no size")
+def _mtx(lines: Iterator[bytes]) -> Header:
+    words = next(lines, b"").lower().split()
+    rows, _, entries = map(int, _first_line(lines, b"%").split())
+    return Header(rows + 1, entries, b"symmetric" in words, b"pattern" not in words)
 
 
-def _metis(lines: Iterable[bytes]) -> Header:
-    line = next((line for line in lines if line.strip() and not line.startswith(b"%")), b"")
-    vertices, edges, *rest = line.split()
+def _metis(lines: Iterator[bytes]) -> Header:
+    vertices, edges, *rest = _first_line(lines, b"%").split()
     return Header(int(vertices) + 1, int(edges), True, bool(rest) and rest[0].endswith(b"1"))
 
 
-def _gr(lines: Iterable[bytes]) -> Header:
-    line = next((line for line in lines if line.startswith(b"p")), b"")
-    _, kind, vertices, edges = line.split()
+def _gr(lines: Iterator[bytes]) -> Header:
+    begin, kind, vertices, edges = _first_line(lines, b"c").split()
+    if begin != b"p":
+        raise ValueError("no p line")
     is_dimacs = kind == b"sp"
     return Header(int(vertices) + 1, int(edges), not is_dimacs, is_dimacs)
 
 
-def _jlg(lines: Iterable[bytes]) -> Header:
-    vertices, edges, direction, *_ = next(iter(lines), b"").split(b",")
+def _jlg(lines: Iterator[bytes]) -> Header:
+    vertices, edges, direction, *_ = next(lines, b"").split(b",")
     return Header(int(vertices) + 1, int(edges), direction.strip() == b"u", False)
 
 
@@ -89,9 +88,15 @@ def _webgraph(path: str) -> Header:
     return Header(int(properties["nodes"]), int(properties["arcs"]), False, False)
 
 
+def _first_line(lines: Iterator[bytes], comment: bytes) -> bytes:
+    """Return the first line that is neither blank nor a comment; empty if there is none."""
+    few = itertools.islice(lines, _MOST_LINES)
+    return next((line for line in few if line.strip() and not line.startswith(comment)), b"")
+
+
 def _properties(path: str) -> dict[str, str]:
     """Return keys and values; none if there is no such file."""
-    if not os.path.exists(path):
+    if not os.path.isfile(path):
         return {}
     with open(path, encoding="utf-8") as file:
         pairs = (line.split("=", 1) for line in file if "=" in line and line[0] not in "#!")

@@ -13,6 +13,7 @@ import gzip
 import lzma
 import os
 import struct
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO
@@ -41,6 +42,18 @@ _COMPRESSED: dict[bytes, Callable[[BinaryIO], Any] | None] = {
     b"\xfd7zXZ": lzma.open,
     b"\x28\xb5\x2f\xfd": None,
 }
+
+
+#: What looking at a broken input fails with.
+_UNREADABLE = (
+    OSError,
+    EOFError,
+    LookupError,
+    ValueError,
+    lzma.LZMAError,
+    zlib.error,
+    BrimfulError,
+)
 
 
 @dataclass(frozen=True)
@@ -74,11 +87,12 @@ def sizes_of_inputs(paths: list[str], options: ImportOptions) -> Found | None:
     (name,) = formats
     edges, largest, weighted, undirected, reserve_bytes = 0, 0, False, False, 0
     for path in paths:
-        if path == "-" or is_remote(path):
+        # What is read from a pipe is gone.
+        if path == "-" or is_remote(path) or not os.path.isfile(path):
             return None
         try:
             seen = _look(path, name, options.columns)
-        except (OSError, EOFError, LookupError, lzma.LZMAError, ValueError, BrimfulError):
+        except _UNREADABLE:
             # The import says what is wrong.
             return None
         if seen is None:
@@ -88,6 +102,9 @@ def sizes_of_inputs(paths: list[str], options: ImportOptions) -> Found | None:
         weighted |= seen.weighted
         undirected |= seen.undirected
         reserve_bytes = max(reserve_bytes, seen.reserve_bytes)
+    if name == "metis" and options.undirected is False:
+        # Each entry of a list is an edge then.
+        edges *= 2
     vertices = largest + 1
     if options.vertices is not None:
         vertices = max(vertices, options.vertices)

@@ -60,7 +60,10 @@ impl<'p> Planner<'p> {
             return Ok(setting.of_others([minimum, memory, result, scratch], steps));
         }
         Ok(match self.request.layout {
-            Layout::Shards => setting.of_program(&needs, asynchronous, steps)?,
+            Layout::Shards => {
+                let first = Needs::first_indexes(program, extent.vertices);
+                setting.of_program(&needs, first, asynchronous, steps)?
+            }
             layout => setting.of_records(&needs, layout, steps)?,
         })
     }

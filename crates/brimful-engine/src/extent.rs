@@ -21,6 +21,8 @@ pub struct Extent {
     pub weighted: bool,
     /// Sums that are kept apart: one for each interval, and where it has several windows one for each of them.
     pub turns: u64,
+    /// Windows of the interval that has most, of all indexes.
+    pub most_parts: u64,
     /// The indexes that are walked.
     pub indexes: Vec<IndexExtent>,
 }
@@ -82,18 +84,21 @@ impl Extent {
     /// That of `shards`, indexes of `graph`.
     pub(crate) fn of_shards(graph: &Graph, shards: &[&Arc<ShardFile>], weighted: bool) -> Self {
         let intervals = segments_of_intervals(shards.iter().copied(), graph.intervals() as usize);
-        let turns = intervals.iter().map(|shard| {
+        let (mut turns, mut most_parts) = (0, 0);
+        for shard in &intervals {
             let windows = |(file, range): &(usize, std::ops::Range<usize>)| {
                 u64::from(shards[*file].segments()[range.clone()].last().map_or(0, |last| last.window)) + 1
             };
             let (all, most) = (shard.iter().map(windows).sum(), shard.iter().map(windows).max().unwrap_or(1));
-            if most > 1 { all } else { 1 }
-        });
+            turns += if most > 1 { all } else { 1 };
+            most_parts = all.max(most_parts);
+        }
         Self {
             vertices: graph.connected(),
             interval_bits: graph.description().interval_bits,
             weighted,
-            turns: turns.sum(),
+            turns,
+            most_parts,
             indexes: shards
                 .iter()
                 .map(|shards| IndexExtent::of(shards, graph.connected(), weighted))
@@ -131,6 +136,7 @@ impl Extent {
             interval_bits: geometry.interval_bits,
             weighted: sizes.weighted,
             turns: intervals + arcs / geometry.window_edges,
+            most_parts: (1 + arcs / intervals / geometry.window_edges) * count as u64,
             indexes: [forward, reverse].into_iter().take(count).collect(),
         }
     }
@@ -289,7 +295,6 @@ mod tests {
             external: false,
             full: true,
             indexes: &[Index::In],
-            first_indexes: 1,
         };
         let real = Extent::of(&graph, needs.indexes, false);
         let guess = Extent::estimate(&sizes(&graph), needs.indexes);

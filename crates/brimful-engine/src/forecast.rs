@@ -108,11 +108,17 @@ pub struct Setting<'e> {
 }
 
 impl Setting<'_> {
-    /// Of a run of a program over shards.
+    /// Of a run of a program over shards, which goes over `first_indexes` of its indexes in the first superstep.
     ///
     /// # Errors
     /// None but those of the plan, which has its minimum.
-    pub fn of_program(&self, needs: &Needs, asynchronous: bool, steps: Steps) -> Result<Forecast> {
+    pub fn of_program(
+        &self,
+        needs: &Needs,
+        first_indexes: usize,
+        asynchronous: bool,
+        steps: Steps,
+    ) -> Result<Forecast> {
         let Self { extent, workers, .. } = *self;
         let minimum = Plan::minimum_bytes(needs, extent, asynchronous, workers);
         let plan = Plan::new(needs, extent, asynchronous, workers, &self.budget(minimum))?;
@@ -132,7 +138,7 @@ impl Setting<'_> {
             sums.saturating_add(paged(states, plan.states_resident) + paged(next, plan.next_resident));
         let degrees = paged(extent.vertices * DEGREE_BYTES, plan.degrees_resident || !needs.degrees);
         // A program that goes over one of its indexes at a time may end before it has read all of them.
-        let first = needs.first_indexes as f64 / extent.indexes.len().max(1) as f64;
+        let first = first_indexes as f64 / extent.indexes.len().max(1) as f64;
         let read = steps.passes.max(first).min(1.0) * extent.packed() as f64;
         let pinned_bytes = plan.pinned_bytes.min(read as u64);
         Ok(Forecast {
@@ -153,9 +159,8 @@ impl Setting<'_> {
     /// None but those of the plan, which has its minimum.
     pub fn of_records(&self, needs: &Needs, layout: Layout, steps: Steps) -> Result<Forecast> {
         let (extent, workers) = (self.extent, self.workers as u64);
-        // Heavy intervals have a part for each window of sources.
         let parts = extent.turns.div_ceil(extent.intervals().max(1)).max(extent.indexes.len() as u64);
-        let blocks = Blocks::new(needs, extent, parts, workers, self.limit);
+        let blocks = Blocks::new(needs, extent, extent.most_parts, workers, self.limit);
         let records = Shape::new(needs, extent, layout).bytes(extent, parts);
         let block = blocks.usual.min(records / extent.intervals().max(1));
         let minimum = blocks.minimum.max(Plan::records_bytes(needs, extent, block, workers));

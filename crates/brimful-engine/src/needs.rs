@@ -30,15 +30,11 @@ pub struct Needs {
     pub full: bool,
     /// Indexes that are walked.
     pub indexes: &'static [Index],
-    /// Of those so many are walked in the first superstep.
-    pub first_indexes: usize,
 }
 
 impl Needs {
     /// Those of `program`.
     pub fn of<P: Program>(program: &P) -> Self {
-        let start = Globals { vertices: 0, superstep: 0, round: 0, aggregate: P::Aggregate::NOTHING };
-        let walked = |index: &&Index| program.walks(**index, &start);
         Self {
             state: size_of::<P::State>() as u64,
             signal: size_of::<SignalOf<P>>() as u64,
@@ -49,8 +45,13 @@ impl Needs {
             external: P::NEEDS_EXTERNAL,
             full: P::MODE == Mode::Full,
             indexes: program.indexes(),
-            first_indexes: program.indexes().iter().filter(walked).count(),
         }
+    }
+
+    /// How many of its indexes `program` walks in the first superstep on so many vertices.
+    pub fn first_indexes<P: Program>(program: &P, vertices: u64) -> usize {
+        let start = Globals { vertices, superstep: 0, round: 0, aggregate: P::Aggregate::NOTHING };
+        program.indexes().iter().filter(|index| program.walks(**index, &start)).count()
     }
 
     /// Bytes of all states, of the signals being made, and of degrees.

@@ -98,6 +98,11 @@ impl Share {
         share.clamp(least, self.longest)
     }
 
+    /// Records of a piece where so many are in runs.
+    fn piece_len(&self, in_runs: u64) -> usize {
+        (self.run_len(in_runs) / 2).min(MAX_PIECE)
+    }
+
     /// Records that the buffers of all workers may hold, with the room beside them that sorting, and later merging, needs.
     fn buffers(&self, run_len: usize) -> usize {
         self.workers * 2 * run_len
@@ -109,6 +114,9 @@ pub struct Sorter<'j, R> {
     file: StoreFile,
     end: AtomicU64,
     runs: Mutex<Vec<Run<R>>>,
+    /// Records in runs.
+    len: AtomicU64,
+    bytes: u64,
     share: Share,
     /// Bytes that neither buffers nor runs in memory have.
     free: AtomicU64,
@@ -128,6 +136,8 @@ impl<'j, R: Record> Sorter<'j, R> {
             file: StoreFile::scratch(folder, job.traffic())?,
             end: AtomicU64::new(0),
             runs: Mutex::new(Vec::new()),
+            len: AtomicU64::new(0),
+            bytes,
             share,
             free: AtomicU64::new(
                 bytes.saturating_sub((share.buffers(share.run_len(0)) * size_of::<R>()) as u64),
@@ -145,6 +155,12 @@ impl<'j, R: Record> Sorter<'j, R> {
 
     fn runs(&self) -> MutexGuard<'_, Vec<Run<R>>> {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a run of records that are in no other.
+    fn add(&self, run: Run<R>) {
+        self.len.fetch_add(run.len, Ordering::Relaxed);
+        self.runs().push(run);
     }
 
     /// Takes so many bytes, if they are free.
@@ -222,16 +238,33 @@ impl<'j, R: Record> Sorter<'j, R> {
         middle: impl Fn(T, &[R]) -> Result<U, E> + Sync,
         last: impl FnMut(U) -> Result<(), E> + Send,
     ) -> Result<(), E> {
+        let piece_len = self.piece_len()?;
         while self.runs().len() > MAX_RUNS {
-            self.merge_some_runs(pool)?;
+            self.merge_some_runs(piece_len, pool)?;
         }
         let runs = std::mem::take(&mut *self.runs());
-        self.merge_runs(&runs, pool, first, middle, last)
+        self.merge_runs(&runs, piece_len, pool, first, middle, last)
+    }
+
+    /// Records of a piece: as many as there is memory for, now that buffers are no more.
+    fn piece_len(&mut self) -> Result<usize> {
+        let in_memory = |run: &Run<R>| match &run.home {
+            // What was in the buffer before what is left in it is resident, too.
+            Home::Memory { records, parts } => {
+                (records.capacity() * size_of::<R>()) as u64 + parts.len() as u64 * Parts::<R>::BYTES
+            }
+            Home::File { .. } => 0,
+        };
+        let taken: u64 = self.runs().iter().map(in_memory).sum();
+        *self.free.get_mut() = self.bytes.saturating_sub(taken);
+        let len = self.share.piece_len(self.len());
+        let fits = self.take_from_runs((self.share.buffers(len) * size_of::<R>()) as u64)?;
+        Ok(if fits { len } else { self.share.piece_len(0) })
     }
 
     /// Records pushed so far and sorted into runs.
     pub fn len(&self) -> u64 {
-        self.runs().iter().map(|run| run.len).sum()
+        self.len.load(Ordering::Relaxed)
     }
 
     /// True if no record was pushed.
@@ -240,7 +273,7 @@ impl<'j, R: Record> Sorter<'j, R> {
     }
 
     /// Merges as few runs as are too many into a longer one.
-    fn merge_some_runs(&mut self, pool: &ThreadPool) -> Result<()> {
+    fn merge_some_runs(&mut self, piece_len: usize, pool: &ThreadPool) -> Result<()> {
         let group: Vec<Run<R>> = {
             let mut runs = self.runs();
             // What is on disk already goes first.
@@ -259,7 +292,7 @@ impl<'j, R: Record> Sorter<'j, R> {
             parts.add(batch, &self.file)
         };
         let first = |piece: Piece<'_, R>| piece.for_each_batch(self.job, &mut write);
-        self.merge_runs(&group, pool, first, |(), _| Ok(()), |()| Ok(()))?;
+        self.merge_runs(&group, piece_len, pool, first, |(), _| Ok(()), |()| Ok(()))?;
         self.runs().push(Run { home: Home::File { offset, parts: place }, len, parts: count, shift: 0 });
         Ok(())
     }
@@ -267,15 +300,15 @@ impl<'j, R: Record> Sorter<'j, R> {
     fn merge_runs<T: Send, U: Send, E: From<Error> + Send>(
         &self,
         runs: &[Run<R>],
+        piece_len: usize,
         pool: &ThreadPool,
         first: impl FnMut(Piece<'_, R>) -> Result<T, E> + Send,
         middle: impl Fn(T, &[R]) -> Result<U, E> + Sync,
         last: impl FnMut(U) -> Result<(), E> + Send,
     ) -> Result<(), E> {
-        // In flight: one piece a worker, and its room for sorting, within the writers' room.
-        let target = (self.share.run_len(self.len()) / 2).min(MAX_PIECE);
+        // In flight: one piece a worker, and its room for sorting.
         let plans = Mutex::new(Plans {
-            planner: Planner::new(runs, target, &self.file)?,
+            planner: Planner::new(runs, piece_len, &self.file)?,
             ahead: VecDeque::new(),
             next: 0,
         });
@@ -442,7 +475,7 @@ impl<R: Record> SortWriter<'_, '_, R> {
             self.records.clear();
             home
         };
-        self.sorter.runs().push(Run { home, len, parts: count, shift });
+        self.sorter.add(Run { home, len, parts: count, shift });
         let longer = self.sorter.share.run_len(self.sorter.len()).max(self.run_len);
         let more = 2 * (longer - self.run_len) * size_of::<R>();
         if self.sorter.take_from_runs(more as u64)? {
@@ -465,7 +498,7 @@ impl<R: Record> SortWriter<'_, '_, R> {
         let (parts, shift) = self.split();
         let (len, count) = (self.records.len() as u64, parts.len() as u64);
         let home = Home::Memory { records: std::mem::take(&mut self.records), parts };
-        self.sorter.runs().push(Run { home, len, parts: count, shift });
+        self.sorter.add(Run { home, len, parts: count, shift });
         Ok(())
     }
 }
