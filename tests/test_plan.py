@@ -145,6 +145,7 @@ def smaller(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("pagerank", ["--store", "bytes", "--budget", "150M"]),
         ("pagerank", ["--store", "bytes", "--serializer", "compact", "--budget", "1G"]),
         ("pagerank", ["--store", "file", "--budget", "150M"]),
+        ("degrees", ["--store", "file", "--budget", "200M"]),
         ("hits", ["--store", "bytes", "--budget", "300M"]),
         ("connected_components", ["--store", "memory", "--budget", "1G"]),
         ("pagerank", ["--store", "bytes", "--cache", "score:50000", "--budget", "300M"]),
@@ -161,7 +162,10 @@ def test_layouts_and_stores(
     assert near(forecast["peak_memory_bytes"], measured["peak_rss_bytes"]), (forecast, measured)
     disk = measured["scratch_bytes"] + (measured["store_figures"] or {}).get("disk_bytes", 0)
     assert near(forecast["disk_bytes"], disk) if disk else forecast["disk_bytes"] == 0
-    assert (forecast["seconds"] is None) == ("--store" in options)
+    for figure in ("seconds", "read_once_bytes", "read_bytes_per_superstep"):
+        assert (forecast[figure] is None) == ("--store" in options)
+    text = succeed("plan", smaller, algorithm, *options, *MACHINE).out
+    assert ("a superstep over all edges reads" in text) == ("--layout" in options)
 
 
 def test_a_store_for_a_graph_of_any_size() -> None:

@@ -47,10 +47,10 @@ class Forecast:
     (`scratch_bytes`, with the vertices of a store on disk) or the temporary files of an index to be
     built first, and that index (`index_bytes`), which stays. In a superstep over all edges
     `read_bytes_per_superstep` and `written_bytes_per_superstep` are moved; `read_once_bytes` are
-    read in the first one and stay in memory. `supersteps`, of which `supersteps_guessed` says
-    whether they are a guess, go over all edges `passes` times. `seconds_per_superstep` and
-    `seconds` are estimates from the bandwidths in GB/s; None where the time depends on more than
-    is known. `imported` is None for a graph that is there.
+    read in the first one and stay in memory; None on a store. `supersteps`, of which
+    `supersteps_guessed` says whether they are a guess, go over all edges `passes` times.
+    `seconds_per_superstep` and `seconds` are estimates from the bandwidths in GB/s; None where the
+    time depends on more than is known. `imported` is None for a graph that is there.
     """
 
     algorithm: str
@@ -62,9 +62,9 @@ class Forecast:
     disk_bytes: int
     scratch_bytes: int
     index_bytes: int
-    read_once_bytes: int
-    read_bytes_per_superstep: int
-    written_bytes_per_superstep: int
+    read_once_bytes: int | None
+    read_bytes_per_superstep: int | None
+    written_bytes_per_superstep: int | None
     supersteps: int
     supersteps_guessed: bool
     passes: float

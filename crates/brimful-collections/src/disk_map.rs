@@ -13,6 +13,7 @@ use crate::by_range::Asked;
 use crate::error::{Error, Result};
 use crate::hash_pages::mix;
 use crate::home::{Options, u32_at};
+use crate::partition_log::PartitionLog;
 
 const SCHEMA: &[u8] = b"map";
 const LOCKS: usize = 64;
@@ -76,6 +77,9 @@ fn link(key: &[u8], value: &[u8]) -> Vec<u8> {
 }
 
 impl DiskMap {
+    /// Bytes of its memory that keys take which are put off, at most; the rest is for pages.
+    pub const KEY_BYTES: u64 = PartitionLog::BUFFER_BYTES;
+
     /// Opens the map at `path`, or makes it.
     pub fn open(path: &Path, options: Options) -> Result<Self> {
         Ok(Self::over(RecordBag::open(path, SCHEMA, options)?))

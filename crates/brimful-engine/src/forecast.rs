@@ -92,6 +92,8 @@ pub struct Forecast {
     pub traffic_bytes: u64,
     /// How long the run is.
     pub steps: Steps,
+    /// False where bytes moved are not known, and none are said.
+    pub moves: bool,
     /// False where the time depends on more than is known.
     pub timed: bool,
 }
@@ -226,12 +228,13 @@ impl Setting<'_> {
         }
     }
 
-    /// Of a run that keeps vertices elsewhere, whose time is not known: the smallest budget, memory, that of the result, and disk, in bytes.
+    /// Of a run that keeps vertices elsewhere, of which bytes moved and time are not known: the smallest budget, memory, that of the result, and disk, in bytes.
     pub fn of_others(&self, [minimum, memory, result, scratch]: [u64; 4], steps: Steps) -> Forecast {
         Forecast {
             memory_bytes: memory,
             result_bytes: result,
             scratch_bytes: scratch,
+            moves: false,
             timed: false,
             ..self.empty(minimum, steps)
         }
@@ -268,6 +271,7 @@ impl Setting<'_> {
             written_bytes: 0,
             traffic_bytes: 0,
             steps,
+            moves: true,
             timed: true,
         }
     }

@@ -49,9 +49,10 @@ impl Prediction {
         out.set_item("disk_bytes", forecast.disk_bytes())?;
         out.set_item("scratch_bytes", forecast.scratch_bytes)?;
         out.set_item("index_bytes", forecast.index.map_or(0, |index| index.graph_bytes))?;
-        out.set_item("read_once_bytes", forecast.read_once_bytes)?;
-        out.set_item("read_bytes_per_superstep", forecast.read_bytes)?;
-        out.set_item("written_bytes_per_superstep", forecast.written_bytes)?;
+        let moved = |bytes: u64| forecast.moves.then_some(bytes);
+        out.set_item("read_once_bytes", moved(forecast.read_once_bytes))?;
+        out.set_item("read_bytes_per_superstep", moved(forecast.read_bytes))?;
+        out.set_item("written_bytes_per_superstep", moved(forecast.written_bytes))?;
         out.set_item("supersteps", forecast.steps.supersteps)?;
         out.set_item("supersteps_guessed", forecast.steps.guessed)?;
         out.set_item("passes", forecast.steps.passes)?;

@@ -129,21 +129,24 @@ def summary(of: str, figures: dict[str, Any]) -> str:
             else ""
         )
     )
-    lines.append(
-        f"  a superstep over all edges reads {format_bytes(figures['read_bytes_per_superstep'])} "
-        f"and writes {format_bytes(figures['written_bytes_per_superstep'])}; "
-        f"{format_bytes(figures['read_once_bytes'])} of edges stay in memory"
-    )
+    if figures["read_once_bytes"] is not None:
+        lines.append(
+            "  a superstep over all edges reads "
+            f"{format_bytes(figures['read_bytes_per_superstep'])} and writes "
+            f"{format_bytes(figures['written_bytes_per_superstep'])}; "
+            f"{format_bytes(figures['read_once_bytes'])} of edges stay in memory"
+        )
     each = figures["seconds_per_superstep"]
     seconds = "how long is not known beforehand"
     if each is not None:
         whole = format_seconds(figures["seconds"])
         seconds = f"{format_seconds(each)} for one over all edges, {whole} in all"
     lines.append(f"  {number_of_supersteps(figures)}: {seconds}")
-    lines.append(
-        f"  time is an estimate, for memory of {figures['memory_bandwidth']:.3g} GB/s and a disk "
-        f"of {figures['disk_bandwidth']:.3g} GB/s"
-    )
+    if each is not None or imported is not None:
+        lines.append(
+            f"  time is an estimate, for memory of {figures['memory_bandwidth']:.3g} GB/s and a "
+            f"disk of {figures['disk_bandwidth']:.3g} GB/s"
+        )
     return "\n".join(lines)
 
 

@@ -2,6 +2,7 @@
 //!
 //! Records are counted by writing one of a vertex of average degree, the rest follows from what loading, stores and lists may use.
 
+use brimful_collections::DiskMap;
 use brimful_engine::needs::Needs;
 use brimful_store::sorter;
 
@@ -80,7 +81,7 @@ const RECORD_HEADER: u64 = 9;
 /// Of records on disk so much more is taken, as they grow and move; so much of the memory of their pages is filled where those are more;
 /// and keys that are put off have so many bytes of disk for a vertex.
 const LOOSE: (u64, u64) = (4, 3);
-const FILLED: (u64, u64) = (4, 5);
+const FILLED: (u64, u64) = (3, 4);
 const KEY_BYTES: u64 = 15;
 
 impl BySize for Average<'_> {
@@ -138,8 +139,11 @@ pub fn forecast(needs: &Needs, planned: &Planned<'_>) -> Result<Taken> {
     // Of a store, in memory and on disk.
     let (stored, on_disk) = if is_on_disk {
         let (share, bytes) = (limit.saturating_sub(beside) / 2, records * LOOSE.0 / LOOSE.1);
-        let keys = vertices * KEY_BYTES;
-        if bytes <= share { (bytes, keys) } else { (share * FILLED.0 / FILLED.1, bytes + keys) }
+        let pages = share.saturating_sub(partitions as u64 * DiskMap::KEY_BYTES);
+        // The fullest partition has more than its share.
+        let all_fits = bytes <= pages * FILLED.0 / FILLED.1;
+        let in_memory = bytes.min(share * FILLED.0 / FILLED.1);
+        (in_memory, vertices * KEY_BYTES + if all_fits { 0 } else { bytes })
     } else if schemes.keeps_records(store)? {
         (records + vertices * RECORD_HEADER + index, 0)
     } else {
