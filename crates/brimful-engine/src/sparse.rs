@@ -81,15 +81,23 @@ fn most_targets(vertices: u64) -> u64 {
 
 /// Bytes of memory that sparse supersteps take at most.
 pub(crate) fn memory_bytes(needs: &Needs, extent: &Extent, workers: u64) -> u64 {
+    lists(needs, extent) + of_targets(needs, extent, workers)
+}
+
+/// Letters and the lists of this and the next frontier.
+fn lists(needs: &Needs, extent: &Extent) -> u64 {
     let vertices = extent.vertices;
     let (sources, targets) = (most_sources(vertices).min(vertices), most_targets(vertices).min(vertices));
-    // Letters and the lists of this and the next frontier.
-    let lists = (sources + targets) * 8 + targets * needs.letter;
-    lists + likely_bytes(needs, extent, workers)
+    (sources + targets) * 8 + targets * needs.letter
+}
+
+/// Bytes that they are likely to take: lists that grow may be half empty.
+pub(crate) fn likely_bytes(needs: &Needs, extent: &Extent, workers: u64) -> u64 {
+    lists(needs, extent) / 2 + of_targets(needs, extent, workers)
 }
 
 /// Those that do not depend on how many vertices signal: directories; sums, marks and lists of touched targets.
-pub(crate) fn likely_bytes(needs: &Needs, extent: &Extent, workers: u64) -> u64 {
+fn of_targets(needs: &Needs, extent: &Extent, workers: u64) -> u64 {
     let directories: u64 = extent.indexes.iter().map(|index| index.directory).sum();
     let window = if extent.indexes.is_empty() { 0 } else { extent.interval().min(extent.vertices) };
     directories + workers * window * (needs.sum + 1 + 4 + needs.letter)
