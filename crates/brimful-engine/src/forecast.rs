@@ -20,7 +20,6 @@ use crate::scan::Scan;
 /// (bench/RESULTS.md). Making lists and going through them takes about ten times as long, union-find three times.
 const EDGE_TRAFFIC: u64 = 43;
 const LIST_TRAFFIC: u64 = 430;
-const RECORD_TRAFFIC: u64 = 43;
 const SCAN_TRAFFIC: u64 = 130;
 /// Supersteps for each item of a program that settles, where there is more than one (colouring R-MAT of 2^20 vertices: 39 for four).
 const SUPERSTEPS_PER_ITEM: u64 = 10;
@@ -176,7 +175,7 @@ impl Setting<'_> {
             scratch_bytes: records + plan.scratch_bytes(needs, extent),
             read_bytes: records + arrays,
             written_bytes: arrays + if layout == Layout::Coupled { records } else { 0 },
-            traffic_bytes: RECORD_TRAFFIC * extent.edges(),
+            traffic_bytes: EDGE_TRAFFIC * extent.edges(),
             ..self.empty(minimum, steps)
         })
     }

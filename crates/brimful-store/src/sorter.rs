@@ -12,6 +12,7 @@
 mod forecast;
 mod plan;
 mod run;
+mod share;
 
 pub use forecast::{Filled, forecast};
 
@@ -32,6 +33,7 @@ use crate::job::Job;
 use crate::radix;
 use crate::sorter::plan::{Plan, Planner};
 use crate::sorter::run::{Home, Parts, PartsWriter, Run};
+use crate::sorter::share::{MIN_BUFFER, Share};
 
 /// A fixed-size record with a total order; records that compare equal are equal in every byte.
 pub trait Record: Pod + Ord + Send + Sync {
@@ -55,58 +57,15 @@ pub fn sort_in_memory<R: Record>(records: &mut Vec<R>, room: &mut Vec<R>) {
 
 /// Most runs merged at once; more are first merged into longer ones.
 const MAX_RUNS: usize = 128;
-/// Largest piece in records: a piece of 8-byte records and the room to sort it fit a cache of 2 MiB.
-const MAX_PIECE: usize = 1 << 17;
-/// Most records a buffer may hold: sorting it must not delay a cancellation either.
-const MAX_BUFFER: usize = 1 << 23;
-/// A run is as long as this share of the records before it, but no shorter than this share of the longest.
-const SHARE_OF_RECORDS: u64 = 16;
-const SHARE_OF_LONGEST: usize = 8;
 /// Most records of a part of a run, in small and in large buffers. A cut divides a part of each run, whose
 /// records are read for both its sides.
 const MIN_PART: usize = 1 << 7;
 const MAX_PART: usize = 1 << 12;
-/// Fewest records a buffer may hold.
-const MIN_BUFFER: usize = 1 << 12;
 
 /// Bytes that sorting needs at least with `workers` workers and records of `record_bytes` bytes.
 pub fn minimum_bytes(workers: usize, record_bytes: usize) -> u64 {
     // Below this the file would be read in too many too small parts.
     (workers as u64) * 2 * (record_bytes as u64) * (64 << 10)
-}
-
-/// How the memory of a sorter is shared out.
-#[derive(Debug, Clone, Copy)]
-struct Share {
-    workers: usize,
-    /// Most records of a run.
-    longest: usize,
-}
-
-impl Share {
-    fn new(bytes: u64, workers: usize, record_bytes: usize) -> Self {
-        let workers = workers.max(1);
-        let per_worker = usize::try_from(bytes).unwrap_or(usize::MAX) / workers;
-        let longest = (per_worker / 2 / record_bytes).clamp(MIN_BUFFER, MAX_BUFFER);
-        Self { workers, longest }
-    }
-
-    /// Records of the next run, and of a buffer, after so many in runs.
-    fn run_len(&self, in_runs: u64) -> usize {
-        let least = (self.longest / SHARE_OF_LONGEST).max(MIN_BUFFER);
-        let share = usize::try_from(in_runs / SHARE_OF_RECORDS).unwrap_or(usize::MAX);
-        share.clamp(least, self.longest)
-    }
-
-    /// Records of a piece where so many are in runs.
-    fn piece_len(&self, in_runs: u64) -> usize {
-        (self.run_len(in_runs) / 2).min(MAX_PIECE)
-    }
-
-    /// Records that the buffers of all workers may hold, with the room beside them that sorting, and later merging, needs.
-    fn buffers(&self, run_len: usize) -> usize {
-        self.workers * 2 * run_len
-    }
 }
 
 /// Sorts more records than fit in memory.
@@ -507,6 +466,7 @@ impl<R: Record> SortWriter<'_, '_, R> {
 mod tests {
     use super::*;
     use crate::DiskFolder;
+    use crate::sorter::share::SHARE_OF_RECORDS;
 
     fn mix(seed: u64) -> u64 {
         let z = (seed ^ (seed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

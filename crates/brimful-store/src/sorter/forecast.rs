@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 
-use super::{MAX_RUNS, Share};
+use super::MAX_RUNS;
 use crate::radix;
+use crate::sorter::share::Share;
 
 /// Bytes that a sorter takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

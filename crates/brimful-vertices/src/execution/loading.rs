@@ -21,13 +21,13 @@ use crate::vertex::{Edges, Stored, Vertex};
 /// Most bytes of vertices that gather, and least.
 const MOST_GATHERED: u64 = 64 << 20;
 pub(crate) const LEAST_GATHERED: u64 = 1 << 20;
+/// Bytes of a record that stand for an edge where nobody has counted them.
+const BYTES_PER_EDGE: u64 = 4;
+
 /// Bytes of vertices that gather where so many are free, half of them in lists that grow.
 pub(crate) fn gathered_bytes(free: u64) -> u64 {
     (free / 16).clamp(LEAST_GATHERED, MOST_GATHERED)
 }
-
-/// Bytes of a record that stand for an edge where nobody has counted them.
-const BYTES_PER_EDGE: u64 = 4;
 
 /// What was loaded.
 pub(super) struct Loaded<P: VertexProgram, S> {

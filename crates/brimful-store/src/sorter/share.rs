@@ -1,0 +1,47 @@
+//! How the memory of a sorter is shared out between buffers, runs and pieces.
+//!
+//! Invariant: plain numbers, so that the sorter and its forecast follow the same rules.
+
+/// Largest piece in records: a piece of 8-byte records and the room to sort it fit a cache of 2 MiB.
+const MAX_PIECE: usize = 1 << 17;
+/// Most records a buffer may hold: sorting it must not delay a cancellation either.
+const MAX_BUFFER: usize = 1 << 23;
+/// A run is as long as this share of the records before it, but no shorter than this share of the longest.
+pub(super) const SHARE_OF_RECORDS: u64 = 16;
+const SHARE_OF_LONGEST: usize = 8;
+/// Fewest records a buffer may hold.
+pub(super) const MIN_BUFFER: usize = 1 << 12;
+
+/// How the memory of a sorter is shared out.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Share {
+    pub(super) workers: usize,
+    /// Most records of a run.
+    pub(super) longest: usize,
+}
+
+impl Share {
+    pub(super) fn new(bytes: u64, workers: usize, record_bytes: usize) -> Self {
+        let workers = workers.max(1);
+        let per_worker = usize::try_from(bytes).unwrap_or(usize::MAX) / workers;
+        let longest = (per_worker / 2 / record_bytes).clamp(MIN_BUFFER, MAX_BUFFER);
+        Self { workers, longest }
+    }
+
+    /// Records of the next run, and of a buffer, after so many in runs.
+    pub(super) fn run_len(&self, in_runs: u64) -> usize {
+        let least = (self.longest / SHARE_OF_LONGEST).max(MIN_BUFFER);
+        let share = usize::try_from(in_runs / SHARE_OF_RECORDS).unwrap_or(usize::MAX);
+        share.clamp(least, self.longest)
+    }
+
+    /// Records of a piece where so many are in runs.
+    pub(super) fn piece_len(&self, in_runs: u64) -> usize {
+        (self.run_len(in_runs) / 2).min(MAX_PIECE)
+    }
+
+    /// Records that the buffers of all workers may hold, with the room beside them that sorting, and later merging, needs.
+    pub(super) fn buffers(&self, run_len: usize) -> usize {
+        self.workers * 2 * run_len
+    }
+}
