@@ -162,15 +162,22 @@ impl Setting<'_> {
         let (extent, workers) = (self.extent, self.workers as u64);
         let parts = extent.turns.div_ceil(extent.intervals().max(1)).max(extent.indexes.len() as u64);
         let blocks = Blocks::new(needs, extent, extent.most_parts, workers, self.limit);
-        let records = Shape::new(needs, extent, layout).bytes(extent, parts);
-        let block = blocks.usual.min(records / extent.intervals().max(1));
+        let shape = Shape::new(needs, extent, layout);
+        let (records, largest) = (shape.bytes(extent, parts), shape.bytes_of_largest(extent, parts));
+        let block = blocks.usual.min(largest);
         let minimum = blocks.minimum.max(Plan::records_bytes(needs, extent, block, workers));
         let plan = Plan::of_records(needs, extent, block, self.workers, &self.budget(minimum))?;
+        // One worker has the interval of most edges, which may be most of all edges; the others have what is left.
+        let others = extent.intervals().saturating_sub(1);
+        let of_other = block.min(records.saturating_sub(largest) / others.max(1));
+        let filled = block + (workers - 1).min(others) * of_other;
+        let units = workers * extent.columns().map(|column| column.largest).sum::<u64>();
+        let building = blocks.building - units + units.min(extent.packed());
         let [states, next, _] = needs.of_vertices(extent.vertices, extent.weighted);
         let paged = |bytes: u64, resident: bool| if resident { 0 } else { bytes };
         let arrays = paged(states, plan.states_resident) + paged(next, plan.next_resident);
         Ok(Forecast {
-            memory_bytes: plan.total_bytes.max(blocks.building + workers * block),
+            memory_bytes: plan.total_bytes.max(building + workers * block) - (workers * block - filled),
             result_bytes: paged(states, !plan.states_resident),
             scratch_bytes: records + plan.scratch_bytes(needs, extent),
             read_bytes: records + arrays,

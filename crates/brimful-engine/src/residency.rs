@@ -6,10 +6,11 @@
 //! one at every use.
 
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use brimful_graph::shards::ShardFile;
 use brimful_store::Result;
+use brimful_store::kept::KeptBlock;
 use brimful_store::read_ahead::{ReadAhead, ReadPool};
 use brimful_store::sealed::{Buffer, SealedFile};
 
@@ -17,7 +18,7 @@ use brimful_store::sealed::{Buffer, SealedFile};
 struct Units {
     file: Arc<SealedFile>,
     /// `Some` for pinned units; filled at first use.
-    pinned: Vec<Option<OnceLock<Buffer>>>,
+    pinned: Vec<Option<Arc<KeptBlock>>>,
 }
 
 impl Units {
@@ -79,9 +80,10 @@ impl Resident {
         };
         let mut out = Vec::new();
         for shards in indexes {
-            let mut units = |file: &Arc<SealedFile>| Units {
-                file: Arc::clone(file),
-                pinned: unit_bytes(&shards, file).map(|len| pin(len).then(OnceLock::new)).collect(),
+            let mut units = |file: &Arc<SealedFile>| {
+                let kept = |(unit, len)| pin(len).then(|| Arc::new(KeptBlock::new(file, unit)));
+                let pinned = unit_bytes(&shards, file).enumerate().map(kept).collect();
+                Units { file: Arc::clone(file), pinned }
             };
             let columns = columns(&shards, weighted).map(&mut units).collect();
             out.push(Self { shards, columns });
@@ -98,13 +100,12 @@ impl Resident {
     /// unless that holds it.
     pub(crate) fn unit<'b>(&'b self, column: usize, unit: usize, spare: &'b mut Spare) -> Result<&'b [u8]> {
         let units = &self.columns[column];
-        if let Some(slot) = &units.pinned[unit] {
-            if let Some(buffer) = slot.get() {
-                return Ok(buffer.bytes());
-            }
-            let mut buffer = Buffer::new();
-            units.file.read_block(unit, &mut buffer)?;
-            return Ok(slot.get_or_init(|| buffer).bytes());
+        if let Some(block) = &units.pinned[unit] {
+            let buffer = match block.get() {
+                Some(buffer) => buffer,
+                None => block.load()?,
+            };
+            return Ok(buffer.bytes());
         }
         if spare.unit != Some(unit) {
             spare.unit = None;
@@ -194,8 +195,10 @@ impl<'r> Feed<'r> {
                 column.file.count_found(unit);
                 return false;
             }
-            let buffer = if column.pinned[unit].is_some() { None } else { self.spare.pop() };
-            self.reads.push(&column.file, unit, buffer.unwrap_or_default());
+            match &column.pinned[unit] {
+                Some(block) => self.reads.push_kept(block),
+                None => self.reads.push(&column.file, unit, self.spare.pop().unwrap_or_default()),
+            }
             true
         };
         Some(Announced { unit, reads: resident.columns.iter().map(read).collect() })
@@ -206,18 +209,8 @@ impl<'r> Feed<'r> {
         let Announced { unit, reads } = announced;
         let last = std::mem::take(&mut self.current[file]);
         self.spare.extend(last.buffers.into_iter().flatten());
-        let mut buffers = Vec::with_capacity(reads.len());
-        for (column, read) in self.residents[file].columns.iter().zip(reads) {
-            let buffer = if read { Some(self.reads.take()?) } else { None };
-            buffers.push(match (&column.pinned[unit], buffer) {
-                (Some(slot), Some(buffer)) => {
-                    // Another worker that needs the unit may have been quicker; one copy is enough.
-                    let _ = slot.set(buffer);
-                    None
-                }
-                (_, buffer) => buffer,
-            });
-        }
+        let mut take = |read: bool| if read { self.reads.take() } else { Ok(None) };
+        let buffers = reads.into_iter().map(&mut take).collect::<Result<_>>()?;
         self.current[file] = Current { unit, buffers };
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Prefetched reads of sealed blocks: several in flight, delivered in the order asked for.
 //!
 //! A [`ReadPool`] owns a few threads; each consumer has a [`ReadAhead`] over it. Invariant: a block
-//! is delivered verified and in order; buffers are the consumer's, so memory is what it hands in.
+//! is delivered verified and in order; buffers are the consumer's, so memory is what it hands in, or what is kept.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -9,13 +9,31 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use crate::error::{Error, Result};
+use crate::kept::KeptBlock;
 use crate::sealed::{Buffer, SealedFile};
 
+/// What is read, and where to.
+enum Read {
+    Into { file: Arc<SealedFile>, block: usize, buffer: Buffer },
+    Kept(Arc<KeptBlock>),
+}
+
+impl Read {
+    /// Reads; the buffer that is now full, if it is the consumer's.
+    fn run(self) -> Result<Option<Buffer>> {
+        match self {
+            Self::Into { file, block, mut buffer } => {
+                file.read_block(block, &mut buffer)?;
+                Ok(Some(buffer))
+            }
+            Self::Kept(block) => block.load().map(|_| None),
+        }
+    }
+}
+
 struct Task {
-    file: Arc<SealedFile>,
-    block: usize,
-    buffer: Buffer,
-    reply: SyncSender<(Buffer, Result<()>)>,
+    read: Read,
+    reply: SyncSender<Result<Option<Buffer>>>,
 }
 
 #[derive(Default)]
@@ -58,7 +76,7 @@ impl ReadPool {
 fn serve(shared: &Shared) {
     loop {
         let mut queue = shared.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        let Task { file, block, mut buffer, reply } = loop {
+        let Task { read, reply } = loop {
             if let Some(task) = queue.tasks.pop_front() {
                 break task;
             }
@@ -68,9 +86,8 @@ fn serve(shared: &Shared) {
             queue = shared.wake.wait(queue).unwrap_or_else(PoisonError::into_inner);
         };
         drop(queue);
-        let result = file.read_block(block, &mut buffer);
         // A consumer that stopped early has dropped its end; nobody is left to tell.
-        let _ = reply.send((buffer, result));
+        let _ = reply.send(read.run());
     }
 }
 
@@ -88,7 +105,7 @@ impl Drop for ReadPool {
 /// One consumer's reads, first in, first out.
 pub struct ReadAhead<'p> {
     pool: &'p ReadPool,
-    pending: VecDeque<Receiver<(Buffer, Result<()>)>>,
+    pending: VecDeque<Receiver<Result<Option<Buffer>>>>,
 }
 
 impl<'p> ReadAhead<'p> {
@@ -109,24 +126,32 @@ impl<'p> ReadAhead<'p> {
     pub fn push(&mut self, file: &Arc<SealedFile>, block: usize, buffer: Buffer) {
         // Here and not on the reading thread, whose end would let later reads wait for ever.
         assert!(block < file.entries().len(), "the file has the block");
+        self.ask(Read::Into { file: Arc::clone(file), block, buffer });
+    }
+
+    /// Asks for a block that stays in memory.
+    pub fn push_kept(&mut self, block: &Arc<KeptBlock>) {
+        self.ask(Read::Kept(Arc::clone(block)));
+    }
+
+    fn ask(&mut self, read: Read) {
         let (reply, receiver) = sync_channel(1);
-        let task = Task { file: Arc::clone(file), block, buffer, reply };
+        let task = Task { read, reply };
         self.pool.shared.queue.lock().unwrap_or_else(PoisonError::into_inner).tasks.push_back(task);
         self.pool.shared.wake.notify_one();
         self.pending.push_back(receiver);
     }
 
-    /// Waits for the oldest block asked for.
+    /// Waits for the oldest block asked for; `None` if that is kept, where it now is.
     ///
     /// # Panics
     /// If nothing is in flight.
-    pub fn take(&mut self) -> Result<Buffer> {
+    pub fn take(&mut self) -> Result<Option<Buffer>> {
         assert!(!self.pending.is_empty(), "a read was asked for");
         let answer = self.pending.pop_front().and_then(|receiver| receiver.recv().ok());
-        let Some((buffer, result)) = answer else {
+        answer.unwrap_or_else(|| {
             let error = std::io::Error::other("the reading thread ended");
-            return Err(Error::io("(threads)", "wait for a reader among the", error));
-        };
-        result.map(|()| buffer)
+            Err(Error::io("(threads)", "wait for a reader among the", error))
+        })
     }
 }

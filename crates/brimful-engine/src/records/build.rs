@@ -89,6 +89,13 @@ impl Shape {
         let of_vertex = self.state as u64 + parts * COUNT as u64;
         extent.vertices * of_vertex + extent.edges() * self.edge() as u64
     }
+
+    /// Bytes of the records of the interval that has most edges.
+    pub(crate) fn bytes_of_largest(self, extent: &Extent, parts: u64) -> u64 {
+        let of_vertex = self.state as u64 + parts * COUNT as u64;
+        let edges: u64 = extent.indexes.iter().map(|index| index.largest_shard).sum();
+        extent.vertices.min(extent.interval()) * of_vertex + edges * self.edge() as u64
+    }
 }
 
 /// What one worker builds with.

@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use brimful_store::fault::{Fault, FaultFolder, FaultPlan, Operation};
+use brimful_store::kept::KeptBlock;
 use brimful_store::read_ahead::{ReadAhead, ReadPool};
 use brimful_store::sealed::{Buffer, Kind, SealedFile, SealedWriter};
 use brimful_store::{Error, Folder};
@@ -48,7 +49,7 @@ fn blocks_come_in_the_order_asked_for() {
                             ahead.push(file, at(asked), spare.pop().unwrap_or_default());
                             asked += 1;
                         }
-                        let buffer = ahead.take().unwrap();
+                        let buffer = ahead.take().unwrap().unwrap();
                         assert_eq!(buffer.bytes(), block(at(taken)));
                         spare.push(buffer);
                     }
@@ -73,7 +74,7 @@ fn an_error_comes_at_its_place_and_the_rest_still_comes() {
     (1..6).for_each(|index| ahead.push(&file, index, Buffer::new()));
     for index in 1..6 {
         match ahead.take() {
-            Ok(buffer) => assert_eq!((index == 3, buffer.bytes()), (false, &block(index)[..])),
+            Ok(buffer) => assert_eq!((index == 3, buffer.unwrap().bytes()), (false, &block(index)[..])),
             Err(Error::Corrupt { offset: found, .. }) => assert_eq!((index, found), (3, offset)),
             Err(error) => panic!("{error:?}"),
         }
@@ -83,9 +84,9 @@ fn an_error_comes_at_its_place_and_the_rest_still_comes() {
     let mut ahead = ReadAhead::new(&pool);
     folder.set_plan(FaultPlan::new().fail(Operation::Read, 2, Fault::Io));
     [1, 2, 4].iter().for_each(|&index| ahead.push(&file, index, Buffer::new()));
-    assert_eq!(ahead.take().unwrap().bytes(), block(1));
+    assert_eq!(ahead.take().unwrap().unwrap().bytes(), block(1));
     assert_io(ahead.take(), "f", "read", eio());
-    assert_eq!(ahead.take().unwrap().bytes(), block(4));
+    assert_eq!(ahead.take().unwrap().unwrap().bytes(), block(4));
 }
 
 #[test]
@@ -96,16 +97,51 @@ fn a_consumer_may_leave_early() {
     for _ in 0..20 {
         let mut ahead = ReadAhead::new(&pool);
         (0..BLOCKS).for_each(|index| ahead.push(&file, index, Buffer::new()));
-        assert_eq!(ahead.take().unwrap().bytes(), block(0));
+        assert_eq!(ahead.take().unwrap().unwrap().bytes(), block(0));
     }
     // The readers survived that, and the pool ends although nobody takes this.
     let mut ahead = ReadAhead::new(&pool);
     (10..20).for_each(|index| ahead.push(&file, index, Buffer::new()));
-    assert_eq!(ahead.take().unwrap().bytes(), block(10));
+    assert_eq!(ahead.take().unwrap().unwrap().bytes(), block(10));
     drop(ahead);
     drop(pool);
     drop(file);
     assert_eq!(folder.open_files(), 0, "nothing holds the file any more");
+}
+
+#[test]
+fn a_kept_block_is_read_once_however_many_ask() {
+    let folder = folder();
+    let count = traffic();
+    let file = Arc::new(SealedFile::open(&folder, "f", Kind::Shards, 0, &count).unwrap());
+    let bytes = |kept: &KeptBlock| kept.get().map(|buffer| buffer.bytes().to_vec());
+    for index in [1, 5, 9] {
+        let kept = Arc::new(KeptBlock::new(&file, index));
+        let before = count.bytes_read();
+        let pool = ReadPool::new(3).unwrap();
+        std::thread::scope(|scope| {
+            for ahead in [true, true, false, false] {
+                let (pool, kept) = (&pool, &kept);
+                scope.spawn(move || {
+                    if ahead {
+                        let mut ahead = ReadAhead::new(pool);
+                        ahead.push_kept(kept);
+                        assert!(ahead.take().unwrap().is_none());
+                    } else {
+                        kept.load().unwrap();
+                    }
+                });
+            }
+        });
+        assert_eq!(bytes(&kept).unwrap(), block(index));
+        assert_eq!(count.bytes_read() - before, block(index).len() as u64);
+    }
+    // One that could not be read is tried again.
+    let kept = KeptBlock::new(&file, 2);
+    folder.set_plan(FaultPlan::new().fail(Operation::Read, 1, Fault::Io));
+    assert_io(kept.load().map(drop), "f", "read", eio());
+    assert_eq!(bytes(&kept), None);
+    assert_eq!(kept.load().unwrap().bytes(), block(2));
 }
 
 #[test]
@@ -117,5 +153,5 @@ fn asking_for_a_block_that_is_not_there_harms_only_the_caller() {
     let asked = catch_unwind(AssertUnwindSafe(|| ahead.push(&file, BLOCKS, Buffer::new())));
     assert!(asked.is_err());
     ahead.push(&file, 1, Buffer::new());
-    assert_eq!(ahead.take().unwrap().bytes(), block(1));
+    assert_eq!(ahead.take().unwrap().unwrap().bytes(), block(1));
 }
