@@ -210,7 +210,7 @@ impl IndexExtent {
 }
 
 /// The indexes that there are; an undirected graph is its own reverse: once is enough.
-fn present<'g>(graph: &'g Graph, indexes: &[Index]) -> Vec<&'g Arc<ShardFile>> {
+pub(crate) fn present<'g>(graph: &'g Graph, indexes: &[Index]) -> Vec<&'g Arc<ShardFile>> {
     let mut shards: Vec<&Arc<ShardFile>> = indexes.iter().filter_map(|index| graph.shards(*index)).collect();
     shards.dedup_by(|a, b| Arc::ptr_eq(a, b));
     shards

@@ -4,48 +4,46 @@ use brimful_store::Moved;
 use tracing::Level;
 
 use crate::plan::Plan;
-use crate::stats::Stats;
+use crate::stats::{Stats, Swept};
 
 /// Figures as of the superstep before, from which those of the next one are told.
 #[derive(Debug)]
-pub struct SuperstepLog {
-    signals: u64,
-    edges: u64,
+pub(crate) struct SuperstepLog {
+    swept: Swept,
     moved: Moved,
 }
 
 impl SuperstepLog {
     /// A log that begins after so many signals, edges and bytes.
-    pub fn new(signals: u64, edges: u64, moved: Moved) -> Self {
-        Self { signals, edges, moved }
+    pub(crate) fn new(swept: Swept, moved: Moved) -> Self {
+        Self { swept, moved }
     }
 
     /// Tells of a superstep that went through `door`, with the run's signals, edges and bytes so far.
-    pub fn tell(
+    pub(crate) fn tell(
         &mut self,
         (superstep, seconds): (u64, f64),
         door: &'static str,
-        signals: u64,
-        edges: u64,
+        swept: Swept,
         moved: impl FnOnce() -> Moved,
     ) {
         if !tracing::enabled!(Level::INFO) {
             return;
         }
         let moved = moved();
-        let step = moved - self.moved;
+        let (step, work) = (moved - self.moved, swept - self.swept);
         tracing::info!(
             superstep,
             seconds,
             door,
-            signals = signals - self.signals,
-            edges = edges - self.edges,
+            signals = work.signals,
+            edges = work.edges,
             bytes_read = step.bytes_read(),
             bytes_written = step.bytes_written(),
             bytes_found = step.bytes_found(),
             "superstep"
         );
-        *self = Self { signals, edges, moved };
+        *self = Self { swept, moved };
     }
 }
 

@@ -16,8 +16,8 @@ mod windowed;
 use std::sync::Arc;
 use std::time::Instant;
 
+use brimful_graph::Graph;
 use brimful_graph::shards::ShardFile;
-use brimful_graph::{Graph, import};
 use brimful_store::huge::HugeArray;
 use brimful_store::scratch::ScratchArray;
 use brimful_store::{Content, Moved, Resources};
@@ -26,16 +26,16 @@ use crate::aggregate::Aggregate;
 use crate::checkpoint::Checkpointer;
 use crate::collect::Turn;
 use crate::error::{Error, Result};
+use crate::extent::present;
 use crate::frontier::Frontier;
 use crate::isolated::Isolated;
-use crate::log::SuperstepLog;
 use crate::options::{Door, Layout, RunOptions};
 use crate::program::{Globals, Program, SignalOf, SumOf};
 use crate::records::Records;
 use crate::sparse::Sparse;
-use crate::stats::{Durations, Reason, Stats};
+use crate::stats::{Durations, Stats, Swept};
 use crate::sums::KeptSums;
-use crate::sweep::Swept;
+use crate::supersteps::{Supersteps, build_missing, run_supersteps};
 use asynchronous::Asynchronous;
 pub use checkpoint::identity;
 use fixed::Fixed;
@@ -75,16 +75,9 @@ pub fn run<P: Program>(
     }
     let open = |chosen| Checkpointer::open(chosen, graph, &identity::<P>(options), resources);
     let mut checkpointer = options.checkpoints.as_ref().map(open).transpose()?;
-    let mut index_seconds = 0.0;
-    if program.indexes().iter().any(|index| graph.shards(*index).is_none()) {
-        // `in` always exists, so it is the reverse that is missing.
-        index_seconds = import::build_reverse(graph, resources)?;
-    }
+    let mut index_seconds = build_missing(graph, program.indexes(), resources)?;
     let listing = Instant::now();
-    let mut shards: Vec<Arc<ShardFile>> =
-        program.indexes().iter().filter_map(|index| graph.shards(*index)).map(Arc::clone).collect();
-    // An undirected graph is its own reverse: once is enough.
-    shards.dedup_by(|a, b| Arc::ptr_eq(a, b));
+    let shards: Vec<Arc<ShardFile>> = present(graph, program.indexes()).into_iter().map(Arc::clone).collect();
     let records = match options.layout {
         Layout::Shards => None,
         _ => Some(Records::of_graph(program, graph, &shards, options, resources)?),
@@ -107,7 +100,13 @@ pub fn run<P: Program>(
         run.initialize()?;
     }
     let initialized = begin.elapsed().as_secs_f64();
-    let reason = run.supersteps(begin, checkpointer.as_mut())?;
+    let reason = run_supersteps(
+        &mut run,
+        options,
+        begin,
+        || moved(graph, resources),
+        |run| checkpointer.as_mut().map_or(Ok(false), |own| run.checkpoint(own)),
+    )?;
     run.take_states_from_records()?;
     let checkpoints = checkpointer.map(Checkpointer::finish).transpose()?;
     let seconds = begin.elapsed().as_secs_f64();
@@ -218,63 +217,58 @@ impl<'a, P: Program> Run<'a, P> {
         self.pass(Turn::First)
     }
 
-    /// Supersteps until the run ends; it began at `start`.
-    fn supersteps(
-        &mut self,
-        start: Instant,
-        mut checkpointer: Option<&mut Checkpointer<'_>>,
-    ) -> Result<Reason> {
+    /// States that lie in records go where those of other layouts are.
+    fn take_states_from_records(&mut self) -> Result<()> {
+        let Some(records) = self.fixed.records.as_ref().filter(|records| records.is_coupled()) else {
+            return Ok(());
+        };
+        let (states, mut window, mut room) = (self.states.windows(), Vec::new(), Vec::new());
+        for interval in 0..self.fixed.graph.intervals() as usize {
+            self.fixed.resources.job.check()?;
+            states.overwrite(interval, &mut window, |out| records.states(interval, out, &mut room))??;
+        }
+        Ok(())
+    }
+}
+
+impl<P: Program> Supersteps for Run<'_, P> {
+    type Error = Error;
+
+    fn done(&mut self) -> u64 {
+        self.globals.superstep
+    }
+
+    fn swept(&mut self) -> Swept {
+        self.swept
+    }
+
+    fn durations(&mut self) -> &mut Durations {
+        &mut self.durations
+    }
+
+    fn superstep(&mut self) -> Result<&'static str> {
         let edges: u64 = match self.fixed.records {
             Some(_) => self.fixed.graph.intervals(),
             None => self.fixed.files.iter().map(|file| file.shards().edges()).sum(),
         };
-        let mut log = SuperstepLog::new(
-            self.swept.signals,
-            self.swept.edges,
-            moved(self.fixed.graph, self.fixed.resources),
-        );
-        let mut begin = Instant::now();
-        let first = self.globals.superstep;
-        while self.globals.superstep < self.fixed.options.max_supersteps {
-            let seconds = (begin - start).as_secs_f64();
-            if self.globals.superstep > first
-                && self.fixed.options.max_seconds.is_some_and(|most| seconds >= most)
-            {
-                return Ok(Reason::MaxSeconds);
-            }
-            let door = if self.asynchronous_superstep(edges)? {
-                "sweep"
-            } else if self.windowed_superstep(edges)? {
-                "windows"
-            } else if self.sparse_superstep(edges)? {
-                "sparse"
-            } else {
-                self.dense_superstep(edges)?;
-                "dense"
-            };
-            let end = Instant::now();
-            let seconds = (end - begin).as_secs_f64();
-            self.durations.push(seconds);
-            begin = end;
-            let (step, Swept { signals, edges }) = ((self.globals.superstep, seconds), self.swept);
-            log.tell(step, door, signals, edges, || moved(self.fixed.graph, self.fixed.resources));
-            if self.fixed.program.converged(&self.globals) {
-                return Ok(Reason::Converged);
-            }
-            if !self.next_rounds()? {
-                return Ok(Reason::NoChange);
-            }
-            if let Some(checkpointer) = &mut checkpointer
-                && self.checkpoint(checkpointer)?
-            {
-                begin = Instant::now();
-            }
-        }
-        Ok(Reason::MaxSupersteps)
+        Ok(if self.asynchronous_superstep(edges)? {
+            "sweep"
+        } else if self.windowed_superstep(edges)? {
+            "windows"
+        } else if self.sparse_superstep(edges)? {
+            "sparse"
+        } else {
+            self.dense_superstep(edges)?;
+            "dense"
+        })
+    }
+
+    fn converged(&mut self) -> bool {
+        self.fixed.program.converged(&self.globals)
     }
 
     /// Begins rounds until some vertex signals. False if none does and there is no other round.
-    fn next_rounds(&mut self) -> Result<bool> {
+    fn goes_on(&mut self) -> Result<bool> {
         while self.frontier.as_ref().is_some_and(|frontier| frontier.count() == 0) {
             if !self.fixed.program.another_round(&self.globals) {
                 return Ok(false);
@@ -287,18 +281,5 @@ impl<'a, P: Program> Run<'a, P> {
             self.pass(Turn::Round)?;
         }
         Ok(true)
-    }
-
-    /// States that lie in records go where those of other layouts are.
-    fn take_states_from_records(&mut self) -> Result<()> {
-        let Some(records) = self.fixed.records.as_ref().filter(|records| records.is_coupled()) else {
-            return Ok(());
-        };
-        let (states, mut window, mut room) = (self.states.windows(), Vec::new(), Vec::new());
-        for interval in 0..self.fixed.graph.intervals() as usize {
-            self.fixed.resources.job.check()?;
-            states.overwrite(interval, &mut window, |out| records.states(interval, out, &mut room))??;
-        }
-        Ok(())
     }
 }

@@ -19,8 +19,9 @@ use crate::extent::Extent;
 use crate::needs::Needs;
 use crate::program::{Program, SignalOf};
 use crate::residency::{Resident, Shard, Spare, segments_of_intervals};
+use crate::stats::Swept;
 use crate::survey::{Survey, within};
-use crate::sweep::{Sources, Swept};
+use crate::sweep::Sources;
 
 /// A superstep is tried sparse where at most one vertex in so many signals.
 pub(crate) const SOURCES_PER_SIGNAL: u64 = 32;

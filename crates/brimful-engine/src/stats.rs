@@ -1,5 +1,7 @@
 //! What a run did, in figures.
 
+use std::ops::{AddAssign, Sub};
+
 use brimful_store::Moved;
 use serde::{Deserialize, Serialize};
 
@@ -103,6 +105,30 @@ impl Durations {
             f64::from_bits((class as u64 + FIRST_CLASS) << CLASS_SHIFT).clamp(self.least, self.greatest)
         };
         Some([self.least, median, self.greatest])
+    }
+}
+
+/// What going over edges did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// Signals combined.
+    pub signals: u64,
+    /// Edges looked at, whether their sources signalled or not.
+    pub edges: u64,
+}
+
+impl AddAssign for Swept {
+    fn add_assign(&mut self, other: Self) {
+        self.signals += other.signals;
+        self.edges += other.edges;
+    }
+}
+
+impl Sub for Swept {
+    type Output = Self;
+
+    fn sub(self, other: Self) -> Self {
+        Self { signals: self.signals - other.signals, edges: self.edges - other.edges }
     }
 }
 

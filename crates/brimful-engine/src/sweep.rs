@@ -24,6 +24,7 @@ use crate::frontier::{entries, is_any_marked};
 use crate::program::{Program, SignalOf, SumOf};
 use crate::residency::{Announced, Feed, Resident};
 use crate::schedule::{Block, Item, Schedule, Step};
+use crate::stats::Swept;
 use crate::sums::{FreeSums, KeptSums, merge};
 pub(crate) use combine::Sources;
 
@@ -68,22 +69,6 @@ struct Total<S> {
 
 /// Bytes of what a sweep knows of an interval, beside its sums: the total, and whether all of its vertices are finished.
 pub(crate) const INTERVAL_BYTES: u64 = (size_of::<Mutex<Total<()>>>() + size_of::<bool>()) as u64;
-
-/// What a sweep did.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Swept {
-    /// Signals combined.
-    pub(crate) signals: u64,
-    /// Edges looked at.
-    pub(crate) edges: u64,
-}
-
-impl std::ops::AddAssign for Swept {
-    fn add_assign(&mut self, other: Self) {
-        self.signals += other.signals;
-        self.edges += other.edges;
-    }
-}
 
 struct Shared<S> {
     next: AtomicUsize,

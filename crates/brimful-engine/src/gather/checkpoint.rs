@@ -6,12 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use super::Gather;
 use super::run::Run;
-use super::step::Step;
 use crate::aggregate::Aggregate;
 use crate::checkpoint::Checkpointer;
 use crate::error::{Error, Result};
 use crate::options::RunOptions;
-use crate::stats::Durations;
+use crate::stats::{Durations, Swept};
 
 /// The fields of a checkpoint.
 #[derive(Debug, Serialize, Deserialize)]
@@ -45,8 +44,8 @@ impl<G: Gather> Run<'_, G> {
         let fields = Fields {
             superstep: globals.superstep,
             aggregate,
-            visited: self.done.visited,
-            gathered: self.done.gathered,
+            visited: self.swept.edges,
+            gathered: self.swept.signals,
             durations: self.durations.clone(),
         };
         checkpointer.make(globals.superstep, fields, |draft, resources| -> Result<()> {
@@ -63,7 +62,7 @@ impl<G: Gather> Run<'_, G> {
         let globals = &mut self.handed.globals;
         globals.aggregate = G::Aggregate::restore(&mut fields.aggregate.into_iter()).ok_or_else(misfit)?;
         globals.superstep = fields.superstep;
-        self.done = Step { visited: fields.visited, gathered: fields.gathered, ..Step::default() };
+        self.swept = Swept { signals: fields.gathered, edges: fields.visited };
         self.durations = fields.durations;
         Ok(())
     }

@@ -7,8 +7,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
+use brimful_graph::Graph;
 use brimful_graph::shards::ShardFile;
-use brimful_graph::{Graph, import};
 use brimful_store::scratch::ScratchArray;
 use brimful_store::{Content, Resources};
 
@@ -20,13 +20,13 @@ use super::{Gather, Gathered, checkpoint};
 use crate::aggregate::Aggregate;
 use crate::checkpoint::Checkpointer;
 use crate::error::{Error, Result};
-use crate::extent::Extent;
-use crate::log::SuperstepLog;
+use crate::extent::{Extent, present};
 use crate::needs::GatherNeeds;
 use crate::options::RunOptions;
 use crate::program::Globals;
 use crate::run::moved;
-use crate::stats::{Durations, Reason, Stats};
+use crate::stats::{Durations, Stats, Swept};
+use crate::supersteps::{Supersteps, build_missing, run_supersteps};
 
 /// Runs `program` until it converges, no state changes, or a limit of `options` is reached.
 ///
@@ -52,10 +52,7 @@ pub fn gather<G: Gather>(
     options.check_gather(G::SETTLES)?;
     let open = |chosen| Checkpointer::open(chosen, graph, &checkpoint::identity::<G>(options), resources);
     let mut checkpointer = options.checkpoints.as_ref().map(open).transpose()?;
-    let mut index_seconds = 0.0;
-    if program.indexes().iter().any(|index| graph.shards(*index).is_none()) {
-        index_seconds = import::build_reverse(graph, resources)?;
-    }
+    let index_seconds = build_missing(graph, program.indexes(), resources)?;
     let (begin, before) = (Instant::now(), moved(graph, resources));
     if graph.connected() > u64::from(u32::MAX) {
         return Err(Error::Usage("neighbour lists are for up to 2^32 vertices with edges".into()));
@@ -72,7 +69,13 @@ pub fn gather<G: Gather>(
         run.initialize()?;
     }
     let prepared = begin.elapsed().as_secs_f64();
-    let reason = run.supersteps(begin, checkpointer.as_mut())?;
+    let reason = run_supersteps(
+        &mut run,
+        options,
+        begin,
+        || moved(graph, resources),
+        |run| checkpointer.as_mut().map_or(Ok(false), |own| run.checkpoint(own)),
+    )?;
     let checkpoints = checkpointer.map(Checkpointer::finish).transpose()?;
     let seconds = begin.elapsed().as_secs_f64();
     let mut phases =
@@ -86,8 +89,8 @@ pub fn gather<G: Gather>(
         sparse_supersteps: 0,
         seconds,
         index_seconds,
-        signals: run.done.gathered,
-        edges_visited: run.done.visited,
+        signals: run.swept.signals,
+        edges_visited: run.swept.edges,
         moved: moved(graph, resources) - before,
         phases,
         threads: resources.workers(),
@@ -97,12 +100,15 @@ pub fn gather<G: Gather>(
 }
 
 pub(super) struct Run<'a, G: Gather> {
-    options: &'a RunOptions,
     pub(super) fixed: Fixed<'a, G>,
     pub(super) handed: Handed<G>,
     /// States being made.
     next: ScratchArray<G::State>,
-    pub(super) done: Step,
+    /// What is gathered at a time; of programs that settle anew in every superstep.
+    items: Vec<Range<usize>>,
+    /// The last superstep.
+    last: Step,
+    pub(super) swept: Swept,
     pub(super) durations: Durations,
 }
 
@@ -114,11 +120,8 @@ impl<'a, G: Gather> Run<'a, G> {
         resources: &'a Resources,
     ) -> Result<Self> {
         let weighted = options.weighted;
-        let mut files: Vec<Arc<ShardFile>> =
-            program.indexes().iter().filter_map(|index| graph.shards(*index)).map(Arc::clone).collect();
-        // An undirected graph is its own reverse: once is enough.
-        files.dedup_by(|a, b| Arc::ptr_eq(a, b));
-        let borrowed: Vec<&Arc<ShardFile>> = files.iter().collect();
+        let borrowed = present(graph, program.indexes());
+        let files: Vec<Arc<ShardFile>> = borrowed.iter().copied().map(Arc::clone).collect();
         let (needs, extent) = (GatherNeeds::of(program), Extent::of_shards(graph, &borrowed, weighted));
         let planned =
             |longest| Plan::new(&needs, &extent, longest, resources.workers() as u64, &resources.budget);
@@ -140,11 +143,12 @@ impl<'a, G: Gather> Run<'a, G> {
         let globals =
             Globals { vertices: graph.vertices(), superstep: 0, round: 0, aggregate: G::Aggregate::NOTHING };
         Ok(Self {
-            options,
             fixed: Fixed { program, graph, resources, weighted, plan, shards: shards_of_run, lengths },
             handed: Handed { states: states()?, globals },
             next: states()?,
-            done: Step::default(),
+            items: Vec::new(),
+            last: Step::default(),
+            swept: Swept::default(),
             durations: Durations::default(),
         })
     }
@@ -173,61 +177,32 @@ impl<'a, G: Gather> Run<'a, G> {
         self.handed.globals.aggregate = self.fixed.aggregate(&self.handed.states, &self.handed.states)?;
         Ok(())
     }
+}
 
-    /// Supersteps until the run ends; it began at `start`.
-    fn supersteps(
-        &mut self,
-        start: Instant,
-        mut checkpointer: Option<&mut Checkpointer<'_>>,
-    ) -> Result<Reason> {
-        let (mut begin, first) = (Instant::now(), self.handed.globals.superstep);
-        let mut items = self.fixed.cut(&self.handed.states)?;
-        let mut log = SuperstepLog::new(
-            self.done.gathered,
-            self.done.visited,
-            moved(self.fixed.graph, self.fixed.resources),
-        );
-        while self.handed.globals.superstep < self.options.max_supersteps {
-            let seconds = (begin - start).as_secs_f64();
-            if self.handed.globals.superstep > first
-                && self.options.max_seconds.is_some_and(|most| seconds >= most)
-            {
-                return Ok(Reason::MaxSeconds);
-            }
-            let step = self.superstep(&items)?;
-            self.done += step;
-            let end = Instant::now();
-            let seconds = (end - begin).as_secs_f64();
-            self.durations.push(seconds);
-            let Step { gathered, visited, .. } = self.done;
-            log.tell((self.handed.globals.superstep, seconds), "gather", gathered, visited, || {
-                moved(self.fixed.graph, self.fixed.resources)
-            });
-            begin = end;
-            if self.fixed.program.converged(&self.handed.globals) {
-                return Ok(Reason::Converged);
-            }
-            if step.changed == 0 || step.open == 0 {
-                return Ok(Reason::NoChange);
-            }
-            if G::SETTLES {
-                items = self.fixed.cut(&self.handed.states)?;
-            }
-            if let Some(checkpointer) = &mut checkpointer
-                && self.checkpoint(checkpointer)?
-            {
-                begin = Instant::now();
-            }
-        }
-        Ok(Reason::MaxSupersteps)
+impl<G: Gather> Supersteps for Run<'_, G> {
+    type Error = Error;
+
+    fn done(&mut self) -> u64 {
+        self.handed.globals.superstep
+    }
+
+    fn swept(&mut self) -> Swept {
+        self.swept
+    }
+
+    fn durations(&mut self) -> &mut Durations {
+        &mut self.durations
     }
 
     /// Gathers everybody who is not settled once.
-    fn superstep(&mut self, items: &[Range<usize>]) -> Result<Step> {
+    fn superstep(&mut self) -> Result<&'static str> {
         let (fixed, handed) = (&self.fixed, &mut self.handed);
+        if self.items.is_empty() || G::SETTLES {
+            self.items = fixed.cut(&handed.states)?;
+        }
         let number = handed.globals.superstep + 1;
         fixed.resources.job.begin(format!("superstep {number}"), fixed.graph.connected());
-        let next = self.next.windows();
+        let (next, items) = (self.next.windows(), &self.items);
         let steps = fixed
             .resources
             .share(items.len(), |index, room| fixed.item(items[index].clone(), handed, &next, room))?;
@@ -235,9 +210,18 @@ impl<'a, G: Gather> Run<'a, G> {
         handed.globals.aggregate = fixed.aggregate(&handed.states, &self.next)?;
         handed.globals.superstep = number;
         std::mem::swap(&mut handed.states, &mut self.next);
-        let mut whole = Step::default();
-        steps.into_iter().for_each(|step| whole += step);
-        Ok(whole)
+        self.last = Step::default();
+        steps.into_iter().for_each(|step| self.last += step);
+        self.swept += self.last.swept;
+        Ok("gather")
+    }
+
+    fn converged(&mut self) -> bool {
+        self.fixed.program.converged(&self.handed.globals)
+    }
+
+    fn goes_on(&mut self) -> Result<bool> {
+        Ok(self.last.changed > 0 && self.last.open > 0)
     }
 }
 

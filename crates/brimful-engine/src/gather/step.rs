@@ -19,6 +19,7 @@ use super::plan::Plan;
 use crate::aggregate::Aggregate;
 use crate::error::Result;
 use crate::program::Globals;
+use crate::stats::Swept;
 
 /// Everything a superstep hands to the next.
 pub(super) struct Handed<G: Gather> {
@@ -29,10 +30,8 @@ pub(super) struct Handed<G: Gather> {
 /// What supersteps did.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Step {
-    /// Edges read.
-    pub(super) visited: u64,
-    /// Neighbours gathered.
-    pub(super) gathered: u64,
+    /// Neighbours gathered, and edges read.
+    pub(super) swept: Swept,
     /// States that changed.
     pub(super) changed: u64,
     /// Vertices that are not settled.
@@ -41,8 +40,7 @@ pub(super) struct Step {
 
 impl std::ops::AddAssign for Step {
     fn add_assign(&mut self, other: Self) {
-        self.visited += other.visited;
-        self.gathered += other.gathered;
+        self.swept += other.swept;
         self.changed += other.changed;
         self.open += other.open;
     }
@@ -130,14 +128,14 @@ impl<G: Gather> Fixed<'_, G> {
         let lengths = self.lengths.slice(targets.clone(), lengths)?;
         let wanted =
             old.iter().zip(lengths).map(|(state, length)| Some(*length).filter(|_| !self.is_settled(*state)));
-        let visited = lists.make(
+        let edges = lists.make(
             &self.shards,
             &self.resources.job,
             targets.clone(),
             wanted,
             (self.weighted, states),
         )?;
-        let mut step = Step { visited, ..Step::default() };
+        let mut step = Step { swept: Swept { signals: 0, edges }, ..Step::default() };
         known.read_degrees::<G>(self.graph, self.weighted, &targets)?;
         new.clear();
         new.extend_from_slice(old);
@@ -149,7 +147,7 @@ impl<G: Gather> Fixed<'_, G> {
         for at in order.iter().map(|at| *at as usize) {
             let seen = if G::SETTLES { (first, &new[..]) } else { (0, &[][..]) };
             let neighbours = lists.of(at, lengths[at], states.in_memory(), seen);
-            step.gathered += neighbours.len() as u64;
+            step.swept.signals += neighbours.len() as u64;
             let state =
                 self.program.gather(known.vertex(first, at), old[at], neighbours, &handed.globals, own);
             step.changed += u64::from(state != old[at]);

@@ -19,8 +19,7 @@ use crate::error::{Error, Result};
 use crate::frontier::Frontier;
 use crate::options::RunOptions;
 use crate::program::{Mode, Program};
-use crate::stats::Durations;
-use crate::sweep::Swept;
+use crate::stats::{Durations, Swept};
 
 /// The fields of a checkpoint; numbers that are not whole as their bits.
 #[derive(Debug, Serialize, Deserialize)]

@@ -11,7 +11,8 @@ use crate::frontier::Frontier;
 use crate::isolated;
 use crate::program::{Mode, Program, SumOf};
 use crate::records::Walk;
-use crate::sweep::{Activity, Sources, Swept};
+use crate::stats::Swept;
+use crate::sweep::{Activity, Sources};
 
 impl<P: Program> Run<'_, P> {
     /// Every vertex takes a turn, in layouts of records any, else one that needs no edges.

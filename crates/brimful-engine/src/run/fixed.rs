@@ -22,8 +22,9 @@ use crate::program::{COLLECT_THRESHOLD, Globals, Mode, Program, SIGNAL_THRESHOLD
 use crate::records::Records;
 use crate::residency::Resident;
 use crate::schedule::Schedule;
+use crate::stats::Swept;
 use crate::sums::FreeSums;
-use crate::sweep::{Activity, Sources, Sweep, Swept};
+use crate::sweep::{Activity, Sources, Sweep};
 
 /// Degrees read at once.
 const DEGREES_AT_ONCE: usize = 1 << 16;

@@ -97,7 +97,7 @@ impl<'c> States<'c> {
         self.checkpoints.resumed_from().map(|_| word >> (id % 64) & 1 == 1)
     }
 
-    /// Makes one, if it is time.
+    /// Makes one, if it is time; whether it was.
     ///
     /// # Errors
     /// Those of the vertices, and of writing this checkpoint or the one before.
@@ -105,12 +105,12 @@ impl<'c> States<'c> {
         &mut self,
         execution: &mut Execution<'_, Numeric<'p, S, M, E>, T>,
         (signals, durations): (u64, &Durations),
-    ) -> Result<()>
+    ) -> Result<bool>
     where
         T: VertexStore<VertexOf<Numeric<'p, S, M, E>>>,
     {
         let Some(number) = self.checkpoints.due(execution.program().program.superstep()) else {
-            return Ok(());
+            return Ok(false);
         };
         execution.settle()?;
         let due = &mut self.due;
@@ -131,7 +131,8 @@ impl<'c> States<'c> {
         self.checkpoints.make(number, handed, |draft, resources| {
             program.draft(draft, window, resources)?;
             Ok(draft.records(due, window, resources)?)
-        })
+        })?;
+        Ok(true)
     }
 
     /// Waits until all are complete; the seconds that they cost the run.

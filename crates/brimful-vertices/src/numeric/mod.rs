@@ -17,11 +17,11 @@ mod program;
 use std::time::{Duration, Instant};
 
 use brimful_engine::checkpoint::Every;
-use brimful_engine::log::SuperstepLog;
 use brimful_engine::run::{identity, moved};
-use brimful_engine::stats::Durations;
+use brimful_engine::stats::{Durations, Swept};
+use brimful_engine::supersteps::{Supersteps, build_missing, run_supersteps};
 use brimful_engine::{Output, Program, Reason, RunOptions};
-use brimful_graph::{Graph, Index, import};
+use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
 use brimful_store::scratch::ScratchArray;
 
@@ -94,10 +94,7 @@ pub fn run<P: Program>(
     let limits = (options.mode, options.run.max_supersteps);
     let open = |chosen| States::open(chosen, limits, graph, &own, resources);
     let checkpoints = options.run.checkpoints.as_ref().map(open).transpose()?;
-    let mut index_seconds = 0.0;
-    if program.indexes().iter().any(|index| graph.shards(*index).is_none()) {
-        index_seconds = import::build_reverse(graph, resources)?;
-    }
+    let index_seconds = build_missing(graph, program.indexes(), resources)?;
     let moved_before = moved(graph, resources);
     let bytes = (graph.connected() as usize * size_of::<P::State>()) as u64;
     let _result = resources.budget.reserve(bytes, "for the result")?;
@@ -198,6 +195,8 @@ struct Run<'r, const S: usize, const M: usize, E: EdgeData> {
     checkpoints: Option<States<'r>>,
     before: Before,
     durations: Durations,
+    /// After the last superstep somebody had something left to do.
+    is_due: bool,
     begin: Instant,
     loaded: Instant,
 }
@@ -246,12 +245,28 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> Run<'r, S, M, E> {
             execution.program_mut().program.end_turn();
         }
         let (loaded, durations) = (Instant::now(), std::mem::take(&mut before.durations));
-        Ok(Self { graph, resources, options, execution, checkpoints, before, durations, begin, loaded })
+        let is_due = true;
+        Ok(Self {
+            graph,
+            resources,
+            options,
+            execution,
+            checkpoints,
+            before,
+            durations,
+            is_due,
+            begin,
+            loaded,
+        })
     }
 
     fn run(mut self) -> Result<Done> {
         let reason = match self.options.mode {
-            Mode::Synchronous => self.supersteps()?,
+            Mode::Synchronous => {
+                let (graph, resources, options) = (self.graph, self.resources, self.options);
+                let (begin, moved) = (self.begin, || moved(graph, resources));
+                run_supersteps(&mut self, &options.run, begin, moved, Self::checkpoint)?
+            }
             Mode::Asynchronous(_) => self.rounds()?,
         };
         self.finish(reason)
@@ -259,41 +274,6 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> Run<'r, S, M, E> {
 
     fn program(&mut self) -> &mut dyn Erased {
         self.execution.program_mut().program
-    }
-
-    /// As the engine's loop.
-    fn supersteps(&mut self) -> Result<Reason> {
-        let run = &self.options.run;
-        let mut begin = Instant::now();
-        let first = self.program().superstep();
-        let (graph, resources, before) = (self.graph, self.resources, self.before.signals);
-        let mut log = SuperstepLog::new(before, before, moved(graph, resources));
-        while self.program().superstep() < run.max_supersteps {
-            let seconds = (begin - self.begin).as_secs_f64();
-            if self.program().superstep() > first && run.max_seconds.is_some_and(|most| seconds >= most) {
-                return Ok(Reason::MaxSeconds);
-            }
-            self.execution.program_mut().begin_superstep();
-            let is_due = self.execution.superstep()?;
-            self.program().end_superstep();
-            let end = Instant::now();
-            let seconds = (end - begin).as_secs_f64();
-            self.durations.push(seconds);
-            let (step, sent) = (self.program().superstep(), before + self.execution.signals_sent());
-            log.tell((step, seconds), "store", sent, sent, || moved(graph, resources));
-            begin = end;
-            if self.program().converged() {
-                return Ok(Reason::Converged);
-            }
-            if !is_due && !self.next_round()? {
-                return Ok(Reason::NoChange);
-            }
-            if let Some(checkpoints) = &mut self.checkpoints {
-                checkpoints.make_if_due(&mut self.execution, (before, &self.durations))?;
-                begin = Instant::now();
-            }
-        }
-        Ok(Reason::MaxSupersteps)
     }
 
     /// Without supersteps: until nothing is left to do in any round.
@@ -319,6 +299,14 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> Run<'r, S, M, E> {
                 return Ok(reason);
             }
         }
+    }
+
+    /// Makes a checkpoint between two supersteps, if it is due.
+    fn checkpoint(&mut self) -> Result<bool> {
+        let Some(checkpoints) = &mut self.checkpoints else {
+            return Ok(false);
+        };
+        checkpoints.make_if_due(&mut self.execution, (self.before.signals, &self.durations))
     }
 
     /// Begins rounds until a vertex has something to signal; false if there are no more before.
@@ -358,5 +346,37 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> Run<'r, S, M, E> {
             phases,
             stats: self.execution.stats()?,
         })
+    }
+}
+
+impl<const S: usize, const M: usize, E: EdgeData> Supersteps for Run<'_, S, M, E> {
+    type Error = Error;
+
+    fn done(&mut self) -> u64 {
+        self.program().superstep()
+    }
+
+    fn swept(&mut self) -> Swept {
+        let sent = self.before.signals + self.execution.signals_sent();
+        Swept { signals: sent, edges: sent }
+    }
+
+    fn durations(&mut self) -> &mut Durations {
+        &mut self.durations
+    }
+
+    fn superstep(&mut self) -> Result<&'static str> {
+        self.execution.program_mut().begin_superstep();
+        self.is_due = self.execution.superstep()?;
+        self.program().end_superstep();
+        Ok("store")
+    }
+
+    fn converged(&mut self) -> bool {
+        self.program().converged()
+    }
+
+    fn goes_on(&mut self) -> Result<bool> {
+        Ok(self.is_due || self.next_round()?)
     }
 }
