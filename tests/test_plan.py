@@ -315,6 +315,14 @@ def test_an_import(graph: Path, tmp_path: Path, kind: str, budget: str) -> None:
         ("a.gr", "c x\np sp 4 3\na 1 2 5\n", (5, 3, False, True)),
         ("a.gr", "p tw 4 3\n1 2\n", (5, 3, True, False)),
         ("a.jlg", "4,3,d,graph\n1,2\n", (5, 3, False, False)),
+        # A name that tells nothing: the first line does.
+        (
+            "a.txt",
+            "%%MatrixMarket matrix coordinate pattern symmetric\n4 4 3\n",
+            (5, 3, True, False),
+        ),
+        ("a.txt", "\np sp 4 3\na 1 2 5\n", (5, 3, False, True)),
+        ("a.txt", "4,3,u,graph\n1,2\n", (5, 3, True, False)),
     ],
 )
 @pytest.mark.parametrize("compressed", [False, True])
@@ -348,7 +356,7 @@ def test_what_comes_through_a_pipe_is_read_once(tmp_path: Path) -> None:
 
 def test_lists_and_what_lies_beside_are_counted(tmp_path: Path) -> None:
     (tmp_path / "a.adj").write_text("4\n1 2 3\n\n3\n0\n")
-    (tmp_path / "a.adjlist").write_text("10 11 12\n11\n12 10\n")
+    (tmp_path / "a.adjlist").write_text("#made by NetworkX\n10 11 12\n11\n12 10\n")
     (tmp_path / "b.v").write_text("7\n9\n")
     (tmp_path / "b.e").write_text("7 9\n")
     properties = "graph.b.meta.vertices = 2\ngraph.b.meta.edges = 1\ngraph.b.directed = false\n"
@@ -357,7 +365,16 @@ def test_lists_and_what_lies_beside_are_counted(tmp_path: Path) -> None:
     for name, edges in counted.items():
         found = sizes_of_inputs([str(tmp_path / name)], ImportOptions())
         assert found is not None and abs(found.sizes.edges - edges) <= edges // 3, name
-        assert found.sizes.undirected == name.startswith("b")
+        assert found.sizes.undirected == name.startswith("b") and not found.weighted
+    # Only the property that is the weight makes a graph weighted.
+    for names, weighted in [("time", False), ("time, weight", True)]:
+        said = f"{properties}graph.b.edge-properties.names : {names}\n"
+        (tmp_path / "b.properties").write_text(said)
+        found = sizes_of_inputs([str(tmp_path / "b.v")], ImportOptions())
+        assert found is not None and found.weighted == weighted
+    # Pairs are counted by their length, which that of a compressed file is not, whatever its name.
+    (tmp_path / "pairs.bin").write_bytes(gzip.compress(bytes(800)))
+    assert sizes_of_inputs([str(tmp_path / "pairs.bin")], ImportOptions(format="u32pairs")) is None
 
 
 def test_an_import_that_cannot_be_foreseen_says_so(tmp_path: Path) -> None:

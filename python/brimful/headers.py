@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -11,6 +12,17 @@ from brimful.formats import split_suffix
 
 #: Longer comments are not read through.
 _MOST_LINES = 1 << 14
+#: A line of a Java properties file that is no comment.
+_PROPERTY = re.compile(r"\s*([^#!\s][^=:]*)[=:](.*)")
+#: What is read of a key `graph.NAME.rest`.
+_GRAPHALYTICS = (
+    "meta.vertices",
+    "meta.edges",
+    "directed",
+    "edge-properties.names",
+    "sssp.weight-property",
+)
+_JLG = re.compile(rb"\s*\d+,\s*\d+,\s*[ud]\s*,")
 
 
 @dataclass(frozen=True)
@@ -21,6 +33,17 @@ class Header:
     edges: int
     undirected: bool
     weighted: bool
+
+
+def format_of(lines: Iterator[bytes]) -> str:
+    """Return the format of an input whose name does not tell, as its reader settles it."""
+    line = next((line for line in itertools.islice(lines, _MOST_LINES) if line.strip()), b"")
+    word = line.split(maxsplit=1)[0] if line else b""
+    if word.lower() == b"%%matrixmarket":
+        return "mtx"
+    if word in (b"c", b"p"):
+        return "gr"
+    return "jlg" if _JLG.match(line) else "edgelist"
 
 
 def read_header(path: str, name: str, lines: Iterator[bytes]) -> Header | None:
@@ -74,13 +97,20 @@ def _jlg(lines: Iterator[bytes]) -> Header:
 
 def _graphalytics(path: str) -> Header | None:
     properties = _properties(split_suffix(path)[0] + ".properties")
-    said = {key.rsplit(".", 1)[-1]: value for key, value in properties.items()}
-    if "vertices" not in said or "edges" not in said:
+    # Keys are `graph.NAME.rest`, and a name may have points.
+    said = {
+        rest: value
+        for key, value in properties.items()
+        for rest in _GRAPHALYTICS
+        if key.endswith(f".{rest}")
+    }
+    if "meta.vertices" not in said or "meta.edges" not in said:
         return None
-    weighted = any(key.endswith("edge-properties.names") for key in properties)
+    names = [name.strip() for name in said.get("edge-properties.names", "").split(",")]
+    weighted = said.get("sssp.weight-property", "weight") in names
     # Ids are any numbers; what vertices say bounds only how many there are.
-    undirected = said.get("directed") == "false"
-    return Header(int(said["vertices"]), int(said["edges"]), undirected, weighted)
+    vertices, edges = int(said["meta.vertices"]), int(said["meta.edges"])
+    return Header(vertices, edges, said.get("directed") == "false", weighted)
 
 
 def _webgraph(path: str) -> Header:
@@ -99,5 +129,5 @@ def _properties(path: str) -> dict[str, str]:
     if not os.path.isfile(path):
         return {}
     with open(path, encoding="utf-8") as file:
-        pairs = (line.split("=", 1) for line in file if "=" in line and line[0] not in "#!")
-        return {key.strip(): value.strip() for key, value in pairs}
+        found = (_PROPERTY.match(line) for line in file)
+        return {pair[1].strip(): pair[2].strip() for pair in found if pair}

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from brimful.errors import BrimfulError
-from brimful.formats import COMPRESSIONS, input_format
-from brimful.headers import read_header
+from brimful.formats import input_format
+from brimful.headers import format_of, read_header
 from brimful.ingest import ImportOptions
 from brimful.parquet_tables import open_parquet
 from brimful.planning import MOST_COUNTED, Sizes
@@ -131,19 +131,27 @@ def _look(path: str, name: str, wanted: EdgeColumns) -> Seen | None:
     magic = next((magic for magic in _COMPRESSED if start.startswith(magic)), None)
     opened = None if magic is None else _COMPRESSED[magic]
     if name == "u32pairs":
-        return None if path.endswith(COMPRESSIONS) else _pairs(path)
+        return None if magic is not None else _pairs(path)
     if magic is not None and (opened is None or name == "csv"):
         return None
     if name == "csv":
         return _csv(path, wanted)
-    if name in ("auto", "edgelist", "adjacency", "adjacency-ids"):
+    if name == "auto":
+        with open(path, "rb") as raw, opened(raw) if opened else raw as stream:
+            name = format_of(_read_lines(stream))
+    if name in ("edgelist", "adjacency", "adjacency-ids"):
         lines, length = _sampled(path) if opened is None else _first(path, opened)
-        return _text(lines, length) if name in ("auto", "edgelist") else _lists(lines, length, name)
+        return _text(lines, length) if name == "edgelist" else _lists(lines, length, name)
     with open(path, "rb") as raw, opened(raw) if opened else raw as stream:
-        header = read_header(path, name, iter(lambda: stream.readline(_BLOCK_BYTES), b""))
+        header = read_header(path, name, _read_lines(stream))
     if header is None:
         return None
     return Seen(header.edges, header.vertices - 1, header.weighted, undirected=header.undirected)
+
+
+def _read_lines(stream: BinaryIO) -> Iterator[bytes]:
+    """Yield lines, or what of them no line of a header exceeds."""
+    return iter(lambda: stream.readline(_BLOCK_BYTES), b"")
 
 
 def _blocks(path: str) -> Iterator[bytes]:
@@ -201,13 +209,16 @@ def _text(lines: Iterator[bytes], length: int) -> Seen | None:
 
 def _lists(lines: Iterator[bytes], length: int, name: str) -> Seen | None:
     """Count the neighbours in lists, each of which may begin with the id of its vertex."""
+    has_ids = name == "adjacency-ids"
     taken, count, largest = 0, 0, 0
     for line in lines:
+        taken += len(line) + 1
+        if has_ids and line.lstrip().startswith(b"#"):
+            continue
         ids = line.split()
         if not all(map(bytes.isdigit, ids)):
             return None
-        taken += len(line) + 1
-        count += max(len(ids) - (name == "adjacency-ids"), 0)
+        count += max(len(ids) - has_ids, 0)
         largest = max(largest, *map(int, ids), 0)
     return Seen(length * count // taken, largest, weighted=False) if count else None
 

@@ -69,14 +69,13 @@ pub struct ColumnExtent {
 impl Extent {
     /// That of a graph on disk. An index that it has not, and that a run would build, is taken to be as large as the forward one.
     pub fn of(graph: &Graph, indexes: &[Index], weighted: bool) -> Self {
-        let shards: Vec<&Arc<ShardFile>> = present(graph, indexes);
+        let mut shards = present(graph, indexes);
+        let missing = shards.first().copied().filter(|_| shards.len() < distinct(graph, indexes));
+        shards.extend(missing);
         let mut extent = Self::of_shards(graph, &shards, weighted);
-        if let Some(forward) =
-            extent.indexes.first().cloned().filter(|_| shards.len() < distinct(graph, indexes))
-        {
-            let bytes = graph.shards(Index::In).and_then(|shards| shards.len_bytes().ok()).unwrap_or(0);
-            let to_build = Some(ToBuild { bytes, weighted: graph.description().weighted });
-            extent.indexes.push(IndexExtent { to_build, ..forward });
+        if let (Some(forward), Some(index)) = (missing, extent.indexes.last_mut()) {
+            let bytes = forward.len_bytes().unwrap_or(0);
+            index.to_build = Some(ToBuild { bytes, weighted: graph.description().weighted });
         }
         extent
     }

@@ -165,8 +165,10 @@ impl Setting<'_> {
         let shape = Shape::new(needs, extent, layout);
         let (records, largest) = (shape.bytes(extent, parts), shape.bytes_of_largest(extent, parts));
         let block = blocks.usual.min(largest);
-        let minimum = blocks.minimum.max(Plan::records_bytes(needs, extent, block, workers));
-        let plan = Plan::of_records(needs, extent, block, self.workers, &self.budget(minimum))?;
+        // In less memory blocks are shorter.
+        let minimum = blocks.minimum;
+        let least = minimum.max(Plan::records_bytes(needs, extent, block, workers));
+        let plan = Plan::of_records(needs, extent, block, self.workers, &self.budget(least))?;
         // One worker has the interval of most edges, which may be most of all edges; the others have what is left.
         let others = extent.intervals().saturating_sub(1);
         let of_other = block.min(records.saturating_sub(largest) / others.max(1));

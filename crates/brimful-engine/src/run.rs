@@ -1,4 +1,4 @@
-//! The superstep loop.
+//! A run over shards.
 //!
 //! A superstep: every source's signal, made at the end of the superstep before, is combined into the
 //! sums of its targets in ascending order of (window, source); then every vertex collects, and makes

@@ -1,5 +1,5 @@
-//! The loop that every run of supersteps goes through, over shards, over neighbour lists and over stores: limits, rounds, checkpoints,
-//! durations, and what the log is told. And the index that such a run may have to build first.
+//! The loop that every run of a program of this crate goes through, over shards, over neighbour lists and over stores: limits, rounds,
+//! checkpoints, durations, and what the log is told. And the index that such a run may have to build first.
 
 use std::time::Instant;
 

@@ -14,7 +14,7 @@ mod plan;
 mod run;
 mod share;
 
-pub use forecast::{Filled, forecast};
+pub use forecast::{Filled, Sorting};
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -33,7 +33,7 @@ use crate::job::Job;
 use crate::radix;
 use crate::sorter::plan::{Plan, Planner};
 use crate::sorter::run::{Home, Parts, PartsWriter, Run};
-use crate::sorter::share::{MIN_BUFFER, Share};
+use crate::sorter::share::{MAX_RUNS, MIN_BUFFER, Share};
 
 /// A fixed-size record with a total order; records that compare equal are equal in every byte.
 pub trait Record: Pod + Ord + Send + Sync {
@@ -55,13 +55,6 @@ pub fn sort_in_memory<R: Record>(records: &mut Vec<R>, room: &mut Vec<R>) {
     radix::sort_many(records, room);
 }
 
-/// Most runs merged at once; more are first merged into longer ones.
-const MAX_RUNS: usize = 128;
-/// Most records of a part of a run, in small and in large buffers. A cut divides a part of each run, whose
-/// records are read for both its sides.
-const MIN_PART: usize = 1 << 7;
-const MAX_PART: usize = 1 << 12;
-
 /// Bytes that sorting needs at least with `workers` workers and records of `record_bytes` bytes.
 pub fn minimum_bytes(workers: usize, record_bytes: usize) -> u64 {
     // Below this the file would be read in too many too small parts.
@@ -79,8 +72,6 @@ pub struct Sorter<'j, R> {
     share: Share,
     /// Bytes that neither buffers nor runs in memory have.
     free: AtomicU64,
-    /// Most records of a part.
-    part_len: usize,
     job: &'j Job,
 }
 
@@ -101,7 +92,6 @@ impl<'j, R: Record> Sorter<'j, R> {
             free: AtomicU64::new(
                 bytes.saturating_sub((share.buffers(share.run_len(0)) * size_of::<R>()) as u64),
             ),
-            part_len: (share.longest / 2048).clamp(MIN_PART, MAX_PART),
             job,
         })
     }
@@ -217,7 +207,8 @@ impl<'j, R: Record> Sorter<'j, R> {
         let taken: u64 = self.runs().iter().map(in_memory).sum();
         *self.free.get_mut() = self.bytes.saturating_sub(taken);
         let len = self.share.piece_len(self.len());
-        let fits = self.take_from_runs((self.share.buffers(len) * size_of::<R>()) as u64)?;
+        let pieces = self.share.pieces(len, self.runs().len());
+        let fits = self.take_from_runs((pieces * size_of::<R>()) as u64)?;
         Ok(if fits { len } else { self.share.piece_len(0) })
     }
 
@@ -235,15 +226,16 @@ impl<'j, R: Record> Sorter<'j, R> {
     fn merge_some_runs(&mut self, piece_len: usize, pool: &ThreadPool) -> Result<()> {
         let group: Vec<Run<R>> = {
             let mut runs = self.runs();
-            // What is on disk already goes first.
-            runs.sort_by_key(|run| matches!(run.home, Home::Memory { .. }));
+            // The shortest, so that hardly a record is merged twice; of equal ones those that are on disk already.
+            runs.sort_by_key(|run| (run.len, matches!(run.home, Home::Memory { .. })));
             let more = runs.len() - MAX_RUNS;
             runs.drain(..MAX_RUNS.min(more + 1)).collect()
         };
         let len: u64 = group.iter().map(|run| run.len).sum();
-        let count = len.div_ceil(self.part_len as u64);
+        let part_len = self.share.part_len();
+        let count = len.div_ceil(part_len as u64);
         let (offset, place) = self.place(len, count);
-        let (mut end, mut parts) = (offset, PartsWriter::new(len, self.part_len, place));
+        let (mut end, mut parts) = (offset, PartsWriter::new(len, part_len, place));
         let mut write = |batch: &[R]| {
             let bytes: &[u8] = bytemuck::cast_slice(batch);
             self.file.write_all_at(bytes, end)?;
@@ -445,7 +437,7 @@ impl<R: Record> SortWriter<'_, '_, R> {
     }
 
     fn split(&mut self) -> (Parts<R>, u32) {
-        let (starts, shift) = radix::split(&mut self.records, &mut self.room, self.sorter.part_len);
+        let (starts, shift) = radix::split(&mut self.records, &mut self.room, self.sorter.share.part_len());
         (Parts::of(&self.records, &starts), shift)
     }
 
@@ -515,6 +507,10 @@ mod tests {
         }
     }
 
+    fn sorting(records: u64, bytes: u64, workers: usize) -> Sorting {
+        Sorting { records, record_bytes: 8, bytes, workers, writers: workers }
+    }
+
     #[test]
     fn what_is_written_is_foreseen_and_little_more_than_what_does_not_fit() {
         for (records, bytes, workers) in [
@@ -532,7 +528,7 @@ mod tests {
             }
             writers.into_iter().for_each(|writer| writer.finish().unwrap());
             let (all, written) = (records * 8, sorter.end.load(Ordering::Relaxed));
-            let foreseen = forecast(records, 8, bytes, workers).disk;
+            let foreseen = sorting(records, bytes, workers).forecast().disk;
             let off = written.abs_diff(foreseen);
             assert!(off <= foreseen / 20 + all / SHARE_OF_RECORDS, "{written} bytes, {foreseen} foreseen");
             let is_on_disk = |run: &&Run<u64>| matches!(run.home, Home::File { .. });

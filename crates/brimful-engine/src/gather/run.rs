@@ -1,4 +1,4 @@
-//! The superstep loop over neighbour lists.
+//! A run over neighbour lists.
 //!
 //! Aggregates are summed within an interval in id order, then over intervals in order. Invariant: states and
 //! aggregates are the same bits at any budget and number of threads.

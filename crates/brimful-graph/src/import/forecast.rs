@@ -2,7 +2,7 @@
 //!
 //! Invariant: the minimum is the one that an import refuses less than; the rest is what one is likely to use.
 
-use brimful_store::sorter::{self, Filled};
+use brimful_store::sorter::{self, Filled, Sorting};
 
 use super::{IDS_BYTES, index_bytes, minimum_bytes};
 use crate::bitmap::IdBitmap;
@@ -49,13 +49,13 @@ impl Forecast {
 /// What sorting the edges of an index takes, in `bytes` of memory.
 fn sorting(sizes: &Sizes, bytes: u64, workers: usize) -> Filled {
     let layout = KeyLayout::new(sizes.vertices, Geometry::default().interval_bits);
-    let record = match (layout.is_narrow(), sizes.weighted) {
+    let record_bytes = match (layout.is_narrow(), sizes.weighted) {
         (true, false) => size_of::<u64>(),
         (true, true) => size_of::<WeightedKey>(),
         (false, false) => size_of::<Pair>(),
         (false, true) => size_of::<WeightedPair>(),
     };
-    sorter::forecast(sizes.arcs(), record, bytes, workers)
+    Sorting { records: sizes.arcs(), record_bytes, bytes, workers, writers: workers }.forecast()
 }
 
 /// What sorting an index may use, ids aside, where `spare` bytes are beyond the minimum.

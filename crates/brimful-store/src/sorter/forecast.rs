@@ -1,10 +1,24 @@
 //! What a sorter will hold in memory and write to disk: its own rules, with lengths instead of records.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
-use super::MAX_RUNS;
 use crate::radix;
-use crate::sorter::share::Share;
+use crate::sorter::share::{MAX_RUNS, Share};
+
+/// What is to be sorted, and how.
+#[derive(Debug, Clone, Copy)]
+pub struct Sorting {
+    /// Records.
+    pub records: u64,
+    /// Bytes of a record.
+    pub record_bytes: usize,
+    /// Bytes of memory that the sorter may use.
+    pub bytes: u64,
+    /// Workers that it is made for.
+    pub workers: usize,
+    /// Writers, each of which pushes as many records.
+    pub writers: usize,
+}
 
 /// Bytes that a sorter takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,51 +31,61 @@ pub struct Filled {
     pub disk: u64,
 }
 
-/// What a sorter of `bytes` will take for so many records, of which every worker pushes as many.
-pub fn forecast(records: u64, record_bytes: usize, bytes: u64, workers: usize) -> Filled {
-    let share = Share::new(bytes, workers, record_bytes);
-    let width = record_bytes as u64;
-    // What tells of the parts of a run, if the keys are spread evenly.
-    let parts = radix::TOP_DIGITS.min(share.run_len(0)) * (size_of::<u64>() + 2 * record_bytes);
-    let bytes_of = |runs: &Runs| runs.records * width + runs.count * parts as u64;
-    let (mut in_memory, mut spilled) = (Runs::default(), Runs::default());
-    let (mut left, mut most) = (records, 0);
-    let make_room = |in_memory: &mut Runs, spilled: &mut Runs, beside: u64| {
-        while bytes_of(in_memory) + beside > bytes
-            && let (oldest, 1..) = in_memory.take(1)
-        {
-            spilled.push(oldest, 1);
+impl Sorting {
+    /// What a sorter will take.
+    pub fn forecast(self) -> Filled {
+        let Self { records, record_bytes, bytes, workers, .. } = self;
+        let share = Share::new(bytes, workers, record_bytes);
+        let (writers, width, shortest) = (self.writers as u64, record_bytes as u64, share.run_len(0));
+        // What tells of the parts of a run, if the keys are spread evenly.
+        let parts = radix::TOP_DIGITS.min(shortest) * (size_of::<u64>() + 2 * record_bytes);
+        let bytes_of = |runs: &Runs| runs.records * width + runs.count * parts as u64;
+        let (mut in_memory, mut spilled) = (Runs::default(), Runs::default());
+        let (mut left, mut most) = (records, 0);
+        let make_room = |in_memory: &mut Runs, spilled: &mut Runs, beside: u64| {
+            while bytes_of(in_memory) + beside > bytes
+                && let Some(oldest) = in_memory.take_oldest()
+            {
+                spilled.push(oldest, 1);
+            }
+        };
+        let held = loop {
+            let run = share.run_len(records - left) as u64;
+            // Nobody fills the buffers of workers that do not write; they are kept free for them all the same.
+            let filled = 2 * writers * run * width;
+            let kept =
+                share.buffers(shortest) as u64 * width + filled - 2 * writers * shortest as u64 * width;
+            make_room(&mut in_memory, &mut spilled, kept);
+            most = most.max(bytes_of(&in_memory) + filled.min(2 * left * width));
+            // The first runs are made when all buffers are full; what is left in the end fills half of them on average.
+            let all = writers * run;
+            let held = (all / if left == records { 1 } else { 2 }).max(run);
+            if left <= held {
+                break all.min(records);
+            }
+            if bytes_of(&in_memory) + run * width + parts as u64 + kept <= bytes {
+                in_memory.push(run, 1);
+                left -= run;
+            } else {
+                // The longest runs all go the same way.
+                let count = if run == share.longest as u64 { (left - held).div_ceil(run) } else { 1 };
+                spilled.push(run, count);
+                left -= count * run;
+            }
+        };
+        let (piece, runs) = (share.piece_len(records), spilled.count + in_memory.count + writers);
+        let runs = usize::try_from(runs).unwrap_or(usize::MAX);
+        make_room(&mut in_memory, &mut spilled, held * width + share.pieces(piece, runs) as u64 * width);
+        let written = bytes_of(&spilled);
+        let pieces = share.buffers(piece) as u64 * width;
+        let merging = bytes_of(&in_memory) + left * width + pieces.min(2 * records * width);
+        // What is left in a buffer is a run, too.
+        in_memory.push(left / writers.max(1), writers);
+        Filled {
+            memory: most.max(merging),
+            merging,
+            disk: written + merged(spilled.lens.into_iter().chain(in_memory.lens)) * width,
         }
-    };
-    let held = loop {
-        let run = share.run_len(records - left) as u64;
-        let buffers = share.buffers(run as usize) as u64 * width;
-        make_room(&mut in_memory, &mut spilled, buffers);
-        most = most.max(bytes_of(&in_memory) + buffers.min(2 * left * width));
-        // The first runs are made when all buffers are full; what is left in the end fills half of them on average.
-        let all = share.workers as u64 * run;
-        let held = (all / if left == records { 1 } else { 2 }).max(run);
-        if left <= held {
-            break all.min(records);
-        }
-        if bytes_of(&in_memory) + run * width + parts as u64 + buffers <= bytes {
-            in_memory.push(run, 1);
-            left -= run;
-        } else {
-            // The longest runs all go the same way.
-            let count = if run == share.longest as u64 { (left - held).div_ceil(run) } else { 1 };
-            spilled.push(run, count);
-            left -= count * run;
-        }
-    };
-    let pieces = share.buffers(share.piece_len(records)) as u64 * width;
-    make_room(&mut in_memory, &mut spilled, held * width + pieces);
-    let written = bytes_of(&spilled);
-    let merging = bytes_of(&in_memory) + left * width + pieces.min(2 * records * width);
-    Filled {
-        memory: most.max(merging),
-        merging,
-        disk: written + merged(spilled, in_memory, share.workers as u64) * width,
     }
 }
 
@@ -83,40 +107,80 @@ impl Runs {
         self.records += len * count;
     }
 
-    /// Takes out the oldest, at most `most` of one length; their length and number.
-    fn take(&mut self, most: u64) -> (u64, u64) {
-        let Some((len, number)) = self.lens.front_mut() else {
-            return (0, 0);
-        };
-        let (len, taken) = (*len, most.min(*number));
-        *number -= taken;
+    /// Takes out the oldest; its length.
+    fn take_oldest(&mut self) -> Option<u64> {
+        let (len, number) = self.lens.front_mut()?;
+        let len = *len;
+        *number -= 1;
         if *number == 0 {
             self.lens.pop_front();
         }
-        self.count -= taken;
-        self.records -= len * taken;
-        (len, taken)
+        self.count -= 1;
+        self.records -= len;
+        Some(len)
     }
 }
 
-/// Records that are written again, as there are too many runs to be merged at once with those of so many buffers.
-fn merged(mut spilled: Runs, mut in_memory: Runs, buffers: u64) -> u64 {
-    let (mut merged, most) = (0, MAX_RUNS as u64);
-    loop {
-        let runs = spilled.count + in_memory.count + buffers;
-        if runs <= most {
-            return merged;
-        }
-        let (mut group, mut len) = (most.min(runs - most + 1), 0);
-        for runs in [&mut spilled, &mut in_memory] {
-            while group > 0
-                && let (each, taken @ 1..) = runs.take(group)
-            {
-                group -= taken;
-                len += each * taken;
+/// Records that are written again, where there are more runs than can be merged at once: the shortest are merged before.
+fn merged(runs: impl Iterator<Item = (u64, u64)>) -> u64 {
+    let mut lens: BTreeMap<u64, u64> = BTreeMap::new();
+    runs.for_each(|(len, count)| *lens.entry(len).or_default() += count);
+    let (mut count, mut merged, most) = (lens.values().sum::<u64>(), 0, MAX_RUNS as u64);
+    while count > most {
+        let group = most.min(count - most + 1);
+        let (mut missing, mut len) = (group, 0);
+        while missing > 0
+            && let Some(mut shortest) = lens.first_entry()
+        {
+            let (each, taken) = (*shortest.key(), missing.min(*shortest.get()));
+            missing -= taken;
+            len += each * taken;
+            *shortest.get_mut() -= taken;
+            if *shortest.get() == 0 {
+                shortest.remove();
             }
         }
-        spilled.push(len, 1);
+        *lens.entry(len).or_default() += 1;
+        count -= group - 1;
         merged += len;
+    }
+    merged
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_merged_twice_is_little_however_much_memory_there_is() {
+        let sorting = Sorting { records: 1 << 37, record_bytes: 16, bytes: 0, workers: 2, writers: 2 };
+        let all = sorting.records * 16;
+        let mut last = u64::MAX;
+        for bits in [26, 30, 34, 36, 38, 40] {
+            let Filled { disk, memory, .. } = Sorting { bytes: 1 << bits, ..sorting }.forecast();
+            assert!(memory <= 1 << bits);
+            // Each record once, and, of runs as short as few bytes allow, a few times more.
+            assert!(disk <= all * if bits < 30 { 4 } else { 2 } + all / 50, "{disk} bytes with 2^{bits}");
+            assert!(disk <= last, "more memory, more on disk: 2^{bits}");
+            last = disk;
+        }
+    }
+
+    #[test]
+    fn any_number_of_workers_comes_to_an_end() {
+        for workers in [1, 2, 127, 128, 129, 300, 5_000] {
+            for records in [0, 1, 1000, 1 << 20, 1 << 28] {
+                for writers in [1, workers] {
+                    let bytes = 1 << 28;
+                    let sorting = Sorting { records, record_bytes: 8, bytes, workers, writers };
+                    let Filled { memory, disk, .. } = sorting.forecast();
+                    assert!(disk <= 4 * records * 8, "{sorting:?}: {disk}");
+                    assert!(
+                        memory <= bytes.max(super::super::minimum_bytes(workers, 8)),
+                        "{sorting:?}: {memory}"
+                    );
+                }
+            }
+        }
     }
 }

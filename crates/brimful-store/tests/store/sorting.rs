@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use brimful_store::fault::{Fault, FaultFolder, FaultPlan, Operation};
-use brimful_store::sorter::{Record, Sorter, forecast};
+use brimful_store::sorter::{Record, Sorter, Sorting};
 use brimful_store::{Error, Job, Result};
 use bytemuck::{Pod, Zeroable};
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -155,7 +155,8 @@ fn a_full_disk_comes_back_typed_from_runs_and_from_merged_runs() {
     folder.set_plan(FaultPlan::new().capacity(2 * runs));
     assert!(sort(&folder, &records, 1, 1).unwrap() == expected(&records));
     // What merging writes again is foreseen; what tells of its parts is some hundredths of it.
-    let merged = forecast(600_000, 8, 1, 1).disk - runs;
+    let sorting = Sorting { records: 600_000, record_bytes: 8, bytes: 1, workers: 1, writers: 1 };
+    let merged = sorting.forecast().disk - runs;
     for (capacity, suffices) in [(merged * 9 / 10, false), (merged * 11 / 10, true)] {
         let folder = FaultFolder::new();
         folder.set_plan(FaultPlan::new().capacity(runs + capacity));

@@ -4,7 +4,7 @@
 
 use brimful_collections::DiskMap;
 use brimful_engine::needs::Needs;
-use brimful_store::sorter;
+use brimful_store::sorter::Sorting;
 
 use crate::cache::Choice;
 use crate::error::Result;
@@ -154,7 +154,9 @@ pub fn forecast(needs: &Needs, planned: &Planned<'_>) -> Result<Taken> {
     let minimum = beside + if is_on_disk { 0 } else { stored + stored / 2 };
     let free = limit.max(minimum) - result;
     let loading = LoadingShares::new(free, workers, edge_bytes(weighted));
-    let sorted = sorter::forecast(edges, edge_bytes(weighted), loading.sorting, workers);
+    let record_bytes = edge_bytes(weighted);
+    let sorting = Sorting { records: edges, record_bytes, bytes: loading.sorting, workers, writers: 1 };
+    let sorted = sorting.forecast();
     // Live vertices are not copied when they are stored.
     let gathered = if schemes.keeps_records(store)? { loading.gathering / 2 } else { 0 };
     let gathered = gathered.min(vertices * sample.live);

@@ -5,7 +5,7 @@
 //!
 //! - `attributes`: what a graph knows of its vertices beside their edges.
 //! - `checkpoint`: from where a run can go on; `erased`: a program whose states are words; [`forecast`]: what a run takes; `parts`: what vertices are made of; `program`: the two as a [`crate::VertexProgram`].
-//! - Here: the superstep loop with rounds, and the result.
+//! - Here: supersteps and rounds, and the result.
 
 mod attributes;
 mod checkpoint;
