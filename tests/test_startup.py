@@ -1,12 +1,14 @@
 """The command line starts light: heavy modules load only in the verb that needs them."""
 
 import os
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
-from command import DONE, USAGE, brimful, refuse, succeed
+from command import BRIMFUL, DONE, INPUT, INTERRUPTED, USAGE, brimful, refuse, succeed
 
 HEAVY = ("pyarrow", "numpy", "pandas", "polars", "brimful._native")
 
@@ -65,6 +67,7 @@ def test_version() -> None:
         ["run", "pagerank", "g.brimful", "--precision", "f16"],
         ["run", "pagerank", "g.brimful", "--mode", "parallel"],
         ["run", "pagerank", "g.brimful", "--threads", "0"],
+        ["run", "pagerank", "g.brimful", "--threads", "1025"],
         ["run", "pagerank", "g.brimful", "--max-supersteps", "none"],
         ["import", "a.txt"],
         ["import", "a.txt", "b.brimful", "--directed", "--undirected"],
@@ -74,6 +77,29 @@ def test_version() -> None:
 )
 def test_wrong_usage_is_one_sentence_and_exit_2(arguments: list[str]) -> None:
     refuse(USAGE, *arguments)
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_are_no_error(closed: str) -> None:
+    shell = f"{sys.executable} -m brimful algorithms {closed}"
+    done = subprocess.run(shell, shell=True, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (DONE, "")
+    wrong = f"{sys.executable} -m brimful info missing.brimful {closed}"
+    assert subprocess.run(wrong, shell=True, capture_output=True, check=False).returncode == INPUT
+
+
+def test_ctrl_c_while_the_program_starts_leaves_no_traceback() -> None:
+    for milliseconds in range(10, 200, 10):
+        with subprocess.Popen(
+            [*BRIMFUL, "algorithms"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        ) as process:
+            time.sleep(milliseconds / 1000)
+            process.send_signal(signal.SIGINT)
+            assert process.stderr is not None
+            said = process.stderr.read()
+        assert process.returncode in (DONE, INTERRUPTED, -signal.SIGINT), milliseconds
+        # Before our first line the interpreter answers.
+        assert "Traceback" not in said or "brimful/cli" not in said, said
 
 
 def test_a_reader_that_leaves_early_is_no_error() -> None:

@@ -210,14 +210,17 @@ def test_components_by_union_find_are_not_for_stores(graph: bf.Graph) -> None:
     assert found.stats["variant"] == "propagation"
 
 
-@pytest.mark.parametrize("store", ["bytes", "memory"])
-def test_a_budget_that_is_too_small_leads_to_one_that_works(rmat: Path, store: str) -> None:
-    run = ["run", "bfs", rmat, "--source", 0, "--store", store, "--quiet"]
-    budget = "1M"
-    # The least that any run needs, then what the vertices take as far as they were loaded.
-    for _ in range(3):
-        sentence = refuse(BUDGET, *run, "--budget", budget)
-        budget = sentence.rpartition("the smallest that works is ")[2]
-        if brimful(*run, "--budget", budget).code == DONE:
-            return
-    pytest.fail(f"{budget} does not work either")
+@pytest.mark.parametrize("store", ["bytes", "memory", "file"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_budget_that_is_too_small_leads_to_one_that_works(
+    rmat: Path, tmp_path: Path, store: str, threads: int
+) -> None:
+    url = f"file:{tmp_path / 'store'}" if store == "file" else store
+    run = ["run", "bfs", rmat, "--source", 0, "--store", url, "--threads", threads, "--quiet"]
+    sentence = refuse(BUDGET, *run, "--budget", "1M")
+    budget = sentence.rpartition("the smallest that works is ")[2]
+    assert succeed(*run, "--budget", budget)
+    # Little less names no more.
+    less = int(budget.removesuffix("M")) - 2
+    outcome = brimful(*run, "--budget", f"{less}M")
+    assert outcome.code == DONE or budget in outcome.err

@@ -49,9 +49,10 @@ impl Limits {
         Budget::new(self.budget_bytes(), self.overhead())
     }
 
-    /// The budget in which work fits that needs `bytes`.
+    /// The budget in which work fits that needs `bytes`, in whole MiB: a process is not to the byte as large as another.
     pub(crate) fn whole(&self, bytes: u64) -> u64 {
-        bytes.saturating_add(self.overhead())
+        let bytes = bytes.saturating_add(self.overhead());
+        bytes.checked_next_multiple_of(1 << 20).unwrap_or(bytes)
     }
 
     /// Compute threads.

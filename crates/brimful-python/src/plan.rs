@@ -115,6 +115,9 @@ impl Machine {
             other => Ok(other.map(|gigabytes| gigabytes * 1e9)),
         };
         let (memory, disk) = (given(self.memory, "memory")?, given(self.disk, "disk")?);
+        if let (Some(memory), Some(disk)) = (memory, disk) {
+            return Ok(Bandwidths { memory, disk });
+        }
         with_resources(py, None, limits, |resources| {
             let here = || disk_bandwidth(&self.folder).or_else(|_| disk_bandwidth(&std::env::temp_dir()));
             Ok(Bandwidths {

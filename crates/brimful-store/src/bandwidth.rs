@@ -12,18 +12,20 @@ use crate::file::StoreFile;
 use crate::huge::HugeArray;
 use crate::resources::Resources;
 
-/// Bytes of memory read by each thread, and of the file.
-const MEMORY_BYTES: usize = 32 << 20;
+/// Fewest and most bytes of memory read by each thread, and bytes of the file.
+const MEMORY_BYTES: (usize, usize) = (64 << 10, 32 << 20);
 const FILE_BYTES: usize = 16 << 20;
 /// Bytes read from the file at once.
 const PART_BYTES: usize = 4 << 20;
 /// The fastest counts: others had the machine meanwhile.
 const PASSES: usize = 4;
 
-/// Bytes a second of memory, read by all threads.
+/// Bytes a second of memory, read by all threads, in at most half of what the budget has free.
 pub fn memory_bandwidth(resources: &Resources) -> f64 {
+    let share = resources.budget.free() as usize / 2 / resources.workers();
+    let bytes = share.clamp(MEMORY_BYTES.0, MEMORY_BYTES.1);
     let arrays: Vec<Mutex<HugeArray<u64>>> =
-        (0..resources.workers()).map(|_| Mutex::new(HugeArray::zeroed(MEMORY_BYTES / 8))).collect();
+        (0..resources.workers()).map(|_| Mutex::new(HugeArray::zeroed(bytes / 8))).collect();
     let pass = |number: u64| {
         let begin = Instant::now();
         let sums = resources.broadcast(|worker| {
@@ -40,7 +42,7 @@ pub fn memory_bandwidth(resources: &Resources) -> f64 {
     };
     pass(0);
     let seconds = (1..=PASSES as u64).map(pass).fold(f64::INFINITY, f64::min);
-    (resources.workers() * MEMORY_BYTES) as f64 / seconds.max(1e-9)
+    (resources.workers() * bytes) as f64 / seconds.max(1e-9)
 }
 
 /// Bytes a second of the disk of `folder`, read one part after another from a nameless file, whose pages were dropped from the cache.

@@ -30,6 +30,11 @@ impl Budget {
         })
     }
 
+    /// Bytes of the whole process.
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
     /// Bytes that may be reserved in all.
     pub fn limit(&self) -> u64 {
         self.limit

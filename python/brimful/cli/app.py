@@ -12,7 +12,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from types import FrameType
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 from brimful.cli import (
     algorithms_verb,
@@ -90,6 +90,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
+    # A stream that was closed by whoever started this is read by nobody.
+    sys.stdout = sys.stdout or _nobody()
+    sys.stderr = sys.stderr or _nobody()
     log = EventLog()
     code, sentence = 0, None
     try:
@@ -121,6 +124,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _complain(sentence)
     log.end(code, sentence)
     return code
+
+
+def _nobody() -> TextIO:
+    """Return a stream that nobody reads, open until the process ends."""
+    return os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
 
 
 def _complain(sentence: str) -> None:

@@ -18,6 +18,9 @@ from brimful.source import open_graph
 if TYPE_CHECKING:
     from brimful import _native
 
+#: More are of no use, and each has its buffers.
+MOST_THREADS = 1024
+
 #: What `add_subparsers` returns.
 Verbs = Any
 
@@ -67,7 +70,10 @@ def add_policies(parser: argparse.ArgumentParser) -> None:
 def add_threads(parser: argparse.ArgumentParser) -> None:
     """Add --threads."""
     parser.add_argument(
-        "--threads", metavar="N", type=positive, help="compute threads (default: all cores)"
+        "--threads",
+        metavar="N",
+        type=_threads,
+        help=f"compute threads, at most {MOST_THREADS:,} (default: all cores)",
     )
 
 
@@ -85,6 +91,13 @@ def positive(text: str) -> int:
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text} is less than 1")
+    return number
+
+
+def _threads(text: str) -> int:
+    number = positive(text)
+    if number > MOST_THREADS:
+        raise argparse.ArgumentTypeError(f"{text} is more than {MOST_THREADS:,}")
     return number
 
 

@@ -83,6 +83,8 @@ const RECORD_HEADER: u64 = 9;
 const LOOSE: (u64, u64) = (4, 3);
 const FILLED: (u64, u64) = (3, 4);
 const KEY_BYTES: u64 = 15;
+/// Bytes of records on disk for a byte of the tables of their pages.
+const PAGES_PER_TABLE: u64 = 128;
 
 impl BySize for Average<'_> {
     type Out = Sample;
@@ -151,7 +153,15 @@ pub fn forecast(needs: &Needs, planned: &Planned<'_>) -> Result<Taken> {
     };
     let cached = planned.cache.map_or(0, |cache| vertices.min(cache.capacity() as u64) * sample.live);
 
-    let minimum = beside + if is_on_disk { 0 } else { stored + stored / 2 };
+    // Where live vertices grow, and of one partition all at once, there are old and new ones for a moment. Tables of pages are small.
+    let minimum = beside
+        + if is_on_disk {
+            2 * records / PAGES_PER_TABLE
+        } else if schemes.keeps_records(store)? {
+            stored + stored / 2
+        } else {
+            stored + stored * 2 / 3
+        };
     let free = limit.max(minimum) - result;
     let loading = LoadingShares::new(free, workers, edge_bytes(weighted));
     let record_bytes = edge_bytes(weighted);

@@ -17,21 +17,26 @@ mod program;
 use std::time::{Duration, Instant};
 
 use brimful_engine::checkpoint::Every;
+use brimful_engine::extent::Extent;
+use brimful_engine::needs::Needs;
 use brimful_engine::run::{identity, moved};
 use brimful_engine::stats::{Durations, Swept};
 use brimful_engine::supersteps::{Supersteps, build_missing, run_supersteps};
 use brimful_engine::{Output, Program, Reason, RunOptions};
 use brimful_graph::{Graph, Index};
-use brimful_store::Resources;
 use brimful_store::scratch::ScratchArray;
+use brimful_store::{Error as StoreError, Resources};
 
 use crate::cache::Choice;
 use crate::error::{Error, Result};
 use crate::execution::{Execution, ExecutionOptions, Limits, Lists, Loading, Mode, Stats};
-use crate::from_graph::{EdgeData, Part, StoreOf, StoreOptions, Tagged, by_external_id, load, of_one_run};
+use crate::from_graph::{
+    EdgeData, Part, StoreOf, StoreOptions, Tagged, by_external_id, load, of_one_run, partitions_of,
+};
 use crate::numeric::attributes::Attributes;
 use crate::numeric::checkpoint::{Before, States};
 use crate::numeric::erased::{Erased, Typed};
+use crate::numeric::forecast::Planned;
 use crate::numeric::program::Numeric;
 use crate::open::Schemes;
 use crate::program::{SIGNAL_THRESHOLD, VertexOf};
@@ -63,6 +68,17 @@ pub struct NumericOptions<'s> {
 /// [`Error::Usage`] for what the program, the graph or the store cannot do: weights where there are none, no supersteps where the program
 /// needs them; the budget's; those of the store; [`Error::Program`] with the external id of the vertex.
 pub fn run<P: Program>(
+    program: &P,
+    graph: &Graph,
+    options: &NumericOptions<'_>,
+    resources: &Resources,
+) -> Result<(Output<P>, Stats)> {
+    let refused = |error| in_terms_of_the_run(error, program, graph, options, resources);
+    run_in(program, graph, options, resources).map_err(refused)
+}
+
+/// [`run`], whose refusals for want of memory may name what one part of it needs.
+fn run_in<P: Program>(
     program: &P,
     graph: &Graph,
     options: &NumericOptions<'_>,
@@ -123,6 +139,51 @@ pub fn run<P: Program>(
     let states = ScratchArray::of(typed.states, window);
     let output = Output { states, isolated: typed.isolated, aggregate: typed.globals.aggregate, stats };
     Ok((output, done.stats))
+}
+
+/// An error that is the end of a budget names what the whole run is likely to need, not only the part that came to the end, and not what
+/// a store needs of its own share.
+fn in_terms_of_the_run<P: Program>(
+    error: Error,
+    program: &P,
+    graph: &Graph,
+    options: &NumericOptions<'_>,
+    resources: &Resources,
+) -> Error {
+    let Error::Store(StoreError::Budget { budget, needed, purpose }) = &error else {
+        return error;
+    };
+    let own = &resources.budget;
+    let needs = Needs::of(program);
+    let extent = Extent::of(graph, needs.indexes, options.run.weighted);
+    let planned = Planned {
+        store: options.store,
+        schemes: options.schemes,
+        serializer: options.serializer,
+        cache: options.cache,
+        lists: options.lists,
+        vertices: (graph.vertices(), graph.connected()),
+        edges: extent.edges(),
+        directed: graph.description().directed,
+        weighted: options.run.weighted,
+        workers: resources.workers(),
+        limit: own.limit(),
+    };
+    let mut bytes = forecast::forecast(&needs, &planned).map_or(0, |taken| taken.minimum);
+    if *budget != own.total() {
+        // A store has its part of half of what is left.
+        let partitions =
+            partitions_of(options.partitions, options.store, options.schemes, resources.workers());
+        let missing = 2 * partitions.map_or(1, |count| count as u64) * needed.saturating_sub(*budget);
+        bytes = bytes.max(own.limit().saturating_add(missing));
+    }
+    match own.require(bytes, purpose) {
+        Err(StoreError::Budget { needed: of_part, .. }) if *budget == own.total() && of_part <= *needed => {
+            error
+        }
+        Err(of_run) => of_run.into(),
+        Ok(()) => error,
+    }
 }
 
 /// What is compiled for each size of vertices: `S` words of state and strength, `M` of a sum, and an edge.
