@@ -78,10 +78,13 @@ const MOST_WRITTEN: u64 = 1 << 12;
 const PIECE_BYTES: usize = 16;
 /// Bytes before a record in memory.
 const RECORD_HEADER: u64 = 9;
-/// Of records on disk so much more is taken, as they grow and move; so much of the memory of their pages is filled where those are more;
-/// and keys that are put off have so many bytes of disk for a vertex.
+/// Of records on disk so much more is taken, as they grow and move; so much of the memory of their pages is reserved at once, and filled
+/// where those are more; so much of it they may take before any is written, so many bytes are written for each that does not fit; and keys that
+/// are not put off have so many bytes of disk for a vertex.
 const LOOSE: (u64, u64) = (4, 3);
 const FILLED: (u64, u64) = (3, 4);
+const HELD: (u64, u64) = (9, 10);
+const EVICTED: u64 = 8;
 const KEY_BYTES: u64 = 15;
 /// Bytes of records on disk for a byte of the tables of their pages.
 const PAGES_PER_TABLE: u64 = 128;
@@ -142,10 +145,13 @@ pub fn forecast(needs: &Needs, planned: &Planned<'_>) -> Result<Taken> {
     let (stored, on_disk) = if is_on_disk {
         let (share, bytes) = (limit.saturating_sub(beside) / 2, records * LOOSE.0 / LOOSE.1);
         let pages = share.saturating_sub(partitions as u64 * DiskMap::KEY_BYTES);
-        // The fullest partition has more than its share.
-        let all_fits = bytes <= pages * FILLED.0 / FILLED.1;
-        let in_memory = bytes.min(share * FILLED.0 / FILLED.1);
-        (in_memory, vertices * KEY_BYTES + if all_fits { 0 } else { bytes })
+        // The fullest partition has more than its share. Where little does not fit, what is read meanwhile goes to disk, too.
+        let too_much = bytes.saturating_sub(pages * HELD.0 / HELD.1);
+        // Keys are put off as long as their buffers are not full.
+        let put_off = 8 * vertices <= partitions as u64 * DiskMap::KEY_BYTES * 7 / 8;
+        let keys = if put_off { 0 } else { vertices * KEY_BYTES };
+        let buffers = (16 * vertices).min(partitions as u64 * DiskMap::KEY_BYTES);
+        (bytes.min(share * FILLED.0 / FILLED.1) + buffers, keys + bytes.min(EVICTED * too_much))
     } else if schemes.keeps_records(store)? {
         (records + vertices * RECORD_HEADER + index, 0)
     } else {
@@ -163,12 +169,16 @@ pub fn forecast(needs: &Needs, planned: &Planned<'_>) -> Result<Taken> {
             stored + stored * 2 / 3
         };
     let free = limit.max(minimum) - result;
-    let loading = LoadingShares::new(free, workers, edge_bytes(weighted));
+    // Stores on disk have their memory before anything is loaded, and those who gather before anything is sorted.
+    let of_stores = if is_on_disk { (limit.max(minimum) - beside) / 2 * FILLED.0 / FILLED.1 } else { 0 };
     let record_bytes = edge_bytes(weighted);
+    let gathering = LoadingShares::new(free - of_stores, workers, record_bytes).gathering;
+    let after = free.saturating_sub(of_stores + gathering);
+    let loading = LoadingShares::new(after, workers, record_bytes);
     let sorting = Sorting { records: edges, record_bytes, bytes: loading.sorting, workers, writers: 1 };
     let sorted = sorting.forecast();
     // Live vertices are not copied when they are stored.
-    let gathered = if schemes.keeps_records(store)? { loading.gathering / 2 } else { 0 };
+    let gathered = if schemes.keeps_records(store)? { gathering / 2 } else { 0 };
     let gathered = gathered.min(vertices * sample.live);
 
     // A signal to each vertex, as it came and written down, and who is to signal.
@@ -177,7 +187,9 @@ pub fn forecast(needs: &Needs, planned: &Planned<'_>) -> Result<Taken> {
         Lists::Disk => run::minimum_bytes(workers, partitions),
     };
     let waiting = vertices * (2 * (sample.signal + 24) + 20);
-    let full = stored + cached + (sorted.merging + gathered).max(waiting.min(lists));
+    // In memory lists grow step by step, and what is taken from them lies beside them.
+    let held = vertices * (4 * (sample.signal + 24) + 32);
+    let full = stored + cached + (sorted.merging + gathered).max(held.min(lists));
     Ok(Taken {
         minimum,
         memory: (result + full.max(sorted.memory)).min(limit.max(minimum)),
