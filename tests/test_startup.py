@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from command import BRIMFUL, DONE, INPUT, INTERRUPTED, USAGE, brimful, refuse, succeed
+from command import BRIMFUL, DONE, INPUT, USAGE, brimful, refuse, succeed
 
 HEAVY = ("pyarrow", "numpy", "pandas", "polars", "brimful._native")
 
@@ -97,9 +97,8 @@ def test_ctrl_c_while_the_program_starts_leaves_no_traceback() -> None:
             process.send_signal(signal.SIGINT)
             assert process.stderr is not None
             said = process.stderr.read()
-        assert process.returncode in (DONE, INTERRUPTED, -signal.SIGINT), milliseconds
-        # Before our first line the interpreter answers.
-        assert "Traceback" not in said or "brimful/cli" not in said, said
+        # Before our first line the interpreter answers, in its own way.
+        assert "Traceback" not in said or "brimful/cli" not in said, (milliseconds, said)
 
 
 def test_a_reader_that_leaves_early_is_no_error() -> None:
