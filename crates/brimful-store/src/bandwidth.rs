@@ -20,7 +20,7 @@ const PART_BYTES: usize = 4 << 20;
 /// The fastest counts: others had the machine meanwhile.
 const PASSES: usize = 4;
 
-/// Bytes a second of memory, read by all threads, in at most half of what the budget has free.
+/// Bytes a second of memory, read by all threads, in at most half of what the budget has free, but no less than 64 KiB a thread.
 pub fn memory_bandwidth(resources: &Resources) -> f64 {
     let share = resources.budget.free() as usize / 2 / resources.workers();
     let bytes = share.clamp(MEMORY_BYTES.0, MEMORY_BYTES.1);
