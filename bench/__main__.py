@@ -13,6 +13,7 @@ from bench import (
     checkpoints,
     collections,
     curve,
+    forecasts,
     giraph,
     importing,
     layout,
@@ -46,6 +47,7 @@ BENCHMARKS: dict[str, Callable[[Session], Iterator[Table]]] = {
     "collections": collections.tables,
     "stores": stores.tables,
     "giraph": giraph.tables,
+    "forecasts": forecasts.tables,
     "curve": curve.tables,
 }
 #: What runs only when it is named.

@@ -194,6 +194,11 @@ def test_parameters_are_checked(table: pa.Table) -> None:
             {"precision": "f16"},
             {"tolerance": -1.0},
             {"threads": 0},
+            {"threads": 1025},
+            {"threads": 1.5},
+            {"max_supersteps": -1},
+            {"max_supersteps": 2.5},
+            {"max_supersteps": 2**64},
             {"budget": "lots"},
         ):
             with pytest.raises(ValueError) as refusal:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from brimful.graph import Graph
 from brimful.ingest import Resources
 from brimful.result import Result, vertex_id
-from brimful.sizes import Budget, parse_budget
+from brimful.sizes import Budget, parse_budget, parse_count
 
 if TYPE_CHECKING:
     from brimful.reporting import Progress
@@ -572,7 +572,7 @@ def _run(
         "precision": precision,
         "mode": mode,
         "tolerance": tolerance,
-        "max_supersteps": common.max_supersteps,
+        "max_supersteps": parse_count(common.max_supersteps, "max_supersteps"),
         "weighted": weighted,
         "layout": layout,
         "store": {name: options.get(name) for name in ("serializer", "cache", "lists")}

@@ -17,6 +17,7 @@ from brimful.errors import InputError, UsageError
 from brimful.formats import TABLE_FORMATS, input_format
 from brimful.parquet_tables import open_parquet
 from brimful.remote import Feed, check, expand, is_remote
+from brimful.sizes import parse_count
 from brimful.tables import EdgeColumns, EdgeTable, chain_tables, open_stream, shrink_arrow_pools
 
 if TYPE_CHECKING:
@@ -88,6 +89,10 @@ class ImportOptions:
         }
 
 
+#: More are of no use, and each has its buffers.
+MOST_THREADS = 1024
+
+
 @dataclass(frozen=True)
 class Resources:
     """What a call may use: threads (None: all), budget in bytes (None: auto), progress.
@@ -104,10 +109,9 @@ class Resources:
         """Refuse a thread count that is none.
 
         Raises:
-            UsageError: `threads` is less than 1.
+            UsageError: `threads` is no whole number from 1 to `MOST_THREADS`.
         """
-        if self.threads is not None and self.threads < 1:
-            raise UsageError(f"threads must be at least 1, not {self.threads}; None takes all")
+        parse_count(self.threads, "threads", 1, MOST_THREADS)
 
 
 def parse_indexes(names: str | Sequence[str]) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from brimful.errors import UsageError
 from brimful.ingest import Resources, parse_indexes
-from brimful.sizes import Budget, parse_budget
+from brimful.sizes import Budget, parse_budget, parse_count
 
 if TYPE_CHECKING:
     from brimful import _native
@@ -155,7 +155,7 @@ def plan(
         "precision": precision,
         "mode": mode,
         "tolerance": tolerance,
-        "max_supersteps": max_supersteps,
+        "max_supersteps": parse_count(max_supersteps, "max_supersteps"),
         "weighted": weighted,
         "layout": layout,
         "store": {"url": store, "serializer": serializer, "cache": cache, "lists": lists},

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 from brimful.bags import serializer_of
 from brimful.result import vertex_id
-from brimful.sizes import Budget, parse_budget
+from brimful.sizes import Budget, parse_budget, parse_count
 
 if TYPE_CHECKING:
     from brimful import _native
@@ -176,7 +176,7 @@ def run(
         dumps=_checked(name, dumps),
         loads=loads,
         mode=mode,
-        max_supersteps=max_supersteps,
+        max_supersteps=parse_count(max_supersteps, "max_supersteps"),
         weighted=weighted,
         store={"url": store, "serializer": None, "cache": cache, "lists": lists},
         checkpoint_every=None if checkpoint_every is None else str(checkpoint_every),

@@ -1,4 +1,4 @@
-"""Memory sizes as people write them.
+"""Memory sizes and counts as people write them.
 
 Units are binary: `500M` is 500 * 2**20 bytes. `auto` is None: the native side then takes three
 quarters of the cgroup limit or of available memory.
@@ -6,12 +6,16 @@ quarters of the cgroup limit or of available memory.
 
 from __future__ import annotations
 
+import operator
 import re
 
 from brimful.errors import UsageError
 
 _SIZE = re.compile(r"(?P<number>\d+(\.\d+)?)\s*(?P<unit>[kmgtp]?)(ib|b)?", re.IGNORECASE)
 _UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
+
+#: The largest number of bytes, or of anything that is counted, that can be meant.
+MOST = 2**63 - 1
 
 #: What `budget=` accepts.
 Budget = int | str | None
@@ -48,9 +52,28 @@ def parse_budget(budget: Budget) -> int | None:
         raise UsageError(
             f"a budget is a number of bytes, a size such as '500M', or None, not {budget!r}"
         )
-    if not 1 <= byte_count < 2**63:
+    if not 1 <= byte_count <= MOST:
         raise UsageError(f"a budget of {budget} bytes cannot be meant; write a size such as 500M")
     return byte_count
+
+
+def parse_count(number: int | None, name: str, least: int = 0, most: int = MOST) -> int | None:
+    """Return a whole number from `least` to `most`, or None for the default of whoever asks.
+
+    Raises:
+        UsageError: anything else; it calls the number `name`.
+    """
+    if number is None:
+        return None
+    try:
+        count = operator.index(number)
+    except TypeError:
+        raise UsageError(f"{name} must be a whole number, not {number!r}") from None
+    if count < least:
+        raise UsageError(f"{name} must be at least {least}, not {count}")
+    if count > most:
+        raise UsageError(f"{name} must be at most {most:,}, not {count}")
+    return count
 
 
 def format_bytes(byte_count: int | float) -> str:

@@ -11,15 +11,12 @@ from typing import TYPE_CHECKING, Any
 from brimful.cli.log import add_log
 from brimful.cli.progress import ProgressLine
 from brimful.errors import UsageError
-from brimful.ingest import DUPLICATES, SELF_LOOPS, ImportOptions, Resources
+from brimful.ingest import DUPLICATES, MOST_THREADS, SELF_LOOPS, ImportOptions, Resources
 from brimful.sizes import parse_budget
 from brimful.source import open_graph
 
 if TYPE_CHECKING:
     from brimful import _native
-
-#: More are of no use, and each has its buffers.
-MOST_THREADS = 1024
 
 #: What `add_subparsers` returns.
 Verbs = Any
@@ -72,7 +69,7 @@ def add_threads(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--threads",
         metavar="N",
-        type=_threads,
+        type=positive,
         help=f"compute threads, at most {MOST_THREADS:,} (default: all cores)",
     )
 
@@ -91,13 +88,6 @@ def positive(text: str) -> int:
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text} is less than 1")
-    return number
-
-
-def _threads(text: str) -> int:
-    number = positive(text)
-    if number > MOST_THREADS:
-        raise argparse.ArgumentTypeError(f"{text} is more than {MOST_THREADS:,}")
     return number
 
 
