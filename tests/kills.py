@@ -7,6 +7,7 @@ hundreds of times.
 
 from __future__ import annotations
 
+import functools
 import os
 import random
 import signal
@@ -37,10 +38,14 @@ class Scenario:
     again: Callable[[Path], list[Words]]
     #: Files and folders that must be as in an undisturbed run.
     results: tuple[str, ...]
+    #: What the next user does goes on from where the command was.
+    resumes: bool = False
 
 
 GRAPH = "g.brimful"
-_MADE: Words = ["rmat", "--scale", 15, "--edge-factor", 8, "--seed", 3]
+_MADE: Words = ["rmat", "--scale", 15, "--edge-factor", 8, "--seed", 3, "--weights", "hash"]
+#: From its vertex of most edges eleven supersteps reach most others.
+_SHORTEST: Words = ["sssp", "--weighted", "--source", 14678]
 
 
 def _generate(folder: Path) -> Words:
@@ -83,8 +88,9 @@ def _row(name: str, command: Callable[[Path], Words], *results: str) -> Scenario
 def _with_checkpoints(name: str, every: object, algorithm: str, *options: object) -> Scenario:
     """Return a run that makes checkpoints, from which the next user goes on."""
     run = _run(algorithm, *options, "--checkpoint-every", every)
-    again = _run(algorithm, *options, "--resume")
-    return Scenario(name, lambda f: [_generate(f)], run, lambda f: [again(f)], ("result.csv",))
+    again = _run(algorithm, *options, "--resume", "--json")
+    results = ("result.csv",)
+    return Scenario(name, lambda f: [_generate(f)], run, lambda f: [again(f)], results, True)
 
 
 SCENARIOS = [
@@ -94,15 +100,16 @@ SCENARIOS = [
     _row("pagerank", _run("pagerank", "--tolerance", 0, "--max-supersteps", 30), "result.csv"),
     _row("label propagation", _run("label_propagation", "--max-supersteps", 5), "result.csv"),
     _with_checkpoints("checkpoints", 1, "pagerank", "--tolerance", 1e-9, "--max-supersteps", 400),
-    _with_checkpoints("checkpoints in a store", 1, "sssp", "--source", 0, "--store", "bytes"),
+    _with_checkpoints("checkpoints, asynchronous", 1, *_SHORTEST, "--mode", "async"),
+    _with_checkpoints("checkpoints of records", 1, *_SHORTEST, "--layout", "coupled"),
+    _with_checkpoints("checkpoints in a store", 1, *_SHORTEST, "--store", "bytes"),
     _with_checkpoints(
         "checkpoints of a store on disk",
-        *(1, "sssp", "--source", 0, "--store", "file:FOLDER/vertices", "--lists", "disk"),
+        *(1, *_SHORTEST, "--store", "file:FOLDER/vertices", "--lists", "disk"),
     ),
     _with_checkpoints(
         "checkpoints without supersteps",
-        "0.01s",
-        *("sssp", "--source", 0, "--store", "memory", "--mode", "async"),
+        *("0.01s", *_SHORTEST, "--store", "memory", "--mode", "async"),
     ),
     _row("export", lambda f: ["export", f / GRAPH, f / "e.txt", "--overwrite", "--quiet"], "e.txt"),
 ]
@@ -128,13 +135,15 @@ def play(scenario: Scenario, folder: Path) -> None:
 def undisturbed(scenario: Scenario, folder: Path) -> tuple[dict[str, bytes], set[str], float]:
     """Return the results, the names of all that is left, and the seconds of the command."""
     play(scenario, folder)
-    begin = time.monotonic()
-    succeed(*scenario.command(folder))
-    return contents(folder, scenario.results), names_below(folder), time.monotonic() - begin
+    seconds = _seconds(*scenario.command(folder))
+    return contents(folder, scenario.results), names_below(folder), seconds
 
 
-def kill_once(scenario: Scenario, folder: Path, seconds: float) -> bool:
-    """Kill the command after so many seconds, if it still runs; then do what the next user does."""
+def kill_once(scenario: Scenario, folder: Path, seconds: float) -> tuple[bool, bool]:
+    """Kill the command after so many seconds, if it still runs; then do what the next user does.
+
+    Returns whether it was killed, and whether the next user went on from where it had been.
+    """
     play(scenario, folder)
     process = subprocess.Popen(
         BRIMFUL + [str(word) for word in scenario.command(folder)],
@@ -147,19 +156,30 @@ def kill_once(scenario: Scenario, folder: Path, seconds: float) -> bool:
     except subprocess.TimeoutExpired:
         process.kill()
     killed = process.wait(60) == -signal.SIGKILL
-    finish(scenario, folder)
-    return killed
+    return killed, finish(scenario, folder)
 
 
-def finish(scenario: Scenario, folder: Path) -> None:
-    """Do what the next user does."""
+def finish(scenario: Scenario, folder: Path) -> bool:
+    """Do what the next user does; return whether that went on from where the command was."""
     if (folder / GRAPH).exists():
         succeed("verify", folder / GRAPH, "--quiet")
-    for words in scenario.again(folder):
-        succeed(*words)
+    outcomes = [succeed(*words) for words in scenario.again(folder)]
+    return scenario.resumes and outcomes[-1].figures["resumed_from"] is not None
+
+
+@functools.cache
+def seconds_of_start() -> float:
+    """Return how long the interpreter takes to begin, on a good day."""
+    return min(_seconds("algorithms") for _ in range(3))
+
+
+def _seconds(*words: object) -> float:
+    begin = time.monotonic()
+    succeed(*words)
+    return time.monotonic() - begin
 
 
 def moments(scenario: Scenario) -> list[float]:
-    """Return when to kill, as shares of the time; mostly the interpreter has started by then."""
+    """Return when to kill, as shares of the time that follows the start: one of every part."""
     chosen = random.Random(scenario.name)
-    return [chosen.uniform(0.2, 1.0) for _ in range(KILLS)]
+    return [(part + chosen.random()) / KILLS for part in range(KILLS)]

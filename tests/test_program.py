@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import pickle
 import random
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -198,11 +199,11 @@ class Fragile(Distances):
 
     def __init__(self, source: int, left: list[float]) -> None:
         super().__init__(source)
-        self.left = left
+        self._left = left
 
     def collect(self, vertex: bf.Vertex, signals: list[float]) -> float:
-        self.left[0] -= 1
-        if self.left[0] <= 0:
+        self._left[0] -= 1
+        if self._left[0] <= 0:
             raise RuntimeError("a power cut")
         return super().collect(vertex, signals)
 
@@ -239,6 +240,71 @@ def test_a_program_goes_on_from_a_checkpoint(
             assert [rest.stats[name] for name in figures] == [whole.stats[name] for name in figures]
         # Nobody needs them any more.
         assert not (tmp_path / "checkpoints").exists()
+
+
+class Reach(bf.Program):
+    """Counts steps of some length from some vertices."""
+
+    step = 1
+
+    def __init__(self, sources: Any, note: Any = None) -> None:
+        self.sources = sources
+        self._note = note
+
+    def initial_state(self, vertex: bf.Vertex) -> int | None:
+        return 0 if vertex.id in self.sources else None
+
+    def signal(self, source: bf.Vertex, target: Any, weight: float) -> int | None:
+        return None if source.state is None else source.state + self.step
+
+    def collect(self, vertex: bf.Vertex, signals: list[int]) -> int:
+        return min(signals if vertex.state is None else [*signals, vertex.state])
+
+
+def changed(**members: object) -> type[Reach]:
+    """Return a class of the same name with other members."""
+    return type("Reach", (Reach,), {"__module__": __name__, "__qualname__": "Reach"} | members)
+
+
+def test_a_checkpoint_of_another_program_is_not_gone_on_from(tmp_path: Path) -> None:
+    def collect(self: Reach, vertex: bf.Vertex, signals: list[int]) -> int:
+        return max(signals)
+
+    def factor(times: int) -> Any:
+        def signal(self: Reach, source: bf.Vertex, target: Any, weight: float) -> int | None:
+            return None if source.state is None else source.state * times
+
+        return signal
+
+    same = {"signal": factor(2), "collect": collect}
+    cases: list[tuple[bf.Program, bf.Program, str | None]] = [
+        (Reach([0]), Reach([50, 51]), r"sources was list\[0\] there and is list\[50, 51\] here"),
+        (Reach({"a", "b", 0}), Reach({"b", "a", 0, 1}), "sources was"),
+        (Reach({0: [1, {2}]}), Reach({0: [1, {3}]}), "sources was"),
+        (Reach(range(1)), Reach(range(2)), "sources was"),
+        (Reach([0]), changed(step=10)([0]), "step was 1 there and is 10 here"),
+        (Reach([0]), changed(collect=collect)([0]), "code was"),
+        (changed(**same)([0]), changed(**same | {"signal": factor(3)})([0]), "code was"),
+        (changed(**same)([0]), changed(**same)([0]), None),
+        (Reach({"a", "b", 0}), Reach({0, "b", "a"}), None),
+        (Reach([0], threading.Lock()), Reach([0], "another note"), None),
+    ]
+    chain = pa.table({"source": range(60), "target": range(1, 61)})
+    with bf.Graph.from_arrow(chain) as graph:
+        for number, (before, after, says) in enumerate(cases):
+            given: dict[str, Any] = {"checkpoint_dir": tmp_path / str(number), "threads": 1}
+            stopped = bf.run(graph, before, checkpoint_every=1, max_supersteps=3, **given)
+            assert stopped.stats["supersteps"] == 3
+            if says is None:
+                rest = bf.run(graph, after, resume=True, **given)
+                assert rest.stats["resumed_from"] == 3
+            else:
+                with pytest.raises(bf.UsageError, match=says):
+                    bf.run(graph, after, resume=True, **given)
+        with pytest.raises(bf.UsageError, match=r"attribute 'sources'.*underscore"):
+            bf.run(graph, Reach(threading.Lock()), checkpoint_every=1, **given)
+        # Nothing has to be compared.
+        bf.run(graph, changed(lock=threading.Lock())([0]), max_supersteps=1)
 
 
 def test_wrong_checkpoints_are_refused(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 from brimful.bags import serializer_of
+from brimful.identity import dependencies
 from brimful.result import vertex_id
 from brimful.sizes import Budget, parse_budget, parse_count
 
@@ -136,8 +137,10 @@ def run(
     arcs, else 1.
 
     Checkpoints as in `Checkpoints`: of whole vertices, by supersteps, or by seconds where `mode` is
-    "async". A resumed run must have the same graph, class, `serializer`, `weighted` and `mode`, and
-    the same values of those attributes of `program` that are numbers, strings, bools or None.
+    "async". A resumed run must have the same graph, class, `serializer`, `weighted` and `mode`, the
+    same code of the methods of the class, and the same values of all attributes of class and
+    instance but those whose names begin with an underscore: states may not depend on these. What
+    methods call outside of the class is not compared.
 
     Every method is called under the interpreter's lock, some microseconds each: for graphs of some
     million arcs; the algorithms of this package are compiled. The ids and states of all vertices
@@ -182,7 +185,7 @@ def run(
         checkpoint_every=None if checkpoint_every is None else str(checkpoint_every),
         checkpoint_dir=checkpoint_dir,
         resume=resume,
-        identity=_identity(program, name),
+        identity=_identity(program, name, whole=checkpoint_every is not None or resume),
         threads=given.threads,
         budget=given.budget,
         process_budget=given.process_budget,
@@ -191,15 +194,20 @@ def run(
     return States(states, loads)
 
 
-def _identity(program: Program, serializer: str) -> list[tuple[str, str]]:
-    """Return names and values of all that states depend on beside the graph, the class first."""
+def _identity(program: Program, serializer: str, *, whole: bool) -> list[tuple[str, str]]:
+    """Return names and values of all that states depend on beside the graph, the class first.
+
+    Unless it is wanted as a whole, for checkpoints, the class is all.
+    """
     kind = type(program)
-    plain = {k: v for k, v in vars(program).items() if isinstance(v, int | float | str | None)}
+    name = ("program", f"{kind.__module__}.{kind.__qualname__}")
+    if not whole:
+        return [name]
     return [
-        ("program", f"{kind.__module__}.{kind.__qualname__}"),
+        name,
         ("serializer", serializer),
         ("delivery", program.delivery),
-        *((name, repr(value)) for name, value in sorted(plain.items())),
+        *dependencies(program, Program),
     ]
 
 

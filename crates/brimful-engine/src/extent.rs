@@ -307,9 +307,10 @@ mod tests {
                 let budget = budget.max(Plan::minimum_bytes(&needs, extent, false, 2));
                 let plan = Plan::new(&needs, extent, false, 2, &Budget::new(budget, 0)).unwrap();
                 assert!(plan.total_bytes <= budget);
-                let likely = plan.likely_bytes(&needs, extent, 2);
+                let likely = plan.likely_bytes(&needs, extent, 2, extent.packed());
                 assert!(likely <= plan.total_bytes);
-                (likely, plan.scratch_bytes(&needs, extent))
+                let [states, next] = plan.paged_bytes(&needs, extent);
+                (likely, states + next + plan.kept_bytes(&needs, extent))
             };
             let (real, guess) = (plan(&real), plan(&guess));
             assert!(near(real.0, guess.0), "{real:?} {guess:?}");

@@ -131,22 +131,20 @@ impl Setting<'_> {
             packed as f64 * (1.0 + (windows - 1) as f64 * index.reach)
         };
         let edges = extent.indexes.iter().map(of_index).sum::<f64>() * streamed.max(0.0);
-        let [states, next, _] = needs.of_vertices(extent.vertices, extent.weighted);
-        let paged = |bytes: u64, resident: bool| if resident { 0 } else { bytes };
-        let kept = extent.turns * extent.interval() * needs.sum;
-        let sums = if windows > 1 { windows.saturating_mul(kept) } else { 0 };
-        let arrays =
-            sums.saturating_add(paged(states, plan.states_resident) + paged(next, plan.next_resident));
-        let degrees = paged(extent.vertices * DEGREE_BYTES, plan.degrees_resident || !needs.degrees);
-        // A program that goes over one of its indexes at a time may end before it has read all of them.
+        let [states, next] = plan.paged_bytes(needs, extent);
+        let sums = plan.kept_bytes(needs, extent);
+        let arrays = windows.saturating_mul(sums).saturating_add(states + next);
+        let has_degrees = plan.degrees_resident || !needs.degrees;
+        let degrees = if has_degrees { 0 } else { extent.vertices * DEGREE_BYTES };
+        // A program that goes over one of its indexes at a time may end before it has read all of them, or have no superstep at all.
         let first = first_indexes as f64 / extent.indexes.len().max(1) as f64;
-        let read = steps.passes.max(first).min(1.0) * extent.packed() as f64;
-        let pinned_bytes = plan.pinned_bytes.min(read as u64);
+        let share = if steps.supersteps == 0 { 0.0 } else { steps.passes.max(first).min(1.0) };
+        let read = (share * extent.packed() as f64) as u64;
         Ok(Forecast {
-            memory_bytes: plan.likely_bytes(needs, extent, workers) - (plan.pinned_bytes - pinned_bytes),
-            result_bytes: paged(states, !plan.states_resident),
-            scratch_bytes: plan.scratch_bytes(needs, extent),
-            read_once_bytes: pinned_bytes,
+            memory_bytes: plan.likely_bytes(needs, extent, workers, read),
+            result_bytes: if plan.states_resident { extent.vertices * needs.state } else { 0 },
+            scratch_bytes: states + next + if steps.supersteps == 0 { 0 } else { sums },
+            read_once_bytes: plan.pinned_bytes.min(read),
             read_bytes: arrays.saturating_add(edges as u64 + degrees),
             written_bytes: arrays,
             traffic_bytes: EDGE_TRAFFIC * extent.edges() + extent.vertices * 2 * (needs.state + needs.signal),
@@ -175,13 +173,11 @@ impl Setting<'_> {
         let filled = block + (workers - 1).min(others) * of_other;
         let units = workers * extent.columns().map(|column| column.largest).sum::<u64>();
         let building = blocks.building - units + units.min(extent.packed());
-        let [states, next, _] = needs.of_vertices(extent.vertices, extent.weighted);
-        let paged = |bytes: u64, resident: bool| if resident { 0 } else { bytes };
-        let arrays = paged(states, plan.states_resident) + paged(next, plan.next_resident);
+        let arrays = plan.paged_bytes(needs, extent).iter().sum::<u64>();
         Ok(Forecast {
             memory_bytes: plan.total_bytes.max(building + workers * block) - (workers * block - filled),
-            result_bytes: paged(states, !plan.states_resident),
-            scratch_bytes: records + plan.scratch_bytes(needs, extent),
+            result_bytes: if plan.states_resident { extent.vertices * needs.state } else { 0 },
+            scratch_bytes: records + arrays,
             read_bytes: records + arrays,
             written_bytes: arrays + if layout == Layout::Coupled { records } else { 0 },
             traffic_bytes: EDGE_TRAFFIC * extent.edges(),

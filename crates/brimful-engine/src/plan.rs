@@ -182,9 +182,9 @@ impl Plan {
         self.degrees_resident = needs.degrees && afford(degrees);
     }
 
-    /// Bytes that a run over shards is likely to fill of those reserved: fewer reads are in flight where few units are not in memory, windows
-    /// are of what is on disk, and a list that grows may be half empty.
-    pub fn likely_bytes(&self, needs: &Needs, extent: &Extent, workers: usize) -> u64 {
+    /// Bytes that a run over shards which reads `read` different bytes of edges is likely to fill of those reserved: fewer reads are in flight
+    /// where few units are not in memory, windows are of what is on disk, and a list that grows may be half empty.
+    pub fn likely_bytes(&self, needs: &Needs, extent: &Extent, workers: usize, read: u64) -> u64 {
         let (workers, vertices) = (workers as u64, extent.vertices);
         let [states, next, degrees] = needs.of_vertices(vertices, extent.weighted);
         let resident = [self.states_resident, self.next_resident, self.degrees_resident];
@@ -196,27 +196,31 @@ impl Plan {
         let [state, signal, degree, external] = needs.windows(window);
         let paged: u64 = [state, signal, degree].into_iter().zip(resident).map(|(w, r)| kept((w, !r))).sum();
         let sums = if self.source_window.is_some() { SUMS_PER_WORKER_IF_KEPT } else { SUMS_PER_WORKER };
-        let streamed = extent.packed() - self.pinned_bytes.min(extent.packed());
+        let pinned = self.pinned_bytes.min(read);
         let in_flight = workers * (self.reads as u64 + at_hand(extent)) * extent.largest_unit();
-        let of_worker = sums * extent.interval() * needs.sum + paged + external + extent.unpacked();
-        let sparse = if self.sparse { sparse::likely_bytes(needs, extent, workers) } else { 0 };
+        let at_edges = sums * extent.interval() * needs.sum + external + extent.unpacked();
+        let of_worker = paged + if read > 0 { at_edges } else { 0 };
+        let sparse = if self.sparse && read > 0 { sparse::likely_bytes(needs, extent, workers) } else { 0 };
         let likely = tables(needs, extent) / 2
             + signals
             + vertex_bytes
             + workers * of_worker
-            + in_flight.min(streamed)
-            + self.pinned_bytes
+            + in_flight.min(read - pinned)
+            + pinned
             + sparse;
         likely.min(self.total_bytes)
     }
 
-    /// Bytes that a run has in scratch, records aside: states, signals and sums that are not in memory.
-    pub fn scratch_bytes(&self, needs: &Needs, extent: &Extent) -> u64 {
+    /// Bytes of states and of signals that a run has in scratch, as they are not in memory.
+    pub fn paged_bytes(&self, needs: &Needs, extent: &Extent) -> [u64; 2] {
         let [states, next, _] = needs.of_vertices(extent.vertices, extent.weighted);
-        let paged = [(states, self.states_resident), (next, self.next_resident)];
-        let sums =
-            if self.source_window.is_some() { extent.turns * extent.interval() * needs.sum } else { 0 };
-        paged.into_iter().map(|(bytes, resident)| if resident { 0 } else { bytes }).sum::<u64>() + sums
+        let paged = |bytes: u64, resident: bool| if resident { 0 } else { bytes };
+        [paged(states, self.states_resident), paged(next, self.next_resident)]
+    }
+
+    /// Bytes of sums that a superstep over all edges has in scratch between windows of sources.
+    pub fn kept_bytes(&self, needs: &Needs, extent: &Extent) -> u64 {
+        if self.source_window.is_some() { extent.turns * extent.interval() * needs.sum } else { 0 }
     }
 
     /// Windows of sources that a superstep goes through.

@@ -1,0 +1,92 @@
+"""What states depend on in a program in Python, so that no checkpoint of another is used."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import pickle
+from collections.abc import Iterator
+from types import CodeType, FunctionType, MemberDescriptorType, ModuleType
+from typing import Any
+
+from brimful.errors import UsageError
+
+#: A longer value is told by its digest.
+_LONGEST = 40
+_DIGITS = 12
+
+
+def dependencies(program: object, base: type) -> Iterator[tuple[str, str]]:
+    """Yield names and values: the code of the methods of its class, and its public attributes.
+
+    Classes count up to `base`, which does not. Attributes whose names begin with an underscore are
+    taken to change nothing, and functions that methods call elsewhere are not looked at.
+
+    Raises:
+        UsageError: an attribute that cannot be compared, as it cannot be pickled.
+    """
+    kinds = [kind for kind in type(program).__mro__ if issubclass(kind, base) and kind is not base]
+    found = {name: value for kind in reversed(kinds) for name, value in vars(kind).items()}
+    code = {name: function for name, value in found.items() for function in _functions(value)}
+    yield "code", _digest(repr(sorted((name, _of_function(one)) for name, one in code.items())))
+    slots = {name for name, value in found.items() if isinstance(value, MemberDescriptorType)}
+    values = {name: value for name, value in found.items() if name not in code.keys() | slots}
+    values |= {name: getattr(program, name) for name in slots if hasattr(program, name)}
+    for name, value in sorted((values | vars(program)).items()):
+        if not name.startswith("_"):
+            text = _of_value(value, name)
+            yield name, text if len(text) <= _LONGEST else _digest(text)
+
+
+def _functions(value: object) -> Iterator[FunctionType]:
+    """Yield what an attribute of a class runs."""
+    if isinstance(value, property):
+        candidates: tuple[object, ...] = (value.fget,)
+    else:
+        candidates = (getattr(value, "__func__", value),)
+    yield from (one for one in candidates if isinstance(one, FunctionType))
+
+
+def _of_function(function: FunctionType) -> str:
+    cells = inspect.getclosurevars(function).nonlocals.values()
+    bound = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values(), *cells]
+    values = [_of_value(value, function.__name__) for value in bound]
+    return repr((_of_code(function.__code__), values))
+
+
+def _of_code(code: CodeType) -> str:
+    constants = [
+        _of_code(one) if isinstance(one, CodeType) else _of_value(one, code.co_name)
+        for one in code.co_consts
+    ]
+    return repr((code.co_code.hex(), code.co_names, constants))
+
+
+def _of_value(value: Any, name: str) -> str:
+    """Return a text that is the same in every process for equal values."""
+    if value is None or isinstance(value, int | float | complex | str | bytes):
+        return repr(value)
+    if isinstance(value, list | tuple):
+        return f"{type(value).__name__}[{', '.join(_of_value(one, name) for one in value)}]"
+    if isinstance(value, set | frozenset):
+        return f"set[{', '.join(sorted(_of_value(one, name) for one in value))}]"
+    if isinstance(value, dict):
+        items = [f"{_of_value(key, name)}: {_of_value(one, name)}" for key, one in value.items()]
+        return f"dict[{', '.join(sorted(items))}]"
+    if isinstance(value, type | ModuleType):
+        return value.__name__
+    if isinstance(value, FunctionType):
+        # Not what it is bound to, which may be itself.
+        return _of_code(value.__code__)
+    try:
+        return f"{type(value).__qualname__} {_digest(pickle.dumps(value, protocol=5))}"
+    except Exception as error:
+        raise UsageError(
+            f"whether a checkpoint is of the same program cannot be told by its attribute '{name}' "
+            f"({error}); begin its name with an underscore if states do not depend on it"
+        ) from error
+
+
+def _digest(data: str | bytes) -> str:
+    given = data.encode() if isinstance(data, str) else data
+    return hashlib.sha256(given).hexdigest()[:_DIGITS]
