@@ -270,6 +270,20 @@ def noise_file(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.parametrize("name", ["current", "degrees", "lock"])
+def test_a_pipe_in_place_of_a_file(tmp_path: Path, rmat: Path, name: str) -> None:
+    graph = tmp_path / "g.brimful"
+    shutil.copytree(rmat, graph)
+    (graph / name).unlink(missing_ok=True)
+    os.mkfifo(graph / name)
+    commands = [["info", graph], ["verify", graph], ["run", "degrees", graph]]
+    for words in [["index", graph, "reverse"]] if name == "lock" else commands:
+        sentence = refuse(IO, *words, "--quiet", timeout=30)
+        assert "no regular file" in sentence or "No such device" in sentence, sentence
+    # Nor is a log one that nobody reads.
+    assert "cannot write" in refuse(IO, "info", rmat, "--log", graph / name, timeout=30)
+
+
 def test_disk_full_in_the_middle_of_an_import(tmp_path: Path, noise_file: Path) -> None:
     with small_disk(tmp_path, "2m") as disk:
         sentence = refuse(IO, "import", noise_file, disk / "g.brimful", "--quiet")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -71,6 +72,18 @@ def test_an_interrupted_import_of_a_table_leaves_nothing(long_text: Path, tmp_pa
     assert (code, err.strip()) == (INTERRUPTED, "brimful: interrupted")
     assert seconds < PATIENCE_SECONDS
     assert names_below(tmp_path) == {"edges.csv"}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_pipe_that_nobody_writes_is_waited_for(tmp_path: Path, number: signal.Signals) -> None:
+    pipe, out = tmp_path / "edges.txt", tmp_path / "g.brimful"
+    os.mkfifo(pipe)
+    code, err, seconds = interrupt(["import", pipe, out, "--quiet"], number, 1.0)
+    assert (code, err.strip()) == (INTERRUPTED, "brimful: interrupted")
+    assert seconds < PATIENCE_SECONDS
+    writer = subprocess.Popen(["sh", "-c", 'sleep 1; printf "1 2\\n2 3\\n" > "$0"', pipe])
+    assert succeed("import", pipe, out, "--json", "--quiet").figures["edges"] == 2
+    assert writer.wait(60) == 0
 
 
 def test_an_interrupted_generate_leaves_nothing(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@
 //! checkpoint or there is none; nothing that is kept is removed before a newer one is durable.
 
 use std::collections::BTreeSet;
-use std::io::ErrorKind;
+use std::io::ErrorKind::{DirectoryNotEmpty, InvalidInput, NotFound};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -14,7 +14,7 @@ use std::thread::JoinHandle;
 use bytemuck::Pod;
 
 use crate::device::{DiskFolder, Folder};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::external::{FolderLock, make_folder};
 use crate::manifest;
 use crate::resources::Resources;
@@ -63,18 +63,14 @@ impl Checkpoints {
 
     /// The same in any folder, which nobody else may change. What an ended process left unfinished is removed.
     pub fn open_folder(folder: Arc<dyn Folder>, keep: usize, traffic: &Arc<Traffic>) -> Result<Self> {
-        let current = current(&*folder, traffic)?;
-        let names = list(&*folder)?;
-        let complete = |number: &u64| current.is_some_and(|current| *number <= current);
-        let found: BTreeSet<u64> =
-            names.iter().filter_map(|name| manifest::number(name)).filter(complete).collect();
+        let found = complete(&*folder, traffic)?;
         remove_but(&*folder, |number| found.contains(&number), None)?;
         Ok(Self {
             folder,
             lock: None,
             traffic: Arc::clone(traffic),
             keep: keep.max(1),
-            next: current.unwrap_or(0) + 1,
+            next: found.last().map_or(1, |newest| newest + 1),
             found: found.into_iter().collect(),
             own: Vec::new(),
             publishing: None,
@@ -96,16 +92,7 @@ impl Checkpoints {
     /// # Errors
     /// [`Error::Corrupt`] where it fails a checksum.
     pub fn read(&self, number: u64) -> Result<Saved> {
-        self.read_number(number).map_err(with_remedy)
-    }
-
-    fn read_number(&self, number: u64) -> Result<Saved> {
-        let (seal, payload) = read_manifest(&*self.folder, number, &self.traffic)?;
-        let file = SealedFile::open(&*self.folder, &arrays(number), Kind::Arrays, 0, &self.traffic)?;
-        if file.seal() != seal {
-            let what = "it is whole, but not the file that the manifest was written for";
-            return Err(Error::corrupt(file.path(), 0, what));
-        }
+        let (payload, file) = read_whole(&*self.folder, number, &self.traffic).map_err(with_remedy)?;
         Ok(Saved { number, payload, file, next: 0 })
     }
 
@@ -320,7 +307,7 @@ fn remove_all(folder: &dyn Folder) -> Result<()> {
     discard_in(folder)?;
     remove(folder, FolderLock::NAME)?;
     match std::fs::remove_dir(folder.path()) {
-        Err(e) if e.kind() != ErrorKind::DirectoryNotEmpty => Err(Error::io(folder.path(), "remove", e)),
+        Err(e) if e.kind() != DirectoryNotEmpty => Err(Error::io(folder.path(), "remove", e)),
         _ => Ok(()),
     }
 }
@@ -365,7 +352,7 @@ fn refuse_others(folder: &dyn Folder) -> Result<()> {
     let what = format!(
         "{other} is in it, which is no checkpoint; name a folder for the checkpoints of this run alone"
     );
-    Err(Error::io(folder.path(), "keep checkpoints in", std::io::Error::new(ErrorKind::InvalidInput, what)))
+    Err(Error::io(folder.path(), "keep checkpoints in", std::io::Error::new(InvalidInput, what)))
 }
 
 /// The number in the name of a file of arrays.
@@ -373,11 +360,50 @@ fn number_of_arrays(name: &str) -> Option<u64> {
     name.strip_prefix(ARRAYS)?.parse().ok()
 }
 
+/// The numbers of the complete checkpoints.
+///
+/// Where the pointer is missing or damaged they are those that are whole, and it is made again.
+fn complete(folder: &dyn Folder, traffic: &Arc<Traffic>) -> Result<BTreeSet<u64>> {
+    let there: BTreeSet<u64> = list(folder)?.iter().filter_map(|name| manifest::number(name)).collect();
+    let damage = match current(folder, traffic) {
+        // Without its manifest, too: whoever reads it is told.
+        Ok(Some(newest)) => {
+            let older = there.into_iter().filter(|number| *number < newest);
+            return Ok(older.chain([newest]).collect());
+        }
+        Ok(None) => None,
+        Err(error) if error.kind() == ErrorKind::Corrupt => Some(error),
+        Err(error) => return Err(error),
+    };
+    let whole: BTreeSet<u64> =
+        there.into_iter().filter(|number| read_whole(folder, *number, traffic).is_ok()).collect();
+    match (whole.last(), damage) {
+        (Some(newest), _) => {
+            tracing::warn!(folder = %folder.path().display(), newest, "the pointer to the newest checkpoint was lost");
+            manifest::point_at(folder, *newest, &manifest::read_number(folder, *newest, traffic)?, traffic)?;
+        }
+        (None, Some(damage)) => return Err(damage),
+        (None, None) => {}
+    }
+    Ok(whole)
+}
+
+/// The manifest of checkpoint `number`, and the file of its arrays, if they belong together.
+fn read_whole(folder: &dyn Folder, number: u64, traffic: &Arc<Traffic>) -> Result<(Vec<u8>, SealedFile)> {
+    let (seal, payload) = read_manifest(folder, number, traffic)?;
+    let file = SealedFile::open(folder, &arrays(number), Kind::Arrays, 0, traffic)?;
+    if file.seal() != seal {
+        let what = "it is whole, but not the file that the manifest was written for";
+        return Err(Error::corrupt(file.path(), 0, what));
+    }
+    Ok((payload, file))
+}
+
 /// The number of the newest complete checkpoint.
 fn current(folder: &dyn Folder, traffic: &Arc<Traffic>) -> Result<Option<u64>> {
     match manifest::current(folder, traffic) {
         Ok(number) => Ok(Some(number)),
-        Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(None),
+        Err(Error::Io { source, .. }) if source.kind() == NotFound => Ok(None),
         Err(error) => Err(with_remedy(error)),
     }
 }
@@ -385,7 +411,7 @@ fn current(folder: &dyn Folder, traffic: &Arc<Traffic>) -> Result<Option<u64>> {
 /// Errors of reading what should be there.
 fn with_remedy(error: Error) -> Error {
     match error {
-        Error::Io { path, source, .. } if source.kind() == ErrorKind::NotFound => {
+        Error::Io { path, source, .. } if source.kind() == NotFound => {
             Error::corrupt_checkpoint(path, 0, "the file is missing")
         }
         Error::Corrupt { path, offset, what, .. } => Error::corrupt_checkpoint(path, offset, what),
@@ -427,7 +453,7 @@ fn remove_but(folder: &dyn Folder, kept: impl Fn(u64) -> bool, mut next: Option<
 /// Removes a file that may not be there.
 fn remove(folder: &dyn Folder, name: &str) -> Result<()> {
     match folder.remove(name) {
-        Err(e) if e.kind() != ErrorKind::NotFound => Err(Error::io(folder.path().join(name), "remove", e)),
+        Err(e) if e.kind() != NotFound => Err(Error::io(folder.path().join(name), "remove", e)),
         _ => Ok(()),
     }
 }

@@ -131,11 +131,12 @@ impl Folder for DiskFolder {
     }
 
     fn open(&self, name: &str) -> io::Result<Box<dyn Device>> {
-        FileDevice::open(&self.path.join(name), OpenOptions::new().read(true))
+        FileDevice::open(&self.path.join(name), OpenOptions::new().read(true).custom_flags(AT_ONCE))
     }
 
     fn open_to_change(&self, name: &str) -> io::Result<Box<dyn Device>> {
-        FileDevice::open(&self.path.join(name), OpenOptions::new().read(true).write(true))
+        let path = self.path.join(name);
+        FileDevice::open(&path, OpenOptions::new().read(true).write(true).custom_flags(AT_ONCE))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
@@ -171,6 +172,9 @@ impl Folder for DiskFolder {
     }
 }
 
+/// Opens what may be a pipe without waiting for its other end.
+pub(crate) const AT_ONCE: i32 = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+
 /// Opens a file in a folder, under no name.
 #[cfg(target_os = "linux")]
 const NAMELESS: i32 = rustix::fs::OFlags::TMPFILE.bits().cast_signed();
@@ -190,13 +194,14 @@ impl FileDevice {
             );
             return Err(io::Error::other(what));
         }
-        match options.open(path) {
-            Ok(file) => Ok(Box::new(Self { file })),
-            Err(error) => {
-                OPEN_FILES.fetch_sub(1, Ordering::Relaxed);
-                Err(error)
-            }
-        }
+        let opened = options.open(path).and_then(|file| match file.metadata()?.is_file() {
+            true => Ok(file),
+            false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")),
+        });
+        let device = opened.inspect_err(|_| {
+            OPEN_FILES.fetch_sub(1, Ordering::Relaxed);
+        });
+        Ok(Box::new(Self { file: device? }))
     }
 }
 

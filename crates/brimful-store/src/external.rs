@@ -5,14 +5,16 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::ErrorKind::{AlreadyExists, NotADirectory, NotFound, WouldBlock};
 use std::io::{self, BufWriter, Read, Write};
 use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-use crate::device::{DiskFolder, Folder};
+use crate::device::{AT_ONCE, DiskFolder, Folder};
 use crate::error::{Error, Result};
 use crate::job::Job;
 
@@ -28,13 +30,21 @@ pub fn open_input(path: &Path, job: &Arc<Job>) -> Result<Box<dyn Read + Send>> {
         let file = io::stdin().as_fd().try_clone_to_owned().map_err(|e| Error::io(path, "open", e))?;
         return Ok(Box::new(Input { file: file.into(), may_wait: true, job }));
     }
-    let file = File::open(path).map_err(|e| Error::io(path, "open", e))?;
+    let file = open_at_once(OpenOptions::new().read(true), path).map_err(|e| Error::io(path, "open", e))?;
     let meta = file.metadata().map_err(|e| Error::io(path, "look at", e))?;
     if meta.is_dir() {
         let error = io::Error::new(io::ErrorKind::IsADirectory, "it is a folder; name a file in it");
         return Err(Error::io(path, "read", error));
     }
     Ok(Box::new(Input { file, may_wait: !meta.is_file(), job }))
+}
+
+/// Opens a file, or a pipe whose other end nobody has opened yet: reading waits for that then, and writing is refused.
+fn open_at_once(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    let file = options.custom_flags(AT_ONCE).open(path)?;
+    let flags = rustix::fs::fcntl_getfl(&file)?;
+    rustix::fs::fcntl_setfl(&file, flags.difference(OFlags::NONBLOCK))?;
+    Ok(file)
 }
 
 /// Length of an input in bytes; `None` for standard input and other streams.
@@ -96,7 +106,7 @@ fn split(path: &Path) -> Result<(PathBuf, String)> {
 
 /// Opens a log, to be appended to; it is made if it is not there.
 pub fn append_to(path: &Path) -> Result<File> {
-    OpenOptions::new().append(true).create(true).open(path).map_err(|e| Error::io(path, "write", e))
+    open_at_once(OpenOptions::new().append(true).create(true), path).map_err(|e| Error::io(path, "write", e))
 }
 
 /// An output file, written under a hidden name and renamed when complete.
@@ -224,7 +234,7 @@ impl Drop for PartialFolder {
 }
 
 fn lock(folder: &Path) -> io::Result<File> {
-    let file = OpenOptions::new().create(true).write(true).truncate(false).open(folder.join(LOCK))?;
+    let file = open_at_once(OpenOptions::new().create(true).write(true).truncate(false), &folder.join(LOCK))?;
     file.try_lock()?;
     Ok(file)
 }

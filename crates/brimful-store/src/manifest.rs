@@ -46,6 +46,9 @@ pub fn current(folder: &dyn Folder, traffic: &Arc<Traffic>) -> Result<u64> {
 
 /// The payload of manifest `number`, whether it is current or not.
 pub fn read_number(folder: &dyn Folder, number: u64, traffic: &Arc<Traffic>) -> Result<Vec<u8>> {
+    if matches!(current(folder, traffic), Ok(current) if current == number) {
+        return read(folder, traffic).map(|(_, payload)| payload);
+    }
     read_one(folder, &name(number), Kind::Manifest, traffic).map(|payload| payload.bytes().to_vec())
 }
 
@@ -84,6 +87,11 @@ pub fn publish(folder: &dyn Folder, number: u64, payload: &[u8], traffic: &Arc<T
         return Err(Error::Exists { path: folder.path().join(name) });
     }
     write_one(folder, &name, Kind::Manifest, payload, traffic)?;
+    point_at(folder, number, payload, traffic)
+}
+
+/// Makes manifest `number`, which has this payload, the current one, atomically.
+pub fn point_at(folder: &dyn Folder, number: u64, payload: &[u8], traffic: &Arc<Traffic>) -> Result<()> {
     let mut pointer = [0; 16];
     pointer[..8].copy_from_slice(&number.to_le_bytes());
     pointer[8..].copy_from_slice(&crate::checksum(payload).to_le_bytes());

@@ -1,9 +1,11 @@
-//! Checkpoints, with the power failing at every sync and every operation failing once.
+//! Checkpoints, with the power failing at every sync, every operation failing once, and the process killed at each.
 
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use brimful_store::checkpoint::{Checkpoints, discard, discard_in, newest};
-use brimful_store::fault::{Fault, FaultFolder, FaultPlan, Operation};
+use brimful_store::fault::{Fault, FaultFolder, FaultPlan, MortalFolder, Operation};
 use brimful_store::scratch::ScratchArray;
 use brimful_store::{Budget, DiskFolder, Error, ErrorKind, Folder, Job, Resources, Result};
 
@@ -26,8 +28,8 @@ fn letters(step: u64) -> Vec<u8> {
     (0..LENGTH as u64).map(|i| mix(step << 20 | i) as u8).collect()
 }
 
-fn open(folder: &FaultFolder) -> Result<Checkpoints> {
-    Checkpoints::open_folder(Arc::new(folder.clone()), 2, &traffic())
+fn open(folder: &dyn Folder) -> Result<Checkpoints> {
+    Checkpoints::open_folder(folder.shared(), 2, &traffic())
 }
 
 /// Writes the checkpoint of a step and waits for it.
@@ -56,7 +58,7 @@ fn read(checkpoints: &Checkpoints, number: u64, resources: &Resources) -> Result
 }
 
 /// Run and step of the checkpoints found, the newest first.
-fn found(folder: &FaultFolder, resources: &Resources) -> Vec<(u64, u64)> {
+fn found(folder: &dyn Folder, resources: &Resources) -> Vec<(u64, u64)> {
     let checkpoints = open(folder).unwrap();
     checkpoints.found().map(|number| read(&checkpoints, number, resources).unwrap()).collect()
 }
@@ -222,8 +224,114 @@ fn damage_is_found_and_the_one_before_can_be_read() {
         }
         replace(&folder, name, &whole);
     }
-    replace(&folder, "current", b"something else");
-    assert_eq!(open(&folder).unwrap_err().kind(), ErrorKind::Corrupt);
+    // Each instead of the other.
+    for name in ["arrays", "manifest"] {
+        let [older, newer] = [1, 2].map(|number| contents(&folder, &format!("{name}-{number}")));
+        replace(&folder, &format!("{name}-1"), &newer);
+        replace(&folder, &format!("{name}-2"), &older);
+    }
+    let error = read(&open(&folder).unwrap(), 2, &resources).unwrap_err();
+    assert!(error.to_string().contains("is not the one that `current` names"), "{error}");
+}
+
+#[test]
+fn what_is_whole_is_found_without_its_pointer() {
+    let resources = resources(1);
+    let lose = |folder: &FaultFolder| folder.remove("current").unwrap();
+    let damage = |folder: &FaultFolder| replace(folder, "current", b"something else");
+    for harm in [&lose as &dyn Fn(&FaultFolder), &damage] {
+        let folder = FaultFolder::new();
+        let mut checkpoints = open(&folder).unwrap();
+        write(&mut checkpoints, 1, 1, &resources).unwrap();
+        write(&mut checkpoints, 1, 2, &resources).unwrap();
+        drop(checkpoints);
+        // Begun when the process ended.
+        replace(&folder, "arrays-3", &contents(&folder, "arrays-2")[..999]);
+        replace(&folder, "manifest-3", &contents(&folder, "manifest-2"));
+        harm(&folder);
+        assert_eq!(found(&folder, &resources), [(1, 2), (1, 1)]);
+        assert_eq!(newest(&folder, &traffic()).unwrap().unwrap(), b"1 2", "the pointer is made again");
+        assert_eq!(folder.list().unwrap().len(), 5);
+        // Without its manifest the newest is not passed over in silence.
+        folder.remove("manifest-2").unwrap();
+        let checkpoints = open(&folder).unwrap();
+        assert_eq!(checkpoints.found().collect::<Vec<_>>(), [2, 1]);
+        assert_eq!(checkpoints.read(2).unwrap_err().kind(), ErrorKind::Corrupt);
+        drop(checkpoints);
+        for name in ["manifest-1", "arrays-1", "arrays-2"] {
+            folder.remove(name).unwrap();
+        }
+        harm(&folder);
+        match open(&folder) {
+            Ok(checkpoints) => assert_eq!(checkpoints.found().count(), 0, "there is nothing at all"),
+            Err(error) => assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}"),
+        }
+    }
+}
+
+const LAST_STEP: u64 = 4;
+/// Where the child is to write, and when it dies.
+const CHILD: [&str; 2] = ["KILLED_FOLDER", "KILLED_AT"];
+
+/// Writes the checkpoints of some steps and discards them; the operation `last` ends the process. Returns how many operations there were
+/// until the last was written, and in all.
+fn live(path: &str, last: u64) -> (u64, u64) {
+    let mortal = MortalFolder::new(&DiskFolder::new(path), last);
+    let resources = resources(1);
+    let mut checkpoints = open(&mortal).unwrap();
+    for step in 1..=LAST_STEP {
+        write(&mut checkpoints, 1, step, &resources).unwrap();
+    }
+    drop(checkpoints);
+    let of_writing = mortal.spent();
+    discard_in(&mortal).unwrap();
+    (of_writing, mortal.spent())
+}
+
+/// Runs in a process of its own.
+#[test]
+#[ignore = "the child of another test"]
+fn child_that_makes_checkpoints() {
+    let [folder, last] = CHILD.map(|variable| std::env::var(variable).unwrap());
+    live(&folder, last.parse().unwrap());
+}
+
+#[test]
+fn a_kill_at_any_operation_leaves_the_last_complete_ones() {
+    const SIGKILL: i32 = 9;
+    let resources = resources(1);
+    let undisturbed = tempfile::tempdir().unwrap();
+    let (of_writing, operations) = live(undisturbed.path().to_str().unwrap(), 0);
+    assert!(operations > 40, "{operations} operations");
+    let mut newest_seen = Vec::new();
+    for at in 1..=operations {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["checkpoints::child_that_makes_checkpoints", "--exact", "--ignored"]);
+        let values = [folder.path().to_str().unwrap().to_owned(), at.to_string()];
+        let status = command.envs(CHILD.into_iter().zip(values)).stdout(Stdio::null()).status().unwrap();
+        assert_eq!(status.signal(), Some(SIGKILL), "killed at {at} of {operations}: {status}");
+        let disk = DiskFolder::new(folder.path());
+        let steps: Vec<u64> = found(&disk, &resources).into_iter().map(|(_, step)| step).collect();
+        let last = steps.first().copied().unwrap_or(0);
+        let is_of = |kept: usize| (1..=last).rev().take(kept).eq(steps.iter().copied());
+        // One more until a new one is complete. Of those that are discarded any may be left.
+        assert!(is_of(2) || is_of(3) || at > of_writing, "killed at {at}: {steps:?}");
+        let files = disk.list().unwrap().len();
+        assert_eq!(
+            files,
+            2 * steps.len() + usize::from(last > 0),
+            "killed at {at}: something unfinished stays"
+        );
+        newest_seen.push(last);
+        let mut checkpoints = open(&disk).unwrap();
+        write(&mut checkpoints, 2, 9, &resources).unwrap();
+        assert_eq!(found(&disk, &resources)[0], (2, 9));
+    }
+    newest_seen.truncate(of_writing as usize);
+    assert!(newest_seen.is_sorted(), "what was complete is lost: {newest_seen:?}");
+    newest_seen.dedup();
+    assert_eq!(newest_seen, [0, 1, 2, 3, 4]);
 }
 
 #[test]
