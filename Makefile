@@ -22,7 +22,7 @@ help:
 	@echo "make test               everything that continuous integration runs"
 	@echo "make check              the quick part of it, for the everyday loop"
 	@echo "make bench              benchmarks of this machine (about 10 GB of disk)"
-	@echo "make nightly            hard limits on large graphs, and kills and failures by the hundred (hours)"
+	@echo "make nightly            loom, kills and failures by the hundred, hard limits on large graphs (hours)"
 	@echo "make miri, make loom    undefined behaviour, and orders of threads (miri: a nightly toolchain)"
 	@echo "make advisories         published vulnerabilities of the dependencies (network)"
 	@echo "make clean              remove what demo and test made, except .venv and target"
@@ -97,9 +97,10 @@ loom:
 	LOOM_MAX_PREEMPTIONS=4 RUSTFLAGS="--cfg loom" cargo test -p brimful-vertices --lib --target-dir target/loom models
 
 # What takes too long for every change.
-nightly: $(VENV)/.dev build
-	$(BIN)/python -m pytest -m nightly
+nightly: $(VENV)/.dev build loom
+	BRIMFUL_KILLS=all cargo test --workspace --test kills --locked
 	BRIMFUL_KILLS=all $(BIN)/python -m pytest tests/test_kills.py tests/test_faulty_disk.py
+	$(BIN)/python -m pytest -m nightly
 
 # Published vulnerabilities of the dependencies; needs the network.
 advisories: $(VENV)/.dev

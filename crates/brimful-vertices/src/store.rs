@@ -148,7 +148,7 @@ pub trait VertexStore<V: Stored>: Send {
 pub struct StoreStats {
     /// Vertices.
     pub vertices: u64,
-    /// Bytes of memory, indexes and unused space included.
+    /// Bytes of memory, indexes and unused space included; of a store on disk those that its pages may take.
     pub memory_bytes: u64,
     /// Bytes on disk.
     pub disk_bytes: u64,

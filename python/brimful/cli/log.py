@@ -13,9 +13,8 @@ def add_log(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--log",
         metavar="FILE",
-        help="append events as lines of JSON: start, plan, phases, every superstep, spills, bytes "
-        "by what they are, end (of a run with --store start, phases, bytes and end); - is standard "
-        "error",
+        help="append events as lines of JSON: start, plan (but with --store), phases, every "
+        "superstep, spills, bytes by what they are, end; - is standard error",
     )
 
 
