@@ -76,7 +76,7 @@ def _table(
             )
     table.notes += [
         "forecast -> measured, the repeat that is furthest from the forecast; off: how much more "
-        "was foreseen than taken",
+        "was foreseen than taken, where that was a MiB at least",
         f"two supersteps of PageRank, other programs to their end; R-MAT with {EDGE_FACTOR} edges "
         "for each id",
     ]
@@ -102,4 +102,4 @@ def _cells(forecast: float, measured: Sequence[float], gap: str | None) -> tuple
         return gap, "-"
     value = max(measured, key=lambda one: abs(one - forecast))
     text = f"{forecast / MIB:.1f} -> {value / MIB:.1f}"
-    return text, f"{forecast / value - 1:+.0%}" if value else "-"
+    return text, f"{forecast / value - 1:+.0%}" if value >= MIB else "-"

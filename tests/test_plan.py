@@ -116,6 +116,9 @@ def test_bytes_moved_in_a_superstep(graph: Path) -> None:
         ["pagerank", "--param", "method=delta", "--max-supersteps", 2],
         ["pagerank", "--mode", "async", "--max-supersteps", 2],
         ["degrees", "--param", "direction=both"],
+        # No superstep at all.
+        ["degrees"],
+        ["bfs", "--source", 1, "--max-supersteps", 0],
     ],
     ids=lambda arguments: "-".join(str(word) for word in arguments),
 )
@@ -294,6 +297,31 @@ def test_an_import(graph: Path, tmp_path: Path, kind: str, budget: str) -> None:
     succeed("export", graph, edges, *(["--renumber"] if kind == "mtx" else []), "--quiet")
     out = tmp_path / "again.brimful"
     measured = succeed("import", edges, out, "--budget", budget, "--json", "--quiet").figures
+    forecast = measured["forecast"]
+    assert near(forecast["peak_memory_bytes"], measured["peak_rss_bytes"]), measured
+    assert near(forecast["disk_bytes"], measured["scratch_bytes"] + measured["bytes_on_disk"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--self-loops", "drop"],
+        ["--duplicates", "drop"],
+        ["--duplicates", "min", "--undirected"],
+        ["--duplicates", "sum"],
+        ["--weights", "hash", "--duplicates", "min", "--index", "in,reverse"],
+    ],
+    ids="-".join,
+)
+@pytest.mark.parametrize("budget", ["120M", "1G"])
+def test_an_import_that_leaves_out(
+    smaller: Path, tmp_path: Path, options: list[str], budget: str
+) -> None:
+    edges, out = tmp_path / "edges.txt", tmp_path / "again.brimful"
+    succeed("export", smaller, edges, "--quiet")
+    words = ["import", edges, out, *options, "--budget", budget, "--json", "--quiet"]
+    measured = succeed(*words).figures
     forecast = measured["forecast"]
     assert near(forecast["peak_memory_bytes"], measured["peak_rss_bytes"]), measured
     assert near(forecast["disk_bytes"], measured["scratch_bytes"] + measured["bytes_on_disk"])

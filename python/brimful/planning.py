@@ -85,6 +85,9 @@ class Sizes:
     reverse: bool = False
     bytes_per_edge: float | None = None
     spooled: bool = True
+    hashes_weights: bool = False
+    self_loops: str = "keep"
+    duplicates: str = "keep"
 
     def native(self) -> dict[str, Any]:
         """Return it as the native module takes it."""

@@ -72,7 +72,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Found:
-    """The sizes of the graph of inputs, whether it has weights, and what readers set aside."""
+    """The sizes of the graph of inputs, whether they have weights, and what readers set aside."""
 
     sizes: Sizes
     weighted: bool
@@ -118,8 +118,10 @@ def sizes_of_inputs(paths: list[str], options: ImportOptions) -> Found | None:
         undirected=undirected if options.undirected is None else options.undirected,
         reverse="reverse" in options.index,
         spooled=name != "u32pairs",
+        hashes_weights=options.weights == "hash",
+        self_loops=options.self_loops,
+        duplicates=options.duplicates,
     )
-    weighted |= options.weights == "hash" or options.duplicates == "sum"
     return Found(sizes, weighted, reserve_bytes)
 
 

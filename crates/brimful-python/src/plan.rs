@@ -8,7 +8,8 @@ use brimful::algos::registry::{Request, plan_request};
 use brimful::engine::Error as EngineError;
 use brimful::engine::checkpoint::CheckpointOptions;
 use brimful::engine::forecast::{Bandwidths, Forecast};
-use brimful::graph::import::forecast::{self, Forecast as ImportForecast};
+use brimful::graph::import::forecast::{self, Forecast as ImportForecast, Reading};
+use brimful::graph::policy::{Duplicates, Policy, SelfLoops};
 use brimful::graph::sizes::Sizes;
 use brimful::store::bandwidth::{disk_bandwidth, memory_bandwidth};
 use brimful::store::memory::resident_bytes;
@@ -89,8 +90,9 @@ pub(crate) fn plan_import(
     reserve_bytes: u64,
 ) -> PyResult<Bound<'_, PyDict>> {
     let limits = Limits { threads, budget, process_budget, reserve_bytes };
-    let (limit, known) = (limits.budget().limit(), sizes.sizes(weighted)?);
-    let import = forecast::forecast(&known, sizes.spooled, limit, limits.workers());
+    let reading = sizes.reading(weighted)?;
+    let known = sizes.sizes(reading.policy.weighted(weighted) || sizes.hashes_weights)?;
+    let import = forecast::forecast(&known, &reading, limits.budget().limit(), limits.workers());
     // What a reader sets aside is for the largest pages that there may be; mostly it takes a quarter.
     import_figures(py, &import, limits, resident_bytes().unwrap_or(0) + reserve_bytes / 4)
 }
@@ -141,12 +143,24 @@ pub(crate) struct Given {
     bytes_per_edge: Option<f64>,
     spooled: bool,
     reverse: bool,
+    hashes_weights: bool,
+    self_loops: String,
+    duplicates: String,
 }
 
 /// Most vertices and edges that are planned for.
 const MOST: u64 = 1 << 44;
 
 impl Given {
+    /// How an input that has weights, or none, is read.
+    fn reading(&self, weighted: bool) -> Result<Reading, Failure> {
+        let policy = Policy {
+            self_loops: SelfLoops::from_name(&self.self_loops)?,
+            duplicates: Duplicates::from_name(&self.duplicates)?,
+        };
+        Ok(Reading { spooled: self.spooled, weighted, hashes_weights: self.hashes_weights, policy })
+    }
+
     fn sizes(&self, weighted: bool) -> Result<Sizes, Failure> {
         let Self { vertices, edges, undirected, bytes_per_edge, reverse, .. } = *self;
         let what = if vertices > MOST || edges > MOST {
@@ -202,7 +216,7 @@ pub(crate) fn plan<'py>(
     let imported = match (subject, sizes) {
         (Subject::Sizes(sizes), Some(given)) => {
             let limit = limits.budget().limit();
-            let import = forecast::forecast(&sizes, given.spooled, limit, limits.workers());
+            let import = forecast::forecast(&sizes, &given.reading(sizes.weighted)?, limit, limits.workers());
             let one = import_figures(py, &import, limits, prediction.resident)?;
             one.set_item("seconds", bandwidths.map(|at| import.seconds(at.memory, at.disk)))?;
             Some(one)

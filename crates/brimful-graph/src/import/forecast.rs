@@ -10,9 +10,10 @@ use crate::build::encoding_bytes;
 use crate::census::reading_bytes;
 use crate::choice;
 use crate::degrees;
+use crate::policy::Policy;
 use crate::records::{KeyLayout, Pair, WeightedKey, WeightedPair};
 use crate::shards::Geometry;
-use crate::sizes::Sizes;
+use crate::sizes::{Sizes, WEIGHT_BYTES};
 
 /// Bytes of memory traffic that stand for an edge that is read, sorted and packed: an import of RMAT-24 takes 34 ns an edge where
 /// memory is read at 30 GB/s (bench/RESULTS.md); three quarters of that are the index's.
@@ -46,8 +47,21 @@ impl Forecast {
     }
 }
 
-/// What sorting the edges of an index takes, in `bytes` of memory.
-fn sorting(sizes: &Sizes, bytes: u64, workers: usize) -> Filled {
+/// What is read, and what becomes of it.
+#[derive(Debug, Clone, Copy)]
+pub struct Reading {
+    /// Text, tables and streams are kept to be read again.
+    pub spooled: bool,
+    /// They have weights.
+    pub weighted: bool,
+    /// Weights are made of ids.
+    pub hashes_weights: bool,
+    /// What is left out.
+    pub policy: Policy,
+}
+
+/// What sorting the edges of an index takes, in `bytes` of memory; `placed` ones have their places with them.
+fn sorting(sizes: &Sizes, placed: bool, bytes: u64, workers: usize) -> Filled {
     let layout = KeyLayout::new(sizes.vertices, Geometry::default().interval_bits);
     let record_bytes = match (layout.is_narrow(), sizes.weighted) {
         (true, false) => size_of::<u64>(),
@@ -55,38 +69,48 @@ fn sorting(sizes: &Sizes, bytes: u64, workers: usize) -> Filled {
         (false, false) => size_of::<Pair>(),
         (false, true) => size_of::<WeightedPair>(),
     };
+    let record_bytes = record_bytes + if placed { size_of::<u64>() } else { 0 };
     Sorting { records: sizes.arcs(), record_bytes, bytes, workers, writers: workers }.forecast()
 }
 
 /// What sorting an index may use, ids aside, where `spare` bytes are beyond the minimum.
-fn sorter_bytes(sizes: &Sizes, spare: u64, workers: usize) -> u64 {
+fn sorter_bytes(sizes: &Sizes, places: bool, spare: u64, workers: usize) -> u64 {
     let sorters = 2 * sorter::minimum_bytes(workers, size_of::<WeightedPair>());
-    sorters + spare + index_bytes(workers, sizes.weighted, false)
+    sorters + spare + index_bytes(workers, sizes.weighted, places)
 }
 
-/// What an import of a graph of `sizes` will take of `limit` bytes of memory beside the process. Text, tables and streams are `spooled`: they cannot
-/// be read twice.
-pub fn forecast(sizes: &Sizes, spooled: bool, limit: u64, workers: usize) -> Forecast {
-    let minimum = minimum_bytes(workers, sizes.weighted, false);
+/// What an import of a graph of `sizes` will take of `limit` bytes of memory beside the process. Edges that are merged count, as nobody knows them.
+pub fn forecast(sizes: &Sizes, reading: &Reading, limit: u64, workers: usize) -> Forecast {
+    // Whoever may leave edges out remembers where they stand.
+    let (places, merges) = (reading.policy.leaves_out(), reading.policy.merges());
+    let minimum = minimum_bytes(workers, sizes.weighted, places);
     let spare = limit.max(minimum) - minimum;
     let bitmap = IdBitmap::bytes_of(sizes.vertices);
     let joined = sizes.vertices > 1 << 32 || bitmap > IDS_BYTES + spare / 2;
     let counted = (sizes.vertices * degrees::bytes_per_vertex(sizes.weighted)).min(spare / 4);
     let ids = if joined { 0 } else { bitmap };
-    let sorters = sorter_bytes(sizes, spare, workers);
-    let sorting = sorting(sizes, sorters.saturating_sub(ids.saturating_sub(IDS_BYTES) + counted), workers);
+    let sorters = sorter_bytes(sizes, places, spare, workers);
+    let sorters = sorters.saturating_sub(ids.saturating_sub(IDS_BYTES) + counted);
+    let sorting = sorting(sizes, merges, sorters, workers);
     let of_end = if sizes.vertices > 1 << 32 { 8 } else { 4 };
-    let spool = sizes.edges.saturating_mul(2 * of_end + if sizes.weighted { 8 } else { 0 });
-    let spooled = if spooled { spool } else { 0 };
+    let if_so = |bytes: u64, so: bool| if so { bytes } else { 0 };
+    let of_edge = 2 * of_end + if_so(of_end, merges) + if_so(8, reading.weighted);
+    let spool = sizes.edges.saturating_mul(of_edge);
+    let spooled = if_so(spool, reading.spooled);
     // Ends and edges by source are sorted at once, then edges by source and by target.
-    let joins = if joined { sizes.edges.saturating_mul(32 + if sizes.weighted { 16 } else { 0 }) } else { 0 };
+    let of_join = 32 + if_so(16, merges) + if_so(16, reading.weighted);
+    let joins = if_so(sizes.edges.saturating_mul(of_join), joined);
     let mapped = if joined { spool } else { 0 };
-    let (indexes, graph) = (sizes.indexes(), sizes.graph_bytes());
+    // Hashes, and numbers of edges, are weights of a byte.
+    let are_small = sizes.weighted && (reading.hashes_weights || !reading.weighted);
+    let unused = if_so(sizes.weight_bytes() / WEIGHT_BYTES * (WEIGHT_BYTES - 1), are_small);
+    let indexes = sizes.indexes();
+    let graph = sizes.graph_bytes().saturating_sub(indexes * unused);
     let temporary = spooled.saturating_add(joins.max(mapped.saturating_add(sorting.disk)));
     // Of buffers that few edges do not fill as many are touched as those take.
     let touched = |bytes: u64| bytes.min(sizes.edges.saturating_mul(BYTES_TOUCHED));
-    let reading = touched(reading_bytes(workers, false) + choice::memory_bytes(workers));
-    let writing = touched(encoding_bytes(workers, sizes.weighted, false));
+    let reading = touched(reading_bytes(workers, places) + choice::memory_bytes(workers));
+    let writing = touched(encoding_bytes(workers, sizes.weighted, places));
     Forecast {
         minimum_bytes: minimum,
         memory_bytes: ids + counted + reading.max(sorting.memory + writing / 2),
@@ -104,7 +128,7 @@ pub fn forecast(sizes: &Sizes, spooled: bool, limit: u64, workers: usize) -> For
 pub fn forecast_index(sizes: &Sizes, bytes: u64, limit: u64, workers: usize) -> Forecast {
     let minimum = minimum_bytes(workers, sizes.weighted, false);
     let spare = limit.saturating_sub(minimum);
-    let sorting = sorting(sizes, sorter_bytes(sizes, spare, workers), workers);
+    let sorting = sorting(sizes, false, sorter_bytes(sizes, false, spare, workers), workers);
     Forecast {
         minimum_bytes: minimum,
         memory_bytes: sorting.memory + encoding_bytes(workers, sizes.weighted, false) / 2,
