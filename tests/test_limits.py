@@ -61,9 +61,8 @@ def passes_or_refuses(limit_mib: int, most_mib: int, *arguments: object) -> int:
     Where it is refused, the budget that the sentence names must do, up to `most_mib`.
     """
     with hard_limit(limit_mib * MIB) as enter:
-        outcome = brimful(
-            *arguments, "--budget", f"{limit_mib}M", "--json", "--quiet", before=enter
-        )
+        words = [*arguments, "--budget", f"{limit_mib}M", "--json", "--quiet"]
+        outcome = brimful(*words, before=enter, timeout=3600)
     if outcome.code == DONE:
         assert outcome.figures["peak_rss_bytes"] <= limit_mib * MIB
         return limit_mib
@@ -122,12 +121,24 @@ def test_what_is_slow_keeps_a_small_limit(graph: Path, algorithm: str) -> None:
 )
 def test_the_whole_matrix(tmp_path: Path, limit_mib: int, times: int) -> None:
     """Graphs so many times the limit, as pairs of 32-bit ids."""
+    pairs, again = tmp_path / "edges.u32", tmp_path / "again.brimful"
     graph, scale = tmp_path / "g.brimful", 22
     edge_factor = limit_mib * MIB * times // 8 >> scale
     options = ["--scale", scale, "--edge-factor", edge_factor]
     passes_or_refuses(limit_mib, 256, "generate", "rmat", graph, *options)
     for algorithm, more in ALGORITHMS.items():
         passes_or_refuses(limit_mib, 1024, "run", algorithm, graph, *more)
+    passes_or_refuses(limit_mib, 256, "export", graph, pairs)
+    shutil.rmtree(graph)
+    passes_or_refuses(limit_mib, 256, "import", pairs, again)
+    passes_or_refuses(limit_mib, 256, "index", again, "reverse")
+    with hard_limit(limit_mib * MIB) as enter:
+        succeed("verify", again, "--quiet", before=enter, timeout=3600)
+    # Records of vertices, on disk, and a checkpoint after each superstep.
+    short = ["--max-supersteps", 2, "--tolerance", 0]
+    passes_or_refuses(limit_mib, 1024, "run", "pagerank", again, *short, "--layout", "decoupled")
+    saved = ["--checkpoint-every", 1, "--checkpoint-dir", tmp_path / "checkpoints"]
+    passes_or_refuses(limit_mib, 1024, "run", "pagerank", again, *short, *saved)
 
 
 def few_files() -> None:

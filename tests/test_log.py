@@ -105,6 +105,16 @@ def test_bytes_of_a_run_by_what_they_are(rmat: Path) -> None:
     assert coupled["bytes_read_by"]["lists"] > figures["edges"] * 4 * 3
 
 
+def test_weights_are_read_only_where_they_are_asked_for(tmp_path: Path) -> None:
+    graph = tmp_path / "g.brimful"
+    succeed("generate", "rmat", graph, "--scale", 10, "--weights", "hash", "--quiet")
+    for place in (["--store", "bytes"], []):
+        for weighted in ([], ["--weighted"]):
+            words = ["run", "sssp", graph, "--source", 1, *place, *weighted, "--json", "--quiet"]
+            figures = succeed(*words).figures
+            assert (figures["bytes_read_by"]["weights"] > 0) == bool(weighted), (place, weighted)
+
+
 def test_states_and_signals_on_disk_are_counted(tmp_path: Path) -> None:
     graph, vertices = tmp_path / "g.brimful", 4_000_000
     succeed("generate", "chain", graph, "--vertices", vertices, "--quiet")

@@ -8,7 +8,7 @@ use brimful_store::fault::FaultFolder;
 use brimful_store::sealed::{Buffer, Kind, SealedFile};
 use brimful_store::{Folder, Job, checksum};
 
-const KINDS: [(Kind, usize); 9] = [
+const KINDS: [(Kind, usize); 10] = [
     (Kind::Manifest, 0),
     (Kind::Current, 0),
     (Kind::Ids, 32),
@@ -18,6 +18,7 @@ const KINDS: [(Kind, usize); 9] = [
     (Kind::Weights, 0),
     (Kind::Directory, 0),
     (Kind::Names, 16),
+    (Kind::Arrays, 0),
 ];
 
 fn forge(bytes: &mut [u8]) {

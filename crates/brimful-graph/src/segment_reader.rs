@@ -3,6 +3,8 @@
 //! For export, verification and what else is no superstep. Invariant: a unit is read once while the
 //! segments asked for lie in it.
 
+use std::sync::Arc;
+
 use brimful_store::Error as StoreError;
 use brimful_store::sealed::{Buffer, SealedFile};
 
@@ -15,6 +17,8 @@ pub struct SegmentReader {
     unit: Option<usize>,
     bytes: Buffer,
     weights: Buffer,
+    /// Nobody asks for weights.
+    skips_weights: bool,
     room: Vec<u8>,
     unpack: Unpack,
 }
@@ -22,17 +26,29 @@ pub struct SegmentReader {
 impl Default for SegmentReader {
     fn default() -> Self {
         let (bytes, weights) = (Buffer::new(), Buffer::new());
-        Self { unit: None, bytes, weights, room: Vec::new(), unpack: Unpack::fastest() }
+        let (room, unpack) = (Vec::new(), Unpack::fastest());
+        Self { unit: None, bytes, weights, skips_weights: false, room, unpack }
     }
 }
 
 impl SegmentReader {
+    /// Reads no weights, as if there were none, unless they are wanted.
+    #[must_use]
+    pub fn with_weights(self, wanted: bool) -> Self {
+        Self { skips_weights: !wanted, ..self }
+    }
+
+    /// Where the weights are that are asked for.
+    fn weights_of<'s>(&self, shards: &'s ShardFile) -> Option<&'s Arc<SealedFile>> {
+        shards.weights_file().filter(|_| !self.skips_weights)
+    }
+
     fn load(&mut self, shards: &ShardFile, index: usize) -> Result<(), StoreError> {
         let unit = shards.unit(index);
         if self.unit != Some(unit) {
             self.unit = None;
             shards.file().read_block(unit, &mut self.bytes)?;
-            if let Some(weights) = shards.weights_file() {
+            if let Some(weights) = self.weights_of(shards) {
                 weights.read_block(unit, &mut self.weights)?;
             }
             self.unit = Some(unit);
@@ -52,7 +68,7 @@ impl SegmentReader {
         let segment = &shards.segments()[index];
         let bits = shards.interval_bits();
         let (target_base, mask) = (segment.interval << bits, (1_u32 << bits) - 1);
-        let mut weights = match shards.weights_file() {
+        let mut weights = match self.weights_of(shards) {
             Some(_) => Some(shards.weights(index, self.weights.bytes())?),
             None => None,
         };

@@ -50,7 +50,7 @@ fn sorted<R: EdgeRecord, E: EdgeData>(
     for index in indexes {
         let Some(shards) = graph.shards(*index) else { continue };
         job.begin("sort", shards.edges());
-        let (mut reader, way) = (SegmentReader::default(), way(*index));
+        let (mut reader, way) = (SegmentReader::default().with_weights(part.is_weighted), way(*index));
         let mut edges: Vec<R> = Vec::new();
         for (number, segment) in shards.segments().iter().enumerate() {
             job.check()?;
