@@ -21,6 +21,8 @@ def add_to(verbs: shared.Verbs) -> None:
 
 def act(options: argparse.Namespace) -> None:
     """Build what is missing, then print which indexes there are."""
+    from brimful import _native
+
     names = parse_indexes(options.names)
     with ProgressLine(quiet=options.quiet) as progress:
         given = shared.resources(options, progress)
@@ -32,7 +34,9 @@ def act(options: argparse.Namespace) -> None:
             process_budget=given.process_budget,
             progress=given.progress,
         )
+    peak = _native.peak_rss_bytes()
     if options.json:
-        shared.print_json(figures)
+        shared.print_json(figures | {"peak_rss_bytes": peak, "budget_bytes": given.budget})
     elif not options.quiet:
         shared.show(f"{options.graph} has indexes: {', '.join(graph.indexes)}")
+        shared.show(f"  {shared.peak_memory(peak, given.budget)}")
