@@ -100,19 +100,28 @@ impl DiskFolder {
         Self { path: path.into() }
     }
 
-    /// A file whose name is removed at once.
+    /// A file whose name is removed at once. Those that killed processes left between the two calls are removed, too.
     fn unlinked(&self) -> io::Result<Box<dyn Device>> {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
+        let left = self.list()?;
+        left.iter().filter(|name| name.starts_with(SCRATCH)).try_for_each(|name| self.forget(name))?;
         loop {
             let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-            let name = format!(".brimful-scratch-{}-{number}", std::process::id());
+            let name = format!("{SCRATCH}{}-{number}", std::process::id());
             match self.create(&name) {
-                // A process of the same id, killed between the two calls, left it: ids start again
-                // with every container.
+                // One of the same id in another container has just made it.
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(e) => return Err(e),
-                Ok(device) => return self.remove(&name).map(|()| device),
+                Ok(device) => return self.forget(&name).map(|()| device),
             }
+        }
+    }
+
+    /// Removes the name of a scratch file, which another process may just have removed: whoever has the file open keeps it.
+    fn forget(&self, name: &str) -> io::Result<()> {
+        match self.remove(name) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed,
         }
     }
 }
@@ -171,6 +180,9 @@ impl Folder for DiskFolder {
         Ok(status.f_bavail.saturating_mul(status.f_frsize))
     }
 }
+
+/// How names of scratch files begin, where they must have one.
+const SCRATCH: &str = ".brimful-scratch-";
 
 /// Opens what may be a pipe without waiting for its other end.
 pub(crate) const AT_ONCE: i32 = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
@@ -255,15 +267,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scratch_steps_over_what_a_killed_process_of_the_same_id_left() {
+    fn scratch_sweeps_what_killed_processes_left() {
         let disk = tempfile::tempdir().unwrap();
         for number in 0..100 {
-            let name = format!(".brimful-scratch-{}-{number}", std::process::id());
+            let name = format!("{SCRATCH}{}-{number}", std::process::id() as usize + number % 3);
             fs::write(disk.path().join(name), b"left").unwrap();
         }
         let folder = DiskFolder::new(disk.path());
         let scratch = folder.unlinked().unwrap();
         assert!(scratch.is_empty().unwrap());
-        assert_eq!(folder.list().unwrap().len(), 100);
+        assert_eq!(folder.list().unwrap(), Vec::<String>::new());
     }
 }

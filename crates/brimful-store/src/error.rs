@@ -79,7 +79,7 @@ pub enum Error {
         purpose: String,
     },
     /// A sync failed earlier: what is durable is unknown, so nothing more is written.
-    #[error("{} is refused after a failed sync; reopen it to see what survived", path.display())]
+    #[error("{} is refused after a failed write or sync; reopen it to see what survived", path.display())]
     Poisoned {
         /// The file.
         path: PathBuf,

@@ -106,6 +106,12 @@ fn a_failed_write_makes_a_counter_refuse_what_it_no_longer_knows() {
     let keys: Vec<u64> = (0..3_000_000).collect();
     let failed = counter.add_many(&keys).and_then(|()| counter.sync()).unwrap_err();
     assert!(failed.to_string().contains("the disk is full"), "{failed}");
+    // Nor is it used when there is room again: what it knew is not what it would write.
+    folder.set_plan(FaultPlan::new());
+    for refused in [counter.add_many(&[9]), counter.sync(), counter.count_many(&[1]).map(drop)] {
+        let refused = refused.unwrap_err().to_string();
+        assert!(refused.contains("refused after a failed write"), "{refused}");
+    }
     drop(counter);
     let counter = FrequencyCounter::open_in(&folder.crash(), options(MEMORY)).unwrap();
     assert_eq!(counter.count_many(&[1, 2, 3, 4]).unwrap(), [1, 1, 1, 0]);
