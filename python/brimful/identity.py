@@ -28,14 +28,18 @@ def dependencies(program: object, base: type) -> Iterator[tuple[str, str]]:
     kinds = [kind for kind in type(program).__mro__ if issubclass(kind, base) and kind is not base]
     found = {name: value for kind in reversed(kinds) for name, value in vars(kind).items()}
     code = {name: function for name, value in found.items() for function in _functions(value)}
-    yield "code", _digest(repr(sorted((name, _of_function(one)) for name, one in code.items())))
+    yield (
+        "code of methods",
+        _digest(repr(sorted((name, _of_function(one)) for name, one in code.items()))),
+    )
     slots = {name for name, value in found.items() if isinstance(value, MemberDescriptorType)}
     values = {name: value for name, value in found.items() if name not in code.keys() | slots}
     values |= {name: getattr(program, name) for name in slots if hasattr(program, name)}
     for name, value in sorted((values | vars(program)).items()):
         if not name.startswith("_"):
             text = _of_value(value, name)
-            yield name, text if len(text) <= _LONGEST else _digest(text)
+            # `mode` and the like are names of what else must be the same.
+            yield f"attribute {name}", text if len(text) <= _LONGEST else _digest(text)
 
 
 def _functions(value: object) -> Iterator[FunctionType]:

@@ -375,8 +375,14 @@ fn complete(folder: &dyn Folder, traffic: &Arc<Traffic>) -> Result<BTreeSet<u64>
         Err(error) if error.kind() == ErrorKind::Corrupt => Some(error),
         Err(error) => return Err(error),
     };
-    let whole: BTreeSet<u64> =
-        there.into_iter().filter(|number| read_whole(folder, *number, traffic).is_ok()).collect();
+    let mut whole = BTreeSet::new();
+    for number in there {
+        match read_whole(folder, number, traffic).map_err(with_remedy) {
+            Ok(_) => whole.insert(number),
+            Err(error) if error.kind() == ErrorKind::Corrupt => continue,
+            Err(error) => return Err(error),
+        };
+    }
     match (whole.last(), damage) {
         (Some(newest), _) => {
             tracing::warn!(folder = %folder.path().display(), newest, "the pointer to the newest checkpoint was lost");

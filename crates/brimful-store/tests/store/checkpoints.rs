@@ -249,6 +249,14 @@ fn what_is_whole_is_found_without_its_pointer() {
         replace(&folder, "arrays-3", &contents(&folder, "arrays-2")[..999]);
         replace(&folder, "manifest-3", &contents(&folder, "manifest-2"));
         harm(&folder);
+        // What cannot be read now is not taken for unfinished.
+        let failures = (1..100).map_while(|number| {
+            folder.set_plan(FaultPlan::new().fail(Operation::Read, number, Fault::Io));
+            open(&folder).err().map(|error| assert_eq!(error.kind(), ErrorKind::Io, "{error}"))
+        });
+        assert!((6..99).contains(&failures.count()));
+        folder.set_plan(FaultPlan::new());
+        harm(&folder);
         assert_eq!(found(&folder, &resources), [(1, 2), (1, 1)]);
         assert_eq!(newest(&folder, &traffic()).unwrap().unwrap(), b"1 2", "the pointer is made again");
         assert_eq!(folder.list().unwrap().len(), 5);
