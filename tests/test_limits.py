@@ -134,11 +134,13 @@ def test_the_whole_matrix(tmp_path: Path, limit_mib: int, times: int) -> None:
     passes_or_refuses(limit_mib, 256, "index", again, "reverse")
     with hard_limit(limit_mib * MIB) as enter:
         succeed("verify", again, "--quiet", before=enter, timeout=3600)
-    # Records of vertices, on disk, and a checkpoint after each superstep.
     short = ["--max-supersteps", 2, "--tolerance", 0]
-    passes_or_refuses(limit_mib, 1024, "run", "pagerank", again, *short, "--layout", "decoupled")
     saved = ["--checkpoint-every", 1, "--checkpoint-dir", tmp_path / "checkpoints"]
     passes_or_refuses(limit_mib, 1024, "run", "pagerank", again, *short, *saved)
+    if times == 4:
+        # Lists of larger graphs are made in as many passes as blocks do not fit: hours.
+        layout = ["--layout", "decoupled"]
+        passes_or_refuses(limit_mib, 1024, "run", "pagerank", again, *short, *layout)
 
 
 def few_files() -> None:
