@@ -6,8 +6,9 @@ import math
 import pickle
 import random
 import threading
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
@@ -261,6 +262,38 @@ class Reach(bf.Program):
         return min(signals if vertex.state is None else [*signals, vertex.state])
 
 
+class Kept(Reach):
+    """Has every kind of member."""
+
+    __slots__ = ("slot",)
+
+    def __init__(self, slot: int) -> None:
+        super().__init__([0])
+        self.slot = slot
+
+    @cached_property
+    def lengths(self) -> dict[int, int]:
+        return {0: self.slot}
+
+    @staticmethod
+    def least(signals: list[int]) -> int:
+        return min(signals)
+
+
+class Mixin:
+    """No program by itself."""
+
+    def signal(self, source: bf.Vertex, target: Any, weight: float) -> int | None:
+        return None
+
+
+def mixed(signal: Any) -> bf.Program:
+    """Return a program whose `signal` is that of another class."""
+    mixin = type("Mixin", (), {"signal": signal})
+    kind = type("Mixed", (mixin, Reach), {"__module__": __name__, "__qualname__": "Mixed"})
+    return cast(bf.Program, kind([0]))
+
+
 def changed(**members: object) -> type[Reach]:
     """Return a class of the same name with other members."""
     return type("Reach", (Reach,), {"__module__": __name__, "__qualname__": "Reach"} | members)
@@ -277,6 +310,8 @@ def test_a_checkpoint_of_another_program_is_not_gone_on_from(tmp_path: Path) -> 
         return signal
 
     same = {"signal": factor(2), "collect": collect}
+    kept = Kept(1)
+    assert kept.lengths == {0: 1}
     cases: list[tuple[bf.Program, bf.Program, str | None]] = [
         (Reach([0]), Reach([50, 51]), r"sources was list\[0\] there and is list\[50, 51\] here"),
         (Reach({"a", "b", 0}), Reach({"b", "a", 0, 1}), "sources was"),
@@ -287,6 +322,9 @@ def test_a_checkpoint_of_another_program_is_not_gone_on_from(tmp_path: Path) -> 
         (Reach([0]), changed(collect=collect)([0]), "code of methods was"),
         (changed(**same)([0]), changed(**same | {"signal": factor(3)})([0]), "code of methods was"),
         (changed(**same)([0]), changed(**same)([0]), None),
+        (Kept(1), Kept(2), "attribute slot was 1 there and is 2 here"),
+        (Kept(1), kept, None),
+        (mixed(Reach.signal), mixed(Mixin.signal), "code of methods was"),
         (Reach({"a", "b", 0}), Reach({0, "b", "a"}), None),
         (Reach([0], threading.Lock()), Reach([0], "another note"), None),
     ]

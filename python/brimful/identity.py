@@ -6,6 +6,7 @@ import hashlib
 import inspect
 import pickle
 from collections.abc import Iterator
+from functools import cached_property
 from types import CodeType, FunctionType, MemberDescriptorType, ModuleType
 from typing import Any
 
@@ -19,36 +20,43 @@ _DIGITS = 12
 def dependencies(program: object, base: type) -> Iterator[tuple[str, str]]:
     """Yield names and values: the code of the methods of its class, and its public attributes.
 
-    Classes count up to `base`, which does not. Attributes whose names begin with an underscore are
-    taken to change nothing, and functions that methods call elsewhere are not looked at.
+    What `base` and its own bases have does not count. Attributes whose names begin with an
+    underscore are taken to change nothing, and functions that methods call elsewhere are not
+    looked at.
 
     Raises:
         UsageError: an attribute that cannot be compared, as it cannot be pickled.
     """
-    kinds = [kind for kind in type(program).__mro__ if issubclass(kind, base) and kind is not base]
-    found = {name: value for kind in reversed(kinds) for name, value in vars(kind).items()}
-    code = {name: function for name, value in found.items() for function in _functions(value)}
-    yield (
-        "code of methods",
-        _digest(repr(sorted((name, _of_function(one)) for name, one in code.items()))),
-    )
-    slots = {name for name, value in found.items() if isinstance(value, MemberDescriptorType)}
-    values = {name: value for name, value in found.items() if name not in code.keys() | slots}
-    values |= {name: getattr(program, name) for name in slots if hasattr(program, name)}
-    for name, value in sorted((values | vars(program)).items()):
-        if not name.startswith("_"):
-            text = _of_value(value, name)
-            # `mode` and the like are names of what else must be the same.
-            yield f"attribute {name}", text if len(text) <= _LONGEST else _digest(text)
+    kinds = [kind for kind in reversed(type(program).__mro__) if kind not in base.__mro__]
+    found = {name: value for kind in kinds for name, value in vars(kind).items()}
+    code = {name: function for name, value in found.items() if (function := _function(value))}
+    texts = sorted((name, _of_function(function)) for name, function in code.items())
+    yield "code of methods", _digest(repr(texts))
+    # What a method works out of others is not compared again.
+    values = {name: value for name, value in found.items() if name not in code} | {
+        name: value
+        for name, value in vars(program).items()
+        if not isinstance(found.get(name), cached_property)
+    }
+    for name, value in sorted(values.items()):
+        if name.startswith("_"):
+            continue
+        if isinstance(value, MemberDescriptorType):
+            value = getattr(program, name, None)
+        text = _of_value(value, name)
+        # `mode` and the like are names of what else must be the same.
+        yield f"attribute {name}", text if len(text) <= _LONGEST else _digest(text)
 
 
-def _functions(value: object) -> Iterator[FunctionType]:
-    """Yield what an attribute of a class runs."""
+def _function(value: object) -> FunctionType | None:
+    """Return what an attribute of a class runs, if it runs anything."""
     if isinstance(value, property):
-        candidates: tuple[object, ...] = (value.fget,)
-    else:
-        candidates = (getattr(value, "__func__", value),)
-    yield from (one for one in candidates if isinstance(one, FunctionType))
+        value = value.fget
+    elif isinstance(value, cached_property):
+        value = value.func
+    elif isinstance(value, staticmethod | classmethod):
+        value = value.__func__
+    return value if isinstance(value, FunctionType) else None
 
 
 def _of_function(function: FunctionType) -> str:
