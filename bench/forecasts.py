@@ -34,8 +34,8 @@ def tables(session: Session) -> Iterator[Table]:
     large = session.size.medium_scale - 2
     small = large - 2
     graphs = {f"RMAT-{large}": session.rmat(large)}
-    shards = [(*program.split(), *options) for program, options in _PROGRAMS.items()]
-    yield _table(session, "forecasts: shards", graphs, ["shards"], shards)
+    programs = [(program, *options) for program, options in _PROGRAMS.items()]
+    yield _table(session, "forecasts: shards", graphs, ["shards"], programs)
     vertices, edges = int(_UNIFORM[0] * 2**small), int(_UNIFORM[1] * 2**small)
     uniform = session.folder / "uniform.brimful"
     words = ("--vertices", str(vertices), "--edges", str(edges), "--seed", "1")
@@ -43,7 +43,7 @@ def tables(session: Session) -> Iterator[Table]:
         f"RMAT-{small}": session.rmat(small),
         "uniform": session.made(uniform, "generate", "erdos-renyi", uniform, *words),
     }
-    yield _table(session, "forecasts: records and stores", graphs, [*_LAYOUTS, *_STORES], shards)
+    yield _table(session, "forecasts: records and stores", graphs, [*_LAYOUTS, *_STORES], programs)
 
 
 def _table(

@@ -138,7 +138,7 @@ def test_the_whole_matrix(tmp_path: Path, limit_mib: int, times: int) -> None:
     saved = ["--checkpoint-every", 1, "--checkpoint-dir", tmp_path / "checkpoints"]
     passes_or_refuses(limit_mib, 1024, "run", "pagerank", again, *short, *saved)
     if times == 4:
-        # Lists of larger graphs are made in as many passes as blocks do not fit: hours.
+        # Lists of larger graphs take as many passes over the edges as there are blocks of them.
         layout = ["--layout", "decoupled"]
         passes_or_refuses(limit_mib, 1024, "run", "pagerank", again, *short, *layout)
 

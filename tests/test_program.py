@@ -309,6 +309,14 @@ def test_a_checkpoint_of_another_program_is_not_gone_on_from(tmp_path: Path) -> 
 
         return signal
 
+    def holding(times: int) -> bf.Program:
+        def weigh(depth: int) -> int:
+            return times if depth == 0 else weigh(depth - 1)
+
+        program = Reach([0])
+        program.weigh = weigh  # type: ignore[attr-defined]
+        return program
+
     same = {"signal": factor(2), "collect": collect}
     kept = Kept(1)
     assert kept.lengths == {0: 1}
@@ -324,6 +332,8 @@ def test_a_checkpoint_of_another_program_is_not_gone_on_from(tmp_path: Path) -> 
         (changed(**same)([0]), changed(**same)([0]), None),
         (Kept(1), Kept(2), "attribute slot was 1 there and is 2 here"),
         (Kept(1), kept, None),
+        (holding(1), holding(2), "attribute weigh was"),
+        (holding(1), holding(1), None),
         (mixed(Reach.signal), mixed(Mixin.signal), "code of methods was"),
         (Reach({"a", "b", 0}), Reach({0, "b", "a"}), None),
         (Reach([0], threading.Lock()), Reach([0], "another note"), None),

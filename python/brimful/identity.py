@@ -59,10 +59,13 @@ def _function(value: object) -> FunctionType | None:
     return value if isinstance(value, FunctionType) else None
 
 
-def _of_function(function: FunctionType) -> str:
+def _of_function(function: FunctionType, within: tuple[FunctionType, ...] = ()) -> str:
+    if function in within:
+        # It is bound to itself.
+        return function.__qualname__
     cells = inspect.getclosurevars(function).nonlocals.values()
     bound = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values(), *cells]
-    values = [_of_value(value, function.__name__) for value in bound]
+    values = [_of_value(value, function.__name__, (*within, function)) for value in bound]
     return repr((_of_code(function.__code__), values))
 
 
@@ -74,22 +77,25 @@ def _of_code(code: CodeType) -> str:
     return repr((code.co_code.hex(), code.co_names, constants))
 
 
-def _of_value(value: Any, name: str) -> str:
+def _of_value(value: Any, name: str, within: tuple[FunctionType, ...] = ()) -> str:
     """Return a text that is the same in every process for equal values."""
+
+    def text(one: Any) -> str:
+        return _of_value(one, name, within)
+
     if value is None or isinstance(value, int | float | complex | str | bytes):
         return repr(value)
     if isinstance(value, list | tuple):
-        return f"{type(value).__name__}[{', '.join(_of_value(one, name) for one in value)}]"
+        return f"{type(value).__name__}[{', '.join(map(text, value))}]"
     if isinstance(value, set | frozenset):
-        return f"set[{', '.join(sorted(_of_value(one, name) for one in value))}]"
+        return f"set[{', '.join(sorted(map(text, value)))}]"
     if isinstance(value, dict):
-        items = [f"{_of_value(key, name)}: {_of_value(one, name)}" for key, one in value.items()]
+        items = [f"{text(key)}: {text(one)}" for key, one in value.items()]
         return f"dict[{', '.join(sorted(items))}]"
     if isinstance(value, type | ModuleType):
         return value.__name__
     if isinstance(value, FunctionType):
-        # Not what it is bound to, which may be itself.
-        return _of_code(value.__code__)
+        return _of_function(value, within)
     try:
         return f"{type(value).__qualname__} {_digest(pickle.dumps(value, protocol=5))}"
     except Exception as error:
