@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import struct
 from pathlib import Path
 
 import pytest
@@ -107,6 +109,23 @@ def test_the_smallest_budget_named_for_a_generator_works(tmp_path: Path) -> None
     budget = smallest(*arguments)
     assert int(budget.removesuffix("M")) <= 128
     limited(budget, *arguments)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [[], ["--duplicates", "sum"], ["--index", "in,reverse"]])
+def test_one_edge_repeated_within_its_limit(tmp_path: Path, options: list[str]) -> None:
+    pairs, bomb, edges = tmp_path / "a.u32", tmp_path / "a.txt.gz", 12 << 20
+    with pairs.open("wb") as file:
+        for _ in range(24):
+            file.write(struct.pack("<II", 5, 6) * (1 << 20))
+    with gzip.open(bomb, "wb", 6) as packed:
+        for _ in range(24):
+            packed.write(b"5 6\n" * (1 << 20))
+    for number, path in enumerate((pairs, bomb)):
+        arguments = ["import", path, tmp_path / f"{number}.brimful", *options]
+        figures = limited(smallest(*arguments), *arguments)
+        assert figures["duplicates"] == edges - 1
+        assert figures["bytes_on_disk"] < 4 << 20
 
 
 def test_auto_reads_the_limit_of_the_cgroup(rmat: Path) -> None:

@@ -85,7 +85,8 @@ impl<'j, R: EdgeRecord> ShardSorter<'j, R> {
         self.sorter.merge_in_stages(
             &resources.pool,
             |piece| {
-                resources.job.advance(piece.records.len() as u64);
+                let repeats = piece.repeats.map_or(0, |(_, count)| count);
+                resources.job.advance((repeats + piece.records.len()) as u64);
                 Ok::<_, Error>(cutter.cut(piece))
             },
             |cuts: Vec<Cut<R>>, records| Ok(cuts.iter().map(|cut| cut.encode(layout, records)).collect()),

@@ -262,6 +262,7 @@ impl<'j, R: Record> Sorter<'j, R> {
             planner: Planner::new(runs, piece_len, &self.file)?,
             ahead: VecDeque::new(),
             next: 0,
+            most_repeats: piece_len,
         });
         let (first, last) = (InOrder::new(first), InOrder::new(last));
         let results = pool.broadcast(|_| {
@@ -310,7 +311,7 @@ impl<'j, R: Record> Sorter<'j, R> {
             }
             plans.ahead.push_back(plan);
         }
-        let plan = plans.ahead.pop_front()?;
+        let plan = plans.pop()?;
         plans.next += 1;
         Some((plans.next - 1, plan))
     }
@@ -358,11 +359,25 @@ struct Plans<'r, R> {
     /// Those that nobody makes yet, and the number of the first.
     ahead: VecDeque<Result<Plan<R>>>,
     next: usize,
+    /// Most repeats of a piece: what the stages make of them takes memory, too.
+    most_repeats: usize,
+}
+
+impl<R: Record> Plans<'_, R> {
+    /// The first plan, or as many of its repeats as a piece may have.
+    fn pop(&mut self) -> Option<Result<Plan<R>>> {
+        if let Some(Ok(plan)) = self.ahead.front_mut()
+            && plan.repeats > self.most_repeats
+        {
+            return Some(Ok(plan.split_repeats(self.most_repeats)));
+        }
+        self.ahead.pop_front()
+    }
 }
 
 /// A part of the ordered stream.
 pub struct Piece<'p, R> {
-    /// A record and how often it comes before the others: so many repeats of one are not materialised.
+    /// A record and how often it comes before the others, no more often than a piece has records.
     pub repeats: Option<(R, usize)>,
     /// The records after that, ascending. What is written to them the next stage reads.
     pub records: &'p mut [R],
@@ -486,6 +501,31 @@ mod tests {
             })
             .unwrap();
         out
+    }
+
+    #[test]
+    fn no_piece_has_more_repeats_than_a_piece_may_have_records() {
+        let folder = tempfile::tempdir().unwrap();
+        let (job, bytes) = (Job::new(), 1 << 20);
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+        let mut sorter = Sorter::new(&DiskFolder::new(folder.path()), bytes, 2, &job).unwrap();
+        let mut writer = sorter.writer();
+        let values = [vec![3; 10], vec![7; 1 << 20], vec![9; 10]].concat();
+        values.iter().for_each(|value| writer.push(*value).unwrap());
+        writer.finish().unwrap();
+        let most = sorter.piece_len().unwrap();
+        let (mut merged, mut pieces) = (Vec::new(), 0);
+        let first = |piece: Piece<'_, u64>| {
+            let (value, count) = piece.repeats.unwrap_or((0, 0));
+            assert!(count <= most, "{count} repeats where a piece has at most {most} records");
+            pieces += usize::from(count > 0);
+            merged.extend(std::iter::repeat_n(value, count));
+            merged.extend_from_slice(piece.records);
+            Ok::<_, Error>(())
+        };
+        sorter.merge_in_stages(&pool, first, |(), _| Ok(()), |()| Ok(())).unwrap();
+        assert!(merged == values);
+        assert!(pieces > 4, "{pieces}");
     }
 
     #[test]

@@ -27,6 +27,14 @@ pub(super) struct Plan<R> {
     pub(super) others: bool,
 }
 
+impl<R: Record> Plan<R> {
+    /// Takes `count` of the repeats off as a plan of their own, which comes before this one.
+    pub(super) fn split_repeats(&mut self, count: usize) -> Self {
+        self.repeats -= count;
+        Self { low: self.low, high: self.low, repeats: count, reads: Vec::new(), others: false }
+    }
+}
+
 /// Plans pieces one after another.
 pub(super) struct Planner<'r, R> {
     walks: Vec<Walk<'r, R>>,
