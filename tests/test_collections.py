@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import doctest
 import importlib
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -165,8 +167,11 @@ def kinds(folder: Path) -> list[object]:
 def test_every_collection_refuses_misuse(tmp_path: Path, kind: int) -> None:
     make = kinds(tmp_path)[kind]
     collection = make()  # type: ignore[operator]
-    with pytest.raises(bf.StoreIoError, match="another process"):
+    with pytest.raises(bf.StoreIoError, match="this process has it open already"):
         make()  # type: ignore[operator]
+    for duplicate in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(bf.UsageError, match="cannot be copied or pickled"):
+            duplicate(collection)
     collection.close()
     collection.close()
     assert collection.closed
@@ -365,13 +370,13 @@ def test_a_bag_refuses(tmp_path: Path, call: object, error: type[Exception]) -> 
 
 def test_counter_set_and_filter(tmp_path: Path) -> None:
     random = np.random.default_rng(2)
-    keys = random.integers(-(2**63), 2**63 - 1, 50_000)
+    keys = random.integers(0, 2**64 - 1, 50_000, np.uint64)
     some = np.concatenate([keys, keys[:20_000]])
     with bf.FrequencyCounter(tmp_path / "counter", budget=BUDGET) as counter:
         counter.add_many(some)
-        counter.add(-5)
+        counter.add(2**64 - 1)
         assert counter.count_many(keys[:3]).tolist() == [2, 2, 2]
-        assert counter[int(keys[-1])] == 1 and counter[-5] == 1 and counter[12345] == 0
+        assert counter[int(keys[-1])] == 1 and counter[2**64 - 1] == 1 and counter[12345] == 0
         assert len(counter) == 50_001
     with bf.MembershipSet(tmp_path / "set", budget=BUDGET) as members:
         members.add_many(some)
@@ -382,12 +387,6 @@ def test_counter_set_and_filter(tmp_path: Path) -> None:
         maybe.add_many(keys)
         assert maybe.contains_many(keys).all() and maybe.contains_many(keys + 1).mean() < 0.013
         assert len(maybe) == 50_000 and maybe.bytes < 50_000 * 2
-    for bad in ([1.5], ["a"], [2**64], [None]):
-        with (
-            pytest.raises(bf.UsageError),
-            bf.MembershipSet(tmp_path / "x", budget=BUDGET) as members,
-        ):
-            members.add_many(bad)
     with pytest.raises(bf.UsageError):
         bf.BloomFilter(tmp_path / "y", 0)
 
@@ -485,7 +484,8 @@ def test_questions_about_more_keys_than_memory_sorts(tmp_path: Path) -> None:
         members.add_many(np.arange(0, 3_000_000, 3))
         members.add_many(np.array([2**64 - 1, 2**40], np.uint64))
         assert np.array_equal(members.contains_many(keys), keys % 3 == 0)
-        assert members.contains_many([2**40, 2**40 + 1, -1]).tolist() == [True, False, True]
+        asked = np.array([2**40, 2**40 + 1, 2**64 - 1], np.uint64)
+        assert members.contains_many(asked).tolist() == [True, False, True]
     with bf.FrequencyCounter(tmp_path / "counter", budget="24M") as counter:
         counter.add_many(keys)
         assert np.array_equal(

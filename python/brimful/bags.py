@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from brimful import _native
-from brimful.collection import Collection, batches, one_id
+from brimful.collection import CHUNK_BYTES, Collection, batches, one_id, whole
 from brimful.errors import CorruptError, RecordIdError, UsageError
 from brimful.sizes import Budget, parse_budget
 
@@ -16,8 +16,22 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
-#: Records that go to the native side at once.
+#: Records that go to the native side at once, if their bytes do.
 _BATCH = 1 << 14
+
+
+def _in_batches(records: Iterable[bytes]) -> Iterator[list[bytes]]:
+    """Yield records in lists of `_BATCH`, or fewer where they are long."""
+    batch: list[bytes] = []
+    size = 0
+    for record in records:
+        batch.append(record)
+        size += len(record)
+        if len(batch) == _BATCH or size >= CHUNK_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
 
 
 class Serializer(Protocol):
@@ -37,7 +51,9 @@ class Bag(Collection[_native.RecordBag]):
 
     `path` is a folder, made if it is not there. Records are `bytes`; with `serializer="str"` text,
     with "json" or "pickle" what those modules write, or anything with `dumps` and `loads`. A bag is
-    opened with the serializer it was made with. **Pickle runs code from the file**: it is used only
+    opened with the serializer it was made with. A single record may be longer than the budget: it
+    is written and fetched page by page. A batch (`fetch_batch`, a slice) refuses a record that
+    takes more than a quarter of the budget. **Pickle runs code from the file**: it is used only
     when named, and only for files that you trust.
 
     >>> import brimful as bf, tempfile
@@ -104,6 +120,7 @@ class Bag(Collection[_native.RecordBag]):
 
     def fetch_range(self, start: int, count: int) -> list[Any]:
         """Return `count` records from `start` on; None for those that were removed."""
+        start, count = whole(start, "an id"), whole(count, "a number of records")
         records = self.native.fetch_range(start, count)
         found = zip(itertools.count(start), records, strict=False)
         return [None if record is None else self._value(id, record) for id, record in found]
@@ -137,8 +154,7 @@ class Bag(Collection[_native.RecordBag]):
     def extend(self, values: Iterable[Any]) -> int:
         """Append records, in batches; return the id of the first."""
         first = len(self)
-        iterator = iter(values)
-        while batch := [self._dumps(value) for value in itertools.islice(iterator, _BATCH)]:
+        for batch in _in_batches(map(self._dumps, values)):
             self.native.extend(batch)
         return first
 
@@ -189,16 +205,31 @@ class Bag(Collection[_native.RecordBag]):
 
     def items(self) -> Iterator[tuple[int, Any]]:
         """Yield id and value of all records that were not removed."""
-        step = self.native.batch_len
-        for start in range(0, len(self), step):
-            records = self.native.fetch_range(start, min(step, len(self) - start))
-            for id, record in zip(itertools.count(start), records, strict=False):
-                if record is not None:
-                    yield id, self._value(id, record)
+        for id, record in self._records(range(len(self))):
+            yield id, self._value(id, record)
+
+    def _records(self, ids: range | Sequence[int]) -> Iterator[tuple[int, bytes]]:
+        """Yield id and bytes of those that are there; a range is read in batches."""
+        if not isinstance(ids, range):
+            for id in ids:
+                if (record := self._or_none(id)) is not None:
+                    yield id, record
+            return
+        start, step = ids.start, self.native.batch_len
+        while start < ids.stop:
+            records = self.native.fetch_next(start, min(step, ids.stop - start))
+            yield from (
+                (id, record)
+                for id, record in zip(itertools.count(start), records, strict=False)
+                if record is not None
+            )
+            start += len(records)
 
     def __contains__(self, id: object) -> bool:
         """Return whether there is a record with this id."""
-        return isinstance(id, int) and 0 <= id < len(self) and self.native.contains(id)
+        if not isinstance(id, int) or isinstance(id, bool):
+            return False
+        return 0 <= id < len(self) and self.native.contains(id)
 
     def process(
         self,
@@ -210,22 +241,23 @@ class Bag(Collection[_native.RecordBag]):
         None keeps the old one. Only records whose bytes changed are written back. `order` is that
         of `Box.process`.
         """
-        for part in batches(order, len(self), self.native.batch_len):
-            changed, records = [], []
-            if isinstance(part, range):
-                found = self.native.fetch_range(part.start, len(part))
-            else:
-                found = [self._or_none(id) for id in part]
-            for id, record in zip(part, found, strict=True):
-                if record is None:
-                    continue
-                value = update(id, self._value(id, record))
-                if value is not None and (new := self._dumps(value)) != record:
-                    changed.append(id)
-                    records.append(new)
-            if changed:
-                import numpy as np
+        import numpy as np
 
+        for part in batches(order, len(self), self.native.batch_len):
+            changed: list[int] = []
+            records: list[bytes] = []
+            size = 0
+            for id, record in self._records(part):
+                value = update(id, self._value(id, record))
+                if value is None or (new := self._dumps(value)) == record:
+                    continue
+                changed.append(id)
+                records.append(new)
+                size += len(new)
+                if size >= CHUNK_BYTES:
+                    self.native.store_batch(np.array(changed, np.uint64), records)
+                    changed, records, size = [], [], 0
+            if changed:
                 self.native.store_batch(np.array(changed, np.uint64), records)
 
     def _or_none(self, id: int) -> bytes | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from brimful import _native
-from brimful.collection import CHUNK, Collection, batches, ids, one_id
+from brimful.collection import CHUNK_BYTES, Collection, batches, ids, one_id, whole
 from brimful.errors import UsageError
 from brimful.sizes import Budget, parse_budget
 
@@ -91,25 +91,10 @@ class Box(Collection[_native.RecordBox]):
 
     def _converted(self, records: ArrayLike) -> NDArray[Any]:
         """Return records as this dtype, without losing anything but a float's precision."""
-        wanted = self._dtype
         try:
-            if wanted.names is not None and not isinstance(records, np.ndarray):
-                return np.array(records, wanted)
-            array = np.asarray(records)
-            if array.dtype == wanted:
-                return array
-            if array.size == 0:
-                return array.astype(wanted)
-            if array.dtype.kind in "iu" and wanted.kind in "iu":
-                bounds = np.iinfo(wanted)
-                if int(array.min()) < bounds.min or int(array.max()) > bounds.max:
-                    raise ValueError(f"they reach from {array.min()} to {array.max()}")
-                return array.astype(wanted)
-            if array.dtype.kind == wanted.kind in "SU" and array.dtype.itemsize > wanted.itemsize:
-                raise ValueError(f"they are wider: {array.dtype}")
-            return array.astype(wanted, casting="same_kind")
-        except (TypeError, ValueError) as error:
-            raise UsageError(f"these are no records of {wanted}: {error}") from None
+            return _cast(records, self._dtype)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise UsageError(f"these are no records of {self._dtype}: {error}") from None
 
     def fetch(self, id: int) -> Any:
         """Return one record, as `box[id]` does."""
@@ -117,6 +102,7 @@ class Box(Collection[_native.RecordBox]):
 
     def fetch_range(self, start: int, count: int) -> NDArray[Any]:
         """Return `count` records from `start` on: a new, writable array."""
+        start, count = whole(start, "an id"), whole(count, "a number of records")
         return self._array(self.native.fetch_range(start, count))
 
     def fetch_batch(self, ids_: ArrayLike) -> NDArray[Any]:
@@ -129,7 +115,7 @@ class Box(Collection[_native.RecordBox]):
 
     def store_range(self, start: int, records: ArrayLike) -> None:
         """Replace the records from `start` on."""
-        self.native.store_range(start, self._bytes(records))
+        self.native.store_range(whole(start, "an id"), self._bytes(records))
 
     def store_batch(self, ids_: ArrayLike, records: ArrayLike) -> None:
         """Replace the records `ids_`; of an id that occurs twice the last one stays."""
@@ -142,17 +128,19 @@ class Box(Collection[_native.RecordBox]):
 
     def extend(self, records: ArrayLike) -> int:
         """Append records; return the id of the first."""
-        array = np.asarray(records)
+        # A list takes more memory than its array; an array is converted in chunks.
+        array = records if isinstance(records, np.ndarray) else self._converted(records)
         first = len(self)
-        for start in range(0, len(array), CHUNK):
-            self.native.extend(self._bytes(array[start : start + CHUNK]))
+        if array.ndim != 1:
+            raise UsageError(f"records are an array of one dimension, not {array.ndim}")
+        step = max(1, CHUNK_BYTES // self._dtype.itemsize)
+        for start in range(0, len(array), step):
+            self.native.extend(self._bytes(array[start : start + step]))
         return first
 
     def resize(self, length: int) -> None:
         """Make the box `length` records long; what is new is zero."""
-        if length < 0:
-            raise UsageError(f"a box has no {length} records")
-        self.native.resize(length)
+        self.native.resize(whole(length, "the length of a box"))
 
     def __getitem__(self, key: Any) -> Any:
         """Return a record, or an array of those that a slice, a list of ids or a mask names."""
@@ -259,11 +247,58 @@ def _scalar(record: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
         UsageError: it is none, or it is longer than a text or bytes record may be.
     """
     try:
-        array = np.array(record, dtype)
+        array = _cast(record, dtype)
     except (TypeError, ValueError, OverflowError) as error:
         raise UsageError(f"{record!r} is no record of {dtype}: {error}") from None
     if array.shape != ():
         raise UsageError(f"one record of {dtype} is to be stored, {array.shape} were given")
-    if dtype.kind in "SU" and len(record) > dtype.itemsize // (4 if dtype.kind == "U" else 1):
-        raise UsageError(f"{record!r} is wider than a record of {dtype}")
+    return array
+
+
+def _cast(records: ArrayLike, wanted: np.dtype[Any]) -> NDArray[Any]:
+    """Return records as `wanted`, without losing anything but a float's precision."""
+    if wanted.names is not None:
+        return _cast_fields(records, wanted)
+    if wanted.subdtype is not None:
+        return np.array(records, wanted.base)
+    array = np.asarray(records)
+    if array.dtype == wanted:
+        return array
+    if array.size == 0:
+        return array.astype(wanted)
+    if array.dtype.kind in "iu" and wanted.kind in "iu":
+        bounds = np.iinfo(wanted)
+        if int(array.min()) < bounds.min or int(array.max()) > bounds.max:
+            raise ValueError(f"they reach from {array.min()} to {array.max()}")
+        return array.astype(wanted)
+    if array.dtype.kind == wanted.kind in "SU" and array.dtype.itemsize > wanted.itemsize:
+        raise ValueError(f"they are wider: {array.dtype}")
+    if array.dtype.kind == wanted.kind == "f":
+        with np.errstate(over="ignore"):
+            narrowed = array.astype(wanted)
+        if bool((np.isinf(narrowed) & np.isfinite(array)).any()):
+            raise ValueError(f"they reach beyond {np.finfo(wanted).max}")
+        return narrowed
+    return array.astype(wanted, casting="same_kind")
+
+
+def _cast_fields(records: ArrayLike, wanted: np.dtype[Any]) -> NDArray[Any]:
+    """Return records of named fields, each field as `_cast` would."""
+    if getattr(records, "dtype", None) == wanted:
+        return np.asarray(records)
+    if isinstance(records, (np.ndarray, np.void)) and records.dtype.names is not None:
+        given = np.asarray(records)
+    else:
+        # Objects first: a tuple's 1.5 would become 1, and text would be cut.
+        loose = [(name, "O", wanted[name].shape) for name in wanted.names or ()]
+        given = np.array(records, loose)
+    if given.dtype.names != wanted.names:
+        raise ValueError(f"their fields are {given.dtype.names}")
+    array = np.zeros(given.shape, wanted)
+    for name in wanted.names or ():
+        column = given[name]
+        kind = wanted[name]
+        if kind.names is None and column.dtype.kind == "O":
+            column = np.array(column.tolist())
+        array[name] = _cast(column.tolist() if kind.names else column, kind.base)
     return array

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 import os
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, cast
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, Self, TypeVar, cast
 
 from brimful.errors import RecordIdError, UsageError
 
@@ -22,8 +24,11 @@ class _Native(Protocol):
 
 N = TypeVar("N", bound=_Native)
 
-#: Items that go to the native side at once: Ctrl-C is heard in between.
-CHUNK = 1 << 22
+#: Bytes that go to the native side at once: what is copied beside the budget. Ctrl-C is heard in
+#: between.
+CHUNK_BYTES = 2 << 20
+#: Numbers of 64 bits that do.
+CHUNK = CHUNK_BYTES // 8
 
 
 class Collection(Generic[N]):
@@ -97,27 +102,80 @@ class Collection(Generic[N]):
         else:
             self.__native = None
 
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        """Refuse to be copied or pickled: two objects cannot share one folder."""
+        raise UsageError(
+            f"a {type(self).__name__} cannot be copied or pickled: it is the folder {self._path}; "
+            "close it, copy the folder, and open the copy"
+        )
 
-def uint64(numbers: ArrayLike, what: str) -> NDArray[np.uint64]:
-    """Return integers as a contiguous array of 64 bits; signed ones keep their bits.
+
+def integers(numbers: ArrayLike, what: str) -> NDArray[Any]:
+    """Return integers as an array of one dimension and of their own dtype.
 
     Raises:
-        UsageError: they are no integers.
+        UsageError: one of them is no integer.
     """
     import numpy as np
 
+    is_listed = isinstance(numbers, (list, tuple))
+    kinds = set(map(type, cast("Sequence[Any]", numbers))) if is_listed else set()
+    # NumPy would take True for 1 where it stands beside integers.
+    if not kinds.isdisjoint({bool, np.bool_}):
+        raise UsageError(f"{what} are integers, not truth values")
     try:
-        array = np.asarray(numbers)
+        array = np.asarray(numbers).reshape(-1)
+        if array.dtype.kind == "f" and kinds == {int}:
+            # Some are beyond 2**63: NumPy would round them.
+            array = np.asarray(numbers, object)
     except (OverflowError, ValueError) as error:
         raise UsageError(f"{what} are 64-bit integers: {error}") from None
     if array.size == 0:
         return np.empty(0, np.uint64)
-    if array.dtype.kind not in "iu":
-        hint = "; a Map takes text and bytes" if array.dtype.kind in "USO" else ""
+    if array.dtype.kind in "iu":
+        return array
+    hint = "; a Map takes text and bytes" if array.dtype.kind in "USO" else ""
+    if array.dtype.kind != "O":
         raise UsageError(f"{what} are integers, not {array.dtype}{hint}")
-    if array.dtype.kind == "i":
-        array = array.astype(np.int64, copy=False).view(np.uint64)
-    return np.ascontiguousarray(array.reshape(-1), dtype=np.uint64)
+    for number in array:
+        if not isinstance(number, int) or isinstance(number, bool):
+            raise UsageError(f"{what} are integers, not {type(number).__name__}{hint}")
+        if not 0 <= number < 2**64:
+            raise UsageError(f"{what} are integers from 0 to 2**64 - 1, not {_short(number)}")
+    if kinds == {int}:
+        return array.astype(np.uint64)
+    raise UsageError(f"{what} are integers, not objects; convert them with astype('uint64')")
+
+
+def _short(number: int) -> str:
+    return str(number) if abs(number) < 10**30 else f"one of {number.bit_length()} bits"
+
+
+def unsigned(numbers: ArrayLike, what: str) -> NDArray[Any]:
+    """Return `integers` of which none is negative.
+
+    Raises:
+        UsageError: one of them is no integer from 0 to 2**64 - 1.
+    """
+    array = integers(numbers, what)
+    if array.dtype.kind == "i" and int(array.min()) < 0:
+        raise UsageError(f"{what} are integers from 0 to 2**64 - 1, not {int(array.min())}")
+    return array
+
+
+def uint64(numbers: ArrayLike, what: str) -> NDArray[np.uint64]:
+    """Return `unsigned` as a contiguous array of 64 bits."""
+    import numpy as np
+
+    return np.ascontiguousarray(unsigned(numbers, what), dtype=np.uint64)
+
+
+def chunks(array: NDArray[Any], step: int = CHUNK) -> Iterator[NDArray[np.uint64]]:
+    """Yield an array from `unsigned` as contiguous arrays of 64 bits, one copied at a time."""
+    import numpy as np
+
+    for start in range(0, len(array), step):
+        yield np.ascontiguousarray(array[start : start + step], dtype=np.uint64)
 
 
 def ids(numbers: ArrayLike, length: int) -> NDArray[np.uint64]:
@@ -128,13 +186,30 @@ def ids(numbers: ArrayLike, length: int) -> NDArray[np.uint64]:
     """
     import numpy as np
 
-    array = np.asarray(numbers)
-    found = uint64(array, "ids")
-    if array.dtype.kind == "i" and array.size and int(array.min()) < 0:
-        signed = found.view(np.int64)
-        found = np.where(signed < 0, signed + length, signed).view(np.uint64)
-        if int(found.view(np.int64).min()) < 0:
+    array = integers(numbers, "ids")
+    if array.dtype.kind == "i" and int(array.min()) < 0:
+        if int(array.min()) < -length:
             raise RecordIdError(f"there is no record {int(array.min())}: there are {length}")
+        signed = array.astype(np.int64)
+        array = np.where(signed < 0, signed + length, signed)
+    return np.ascontiguousarray(array, dtype=np.uint64)
+
+
+def whole(number: Any, what: str, *, least: int = 0, most: int = 2**64 - 1) -> int:
+    """Return a whole number from `least` to `most`.
+
+    Raises:
+        UsageError: it is none.
+    """
+    try:
+        found = operator.index(number)
+    except TypeError:
+        raise UsageError(f"{what} is an integer, not {type(number).__name__}") from None
+    if isinstance(number, bool):
+        raise UsageError(f"{what} is an integer, not a truth value")
+    if not least <= found <= most:
+        bound = "2**64 - 1" if most == 2**64 - 1 else most
+        raise UsageError(f"{what} is an integer from {least} to {bound}, not {_short(found)}")
     return found
 
 
@@ -144,11 +219,8 @@ def one_id(number: Any, length: int) -> int:
     Raises:
         RecordIdError: there is none.
     """
-    try:
-        index = number.__index__()
-    except AttributeError:
-        raise UsageError(f"a record id is an integer, not {number!r}") from None
-    found = cast(int, index + length if index < 0 else index)
+    index = whole(number, "a record id", least=-sys.maxsize, most=sys.maxsize)
+    found = index + length if index < 0 else index
     if not 0 <= found < length:
         raise RecordIdError(f"there is no record {index}: there are {length}")
     return found

@@ -1,8 +1,9 @@
 """Ready-made collections larger than memory: counter, set, Bloom filter, map, lists.
 
 Batches are NumPy arrays; keys are partitioned before they touch the disk, so that random input is
-not random I/O. Signed keys keep their 64 bits. Text is no key of a counter, set or filter, as a
-hash of 64 bits would sometimes take two texts for one: `Map` takes text and compares it in full.
+not random I/O. Keys are integers from 0 to 2**64 - 1. Text is no key of a counter, set or filter,
+as a hash of 64 bits would sometimes take two texts for one: `Map` takes text and compares it in
+full.
 
 A question (`contains_many`, `count_many`) reads each page of a structure about once, however many
 keys it has: where the structure is larger than memory, ask for 8 million keys or more at a time.
@@ -10,15 +11,17 @@ keys it has: where the structure is larger than memory, ask for 8 million keys o
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Iterable, Iterator, Mapping
+import sys
+from collections.abc import ItemsView, Iterable, Iterator, Mapping, MutableMapping, ValuesView
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from brimful import _native
-from brimful.collection import CHUNK, Collection, uint64
+from brimful.collection import CHUNK, CHUNK_BYTES, Collection, chunks, ids, one_id, unsigned, whole
 from brimful.errors import NotFoundError, UsageError
 from brimful.sizes import Budget, parse_budget
 
@@ -28,10 +31,6 @@ if TYPE_CHECKING:
 
 #: Keys asked for at once: a question reads a structure once, however many keys it has.
 _QUESTION = 1 << 24
-
-
-def _chunks(keys: NDArray[Any], step: int = CHUNK) -> Iterator[NDArray[Any]]:
-    return (keys[start : start + step] for start in range(0, len(keys), step))
 
 
 class _Taking(Protocol):
@@ -51,15 +50,11 @@ def _whole_chunks(native: _Taking, count: int, what: str = "keys") -> Iterator[N
 
 
 def _key(key: Any) -> int:
-    try:
-        number = int(key.__index__())
-    except AttributeError:
+    if isinstance(key, (str, bytes)):
         raise UsageError(
-            f"a key is a 64-bit integer, not {key!r}; a Map takes text and bytes"
-        ) from None
-    if not -(2**63) <= number < 2**64:
-        raise UsageError(f"a key is a 64-bit integer, {number} is longer")
-    return number % 2**64
+            f"a key is an integer, not {type(key).__name__}; a Map takes text and bytes"
+        )
+    return whole(key, "a key")
 
 
 class FrequencyCounter(Collection[_native.FrequencyCounter]):
@@ -80,13 +75,13 @@ class FrequencyCounter(Collection[_native.FrequencyCounter]):
     def add_many(self, keys: ArrayLike) -> None:
         """Count each of `keys` once more.
 
-        4,194,304 keys at a time are counted all or not at all: an error, or Ctrl-C, comes with a
+        262,144 keys at a time are counted all or not at all: an error, or Ctrl-C, comes with a
         note of how many were. After an I/O error the counter is refused until it is opened again,
         and is then what it was at the last `sync`.
         """
-        array = uint64(keys, "keys")
+        array = unsigned(keys, "keys")
         with _whole_chunks(self.native, len(array)):
-            for chunk in _chunks(array):
+            for chunk in chunks(array):
                 self.native.add_many(chunk)
 
     def add(self, key: int) -> None:
@@ -99,13 +94,13 @@ class FrequencyCounter(Collection[_native.FrequencyCounter]):
 
     def count_many(self, keys: ArrayLike) -> NDArray[np.uint64]:
         """Return how often each of `keys` occurred: uint64[len(keys)]."""
-        chunks = _chunks(uint64(keys, "keys"), _QUESTION)
-        found = [self.native.count_many(chunk) for chunk in chunks]
+        questions = chunks(unsigned(keys, "keys"), _QUESTION)
+        found = [self.native.count_many(question) for question in questions]
         return np.frombuffer(b"".join(found), np.uint64)
 
     def top(self, count: int) -> list[tuple[int, int]]:
         """Return the `count` most frequent keys with their counts; one sequential pass."""
-        return self.native.top(count)
+        return self.native.top(whole(count, "a number of keys", most=sys.maxsize))
 
     def __len__(self) -> int:
         """Return the number of different keys."""
@@ -129,13 +124,13 @@ class MembershipSet(Collection[_native.MembershipSet]):
     def add_many(self, keys: ArrayLike) -> None:
         """Add keys.
 
-        4,194,304 keys at a time are added all or not at all: an error, or Ctrl-C, comes with a
+        262,144 keys at a time are added all or not at all: an error, or Ctrl-C, comes with a
         note of how many were. After an I/O error everything is refused until it is opened again,
         and is then what it was at the last `sync`.
         """
-        array = uint64(keys, "keys")
+        array = unsigned(keys, "keys")
         with _whole_chunks(self.native, len(array)):
-            for chunk in _chunks(array):
+            for chunk in chunks(array):
                 self.native.add_many(chunk)
 
     def add(self, key: int) -> None:
@@ -144,8 +139,8 @@ class MembershipSet(Collection[_native.MembershipSet]):
 
     def contains_many(self, keys: ArrayLike) -> NDArray[np.bool_]:
         """Return which of `keys` are in the set: bool[len(keys)]."""
-        chunks = _chunks(uint64(keys, "keys"), _QUESTION)
-        found = [self.native.contains_many(chunk) for chunk in chunks]
+        questions = chunks(unsigned(keys, "keys"), _QUESTION)
+        found = [self.native.contains_many(question) for question in questions]
         return np.frombuffer(b"".join(found), np.bool_)
 
     def discard(self, key: int) -> bool:
@@ -183,8 +178,7 @@ class BloomFilter(Collection[_native.BloomFilter]):
         budget: Budget = None,
     ) -> None:
         """Open the filter at `path`, or make it."""
-        if keys < 1:
-            raise UsageError(f"a Bloom filter is for 1 key or more, not {keys}")
+        keys = whole(keys, "the number of keys of a Bloom filter", least=1)
         native = _native.BloomFilter.open(
             os.fspath(path), keys, false_positives, parse_budget(budget)
         )
@@ -198,13 +192,13 @@ class BloomFilter(Collection[_native.BloomFilter]):
     def add_many(self, keys: ArrayLike) -> None:
         """Add keys.
 
-        4,194,304 keys at a time are added all or not at all: an error, or Ctrl-C, comes with a
+        262,144 keys at a time are added all or not at all: an error, or Ctrl-C, comes with a
         note of how many were. After an I/O error everything is refused until it is opened again,
         and is then what it was at the last `sync`.
         """
-        array = uint64(keys, "keys")
+        array = unsigned(keys, "keys")
         with _whole_chunks(self.native, len(array)):
-            for chunk in _chunks(array):
+            for chunk in chunks(array):
                 self.native.add_many(chunk)
 
     def add(self, key: int) -> None:
@@ -213,8 +207,8 @@ class BloomFilter(Collection[_native.BloomFilter]):
 
     def contains_many(self, keys: ArrayLike) -> NDArray[np.bool_]:
         """Return for each of `keys` whether it may have been added: bool[len(keys)]."""
-        chunks = _chunks(uint64(keys, "keys"), _QUESTION)
-        found = [self.native.contains_many(chunk) for chunk in chunks]
+        questions = chunks(unsigned(keys, "keys"), _QUESTION)
+        found = [self.native.contains_many(question) for question in questions]
         return np.frombuffer(b"".join(found), np.bool_)
 
     def __contains__(self, key: object) -> bool:
@@ -234,20 +228,44 @@ def _text_or_bytes(value: Any) -> bytes:
     raise UsageError(f"keys and values of a map are bytes or text, not {type(value).__name__}")
 
 
-class Map(Collection[_native.DiskMap]):
+class _Items(ItemsView[bytes, bytes]):
+    """The keys of a map with their first values, streamed."""
+
+    _mapping: Map
+
+    def __iter__(self) -> Iterator[tuple[bytes, bytes]]:
+        return self._mapping._stream()
+
+
+class _Values(ValuesView[bytes]):
+    """The first values of a map, streamed."""
+
+    _mapping: Map
+
+    def __iter__(self) -> Iterator[bytes]:
+        return (value for _, value in self._mapping._stream())
+
+
+class Map(Collection[_native.DiskMap], MutableMapping[bytes, bytes]):
     """A map from bytes (or text, stored as UTF-8) to one or more values of bytes each.
+
+    It is a `MutableMapping` of the first values. Keys, values and items are streamed in batches of
+    the budget, in the order in which keys came; a change of the map while it is iterated over may
+    be seen or not.
 
     >>> import brimful as bf, tempfile
     >>> with bf.Map(tempfile.mkdtemp() + "/x", budget="64M") as words:
     ...     words["one"] = b"1"
     ...     words.chain("one", b"uno")
-    ...     words["one"], words.get_all("one"), "two" in words, len(words)
-    (b'1', [b'1', b'uno'], False, 1)
+    ...     words["one"], words.get_all("one"), "two" in words, len(words), dict(words)
+    (b'1', [b'1', b'uno'], False, 1, {b'one': b'1'})
     """
 
     def __init__(self, path: str | os.PathLike[str], *, budget: Budget = None) -> None:
         """Open the map at `path`, or make it."""
         super().__init__(_native.DiskMap.open(os.fspath(path), parse_budget(budget)), path)
+        #: The keys that `popitem` removes next.
+        self._leaving: Iterator[bytes] = iter(())
 
     def get(self, key: bytes | str, default: Any = None) -> Any:
         """Return the first value of `key`, or `default`."""
@@ -266,18 +284,20 @@ class Map(Collection[_native.DiskMap]):
         """Return the first value of each of `keys`, None where there is none."""
         return self.native.get_many([_text_or_bytes(key) for key in keys])
 
-    def update(self, pairs: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
+    def update(  # type: ignore[override]
+        self,
+        pairs: Mapping[Any, Any] | Iterable[tuple[Any, Any]] = (),
+        /,
+        **more: bytes | str,
+    ) -> None:
         """Make each value the only one of its key; of a key that comes twice the last one stays."""
-        self.native.insert_many(self._pairs(pairs))
+        for batch in _pairs_in_batches(pairs, more):
+            self.native.insert_many(batch)
 
     def chain_many(self, pairs: Iterable[tuple[bytes | str, bytes | str]]) -> None:
         """Add each value to those of its key."""
-        self.native.chain_many(self._pairs(pairs))
-
-    @staticmethod
-    def _pairs(pairs: Any) -> list[tuple[bytes, bytes]]:
-        listed = pairs.items() if isinstance(pairs, Mapping) else pairs
-        return [(_text_or_bytes(key), _text_or_bytes(value)) for key, value in listed]
+        for batch in _pairs_in_batches(pairs, {}):
+            self.native.chain_many(batch)
 
     def __getitem__(self, key: bytes | str) -> bytes:
         """Return the first value of `key`.
@@ -307,6 +327,76 @@ class Map(Collection[_native.DiskMap]):
         """Return the number of keys."""
         return len(self.native)
 
+    def __iter__(self) -> Iterator[bytes]:
+        """Yield all keys, reading them in batches."""
+        return (key for key, _ in self._stream())
+
+    def items(self) -> ItemsView[bytes, bytes]:
+        """Return a view of the keys with their first values."""
+        return _Items(self)
+
+    def values(self) -> ValuesView[bytes]:
+        """Return a view of the first values."""
+        return _Values(self)
+
+    def _stream(self) -> Iterator[tuple[bytes, bytes]]:
+        start: int | None = 0
+        while start is not None:
+            pairs, start = self.native.items_from(start)
+            yield from pairs
+
+    def popitem(self) -> tuple[bytes, bytes]:
+        """Remove a key with all its values; return it with its first value.
+
+        Raises:
+            KeyError: the map is empty.
+        """
+        while len(self):
+            for key in self._leaving:
+                if (value := self.native.get(key)) is not None:
+                    del self[key]
+                    return key, value
+            self._leaving = iter(self)
+        raise NotFoundError(f"{self._path} is empty")
+
+    def clear(self) -> None:
+        """Remove all keys."""
+        for key in self:
+            self.native.remove(key)
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether `other` is a mapping of the same keys to the same first values."""
+        if not isinstance(other, Mapping):
+            return NotImplemented
+        if self is other:
+            return True
+        if len(self) != len(other):
+            return False
+        try:
+            return all(self.get(key) == _text_or_bytes(value) for key, value in other.items())
+        except UsageError:
+            return False
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _pairs_in_batches(
+    pairs: Mapping[Any, Any] | Iterable[tuple[Any, Any]], more: Mapping[str, Any]
+) -> Iterator[list[tuple[bytes, bytes]]]:
+    """Yield keys and values as bytes, in lists of some MiB."""
+    listed = pairs.items() if isinstance(pairs, Mapping) else pairs
+    batch: list[tuple[bytes, bytes]] = []
+    size = 0
+    for key, value in itertools.chain(listed, more.items()):
+        batch.append((_text_or_bytes(key), _text_or_bytes(value)))
+        # What the objects of a pair take beside their bytes.
+        size += len(batch[-1][0]) + len(batch[-1][1]) + 128
+        if size >= 2 * CHUNK_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
 
 class Lists(Collection[_native.DiskLists]):
     """A fixed number of growing lists of 32-bit numbers: the neighbours of each vertex.
@@ -320,42 +410,49 @@ class Lists(Collection[_native.DiskLists]):
 
     def __init__(self, path: str | os.PathLike[str], count: int, *, budget: Budget = None) -> None:
         """Open the lists at `path`, or make `count` empty ones."""
-        if count < 1:
-            raise UsageError(f"there is 1 list or more, not {count}")
+        count = whole(count, "the number of lists", least=1, most=2**32)
         native = _native.DiskLists.open(os.fspath(path), count, parse_budget(budget))
         super().__init__(native, path)
 
     def append_many(self, lists: ArrayLike, items: ArrayLike) -> None:
-        """Append `items[i]` to list `lists[i]`; sorted within what one question finds added.
+        """Append `items[i]` to list `lists[i]`.
 
-        4,194,304 items at a time are appended all or not at all: an error, or Ctrl-C, comes with a
+        The items of a list come in ascending runs: those that memory held together are one run.
+
+        262,144 items at a time are appended all or not at all: an error, or Ctrl-C, comes with a
         note of how many were.
         """
-        targets, values = (self._narrow(numbers) for numbers in (lists, items))
+        targets, values = (self._of_32_bits(numbers) for numbers in (lists, items))
         if len(targets) != len(values):
             raise UsageError(f"{len(targets)} lists and {len(values)} items were given")
         with _whole_chunks(self.native, len(targets), "items"):
             for start in range(0, len(targets), CHUNK):
-                chunk = slice(start, start + CHUNK)
-                self.native.append_many(targets[chunk], values[chunk])
+                both = (array[start : start + CHUNK] for array in (targets, values))
+                self.native.append_many(*(np.ascontiguousarray(a, np.uint32) for a in both))
 
     @staticmethod
-    def _narrow(numbers: ArrayLike) -> NDArray[np.uint32]:
-        array = np.asarray(numbers)
-        if array.dtype == np.uint32:
-            return np.ascontiguousarray(array)
-        wide = uint64(array, "lists and items")
-        if len(wide) and int(wide.max()) >= 2**32:
-            raise UsageError("lists and items are numbers of 32 bits, from 0 on")
-        return wide.astype(np.uint32)
+    def _of_32_bits(numbers: ArrayLike) -> NDArray[Any]:
+        array = unsigned(numbers, "lists and items")
+        if len(array) and int(array.max()) >= 2**32:
+            raise UsageError(
+                f"lists and items are integers from 0 to 2**32 - 1, not {int(array.max())}"
+            )
+        return array
 
     def __getitem__(self, index: int) -> NDArray[np.uint32]:
-        """Return the items of a list: uint32[n]."""
-        return self.get_many([index])[1]
+        """Return the items of a list: uint32[n].
+
+        A list may be longer than the budget: its items go into the result at once.
+        """
+        return np.frombuffer(self.native.get(one_id(index, len(self))), "<u4")
+
+    def __iter__(self) -> Iterator[NDArray[np.uint32]]:
+        """Yield the items of every list."""
+        return (self[index] for index in range(len(self)))
 
     def get_many(self, lists: ArrayLike) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
         """Return how many items each of `lists` has, and all items, list after list."""
-        counts, items = self.native.get_many(uint64(lists, "lists"))
+        counts, items = self.native.get_many(ids(lists, len(self)))
         return np.frombuffer(counts, np.uint64), np.frombuffer(items, np.uint32)
 
     def __len__(self) -> int:

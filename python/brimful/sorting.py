@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from brimful import _native
-from brimful.collection import CHUNK
+from brimful.collection import CHUNK, integers
 from brimful.errors import UsageError
 from brimful.sizes import Budget, parse_budget
 
@@ -28,9 +28,9 @@ def sort(
 ) -> Iterator[NDArray[Any]]:
     """Yield the integers of all `batches`, ascending, in arrays of their dtype.
 
-    All batches have the dtype of the first, one of integers. What the budget does not hold is in a
-    nameless file in `folder` (else where temporary files go) meanwhile. Nothing is read before the
-    first array is asked for.
+    All batches have the dtype of the first that is not empty, one of integers. What the budget does
+    not hold is in a nameless file in `folder` (else where temporary files go) meanwhile. Nothing is
+    read before the first array is asked for.
 
     >>> import brimful as bf, numpy as np
     >>> batches = (np.arange(n, -3, -1) for n in (3, 5))
@@ -44,11 +44,11 @@ def sort(
     sorter = _native.Sorter(os.fspath(folder or tempfile.gettempdir()), parse_budget(budget))
     dtype: np.dtype[Any] | None = None
     for batch in batches:
-        array = np.asarray(batch).reshape(-1)
+        array = integers(batch, "the numbers of a batch")
+        if len(array) == 0:
+            continue
         if dtype is None:
             dtype = array.dtype
-            if dtype.kind not in "iu":
-                raise UsageError(f"what is sorted are integers, not {dtype}")
         if array.dtype != dtype:
             raise UsageError(f"a batch has dtype {array.dtype}, the first had {dtype}")
         for start in range(0, len(array), CHUNK):

@@ -138,23 +138,28 @@ impl<T: Send, C: Codec<T>> DiskBag<T, C> {
 
     /// All values with their ids, in batches. Stops after the first error.
     pub fn iter(&self) -> impl Iterator<Item = Result<(u64, T)>> + '_ {
-        let step = self.records.batch_len();
-        (0..self.len()).step_by(step).flat_map(move |start| {
-            let count = self.len().saturating_sub(start).min(step as u64) as usize;
-            let read = self.records.fetch_range(start, count);
-            let (records, error) = match read {
-                Ok(records) => (Some(records), None),
-                Err(error) => (None, Some(Err(error))),
+        let (step, end) = (self.records.batch_len(), self.len());
+        let mut next = 0;
+        std::iter::from_fn(move || {
+            if next >= end {
+                return None;
+            }
+            let start = next;
+            let records = match self.records.fetch_next(start, step) {
+                Ok(records) => records,
+                Err(error) => {
+                    next = end;
+                    return Some(vec![Err(error)]);
+                }
             };
-            let values = records.into_iter().flat_map(move |records| {
-                let value = |index: usize| {
-                    let id = start + index as u64;
-                    records.get(index).map(|bytes| self.decode(id, bytes).map(|value| (id, value)))
-                };
-                (0..count).filter_map(value).collect::<Vec<_>>()
-            });
-            values.chain(error)
+            next += records.len() as u64;
+            let value = |index: usize| {
+                let id = start + index as u64;
+                records.get(index).map(|bytes| self.decode(id, bytes).map(|value| (id, value)))
+            };
+            Some((0..records.len()).filter_map(value).collect())
         })
+        .flatten()
     }
 
     /// Lets `f` see and change all values, as [`RecordBag::process`] does with records.

@@ -3,6 +3,7 @@
 //! Items are put off and appended list by list, so that items for random lists cost no random access.
 //! Invariant: items put off are in their lists before anything is asked for or made durable.
 
+use std::cell::RefCell;
 use std::path::Path;
 
 use brimful_store::{DiskFolder, Folder};
@@ -18,6 +19,8 @@ const SCHEMA: &[u8] = b"lists of u32";
 const ITEM_BYTES: usize = 4;
 /// Lists made at once.
 const STEP: u64 = 1 << 20;
+/// Items appended at once: their lists' numbers and bytes are in memory.
+const BATCH: usize = 1 << 14;
 
 /// Lists of 32-bit items, larger than memory.
 ///
@@ -106,8 +109,8 @@ impl DiskLists {
         self.bag.file_bytes()
     }
 
-    /// Appends `items[i]` to list `lists[i]`. What is appended between two questions is sorted within its
-    /// list. If it fails, nothing of it was appended.
+    /// Appends `items[i]` to list `lists[i]`. The items of a list come in ascending runs: those that memory
+    /// held together are one run. If it fails, nothing of it was appended.
     pub fn append_many(&self, lists: &[u32], items: &[u32]) -> Result<()> {
         if lists.len() != items.len() {
             return Err(Error::Usage(format!("{} lists and {} items were given", lists.len(), items.len())));
@@ -136,41 +139,77 @@ impl DiskLists {
             |key| key,
             |key| key,
             |keys| {
-                let list_of = |key: &u64| (key >> shift) >> 32;
-                let (mut ids, mut ends, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
-                for part in keys.chunk_by(|a, b| list_of(a) == list_of(b)) {
-                    ids.extend(part.first().map(list_of));
-                    part.iter()
-                        .for_each(|key| bytes.extend_from_slice(&((key >> shift) as u32).to_le_bytes()));
-                    ends.push(bytes.len());
+                let mut done = 0;
+                for keys in keys.chunks(BATCH) {
+                    self.append_sorted(keys, shift).map_err(|(items, error)| (done + items, error))?;
+                    done += keys.len();
                 }
-                let starts = std::iter::once(0).chain(ends.iter().copied());
-                let items: Vec<&[u8]> = starts
-                    .zip(&ends)
-                    .map(|(start, end)| bytes.get(start..*end).unwrap_or_default())
-                    .collect();
-                self.bag.append_sorted(&ids, &items).map_err(|(lists, error)| {
-                    let end = lists.checked_sub(1).and_then(|last| ends.get(last)).copied().unwrap_or(0);
-                    (end / ITEM_BYTES, error)
-                })
+                Ok(())
             },
         )
     }
 
-    /// The items of a list.
-    pub fn get(&self, list: u64) -> Result<Vec<u32>> {
-        self.apply()?;
-        self.bag.fetch(list, items)
+    /// Appends the items of ascending keys; an error comes with how many were appended.
+    fn append_sorted(&self, keys: &[u64], shift: u32) -> Result<(), (usize, Error)> {
+        let list_of = |key: &u64| (key >> shift) >> 32;
+        let (mut ids, mut ends, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
+        for part in keys.chunk_by(|a, b| list_of(a) == list_of(b)) {
+            ids.extend(part.first().map(list_of));
+            part.iter().for_each(|key| bytes.extend_from_slice(&((key >> shift) as u32).to_le_bytes()));
+            ends.push(bytes.len());
+        }
+        let starts = std::iter::once(0).chain(ends.iter().copied());
+        let items: Vec<&[u8]> =
+            starts.zip(&ends).map(|(start, end)| bytes.get(start..*end).unwrap_or_default()).collect();
+        self.bag.append_sorted(&ids, &items).map_err(|(lists, error)| {
+            let end = lists.checked_sub(1).and_then(|last| ends.get(last)).copied().unwrap_or(0);
+            (end / ITEM_BYTES, error)
+        })
     }
 
-    /// The items of all `lists`, one list after the other, and how many each has.
+    /// The items of a list.
+    pub fn get(&self, list: u64) -> Result<Vec<u32>> {
+        Ok(self.get_many(&[list])?.1)
+    }
+
+    /// Items of a list.
+    pub fn count(&self, list: u64) -> Result<u64> {
+        self.apply()?;
+        Ok(self.bag.record_len(list)? / ITEM_BYTES as u64)
+    }
+
+    /// The items of a list as little-endian bytes, with nothing else in memory: returns how many bytes there are. Where
+    /// that is not the length of `out`, what is in `out` is of no use.
+    pub fn read_into(&self, list: u64, out: &mut [u8]) -> Result<u64> {
+        self.apply()?;
+        self.bag.read_into(list, out)
+    }
+
+    /// The items of all `lists`, one list after the other, and how many each has. Beside the result it holds the
+    /// lists that are shorter than a page.
     pub fn get_many(&self, lists: &[u64]) -> Result<(Vec<u64>, Vec<u32>)> {
         self.apply()?;
         let (mut counts, mut all) = (Vec::with_capacity(lists.len()), Vec::new());
-        for records in self.bag.fetch_batch(lists)? {
-            for record in records.iter() {
-                counts.push((record.len() / ITEM_BYTES) as u64);
-                all.extend(items(record));
+        for some in lists.chunks(BATCH) {
+            let mut rest = some;
+            while !rest.is_empty() {
+                let records = self.bag.fetch_until_long(rest)?;
+                for record in records.iter() {
+                    counts.push((record.len() / ITEM_BYTES) as u64);
+                    all.extend(items(record));
+                }
+                rest = rest.get(records.len()..).unwrap_or_default();
+                if let Some((long, later)) = rest.split_first() {
+                    let start = all.len();
+                    let parts = RefCell::new(&mut all);
+                    self.bag.visit(
+                        *long,
+                        |len| parts.borrow_mut().reserve_exact(len as usize / ITEM_BYTES),
+                        |bytes| parts.borrow_mut().extend(items(bytes)),
+                    )?;
+                    counts.push((all.len() - start) as u64);
+                    rest = later;
+                }
             }
         }
         Ok((counts, all))

@@ -121,7 +121,7 @@ impl DiskMap {
         let Some(id) = self.bag.keys().get(self.bag.pages(), mixed)? else {
             return Ok(None);
         };
-        Ok(Some((id, self.bag.get(id)?)))
+        Ok(Some((id, self.bag.get_within(id)?)))
     }
 
     fn broken(&self, id: u64) -> Error {
@@ -130,11 +130,26 @@ impl DiskMap {
 
     /// The first value of `key`.
     pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        Ok(self.get_all(key)?.into_iter().next())
+        let mut first = None;
+        self.find(key, |value| {
+            first = Some(value.to_vec());
+            false
+        })?;
+        Ok(first)
     }
 
     /// All values of `key`, the oldest first.
     pub fn get_all(&self, key: &[u8]) -> Result<Vec<Vec<u8>>> {
+        let mut values = Vec::new();
+        self.find(key, |value| {
+            values.push(value.to_vec());
+            true
+        })?;
+        Ok(values)
+    }
+
+    /// Calls `f` with the values of `key`, the oldest first, until it returns false.
+    fn find(&self, key: &[u8], mut f: impl FnMut(&[u8]) -> bool) -> Result<()> {
         let mixed = hash(key);
         // A chain that becomes empty between the two reads is removed: then nobody has the key.
         let found = {
@@ -142,21 +157,25 @@ impl DiskMap {
             self.chain_of(mixed)?
         };
         let Some((id, chain)) = found else {
-            return Ok(Vec::new());
+            return Ok(());
         };
-        let mut values = Vec::new();
         for link in links(&chain) {
             let link = link.ok_or_else(|| self.broken(id))?;
-            if link.key == key {
-                values.push(link.value.to_vec());
+            if link.key == key && !f(link.value) {
+                break;
             }
         }
-        Ok(values)
+        Ok(())
     }
 
     /// True if `key` has a value.
     pub fn contains(&self, key: &[u8]) -> Result<bool> {
-        Ok(self.get(key)?.is_some())
+        let mut is_there = false;
+        self.find(key, |_| {
+            is_there = true;
+            false
+        })?;
+        Ok(is_there)
     }
 
     /// Makes `value` the only value of `key`.
@@ -293,21 +312,49 @@ impl DiskMap {
 
     /// Calls `f` with every key and value; one pass in the order in which chains began.
     pub fn for_each(&self, mut f: impl FnMut(&[u8], &[u8]) -> Result<()>) -> Result<()> {
-        let step = self.bag.batch_len();
-        for start in (0..self.bag.len()).step_by(step) {
-            let count = (self.bag.len() - start).min(step as u64) as usize;
-            let records = self.bag.fetch_range(start, count)?;
-            for index in 0..records.len() {
-                let Some(chain) = records.get(index) else {
-                    continue;
-                };
-                for link in links(chain) {
-                    let link = link.ok_or_else(|| self.broken(start + index as u64))?;
+        let mut next = Some(0);
+        while let Some(start) = next {
+            next = self.for_some(start, &mut f)?;
+        }
+        Ok(())
+    }
+
+    /// [`DiskMap::for_each`] for one batch: `start` is 0, or what the call before returned. `None` is the end.
+    pub fn for_some(&self, start: u64, mut f: impl FnMut(&[u8], &[u8]) -> Result<()>) -> Result<Option<u64>> {
+        self.chains(start, |id, chain| {
+            links(chain)
+                .try_for_each(|link| link.ok_or_else(|| self.broken(id)).and_then(|l| f(l.key, l.value)))
+        })
+    }
+
+    /// [`DiskMap::for_some`] with the first value of each key alone.
+    pub fn first_values(
+        &self,
+        start: u64,
+        mut f: impl FnMut(&[u8], &[u8]) -> Result<()>,
+    ) -> Result<Option<u64>> {
+        self.chains(start, |id, chain| {
+            // Nearly always one key: others hash alike.
+            let mut seen: Vec<&[u8]> = Vec::new();
+            for link in links(chain) {
+                let link = link.ok_or_else(|| self.broken(id))?;
+                if !seen.contains(&link.key) {
+                    seen.push(link.key);
                     f(link.key, link.value)?;
                 }
             }
+            Ok(())
+        })
+    }
+
+    /// Calls `f` with the record and the bytes of each chain of one batch; returns where the next begins.
+    fn chains(&self, start: u64, mut f: impl FnMut(u64, &[u8]) -> Result<()>) -> Result<Option<u64>> {
+        self.bag.options().resources.job.check()?;
+        let records = self.bag.fetch_next(start, self.bag.batch_len())?;
+        for (index, id) in (0..records.len()).zip(start..) {
+            records.get(index).map_or(Ok(()), |chain| f(id, chain))?;
         }
-        Ok(())
+        Ok((!records.is_empty()).then_some(start + records.len() as u64))
     }
 
     /// Hashes of keys that are there: the number of keys, but for two that hash alike.

@@ -3,9 +3,13 @@
 //! Random keys would touch a page each. Here they are appended to the part of a working file that their
 //! leading bits choose, 4 bytes a key where they are small and 8 where not, and applied when a partition's
 //! pages are worth reading.
-//! Invariant: a key is handed out once, in a partition of ascending leading bits; nothing survives a
-//! crash, so whoever syncs applies first.
+//!
+//! A hot key makes its partition as long as the whole log. A partition is therefore applied in pieces of
+//! bounded length, the oldest first: memory does not depend on how the keys are distributed.
+//! Invariant: a key is handed out once, in a sorted piece of one partition; nothing survives a crash, so
+//! whoever syncs applies first.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
@@ -29,8 +33,14 @@ const CHUNK_LEN: usize = 1 << 16;
 #[derive(Debug, Default)]
 struct Part {
     buffer: Vec<u64>,
-    /// Where its blocks of [`BUFFER_LEN`] keys are.
-    blocks: Vec<Block>,
+    /// Where its blocks of [`BUFFER_LEN`] keys are, the oldest first.
+    blocks: VecDeque<Block>,
+}
+
+impl Part {
+    fn is_empty(&self) -> bool {
+        self.blocks.is_empty() && self.buffer.is_empty()
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -50,8 +60,8 @@ pub(crate) struct PartitionLog {
     taken: AtomicU64,
     /// Held shared by those who push, exclusively by who drains.
     gate: RwLock<()>,
-    /// Keys after which they should be applied.
-    most: u64,
+    /// Blocks that are applied at once.
+    piece_blocks: usize,
     /// Keys were taken, or a partition was applied, in part: what is known is what the last sync said.
     broken: AtomicBool,
 }
@@ -67,8 +77,7 @@ impl PartitionLog {
     }
 
     pub(crate) fn new(folder: &dyn Folder, options: &Options, traffic: &Arc<Traffic>) -> Result<Self> {
-        // Each worker has one partition in memory when it is applied, and as much room to sort it; some
-        // partitions get more keys than others.
+        // Each worker holds one piece when it is applied, and as much room to sort it.
         let share = options.batch_bytes() / options.resources.workers() / 18;
         Ok(Self {
             file: StoreFile::scratch(folder, traffic)?,
@@ -77,7 +86,7 @@ impl PartitionLog {
             len: AtomicU64::new(0),
             taken: AtomicU64::new(0),
             gate: RwLock::new(()),
-            most: (share.max(BUFFER_LEN) * PARTITIONS) as u64,
+            piece_blocks: (share / BUFFER_LEN).max(1),
             broken: AtomicBool::new(false),
         })
     }
@@ -94,7 +103,7 @@ impl PartitionLog {
 
     /// True if it is time to apply them.
     pub(crate) fn is_full(&self) -> bool {
-        self.len() >= self.most
+        self.len() >= (self.piece_blocks * BUFFER_LEN * PARTITIONS) as u64
     }
 
     /// Fails if keys were taken, or a partition was applied, in part.
@@ -159,17 +168,17 @@ impl PartitionLog {
                 if offset / START_BYTES != (offset + bytes.len() as u64) / START_BYTES {
                     self.file.start_writing(offset / START_BYTES * START_BYTES, START_BYTES);
                 }
-                part.blocks.push(Block { offset, is_narrow: narrow.is_some() });
+                part.blocks.push_back(Block { offset, is_narrow: narrow.is_some() });
                 part.buffer.clear();
             }
         }
         Ok(())
     }
 
-    /// Hands out all keys as `map` turns them, a sorted partition at a time, to the threads of the pool;
-    /// whoever pushes waits. A cancelled job stops it between two partitions, or within one: `apply` says how
+    /// Hands out all keys as `map` turns them, a sorted piece of a partition at a time, to the threads of the
+    /// pool; whoever pushes waits. A cancelled job stops it between two pieces, or within one: `apply` says how
     /// many of its keys were applied, `unmap` undoes `map`, and the others are still here. After any other
-    /// error within a partition everything is refused.
+    /// error within a piece everything is refused.
     pub(crate) fn drain(
         &self,
         options: &Options,
@@ -187,25 +196,24 @@ impl PartitionLog {
         let results = options.resources.broadcast(|_| {
             let (mut keys, mut room) = (Vec::new(), Vec::new());
             while let Some(part) = self.parts.get(next.fetch_add(1, Ordering::Relaxed)) {
-                self.usable()?;
-                options.resources.job.check()?;
                 let mut part = part.lock().unwrap_or_else(PoisonError::into_inner);
-                self.read(&part, &mut keys)?;
-                keys.iter_mut().for_each(|key| *key = map(*key));
-                sort_in_memory(&mut keys, &mut room);
-                let applied = apply(&keys);
-                part.blocks.clear();
-                part.buffer.clear();
-                let Err((count, error)) = applied else {
-                    continue;
-                };
-                let left: Vec<u64> =
-                    keys.get(count..).unwrap_or_default().iter().map(|key| unmap(*key)).collect();
-                let is_stop = matches!(error, Error::Store(StoreError::Interrupted));
-                if !is_stop || self.append(&mut part, &left).is_err() {
-                    self.broken.store(true, Ordering::Relaxed);
+                while !part.is_empty() {
+                    self.usable()?;
+                    options.resources.job.check()?;
+                    self.take_piece(&mut part, &mut keys)?;
+                    keys.iter_mut().for_each(|key| *key = map(*key));
+                    sort_in_memory(&mut keys, &mut room);
+                    let Err((count, error)) = apply(&keys) else {
+                        continue;
+                    };
+                    keys.drain(..count.min(keys.len()));
+                    keys.iter_mut().for_each(|key| *key = unmap(*key));
+                    let is_stop = matches!(error, Error::Store(StoreError::Interrupted));
+                    if !is_stop || self.append(&mut part, &keys).is_err() {
+                        self.broken.store(true, Ordering::Relaxed);
+                    }
+                    return Err(error);
                 }
-                return Err(error);
             }
             Ok(())
         });
@@ -215,11 +223,13 @@ impl PartitionLog {
         Ok(())
     }
 
-    fn read(&self, part: &Part, keys: &mut Vec<u64>) -> Result<()> {
+    /// Moves the next piece of a partition to `keys`. If it fails, the piece is still in the partition.
+    fn take_piece(&self, part: &mut Part, keys: &mut Vec<u64>) -> Result<()> {
+        let blocks = part.blocks.len().min(self.piece_blocks);
         keys.clear();
         // Exactly: growth by doubling would go beyond the budget.
-        keys.reserve_exact(part.blocks.len() * BUFFER_LEN + part.buffer.len());
-        keys.resize(part.blocks.len() * BUFFER_LEN, 0);
+        keys.reserve_exact(blocks * BUFFER_LEN + part.buffer.len());
+        keys.resize(blocks * BUFFER_LEN, 0);
         let mut narrow = vec![0_u32; BUFFER_LEN];
         for (block, keys) in part.blocks.iter().zip(keys.chunks_mut(BUFFER_LEN)) {
             if block.is_narrow {
@@ -229,7 +239,11 @@ impl PartitionLog {
                 self.file.read_exact_at(bytemuck::cast_slice_mut(keys), block.offset)?;
             }
         }
-        keys.extend_from_slice(&part.buffer);
+        part.blocks.drain(..blocks);
+        // The buffer is younger than every block: it goes with the last of them.
+        if part.blocks.is_empty() {
+            keys.append(&mut part.buffer);
+        }
         Ok(())
     }
 }

@@ -47,8 +47,31 @@ impl RecordBag {
     }
 
     fn fetch<'py>(&self, py: Python<'py>, id: u64) -> PyResult<Bound<'py, PyBytes>> {
-        let record = self.inner.short(py, |inner| inner.get(id))?;
-        Ok(PyBytes::new(py, &record))
+        let Some(mut len) = self.inner.short(py, |inner| inner.long_len(id))? else {
+            let record = self.inner.short(py, |inner| inner.get(id))?;
+            return Ok(PyBytes::new(py, &record));
+        };
+        // Into Python's memory at once: a record may be longer than the budget.
+        loop {
+            let mut found = len;
+            let record = PyBytes::new_with(py, len as usize, |out| {
+                found = self.inner.long(py, |inner| inner.read_into(id, out))?;
+                Ok(())
+            })?;
+            if found == len {
+                return Ok(record);
+            }
+            // Another thread has changed it since.
+            len = found;
+        }
+    }
+
+    fn fetch_next<'py>(&self, py: Python<'py>, start: u64, most: usize) -> PyResult<Bound<'py, PyList>> {
+        if self.inner.short(py, |inner| inner.long_len(start))?.is_some() {
+            return PyList::new(py, [self.fetch(py, start)?]);
+        }
+        let records = self.inner.call(py, most >= LONG, |inner| inner.fetch_next(start, most))?;
+        PyList::new(py, (0..records.len()).map(|index| records.get(index).map(|r| PyBytes::new(py, r))))
     }
 
     fn fetch_range<'py>(&self, py: Python<'py>, start: u64, count: usize) -> PyResult<Bound<'py, PyList>> {

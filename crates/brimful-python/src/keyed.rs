@@ -13,8 +13,7 @@ use crate::errors::Failure;
 
 /// Numbers as the bytes that NumPy reads in place.
 pub(crate) fn words<'py>(py: Python<'py>, numbers: &[u64]) -> Bound<'py, PyByteArray> {
-    let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_ne_bytes()).collect();
-    PyByteArray::new(py, &bytes)
+    PyByteArray::new(py, bytemuck::cast_slice(numbers))
 }
 
 /// Truths as one byte each.
@@ -199,6 +198,9 @@ impl BloomFilter {
     }
 }
 
+/// Keys with values.
+type Pairs<'py> = Vec<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)>;
+
 /// A map from bytes to one or more values of bytes.
 #[pyclass(frozen, module = "brimful._native")]
 pub(crate) struct DiskMap {
@@ -244,6 +246,19 @@ impl DiskMap {
     fn get_many<'py>(&self, py: Python<'py>, keys: Vec<PyBackedBytes>) -> PyResult<Bound<'py, PyList>> {
         let values = self.inner.long(py, |inner| inner.get_many(&keys))?;
         PyList::new(py, values.iter().map(|value| value.as_deref().map(|value| PyBytes::new(py, value))))
+    }
+
+    /// Keys and values of the next batch, and where the one after it starts; None is the end.
+    fn items_from<'py>(&self, py: Python<'py>, start: u64) -> PyResult<(Pairs<'py>, Option<u64>)> {
+        let mut pairs = Vec::new();
+        let next = self.inner.long(py, |inner| {
+            inner.first_values(start, |key, value| {
+                pairs.push((key.to_vec(), value.to_vec()));
+                Ok(())
+            })
+        })?;
+        let bytes = |bytes: Vec<u8>| PyBytes::new(py, &bytes);
+        Ok((pairs.into_iter().map(|(key, value)| (bytes(key), bytes(value))).collect(), next))
     }
 
     fn insert_many(&self, py: Python<'_>, pairs: Vec<(PyBackedBytes, PyBackedBytes)>) -> PyResult<()> {
@@ -307,8 +322,25 @@ impl DiskLists {
     ) -> PyResult<(Bound<'py, PyByteArray>, Bound<'py, PyByteArray>)> {
         let lists = lists.to_vec(py)?;
         let (counts, items) = self.inner.long(py, |inner| inner.get_many(&lists))?;
-        let bytes: Vec<u8> = items.iter().flat_map(|item| item.to_ne_bytes()).collect();
-        Ok((words(py, &counts), PyByteArray::new(py, &bytes)))
+        Ok((words(py, &counts), PyByteArray::new(py, bytemuck::cast_slice(&items))))
+    }
+
+    /// The items of a list as little-endian bytes.
+    fn get<'py>(&self, py: Python<'py>, list: u64) -> PyResult<Bound<'py, PyByteArray>> {
+        let mut len = self.inner.long(py, |inner| inner.count(list))? * 4;
+        // Into Python's memory at once: a list may be longer than the budget.
+        loop {
+            let mut found = len;
+            let items = PyByteArray::new_with(py, len as usize, |out| {
+                found = self.inner.long(py, |inner| inner.read_into(list, out))?;
+                Ok(())
+            })?;
+            if found == len {
+                return Ok(items);
+            }
+            // Another thread has changed it since.
+            len = found;
+        }
     }
 
     fn verify(&self, py: Python<'_>) -> PyResult<u64> {

@@ -19,6 +19,8 @@ use pyo3::types::PyByteArray;
 use crate::errors::Failure;
 use crate::keyed::words;
 
+/// Numbers that go out at once.
+const CHUNK_LEN: usize = 1 << 18;
 /// How often a wait looks for Ctrl-C.
 const TICK: Duration = Duration::from_millis(50);
 
@@ -53,8 +55,10 @@ impl Sorter {
                 numbers.iter().try_for_each(|batch| batch.into_iter().try_for_each(&mut *push))
             };
             sort(&folder, &Options::new(&resources), feed, |batch: &[u64]| {
-                // Nobody listens any more.
-                sorted.send(batch.to_vec()).map_err(|_| StoreError::Interrupted.into())
+                // In parts, as some of them are in the queue and in Python's memory. It fails when nobody listens.
+                batch.chunks(CHUNK_LEN).try_for_each(|part| {
+                    sorted.send(part.to_vec()).map_err(|_| StoreError::Interrupted.into())
+                })
             })?;
             Ok(())
         });

@@ -1,13 +1,14 @@
 //! Files that are not ours: the user's inputs, read once from front to back, and outputs, which
 //! appear under their name only when complete.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::ErrorKind::{AlreadyExists, NotADirectory, NotFound, WouldBlock};
 use std::io::{self, BufWriter, Read, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -372,7 +373,30 @@ impl Drop for TemporaryFolder {
 
 /// Holds a folder's exclusive lock until dropped: one writer at a time.
 #[derive(Debug)]
-pub struct FolderLock(#[expect(dead_code, reason = "held for its lock")] File);
+pub struct FolderLock {
+    _file: File,
+    place: FileId,
+}
+
+/// Device and number of a file.
+type FileId = (u64, u64);
+
+/// The locks that this process holds: whoever asks for one of them again learns that it is not another process.
+static HELD: Mutex<BTreeSet<FileId>> = Mutex::new(BTreeSet::new());
+
+fn held() -> MutexGuard<'static, BTreeSet<FileId>> {
+    HELD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn file_id(file: &io::Result<fs::Metadata>) -> Option<FileId> {
+    file.as_ref().ok().map(|meta| (meta.dev(), meta.ino()))
+}
+
+impl Drop for FolderLock {
+    fn drop(&mut self) {
+        held().remove(&self.place);
+    }
+}
 
 impl FolderLock {
     /// Name of the file that is locked.
@@ -381,16 +405,30 @@ impl FolderLock {
     /// Takes the lock of `folder`.
     ///
     /// # Errors
-    /// [`Error::Io`] if another process holds it or the folder is read-only.
+    /// [`Error::Io`] if this process or another one holds it, or the folder is read-only.
     pub fn take(folder: &Path) -> Result<Self> {
-        lock(folder).map(Self).map_err(|e| {
+        lock(folder).and_then(Self::hold).map_err(|e| {
             let e = if e.kind() == WouldBlock {
-                io::Error::new(e.kind(), "another process is changing it; wait until that ends")
+                let is_ours =
+                    file_id(&fs::metadata(folder.join(LOCK))).is_some_and(|id| held().contains(&id));
+                let what = if is_ours {
+                    "this process has it open already; close that first, or use it"
+                } else {
+                    "another process is changing it; wait until that ends"
+                };
+                io::Error::new(e.kind(), what)
             } else {
                 e
             };
             Error::io(folder, "change", e)
         })
+    }
+
+    fn hold(file: File) -> io::Result<Self> {
+        let meta = file.metadata()?;
+        let place = (meta.dev(), meta.ino());
+        held().insert(place);
+        Ok(Self { _file: file, place })
     }
 
     /// Takes the lock of `folder` as soon as no other process holds it.
@@ -401,7 +439,7 @@ impl FolderLock {
         let mut waits = false;
         loop {
             match lock(folder) {
-                Ok(file) => return Ok(Self(file)),
+                Ok(file) => return Self::hold(file).map_err(|e| Error::io(folder, "change", e)),
                 Err(e) if e.kind() == WouldBlock => {
                     if !std::mem::replace(&mut waits, true) {
                         job.begin("wait for another process to change the graph", 0);

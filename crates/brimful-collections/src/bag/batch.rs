@@ -1,21 +1,18 @@
 //! Many records at once: in order of their pages, which are read in large pieces and shared out
 //! among the threads.
 
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
+use std::sync::{Mutex, PoisonError};
 
 use brimful_store::durable::{PageId, Writing};
 use rayon::prelude::*;
 
 use super::layout::{self, Place, SlotPage};
-use super::{Change, DATA, ENTRY_BYTES, INDEX, RecordBag};
+use super::{Change, DATA, ENTRY_BYTES, INDEX, RecordBag, WINDOW_PAGES};
 use crate::error::{Error, Result};
 use crate::home::{put, u64_at};
 use crate::order::{Ids, MOST_IDS, Order};
 use crate::pipeline;
-
-/// Pages that a batch brings into memory together.
-const WINDOW_PAGES: usize = 64;
 
 /// Records of a batch, in the order asked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -52,6 +49,35 @@ impl Records {
             self.bytes.extend_from_slice(record);
         }
     }
+
+    /// Keeps the first `len` records only.
+    fn truncate(&mut self, len: usize) {
+        self.places.truncate(len);
+        let mut kept: Vec<&mut (usize, usize)> =
+            self.places.iter_mut().filter(|place| place.0 != ABSENT.0).collect();
+        kept.sort_unstable();
+        let mut end = 0;
+        for (at, len) in kept.into_iter().map(|place| (&mut place.0, place.1)) {
+            self.bytes.copy_within(*at..*at + len, end);
+            *at = end;
+            end += len;
+        }
+        self.bytes.truncate(end);
+    }
+}
+
+/// The place of a record that is not there.
+const ABSENT: (usize, usize) = (usize::MAX, 0);
+
+/// Which records a batch gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    /// All of them: one that was removed is an error.
+    All,
+    /// Those that are there.
+    Present,
+    /// Those that are there, up to the first that takes pages of its own, and no more than so many bytes.
+    Some(usize),
 }
 
 /// An id's place and its index in the batch.
@@ -186,19 +212,21 @@ impl RecordBag {
         }
         let share = ids.len().div_ceil(self.options.resources.workers()).clamp(4096, MOST_IDS);
         if ids.len() <= share {
-            return Ok(vec![self.fetch_ids(ids, true)?]);
+            return Ok(vec![self.fetch_ids(ids, Wanted::All)?]);
         }
         self.options
             .resources
             .pool
-            .install(|| ids.par_chunks(share).map(|ids| self.fetch_ids(ids, true)).collect())
+            .install(|| ids.par_chunks(share).map(|ids| self.fetch_ids(ids, Wanted::All)).collect())
     }
 
     /// `count` records from `start` on, in order; removed ones are `None` in [`Records::get`] and left
     /// out by [`Records::iter`].
     pub fn fetch_range(&self, start: u64, count: usize) -> Result<Records> {
         match start.checked_add(count as u64) {
-            Some(end) if end <= self.len() => self.fetch_ids(&(start..end).collect::<Vec<_>>(), false),
+            Some(end) if end <= self.len() => {
+                self.fetch_ids(&(start..end).collect::<Vec<_>>(), Wanted::Present)
+            }
             _ => Err(Error::OutOfRange {
                 path: self.path().into(),
                 id: start.max(self.len()),
@@ -207,10 +235,43 @@ impl RecordBag {
         }
     }
 
-    fn fetch_ids(&self, ids: &[u64], all: bool) -> Result<Records> {
-        const ABSENT: (usize, usize) = (usize::MAX, 0);
+    /// As many records from `start` on as a batch may hold, `most` at most and one at least; removed ones are as in
+    /// [`RecordBag::fetch_range`].
+    pub fn fetch_next(&self, start: u64, most: usize) -> Result<Records> {
+        let ids: Vec<u64> = (start..self.len().min(start.saturating_add(most as u64))).collect();
+        let records = self.fetch_until_long(&ids)?;
+        match ids.first() {
+            Some(first) if records.is_empty() => self.fetch_long(*first),
+            _ => Ok(records),
+        }
+    }
+
+    /// One record, whatever its length, if the budget holds it.
+    fn fetch_long(&self, id: u64) -> Result<Records> {
+        match self.get_within(id) {
+            Ok(bytes) => Ok(Records { places: vec![(0, bytes.len())], bytes }),
+            Err(Error::Removed { .. }) => Ok(Records { places: vec![ABSENT], bytes: Vec::new() }),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The first of the records `ids`: all before the first that takes pages of its own, and no more bytes than
+    /// the share of a batch.
+    pub(crate) fn fetch_until_long(&self, ids: &[u64]) -> Result<Records> {
+        self.fetch_ids(ids, Wanted::Some(self.share_bytes()))
+    }
+
+    fn fetch_ids(&self, ids: &[u64], wanted: Wanted) -> Result<Records> {
         let mut records = Records { bytes: Vec::new(), places: vec![ABSENT; ids.len()] };
-        let located = self.locate(ids)?;
+        let mut located = self.locate(ids)?;
+        let most_bytes = if let Wanted::Some(bytes) = wanted { bytes } else { usize::MAX };
+        if let Wanted::Some(_) = wanted {
+            let long = located.iter().filter(|(place, _)| place.is_some_and(Place::is_span));
+            let end = long.map(|(_, index)| *index).min().unwrap_or(ids.len());
+            located.retain(|(_, index)| *index < end);
+            records.truncate(end);
+        }
+        let all = wanted == Wanted::All;
         let id_of = |index: usize| ids.get(index).copied().unwrap_or(u64::MAX);
         let mut again = Vec::new();
         let mut in_slots = Vec::with_capacity(located.len());
@@ -242,7 +303,12 @@ impl RecordBag {
                 let slots = SlotPage::new(bytes, &self.classes);
                 for (place, index) in group.copied().unwrap_or_default() {
                     match slots.record(place.slot(), id_of(*index)) {
-                        Some(record) => records.set(*index, record),
+                        Some(record) => {
+                            records.set(*index, record);
+                            if records.bytes.len() > most_bytes {
+                                records.truncate((records.len() / 2).max(1));
+                            }
+                        }
                         // It moved meanwhile.
                         None => again.push(*index),
                     }
@@ -250,7 +316,7 @@ impl RecordBag {
                 Ok(())
             })?;
         }
-        for index in again {
+        for index in again.into_iter().filter(|index| *index < records.len()).collect::<Vec<_>>() {
             self.options.resources.job.check()?;
             match self.fetch(id_of(index), |record| records.set(index, record)) {
                 Err(Error::Removed { .. }) if !all => {}
@@ -340,7 +406,8 @@ impl RecordBag {
     }
 
     /// Lets `f` see and change records in batches, on all threads; reads ahead meanwhile and writes back
-    /// the records that changed. `f` gets an id and its record; a record that was removed is left out.
+    /// the records that changed. `f` gets an id and its record; a record that was removed is left out. Of records
+    /// that take pages of their own one is in memory at a time.
     pub fn process(&self, order: &Order, f: impl Fn(u64, &mut Vec<u8>) -> Result<()> + Sync) -> Result<()> {
         if let Some(largest) = order.largest() {
             self.check(largest)?;
@@ -348,32 +415,61 @@ impl RecordBag {
         let batches = order.batches(self.len(), self.batch_len());
         let read = |ids: &Ids| {
             let ids: Vec<u64> = ids.iter().collect();
-            self.fetch_ids(&ids, false)
+            Ok((self.fetch_until_long(&ids)?, ids))
         };
-        pipeline::stream(&self.options.resources, &batches, read, |ids, records| {
-            let (mut changed, mut after) = (Vec::new(), Vec::new());
-            let mut record = Vec::new();
-            for (index, id) in ids.iter().enumerate() {
-                let Some(before) = records.get(index) else {
-                    continue;
+        let one_long = Mutex::new(());
+        pipeline::stream(&self.options.resources, &batches, read, |_, (mut records, ids)| {
+            let mut rest = ids.as_slice();
+            loop {
+                self.process_some(rest, &records, &f)?;
+                rest = rest.get(records.len()..).unwrap_or_default();
+                drop(records);
+                let Some((next, later)) = rest.split_first() else {
+                    return Ok(());
                 };
-                record.clear();
-                record.extend_from_slice(before);
-                f(id, &mut record)?;
-                if record != before {
-                    changed.push(id);
-                    after.push(std::mem::take(&mut record));
+                if self.long_len(*next)?.is_some() {
+                    let _one = one_long.lock().unwrap_or_else(PoisonError::into_inner);
+                    self.process_some(rest, &self.fetch_long(*next)?, &f)?;
+                    rest = later;
                 }
+                records = self.fetch_until_long(rest)?;
             }
-            self.store_batch(&changed, &after)
         })
+    }
+
+    /// Lets `f` change `records`, the first of `ids`, and stores those that changed.
+    fn process_some(
+        &self,
+        ids: &[u64],
+        records: &Records,
+        f: &impl Fn(u64, &mut Vec<u8>) -> Result<()>,
+    ) -> Result<()> {
+        let (mut changed, mut after) = (Vec::new(), Vec::new());
+        let mut record = Vec::new();
+        for (index, id) in ids.iter().enumerate() {
+            let Some(before) = records.get(index) else {
+                continue;
+            };
+            record.clear();
+            record.extend_from_slice(before);
+            f(*id, &mut record)?;
+            if record != before {
+                changed.push(*id);
+                after.push(std::mem::take(&mut record));
+            }
+        }
+        self.store_batch(&changed, &after)
     }
 
     /// Records that a batch of a stream has: as many as its share of the budget holds on average.
     pub fn batch_len(&self) -> usize {
         let data = self.space().pages() * self.pages.page_bytes() as u64;
         let average = (data / self.len().max(1)).max(16) as usize;
-        let share = self.options.batch_bytes() / (2 * pipeline::in_flight(&self.options.resources));
-        (share / average).clamp(1, 1 << 16)
+        (self.share_bytes() / average).clamp(1, 1 << 16)
+    }
+
+    /// Bytes of records that a batch of a stream has at most, unless one record has more.
+    fn share_bytes(&self) -> usize {
+        self.options.batch_bytes() / (2 * pipeline::in_flight(&self.options.resources))
     }
 }

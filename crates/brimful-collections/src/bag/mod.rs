@@ -15,6 +15,7 @@ mod place;
 mod space;
 mod verify;
 
+use std::cell::RefCell;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -40,6 +41,8 @@ const INFOS: u8 = 2;
 const KEYS: u8 = 3;
 
 const ENTRY_BYTES: usize = 8;
+/// Pages that a batch brings into memory together.
+const WINDOW_PAGES: usize = 64;
 /// Locks that ids share.
 const ID_LOCKS: usize = 64;
 /// Longest record in bytes.
@@ -231,6 +234,7 @@ impl RecordBag {
         let Some(place) = self.place(id)? else {
             return Err(self.removed(id));
         };
+        self.require(id, place)?;
         let record = self.read_at(id, place)?;
         match f.take() {
             Some(f) => Ok(f(&record)),
@@ -238,9 +242,96 @@ impl RecordBag {
         }
     }
 
-    /// Record `id`.
+    /// Record `id`; the memory is the caller's, whatever the budget is.
     pub fn get(&self, id: u64) -> Result<Vec<u8>> {
-        self.fetch(id, <[u8]>::to_vec)
+        let mut record = Vec::new();
+        // Exactly: growth by doubling would take twice the memory.
+        let parts: RefCell<&mut Vec<u8>> = RefCell::new(&mut record);
+        self.visit(
+            id,
+            |len| parts.borrow_mut().reserve_exact(len as usize),
+            |piece| parts.borrow_mut().extend_from_slice(piece),
+        )?;
+        Ok(record)
+    }
+
+    /// [`RecordBag::get`] within the budget.
+    ///
+    /// # Errors
+    /// [`Error::Store`] with the budget that works, if the record is too long for this one.
+    pub(crate) fn get_within(&self, id: u64) -> Result<Vec<u8>> {
+        self.check(id)?;
+        let _changing = self.id_lock(id);
+        let place = self.place(id)?.ok_or_else(|| self.removed(id))?;
+        self.require(id, place)?;
+        self.read_at(id, place)
+    }
+
+    /// Lets `begin` see how long record `id` is, and `f` its bytes, piece by piece: a record may be longer than
+    /// memory. Neither may use the bag.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`], [`Error::Removed`].
+    pub fn visit(&self, id: u64, begin: impl FnOnce(u64), f: impl FnMut(&[u8])) -> Result<()> {
+        self.check(id)?;
+        let _changing = self.id_lock(id);
+        let place = self.place(id)?.ok_or_else(|| self.removed(id))?;
+        if place.is_span() {
+            let head = self.span_head(id, place)?;
+            begin(head.len);
+            return self.visit_span(place, &head, f);
+        }
+        let (record, mut f) = (self.read_at(id, place)?, f);
+        begin(record.len() as u64);
+        f(&record);
+        Ok(())
+    }
+
+    /// Reads record `id` into `out`; returns how long it is. Where that is not the length of `out`, what is in
+    /// `out` is of no use.
+    pub fn read_into(&self, id: u64, out: &mut [u8]) -> Result<u64> {
+        let (mut len, mut at) = (0, 0);
+        self.visit(
+            id,
+            |found| len = found,
+            |piece| {
+                let room = out.get_mut(at..).unwrap_or_default();
+                let count = piece.len().min(room.len());
+                crate::home::put(room, 0, piece.get(..count).unwrap_or_default());
+                at += piece.len();
+            },
+        )?;
+        Ok(len)
+    }
+
+    /// Bytes of record `id` if it takes pages of its own; `None` if it shares one, or is not there.
+    pub fn long_len(&self, id: u64) -> Result<Option<u64>> {
+        if id >= self.len() || !self.place(id)?.is_some_and(Place::is_span) {
+            return Ok(None);
+        }
+        let _changing = self.id_lock(id);
+        match self.place(id)?.filter(|place| place.is_span()) {
+            Some(place) => Ok(Some(self.span_head(id, place)?.len)),
+            None => Ok(None),
+        }
+    }
+
+    /// Refuses a record that a quarter of the memory does not hold.
+    fn require(&self, id: u64, place: Place) -> Result<()> {
+        if !place.is_span() {
+            return Ok(());
+        }
+        let (len, memory) = (self.span_head(id, place)?.len, self.options.memory_bytes);
+        if len <= memory / 4 {
+            return Ok(());
+        }
+        let budget = self.options.resources.budget.total();
+        Err(StoreError::Budget {
+            budget,
+            needed: budget.saturating_sub(memory).saturating_add(len.saturating_mul(4)),
+            purpose: format!("to hold record {id} of {}, which has {len} bytes", self.path().display()),
+        }
+        .into())
     }
 
     /// True if there is a record `id`.
@@ -250,7 +341,10 @@ impl RecordBag {
 
     /// Bytes of record `id`.
     pub fn record_len(&self, id: u64) -> Result<u64> {
-        self.fetch(id, |record| record.len() as u64)
+        match self.long_len(id)? {
+            Some(len) => Ok(len),
+            None => self.fetch(id, |record| record.len() as u64),
+        }
     }
 
     /// Replaces record `id`, in place where it fits. A record that was removed is there again.

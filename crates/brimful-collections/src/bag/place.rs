@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use brimful_store::durable::{PageId, Writing};
 
 use super::layout::{self, Place, SPAN_HEADER, SlotPage, SpanHead};
-use super::{Change, DATA, RecordBag};
+use super::{Change, DATA, RecordBag, WINDOW_PAGES};
 use crate::error::{Error, Result};
 
 impl RecordBag {
@@ -25,6 +25,7 @@ impl RecordBag {
         }
         let new = match change {
             Change::Replace => self.put(writing, id, bytes, bytes.len())?,
+            Change::Add if place.is_span() => self.grow_span(writing, id, place, bytes)?,
             Change::Add => {
                 let mut record = self.read_at(id, place)?;
                 record.extend_from_slice(bytes);
@@ -97,7 +98,9 @@ impl RecordBag {
         capacity: usize,
     ) -> Result<Place> {
         let Some(class) = self.classes.of(capacity).or_else(|| self.classes.of(record.len())) else {
-            return self.put_span(writing, id, record, capacity);
+            return self.put_span(writing, id, record.len() as u64, capacity as u64, |first| {
+                self.write_span(writing, first, 0, record)
+            });
         };
         let (page, _) = self.space().promise(class, 1, &self.classes);
         let slot = self.pages.update(writing, PageId::new(DATA, page), |page| {
@@ -117,19 +120,46 @@ impl RecordBag {
         }
     }
 
-    fn put_span(&self, writing: &Writing<'_>, id: u64, record: &[u8], capacity: usize) -> Result<Place> {
-        let pages = (SPAN_HEADER + capacity.max(record.len())).div_ceil(self.pages.page_bytes()) as u64;
+    /// Makes a span of `len` bytes with room for `capacity`; `fill` writes them, given its first page.
+    fn put_span(
+        &self,
+        writing: &Writing<'_>,
+        id: u64,
+        len: u64,
+        capacity: u64,
+        fill: impl FnOnce(u64) -> Result<()>,
+    ) -> Result<Place> {
+        let pages = (SPAN_HEADER as u64 + capacity).div_ceil(self.pages.page_bytes() as u64);
         let first = self.space().allocate_span(pages);
-        let head = SpanHead { pages, id, len: record.len() as u64 };
-        let written = self
-            .pages
-            .overwrite(writing, PageId::new(DATA, first), |bytes| head.write(bytes))
-            .map_err(Error::from)
-            .and_then(|()| self.write_span(writing, first, 0, record));
+        let head = SpanHead { pages, id, len };
+        let written = fill(first).and_then(|()| {
+            Ok(self.pages.update(writing, PageId::new(DATA, first), |page| head.write(page.bytes_mut()))?)
+        });
         if written.is_err() {
             self.discard_span(writing, first, pages)?;
         }
         written.map(|()| Place::span_at(first))
+    }
+
+    /// Copies a span into a larger one, page by page, and adds to its end: a record may be longer than memory.
+    fn grow_span(&self, writing: &Writing<'_>, id: u64, place: Place, bytes: &[u8]) -> Result<Place> {
+        let head = self.span_head(id, place)?;
+        let len = head.len + bytes.len() as u64;
+        self.check_bytes(len)?;
+        self.put_span(writing, id, len, len + len / 2, |first| {
+            for number in 0..self.used_pages(&head) {
+                let from = PageId::new(DATA, place.page() + number);
+                let copy = self.pages.read(from, <[u8]>::to_vec)?;
+                let to = PageId::new(DATA, first + number);
+                self.pages.overwrite(writing, to, |bytes| crate::home::put(bytes, 0, &copy))?;
+            }
+            self.write_span(writing, first, head.len, bytes)
+        })
+    }
+
+    /// Pages of a span that its record reaches into.
+    fn used_pages(&self, head: &SpanHead) -> u64 {
+        (head.len + SPAN_HEADER as u64).div_ceil(self.pages.page_bytes() as u64)
     }
 
     /// Writes bytes into a span, from byte `at` of its record on.
@@ -153,7 +183,7 @@ impl RecordBag {
         Ok(())
     }
 
-    fn span_head(&self, id: u64, place: Place) -> Result<SpanHead> {
+    pub(super) fn span_head(&self, id: u64, place: Place) -> Result<SpanHead> {
         let head = self.pages.read(PageId::new(DATA, place.page()), SpanHead::read)?;
         let known = self.space().pages();
         head.filter(|head| head.id == id && place.page() + head.pages <= known)
@@ -169,18 +199,31 @@ impl RecordBag {
             return record.ok_or_else(|| self.damaged(id, place, "the record is not where the index says"));
         }
         let head = self.span_head(id, place)?;
-        let page_bytes = self.pages.page_bytes();
-        let mut record = vec![0; head.len as usize];
-        let used = (head.len + SPAN_HEADER as u64).div_ceil(page_bytes as u64);
-        let pages = (place.page()..place.page() + used).map(|number| PageId::new(DATA, number));
-        self.pages.scanner().visit(pages, |page, bytes| {
-            let at = ((page.number() - place.page()) as usize * page_bytes).saturating_sub(SPAN_HEADER);
-            let bytes = if page.number() == place.page() { bytes.get(SPAN_HEADER..) } else { Some(bytes) };
-            let target = record.get_mut(at..).unwrap_or_default();
-            target.iter_mut().zip(bytes.unwrap_or_default()).for_each(|(to, from)| *to = *from);
-            Ok(())
-        })?;
+        let mut record = Vec::with_capacity(head.len as usize);
+        self.visit_span(place, &head, |piece| record.extend_from_slice(piece))?;
         Ok(record)
+    }
+
+    /// Lets `f` see the record of a span, a page at a time.
+    pub(super) fn visit_span(&self, place: Place, head: &SpanHead, mut f: impl FnMut(&[u8])) -> Result<()> {
+        let window = (self.pages.cache_bytes() / self.pages.page_bytes() / 8).clamp(1, WINDOW_PAGES);
+        let pages: Vec<PageId> =
+            (0..self.used_pages(head)).map(|number| PageId::new(DATA, place.page() + number)).collect();
+        let mut scanner = self.pages.scanner();
+        let (mut skip, mut left) = (SPAN_HEADER, head.len as usize);
+        for window in pages.chunks(window) {
+            self.pages.check()?;
+            scanner.load(window.iter().copied())?;
+            for page in window {
+                self.pages.read(*page, |bytes| {
+                    let piece = bytes.get(skip..).unwrap_or_default();
+                    let piece = piece.get(..left).unwrap_or(piece);
+                    f(piece);
+                    (skip, left) = (0, left - piece.len());
+                })?;
+            }
+        }
+        Ok(())
     }
 
     /// Gives the place of a record back; the index names it no more.

@@ -159,7 +159,7 @@ fn bad_input_is_refused() {
     assert!(matches!(disk.records().append(&[0; 9]), Err(Error::RecordBytes { expected: 8, found: 9, .. })));
     assert_eq!(disk.fetch_range(0, 3).unwrap(), [1, 2, 3]);
     let busy = DiskBox::<u64>::open(&path, options(MEMORY)).unwrap_err();
-    assert!(busy.to_string().contains("another process is changing it"), "{busy}");
+    assert!(busy.to_string().contains("this process has it open already"), "{busy}");
     disk.sync().unwrap();
     drop(disk);
     let wrong = DiskBox::<u32>::open(&path, options(MEMORY)).unwrap_err();
