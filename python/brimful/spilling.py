@@ -3,18 +3,37 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, MutableMapping
-from typing import Any, TypeVar
+from collections.abc import ItemsView, Iterable, Iterator, Mapping, MutableMapping, ValuesView
+from typing import Any, NoReturn, Self, TypeVar
 
 import numpy as np
 
-from brimful.bags import Bag
+from brimful.bags import Bag, Serializer
+from brimful.collection import whole
 from brimful.errors import UsageError
 from brimful.sizes import Budget
 from brimful.temporary import make_folder, remove_folder
 
 K = TypeVar("K")
 V = TypeVar("V")
+
+
+class _Items(ItemsView[K, V]):
+    """Keys with their values; a spilled value is read and stays where it is."""
+
+    _mapping: SpillingDict[K, V]
+
+    def __iter__(self) -> Iterator[tuple[K, V]]:
+        return self._mapping._stream()
+
+
+class _Values(ValuesView[V]):
+    """Values; a spilled one is read and stays where it is."""
+
+    _mapping: SpillingDict[Any, V]
+
+    def __iter__(self) -> Iterator[V]:
+        return (value for _, value in self._mapping._stream())
 
 
 class SpillingDict(dict[K, V]):
@@ -24,7 +43,8 @@ class SpillingDict(dict[K, V]):
     `__getitem__` in any subclass. What came in first goes first, however often it was asked for
     since; a spilled value that is asked for comes back as the youngest. Values change only by
     assignment: one that is changed in place may be forgotten. `len`, `in` and iteration count
-    spilled keys too. It is a cache: it begins empty and its folder is removed with it.
+    spilled keys too. It is a cache: it begins empty and its folder is removed with it. `copy` and
+    `|` make a cache of its own folder; it cannot be pickled or copied deeply.
 
     >>> import brimful as bf
     >>> cache = bf.SpillingDict(limit=2, budget="64M")
@@ -38,15 +58,16 @@ class SpillingDict(dict[K, V]):
         self,
         limit: int,
         *,
-        serializer: str | Any = "pickle",
+        serializer: str | Serializer = "pickle",
         folder: str | os.PathLike[str] | None = None,
         budget: Budget = "64M",
     ) -> None:
         """Begin an empty cache of at most `limit` live values; the rest goes below `folder`."""
         super().__init__()
-        if limit < 1:
-            raise UsageError(f"a cache holds 1 value or more, not {limit}")
-        self._limit = limit
+        self._limit = whole(limit, "the limit of a cache", least=1)
+        self._made_with = (serializer, folder, budget)
+        #: A child of this process must not remove what its parent uses.
+        self._process = os.getpid()
         self._folder = make_folder("brimful-cache-", folder)
         self._bag: Bag | None = Bag(
             os.path.join(self._folder, "bag"), serializer=serializer, budget=budget
@@ -72,6 +93,10 @@ class SpillingDict(dict[K, V]):
         """The number of live values."""
         return super().__len__()
 
+    def __repr__(self) -> str:
+        """Return limit and length."""
+        return f"SpillingDict(limit={self._limit}): {len(self)} keys, {self.live} of them live"
+
     def __setitem__(self, key: K, value: V) -> None:
         """Put a value in."""
         for known in (self._spilled, self._clean):
@@ -95,26 +120,23 @@ class SpillingDict(dict[K, V]):
         return value
 
     def _spill(self) -> None:
-        """Move the oldest values out, some more than must go."""
+        """Move the oldest values out, some more than must go; all of them, or none if it fails."""
         excess = super().__len__() - self._limit
         count = min(excess + min(self._limit // 64, 1024), super().__len__() - 1)
         iterator = super().__iter__()
         keys = [next(iterator) for _ in range(count)]
-        dirty = []
-        for key in keys:
-            record = self._clean.pop(key, None)
-            if record is None:
-                dirty.append(key)
-            else:
-                self._spilled[key] = record
+        dirty = [key for key in keys if key not in self._clean]
         values = [super(SpillingDict, self).__getitem__(key) for key in dirty]
-        again = min(len(self._unused), len(values))
-        records = [self._unused.pop() for _ in range(again)]
-        self.bag.store_batch(np.array(records, np.uint64), values[:again])
-        first = self.bag.extend(values[again:])
-        records += range(first, first + len(values) - again)
+        kept = max(len(self._unused) - len(values), 0)
+        records = self._unused[kept:]
+        self.bag.store_batch(np.array(records, np.uint64), values[: len(records)])
+        first = self.bag.extend(values[len(records) :])
+        records += range(first, first + len(values) - len(records))
+        del self._unused[kept:]
         self._spilled.update(zip(dirty, records, strict=True))
         for key in keys:
+            if (record := self._clean.pop(key, None)) is not None:
+                self._spilled[key] = record
             super().__delitem__(key)
 
     def __delitem__(self, key: K) -> None:
@@ -146,16 +168,31 @@ class SpillingDict(dict[K, V]):
         yield from list(super().__iter__())
         yield from list(self._spilled)
 
+    def __reversed__(self) -> Iterator[K]:
+        """Yield all keys the other way round."""
+        return reversed(list(self))
+
+    def _stream(self) -> Iterator[tuple[K, V]]:
+        """Yield keys with their values and leave every value where it is."""
+        for key in self:
+            if super().__contains__(key):
+                yield key, super().__getitem__(key)
+            elif (record := self._spilled.get(key)) is not None:
+                yield key, self.bag[record]
+
     # What `dict` does in C would see live values only.
     keys = MutableMapping.keys  # type: ignore[assignment]
-    values = MutableMapping.values  # type: ignore[assignment]
-    items = MutableMapping.items  # type: ignore[assignment]
-    popitem = MutableMapping.popitem
-    clear = MutableMapping.clear
     update = MutableMapping.update
     setdefault = MutableMapping.setdefault
-    __eq__ = MutableMapping.__eq__
     __hash__ = None
+
+    def items(self) -> ItemsView[K, V]:  # type: ignore[override]
+        """Return a view of all keys with their values."""
+        return _Items(self)
+
+    def values(self) -> ValuesView[V]:  # type: ignore[override]
+        """Return a view of all values."""
+        return _Values(self)
 
     def pop(self, key: K, *default: Any) -> Any:
         """Remove a key and return its value, or `default`."""
@@ -168,6 +205,85 @@ class SpillingDict(dict[K, V]):
         del self[key]
         return value
 
+    def popitem(self) -> tuple[K, V]:
+        """Remove the youngest live key, else a spilled one; return it with its value."""
+        for keys in (super().__reversed__(), reversed(self._spilled)):
+            for key in keys:
+                return key, self.pop(key)
+        raise KeyError("the cache is empty")
+
+    def clear(self) -> None:
+        """Remove all keys."""
+        for known in (self._spilled, self._clean):
+            self._unused += known.values()
+            known.clear()
+        super().clear()
+
+    def copy(self) -> SpillingDict[K, V]:
+        """Return a cache with the same keys and values and a folder of its own."""
+        serializer, folder, budget = self._made_with
+        other: SpillingDict[K, V] = SpillingDict(
+            self._limit, serializer=serializer, folder=folder, budget=budget
+        )
+        # Spilled ones first: those that are live here are live there.
+        for key, record in list(self._spilled.items()):
+            other[key] = self.bag[record]
+        for key in list(super().__iter__()):
+            other[key] = super().__getitem__(key)
+        return other
+
+    __copy__ = copy
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        """Refuse to be pickled or copied deeply."""
+        raise UsageError(
+            "a SpillingDict cannot be pickled or copied deeply, as it may be larger than memory; "
+            "copy() makes another one, dict() a plain dict"
+        )
+
+    @classmethod
+    def fromkeys(cls, iterable: Iterable[Any], value: Any = None, /) -> NoReturn:
+        """Refuse: a cache needs its limit."""
+        raise UsageError(
+            "SpillingDict.fromkeys does not know the limit; update a SpillingDict(limit) instead"
+        )
+
+    def __or__(self, other: object) -> Any:
+        """Return a new cache with the items of both; `other` wins."""
+        if not isinstance(other, Mapping):
+            return NotImplemented
+        both = self.copy()
+        both.update(other)
+        return both
+
+    def __ror__(self, other: object) -> Any:
+        """Return a new cache with the items of both; this one wins."""
+        if not isinstance(other, Mapping):
+            return NotImplemented
+        both = self.copy()
+        for key, value in other.items():
+            if key not in self:
+                both[key] = value
+        return both
+
+    def __ior__(self, other: Any) -> Self:  # type: ignore[override,misc]
+        """Put all items of `other` in."""
+        self.update(other)
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether `other` is a mapping with the same items."""
+        if not isinstance(other, Mapping):
+            return NotImplemented
+        if len(self) != len(other):
+            return False
+        return all(key in other and other[key] == value for key, value in self.items())
+
+    def __ne__(self, other: object) -> bool:
+        """Return whether `other` is anything else."""
+        equal = self.__eq__(other)
+        return equal if equal is NotImplemented else not equal
+
     def close(self) -> None:
         """Forget everything and remove the folder."""
         if self._bag is not None:
@@ -175,7 +291,9 @@ class SpillingDict(dict[K, V]):
             self._bag = None
             super().clear()
             self._spilled.clear()
-            remove_folder(self._folder)
+            self._clean.clear()
+            if self._process == os.getpid():
+                remove_folder(self._folder)
 
     def __del__(self) -> None:
         """Remove the folder."""

@@ -1,0 +1,223 @@
+"""`SpillingDict` and `Map` against a dict: every method that a dict has."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import os
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import brimful as bf
+
+KEYS = st.integers(0, 30)
+VALUES = st.text(max_size=3)
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("set"), KEYS, VALUES),
+        st.tuples(st.sampled_from(["get", "del", "pop", "in"]), KEYS),
+        st.tuples(st.just("setdefault"), KEYS, VALUES),
+        st.tuples(st.sampled_from(["update", "|=", "|", "r|"]), st.dictionaries(KEYS, VALUES)),
+        st.tuples(st.sampled_from(["popitem", "clear", "copy", "copy.copy", "==", "iterate"])),
+    ),
+    max_size=40,
+)
+
+
+def outcome(call: Any) -> Any:
+    """Return what a call returned, or the kind of error that it raised."""
+    try:
+        return call()
+    except KeyError:
+        return KeyError
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(STEPS)
+def test_a_spilling_dict_does_what_a_dict_does(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[Any, ...]]
+) -> None:
+    folder = tmp_path_factory.mktemp("caches")
+    cache: Any = bf.SpillingDict(limit=4, serializer="str", folder=folder, budget="2M")
+    model: dict[int, str] = {}
+    for name, *rest in steps:
+        match name, rest:
+            case "set", (key, value):
+                cache[key] = model[key] = value
+            case "get", (key,):
+                assert outcome(lambda: cache[key]) == outcome(lambda: model[key])  # noqa: B023
+                assert cache.get(key, "?") == model.get(key, "?")
+            case "del", (key,):
+                assert outcome(lambda: cache.__delitem__(key)) == outcome(  # noqa: B023
+                    lambda: model.__delitem__(key)  # noqa: B023
+                )
+            case "pop", (key,):
+                assert cache.pop(key, None) == model.pop(key, None)
+            case "in", (key,):
+                assert (key in cache) == (key in model)
+            case "setdefault", (key, value):
+                assert cache.setdefault(key, value) == model.setdefault(key, value)
+            case "update", (other,):
+                cache.update(other)
+                model.update(other)
+            case "|=", (other,):
+                cache |= other
+                model |= other
+            case "|", (other,):
+                assert dict((cache | other).items()) == model | other
+            case "r|", (other,):
+                assert dict((other | cache).items()) == other | model
+            case "popitem", _:
+                popped = outcome(cache.popitem)
+                if popped is KeyError:
+                    assert not model
+                else:
+                    assert model.pop(popped[0]) == popped[1]
+            case "clear", _:
+                cache.clear()
+                model.clear()
+            case "copy" | "copy.copy", _:
+                other = cache.copy() if name == "copy" else copy.copy(cache)
+                other["one more"] = "x"
+                del other
+                gc.collect()
+            case "==", _:
+                assert cache == model and not (cache != model)  # noqa: SIM202
+                assert model == cache and not (model != cache)  # noqa: SIM202
+                assert cache != {**model, -1: "x"}
+            case "iterate", _:
+                assert sorted(cache) == sorted(cache.keys()) == sorted(model)
+                assert list(reversed(cache)) == list(cache)[::-1]
+                assert sorted(cache.values()) == sorted(model.values())
+        assert len(cache) == len(model) and cache.live <= 4
+    assert dict(cache) == dict(cache.items()) == {**cache} == model
+    cache.close()
+
+
+def test_a_copy_of_a_spilling_dict_has_its_own_folder(tmp_path: Path) -> None:
+    cache = bf.SpillingDict(limit=4, folder=tmp_path)
+    cache |= {number: str(number) for number in range(20)}
+    assert len(cache) == 20 and len(list(tmp_path.iterdir())) == 1
+    for make in (copy.copy, bf.SpillingDict.copy):
+        other = make(cache)
+        assert len(list(tmp_path.iterdir())) == 2 and other == cache
+        other[3] = "changed"
+        assert cache[3] == "3"
+        del other
+        gc.collect()
+        assert len(list(tmp_path.iterdir())) == 1
+    assert dict(cache.items()) == {number: str(number) for number in range(20)}
+    for refused in (copy.deepcopy, pickle.dumps, bf.SpillingDict.fromkeys):
+        with pytest.raises(bf.UsageError, match="SpillingDict"):
+            refused(cache)
+    assert "20 keys, 4 of them live" in repr(cache)
+
+
+def test_a_value_that_cannot_be_written_leaves_the_cache_whole(tmp_path: Path) -> None:
+    cache: Any = bf.SpillingDict(limit=3, serializer="str", folder=tmp_path)
+    cache.update({0: "a", 1: "b", 2: "c"})
+    cache[3] = "d"
+    assert cache[0] == "a"
+    cache[1] = 5
+    for key in range(4, 9):
+        with pytest.raises(bf.UsageError, match="text"):
+            for _ in range(4):
+                cache[key] = "e"
+                key += 10
+    values = dict(cache.items())
+    assert len(values) == len(cache) and values[1] == 5 and values[0] == "a"
+
+
+def test_a_forked_child_leaves_the_cache_of_its_parent(tmp_path: Path) -> None:
+    cache: Any = bf.SpillingDict(limit=2, folder=tmp_path)
+    cache.update({number: number for number in range(9)})
+    child = os.fork()
+    if child == 0:
+        cache.close()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert dict(cache.items()) == {number: number for number in range(9)}
+
+
+TEXTS = st.text("abc", max_size=2)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    st.lists(
+        st.one_of(
+            st.tuples(st.sampled_from(["set", "chain", "setdefault"]), TEXTS, TEXTS),
+            st.tuples(st.sampled_from(["get", "del", "pop", "in"]), TEXTS),
+            st.tuples(st.just("update"), st.dictionaries(TEXTS, TEXTS)),
+            st.tuples(st.sampled_from(["popitem", "clear", "==", "reopen"])),
+        ),
+        max_size=40,
+    )
+)
+def test_a_map_does_what_a_dict_does(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[Any, ...]]
+) -> None:
+    path = tmp_path_factory.mktemp("maps") / "map"
+    words: Any = bf.Map(path, budget="16M")
+    model: dict[bytes, bytes] = {}
+    for name, *rest in steps:
+        key = rest[0].encode() if rest and isinstance(rest[0], str) else b""
+        value = rest[1].encode() if len(rest) > 1 else b""
+        match name:
+            case "set":
+                words[rest[0]] = rest[1]
+                model[key] = value
+            case "chain":
+                words.chain(rest[0], rest[1])
+                model.setdefault(key, value)
+            case "setdefault":
+                assert words.setdefault(key, value) == model.setdefault(key, value)
+            case "get":
+                assert outcome(lambda: words[key]) == outcome(lambda: model[key])  # noqa: B023
+            case "del":
+                assert outcome(lambda: words.__delitem__(key)) == outcome(  # noqa: B023
+                    lambda: model.__delitem__(key)  # noqa: B023
+                )
+            case "pop":
+                assert words.pop(key, None) == model.pop(key, None)
+            case "in":
+                assert (key in words) == (key in model) == (key in set(words))
+            case "update":
+                words.update(rest[0])
+                model.update((key.encode(), value.encode()) for key, value in rest[0].items())
+            case "popitem":
+                popped = outcome(words.popitem)
+                if popped is KeyError:
+                    assert not model
+                else:
+                    assert model.pop(popped[0]) == popped[1]
+            case "clear":
+                words.clear()
+                model.clear()
+            case "==":
+                assert words == model and words != {**model, b"z": b""}
+            case "reopen":
+                words.close()
+                words = bf.Map(path, budget="16M")
+        assert len(words) == len(model)
+    assert dict(words) == dict(words.items()) == model
+    assert sorted(words) == sorted(words.keys()) == sorted(model)
+    assert sorted(words.values()) == sorted(model.values())
+    words.close()
+
+
+def test_a_map_of_many_keys_is_emptied_in_little_time(tmp_path: Path) -> None:
+    with bf.Map(tmp_path / "map", budget="16M") as words:
+        words.update({str(number): b"v" for number in range(30_000)}, one_more="w")
+        assert len(words) == 30_001 and words["one_more"] == b"w"
+        assert {words.popitem()[0] for _ in range(30_001)} == {
+            b"one_more",
+            *(str(number).encode() for number in range(30_000)),
+        }
+        with pytest.raises(KeyError):
+            words.popitem()
