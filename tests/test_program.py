@@ -86,7 +86,7 @@ def test_shortest_paths_as_the_built_in_ones(tmp_path: Path, store: str, mode: s
                 *(wanted.to_arrow()[name].to_pylist() for name in ("vertex", "distance")),
                 strict=True,
             )
-            assert list(found) == list(pairs)
+            assert list(found.items()) == list(pairs)
             assert len(found) == len(wanted)
             assert found[source] == 0.0
             assert found.stats["cache"]["misses"] > 0
@@ -99,7 +99,7 @@ def test_ranks_as_the_built_in_ones() -> None:
         wanted = bf.pagerank(graph, variant="unnormalized", tolerance=0, max_supersteps=8)
         found = bf.run(graph, Ranks(), max_supersteps=8, store="bytes", lists="disk", budget="64M")
         assert found.stats["supersteps"] == 8
-        for vertex, rank in found:
+        for vertex, rank in found.items():
             assert math.isclose(rank, wanted[vertex], rel_tol=1e-9)
 
 
@@ -176,7 +176,7 @@ def test_serializers_of_ones_own() -> None:
             found = bf.run(
                 graph, Neighbours(), serializer=serializer, max_supersteps=1, budget="64M"
             )
-            assert {(source, v) for v, sources in found for source in sources} == wanted
+            assert {(source, v) for v, sources in found.items() for source in sources} == wanted
         with pytest.raises(bf.UsageError, match="there is no serializer 'xml'"):
             bf.run(graph, Neighbours(), serializer="xml")
 

@@ -275,7 +275,9 @@ def test_an_error_in_progress_stops_the_call(tmp_path: Path) -> None:
     assert names_below(tmp_path) == set()
 
 
-@pytest.mark.parametrize("module", ["brimful.algorithms", "brimful.graph", "brimful.result"])
+@pytest.mark.parametrize(
+    "module", ["brimful.algorithms", "brimful.graph", "brimful.program", "brimful.result"]
+)
 def test_examples_in_docstrings(module: str) -> None:
     outcome = doctest.testmod(importlib.import_module(module))
     assert outcome.failed == 0 and outcome.attempted > 0

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
+from brimful.choices import Layout, Lists, Mode, Precision
 from brimful.graph import Graph
 from brimful.ingest import Resources
-from brimful.result import Result, vertex_id
+from brimful.per_vertex import vertex_id
+from brimful.result import Result
 from brimful.sizes import Budget, parse_budget, parse_count
 
 if TYPE_CHECKING:
@@ -52,7 +54,7 @@ class Options(Checkpoints, total=False):
     store: str | None
     serializer: str | None
     cache: str | None
-    lists: str | None
+    lists: Lists | None
 
 
 def pagerank(
@@ -61,13 +63,13 @@ def pagerank(
     damping: float = 0.85,
     tolerance: float = 1e-6,
     max_supersteps: int | None = None,
-    variant: str = "normalized",
+    variant: Literal["normalized", "unnormalized"] = "normalized",
     source: int | str | None = None,
-    method: str = "power",
-    precision: str = "f64",
+    method: Literal["power", "delta"] = "power",
+    precision: Precision = "f64",
     weighted: bool = False,
-    mode: str = "sync",
-    layout: str = "shards",
+    mode: Mode = "sync",
+    layout: Layout = "shards",
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
@@ -133,11 +135,11 @@ def pagerank(
 def hits(
     graph: Graph,
     *,
-    values: str = "authority",
+    values: Literal["authority", "hub"] = "authority",
     tolerance: float = 1e-8,
     max_supersteps: int = 200,
     weighted: bool = False,
-    layout: str = "shards",
+    layout: Layout = "shards",
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
@@ -184,8 +186,8 @@ def connected_components(
     graph: Graph,
     *,
     max_supersteps: int | None = None,
-    mode: str = "sync",
-    layout: str = "shards",
+    mode: Mode = "sync",
+    layout: Layout = "shards",
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
@@ -213,7 +215,7 @@ def scc(
     graph: Graph,
     *,
     max_supersteps: int | None = None,
-    layout: str = "shards",
+    layout: Layout = "shards",
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
@@ -250,7 +252,7 @@ def kcore(
     graph: Graph,
     *,
     max_supersteps: int | None = None,
-    layout: str = "shards",
+    layout: Layout = "shards",
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
@@ -289,10 +291,10 @@ def bfs(
     graph: Graph,
     source: int | str,
     *,
-    values: str = "distance",
+    values: Literal["distance", "parent"] = "distance",
     max_supersteps: int | None = None,
-    mode: str = "sync",
-    layout: str = "shards",
+    mode: Mode = "sync",
+    layout: Layout = "shards",
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
@@ -339,8 +341,8 @@ def sssp(
     *,
     weighted: bool = False,
     max_supersteps: int | None = None,
-    mode: str = "sync",
-    layout: str = "shards",
+    mode: Mode = "sync",
+    layout: Layout = "shards",
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
@@ -380,7 +382,7 @@ def count_paths(
     source: int | str,
     *,
     length: int | None = None,
-    layout: str = "shards",
+    layout: Layout = "shards",
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
@@ -413,8 +415,8 @@ def count_paths(
 def degrees(
     graph: Graph,
     *,
-    direction: str = "out",
-    layout: str = "shards",
+    direction: Literal["out", "in", "both"] = "out",
+    layout: Layout = "shards",
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
@@ -549,11 +551,11 @@ def _run(
     common: _Common,
     *,
     source: int | str | None = None,
-    precision: str = "f64",
-    mode: str = "sync",
+    precision: Precision = "f64",
+    mode: Mode = "sync",
     tolerance: float | None = None,
     weighted: bool = False,
-    layout: str = "shards",
+    layout: Layout = "shards",
     options: Mapping[str, Any] | None = None,
 ) -> Result:
     from brimful import _native

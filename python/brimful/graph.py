@@ -5,14 +5,21 @@ from __future__ import annotations
 import html
 import os
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from brimful import convert_in
+from brimful.choices import Direction, Duplicates, Ids, OnError, SelfLoops, Weights
 from brimful.convert_out import Conversions
 from brimful.errors import NotFoundError, UsageError
-from brimful.formats import GRAPH_SUFFIX, ExportFormat, export_format, require_graph_suffix
+from brimful.formats import (
+    GRAPH_SUFFIX,
+    ExportFormat,
+    InputFormat,
+    export_format,
+    require_graph_suffix,
+)
 from brimful.ingest import (
     ImportOptions,
     Resources,
@@ -24,9 +31,9 @@ from brimful.ingest import (
     left_out_sentences,
     parse_indexes,
 )
-from brimful.output import write_graph
+from brimful.output import native_batches, write_graph
+from brimful.per_vertex import vertex_id
 from brimful.remote import is_remote
-from brimful.result import vertex_id
 from brimful.sizes import Budget, format_bytes, parse_budget
 from brimful.source import open_graph
 from brimful.tables import EdgeColumns
@@ -35,6 +42,8 @@ from brimful.temporary import make_folder, remove_folder
 if TYPE_CHECKING:
     from types import TracebackType
 
+    import pyarrow
+
     from brimful import _native
     from brimful.reporting import Progress
 
@@ -42,9 +51,15 @@ if TYPE_CHECKING:
 class Graph(Conversions):
     """A graph in a `.brimful` directory; its edges stay on disk.
 
-    `vertices`, `edges` and `arcs` are counts. Made by `brimful.read`, `Graph.open` or one of
-    `Graph.from_*`; `to_*` copy it into memory. As a context manager it is closed on leaving, which
-    removes the directory if it was temporary.
+    `vertices`, `edges` and `arcs` are counts; iteration gives the vertices, ascending. Made by
+    `brimful.read`, `Graph.open` or one of `Graph.from_*`; `to_*` copy it into memory. As a context
+    manager it is closed on leaving, which removes the directory if it was temporary. A graph that
+    is kept can be pickled: what is pickled is its path.
+
+    Look-ups (`neighbors`, `degree`, `has_edge`, `neighbors_many`, ...) read only the blocks of
+    edges that they need. They keep what they read last: at most 64 MiB for the graph, or the
+    largest unit of edges or weights (about 4 MiB of edges) if that is more, and 14 MiB of strings.
+    Threads may share a graph.
 
     >>> import brimful as bf, pyarrow as pa
     >>> table = pa.table({"source": [0, 0, 2], "target": [1, 2, 0]})
@@ -62,7 +77,11 @@ class Graph(Conversions):
         directory that belongs to this object and is removed with it.
         """
         self._native: _native.Graph | None = native
+        self._opened: _native.Lookup | None = None
+        self._has_reverse = False
         self._path = native.path
+        # The working directory may be another one when the graph is pickled.
+        self._absolute_path = os.path.abspath(native.path)
         self._budget = budget
         self._remove = (
             weakref.finalize(self, remove_folder, temporary) if temporary is not None else None
@@ -94,11 +113,11 @@ class Graph(Conversions):
         path: str | os.PathLike[str] | None = None,
         undirected: bool | None = None,
         vertices: int | None = None,
-        on_error: str = "fail",
-        weights: str = "input",
-        self_loops: str = "keep",
-        duplicates: str = "keep",
-        ids: str = "auto",
+        on_error: OnError = "fail",
+        weights: Weights = "input",
+        self_loops: SelfLoops = "keep",
+        duplicates: Duplicates = "keep",
+        ids: Ids = "auto",
         index: str | Sequence[str] = ("in",),
         threads: int | None = None,
         budget: Budget = None,
@@ -288,21 +307,168 @@ class Graph(Conversions):
             raise UsageError(f"the graph {self._path} is closed; open it again")
         return self._native
 
-    def neighbors(self, vertex: int | str) -> list[Any]:
+    @overload
+    def neighbors(self, vertex: int | str, *, weights: Literal[False] = False) -> list[Any]: ...
+
+    @overload
+    def neighbors(
+        self, vertex: int | str, *, weights: Literal[True]
+    ) -> tuple[list[Any], list[float]]: ...
+
+    def neighbors(
+        self, vertex: int | str, *, weights: bool = False
+    ) -> list[Any] | tuple[list[Any], list[float]]:
         """Return the targets of the out-edges of `vertex`, ascending, one entry per edge.
 
+        Parallel edges are entries of their own, a self-loop is one entry. In an undirected graph
+        these are all neighbours. With `weights`: `(targets, weights)`, two lists of one length;
+        parallel edges are in the order of their weights.
+
         Raises:
-            NotFoundError: there is no such vertex.
+            NotFoundError: there is no such vertex (also a `KeyError`).
+            UsageError: `weights`, and the edges have none.
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> table = pa.table({"source": [5, 5], "target": [9, 7], "weight": [1.5, 2.0]})
+        >>> with bf.Graph.from_arrow(table) as graph:
+        ...     graph.neighbors(5), graph.neighbors(5, weights=True), graph.in_neighbors(7)
+        ([7, 9], ([7, 9], [2.0, 1.5]), [5])
         """
-        return self.native.neighbors(vertex_id(vertex))
+        return self._lookups.neighbors(vertex_id(vertex), "out", weights)
+
+    @overload
+    def in_neighbors(self, vertex: int | str, *, weights: Literal[False] = False) -> list[Any]: ...
+
+    @overload
+    def in_neighbors(
+        self, vertex: int | str, *, weights: Literal[True]
+    ) -> tuple[list[Any], list[float]]: ...
+
+    def in_neighbors(
+        self, vertex: int | str, *, weights: bool = False
+    ) -> list[Any] | tuple[list[Any], list[float]]:
+        """Return the sources of the edges that reach `vertex`, as `neighbors` does targets.
+
+        A directed graph needs its reverse index for that: if it is missing it is built by the first
+        call, within the graph's budget, which the logger `brimful` reports, and it stays.
+
+        Raises:
+            NotFoundError, UsageError: as `neighbors`.
+            InputError: the index is missing, and the graph cannot be written to.
+            BudgetError: naming a budget in which the index can be built.
+        """
+        return self._indexed("in").neighbors(vertex_id(vertex), "in", weights)
 
     def degree(self, vertex: int | str) -> int:
-        """Return the number of out-edges of `vertex`, multi-edges counted.
+        """Return the number of out-edges of `vertex`, as `out_degree`.
+
+        NetworkX adds in-edges for a directed graph, and counts a self-loop twice.
 
         Raises:
             NotFoundError: there is no such vertex.
         """
-        return self.native.degree(vertex_id(vertex))
+        return self.out_degree(vertex)
+
+    def out_degree(self, vertex: int | str) -> int:
+        """Return the number of out-edges of `vertex`, multi-edges counted, a self-loop as one.
+
+        Raises:
+            NotFoundError: there is no such vertex.
+        """
+        return self._lookups.degree(vertex_id(vertex), "out")
+
+    def in_degree(self, vertex: int | str) -> int:
+        """Return the number of edges that reach `vertex`, multi-edges counted, a self-loop as one.
+
+        They are counted in the reverse index: see `in_neighbors`.
+
+        Raises:
+            NotFoundError: there is no such vertex.
+            InputError, BudgetError: as `in_neighbors`.
+        """
+        return self._indexed("in").degree(vertex_id(vertex), "in")
+
+    def has_edge(self, source: object, target: object) -> bool:
+        """Return whether an edge leads from `source` to `target`; False if one is no vertex."""
+        try:
+            ends = vertex_id(source), vertex_id(target)
+        except NotFoundError:
+            return False
+        return self._lookups.has_edge(*ends)
+
+    def neighbors_many(
+        self, vertices: object, *, direction: Direction = "out", weights: bool = False
+    ) -> pyarrow.Table:
+        """Return the edges of many vertices: far faster than one `neighbors` for each.
+
+        `vertices` are integers or strings: a list, a NumPy or Arrow array, a column of a data
+        frame. The table has the columns `source`, `target` (of the type of the ids) and, with
+        `weights`, `weight` (float64): for each of `vertices`, in the order given, its edges by
+        ascending neighbour. With `direction` "in" they are those that reach it, which needs the
+        reverse index: see `in_neighbors`. Memory: the table, 16 bytes an edge or 24, and 64 bytes
+        for each of 262,144 edges, or of those of 16,384 vertices if `direction` is "in".
+
+        Raises:
+            NotFoundError: one of them is no vertex.
+            UsageError: they are neither integers nor strings, or `weights`, and there are none.
+            InputError, BudgetError: as `in_neighbors`.
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> table = pa.table({"source": [0, 0, 2], "target": [2, 1, 0]})
+        >>> with bf.Graph.from_arrow(table) as graph:
+        ...     graph.neighbors_many([2, 0]).to_pydict()
+        {'source': [2, 0, 0], 'target': [0, 1, 2]}
+        """
+        import pyarrow as pa
+
+        lookup = self._indexed(direction)
+        stream = lookup.neighbor_stream(_many(vertices), direction, weights)
+        source = pa.RecordBatchReader.from_stream(stream)
+        return pa.Table.from_batches(native_batches(source), source.schema)
+
+    def degrees_many(self, vertices: object, *, direction: Direction = "out") -> pyarrow.Int64Array:
+        """Return the degrees of many vertices, in the order given: int64[len(vertices)].
+
+        `vertices` and `direction` as in `neighbors_many`; `brimful.degrees` counts those of all.
+
+        Raises:
+            NotFoundError, UsageError, InputError, BudgetError: as `neighbors_many`.
+        """
+        import pyarrow as pa
+
+        degrees = self._indexed(direction).degrees(_many(vertices), direction)
+        return pa.Array.from_buffers(pa.int64(), len(degrees) // 8, [None, pa.py_buffer(degrees)])
+
+    @property
+    def _lookups(self) -> _native.Lookup:
+        """The native look-ups.
+
+        Raises:
+            UsageError: the graph is closed.
+        """
+        lookup = self._opened
+        if lookup is None:
+            from brimful import _native
+
+            # Two threads may both make one: the later stays.
+            lookup = self._opened = _native.Lookup(self.native)
+        return lookup
+
+    def _indexed(self, direction: str) -> _native.Lookup:
+        """Return the look-ups, with the index that `direction` needs."""
+        lookup = self._lookups
+        if direction == "in" and not self._has_reverse:
+            if "reverse" not in self.native.indexes:
+                _warn(f"building the reverse index of {self._path}, which in-edges need; it stays")
+                self.native.build_index(
+                    ["reverse"],
+                    threads=None,
+                    budget=self._budget,
+                    process_budget=False,
+                    progress=None,
+                )
+            self._has_reverse = True
+        return lookup
 
     def info(self) -> dict[str, Any]:
         """Return what `brimful info` shows: format version, counts, order, indexes, bytes."""
@@ -352,7 +518,7 @@ class Graph(Conversions):
 
     def close(self) -> None:
         """Let go of the files, and remove the directory if it was temporary; may be repeated."""
-        self._native = None
+        self._native = self._opened = None
         if self._remove is not None:
             self._remove()
 
@@ -369,9 +535,31 @@ class Graph(Conversions):
         """Close."""
         self.close()
 
+    def __reduce__(self) -> tuple[Callable[..., Graph], tuple[str, int | None]]:
+        """Pickle by path: the copy opens the directory, which must be there, again.
+
+        Raises:
+            UsageError: the directory is temporary, or the graph is closed.
+        """
+        if self._remove is not None:
+            raise UsageError(
+                f"{self!r} cannot be pickled or copied, as its directory is removed with it; make "
+                "it with path= to keep it"
+            )
+        if self._native is None:
+            raise UsageError(f"the graph {self._path} is closed; open it again")
+        return _reopen, (self._absolute_path, self._budget)
+
     def __len__(self) -> int:
         """Return the number of vertices."""
         return self.vertices
+
+    def __iter__(self) -> Iterator[Any]:
+        """Iterate over the vertices, ascending; streamed."""
+        import pyarrow as pa
+
+        for batch in native_batches(pa.RecordBatchReader.from_stream(self.native.vertex_stream())):
+            yield from batch.column(0).to_pylist()
 
     def __bool__(self) -> bool:
         """Return True: a graph without vertices is a graph."""
@@ -383,7 +571,7 @@ class Graph(Conversions):
             number = vertex_id(vertex)
         except NotFoundError:
             return False
-        return self.native.contains(number)
+        return self._lookups.contains(number)
 
     def __repr__(self) -> str:
         """Return one line: name, counts, direction."""
@@ -419,16 +607,16 @@ def read(
     *,
     budget: Budget = None,
     undirected: bool | None = None,
-    format: str | None = None,
+    format: InputFormat | None = None,
     source: str | None = None,
     target: str | None = None,
     weight: str | None = None,
     vertices: int | None = None,
-    on_error: str = "fail",
-    weights: str = "input",
-    self_loops: str = "keep",
-    duplicates: str = "keep",
-    ids: str = "auto",
+    on_error: OnError = "fail",
+    weights: Weights = "input",
+    self_loops: SelfLoops = "keep",
+    duplicates: Duplicates = "keep",
+    ids: Ids = "auto",
     index: str | Sequence[str] = ("in",),
     path: str | os.PathLike[str] | None = None,
     threads: int | None = None,
@@ -506,6 +694,50 @@ def read(
     paths = expand_globs(paths)
     out, temporary = _new_place(path)
     return _make(lambda: import_paths(paths, out, options, resources), out, temporary, resources)
+
+
+def _reopen(path: str, budget: int | None) -> Graph:
+    """Open what was pickled."""
+    return Graph.open(path, budget=budget)
+
+
+def _many(vertices: object) -> memoryview | list[str]:
+    """Return vertices as the native module takes them: 64-bit integers, or strings.
+
+    Raises:
+        UsageError: they are neither.
+    """
+    import pyarrow as pa
+
+    try:
+        array = (
+            pa.chunked_array(vertices).combine_chunks()
+            if hasattr(vertices, "__arrow_c_stream__")
+            else pa.array(vertices)
+        )
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        reason = " ".join(str(error).split())
+        raise UsageError(
+            f"vertices are 64-bit integers, or strings, all of them: {reason}"
+        ) from None
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        array, kind = array.dictionary_decode(), kind.value_type
+    if len(array) == 0:
+        return memoryview(b"").cast("q")
+    if array.null_count:
+        raise UsageError(f"one of the {len(array)} vertices is null; leave it out")
+    if pa.types.is_integer(kind):
+        signed = pa.types.is_signed_integer(kind)
+        numbers = array.cast(pa.int64() if signed else pa.uint64())
+        words = memoryview(numbers.buffers()[1]).cast("q" if signed else "Q")
+        return words[numbers.offset : numbers.offset + len(numbers)]
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        names: list[str] = array.to_pylist()
+        return names
+    raise UsageError(f"vertices are 64-bit integers, or strings, not {kind}")
 
 
 def _from_object(

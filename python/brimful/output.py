@@ -63,6 +63,32 @@ def write_result(result: _native.Result, path: str, *, overwrite: bool) -> None:
         write_arrow(result, partial, format_name)
 
 
+def write_table(table: Callable[[], Any], path: str, *, overwrite: bool) -> None:
+    """Write the Arrow table that `table` returns to a .parquet, .csv or .arrow file.
+
+    Raises:
+        UsageError: an unknown suffix, a column that the format cannot hold, or the file exists and
+            `overwrite` is false.
+        StoreIoError: it cannot be written; nothing is left.
+    """
+    import pyarrow as pa
+
+    format_name = result_format(path)
+    check_output(path, overwrite=overwrite)
+    whole = table()
+    try:
+        with new_file(path, overwrite=overwrite) as partial:
+            if format_name == "csv":
+                from pyarrow import csv
+
+                csv.write_csv(whole, partial)
+            else:
+                write_arrow(whole, partial, format_name)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        reason = " ".join(str(error).split())
+        raise UsageError(f"{format_name} cannot hold these columns: {reason}") from None
+
+
 def write_graph(
     open_graph: Callable[[], _native.Graph],
     path: str,

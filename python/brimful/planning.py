@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from brimful.choices import Layout, Mode, Precision
 from brimful.errors import UsageError
 from brimful.ingest import Resources, parse_indexes
 from brimful.sizes import Budget, parse_budget, parse_count
@@ -112,10 +113,10 @@ def plan(
     index: str = "in",
     bytes_per_edge: float | None = None,
     params: Mapping[str, object] | None = None,
-    precision: str = "f64",
+    precision: Precision = "f64",
     weighted: bool = False,
-    mode: str = "sync",
-    layout: str = "shards",
+    mode: Mode = "sync",
+    layout: Layout = "shards",
     store: str | None = None,
     serializer: str | None = None,
     cache: str | None = None,

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-import itertools
+import heapq
+import operator
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 from brimful.bags import serializer_of
+from brimful.choices import Lists, Mode
+from brimful.errors import UsageError
 from brimful.identity import dependencies
-from brimful.result import vertex_id
+from brimful.output import native_batches, write_table
+from brimful.per_vertex import PerVertex, vertex_id
 from brimful.sizes import Budget, parse_budget, parse_count
 
 if TYPE_CHECKING:
+    import pyarrow
+
     from brimful import _native
     from brimful.bags import Serializer
     from brimful.graph import Graph
@@ -72,17 +78,86 @@ class Program(ABC):
         raise NotImplementedError(f"{type(self).__name__} combines signals, but has no combine()")
 
 
-class States:
-    """The states that a run ended with, every vertex once, sorted by id."""
+class States(PerVertex[Any]):
+    """The states that a run ended with: a mapping from every vertex to its state.
+
+    Columns are `vertex` and `state`, of the type that Arrow finds for all states.
+
+    >>> import brimful as bf, pyarrow as pa
+    >>> class Degree(bf.Program):
+    ...     def initial_state(self, vertex):
+    ...         return vertex.degree
+    ...     def signal(self, source, target, weight):
+    ...         return None
+    ...     def collect(self, vertex, signals):
+    ...         return vertex.state
+    >>> with bf.Graph.from_arrow(pa.table({"source": [1, 1], "target": [2, 3]})) as graph:
+    ...     states = bf.run(graph, Degree())
+    >>> dict(states), states.top(1), states.to_arrow().column_names
+    ({1: 2, 2: 0, 3: 0}, [(1, 2)], ['vertex', 'state'])
+    """
 
     def __init__(self, native: _native.States, loads: Callable[[bytes], Any]) -> None:
         """Wrap what the native side has; made by `run`."""
         self._native, self._loads = native, loads
 
     @property
+    def column(self) -> str:
+        """The name of the value column."""
+        return "state"
+
+    @property
     def stats(self) -> dict[str, Any]:
         """Mode, supersteps, seconds, signals, and what store and cache did."""
         return self._native.stats
+
+    def top(self, n: int = 10, *, key: Callable[[Any], Any] | None = None) -> list[tuple[Any, Any]]:
+        """Return the `n` largest states as `(vertex, state)`, largest first, ties by vertex id.
+
+        `key` makes of a state what is compared, default: the state. Those that are None are left
+        out.
+
+        Raises:
+            UsageError: two states cannot be compared.
+        """
+        ranked = (pair for pair in self.items() if pair[1] is not None)
+        measure = key or (lambda state: state)
+        try:
+            return heapq.nlargest(operator.index(n), ranked, key=lambda pair: measure(pair[1]))
+        except TypeError as error:
+            raise UsageError(f"these states have no order: {error}; give top() a key=") from error
+
+    def to_arrow(self) -> pyarrow.Table:
+        """Return a `pyarrow.Table` of both columns, a copy in memory.
+
+        Raises:
+            UsageError: Arrow has no type that all states are of.
+        """
+        import pyarrow as pa
+
+        ids = pa.RecordBatchReader.from_stream(self._native.vertex_stream())
+        vertices = pa.Table.from_batches(native_batches(ids), ids.schema)["vertex"]
+        try:
+            parts = [pa.table({self.column: values}) for _, values in self._batches()]
+            states = pa.concat_tables(parts, promote_options="permissive")[self.column]
+        except (pa.ArrowException, TypeError, OverflowError) as error:
+            raise UsageError(
+                f"these states make no Arrow column: {' '.join(str(error).split())}; "
+                "take them from items()"
+            ) from None
+        return pa.table({"vertex": vertices, self.column: states})
+
+    def write(self, path: str, *, overwrite: bool = False) -> None:
+        """Write both columns to a .parquet, .csv or .arrow file, whole or not at all.
+
+        Memory: that of `to_arrow`. Lists and records go to Parquet and Arrow only.
+
+        Raises:
+            UsageError: an unknown suffix, states that the format cannot hold, or the file exists
+                and `overwrite` is false.
+            StoreIoError: it cannot be written.
+        """
+        write_table(self.to_arrow, path, overwrite=overwrite)
 
     def __len__(self) -> int:
         """Return the number of vertices."""
@@ -96,30 +171,31 @@ class States:
         """
         return self._loads(self._native.state(vertex_id(vertex)))
 
-    def __iter__(self) -> Iterator[tuple[Any, Any]]:
-        """Iterate over vertices and states."""
-        for start in itertools.count(0, _BATCH):
-            rows = self._native.rows(start, _BATCH)
-            if not rows:
-                return
-            yield from ((vertex, self._loads(state)) for vertex, state in rows)
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Return the Arrow stream capsule of `to_arrow`."""
+        stream: object = self.to_arrow().__arrow_c_stream__(requested_schema)
+        return stream
 
-    def __repr__(self) -> str:
-        """Return one line."""
-        return f"<brimful.States: {len(self):,} vertices, {self.stats['signals']:,} signals>"
+    def _batches(self) -> Iterator[tuple[Sequence[Any], Sequence[Any]]]:
+        for start in range(0, len(self), _BATCH):
+            rows = self._native.rows(start, _BATCH)
+            yield [vertex for vertex, _ in rows], [self._loads(state) for _, state in rows]
+
+    def _headline(self) -> str:
+        return f"brimful.States: {len(self):,} vertices, {self.stats['signals']:,} signals"
 
 
 def run(
     graph: Graph,
     program: Program,
     *,
-    mode: str = "sync",
+    mode: Mode = "sync",
     max_supersteps: int | None = None,
     weighted: bool = False,
-    serializer: str | Serializer = "json",
+    serializer: Literal["json", "str", "bytes", "pickle"] | Serializer = "json",
     store: str = "memory",
     cache: str | None = None,
-    lists: str | None = None,
+    lists: Lists | None = None,
     checkpoint_every: int | str | None = None,
     checkpoint_dir: str | os.PathLike[str] | None = None,
     resume: bool = False,

@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-import html
 import operator
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
-from brimful.errors import NotFoundError
 from brimful.output import native_batches, write_result
+from brimful.per_vertex import PerVertex, vertex_id
 
 if TYPE_CHECKING:
-    import pandas
-    import polars
     import pyarrow
 
     from brimful import _native
 
-_SHOWN_ROWS = 10
 
-
-class Result:
+class Result(PerVertex["float | int | str | None"]):
     """The values that an algorithm gave every vertex.
 
     Columns are `vertex` (the type of the ids: int64, uint64, string...) and `column`, the
     algorithm's value (`pagerank`: float64; `component`: the type of `vertex`). Every vertex occurs
-    once. Conversions copy; `__arrow_c_stream__` streams batches, so `polars.DataFrame(result)` and
-    DuckDB read it as it is.
+    once. As a mapping it gives each vertex its value, None where the column is null. Conversions
+    copy; `__arrow_c_stream__` streams batches, so `polars.DataFrame(result)` and DuckDB read it as
+    it is.
 
     >>> import brimful as bf, pyarrow as pa
     >>> table = pa.table({"source": [0, 1, 2], "target": [1, 2, 0]})
@@ -33,6 +30,8 @@ class Result:
     ...     result = bf.connected_components(graph)
     >>> result[2], len(result), result.column
     (0, 3, 'component')
+    >>> dict(result), 3 in result, list(result)
+    ({0: 0, 1: 0, 2: 0}, False, [0, 1, 2])
     """
 
     def __init__(self, native: _native.Result) -> None:
@@ -51,7 +50,10 @@ class Result:
         return {**self._native.stats, "output": self._output}
 
     def top(self, n: int = 10) -> list[tuple[Any, Any]]:
-        """Return the `n` largest values as `(vertex, value)`, largest first, ties by vertex id."""
+        """Return the `n` largest values as `(vertex, value)`, largest first, ties by vertex id.
+
+        Vertices without a value are left out.
+        """
         return self._native.top(max(0, operator.index(n)))
 
     def to_arrow(self) -> pyarrow.Table:
@@ -60,16 +62,6 @@ class Result:
 
         source = pa.RecordBatchReader.from_stream(self._native)
         return pa.Table.from_batches(native_batches(source), source.schema)
-
-    def to_pandas(self) -> pandas.DataFrame:
-        """Return a `pandas.DataFrame` of both columns; needs pandas."""
-        return self.to_arrow().to_pandas()
-
-    def to_polars(self) -> polars.DataFrame:
-        """Return a `polars.DataFrame` of both columns; needs polars."""
-        import polars as pl
-
-        return pl.DataFrame(self.to_arrow())
 
     def write(self, path: str, *, overwrite: bool = False) -> None:
         """Write both columns to a .parquet, .csv or .arrow file, streamed, whole or not at all.
@@ -97,37 +89,15 @@ class Result:
         """Return the Arrow stream capsule of both columns; may be called any number of times."""
         return self._native.__arrow_c_stream__(requested_schema)
 
-    def __repr__(self) -> str:
-        """Return one line: algorithm, size, supersteps."""
+    def _batches(self) -> Iterator[tuple[Sequence[Any], Sequence[Any]]]:
+        import pyarrow as pa
+
+        for batch in native_batches(pa.RecordBatchReader.from_stream(self._native)):
+            yield batch.column(0).to_pylist(), batch.column(1).to_pylist()
+
+    def _headline(self) -> str:
         stats = self._native.stats
         return (
-            f"<brimful.Result {stats['algorithm']}: {len(self):,} vertices, "
-            f"{stats['supersteps']} supersteps, {stats['seconds']:.3g} s>"
+            f"brimful.Result {stats['algorithm']}: {len(self):,} vertices, "
+            f"{stats['supersteps']} supersteps, {stats['seconds']:.3g} s"
         )
-
-    def _repr_html_(self) -> str:
-        """Return the first rows of `top` as an HTML table, for notebooks."""
-        rows = "".join(
-            f"<tr><td>{html.escape(str(vertex))}</td><td>{html.escape(str(value))}</td></tr>"
-            for vertex, value in self.top(_SHOWN_ROWS)
-        )
-        return (
-            f"<p>{html.escape(repr(self))}</p><table><thead><tr><th>vertex</th>"
-            f"<th>{html.escape(self.column)}</th></tr></thead><tbody>{rows}</tbody></table>"
-        )
-
-
-def vertex_id(vertex: object) -> int | str:
-    """Return a vertex id as an `int` of 64 bits, signed or not, or as a string.
-
-    Raises:
-        NotFoundError: it is neither, or wider: no graph has such a vertex.
-    """
-    if isinstance(vertex, str):
-        return str(vertex)
-    number = operator.index(vertex) if isinstance(vertex, SupportsIndex) else None
-    if number is None or not -(2**63) <= number < 2**64:
-        raise NotFoundError(
-            f"there is no vertex {vertex!r}; vertex ids are 64-bit integers, or strings"
-        )
-    return number

@@ -4,6 +4,7 @@
 //! A sealed file whose blocks hold up to 2^14 numbers each. Invariant: within a block numbers ascend; one that
 //! is smaller than the one before it begins a new block.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use brimful_store::sealed::{Buffer, Kind, SealedFile, SealedWriter};
@@ -130,6 +131,8 @@ impl AscendingWriter {
 pub(crate) struct AscendingFile {
     file: SealedFile,
     blocks: Vec<Block>,
+    /// Ranges of blocks through which the numbers ascend.
+    stretches: Vec<Range<usize>>,
     len: u64,
 }
 
@@ -143,19 +146,24 @@ impl AscendingFile {
         traffic: &Arc<Traffic>,
     ) -> Result<Self> {
         let file = SealedFile::open(folder, name, kind, META_BYTES, traffic)?;
-        let mut blocks = Vec::with_capacity(file.entries().len());
+        let mut blocks: Vec<Block> = Vec::with_capacity(file.entries().len());
+        let mut stretches: Vec<Range<usize>> = Vec::new();
         let mut next = 0;
         for index in 0..file.entries().len() {
             let block = Block::decode(file.meta(index)).filter(|block| block.start == next);
             let block = block.ok_or_else(|| file.corrupt(index, "a block contradicts the array"))?;
             next += u64::from(block.count);
+            match (blocks.last(), stretches.last_mut()) {
+                (Some(before), Some(stretch)) if before.last <= block.first => stretch.end += 1,
+                _ => stretches.push(index..index + 1),
+            }
             blocks.push(block);
         }
         if next != len {
             let what = format!("expected {len} numbers, found {next}");
             return Err(StoreError::corrupt(file.path(), 0, what).into());
         }
-        Ok(Self { file, blocks, len })
+        Ok(Self { file, blocks, stretches, len })
     }
 
     /// Fills `out` with the numbers from `start` on.
@@ -164,7 +172,7 @@ impl AscendingFile {
     /// If the range exceeds the array.
     pub(crate) fn read(&self, start: u64, out: &mut [u64]) -> Result<()> {
         assert!(start + out.len() as u64 <= self.len, "range within the array");
-        let mut index = self.blocks.partition_point(|block| block.start <= start).saturating_sub(1);
+        let mut index = self.block_of(start);
         let (mut buffer, mut numbers) = (Buffer::new(), Vec::new());
         let mut done = 0;
         while done < out.len() {
@@ -182,15 +190,47 @@ impl AscendingFile {
     /// The place of `number`, if it is in the array: one block is read for each that may hold it.
     pub(crate) fn find(&self, number: u64) -> Result<Option<u64>> {
         let (mut buffer, mut numbers) = (Buffer::new(), Vec::new());
-        for (index, block) in self.blocks.iter().enumerate() {
-            if (block.first..=block.last).contains(&number) {
-                self.block(index, &mut buffer, &mut numbers)?;
-                if let Ok(at) = numbers.binary_search(&number) {
-                    return Ok(Some(block.start + at as u64));
-                }
+        for index in self.candidates(number) {
+            self.block(index, &mut buffer, &mut numbers)?;
+            if let Some(place) = self.find_in(index, &numbers, number) {
+                return Ok(Some(place));
             }
         }
         Ok(None)
+    }
+
+    /// The blocks that may hold `number`: in each ascending stretch those whose first and last number enclose it.
+    pub(crate) fn candidates(&self, number: u64) -> impl Iterator<Item = usize> {
+        self.stretches.iter().flat_map(move |stretch| {
+            let blocks = &self.blocks[stretch.clone()];
+            let begin = blocks.partition_point(|block| block.last < number);
+            let length = blocks[begin..].partition_point(|block| block.first <= number);
+            let first = stretch.start + begin;
+            first..first + length
+        })
+    }
+
+    /// The place of `number` if it is among the `numbers` of block `index`.
+    pub(crate) fn find_in(&self, index: usize, numbers: &[u64], number: u64) -> Option<u64> {
+        numbers.binary_search(&number).ok().map(|at| self.blocks[index].start + at as u64)
+    }
+
+    /// The block with the number at `place`.
+    pub(crate) fn block_of(&self, place: u64) -> usize {
+        self.blocks.partition_point(|block| block.start <= place).saturating_sub(1)
+    }
+
+    /// The places of the numbers of a block.
+    pub(crate) fn places(&self, index: usize) -> Range<u64> {
+        let block = self.blocks[index];
+        block.start..block.start + u64::from(block.count)
+    }
+
+    /// The numbers of a block.
+    pub(crate) fn read_block(&self, index: usize) -> Result<Vec<u64>> {
+        let mut numbers = Vec::with_capacity(self.blocks[index].count as usize);
+        self.block(index, &mut Buffer::new(), &mut numbers)?;
+        Ok(numbers)
     }
 
     /// Replaces `numbers` by those of a block.

@@ -1,12 +1,13 @@
 //! Where the blocks of an index begin, in memory: what a reader of few sources needs.
 //!
-//! Sixteen bytes a block, that is about a sixteenth of a byte an edge. Invariant: whatever the file says, a
+//! Sixteen bytes a block, that is about a sixteenth of a byte an edge; of all segments, or of those of one unit.
+//! Invariant: whatever the file says, a
 //! block found lies within its segment and has at most 256 edges. What it holds is checked with the unit
 //! that it is read in, or, where it is read for itself, against its own checksum.
 
 use std::ops::Range;
 
-use brimful_store::sealed::Buffer;
+use brimful_store::sealed::{Buffer, SealedFile};
 
 use crate::codec::{BlockStart, directory_checksums, directory_starts};
 use crate::error::Result;
@@ -15,9 +16,11 @@ use crate::shards::ShardFile;
 /// A segment has at most 2^20 edges.
 const FIRST_BITS: u32 = 24;
 
-/// The block starts of all segments of one index.
+/// The block starts of segments of one index.
 #[derive(Debug)]
 pub struct Directory {
+    /// The first of the segments.
+    first_segment: usize,
     /// Source of each block's first edge, less the segment's first source.
     sources: Vec<u32>,
     /// Byte of each block in the segment.
@@ -47,18 +50,31 @@ impl Directory {
     /// # Errors
     /// Corruption if it contradicts the table of segments.
     pub fn load(shards: &ShardFile) -> Result<Self> {
-        let file = shards.open_directory()?;
-        let blocks = shards.segments().iter().map(|segment| segment.blocks as usize).sum();
+        Self::load_segments(shards, &shards.open_directory()?, 0..shards.segments().len())
+    }
+
+    /// Reads the part of the directory of `shards`, which is open as `file`, that is about one unit.
+    ///
+    /// # Errors
+    /// As [`Directory::load`].
+    pub fn load_unit(shards: &ShardFile, file: &SealedFile, unit: usize) -> Result<Self> {
+        Self::load_segments(shards, file, shards.segments_of(unit))
+    }
+
+    fn load_segments(shards: &ShardFile, file: &SealedFile, range: Range<usize>) -> Result<Self> {
+        let segments = &shards.segments()[range.clone()];
+        let blocks = segments.iter().map(|segment| segment.blocks as usize).sum();
         let mut out = Self {
+            first_segment: range.start,
             sources: Vec::with_capacity(blocks),
             offsets: Vec::with_capacity(blocks),
             edges: Vec::with_capacity(blocks),
             checksums: Vec::with_capacity(blocks),
-            segments: Vec::with_capacity(shards.segments().len() + 1),
+            segments: Vec::with_capacity(segments.len() + 1),
         };
         let mut unit = Buffer::new();
         let mut at_hand = None;
-        for (index, segment) in shards.segments().iter().enumerate() {
+        for (index, segment) in range.zip(segments) {
             if at_hand.replace(shards.unit(index)) != Some(shards.unit(index)) {
                 file.read_block(shards.unit(index), &mut unit)?;
             }
@@ -88,6 +104,17 @@ impl Directory {
         Ok(out)
     }
 
+    /// The first block of a segment, and the one behind its last.
+    fn blocks_of(&self, segment: usize) -> (u32, u32) {
+        let at = segment - self.first_segment;
+        (self.segments[at], self.segments[at + 1])
+    }
+
+    /// Bytes of memory that this directory takes.
+    pub fn bytes(&self) -> u64 {
+        Self::bytes_of(self.sources.len() as u64, self.segments.len() as u64)
+    }
+
     /// Blocks of all segments.
     pub fn blocks(&self) -> usize {
         self.sources.len()
@@ -96,7 +123,7 @@ impl Directory {
     /// The blocks of segment `segment` from `from` on that may hold edges of `source`, counted from the
     /// segment's first; an empty range at the place where they would be if there is none.
     pub fn find(&self, segment: usize, from: u32, source: u32) -> Range<u32> {
-        let (first, end) = (self.segments[segment], self.segments[segment + 1]);
+        let (first, end) = self.blocks_of(segment);
         let sources = &self.sources[(first + from) as usize..end as usize];
         // Edges of a source may begin in the block before the first that begins with it.
         let begin = gallop(sources, |start| start < source).saturating_sub(1);
@@ -107,7 +134,8 @@ impl Directory {
 
     /// A block of a segment whose codec's bytes are `plain` bytes.
     pub fn block(&self, segment: usize, block: u32, plain: u32) -> Block {
-        let (at, last) = ((self.segments[segment] + block) as usize, self.segments[segment + 1] as usize - 1);
+        let (first, end) = self.blocks_of(segment);
+        let (at, last) = ((first + block) as usize, end as usize - 1);
         let (offset, edges) = (self.offsets[at], self.edges[at]);
         let end = if at == last { plain } else { self.offsets[at + 1] };
         let start = BlockStart { offset, source: self.sources[at], edges: (edges >> FIRST_BITS) + 1 };
@@ -168,6 +196,7 @@ mod tests {
     #[test]
     fn blocks_that_may_hold_a_source_are_found() {
         let directory = Directory {
+            first_segment: 0,
             sources: vec![0, 4, 4, 9, 0, 2],
             offsets: vec![0; 6],
             edges: vec![0; 6],

@@ -21,6 +21,7 @@ use crate::error::{Error, Result};
 use crate::export::sink::Sink;
 use crate::graph::{ExternalIds, Graph, Index};
 use crate::names::NameCursor;
+use crate::order::ranks;
 use crate::segment_reader::SegmentReader;
 
 pub use crate::export::sink::Compression;
@@ -111,6 +112,8 @@ pub struct EdgeReader {
     interval: Option<u64>,
     targets: Vec<u64>,
     sources: ExternalIds,
+    /// Instead of external ids, by internal id.
+    ranks: Option<Vec<u64>>,
 }
 
 impl EdgeReader {
@@ -123,7 +126,14 @@ impl EdgeReader {
             interval: None,
             targets: Vec::new(),
             sources: ExternalIds::default(),
+            ranks: None,
         }
+    }
+
+    /// A reader that gives the ranks of vertices by external id in place of the ids. Memory: 8 bytes a vertex.
+    pub fn ranked(graph: Arc<Graph>) -> Result<Self> {
+        let ranks = Some(ranks(&graph)?);
+        Ok(Self { ranks, ..Self::new(graph) })
     }
 
     /// Replaces `batch` by the edges of the next segment; false at the end. Each edge of an undirected
@@ -145,13 +155,23 @@ impl EdgeReader {
                 batch.weights.extend(weighted.then_some(weight));
             }
         })?;
-        self.name_targets(segment.interval, batch)?;
-        for source in &mut batch.sources {
-            // Sources ascend within a segment, so the window moves along.
-            *source = self.sources.of(&graph, *source)?;
+        match &self.ranks {
+            Some(ranks) => batch.sources.iter_mut().chain(&mut batch.targets).try_for_each(|vertex| {
+                let rank = ranks.get(*vertex as usize).ok_or_else(|| shards.contradiction(self.segment))?;
+                *vertex = *rank;
+                Ok::<_, Error>(())
+            })?,
+            None => {
+                self.name_targets(segment.interval, batch)?;
+                for source in &mut batch.sources {
+                    // Sources ascend within a segment, so the window moves along.
+                    *source = self.sources.of(&graph, *source)?;
+                }
+            }
         }
         if !both {
-            let key = |id: u64| graph.id_type().order_key(id);
+            let is_rank = self.ranks.is_some();
+            let key = |id: u64| if is_rank { id } else { graph.id_type().order_key(id) };
             for (source, target) in batch.sources.iter_mut().zip(&mut batch.targets) {
                 if key(*source) > key(*target) {
                     std::mem::swap(source, target);

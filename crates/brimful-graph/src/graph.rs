@@ -331,6 +331,16 @@ impl Graph {
         file.find(bits)
     }
 
+    /// The file of external ids, unless they are consecutive.
+    pub(crate) fn ids_file(&self) -> Option<&AscendingFile> {
+        self.ids.as_ref()
+    }
+
+    /// The file of running sums of out-degrees.
+    pub(crate) fn degree_sums(&self) -> &AscendingFile {
+        &self.degrees
+    }
+
     /// The file of names, if ids are strings.
     pub(crate) fn names(&self) -> Option<&NameFile> {
         self.names.as_ref()
@@ -372,40 +382,6 @@ impl Graph {
         let (out, isolated) = out.split_at_mut(self.connected_of(start, out.len()));
         isolated.fill(0.0);
         if out.is_empty() { Ok(()) } else { Ok(file.read(start, out)?) }
-    }
-
-    /// External ids of the out-neighbours of a vertex, with multiplicity, ascending.
-    ///
-    /// Reads the segments that may hold the vertex: one per shard, not one per graph.
-    pub fn neighbors(&self, number: i128) -> Result<Vec<i128>> {
-        let targets = self.targets(self.find(number)?)?;
-        Ok(targets.into_iter().map(|bits| self.id_type().number(bits)).collect())
-    }
-
-    /// The bits of the external ids of the out-neighbours of a vertex, given by its internal id, as
-    /// [`Graph::neighbors`].
-    pub fn targets(&self, vertex: u64) -> Result<Vec<u64>> {
-        let (mut targets, mut names) = (Vec::new(), ExternalIds::default());
-        let Some(shards) = self.shards(Index::In) else {
-            return Ok(targets);
-        };
-        let mut reader = SegmentReader::default();
-        for (index, segment) in shards.segments().iter().enumerate() {
-            if !(segment.first_source..=segment.last_source).contains(&vertex) {
-                continue;
-            }
-            let mut found = Vec::new();
-            reader.for_each_edge(shards, index, |source, target, _| {
-                if source == vertex {
-                    found.push(target);
-                }
-            })?;
-            for target in found {
-                targets.push(names.of(self, target)?);
-            }
-        }
-        targets.sort_unstable_by_key(|bits| self.id_type().order_key(*bits));
-        Ok(targets)
     }
 
     /// A checksum of vertices, edges and weights in their internal order: that of a copy is the same, whatever indexes either has.

@@ -12,7 +12,7 @@
 //! - [`policy`]: what becomes of self-loops and duplicates; [`places`]: where they stand in the input; [`weights`]: made ones, and their range.
 //! - [`sizes`]: how large a graph will be that is not built.
 //! - [`graph`]: the graph directory; [`description`]: its manifest; [`verify`]: every byte and structure
-//!   of it; [`export`]: the way out.
+//!   of it; [`lookup`]: single vertices; [`matrix`]: all of them in memory; [`export`]: the way out.
 
 mod ascending;
 mod bitmap;
@@ -36,6 +36,8 @@ pub mod ids;
 pub mod import;
 mod input;
 mod joins;
+pub mod lookup;
+pub mod matrix;
 pub mod names;
 pub mod order;
 pub mod pairs;

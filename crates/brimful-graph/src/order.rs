@@ -88,3 +88,21 @@ impl<G: Deref<Target = Graph>> ExternalOrder<G> {
         Ok(())
     }
 }
+
+/// The rank of each vertex by external id, by its internal id.
+pub(crate) fn ranks(graph: &Graph) -> Result<Vec<u64>> {
+    let mut ranks = vec![0; graph.vertices() as usize];
+    let mut order = ExternalOrder::new(graph);
+    let (mut vertices, mut ids, mut next) = (Vec::new(), Vec::new(), 0);
+    loop {
+        order.next_batch(BLOCK_NUMBERS, &mut vertices, &mut ids)?;
+        if vertices.is_empty() {
+            return Ok(ranks);
+        }
+        for vertex in vertices.drain(..) {
+            ranks[vertex as usize] = next;
+            next += 1;
+        }
+        ids.clear();
+    }
+}

@@ -12,6 +12,7 @@ use brimful_graph::export::{self, EdgeReader, ExportOptions, Format};
 use brimful_graph::formats::TextFormat;
 use brimful_graph::ids::IdType;
 use brimful_graph::import::{EdgeStream, ImportOptions, Input, Listed, import, minimum_bytes};
+use brimful_graph::lookup::{Direction, Lookup};
 use brimful_graph::order::ExternalOrder;
 use brimful_graph::policy::{Policy, SelfLoops};
 use brimful_graph::shards::Geometry;
@@ -77,6 +78,13 @@ fn external_order(graph: &Graph, batch: usize) -> Vec<(u64, i128)> {
             return vertices.into_iter().zip(ids.iter().map(|id| graph.id_type().number(*id))).collect();
         }
     }
+}
+
+/// The out-neighbours of a vertex in the graph opened again.
+fn neighbors(graph: &Graph, number: i128) -> Vec<i128> {
+    let lookup = Lookup::new(Arc::new(Graph::open(graph.path(), &Arc::default()).unwrap()));
+    let found = lookup.neighbors(lookup.find(&number.into()).unwrap(), Direction::Out, false).unwrap();
+    found.ids.into_iter().map(|bits| graph.id_type().number(bits)).collect()
 }
 
 #[test]
@@ -214,7 +222,7 @@ fn listed_vertices_may_be_far_from_the_edges() {
                 (graph.vertices(), graph.find(far.into()).unwrap()),
                 (2 + edges.len() as u64, 1 + edges.len() as u64)
             );
-            assert_eq!(graph.neighbors(far.into()).unwrap(), []);
+            assert_eq!(neighbors(&graph, far.into()), []);
         }
     }
 }
@@ -293,8 +301,8 @@ fn hubs_come_first_within_classes_ids_ascend_and_isolated_vertices_are_last() {
     let means: Vec<f64> = graph.runs().map(mean).collect();
     assert!(means.is_sorted_by(|a, b| *a > *b), "{means:?}");
     assert_eq!(means.last(), Some(&0.0));
-    assert!(graph.neighbors(9_000).unwrap().len() >= 20_000);
-    assert_eq!(graph.neighbors(5).unwrap(), []);
+    assert!(neighbors(&graph, 9_000).len() >= 20_000);
+    assert_eq!(neighbors(&graph, 5), []);
 }
 
 #[test]

@@ -12,7 +12,6 @@ use brimful::engine::table::{BATCH_ROWS, Column, Kind};
 use brimful::engine::{ResultTable, Rows};
 use brimful::graph::Graph;
 use brimful::graph::edges::EdgeBatch;
-use brimful::graph::export::EdgeReader;
 use brimful::graph::ids::IdType;
 use brimful::graph::names::NameCursor;
 use brimful::graph::order::ExternalOrder;
@@ -44,9 +43,14 @@ fn id_data_type(id_type: IdType) -> DataType {
 }
 
 /// Ids in the type they came in; narrow types hold every id, which is how the type was chosen.
-fn id_array(graph: &Graph, names: &mut NameCursor, ids: &[Option<u64>]) -> Result<ArrayRef, ArrowError> {
+fn id_array(
+    graph: &Graph,
+    id_type: IdType,
+    names: &mut NameCursor,
+    ids: &[Option<u64>],
+) -> Result<ArrayRef, ArrowError> {
     let values = ids.iter().copied();
-    Ok(match graph.id_type() {
+    Ok(match id_type {
         IdType::Int64 => Arc::new(values.map(|id| id.map(u64::cast_signed)).collect::<Int64Array>()),
         IdType::UInt64 => Arc::new(values.collect::<UInt64Array>()),
         IdType::Int32 => Arc::new(values.map(|id| id.map(|id| id as i32)).collect::<Int32Array>()),
@@ -93,12 +97,12 @@ impl ResultReader {
     }
 
     fn batch(&mut self, vertices: &[u64], column: Column) -> Result<RecordBatch, ArrowError> {
-        let vertices = id_array(&self.graph, &mut self.names, &present(vertices))?;
+        let vertices = id_array(&self.graph, self.graph.id_type(), &mut self.names, &present(vertices))?;
         let values: ArrayRef = match column {
             Column::Float(values) => Arc::new(Float64Array::from(values)),
             Column::Integer(values) => Arc::new(Int64Array::from(values)),
             Column::Unsigned(values) => Arc::new(UInt64Array::from(values)),
-            Column::Ids(ids) => id_array(&self.graph, &mut self.names, &ids)?,
+            Column::Ids(ids) => id_array(&self.graph, self.graph.id_type(), &mut self.names, &ids)?,
         };
         RecordBatch::try_new(Arc::clone(&self.schema), vec![vertices, values])
     }
@@ -146,7 +150,7 @@ impl VertexReader {
         if ids.is_empty() {
             return Ok(None);
         }
-        let ids = id_array(&self.graph, &mut self.names, &present(&ids))?;
+        let ids = id_array(&self.graph, self.graph.id_type(), &mut self.names, &present(&ids))?;
         RecordBatch::try_new(Arc::clone(&self.schema), vec![ids]).map(Some)
     }
 }
@@ -165,10 +169,14 @@ impl RecordBatchReader for VertexReader {
     }
 }
 
-/// The edges of a graph, each once.
+/// What replaces a batch by the next edges, in external ids; false at the end.
+type NextEdges = Box<dyn FnMut(&mut EdgeBatch) -> brimful::graph::Result<bool> + Send>;
+
+/// Edges of a graph.
 pub(crate) struct Edges {
-    reader: EdgeReader,
+    next: NextEdges,
     graph: Arc<Graph>,
+    id_type: IdType,
     names: NameCursor,
     schema: SchemaRef,
     batch: EdgeBatch,
@@ -176,16 +184,22 @@ pub(crate) struct Edges {
 }
 
 impl Edges {
-    pub(crate) fn new(graph: &Arc<Graph>) -> Self {
-        let id_type = graph.id_type();
+    /// The edges that `next` gives, whose ends are of type `id_type`.
+    pub(crate) fn new(
+        graph: &Arc<Graph>,
+        id_type: IdType,
+        weighted: bool,
+        next: impl FnMut(&mut EdgeBatch) -> brimful::graph::Result<bool> + Send + 'static,
+    ) -> Self {
         let mut fields = vec![id_field("source", id_type), id_field("target", id_type)];
-        if graph.description().weighted {
+        if weighted {
             fields.push(Field::new("weight", DataType::Float64, false));
         }
         let schema = Arc::new(Schema::new(fields));
         Self {
-            reader: EdgeReader::new(Arc::clone(graph)),
+            next: Box::new(next),
             graph: Arc::clone(graph),
+            id_type,
             names: NameCursor::default(),
             schema,
             batch: EdgeBatch::default(),
@@ -197,8 +211,18 @@ impl Edges {
         let range = self.row..self.batch.len().min(self.row + self.graph.batch_rows(BATCH_ROWS));
         self.row = range.end;
         let mut columns = vec![
-            id_array(&self.graph, &mut self.names, &present(&self.batch.sources[range.clone()]))?,
-            id_array(&self.graph, &mut self.names, &present(&self.batch.targets[range.clone()]))?,
+            id_array(
+                &self.graph,
+                self.id_type,
+                &mut self.names,
+                &present(&self.batch.sources[range.clone()]),
+            )?,
+            id_array(
+                &self.graph,
+                self.id_type,
+                &mut self.names,
+                &present(&self.batch.targets[range.clone()]),
+            )?,
         ];
         if self.schema.fields().len() == 3 {
             columns.push(Arc::new(Float64Array::from(self.batch.weights[range].to_vec())));
@@ -213,7 +237,7 @@ impl Iterator for Edges {
     fn next(&mut self) -> Option<Self::Item> {
         while self.row == self.batch.len() {
             self.row = 0;
-            match self.reader.next(&mut self.batch) {
+            match (self.next)(&mut self.batch) {
                 Ok(true) => {}
                 Ok(false) => return None,
                 Err(error) => return Some(Err(external(error))),

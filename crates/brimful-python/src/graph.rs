@@ -6,18 +6,19 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use brimful::graph::description::Description;
-use brimful::graph::export::{self, Compression, ExportOptions, Format};
+use brimful::graph::export::{self, Compression, EdgeReader, ExportOptions, Format};
+use brimful::graph::ids::IdType;
 use brimful::graph::import::build_reverse;
+use brimful::graph::matrix::Matrix;
 use brimful::graph::names::NameCursor;
-use brimful::graph::{Error as GraphError, Index, verify};
+use brimful::graph::{Index, verify};
 use brimful::store::Traffic;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict};
+use pyo3::types::{PyByteArray, PyCapsule, PyDict};
 
 use crate::arrow_out::{Edges, VertexReader, capsule};
 use crate::call::{Limits, with_job, with_resources};
 use crate::errors::Failure;
-use crate::vertex::{Shown, Vertex};
 
 /// A graph directory open for reading.
 #[pyclass(frozen, module = "brimful._native")]
@@ -169,32 +170,40 @@ impl Graph {
         Ok(out)
     }
 
-    fn degree(&self, vertex: Vertex) -> PyResult<u64> {
-        let degree = || -> Result<u64, Failure> {
-            let mut out = [0];
-            self.inner.degrees(vertex.find(&self.inner)?, &mut out)?;
-            Ok(out[0])
-        };
-        Ok(degree()?)
-    }
-
-    fn neighbors<'py>(&self, py: Python<'py>, vertex: Vertex) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        let targets = || self.inner.targets(vertex.find(&self.inner)?).map_err(Failure::from);
-        let (targets, id_type) = (py.detach(targets)?, self.inner.id_type());
-        let mut shown = Shown::new(&self.inner);
-        targets.into_iter().map(|bits| shown.number(py, id_type.number(bits))).collect()
-    }
-
-    fn contains(&self, vertex: Vertex) -> PyResult<bool> {
-        match vertex.find(&self.inner) {
-            Ok(_) => Ok(true),
-            Err(GraphError::NoSuchVertex { .. }) => Ok(false),
-            Err(error) => Err(Failure::from(error).into()),
-        }
-    }
-
     fn vertex_stream(&self) -> Stream {
-        Stream { graph: Arc::clone(&self.inner), vertices: true }
+        Stream::of_vertices(&self.inner)
+    }
+
+    /// The edges between the ranks of vertices by id.
+    fn rank_stream(&self) -> Stream {
+        Stream { graph: Arc::clone(&self.inner), content: Content::Ranks }
+    }
+
+    /// The adjacency matrix, compressed by rows: row starts and columns of 32 bits, or of 64 where they must, and values of
+    /// 64, as bytes; and the number of entries, which may be less than columns and values have room for.
+    fn matrix<'py>(&self, py: Python<'py>) -> PyResult<MatrixParts<'py>> {
+        let matrix = py.detach(|| Matrix::new(&self.inner)).map_err(Failure::from)?;
+        let (rows, arcs, weighted) = (matrix.rows(), matrix.arcs() as usize, self.weighted());
+        let width = if matrix.is_narrow() { 4 } else { 8 };
+        let (mut columns, mut values, mut entries) =
+            (PyByteArray::new(py, &[]), PyByteArray::new(py, &[]), 0);
+        // An array of no bytes might lie anywhere, and numbers must be aligned.
+        let bytes = |count: usize, width: usize| (count * width).max(8);
+        let starts = PyByteArray::new_with(py, bytes(rows + 1, width), |starts| {
+            columns = PyByteArray::new_with(py, bytes(arcs, width), |columns| {
+                values = PyByteArray::new_with(py, bytes(arcs, 8), |values| {
+                    let starts = &mut starts[..(rows + 1) * width];
+                    let (columns, values) = (&mut columns[..arcs * width], &mut values[..arcs * 8]);
+                    entries = with_job(py, None, |job| {
+                        Ok(matrix.fill_bytes(starts, columns, values, weighted, job)?)
+                    })?;
+                    Ok(())
+                })?;
+                Ok(())
+            })?;
+            Ok(())
+        })?;
+        Ok((starts, columns, values, entries))
     }
 
     #[pyo3(signature = (*, budget, process_budget, reserve_bytes))]
@@ -202,7 +211,7 @@ impl Graph {
         let limits = Limits { threads: None, budget, process_budget, reserve_bytes };
         let names = if self.inner.longest_name().is_some() { NameCursor::MEMORY_BYTES } else { 0 };
         limits.require(export::READING_BYTES + names, "to export edges")?;
-        Ok(Stream { graph: Arc::clone(&self.inner), vertices: false })
+        Ok(Stream { graph: Arc::clone(&self.inner), content: Content::Edges })
     }
 
     #[pyo3(signature = (out, *, format, compression, renumber, overwrite, budget, process_budget, progress))]
@@ -286,11 +295,30 @@ fn ratio(bytes: u64, arcs: u64) -> f64 {
     bytes as f64 / arcs.max(1) as f64
 }
 
+/// Row starts, columns and values, and the number of entries.
+type MatrixParts<'py> = (Bound<'py, PyByteArray>, Bound<'py, PyByteArray>, Bound<'py, PyByteArray>, u64);
+
+/// What a stream is of.
+#[derive(Debug, Clone, Copy)]
+enum Content {
+    Vertices,
+    Edges,
+    /// Edges between the ranks of vertices by id.
+    Ranks,
+}
+
 /// Vertices or edges of a graph as an Arrow stream; can be read many times.
 #[pyclass(frozen, module = "brimful._native")]
 pub(crate) struct Stream {
     graph: Arc<brimful::graph::Graph>,
-    vertices: bool,
+    content: Content,
+}
+
+impl Stream {
+    /// The vertices of a graph, by ascending id.
+    pub(crate) fn of_vertices(graph: &Arc<brimful::graph::Graph>) -> Self {
+        Self { graph: Arc::clone(graph), content: Content::Vertices }
+    }
 }
 
 #[pymethods]
@@ -303,9 +331,14 @@ impl Stream {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         // The interface allows to ignore the request: the consumer casts.
         let _ = requested_schema;
-        match self.vertices {
-            true => capsule(py, VertexReader::new(Arc::clone(&self.graph))),
-            false => capsule(py, Edges::new(&self.graph)),
-        }
+        let (graph, weighted) = (Arc::clone(&self.graph), self.graph.description().weighted);
+        let (mut reader, id_type) = match self.content {
+            Content::Vertices => return capsule(py, VertexReader::new(graph)),
+            Content::Edges => (EdgeReader::new(graph), self.graph.id_type()),
+            Content::Ranks => {
+                (py.detach(|| EdgeReader::ranked(graph)).map_err(Failure::from)?, IdType::Int64)
+            }
+        };
+        capsule(py, Edges::new(&self.graph, id_type, weighted, move |batch| reader.next(batch)))
     }
 }

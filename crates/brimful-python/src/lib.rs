@@ -11,6 +11,7 @@ mod graph;
 mod imports;
 mod keyed;
 mod log;
+mod lookup;
 mod plan;
 mod program;
 mod run;
@@ -47,6 +48,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(imports::import_stream, module)?)?;
     module.add_function(wrap_pyfunction!(imports::generate, module)?)?;
     module.add_class::<graph::Graph>()?;
+    module.add_class::<lookup::Lookup>()?;
+    module.add_class::<lookup::NeighborStream>()?;
     module.add_class::<run::Result>()?;
     module.add_class::<program::Seen>()?;
     module.add_class::<program::States>()?;

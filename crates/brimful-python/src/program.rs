@@ -11,6 +11,7 @@ use brimful::algos::registry::StoreChoice;
 use brimful::engine::Reason;
 use brimful::engine::checkpoint::{self, CheckpointOptions, Every};
 use brimful::graph::Graph as Inner;
+use brimful::graph::lookup::Lookup;
 use brimful::graph::names::NameCursor;
 use brimful::store::{Reservation, Resources};
 use brimful::vertices::execution::checkpoint::Checkpoints;
@@ -26,9 +27,9 @@ use pyo3::types::{PyBytes, PyDict, PyList};
 
 use crate::call::{self, with_resources};
 use crate::errors::Failure;
-use crate::graph::Graph;
+use crate::graph::{Graph, Stream};
 use crate::run::{Store, checkpoint_options, store_figures, where_to_go_on};
-use crate::vertex::Vertex;
+use crate::vertex::{Vertex, integer};
 
 /// A vertex as a program sees it.
 #[pyclass(frozen, module = "brimful._native", name = "ProgramVertex")]
@@ -59,6 +60,7 @@ impl std::error::Error for Raised {}
 /// The external ids of a graph's vertices, by rank.
 struct Ids {
     graph: Arc<Inner>,
+    lookup: Lookup,
     bits: Vec<u64>,
     names: Mutex<NameCursor>,
     _memory: Reservation,
@@ -69,13 +71,14 @@ impl Ids {
         let memory = resources.budget.reserve(8 * graph.vertices(), "for the ids of vertices")?;
         let mut bits = vec![0; graph.vertices() as usize];
         graph.external_ids(0, &mut bits)?;
-        Ok(Self { graph: Arc::clone(graph), bits, names: Mutex::default(), _memory: memory })
+        let lookup = Lookup::new(Arc::clone(graph));
+        Ok(Self { graph: Arc::clone(graph), lookup, bits, names: Mutex::default(), _memory: memory })
     }
 
     fn get<'py>(&self, py: Python<'py>, rank: u64) -> PyResult<Bound<'py, PyAny>> {
         let bits = self.bits.get(rank as usize).copied().unwrap_or_default();
         match self.graph.longest_name() {
-            None => self.graph.id_type().number(bits).into_bound_py_any(py),
+            None => integer(py, self.graph.id_type().number(bits)),
             Some(_) => {
                 let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
                 names.label(&self.graph, bits).map_err(Failure::from)?.into_bound_py_any(py)
@@ -363,8 +366,12 @@ impl States {
     }
 
     fn state<'py>(&self, py: Python<'py>, vertex: Vertex) -> PyResult<Bound<'py, PyBytes>> {
-        let rank = vertex.find(&self.ids.graph).map_err(Failure::from)?;
+        let rank = py.detach(|| self.ids.lookup.find(&vertex.into())).map_err(Failure::from)?;
         Ok(PyBytes::new(py, self.states.get(rank as usize).map_or(&[], Vec::as_slice)))
+    }
+
+    fn vertex_stream(&self) -> Stream {
+        Stream::of_vertices(&self.ids.graph)
     }
 
     /// Vertices and states from place `start` on, in the order of ids.

@@ -10,6 +10,7 @@ use brimful::engine::checkpoint::{self, CheckpointOptions, Every};
 use brimful::engine::table::Value;
 use brimful::engine::{Error as EngineError, Layout, ResultTable, Stats};
 use brimful::graph::ids::ExternalId;
+use brimful::graph::lookup::Lookup;
 use brimful::store::memory::peak_resident_bytes;
 use brimful::store::{Content, Moved};
 use brimful::vertices;
@@ -185,7 +186,8 @@ pub(crate) fn run<'py>(
     stats.set_item("forecast", forecast.map(|forecast| forecast.figures(py)).transpose()?)?;
     let stats = stats.unbind();
     let checkpoints = folder.filter(|_| finished.stats.converged());
-    Ok(Result { table: Arc::new(finished.table), stats, checkpoints })
+    let lookup = Lookup::new(Arc::clone(finished.table.graph()));
+    Ok(Result { table: Arc::new(finished.table), lookup, stats, checkpoints })
 }
 
 /// What was chosen about checkpoints, if anything was.
@@ -317,6 +319,7 @@ fn superstep_figures(out: &Bound<'_, PyDict>, stats: &Stats) -> PyResult<()> {
 #[pyclass(frozen, module = "brimful._native")]
 pub(crate) struct Result {
     table: Arc<ResultTable>,
+    lookup: Lookup,
     stats: Py<PyDict>,
     /// Where checkpoints are that nobody needs once the result is safe.
     checkpoints: Option<PathBuf>,
@@ -348,9 +351,9 @@ impl Result {
     }
 
     fn value<'py>(&self, py: Python<'py>, vertex: Vertex) -> PyResult<Bound<'py, PyAny>> {
-        let graph = self.table.graph();
-        let internal = vertex.find(graph).map_err(Failure::from)?;
-        to_python(py, self.table.value_at(internal).map_err(Failure::from)?, &mut Shown::new(graph))
+        let value = || self.table.value_at(self.lookup.find(&vertex.into())?);
+        let value = py.detach(value).map_err(Failure::from)?;
+        to_python(py, value, &mut Shown::new(self.table.graph()))
     }
 
     fn top<'py>(&self, py: Python<'py>, n: usize) -> PyResult<Bound<'py, PyList>> {

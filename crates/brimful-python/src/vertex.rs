@@ -1,20 +1,36 @@
 //! Vertices as Python has them: integers, or strings.
 
+use brimful::graph::Graph;
 use brimful::graph::ids::ExternalId;
 use brimful::graph::names::NameCursor;
-use brimful::graph::{Error, Graph};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
+use pyo3::types::PyString;
 
 use crate::errors::Failure;
 
 /// An id as given.
-#[derive(Debug, Clone, FromPyObject)]
+#[derive(Debug, Clone)]
 pub(crate) enum Vertex {
     /// Of a graph with string ids.
     Name(String),
     /// Of any other.
     Number(i128),
+}
+
+impl<'py> FromPyObject<'_, 'py> for Vertex {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if object.is_instance_of::<PyString>() {
+            return object.extract().map(Self::Name);
+        }
+        // Without the whole interface of Python 128 bits take ten times as long as 64.
+        match object.extract::<i64>() {
+            Ok(number) => Ok(Self::Number(number.into())),
+            Err(_) => object.extract().map(Self::Number),
+        }
+    }
 }
 
 impl From<Vertex> for ExternalId {
@@ -26,10 +42,11 @@ impl From<Vertex> for ExternalId {
     }
 }
 
-impl Vertex {
-    /// Its internal id.
-    pub(crate) fn find(self, graph: &Graph) -> Result<u64, Error> {
-        graph.find_id(&self.into())
+/// A Python integer.
+pub(crate) fn integer(py: Python<'_>, number: i128) -> PyResult<Bound<'_, PyAny>> {
+    match i64::try_from(number) {
+        Ok(number) => number.into_bound_py_any(py),
+        Err(_) => number.into_bound_py_any(py),
     }
 }
 
@@ -50,7 +67,7 @@ impl<'g> Shown<'g> {
             (Some(_), Ok(rank)) => {
                 self.names.label(self.graph, rank).map_err(Failure::from)?.into_bound_py_any(py)
             }
-            _ => number.into_bound_py_any(py),
+            _ => integer(py, number),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::file::Block;
+use super::file::{Block, NameFile};
 use crate::error::{Error, Result};
 use crate::graph::Graph;
 
@@ -88,22 +88,29 @@ impl NameCursor {
         if rank >= graph.vertices() {
             return Err(missing());
         }
-        let number = file.block_of(rank);
-        let block = match self.blocks.get(&number) {
-            Some(block) => Arc::clone(block),
-            None => {
-                let block = Arc::new(file.read_block(number)?);
-                if self.bytes + block.memory_bytes() > CACHE_BYTES {
-                    self.blocks.clear();
-                    self.bytes = 0;
-                }
-                self.bytes += block.memory_bytes();
-                self.blocks.insert(number, Arc::clone(&block));
-                block
-            }
-        };
+        let block = self.block(file, file.block_of(rank))?;
         take(block.name(rank).ok_or_else(missing)?);
         self.last = Some(block);
         Ok(())
+    }
+
+    /// The rank of `name`, if it is there.
+    pub(crate) fn find(&mut self, file: &NameFile, name: &str) -> Result<Option<u64>> {
+        file.find_with(name, |number| self.block(file, number))
+    }
+
+    /// A block, kept for the next look.
+    fn block(&mut self, file: &NameFile, number: usize) -> Result<Arc<Block>> {
+        if let Some(block) = self.blocks.get(&number) {
+            return Ok(Arc::clone(block));
+        }
+        let block = Arc::new(file.read_block(number)?);
+        if self.bytes + block.memory_bytes() > CACHE_BYTES {
+            self.blocks.clear();
+            self.bytes = 0;
+        }
+        self.bytes += block.memory_bytes();
+        self.blocks.insert(number, Arc::clone(&block));
+        Ok(block)
     }
 }

@@ -268,12 +268,21 @@ impl NameFile {
 
     /// The rank of `name`, if it is there.
     pub(crate) fn find(&self, name: &str) -> Result<Option<u64>> {
+        self.find_with(name, |block| Ok(Arc::new(self.read_block(block)?)))
+    }
+
+    /// [`NameFile::find`] in blocks that `read` gives.
+    pub(crate) fn find_with(
+        &self,
+        name: &str,
+        mut read: impl FnMut(usize) -> Result<Arc<Block>>,
+    ) -> Result<Option<u64>> {
         let candidates =
             partition_point(self.blocks(), |block| Ok(self.separator(block) <= name.as_bytes()))?;
         let Some(last) = candidates.checked_sub(1) else {
             return Ok(None);
         };
-        let block = self.read_block(last)?;
+        let block = read(last)?;
         let starts_after = |block: &Block| block.name(block.first).is_none_or(|first| first > name);
         if !starts_after(&block) {
             return Ok(find_in(&block, name));
@@ -282,9 +291,9 @@ impl NameFile {
             return Ok(None);
         }
         // Separators that were cut tell less than the first names do.
-        let before = partition_point(last, |at| Ok(!starts_after(&self.read_block(at)?)))?;
+        let before = partition_point(last, |at| read(at).map(|block| !starts_after(&block)))?;
         match before.checked_sub(1) {
-            Some(at) => Ok(find_in(&self.read_block(at)?, name)),
+            Some(at) => read(at).map(|block| find_in(&block, name)),
             None => Ok(None),
         }
     }

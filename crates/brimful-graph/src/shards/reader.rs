@@ -133,6 +133,13 @@ impl ShardFile {
         self.places[index].unit as usize
     }
 
+    /// The segments of a unit.
+    pub fn segments_of(&self, unit: usize) -> std::ops::Range<usize> {
+        let begin = self.places.partition_point(|place| (place.unit as usize) < unit);
+        let length = self.places[begin..].partition_point(|place| place.unit as usize == unit);
+        begin..begin + length
+    }
+
     /// Opens the file of block starts, whose block `u` is that of unit `u`.
     pub fn open_directory(&self) -> Result<SealedFile> {
         Ok(SealedFile::open(&*self.folder, &self.directory_name, Kind::Directory, 0, &Arc::default())?)

@@ -8,7 +8,9 @@ use brimful_graph::edges::EdgeBatch;
 use brimful_graph::export::{self, EdgeReader, ExportOptions, Format};
 use brimful_graph::formats::TextFormat;
 use brimful_graph::formats::scan::scan_names;
+use brimful_graph::ids::ExternalId;
 use brimful_graph::import::{IdChoice, ImportOptions, Input, OnError, import, minimum_bytes};
+use brimful_graph::lookup::{Direction, Lookup};
 use brimful_graph::names::NameCursor;
 use brimful_graph::weights::Weights;
 use brimful_graph::{Error, Graph, verify};
@@ -37,8 +39,8 @@ fn import_as(
 }
 
 /// Every edge by names, with multiplicity.
-fn edges(graph: Graph) -> BTreeMap<(String, String), usize> {
-    let graph = Arc::new(graph);
+fn edges(graph: impl Into<Arc<Graph>>) -> BTreeMap<(String, String), usize> {
+    let graph = graph.into();
     let mut reader = EdgeReader::new(Arc::clone(&graph));
     let (mut batch, mut out, mut names) = (EdgeBatch::default(), BTreeMap::new(), NameCursor::default());
     while reader.next(&mut batch).unwrap() {
@@ -65,10 +67,12 @@ fn words_are_ids() {
     let text = "# people\nbob\tann 2\n  1,bob,.5\r\nann ann 1\nbob ann 2\nzoë #x 3";
     let graph = import_as(folder.path(), TextFormat::Auto, text, &strings()).unwrap();
     assert_eq!((graph.vertices(), graph.longest_name()), (5, Some(4)));
+    let graph = Arc::new(graph);
+    let lookup = Lookup::new(Arc::clone(&graph));
     let neighbors = |name: &str| {
-        let mut names = NameCursor::default();
-        let targets = graph.targets(graph.find_name(name).unwrap()).unwrap();
-        names.labels(&graph, &targets).unwrap().iter().map(str::to_owned).collect::<Vec<_>>()
+        let vertex = lookup.find(&ExternalId::Name(name.into())).unwrap();
+        let found = lookup.neighbors(vertex, Direction::Out, false).unwrap();
+        lookup.labels(&found.ids).unwrap().iter().map(str::to_owned).collect::<Vec<_>>()
     };
     assert_eq!(neighbors("bob"), ["ann", "ann"]);
     assert_eq!(neighbors("zoë"), ["#x"]);
@@ -94,7 +98,10 @@ fn lists_of_names_and_long_lines() {
     let options = ImportOptions { ids: IdChoice::Auto, ..ImportOptions::default() };
     let graph = import_as(folder.path(), TextFormat::AdjacencyIds, &text, &options).unwrap();
     assert_eq!(graph.vertices(), 300_002);
-    assert_eq!(graph.targets(graph.find_name("alone").unwrap()).unwrap(), [0; 0]);
+    let graph = Arc::new(graph);
+    let lookup = Lookup::new(Arc::clone(&graph));
+    let alone = lookup.find(&ExternalId::Name("alone".into())).unwrap();
+    assert_eq!(lookup.neighbors(alone, Direction::Out, false).unwrap().ids, [0; 0]);
     assert_eq!(edges(graph), model(&expected));
 }
 

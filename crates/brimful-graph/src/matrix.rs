@@ -1,0 +1,185 @@
+//! The adjacency matrix of a graph in memory, compressed by rows.
+//!
+//! Degrees tell where each row begins, one pass over the shards puts every arc into its row, then rows are sorted and
+//! the arcs of equal ends summed. Invariant: rows and columns are the ranks of vertices by external id; within a row
+//! columns ascend and none is there twice.
+
+use std::ops::AddAssign;
+
+use brimful_store::Job;
+use bytemuck::cast_slice_mut;
+
+use crate::error::Result;
+use crate::graph::{Graph, Index};
+use crate::order::ranks;
+use crate::segment_reader::SegmentReader;
+
+/// A matrix whose rows are laid out and still empty. Memory: 16 bytes a vertex.
+#[derive(Debug)]
+pub struct Matrix<'g> {
+    graph: &'g Graph,
+    /// By internal id.
+    ranks: Vec<u64>,
+    /// Where each row begins, and the number of arcs.
+    starts: Vec<u64>,
+}
+
+impl<'g> Matrix<'g> {
+    /// Lays out the rows of the matrix of `graph`.
+    pub fn new(graph: &'g Graph) -> Result<Self> {
+        let ranks = ranks(graph)?;
+        let mut degrees = vec![0; ranks.len()];
+        graph.degrees(0, &mut degrees)?;
+        let mut starts = vec![0; ranks.len() + 1];
+        for (rank, degree) in ranks.iter().zip(degrees) {
+            starts[*rank as usize + 1] = degree;
+        }
+        let mut sum = 0_u64;
+        for start in &mut starts {
+            // Forged degrees are found out when the rows are filled.
+            sum = sum.saturating_add(*start);
+            *start = sum;
+        }
+        Ok(Self { graph, ranks, starts })
+    }
+
+    /// Number of rows and of columns.
+    pub fn rows(&self) -> usize {
+        self.ranks.len()
+    }
+
+    /// Number of arcs: entries before those of equal ends are summed.
+    pub fn arcs(&self) -> u64 {
+        self.starts.last().copied().unwrap_or(0)
+    }
+
+    /// True if row starts and columns fit 31 bits.
+    pub fn is_narrow(&self) -> bool {
+        self.arcs().max(self.rows() as u64) < 1 << 31
+    }
+
+    /// [`Matrix::fill`] of bytes that hold integers of 32 bits if the matrix is narrow, of 64 otherwise; values are
+    /// floats if they are `weighted`, integers otherwise, of 64 bits.
+    ///
+    /// # Errors
+    /// As [`Matrix::fill`].
+    ///
+    /// # Panics
+    /// As [`Matrix::fill`], and if the bytes are not aligned.
+    pub fn fill_bytes(
+        self,
+        starts: &mut [u8],
+        columns: &mut [u8],
+        values: &mut [u8],
+        weighted: bool,
+        job: &Job,
+    ) -> Result<u64> {
+        let one = |_: f64| 1_i64;
+        if self.is_narrow() {
+            let (starts, columns) = (cast_slice_mut(starts), cast_slice_mut(columns));
+            let narrow = |number: u64| number as i32;
+            match weighted {
+                true => self.fill(starts, columns, cast_slice_mut(values), narrow, |weight| weight, job),
+                false => self.fill(starts, columns, cast_slice_mut(values), narrow, one, job),
+            }
+        } else {
+            let (starts, columns) = (cast_slice_mut(starts), cast_slice_mut(columns));
+            let narrow = u64::cast_signed;
+            match weighted {
+                true => self.fill(starts, columns, cast_slice_mut(values), narrow, |weight| weight, job),
+                false => self.fill(starts, columns, cast_slice_mut(values), narrow, one, job),
+            }
+        }
+    }
+
+    /// Fills `starts`, one more than rows, and `columns` and `values`, one an arc each, with entries: the columns and the
+    /// sums of the weights of the arcs, or of 1 where they have none. Returns the number of entries.
+    ///
+    /// # Errors
+    /// Corruption if the shards contradict the degrees.
+    ///
+    /// # Panics
+    /// If the slices have other lengths.
+    pub fn fill<C: Copy + Ord, V: Copy + AddAssign>(
+        mut self,
+        starts: &mut [C],
+        columns: &mut [C],
+        values: &mut [V],
+        narrow: impl Fn(u64) -> C,
+        value: impl Fn(f64) -> V,
+        job: &Job,
+    ) -> Result<u64> {
+        let arcs = self.arcs() as usize;
+        assert!(starts.len() == self.starts.len() && columns.len() == arcs && values.len() == arcs);
+        self.scatter(columns, values, &narrow, &value, job)?;
+        let (mut entries, mut room) = (0, Vec::new());
+        starts[0] = narrow(0);
+        for row in 0..self.rows() {
+            // Filling moved every start on to the next row.
+            let range = row.checked_sub(1).map_or(0, |before| self.starts[before] as usize)
+                ..self.starts[row] as usize;
+            sort(&mut columns[range.clone()], &mut values[range.clone()], &mut room);
+            let first = entries;
+            for at in range {
+                if entries > first && columns[entries - 1] == columns[at] {
+                    let more = values[at];
+                    values[entries - 1] += more;
+                } else {
+                    (columns[entries], values[entries]) = (columns[at], values[at]);
+                    entries += 1;
+                }
+            }
+            starts[row + 1] = narrow(entries as u64);
+        }
+        Ok(entries as u64)
+    }
+
+    /// Puts every arc at the start of its row, and moves that on.
+    fn scatter<C, V>(
+        &mut self,
+        columns: &mut [C],
+        values: &mut [V],
+        narrow: impl Fn(u64) -> C,
+        value: impl Fn(f64) -> V,
+        job: &Job,
+    ) -> Result<()> {
+        let Some(shards) = self.graph.shards(Index::In) else { return Ok(()) };
+        let ends = self.starts.clone();
+        let mut reader = SegmentReader::default();
+        for index in 0..shards.segments().len() {
+            job.check()?;
+            let mut fits = true;
+            reader.for_each_edge(shards, index, |source, target, weight| {
+                let ranks = self.ranks.get(source as usize).zip(self.ranks.get(target as usize));
+                let place = ranks.and_then(|(row, column)| {
+                    let (next, end) = (self.starts.get_mut(*row as usize)?, ends.get(*row as usize + 1)?);
+                    (*next < *end).then(|| (std::mem::replace(next, *next + 1) as usize, *column))
+                });
+                match place {
+                    Some((at, column)) => (columns[at], values[at]) = (narrow(column), value(weight)),
+                    None => fits = false,
+                }
+            })?;
+            if !fits {
+                return Err(shards.contradiction(index).into());
+            }
+        }
+        if ends.get(1..) == self.starts.get(..self.rows()) {
+            return Ok(());
+        }
+        Err(self.graph.degree_sums().sealed().corrupt(0, "the degrees contradict the shards").into())
+    }
+}
+
+/// Sorts the entries of a row by column; those of equal columns stay in order.
+fn sort<C: Copy + Ord, V: Copy>(columns: &mut [C], values: &mut [V], room: &mut Vec<(C, V)>) {
+    if columns.is_sorted() {
+        return;
+    }
+    room.clear();
+    room.extend(columns.iter().copied().zip(values.iter().copied()));
+    room.sort_by_key(|(column, _)| *column);
+    for ((column, value), (to_column, to_value)) in room.iter().zip(columns.iter_mut().zip(values)) {
+        (*to_column, *to_value) = (*column, *value);
+    }
+}

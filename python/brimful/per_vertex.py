@@ -1,0 +1,251 @@
+"""What a run gave every vertex, as a mapping that reads its rows in batches.
+
+Invariant: vertices ascend, by number or by the bytes of strings, and rows are never in memory as a
+whole unless the caller keeps them.
+"""
+
+from __future__ import annotations
+
+import html
+import operator
+from abc import ABC, abstractmethod
+from collections.abc import ItemsView, Iterator, KeysView, Sequence, ValuesView
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, Generic, Never, SupportsIndex, TypeVar, cast
+
+from brimful.convert_out import require
+from brimful.errors import NotFoundError, UsageError
+
+if TYPE_CHECKING:
+    import numpy
+    import pandas
+    import polars
+    import pyarrow
+
+V = TypeVar("V")
+D = TypeVar("D")
+
+#: Rows that `repr` shows, and a notebook.
+_SHOWN_ROWS = 5
+_SHOWN_HTML_ROWS = 10
+#: Longer values are shortened where rows are shown.
+_SHOWN_CHARACTERS = 60
+
+
+def vertex_id(vertex: object) -> int | str:
+    """Return a vertex id as an `int` of 64 bits, signed or not, or as a string.
+
+    Raises:
+        NotFoundError: it is neither, or wider: no graph has such a vertex.
+    """
+    if type(vertex) is int:
+        number = vertex
+    elif isinstance(vertex, str):
+        return str(vertex)
+    elif isinstance(vertex, SupportsIndex):
+        number = operator.index(vertex)
+    else:
+        raise _no_such_vertex(vertex)
+    if not -(2**63) <= number < 2**64:
+        raise _no_such_vertex(vertex)
+    return number
+
+
+def _no_such_vertex(vertex: object) -> NotFoundError:
+    return NotFoundError(
+        f"there is no vertex {vertex!r}; vertex ids are 64-bit integers, or strings"
+    )
+
+
+class PerVertex(ABC, Generic[V]):
+    """One value for every vertex: a mapping from vertices to values that cannot be changed.
+
+    Iteration gives vertices, ascending; `in`, `get`, `keys`, `values`, `items` and `dict` are as in
+    a `dict`. Rows are read in batches of 65,536, so a loop takes a few MB, whatever the size.
+    `==` compares identity, as comparing values would read both as a whole: for that compare
+    `dict(result)`, or `result.to_arrow()` by `equals`.
+
+    It is not registered as a `collections.abc.Mapping`: polars takes those for a table of columns.
+    `polars.DataFrame(result)`, DuckDB and pyarrow read both columns through `__arrow_c_stream__`.
+    `pandas.DataFrame(result)` has both columns without names and types; `to_pandas` has them.
+    """
+
+    @property
+    @abstractmethod
+    def column(self) -> str:
+        """The name of the value column."""
+
+    @property
+    @abstractmethod
+    def stats(self) -> dict[str, Any]:
+        """The figures of the run."""
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Return the number of vertices."""
+
+    @abstractmethod
+    def __getitem__(self, vertex: int | str) -> V:
+        """Return the value of a vertex.
+
+        Raises:
+            NotFoundError: the graph has no such vertex (also a `KeyError`).
+        """
+
+    @abstractmethod
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Return the Arrow stream capsule of both columns; may be called any number of times."""
+
+    @abstractmethod
+    def top(self, n: int = 10) -> list[tuple[Any, V]]:
+        """Return the `n` largest values as `(vertex, value)`, largest first, ties by vertex id."""
+
+    @abstractmethod
+    def _batches(self) -> Iterator[tuple[Sequence[Any], Sequence[V]]]:
+        """Yield vertices and values, ascending."""
+
+    @abstractmethod
+    def write(self, path: str, *, overwrite: bool = False) -> None:
+        """Write both columns to a file."""
+
+    @abstractmethod
+    def to_arrow(self) -> pyarrow.Table:
+        """Return a `pyarrow.Table` of both columns, a copy in memory."""
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return a `pandas.DataFrame` of both columns.
+
+        Raises:
+            UsageError: pandas is not installed.
+        """
+        require("pandas", "to_pandas")
+        frame: pandas.DataFrame = self.to_arrow().to_pandas()
+        return frame
+
+    def to_polars(self) -> polars.DataFrame:
+        """Return a `polars.DataFrame` of both columns.
+
+        Raises:
+            UsageError: polars is not installed.
+        """
+        frame: polars.DataFrame = require("polars", "to_polars").DataFrame(self.to_arrow())
+        return frame
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> numpy.ndarray[Any, Any]:
+        """Return the rows as objects[n_vertices, 2]; `to_arrow` takes a tenth of the memory."""
+        import numpy as np
+
+        rows = np.empty((len(self), 2), dtype=object)
+        start = 0
+        for vertices, values in self._batches():
+            rows[start : start + len(vertices), 0] = vertices
+            for at, value in enumerate(values, start):
+                rows[at, 1] = value
+            start += len(vertices)
+        return rows if dtype is None else rows.astype(dtype)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Iterate over vertices, ascending."""
+        return chain.from_iterable(vertices for vertices, _ in self._batches())
+
+    def __contains__(self, vertex: object) -> bool:
+        """Return whether there is a vertex of this id."""
+        try:
+            self[cast("int | str", vertex)]
+        except NotFoundError:
+            return False
+        return True
+
+    def get(self, vertex: int | str, default: D | None = None) -> V | D | None:
+        """Return the value of a vertex, or `default` if there is no such vertex."""
+        try:
+            return self[vertex]
+        except NotFoundError:
+            return default
+
+    def keys(self) -> KeysView[Any]:
+        """Return a view of the vertices, ascending."""
+        return KeysView(cast(Any, self))
+
+    def values(self) -> ValuesView[V]:
+        """Return a view of the values, in the order of vertices."""
+        return _Values(cast(Any, self))
+
+    def items(self) -> ItemsView[Any, V]:
+        """Return a view of pairs of vertices and values, in the order of vertices."""
+        return _Items(cast(Any, self))
+
+    def __copy__(self) -> PerVertex[V]:
+        """Return the object itself, which cannot be changed."""
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> PerVertex[V]:
+        """Return the object itself, which cannot be changed."""
+        return self
+
+    def __reduce__(self) -> Never:
+        """Refuse to be pickled.
+
+        Raises:
+            UsageError: always.
+        """
+        name = type(self).__name__
+        raise UsageError(
+            f"a {name} cannot be pickled, as its values may be larger than memory; pickle its "
+            "to_arrow(), or write() it to a file"
+        )
+
+    @abstractmethod
+    def _headline(self) -> str:
+        """Return what `repr` says before the rows."""
+
+    def __repr__(self) -> str:
+        """Return the shape and the first rows."""
+        rows = [("vertex", self.column)]
+        rows += [(_short(vertex), _short(value)) for vertex, value in self._first(_SHOWN_ROWS)]
+        width = max(len(vertex) for vertex, _ in rows)
+        lines = [f"  {vertex:>{width}}  {value}" for vertex, value in rows]
+        more = ["  ..."] if len(self) > _SHOWN_ROWS else []
+        return "\n".join([f"<{self._headline()}>", *lines, *more])
+
+    def _repr_html_(self) -> str:
+        """Return the shape and the first rows as an HTML table, for notebooks."""
+        rows = "".join(
+            f"<tr><td>{html.escape(_short(vertex))}</td><td>{html.escape(_short(value))}</td></tr>"
+            for vertex, value in self._first(_SHOWN_HTML_ROWS)
+        )
+        more = f"<p>{len(self):,} rows</p>" if len(self) > _SHOWN_HTML_ROWS else ""
+        return (
+            f"<p>{html.escape(self._headline())}</p><table><thead><tr><th>vertex</th>"
+            f"<th>{html.escape(self.column)}</th></tr></thead><tbody>{rows}</tbody></table>{more}"
+        )
+
+    def _first(self, count: int) -> Iterator[tuple[Any, V]]:
+        return islice(iter(self.items()), count)
+
+
+class _Items(ItemsView[Any, V]):
+    """Pairs out of batches: the view of the library looks every vertex up by itself."""
+
+    _mapping: Any
+
+    def __iter__(self) -> Iterator[tuple[Any, V]]:
+        for vertices, values in self._mapping._batches():
+            yield from zip(vertices, values, strict=True)
+
+
+class _Values(ValuesView[V]):
+    """Values out of batches."""
+
+    _mapping: Any
+
+    def __iter__(self) -> Iterator[V]:
+        return chain.from_iterable(values for _, values in self._mapping._batches())
+
+    def __contains__(self, value: object) -> bool:
+        return any(found is value or found == value for found in self)
+
+
+def _short(value: object) -> str:
+    text = value if isinstance(value, str) else repr(value)
+    return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 3] + "..."
