@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -91,7 +90,6 @@ def test_data_frames_take_them(values: tuple[Any, dict[int, Any]], tmp_path: Pat
     assert pa.table(found).equals(arrow)
     frame = pl.DataFrame(found)
     assert frame.equals(found.to_polars()) and frame.columns == arrow.column_names
-    assert duckdb.sql("select count(*) from arrow").fetchall() == [(4,)]
     rows = pd.DataFrame(found)
     assert rows.shape == (4, 2) and rows[0].tolist() == list(expected)
     assert [value for value in rows[1] if value == value] == [*expected.values()]

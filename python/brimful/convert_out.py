@@ -184,7 +184,8 @@ class Conversions:
             edges[:, end] = table[name].to_numpy()
         made: igraph.Graph = module.Graph(
             n=len(ids),
-            edges=edges,
+            # An array itself would become objects first.
+            edges=edges.data,
             directed=native.directed,
             vertex_attrs={"vertex": ids.to_pylist()},
             edge_attrs={"weight": table["weight"].to_pylist()} if native.weighted else {},
