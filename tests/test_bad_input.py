@@ -438,13 +438,13 @@ def test_a_flipped_bit_in_the_edges_stops_a_run_and_an_export(graph: Path, tmp_p
     }
 
 
-def test_a_file_of_a_newer_version_is_refused_by_name(graph: Path, tmp_path: Path) -> None:
+def test_a_damaged_version_is_no_newer_version(graph: Path, tmp_path: Path) -> None:
     for name in files_of(graph):
         content = (graph / name).read_bytes()
         # Bytes 8 to 11 of every file are the format version (docs/format.md).
         (graph / name).write_bytes(content[:8] + b"\x02\0\0\0" + content[12:])
-        sentence = refused_use(graph, tmp_path / "r.csv", (INPUT,))
-        assert "version 2" in sentence and name in sentence and "newer" in sentence
+        sentence = refused_use(graph, tmp_path / "r.csv", (CORRUPT,))
+        assert "checksum" in sentence and name in sentence and "newer" not in sentence
         (graph / name).write_bytes(content)
 
 

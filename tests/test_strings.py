@@ -228,7 +228,7 @@ def test_exports_come_back(suffix: str, pairs: list[tuple[str, str]], tmp_path: 
     first, out = tmp_path / "first.brimful", tmp_path / f"out.{suffix}"
     bf.Graph.from_arrow(table(pairs), path=first).close()
     if pairs is AWKWARD and suffix.startswith("txt"):
-        assert "export as csv" in refuse(USAGE, "export", first, out, "--quiet")
+        assert "export as parquet" in refuse(USAGE, "export", first, out, "--quiet")
         return
     succeed("export", first, out, "--quiet")
     again = tmp_path / "again.brimful"

@@ -193,7 +193,9 @@ class Conversions:
         return made
 
     def _edge_stream(self) -> object:
-        return self.native.edge_stream(budget=None, process_budget=False, reserve_bytes=0)
+        return self.native.edge_stream(
+            declared=False, budget=None, process_budget=False, reserve_bytes=0
+        )
 
     def _edge_reader(self) -> Any:
         import pyarrow as pa

@@ -16,6 +16,7 @@ InputFormat = Literal[
     "edgelist",
     "csv",
     "parquet",
+    "arrow",
     "mtx",
     "metis",
     "dimacs",
@@ -28,7 +29,7 @@ InputFormat = Literal[
     "webgraph",
 ]
 #: Formats whose rows are read through pyarrow.
-TABLE_FORMATS = ("csv", "parquet")
+TABLE_FORMATS = ("csv", "parquet", "arrow")
 #: Formats that `export` writes.
 ExportFormat = Literal[
     "edgelist", "u32pairs", "csv", "parquet", "arrow", "mtx", "metis", "graphalytics"
@@ -48,6 +49,10 @@ _INPUT_SUFFIXES: dict[str, str] = {
     ".csv": "csv",
     ".parquet": "parquet",
     ".pq": "parquet",
+    ".arrow": "arrow",
+    ".arrows": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
     ".u32": "u32pairs",
     ".bin": "u32pairs",
     ".u32pairs": "u32pairs",
@@ -112,7 +117,9 @@ def input_format(path: str, named: str | None = None) -> str:
         return "graphalytics"
     if suffix in _INPUT_SUFFIXES:
         return _INPUT_SUFFIXES[suffix]
-    return "parquet" if _starts_with(path, b"PAR1") else "auto"
+    if _starts_with(path, b"PAR1"):
+        return "parquet"
+    return "arrow" if _starts_with(path, b"ARROW1") else "auto"
 
 
 def split_suffix(path: str) -> tuple[str, str]:

@@ -490,31 +490,38 @@ class Graph(Conversions):
         *,
         format: ExportFormat | None = None,
         renumber: bool = False,
+        lossy: bool = False,
         overwrite: bool = False,
         budget: Budget = None,
         progress: Progress | None = None,
     ) -> int:
         """Write the graph to a file, as `brimful export` does; return the number of edges.
 
-        `format`, by default from the name: `edgelist`, `csv`, `parquet`, `arrow`, `u32pairs`, which
-        hold edges alone, or `mtx`, `metis`, `graphalytics`. `renumber`: `mtx` and `metis` number
-        vertices 1 to n; consecutive ids that begin elsewhere are written so. An undirected edge is
-        written once. Memory: within `budget`, brimful's own.
+        `format`, by default from the name: `parquet` and `arrow` hold every graph; `edgelist` every
+        one whose ids are words; `graphalytics`, `mtx`, `metis` and `csv`, `u32pairs` some. What is
+        written so reads back as the same graph. `lossy` writes `csv` and `u32pairs` without what
+        they have no place for, and logs what that is. `renumber`: `mtx` and `metis` number vertices
+        1 to n; consecutive ids that begin elsewhere are written so. An undirected edge is written
+        once. Memory: within `budget`, brimful's own.
 
         Raises:
-            UsageError: the format cannot hold the graph (the sentence names one that can), or the
-                file exists and `overwrite` is false.
+            UsageError: the format cannot hold the graph (the sentence names one that can) and
+                `lossy` is false, or the file exists and `overwrite` is false.
             BudgetError, StoreIoError: as their names say; nothing is left.
         """
         name = os.fspath(path)
-        return write_graph(
+        exported = write_graph(
             lambda: self.native,
             name,
             export_format(name, format),
             Resources(None, parse_budget(budget), progress=progress),
             renumber=renumber,
             overwrite=overwrite,
+            lossy=lossy,
         )
+        for sentence in exported.warnings(name):
+            _warn(sentence)
+        return exported.edges
 
     def close(self) -> None:
         """Let go of the files, and remove the directory if it was temporary; may be repeated."""

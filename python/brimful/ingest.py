@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from brimful.arrow_tables import open_arrow
 from brimful.csv_tables import open_csv
 from brimful.errors import InputError, UsageError
 from brimful.formats import TABLE_FORMATS, input_format
@@ -175,8 +176,8 @@ def import_paths(
         return _import_tables(list(paths), format_name, out, options, resources, origin)
     if options.columns != EdgeColumns():
         raise UsageError(
-            f"--source, --target and --weight name columns of csv and parquet, and the input is "
-            f"{_listed(formats)}; leave them out, or name the format with --format"
+            f"--source, --target and --weight name columns of csv, parquet and arrow, and the "
+            f"input is {_listed(formats)}; leave them out, or name the format with --format"
         )
     from brimful import _native
 
@@ -246,6 +247,8 @@ def _import_tables(
     def open_table(path: str) -> EdgeTable:
         if format_name == "csv":
             return open_csv(path, options.columns, skip=options.on_error == "skip", ids=options.ids)
+        if format_name == "arrow":
+            return open_arrow(path, options.columns, ids=options.ids)
         return open_parquet(path, options.columns, ids=options.ids)
 
     opened = open_table(paths[0]) if len(paths) == 1 else chain_tables(paths, open_table)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from brimful import errors
@@ -15,23 +16,38 @@ from brimful.errors import BrimfulError, StoreIoError, UsageError
 from brimful.formats import ExportFormat, export_compression, graphalytics_files, result_format
 from brimful.ingest import Resources
 from brimful.tables import ARROW_RESERVE_BYTES, shrink_arrow_pools
-from brimful.temporary import partial_file, sweep_partials
+from brimful.temporary import partial_file, refuse_in_graph, sweep_partials
 
 if TYPE_CHECKING:
     from brimful import _native
 
-_ROW_GROUP_ROWS = 1 << 18
+#: A row group or batch ends with the batch that makes it this large, by rows or by bytes.
+_GROUP_ROWS = 1 << 18
+_GROUP_BYTES = 8 << 20
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What an export wrote: the number of edges, and in words what the file does not hold."""
+
+    edges: int
+    lost: tuple[str, ...] = ()
+
+    def warnings(self, path: str) -> list[str]:
+        """Return the sentences that tell the user what was lost."""
+        return [f"{path} does not hold {' and '.join(self.lost)}"] if self.lost else []
 
 
 def check_output(path: str, *, overwrite: bool) -> None:
     """Refuse an output file that could not be written, before the work whose result it holds.
 
     Raises:
-        UsageError: it exists and `overwrite` is false, or it is a directory.
+        UsageError: it exists and `overwrite` is false, is a directory, or lies in a graph's.
         StoreIoError: its folder is missing or cannot be written.
     """
     if os.path.isdir(path):
         raise UsageError(f"{path} is a directory; name a file in it")
+    refuse_in_graph(path)
     if os.path.lexists(path) and not overwrite:
         raise UsageError(f"{path} already exists; remove it, or give --overwrite")
     folder = os.path.dirname(os.path.abspath(path))
@@ -97,14 +113,15 @@ def write_graph(
     *,
     renumber: bool,
     overwrite: bool,
-) -> int:
-    """Write the graph that `open_graph` returns to `path`; return the number of edges.
+    lossy: bool,
+) -> Exported:
+    """Write the graph that `open_graph` returns to `path`.
 
     The output is checked before the graph is opened, which may import it.
 
     Raises:
-        UsageError: the format cannot hold the graph (the sentence names one that can), or the
-            output exists and `overwrite` is false.
+        UsageError: the format cannot hold the graph (the sentence names one that can) and `lossy`
+            is false, or the output exists and `overwrite` is false.
         StoreIoError: it cannot be written; nothing is left.
     """
     compression = export_compression(path, format_name)
@@ -119,8 +136,9 @@ def write_graph(
     if format_name in ("parquet", "arrow"):
         shrink_arrow_pools()
         with new_file(path, overwrite=overwrite) as partial:
-            return write_arrow(
+            write_arrow(
                 graph.edge_stream(
+                    declared=True,
                     budget=resources.budget,
                     process_budget=resources.process_budget,
                     reserve_bytes=ARROW_RESERVE_BYTES,
@@ -128,51 +146,55 @@ def write_graph(
                 partial,
                 format_name,
             )
-    return graph.export_text(
+        return Exported(graph.edges)
+    edges, lost = graph.export_text(
         path,
         format=format_name,
         compression=compression,
         renumber=renumber,
+        lossy=lossy,
         overwrite=overwrite,
         budget=resources.budget,
         process_budget=resources.process_budget,
         progress=resources.progress,
     )
+    return Exported(edges, tuple(lost))
 
 
-def write_arrow(stream: object, path: str, format_name: str) -> int:
-    """Write an Arrow stream to `path` as "parquet" or "arrow", batch by batch; return the rows.
-
-    Parquet row groups hold `_ROW_GROUP_ROWS` rows: small enough to write and read in little memory.
-    """
+def write_arrow(stream: object, path: str, format_name: str) -> None:
+    """Write an Arrow stream to `path` as "parquet" or "arrow", in groups of bounded size."""
     import pyarrow as pa
 
     source = pa.RecordBatchReader.from_stream(stream)
-    schema, reader = source.schema, native_batches(source)
-    rows = 0
+    schema, groups = source.schema, _grouped(native_batches(source))
     if format_name == "parquet":
         import pyarrow.parquet as pq
 
         # Ids and scores hardly repeat: a dictionary costs memory and gains nothing.
         with pq.ParquetWriter(path, schema, use_dictionary=False) as writer:
-            pending: list[Any] = []
-            pending_rows = 0
-            for batch in reader:
-                pending.append(batch)
-                pending_rows += batch.num_rows
-                if pending_rows >= _ROW_GROUP_ROWS:
-                    writer.write_table(pa.Table.from_batches(pending), _ROW_GROUP_ROWS)
-                    rows += pending_rows
-                    pending, pending_rows = [], 0
-            if pending:
-                writer.write_table(pa.Table.from_batches(pending), _ROW_GROUP_ROWS)
-                rows += pending_rows
-        return rows
+            for group in groups:
+                table = pa.Table.from_batches(group, schema)
+                writer.write_table(table, max(table.num_rows, 1))
+        return
     with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
-        for batch in reader:
-            writer.write_batch(batch)
-            rows += batch.num_rows
-    return rows
+        for group in groups:
+            for batch in group:
+                writer.write_batch(batch)
+
+
+def _grouped(batches: Iterator[Any]) -> Iterator[list[Any]]:
+    """Yield batches together that make a row group: few rows, and few bytes of ids."""
+    group: list[Any] = []
+    rows = size = 0
+    for batch in batches:
+        group.append(batch)
+        rows += batch.num_rows
+        size += batch.nbytes
+        if rows >= _GROUP_ROWS or size >= _GROUP_BYTES:
+            yield group
+            group, rows, size = [], 0, 0
+    if group:
+        yield group
 
 
 def native_batches(source: Any) -> Iterator[Any]:

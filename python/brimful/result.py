@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -54,7 +55,8 @@ class Result(PerVertex["float | int | str | None"]):
 
         Vertices without a value are left out.
         """
-        return self._native.top(max(0, operator.index(n)))
+        count = min(max(0, operator.index(n)), 2**63)
+        return [row for rows in self._native.top(count) for row in rows]
 
     def to_arrow(self) -> pyarrow.Table:
         """Return a `pyarrow.Table` of both columns, a copy in memory."""
@@ -63,15 +65,16 @@ class Result(PerVertex["float | int | str | None"]):
         source = pa.RecordBatchReader.from_stream(self._native)
         return pa.Table.from_batches(native_batches(source), source.schema)
 
-    def write(self, path: str, *, overwrite: bool = False) -> None:
+    def write(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write both columns to a .parquet, .csv or .arrow file, streamed, whole or not at all.
 
         Raises:
             UsageError: an unknown suffix, or the file exists and `overwrite` is false.
             StoreIoError: it cannot be written.
         """
-        write_result(self._native, path, overwrite=overwrite)
-        self._output = path
+        name = os.fspath(path)
+        write_result(self._native, name, overwrite=overwrite)
+        self._output = name
 
     def __getitem__(self, vertex: int | str) -> float | int | str | None:
         """Return the value of a vertex.

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 #: What a pyarrow reader or writer needs beside brimful's own memory, in bytes.
 ARROW_RESERVE_BYTES = 64 << 20
+#: The key under which an exported schema declares its graph.
+_DECLARATION = b"brimful"
 
 
 @dataclass(frozen=True)
@@ -134,13 +136,15 @@ def chain_tables(paths: Sequence[str], open_table: Callable[[str], EdgeTable]) -
     """
     import pyarrow as pa
 
-    first, reserve = None, 0
+    first, reserve, joined = None, 0, None
     for path in paths:
         if path == "-":
             raise UsageError("standard input is one table; import it by itself")
         with open_table(path) as table:
             ids = table.ids
             columns = (table.source, table.target, table.weight, table.reader.schema)
+            own = table.reader.schema
+            joined = own if joined is None else _joined(path, joined, paths[0], own)
             reserve = max(reserve, table.reserve_bytes)
         if first is None:
             first = columns
@@ -150,7 +154,8 @@ def chain_tables(paths: Sequence[str], open_table: Callable[[str], EdgeTable]) -
                 "--target and --weight, or convert them to the same types"
             )
     assert first is not None
-    source, target, weight, schema = first
+    source, target, weight, _ = first
+    schema = joined
     # The native side counts the rows of all of them.
     name = f"{paths[0]} and {len(paths) - 1} more"
     chained = EdgeTable(name, source, target, weight, None, reserve, ids=ids)
@@ -266,7 +271,35 @@ def edge_schema(name: str, schema: Any, columns: EdgeColumns) -> Any:
                 "convert it to float64, or name another column"
             )
         fields.append(pa.field(columns.weight, kind))
-    return pa.schema(fields)
+    return pa.schema(fields, metadata=_declared(schema))
+
+
+def _declared(schema: Any) -> dict[bytes, bytes] | None:
+    """Return what a schema says that an export has written: the native side reads it."""
+    text = (schema.metadata or {}).get(_DECLARATION)
+    return None if text is None else {_DECLARATION: text}
+
+
+def _joined(path: str, schema: Any, first: str, other: Any) -> Any:
+    """Return the schema of two tables that are parts of one graph, with what both declare.
+
+    Raises:
+        InputError: they declare graphs of different kinds, or only one declares anything.
+    """
+    from brimful import _native
+
+    texts = [_declared(one) for one in (schema, other)]
+    if texts == [None, None]:
+        return schema
+    joined = None
+    if texts[0] is not None and texts[1] is not None:
+        joined = _native.join_declarations(*(text[_DECLARATION].decode() for text in texts))  # type: ignore[index]
+    if joined is None:
+        raise InputError(
+            f"{path} and {first} do not declare parts of one graph (the key `brimful` of their "
+            "schemas); import them apart"
+        )
+    return schema.with_metadata({_DECLARATION: joined.encode()})
 
 
 def cast_batches(batches: Iterator[Any], schema: Any) -> Iterator[Any]:

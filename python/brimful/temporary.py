@@ -14,6 +14,10 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 
+from brimful.errors import UsageError
+
+#: How every file of a graph begins.
+_MAGIC = b"BRIMFUL\n"
 _LOCK = ".brimful-temporary"
 #: The locks of this process's folders, by path.
 _held: dict[str, int] = {}
@@ -48,6 +52,20 @@ def remove_folder(folder: str) -> None:
     lock = _held.pop(folder, None)
     if lock is not None:
         os.close(lock)
+
+
+def refuse_in_graph(path: str) -> None:
+    """Refuse an output inside a graph directory, whose files it could replace or change.
+
+    Raises:
+        UsageError: it is.
+    """
+    folder = os.path.dirname(os.path.realpath(path))
+    with contextlib.suppress(OSError), open(os.path.join(folder, "current"), "rb") as file:
+        if file.read(len(_MAGIC)) == _MAGIC:
+            raise UsageError(
+                f"{path} is inside the graph directory {folder}; name a file elsewhere"
+            )
 
 
 def partial_name(path: str) -> str:

@@ -295,7 +295,7 @@ fn results_come_in_external_order_in_the_smallest_budget_and_cover_isolated_vert
         let mut best: Vec<usize> = (0..n).collect();
         best.sort_by(|a, b| found[*b].total_cmp(&found[*a]).then(a.cmp(b)));
         for count in [0, 1, 10, n / 2, n, n + 5] {
-            let top = table.top(count).unwrap();
+            let top = table.top(count as u64).unwrap();
             assert!(top.iter().map(|(id, _)| *id as usize).eq(best.iter().copied().take(count)));
             assert!(top.iter().all(|(id, value)| number(*value) == found[*id as usize]));
         }

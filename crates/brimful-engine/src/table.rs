@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fmt::Write as _;
+use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -141,8 +142,17 @@ impl ResultTable {
 
     /// The `count` rows with the largest values, largest first, ties by vertex. Rows without a value are left out.
     /// Vertices that are strings come as their ranks.
-    pub fn top(&self, count: usize) -> Result<Vec<(i128, Value)>> {
-        let mut best = Best { rows: BinaryHeap::new(), count };
+    pub fn top(&self, count: u64) -> Result<Vec<(i128, Value)>> {
+        let (mut top, mut rows) = (Top::new(self, count), Vec::new());
+        while let Some(mut more) = top.next_batch(BATCH_ROWS)? {
+            rows.append(&mut more);
+        }
+        Ok(rows)
+    }
+
+    /// The best `count` rows of those after `after`, the worst first.
+    fn best_after(&self, after: Option<Rank>, count: usize) -> Result<Vec<Row>> {
+        let mut best = Best { rows: BinaryHeap::new(), count, after };
         let (mut raw, mut ids) = (Vec::new(), Vec::new());
         let connected = self.graph.connected();
         for start in (0..connected).step_by(BATCH_ROWS) {
@@ -162,18 +172,16 @@ impl ResultTable {
             raw.extend(ids.iter().map(|id| self.isolated(*id)));
             self.offer(&mut best, &ids, &raw);
         }
-        let id_type = self.graph.id_type();
-        let row = |Reverse(row): Reverse<Row>| {
-            (id_type.number(id_type.from_order_key(row.1.0)), self.named(Some(row.2)))
-        };
-        Ok(best.rows.into_sorted_vec().into_iter().map(row).collect())
+        let mut rows: Vec<Row> = best.rows.into_iter().map(|Reverse(row)| row).collect();
+        rows.sort_unstable();
+        Ok(rows)
     }
 
     fn offer(&self, best: &mut Best, ids: &[u64], raw: &[Option<u64>]) {
         let values = ids.iter().zip(raw).filter_map(|(&id, raw)| Some((id, (*raw)?)));
         for (id, raw) in values {
             let (key, id) = (self.order_key(raw), self.graph.id_type().order_key(id));
-            if best.could_take(key) {
+            if best.could_take(key) && best.after.is_none_or(|after| (key, Reverse(id)) < after) {
                 best.rows.push(Reverse((key, Reverse(id), raw)));
                 if best.rows.len() > best.count {
                     best.rows.pop();
@@ -191,29 +199,47 @@ impl ResultTable {
         let mut text = String::new();
         let mut rows = self.rows();
         let mut names = NameCursor::default();
-        while let Some((vertices, column)) = rows.next_batch(self.graph.batch_rows(BATCH_ROWS))? {
-            job.check()?;
-            text.clear();
-            let ids = IdTexts::new(&self.graph, &mut names, &vertices)?;
-            match &column {
-                Column::Float(values) => {
-                    write_rows(&mut text, &ids, values, |out, _, value| write!(out, "{value:?}"));
+        while let Some((vertices, column)) = rows.next_batch(BATCH_ROWS)? {
+            let vertices: Vec<Option<u64>> = vertices.into_iter().map(Some).collect();
+            let mut start = 0;
+            while start < vertices.len() {
+                job.check()?;
+                text.clear();
+                let named = match &column {
+                    Column::Ids(values) => &values[start..],
+                    _ => &[],
+                };
+                let ends = [&vertices[start..], named];
+                let ends = if named.is_empty() { &ends[..1] } else { &ends[..] };
+                let (rows, ids) = IdTexts::rows(&self.graph, &mut names, ends)?;
+                let part = start..start + rows;
+                let (Some(vertices), named) = (ids.first(), ids.get(1)) else { break };
+                match &column {
+                    Column::Float(values) => {
+                        write_rows(&mut text, vertices, &values[part], |out, _, value| {
+                            write!(out, "{value:?}")
+                        });
+                    }
+                    Column::Integer(values) => {
+                        write_rows(&mut text, vertices, &values[part], |out, _, value| {
+                            write!(out, "{value}")
+                        });
+                    }
+                    Column::Unsigned(values) => {
+                        write_rows(&mut text, vertices, &values[part], |out, _, value| {
+                            write!(out, "{value}")
+                        });
+                    }
+                    Column::Ids(values) => {
+                        write_rows(&mut text, vertices, &values[part], |out, at, _| {
+                            named.map_or(Ok(()), |named| named.write(out, at))
+                        });
+                    }
                 }
-                Column::Integer(values) => {
-                    write_rows(&mut text, &ids, values, |out, _, value| write!(out, "{value}"));
-                }
-                Column::Unsigned(values) => {
-                    write_rows(&mut text, &ids, values, |out, _, value| write!(out, "{value}"));
-                }
-                Column::Ids(values) => {
-                    // Where there is none, any vertex will do: it is not written.
-                    let named: Vec<u64> = values.iter().map(|id| id.unwrap_or(vertices[0])).collect();
-                    let named = IdTexts::new(&self.graph, &mut names, &named)?;
-                    write_rows(&mut text, &ids, values, |out, at, _| named.write(out, at));
-                }
+                out.write(text.as_bytes())?;
+                job.advance(rows as u64);
+                start += rows;
             }
-            out.write(text.as_bytes())?;
-            job.advance(column.len() as u64);
         }
         Ok(out.finish()?)
     }
@@ -226,11 +252,16 @@ enum IdTexts {
 }
 
 impl IdTexts {
-    fn new(graph: &Graph, names: &mut NameCursor, ids: &[u64]) -> Result<Self> {
-        Ok(match graph.longest_name() {
-            Some(_) => Self::Names(names.labels(graph, ids)?),
-            None => Self::Numbers(ids.iter().map(|id| graph.id_type().number(*id)).collect()),
-        })
+    /// The ids of the first rows of `columns`, and how many rows they are.
+    fn rows(graph: &Graph, names: &mut NameCursor, columns: &[&[Option<u64>]]) -> Result<(usize, Vec<Self>)> {
+        if graph.longest_name().is_some() {
+            let (rows, labels) = names.rows(graph, columns)?;
+            return Ok((rows, labels.into_iter().map(Self::Names).collect()));
+        }
+        // Where there is none, nothing is written.
+        let number = |id: &Option<u64>| id.map_or(0, |id| graph.id_type().number(id));
+        let numbers = columns.iter().map(|ids| Self::Numbers(ids.iter().map(number).collect()));
+        Ok((columns.first().map_or(0, |ids| ids.len()), numbers.collect()))
     }
 
     fn write(&self, text: &mut String, at: usize) -> std::fmt::Result {
@@ -260,17 +291,71 @@ fn write_rows<T: Copy>(
     });
 }
 
-/// Order key of the value, order key of the vertex id (ties go to the smaller), raw value.
+/// Order key of a value, order key of its vertex's id: ties go to the smaller.
+type Rank = (u64, Reverse<u64>);
+
+/// A rank and the raw value.
 type Row = (u64, Reverse<u64>, u64);
+
+/// Most rows that are kept at once while the best are looked for.
+const TOP_ROWS: u64 = 1 << 17;
+
+/// The rows with the largest values, one after another.
+///
+/// All rows are read again for every [`TOP_ROWS`] of them, so that memory is bounded whatever their number.
+pub struct Top<T> {
+    table: T,
+    left: u64,
+    /// The next ones, the first last.
+    found: Vec<Row>,
+    /// The last one that was found.
+    after: Option<Rank>,
+}
+
+impl<T: Deref<Target = ResultTable>> Top<T> {
+    /// The best `count` rows of `table`.
+    pub fn new(table: T, count: u64) -> Self {
+        Self { table, left: count, found: Vec::new(), after: None }
+    }
+
+    /// The table.
+    pub fn table(&self) -> &T {
+        &self.table
+    }
+
+    /// The next rows, at most `most`; `None` at the end.
+    pub fn next_batch(&mut self, most: usize) -> Result<Option<Vec<(i128, Value)>>> {
+        if self.found.is_empty() && self.left > 0 {
+            let wanted = self.left.min(TOP_ROWS);
+            self.found = self.table.best_after(self.after, wanted as usize)?;
+            // Few are the last ones.
+            self.left = if (self.found.len() as u64) < wanted { 0 } else { self.left - wanted };
+            self.after = self.found.first().map(|row| (row.0, row.1));
+        }
+        if self.found.is_empty() {
+            return Ok(None);
+        }
+        let id_type = self.table.graph.id_type();
+        let shown =
+            |row: Row| (id_type.number(id_type.from_order_key(row.1.0)), self.table.named(Some(row.2)));
+        let first = self.found.len().saturating_sub(most);
+        Ok(Some(self.found.drain(first..).rev().map(shown).collect()))
+    }
+}
 
 /// The best rows so far, the worst of them on top.
 struct Best {
     rows: BinaryHeap<Reverse<Row>>,
     count: usize,
+    /// Those up to this one were found before.
+    after: Option<Rank>,
 }
 
 impl Best {
     fn could_take(&self, key: u64) -> bool {
+        if self.after.is_some_and(|after| key > after.0) {
+            return false;
+        }
         self.rows.len() < self.count || self.rows.peek().is_some_and(|Reverse(worst)| key >= worst.0)
     }
 }

@@ -13,12 +13,16 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use brimful_engine::{Add, Error, Globals, Min, Mode, Program, RunOptions, Vertex, run};
+use brimful_graph::edges::EdgeBatch;
+use brimful_graph::export::{EdgeReader, each_isolated};
 use brimful_graph::generate::{Generator, Kind};
 use brimful_graph::import::{ImportOptions, Input, import_in};
+use brimful_graph::names::{Labels, NameCursor};
+use brimful_graph::order::ExternalOrder;
 use brimful_graph::shards::Geometry;
 use brimful_graph::{Graph, verify};
 use brimful_store::fault::FaultFolder;
-use brimful_store::{Budget, Folder, Job, Resources};
+use brimful_store::{Budget, Folder, Job, Resources, checksum};
 use peak_alloc::PeakAlloc;
 
 #[global_allocator]
@@ -120,9 +124,44 @@ fn states<P: Program<State = f64>>(
     Ok(states.into_iter().map(f64::to_bits).chain(ids).collect())
 }
 
-/// What two programs say of a graph, each an answer or an error.
-fn answers(graph: &Graph, resources: &Resources) -> [Result<Vec<u64>, Error>; 2] {
-    [states(&Rank, graph, resources), states(&Distances, graph, resources)]
+/// Everything that an export takes out of a graph, in its order: edges, and the ids of all vertices.
+fn exported(graph: &Arc<Graph>) -> brimful_graph::Result<Vec<u64>> {
+    let (mut reader, mut batch, mut out) = (EdgeReader::new(Arc::clone(graph)), EdgeBatch::default(), vec![]);
+    let (mut names, named) = (NameCursor::default(), graph.longest_name().is_some());
+    let mut take = |ids: &[u64]| -> brimful_graph::Result<()> {
+        let all: Vec<Option<u64>> = ids.iter().copied().map(Some).collect();
+        let mut start = 0;
+        while named && start < ids.len() {
+            let (rows, labels) = names.rows(graph, &[&all[start..]])?;
+            out.extend(labels.iter().flat_map(Labels::iter).map(|name| checksum(name.as_bytes())));
+            start += rows;
+        }
+        out.extend(ids);
+        Ok(())
+    };
+    while reader.next(&mut batch)? {
+        take(&batch.sources)?;
+        take(&batch.targets)?;
+    }
+    each_isolated(graph, &mut take)?;
+    let mut order = ExternalOrder::new(Arc::clone(graph));
+    loop {
+        let (mut vertices, mut ids) = (Vec::new(), Vec::new());
+        order.next_batch(16, &mut vertices, &mut ids)?;
+        if ids.is_empty() {
+            return Ok(out);
+        }
+        take(&ids)?;
+    }
+}
+
+/// What two programs and an export say of a graph, each an answer or an error.
+fn answers(graph: &Arc<Graph>, resources: &Resources) -> [Result<Vec<u64>, Error>; 3] {
+    [
+        states(&Rank, graph, resources),
+        states(&Distances, graph, resources),
+        exported(graph).map_err(Error::from),
+    ]
 }
 
 /// What `work` returns, and the most bytes of the heap that it held at once.
@@ -137,7 +176,7 @@ fn with_peak<R>(work: impl FnOnce() -> R) -> (R, usize) {
 struct Case {
     name: &'static str,
     files: Files,
-    answers: [Vec<u64>; 2],
+    answers: [Vec<u64>; 3],
     peak_bytes: usize,
     resources: Resources,
 }
@@ -148,7 +187,7 @@ impl Case {
         let folder = FaultFolder::new();
         import_in(&folder, input, options, &resources).unwrap();
         let (answers, peak_bytes) = with_peak(|| {
-            let graph = Graph::open_folder(&folder, resources.job.traffic()).unwrap();
+            let graph = Arc::new(Graph::open_folder(&folder, resources.job.traffic()).unwrap());
             verify::verify(&graph, &resources.job).unwrap();
             answers(&graph, &resources).map(Result::unwrap)
         });
@@ -164,7 +203,7 @@ impl Case {
     fn examine(&self, files: &Files, what: &str, most: usize) -> Examined {
         let folder = folder_of(files);
         let (examined, peak_bytes) = with_peak(|| {
-            let graph = Graph::open_folder(&folder, self.resources.job.traffic())?;
+            let graph = Arc::new(Graph::open_folder(&folder, self.resources.job.traffic())?);
             let verified = verify::verify(&graph, &self.resources.job).map(drop);
             Ok((verified, answers(&graph, &self.resources)))
         });
@@ -173,8 +212,8 @@ impl Case {
     }
 }
 
-/// Why the graph could not be opened; else the verdict of `verify`, and what came of two programs.
-type Examined = Result<(brimful_graph::Result<()>, [Result<Vec<u64>, Error>; 2]), brimful_graph::Error>;
+/// Why the graph could not be opened; else the verdict of `verify`, and what came of programs and the export.
+type Examined = Result<(brimful_graph::Result<()>, [Result<Vec<u64>, Error>; 3]), brimful_graph::Error>;
 
 fn text(folder: &Path, name: &str, edges: impl Iterator<Item = String>) -> Input<'static> {
     let path = folder.join(name);

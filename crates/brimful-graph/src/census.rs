@@ -18,7 +18,7 @@ use crate::choice::{EdgeSample, Sampled};
 use crate::decompress;
 use crate::edges::{BATCH_EDGES, EdgeBatch, EdgeSource, Spool};
 use crate::error::{Error, Result};
-use crate::formats::parser::{OnError, Output, Rejection, TextParser};
+use crate::formats::parser::{OnError, Output, Rejection, TextParser, VertexClaim};
 use crate::formats::reader::{CHUNK_BYTES, TextReader, no_names};
 use crate::formats::{TextFile, TextFormat, graphalytics, webgraph::WebGraph};
 use crate::ids::IdType;
@@ -82,6 +82,8 @@ pub(crate) struct Seen {
     pub(crate) undirected: bool,
     pub(crate) rejected: u64,
     pub(crate) rejections: Vec<Rejection>,
+    /// How many vertices the input says there are.
+    pub(crate) claim: Option<VertexClaim>,
 }
 
 /// Counters and ids of everything read, filled by many threads.
@@ -103,6 +105,11 @@ impl Census {
         let sample = EdgeSample::new(undirected);
         let (edges, self_loops) = (AtomicU64::new(0), AtomicU64::new(0));
         Self { bitmap, sample, drops_self_loops, edges, self_loops, first_self_loop: Mutex::default() }
+    }
+
+    /// Edges will be stored in both directions, as the input says.
+    pub(crate) fn take_both_directions(&self) {
+        self.sample.take_both_directions();
     }
 
     pub(crate) fn add(&self, batch: &EdgeBatch) {
@@ -162,6 +169,7 @@ impl Census {
             undirected: false,
             rejected: 0,
             rejections: Vec::new(),
+            claim: None,
         }
     }
 }
@@ -326,7 +334,7 @@ impl Reader<'_> {
             |chunk| {
                 let more = reader.next(chunk)?;
                 if reader.undirected() {
-                    census.sample.take_both_directions();
+                    census.take_both_directions();
                 }
                 Ok(more)
             },
@@ -350,6 +358,7 @@ impl Reader<'_> {
             rejected: summary.rejected,
             rejections: summary.rejections,
             inputs: summary.inputs,
+            claim: summary.claim,
             ..census.into_seen(declared, id_type, summary.weighted, summary.lines)
         };
         Ok((Box::new(spool.into_source()), seen))
@@ -379,27 +388,57 @@ impl Reader<'_> {
         if self.places {
             stream.note_places();
         }
+        if stream.undirected() && !self.directed {
+            census.take_both_directions();
+        }
         if stream.has_names() {
             return self.read_named_stream(stream, census);
         }
         let spool = Spool::new(self.folder, &resources.job)?;
+        let listed = Spool::new(self.folder, &resources.job)?;
         pump(
             resources,
-            |batch| stream.next(batch),
+            |(edges, vertices)| {
+                let more = stream.next(edges)?;
+                stream.next_vertices(vertices);
+                Ok(more)
+            },
             || Ok(Vec::new()),
-            |room, _, batch: &mut EdgeBatch| {
-                census.add(batch);
-                resources.job.advance(batch.len() as u64);
-                if batch.is_empty() { Ok(()) } else { self.keep(&spool, batch, room) }
+            |room, _, (edges, vertices): &mut (EdgeBatch, EdgeBatch)| {
+                census.add(edges);
+                resources.job.advance(edges.len() as u64);
+                if !vertices.is_empty() {
+                    listed.append(vertices, room)?;
+                }
+                if edges.is_empty() { Ok(()) } else { self.keep(&spool, edges, room) }
             },
             |_| Ok(()),
         )?;
+        if let Some(more) = stream.listed() {
+            let (mut batch, mut room) = (EdgeBatch::default(), Vec::new());
+            for part in 0..more.parts() {
+                more.read_part(part, &mut batch)?;
+                listed.append(&batch, &mut room)?;
+            }
+        }
         let edges = census.edges.load(Ordering::Relaxed);
         let rejections = stream.rejections();
         let rejected = rejections.iter().map(|rejection| rejection.count).sum();
-        let declared = self.settle(&census, 0..stream.declared(), stream.listed())?;
+        let claim = self.claim_of(stream, rejected)?;
+        let listed = listed.into_source();
+        let listed = (listed.parts() > 0).then(|| Box::new(listed) as Listed);
+        let declared = self.settle(&census, stream.declared(), listed)?;
         let seen = census.into_seen(declared, stream.id_type()?, stream.weighted(), edges + rejected);
-        Ok((Box::new(spool.into_source()), Seen { rejected, rejections, inputs: stream.inputs(), ..seen }))
+        let (undirected, inputs) = (stream.undirected(), stream.inputs());
+        Ok((Box::new(spool.into_source()), Seen { undirected, rejected, rejections, inputs, claim, ..seen }))
+    }
+}
+
+impl Reader<'_> {
+    /// How many vertices a stream that has ended says there are, to be compared when they are known.
+    pub(crate) fn claim_of(&self, stream: &dyn EdgeStream, rejected: u64) -> Result<Option<VertexClaim>> {
+        let claimed = stream.check()?.filter(|_| rejected == 0);
+        Ok(claimed.map(|vertices| VertexClaim { path: stream.name().into(), line: None, vertices }))
     }
 }
 

@@ -29,11 +29,11 @@ pub use crate::export::sink::Compression;
 /// A text or binary format for graphs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// `source<TAB>target[<TAB>weight]`, a comment line first.
+    /// A [declaration](crate::declaration), then `source<TAB>target[<TAB>weight]`, and a comment line per vertex without edges.
     EdgeList,
-    /// A heading, then `source,target[,weight]`.
+    /// A heading, then `source,target[,weight]`; directed, no vertex without edges.
     Csv,
-    /// Little-endian pairs of 32 bits.
+    /// Little-endian pairs of 32 bits; directed, no vertex without edges.
     U32Pairs,
     /// Matrix Market: ids 1 to n.
     Mtx,
@@ -83,14 +83,28 @@ pub struct ExportOptions {
     pub overwrite: bool,
     /// Writes consecutive ids as 1 to n where the format has no others.
     pub renumber: bool,
+    /// Leaves out the facts that the format has no place for.
+    pub lossy: bool,
+}
+
+/// What was written.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Exported {
+    /// Number of edges.
+    pub edges: u64,
+    /// What the file does not hold of the graph, in words.
+    pub lost: Vec<String>,
 }
 
 impl ExportOptions {
     /// Plain and careful.
     pub fn new(format: Format) -> Self {
-        Self { format, compression: None, overwrite: false, renumber: false }
+        Self { format, compression: None, overwrite: false, renumber: false, lossy: false }
     }
 }
+
+/// What to do where a format cannot hold a graph.
+const OTHERS: &str = "export as parquet or arrow, which hold every graph";
 
 /// Most bytes of memory that reading edges takes, beside what the caller keeps.
 pub const READING_BYTES: u64 = 40 << 20;
@@ -190,7 +204,11 @@ impl EdgeReader {
             self.graph.external_ids(start, &mut self.targets)?;
             self.interval = Some(interval);
         }
-        batch.targets.iter_mut().for_each(|target| *target = self.targets[(*target - start) as usize]);
+        for target in &mut batch.targets {
+            // The reader of the segment has compared targets with the vertices.
+            let id = self.targets.get((*target - start) as usize).copied();
+            *target = id.ok_or_else(|| Error::NoSuchVertex { vertex: target.to_string() })?;
+        }
         Ok(())
     }
 }
@@ -222,14 +240,23 @@ pub fn minimum_bytes(options: &ExportOptions, workers: usize) -> u64 {
     READING_BYTES + sorting + options.compression.map_or(0, Compression::memory_bytes)
 }
 
-/// Writes the graph as `path` (Graphalytics: as three files beside it). Returns the number of edges.
+/// Writes the graph as `path` (Graphalytics: as three files beside it).
 ///
 /// Memory: [`minimum_bytes`]; METIS uses what the budget has to sort, and scratch space beside the output
 /// of 16 bytes an edge, 32 with weights.
 ///
 /// # Errors
 /// [`Error::Usage`] if the format cannot hold the graph: its sentence says why and what can.
-pub fn write(graph: &Arc<Graph>, path: &Path, options: &ExportOptions, resources: &Resources) -> Result<u64> {
+pub fn write(
+    graph: &Arc<Graph>,
+    path: &Path,
+    options: &ExportOptions,
+    resources: &Resources,
+) -> Result<Exported> {
+    let mut lost = text::losses(graph, options.format);
+    if !lost.is_empty() && !options.lossy {
+        return Err(text::refusal(options.format, &lost));
+    }
     let names = if graph.longest_name().is_some() { NameCursor::MEMORY_BYTES } else { 0 };
     let minimum = minimum_bytes(options, resources.workers()) + names;
     resources.budget.require(minimum, "to export edges")?;
@@ -237,12 +264,29 @@ pub fn write(graph: &Arc<Graph>, path: &Path, options: &ExportOptions, resources
     let compressing = options.compression.map_or(0, Compression::memory_bytes);
     let memory_bytes = memory.bytes() - compressing - names;
     let exporting = Exporting { graph, path, options, resources, memory_bytes };
-    match options.format {
-        Format::EdgeList | Format::Csv | Format::U32Pairs => text::write(&exporting),
+    let edges = match options.format {
+        Format::EdgeList | Format::Csv | Format::U32Pairs => text::write(&exporting, &mut lost),
         Format::Mtx => mtx::write(&exporting),
         Format::Metis => metis::write(&exporting),
         Format::Graphalytics => graphalytics::write(&exporting),
+    }?;
+    Ok(Exported { edges, lost })
+}
+
+/// Calls `each` with the ids of the vertices without edges, ascending, some at once.
+pub fn each_isolated(graph: &Graph, mut each: impl FnMut(&[u64]) -> Result<()>) -> Result<()> {
+    let mut ids = Vec::new();
+    for start in (graph.connected()..graph.vertices()).step_by(WINDOW) {
+        ids.resize((graph.vertices() - start).min(WINDOW as u64) as usize, 0);
+        graph.external_ids(start, &mut ids)?;
+        each(&ids)?;
     }
+    Ok(())
+}
+
+/// Ids of which none is missing.
+fn present(ids: &[u64]) -> Vec<Option<u64>> {
+    ids.iter().copied().map(Some).collect()
 }
 
 /// [`each_edge`] for a graph with string ids.
@@ -255,20 +299,23 @@ fn each_named_edge(
     job.begin("export", graph.description().edges);
     let mut reader = EdgeReader::new(Arc::clone(graph));
     let (mut batch, mut text, mut edges) = (EdgeBatch::default(), String::new(), 0);
-    let (mut names, rows) = (NameCursor::default(), graph.batch_rows(NAMED_EDGES));
+    let mut names = NameCursor::default();
     while reader.next(&mut batch)? {
-        for start in (0..batch.len()).step_by(rows) {
+        let mut start = 0;
+        while start < batch.len() {
             job.check()?;
-            let part = start..batch.len().min(start + rows);
-            let sources = names.labels(graph, &batch.sources[part.clone()])?;
-            let targets = names.labels(graph, &batch.targets[part.clone()])?;
-            for (at, (source, target)) in sources.iter().zip(targets.iter()).enumerate() {
+            let part = start..batch.len().min(start + NAMED_EDGES);
+            let ends = [&batch.sources, &batch.targets].map(|ids| present(&ids[part.clone()]));
+            let (rows, labels) = names.rows(graph, &[&ends[0], &ends[1]])?;
+            for at in 0..rows {
+                let [source, target] = [0, 1].map(|end: usize| labels.get(end).map_or("", |l| l.get(at)));
                 line(&mut text, source, target, batch.weights.get(start + at).copied())?;
                 if text.len() >= FLUSH_BYTES {
                     out.write(text.as_bytes())?;
                     text.clear();
                 }
             }
+            start += rows;
         }
         edges += batch.len() as u64;
         job.advance(batch.len() as u64);
@@ -281,7 +328,7 @@ fn each_named_edge(
 fn each_edge(
     exporting: &Exporting<'_>,
     out: &mut Sink,
-    mut line: impl FnMut(&mut String, i128, i128, Option<f64>),
+    mut line: impl FnMut(&mut String, i128, i128, Option<f64>) -> Result<()>,
 ) -> Result<u64> {
     let (graph, job) = (exporting.graph, &exporting.resources.job);
     job.begin("export", graph.description().edges);
@@ -290,7 +337,7 @@ fn each_edge(
     let id_type = graph.id_type();
     while reader.next(&mut batch)? {
         for (at, (&source, &target)) in batch.sources.iter().zip(&batch.targets).enumerate() {
-            line(&mut text, id_type.number(source), id_type.number(target), batch.weights.get(at).copied());
+            line(&mut text, id_type.number(source), id_type.number(target), batch.weights.get(at).copied())?;
             if text.len() >= FLUSH_BYTES {
                 job.check()?;
                 out.write(text.as_bytes())?;

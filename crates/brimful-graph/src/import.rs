@@ -261,6 +261,9 @@ impl Import<'_> {
             self_loop: seen.first_self_loop,
             duplicate: indexed.forward.applied.first_duplicate,
         };
+        if let Some(claim) = seen.claim.take().filter(|_| self.options.vertices.is_none()) {
+            claim.check(ids.tally.vertices())?;
+        }
         Ok((self.finish(&seen, &ids, indexed), left_out))
     }
 

@@ -2,6 +2,7 @@
 //!
 //! Invariant: a stream is pulled once, in order, and what it says of itself holds when it has ended.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crate::edges::{EdgeBatch, EdgeSource};
@@ -25,9 +26,29 @@ pub trait EdgeStream: Send {
     fn weighted(&self) -> bool;
     /// How ids are read, known at the latest when the stream has ended.
     fn id_type(&self) -> Result<IdType>;
-    /// The vertices 0 to n - 1 exist, whatever the edges are.
-    fn declared(&self) -> u64 {
-        0
+    /// The vertices with these ids exist, whatever the edges are.
+    fn declared(&self) -> Range<u64> {
+        0..0
+    }
+    /// True if edges have no direction, unless the user says otherwise.
+    fn undirected(&self) -> bool {
+        false
+    }
+    /// Replaces `batch` by the vertices without an edge that came with the last edges, as their sources.
+    fn next_vertices(&mut self, batch: &mut EdgeBatch) {
+        batch.clear();
+    }
+    /// The same for strings.
+    fn next_vertex_names(&mut self, batch: &mut NameBatch) {
+        batch.clear();
+    }
+    /// Compares what was read with what the stream says of itself, when it has ended: the number of its
+    /// vertices, if it says that.
+    ///
+    /// # Errors
+    /// [`Error::Input`](crate::Error::Input) if they differ.
+    fn check(&self) -> Result<Option<u64>> {
+        Ok(None)
     }
     /// True if ids are strings: then [`EdgeStream::next_names`] is asked for edges.
     fn has_names(&self) -> bool {

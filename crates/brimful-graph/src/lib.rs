@@ -12,7 +12,8 @@
 //! - [`policy`]: what becomes of self-loops and duplicates; [`places`]: where they stand in the input; [`weights`]: made ones, and their range.
 //! - [`sizes`]: how large a graph will be that is not built.
 //! - [`graph`]: the graph directory; [`description`]: its manifest; [`verify`]: every byte and structure
-//!   of it; [`lookup`]: single vertices; [`matrix`]: all of them in memory; [`export`]: the way out.
+//!   of it; [`lookup`]: single vertices; [`matrix`]: all of them in memory; [`export`]: the way out;
+//!   [`declaration`]: the facts that an exported file says of its graph.
 
 mod ascending;
 mod bitmap;
@@ -21,6 +22,7 @@ mod census;
 mod choice;
 mod classes;
 pub mod codec;
+pub mod declaration;
 pub mod decompress;
 mod degrees;
 pub mod description;

@@ -73,19 +73,28 @@ impl SegmentReader {
             None => None,
         };
         let mut last = (segment.first_source, 0);
-        let mut values = [1.0; crate::codec::BATCH];
-        shards.decode(index, self.bytes.bytes(), self.unpack, &mut self.room, &mut |base, keys| {
-            if let Some(weights) = &mut weights {
-                weights.take(&mut values[..keys.len()]);
-            }
-            keys.iter().zip(&values).all(|(key, &weight)| {
-                let (source, target) = (base + u64::from(key >> bits), key & mask);
-                let ordered = last <= (source, target) && source <= segment.last_source;
-                last = (source, target);
-                edge(source, target_base + u64::from(target), weight);
-                ordered
-            })
-        })?;
+        let (mut values, vertices, mut beyond) = ([1.0; crate::codec::BATCH], shards.vertices(), false);
+        let decoded =
+            shards.decode(index, self.bytes.bytes(), self.unpack, &mut self.room, &mut |base, keys| {
+                if let Some(weights) = &mut weights {
+                    weights.take(&mut values[..keys.len()]);
+                }
+                keys.iter().zip(&values).all(|(key, &weight)| {
+                    let (source, target) = (base + u64::from(key >> bits), key & mask);
+                    let ordered = last <= (source, target) && source <= segment.last_source;
+                    last = (source, target);
+                    let target = target_base + u64::from(target);
+                    beyond |= target >= vertices;
+                    if ordered && !beyond {
+                        edge(source, target, weight);
+                    }
+                    ordered && !beyond
+                })
+            });
+        if beyond {
+            return Err(shards.file().corrupt(shards.unit(index), "a target is no vertex with edges"));
+        }
+        decoded?;
         if last.0 == segment.last_source {
             return Ok(());
         }

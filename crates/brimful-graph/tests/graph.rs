@@ -78,7 +78,8 @@ fn edges(graph: Graph) -> BTreeMap<(i128, i128, u64), usize> {
 }
 
 fn export_as(graph: &Arc<Graph>, out: &Path, options: &ExportOptions) -> Result<u64, Error> {
-    export::write(graph, out, options, &resources(2, export::minimum_bytes(options, 2)))
+    let resources = resources(2, export::minimum_bytes(options, 2));
+    Ok(export::write(graph, out, options, &resources)?.edges)
 }
 
 fn random_text(seed: u64, ids: &[i128], count: usize, weighted: bool) -> String {

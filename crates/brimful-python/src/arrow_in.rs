@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::ffi::CStr;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use arrow_array::cast::AsArray;
@@ -12,6 +13,7 @@ use arrow_array::types::{
 };
 use arrow_array::{Array, RecordBatch, RecordBatchReader};
 use arrow_schema::{DataType, Schema};
+use brimful::graph::declaration::{Declaration, KEY};
 use brimful::graph::edges::{BATCH_EDGES, EdgeBatch, VertexList};
 use brimful::graph::ids::IdType;
 use brimful::graph::import::{EdgeStream, Listed, OnError, Rejection};
@@ -54,6 +56,14 @@ pub(crate) struct ArrowEdges {
     rejections: Vec<Rejection>,
     isolated: Vec<u64>,
     isolated_names: Vec<String>,
+    /// What the schema says of the graph, if an export has written it.
+    declaration: Option<Declaration>,
+    /// Vertices without edges that came with the last edges.
+    vertices: EdgeBatch,
+    vertex_names: NameBatch,
+    /// Rows that are edges, and those that are vertices.
+    edge_rows: u64,
+    vertex_rows: u64,
     table: Py<PyAny>,
 }
 
@@ -98,6 +108,7 @@ impl ArrowEdges {
                 format!("column {:?} has type {}, which holds no weights", wanted.name, wanted.data_type);
             return Err(Failure::from(Error::input(origin, what)).into());
         }
+        let declaration = declaration(&schema, origin).map_err(Failure::from)?;
         let origin = origin.into();
         let mut opened = Self {
             reader,
@@ -116,6 +127,11 @@ impl ArrowEdges {
             rejections: Vec::new(),
             isolated: Vec::new(),
             isolated_names: Vec::new(),
+            declaration,
+            vertices: EdgeBatch::default(),
+            vertex_names: NameBatch::default(),
+            edge_rows: 0,
+            vertex_rows: 0,
             table: object.clone().unbind(),
         };
         if ids == ColumnIds::Rows {
@@ -161,18 +177,54 @@ impl ArrowEdges {
         }
         Ok(true)
     }
+
+    /// How many of the next rows, at most `most`, are of one kind, and whether they are vertices: rows
+    /// without a target of a table that is declared to have such.
+    fn alike(&self, batch: &RecordBatch, most: usize) -> (usize, bool) {
+        let length = (batch.num_rows() - self.row).min(most);
+        let target = batch.column(self.target.index);
+        if self.declaration.is_none_or(|said| said.listed() == 0) || target.null_count() == 0 {
+            return (length, false);
+        }
+        let is_vertex = target.is_null(self.row);
+        let same = (self.row..self.row + length).take_while(|at| target.is_null(*at) == is_vertex);
+        (same.count(), is_vertex)
+    }
+
+    fn count(&mut self, rows: usize, are_vertices: bool) {
+        self.row += rows;
+        *(if are_vertices { &mut self.vertex_rows } else { &mut self.edge_rows }) += rows as u64;
+    }
+}
+
+/// What a schema declares.
+fn declaration(schema: &Schema, origin: &Path) -> Result<Option<Declaration>> {
+    let Some(text) = schema.metadata().get(KEY) else {
+        return Ok(None);
+    };
+    let said = Declaration::parse(text).map_err(|damage| {
+        let expected = damage.expected;
+        let what = format!(
+            "the key `{KEY}` of its schema declares a graph and is damaged: expected {expected} at byte {}, found \
+             {text:?}; export the graph again, or remove the key",
+            damage.at
+        );
+        Error::input(origin, what)
+    })?;
+    Ok(Some(said))
 }
 
 impl EdgeStream for ArrowEdges {
     fn next(&mut self, edges: &mut EdgeBatch) -> Result<bool> {
         edges.clear();
+        self.vertices.clear();
         if !self.more_rows()? {
             return Ok(false);
         }
         let Some(batch) = &self.batch else {
             return Ok(false);
         };
-        let length = (batch.num_rows() - self.row).min(BATCH_EDGES);
+        let (length, are_vertices) = self.alike(batch, BATCH_EDGES);
         let slice = batch.slice(self.row, length);
         let mut judge = Judge {
             origin: &self.origin,
@@ -181,6 +233,13 @@ impl EdgeStream for ArrowEdges {
             rejected: Vec::new(),
             rejections: &mut self.rejections,
         };
+        if are_vertices {
+            ids(&slice, &self.source, &mut judge, &mut self.signs, &mut self.vertices.sources)?;
+            self.vertices.targets.clone_from(&self.vertices.sources);
+            judge.drop_rejected(&mut self.vertices);
+            self.count(length, true);
+            return Ok(true);
+        }
         ids(&slice, &self.source, &mut judge, &mut self.signs, &mut edges.sources)?;
         ids(&slice, &self.target, &mut judge, &mut self.signs, &mut edges.targets)?;
         if let Some(wanted) = &self.weight {
@@ -190,7 +249,7 @@ impl EdgeStream for ArrowEdges {
             edges.places.extend((judge.first_row..).take(length));
         }
         judge.drop_rejected(edges);
-        self.row += length;
+        self.count(length, false);
         Ok(true)
     }
 
@@ -200,13 +259,14 @@ impl EdgeStream for ArrowEdges {
 
     fn next_names(&mut self, names: &mut NameBatch) -> Result<bool> {
         names.clear();
+        self.vertex_names.clear();
         if !self.more_rows()? {
             return Ok(false);
         }
         let Some(batch) = &self.batch else {
             return Ok(false);
         };
-        let length = (batch.num_rows() - self.row).min(BATCH_EDGES / 2);
+        let (length, are_vertices) = self.alike(batch, BATCH_EDGES / 2);
         let slice = batch.slice(self.row, length);
         let mut judge = Judge {
             origin: &self.origin,
@@ -215,13 +275,57 @@ impl EdgeStream for ArrowEdges {
             rejected: Vec::new(),
             rejections: &mut self.rejections,
         };
-        let ends = [&self.source, &self.target];
-        self.row += arrow_names::take(&slice, ends, self.weight.as_ref(), &mut judge, self.places, names)?;
+        let (ends, weight, names) = match are_vertices {
+            // A vertex twice is one vertex.
+            true => ([&self.source; 2], None, &mut self.vertex_names),
+            false => ([&self.source, &self.target], self.weight.as_ref(), names),
+        };
+        let places = self.places && !are_vertices;
+        let taken = arrow_names::take(&slice, ends, weight, &mut judge, places, names)?;
+        self.count(taken, are_vertices);
         Ok(true)
     }
 
     fn listed_names(&mut self) -> Vec<String> {
         std::mem::take(&mut self.isolated_names)
+    }
+
+    fn declared(&self) -> Range<u64> {
+        let first = self.declaration.and_then(|said| Some((said.first?, said.vertices)));
+        first.map_or(0..0, |(first, vertices)| first..first + vertices)
+    }
+
+    fn undirected(&self) -> bool {
+        self.declaration.is_some_and(|said| !said.directed)
+    }
+
+    fn next_vertices(&mut self, batch: &mut EdgeBatch) {
+        batch.clear();
+        std::mem::swap(batch, &mut self.vertices);
+    }
+
+    fn next_vertex_names(&mut self, batch: &mut NameBatch) {
+        batch.clear();
+        std::mem::swap(batch, &mut self.vertex_names);
+    }
+
+    fn check(&self) -> Result<Option<u64>> {
+        let Some(said) = self.declaration else {
+            return Ok(None);
+        };
+        if (self.edge_rows, self.vertex_rows) == (said.edges, said.listed()) {
+            // Together, parts of a graph have fewer vertices than each of them declares.
+            return Ok(Some(said.vertices).filter(|_| self.inputs().len() == 1));
+        }
+        let what = format!(
+            "the key `{KEY}` of its schema declares {} edges and {} vertices without edges, and there are {} and {}; the \
+             file was cut or changed: export the graph again, or remove the key",
+            said.edges,
+            said.listed(),
+            self.edge_rows,
+            self.vertex_rows
+        );
+        Err(Error::input(&self.origin, what))
     }
 
     fn name(&self) -> &Path {

@@ -1,19 +1,23 @@
 //! Results and edges as Arrow streams.
 
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{
     ArrayRef, Float64Array, Int32Array, Int64Array, RecordBatch, RecordBatchReader, StringArray, UInt32Array,
-    UInt64Array,
+    UInt64Array, new_null_array,
 };
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use brimful::engine::table::{BATCH_ROWS, Column, Kind};
 use brimful::engine::{ResultTable, Rows};
 use brimful::graph::Graph;
+use brimful::graph::declaration::{Declaration, KEY};
 use brimful::graph::edges::EdgeBatch;
+use brimful::graph::export::EdgeReader;
 use brimful::graph::ids::IdType;
-use brimful::graph::names::NameCursor;
+use brimful::graph::names::{Labels, NameCursor};
 use brimful::graph::order::ExternalOrder;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
@@ -23,8 +27,9 @@ use crate::errors::labelled;
 /// A stream as the capsule that the Arrow PyCapsule interface asks for.
 pub(crate) fn capsule<'py>(
     py: Python<'py>,
-    reader: impl RecordBatchReader + Send + 'static,
+    batches: impl Batches + Send + 'static,
 ) -> PyResult<Bound<'py, PyCapsule>> {
+    let reader = Guarded { batches, failed: false };
     PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(reader)), c"arrow_array_stream")
 }
 
@@ -42,31 +47,74 @@ fn id_data_type(id_type: IdType) -> DataType {
     }
 }
 
-/// Ids in the type they came in; narrow types hold every id, which is how the type was chosen.
-fn id_array(
+/// Ids in the type they came in, column by column, of as many rows as have few bytes of names; and how many
+/// rows they are. Narrow types hold every id, which is how the type was chosen.
+fn id_arrays(
     graph: &Graph,
     id_type: IdType,
     names: &mut NameCursor,
-    ids: &[Option<u64>],
-) -> Result<ArrayRef, ArrowError> {
-    let values = ids.iter().copied();
-    Ok(match id_type {
-        IdType::Int64 => Arc::new(values.map(|id| id.map(u64::cast_signed)).collect::<Int64Array>()),
-        IdType::UInt64 => Arc::new(values.collect::<UInt64Array>()),
-        IdType::Int32 => Arc::new(values.map(|id| id.map(|id| id as i32)).collect::<Int32Array>()),
-        IdType::UInt32 => Arc::new(values.map(|id| id.map(|id| id as u32)).collect::<UInt32Array>()),
-        IdType::String => {
-            let present: Vec<u64> = values.clone().flatten().collect();
-            let labels = names.labels(graph, &present).map_err(external)?;
-            let mut labels = labels.iter();
-            Arc::new(values.map(|id| id.and_then(|_| labels.next())).collect::<StringArray>())
+    columns: &[&[Option<u64>]],
+) -> Result<(usize, Vec<ArrayRef>), ArrowError> {
+    if id_type == IdType::String {
+        let (rows, labels) = names.rows(graph, columns).map_err(external)?;
+        let array = |(ids, labels): (&&[Option<u64>], Labels)| -> ArrayRef {
+            let texts = ids.iter().take(rows).enumerate().map(|(at, id)| id.map(|_| labels.get(at)));
+            Arc::new(texts.collect::<StringArray>())
+        };
+        return Ok((rows, columns.iter().zip(labels).map(array).collect()));
+    }
+    let rows = columns.first().map_or(0, |ids| ids.len());
+    let array = |ids: &&[Option<u64>]| -> ArrayRef {
+        let values = ids.iter().copied();
+        match id_type {
+            IdType::Int64 => Arc::new(values.map(|id| id.map(u64::cast_signed)).collect::<Int64Array>()),
+            IdType::Int32 => Arc::new(values.map(|id| id.map(|id| id as i32)).collect::<Int32Array>()),
+            IdType::UInt32 => Arc::new(values.map(|id| id.map(|id| id as u32)).collect::<UInt32Array>()),
+            IdType::UInt64 | IdType::String => Arc::new(values.collect::<UInt64Array>()),
         }
-    })
+    };
+    Ok((rows, columns.iter().map(array).collect()))
 }
 
 /// Ids of which none is missing.
 fn present(ids: &[u64]) -> Vec<Option<u64>> {
     ids.iter().copied().map(Some).collect()
+}
+
+/// The next batch of a stream, `None` at the end.
+pub(crate) trait Batches {
+    fn read(&mut self) -> Result<Option<RecordBatch>, ArrowError>;
+    fn schema(&self) -> &SchemaRef;
+}
+
+/// [`Batches`] as Arrow wants them. A panic cannot unwind through its callbacks: it becomes an error here.
+struct Guarded<B> {
+    batches: B,
+    /// It panicked or failed, and is at its end.
+    failed: bool,
+}
+
+impl<B: Batches> Iterator for Guarded<B> {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.failed {
+            return None;
+        }
+        let read = catch_unwind(AssertUnwindSafe(|| self.batches.read())).unwrap_or_else(|_| {
+            let what =
+                "BrimfulError: an internal error while a stream was read; please report it, with the command";
+            Err(ArrowError::ExternalError(what.into()))
+        });
+        self.failed = read.is_err();
+        read.transpose()
+    }
+}
+
+impl<B: Batches> RecordBatchReader for Guarded<B> {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(self.batches.schema())
+    }
 }
 
 fn external(error: impl Into<brimful::vertices::Error>) -> ArrowError {
@@ -79,6 +127,10 @@ pub(crate) struct ResultReader {
     graph: Arc<Graph>,
     names: NameCursor,
     schema: SchemaRef,
+    /// Rows read, and how many of them were handed on.
+    vertices: Vec<Option<u64>>,
+    column: Column,
+    row: usize,
 }
 
 impl ResultReader {
@@ -93,35 +145,39 @@ impl ResultReader {
         let value = Field::new(table.name(), data_type, table.values().is_nullable());
         let schema = Arc::new(Schema::new(vec![id_field("vertex", id_type), value]));
         let graph = Arc::clone(table.graph());
-        Self { rows: Rows::new(table), graph, names: NameCursor::default(), schema }
-    }
-
-    fn batch(&mut self, vertices: &[u64], column: Column) -> Result<RecordBatch, ArrowError> {
-        let vertices = id_array(&self.graph, self.graph.id_type(), &mut self.names, &present(vertices))?;
-        let values: ArrayRef = match column {
-            Column::Float(values) => Arc::new(Float64Array::from(values)),
-            Column::Integer(values) => Arc::new(Int64Array::from(values)),
-            Column::Unsigned(values) => Arc::new(UInt64Array::from(values)),
-            Column::Ids(ids) => id_array(&self.graph, self.graph.id_type(), &mut self.names, &ids)?,
-        };
-        RecordBatch::try_new(Arc::clone(&self.schema), vec![vertices, values])
+        let (names, vertices, column) = (NameCursor::default(), Vec::new(), Column::Ids(Vec::new()));
+        Self { rows: Rows::new(table), graph, names, schema, vertices, column, row: 0 }
     }
 }
 
-impl Iterator for ResultReader {
-    type Item = Result<RecordBatch, ArrowError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        match self.rows.next_batch(self.graph.batch_rows(BATCH_ROWS)) {
-            Ok(batch) => batch.map(|(vertices, column)| self.batch(&vertices, column)),
-            Err(error) => Some(Err(external(error))),
+impl Batches for ResultReader {
+    fn read(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
+        if self.row == self.vertices.len() {
+            let Some((vertices, column)) = self.rows.next_batch(BATCH_ROWS).map_err(external)? else {
+                return Ok(None);
+            };
+            (self.vertices, self.column, self.row) = (present(&vertices), column, 0);
         }
+        let vertices = &self.vertices[self.row..];
+        let (rows, mut arrays) = match &self.column {
+            Column::Ids(ids) => {
+                id_arrays(&self.graph, self.graph.id_type(), &mut self.names, &[vertices, &ids[self.row..]])?
+            }
+            _ => id_arrays(&self.graph, self.graph.id_type(), &mut self.names, &[vertices])?,
+        };
+        let part = self.row..self.row + rows;
+        self.row += rows;
+        match &self.column {
+            Column::Float(values) => arrays.push(Arc::new(Float64Array::from(values[part].to_vec()))),
+            Column::Integer(values) => arrays.push(Arc::new(Int64Array::from(values[part].to_vec()))),
+            Column::Unsigned(values) => arrays.push(Arc::new(UInt64Array::from(values[part].to_vec()))),
+            Column::Ids(_) => {}
+        }
+        RecordBatch::try_new(Arc::clone(&self.schema), arrays).map(Some)
     }
-}
 
-impl RecordBatchReader for ResultReader {
-    fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.schema)
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
     }
 }
 
@@ -131,6 +187,8 @@ pub(crate) struct VertexReader {
     graph: Arc<Graph>,
     names: NameCursor,
     schema: SchemaRef,
+    ids: Vec<Option<u64>>,
+    row: usize,
 }
 
 impl VertexReader {
@@ -138,41 +196,36 @@ impl VertexReader {
         let id_type = graph.id_type();
         let schema = Arc::new(Schema::new(vec![id_field("vertex", id_type)]));
         let order = ExternalOrder::new(Arc::clone(&graph));
-        Self { order, graph, names: NameCursor::default(), schema }
+        Self { order, graph, names: NameCursor::default(), schema, ids: Vec::new(), row: 0 }
     }
+}
 
-    /// The next vertices; `None` at the end.
+impl Batches for VertexReader {
     fn read(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
-        let (mut vertices, mut ids) = (Vec::new(), Vec::new());
-        self.order
-            .next_batch(self.graph.batch_rows(BATCH_ROWS), &mut vertices, &mut ids)
-            .map_err(external)?;
-        if ids.is_empty() {
-            return Ok(None);
+        if self.row == self.ids.len() {
+            let (mut vertices, mut ids) = (Vec::new(), Vec::new());
+            self.order.next_batch(BATCH_ROWS, &mut vertices, &mut ids).map_err(external)?;
+            if ids.is_empty() {
+                return Ok(None);
+            }
+            (self.ids, self.row) = (present(&ids), 0);
         }
-        let ids = id_array(&self.graph, self.graph.id_type(), &mut self.names, &present(&ids))?;
-        RecordBatch::try_new(Arc::clone(&self.schema), vec![ids]).map(Some)
+        let (rows, arrays) =
+            id_arrays(&self.graph, self.graph.id_type(), &mut self.names, &[&self.ids[self.row..]])?;
+        self.row += rows;
+        RecordBatch::try_new(Arc::clone(&self.schema), arrays).map(Some)
     }
-}
 
-impl Iterator for VertexReader {
-    type Item = Result<RecordBatch, ArrowError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.read().transpose()
-    }
-}
-
-impl RecordBatchReader for VertexReader {
-    fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.schema)
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
     }
 }
 
 /// What replaces a batch by the next edges, in external ids; false at the end.
 type NextEdges = Box<dyn FnMut(&mut EdgeBatch) -> brimful::graph::Result<bool> + Send>;
 
-/// Edges of a graph.
+/// Edges of a graph; as an export has them, with the vertices that have none as rows
+/// without a target, and with a declaration.
 pub(crate) struct Edges {
     next: NextEdges,
     graph: Arc<Graph>,
@@ -181,6 +234,9 @@ pub(crate) struct Edges {
     schema: SchemaRef,
     batch: EdgeBatch,
     row: usize,
+    /// The next vertex to be listed, if the edges have ended.
+    listed: u64,
+    weighted: bool,
 }
 
 impl Edges {
@@ -191,64 +247,87 @@ impl Edges {
         weighted: bool,
         next: impl FnMut(&mut EdgeBatch) -> brimful::graph::Result<bool> + Send + 'static,
     ) -> Self {
-        let mut fields = vec![id_field("source", id_type), id_field("target", id_type)];
+        Self::of(graph, id_type, weighted, Box::new(next), None)
+    }
+
+    /// The edges of an export.
+    pub(crate) fn declared(graph: &Arc<Graph>) -> brimful::graph::Result<Self> {
+        let (declaration, mut reader) = (Declaration::of(graph)?, EdgeReader::new(Arc::clone(graph)));
+        let next = Box::new(move |batch: &mut EdgeBatch| reader.next(batch));
+        Ok(Self::of(graph, graph.id_type(), declaration.weighted, next, Some(declaration)))
+    }
+
+    fn of(
+        graph: &Arc<Graph>,
+        id_type: IdType,
+        weighted: bool,
+        next: NextEdges,
+        declaration: Option<Declaration>,
+    ) -> Self {
+        let listed = declaration.map_or(0, |declaration| declaration.listed());
+        let target = Field::new("target", id_data_type(id_type), listed > 0);
+        let mut fields = vec![id_field("source", id_type), target];
         if weighted {
-            fields.push(Field::new("weight", DataType::Float64, false));
+            fields.push(Field::new("weight", DataType::Float64, listed > 0));
         }
-        let schema = Arc::new(Schema::new(fields));
+        let metadata = declaration.map(|declaration| (KEY.to_owned(), declaration.to_string()));
+        let schema = Schema::new(fields).with_metadata(metadata.into_iter().collect::<HashMap<_, _>>());
         Self {
-            next: Box::new(next),
+            next,
             graph: Arc::clone(graph),
             id_type,
             names: NameCursor::default(),
-            schema,
+            schema: Arc::new(schema),
             batch: EdgeBatch::default(),
             row: 0,
+            listed: graph.vertices() - listed,
+            weighted,
         }
     }
 
-    fn slice(&mut self) -> Result<RecordBatch, ArrowError> {
-        let range = self.row..self.batch.len().min(self.row + self.graph.batch_rows(BATCH_ROWS));
-        self.row = range.end;
-        let mut columns = vec![
-            id_array(
-                &self.graph,
-                self.id_type,
-                &mut self.names,
-                &present(&self.batch.sources[range.clone()]),
-            )?,
-            id_array(
-                &self.graph,
-                self.id_type,
-                &mut self.names,
-                &present(&self.batch.targets[range.clone()]),
-            )?,
-        ];
-        if self.schema.fields().len() == 3 {
-            columns.push(Arc::new(Float64Array::from(self.batch.weights[range].to_vec())));
+    /// The next edges that were read.
+    fn edges(&mut self) -> Result<RecordBatch, ArrowError> {
+        let part = self.row..self.batch.len().min(self.row + BATCH_ROWS);
+        let ends = [&self.batch.sources, &self.batch.targets].map(|ids| present(&ids[part.clone()]));
+        let (rows, mut columns) =
+            id_arrays(&self.graph, self.id_type, &mut self.names, &[&ends[0], &ends[1]])?;
+        if self.weighted {
+            let weights = self.batch.weights[self.row..self.row + rows].to_vec();
+            columns.push(Arc::new(Float64Array::from(weights)));
         }
+        self.row += rows;
         RecordBatch::try_new(Arc::clone(&self.schema), columns)
     }
-}
 
-impl Iterator for Edges {
-    type Item = Result<RecordBatch, ArrowError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        while self.row == self.batch.len() {
-            self.row = 0;
-            match (self.next)(&mut self.batch) {
-                Ok(true) => {}
-                Ok(false) => return None,
-                Err(error) => return Some(Err(external(error))),
-            }
+    /// The next vertices without edges.
+    fn vertices(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
+        let left = (self.graph.vertices() - self.listed).min(BATCH_ROWS as u64);
+        if left == 0 {
+            return Ok(None);
         }
-        Some(self.slice())
+        let mut ids = vec![0; left as usize];
+        self.graph.external_ids(self.listed, &mut ids).map_err(external)?;
+        let (rows, mut columns) = id_arrays(&self.graph, self.id_type, &mut self.names, &[&present(&ids)])?;
+        self.listed += rows as u64;
+        columns
+            .extend(self.schema.fields().iter().skip(1).map(|field| new_null_array(field.data_type(), rows)));
+        RecordBatch::try_new(Arc::clone(&self.schema), columns).map(Some)
     }
 }
 
-impl RecordBatchReader for Edges {
-    fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.schema)
+impl Batches for Edges {
+    fn read(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
+        while self.row == self.batch.len() {
+            self.row = 0;
+            if !(self.next)(&mut self.batch).map_err(external)? {
+                self.batch.clear();
+                return self.vertices();
+            }
+        }
+        self.edges().map(Some)
+    }
+
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
     }
 }

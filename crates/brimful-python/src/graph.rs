@@ -206,15 +206,23 @@ impl Graph {
         Ok((starts, columns, values, entries))
     }
 
-    #[pyo3(signature = (*, budget, process_budget, reserve_bytes))]
-    fn edge_stream(&self, budget: Option<u64>, process_budget: bool, reserve_bytes: u64) -> PyResult<Stream> {
+    /// The edges; `declared` as an export has them.
+    #[pyo3(signature = (*, declared, budget, process_budget, reserve_bytes))]
+    fn edge_stream(
+        &self,
+        declared: bool,
+        budget: Option<u64>,
+        process_budget: bool,
+        reserve_bytes: u64,
+    ) -> PyResult<Stream> {
         let limits = Limits { threads: None, budget, process_budget, reserve_bytes };
         let names = if self.inner.longest_name().is_some() { NameCursor::MEMORY_BYTES } else { 0 };
         limits.require(export::READING_BYTES + names, "to export edges")?;
-        Ok(Stream { graph: Arc::clone(&self.inner), content: Content::Edges })
+        let content = if declared { Content::Export } else { Content::Edges };
+        Ok(Stream { graph: Arc::clone(&self.inner), content })
     }
 
-    #[pyo3(signature = (out, *, format, compression, renumber, overwrite, budget, process_budget, progress))]
+    #[pyo3(signature = (out, *, format, compression, renumber, lossy, overwrite, budget, process_budget, progress))]
     #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
     fn export_text(
         &self,
@@ -223,18 +231,20 @@ impl Graph {
         format: &str,
         compression: Option<&str>,
         renumber: bool,
+        lossy: bool,
         overwrite: bool,
         budget: Option<u64>,
         process_budget: bool,
         progress: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<u64> {
+    ) -> PyResult<(u64, Vec<String>)> {
         let format = Format::from_name(format).map_err(Failure::from)?;
         let compression = compression.map(Compression::from_suffix).transpose().map_err(Failure::from)?;
-        let options = ExportOptions { format, compression, overwrite, renumber };
+        let options = ExportOptions { format, compression, overwrite, renumber, lossy };
         let limits = Limits { threads: None, budget, process_budget, reserve_bytes: 0 };
-        with_resources(py, progress, limits, |resources| {
+        let done = with_resources(py, progress, limits, |resources| {
             Ok(export::write(&self.inner, &out, &options, resources)?)
-        })
+        })?;
+        Ok((done.edges, done.lost))
     }
 }
 
@@ -305,6 +315,8 @@ enum Content {
     Edges,
     /// Edges between the ranks of vertices by id.
     Ranks,
+    /// Edges and what else an export has.
+    Export,
 }
 
 /// Vertices or edges of a graph as an Arrow stream; can be read many times.
@@ -334,6 +346,7 @@ impl Stream {
         let (graph, weighted) = (Arc::clone(&self.graph), self.graph.description().weighted);
         let (mut reader, id_type) = match self.content {
             Content::Vertices => return capsule(py, VertexReader::new(graph)),
+            Content::Export => return capsule(py, Edges::declared(&graph).map_err(Failure::from)?),
             Content::Edges => (EdgeReader::new(graph), self.graph.id_type()),
             Content::Ranks => {
                 (py.detach(|| EdgeReader::ranked(graph)).map_err(Failure::from)?, IdType::Int64)

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use brimful::graph::declaration::Declaration;
 use brimful::graph::formats::TextFormat;
 use brimful::graph::generate::{Amount, Generator, Kind};
 use brimful::graph::import::{IdChoice, ImportOptions, ImportReport, Input, OnError, Rejection, import};
@@ -210,6 +211,22 @@ pub(crate) fn import_stream<'py>(
         Ok(import(Input::Stream(&mut edges), &out, &options, resources)?)
     })?;
     report(py, &done, limits)
+}
+
+/// The declaration of two tables that are parts of one graph; None if they do not fit together.
+#[pyfunction]
+pub(crate) fn join_declarations(first: &str, second: &str) -> PyResult<Option<String>> {
+    let parse = |text: &str| {
+        Declaration::parse(text).map_err(|damage| {
+            let what = format!(
+                "a schema declares a graph and is damaged: expected {} at byte {}, found {text:?}; export the graph \
+                 again",
+                damage.expected, damage.at
+            );
+            Failure::from(GraphError::input("the table", what))
+        })
+    };
+    Ok(parse(first)?.join(&parse(second)?).map(|joined| joined.to_string()))
 }
 
 /// Integers apart from strings.

@@ -46,11 +46,13 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(program::run_program, module)?)?;
     module.add_function(wrap_pyfunction!(imports::import_files, module)?)?;
     module.add_function(wrap_pyfunction!(imports::import_stream, module)?)?;
+    module.add_function(wrap_pyfunction!(imports::join_declarations, module)?)?;
     module.add_function(wrap_pyfunction!(imports::generate, module)?)?;
     module.add_class::<graph::Graph>()?;
     module.add_class::<lookup::Lookup>()?;
     module.add_class::<lookup::NeighborStream>()?;
     module.add_class::<run::Result>()?;
+    module.add_class::<run::TopRows>()?;
     module.add_class::<program::Seen>()?;
     module.add_class::<program::States>()?;
     module.add_class::<boxes::RecordBox>()?;

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use brimful::algos::planning::Subject;
 use brimful::algos::registry::{ALGORITHMS, Finished, Parameter, Request, StoreChoice, run_request};
 use brimful::engine::checkpoint::{self, CheckpointOptions, Every};
-use brimful::engine::table::Value;
+use brimful::engine::table::{Top, Value};
 use brimful::engine::{Error as EngineError, Layout, ResultTable, Stats};
 use brimful::graph::ids::ExternalId;
 use brimful::graph::lookup::Lookup;
@@ -334,6 +334,37 @@ fn to_python<'py>(py: Python<'py>, value: Value, shown: &mut Shown<'_>) -> PyRes
     }
 }
 
+/// Rows of a result that are found as they are asked for: an iterator of lists of `(vertex, value)`.
+#[pyclass(frozen, module = "brimful._native")]
+pub(crate) struct TopRows {
+    top: Mutex<Top<Arc<ResultTable>>>,
+}
+
+/// Rows that are handed on at once; their names may be long.
+const TOP_BATCH_ROWS: usize = 256;
+
+#[pymethods]
+impl TopRows {
+    fn __iter__(this: Py<Self>) -> Py<Self> {
+        this
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyList>>> {
+        let next = || -> std::result::Result<_, Failure> {
+            let mut top = self.top.lock().unwrap_or_else(PoisonError::into_inner);
+            Ok((top.next_batch(TOP_BATCH_ROWS)?, Arc::clone(top.table())))
+        };
+        let (Some(rows), table) = py.detach(next)? else {
+            return Ok(None);
+        };
+        let (out, mut shown) = (PyList::empty(py), Shown::new(table.graph()));
+        for (vertex, value) in rows {
+            out.append((shown.number(py, vertex)?, to_python(py, value, &mut shown)?))?;
+        }
+        Ok(Some(out))
+    }
+}
+
 #[pymethods]
 impl Result {
     #[getter]
@@ -356,13 +387,9 @@ impl Result {
         to_python(py, value, &mut Shown::new(self.table.graph()))
     }
 
-    fn top<'py>(&self, py: Python<'py>, n: usize) -> PyResult<Bound<'py, PyList>> {
-        let rows = py.detach(|| self.table.top(n)).map_err(Failure::from)?;
-        let (out, mut shown) = (PyList::empty(py), Shown::new(self.table.graph()));
-        for (vertex, value) in rows {
-            out.append((shown.number(py, vertex)?, to_python(py, value, &mut shown)?))?;
-        }
-        Ok(out)
+    /// The `n` largest values, some at once.
+    fn top(&self, n: u64) -> TopRows {
+        TopRows { top: Mutex::new(Top::new(Arc::clone(&self.table), n)) }
     }
 
     #[pyo3(signature = (requested_schema = None))]

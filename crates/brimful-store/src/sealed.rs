@@ -140,12 +140,13 @@ impl RawHeader {
         if self.0[0..8] != MAGIC {
             return Err(Error::corrupt(path, 0, "this is not a brimful file: its first 8 bytes are wrong"));
         }
-        // The version comes before the checksum: a newer version may lay out its header differently.
-        if self.u32(8) > VERSION {
-            return Err(Error::Version { path: path.into(), found: self.u32(8), supported: VERSION });
-        }
+        // The checksum comes before the version, so that a damaged version is told from a newer one: in every
+        // version these 64 bytes end in it.
         if self.u64(56) != crate::checksum(&self.0[..56]) {
             return Err(Error::corrupt(path, 0, "the header fails its checksum"));
+        }
+        if self.u32(8) > VERSION {
+            return Err(Error::Version { path: path.into(), found: self.u32(8), supported: VERSION });
         }
         if self.u32(8) != VERSION {
             return Err(Error::corrupt(path, 8, format!("there is no format version {}", self.u32(8))));

@@ -26,6 +26,7 @@ from brimful.cli import (
     verify_verb,
 )
 from brimful.cli.log import EventLog
+from brimful.cli.progress import readable
 from brimful.errors import BrimfulError, UsageError
 
 _VERBS = (
@@ -135,7 +136,7 @@ def _complain(sentence: str) -> None:
     """Print one line on standard error, even when nobody reads it."""
     line = " ".join(sentence.split())
     try:
-        print(f"brimful: {line}", file=sys.stderr, flush=True)
+        print(f"brimful: {readable(line, sys.stderr)}", file=sys.stderr, flush=True)
     except OSError:
         return
 

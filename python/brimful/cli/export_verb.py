@@ -17,9 +17,9 @@ def add_to(verbs: shared.Verbs) -> None:
     parser = shared.add_verb(
         verbs,
         "export",
-        "Write a graph to a file. edgelist, csv, parquet, arrow and u32pairs hold edges alone; "
-        "mtx, metis and graphalytics (.v, .e and .properties) also vertices without edges and the "
-        "direction. An undirected edge is written once.",
+        "Write a graph to a file that import reads back as the same graph. parquet and arrow hold "
+        "every graph, edgelist every one whose ids are words; the others refuse what they cannot "
+        "hold. An undirected edge is written once.",
         act,
     )
     parser.add_argument("graph", metavar="GRAPH", help="a graph directory or an input file")
@@ -34,6 +34,12 @@ def add_to(verbs: shared.Verbs) -> None:
         action="store_true",
         help="mtx, metis: write consecutive ids as 1 to n where they begin with another number",
     )
+    parser.add_argument(
+        "--lossy",
+        action="store_true",
+        help="csv, u32pairs: leave out what they have no place for (direction, vertices without "
+        "edges, weights) and say so",
+    )
     parser.add_argument("--overwrite", action="store_true", help="replace OUT if it exists")
     shared.add_budget(parser)
     shared.add_reporting(parser)
@@ -47,17 +53,21 @@ def act(options: argparse.Namespace) -> None:
     began = time.monotonic()
     with ProgressLine(quiet=options.quiet) as progress:
         given = shared.resources(options, progress)
-        edges = write_graph(
+        exported = write_graph(
             lambda: shared.open_named_graph(options, given, progress),
             options.out,
             format_name,
             given,
             renumber=options.renumber,
             overwrite=options.overwrite,
+            lossy=options.lossy,
         )
+        for sentence in exported.warnings(options.out):
+            progress.warn(sentence)
     seconds = time.monotonic() - began
     figures = {
-        "edges": edges,
+        "edges": exported.edges,
+        "lost": list(exported.lost),
         "format": format_name,
         "output": options.out,
         "seconds": seconds,
@@ -68,6 +78,7 @@ def act(options: argparse.Namespace) -> None:
         shared.print_json(figures)
     elif not options.quiet:
         shared.show(
-            f"{options.out}: {edges:,} edges as {format_name} in {format_seconds(seconds)}, "
+            f"{options.out}: {exported.edges:,} edges as {format_name} in "
+            f"{format_seconds(seconds)}, "
             + shared.peak_memory(_native.peak_rss_bytes(), given.budget)
         )

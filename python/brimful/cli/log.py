@@ -29,12 +29,16 @@ class EventLog:
         """Begin to write to `path`, if it is one, with the command line.
 
         Raises:
+            UsageError: it is inside a graph directory.
             StoreIoError: it cannot be written.
         """
         if path is None:
             return
         from brimful import _native
+        from brimful.temporary import refuse_in_graph
 
+        if path != "-":
+            refuse_in_graph(path)
         _native.log_to(None if path == "-" else path)
         self._open = True
         words = sys.argv[1:] if arguments is None else arguments

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from brimful.cli.log import add_log
-from brimful.cli.progress import ProgressLine
+from brimful.cli.progress import ProgressLine, readable
 from brimful.errors import UsageError
 from brimful.ingest import DUPLICATES, MOST_THREADS, SELF_LOOPS, ImportOptions, Resources
 from brimful.sizes import parse_budget
@@ -145,4 +145,4 @@ def peak_memory(peak_bytes: int | None, budget_bytes: int | None) -> str:
 
 def show(text: str) -> None:
     """Print a line of a summary on standard output."""
-    print(text, file=sys.stdout, flush=True)
+    print(readable(text, sys.stdout), file=sys.stdout, flush=True)

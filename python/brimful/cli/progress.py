@@ -46,7 +46,7 @@ class ProgressLine:
         if self._terminal:
             if now - self._shown_at >= _REDRAW_SECONDS:
                 width = shutil.get_terminal_size().columns - 1
-                self._write(_ERASE_LINE + text[:width])
+                self._write(_ERASE_LINE + readable(text, self._stream)[:width])
                 self._shown_at, self._drawn = now, True
             return
         # "superstep 3" and "superstep 4" are one kind: fast supersteps must not flood a log.
@@ -69,7 +69,7 @@ class ProgressLine:
     def warn(self, sentence: str) -> None:
         """Show one sentence that stays, though progress be silenced: something was left out."""
         self.clear()
-        self._write(f"brimful: {sentence}\n")
+        self._write(f"brimful: {readable(sentence, self._stream)}\n")
 
     def clear(self) -> None:
         """Wipe the line of a terminal."""
@@ -96,6 +96,22 @@ class ProgressLine:
             self._stream.flush()
         except BrokenPipeError:
             self._quiet = True
+
+
+def readable(text: str, stream: TextIO) -> str:
+    """Return `text` for `stream`: on a terminal its control characters are written as escapes.
+
+    Ids and manifests come from others, and a terminal obeys what they hold.
+    """
+    if text.isprintable() or not stream.isatty():
+        return text
+    return "".join(
+        letter if letter.isprintable() or letter in "\n\t" else _escape(letter) for letter in text
+    )
+
+
+def _escape(letter: str) -> str:
+    return letter.encode("unicode_escape").decode()
 
 
 @contextlib.contextmanager

@@ -155,8 +155,9 @@ def _source(text: str | None, graph: _native.Graph) -> int | str | None:
 def show_top(result: _native.Result, n: int) -> None:
     """Print the `n` largest values, one `vertex<TAB>value` per line."""
     shared.show(f"vertex\t{result.column}")
-    for vertex, value in result.top(n):
-        shared.show(f"{vertex}\t{value}")
+    for rows in result.top(n):
+        for vertex, value in rows:
+            shared.show(f"{vertex}\t{value}")
 
 
 def summary(graph: str, stats: dict[str, Any]) -> str:

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use super::sink::Sink;
-use super::{Exporting, WINDOW, each_edge};
+use super::{Exporting, OTHERS, WINDOW, each_edge};
 use crate::error::{Error, Result};
 use crate::order::ExternalOrder;
 
@@ -41,9 +41,8 @@ pub(super) fn write(exporting: &Exporting<'_>) -> Result<u64> {
         return Err(Error::Usage(what.into()));
     }
     if exporting.graph.longest_name().is_some() {
-        let what =
-            "ids of graphalytics are integers, and those of this graph are strings; export as csv or parquet";
-        return Err(Error::Usage(what.into()));
+        let what = "ids of graphalytics are integers, and those of this graph are strings";
+        return Err(Error::Usage(format!("{what}; {OTHERS}")));
     }
     let files = Files::of(exporting.path)?;
     let create = |path: &Path| Sink::create(path, exporting.options.overwrite, None);
@@ -57,6 +56,7 @@ pub(super) fn write(exporting: &Exporting<'_>) -> Result<u64> {
             let _ = write!(text, " {weight}");
         }
         text.push('\n');
+        Ok(())
     })?;
     properties.write(describe(exporting, &files).as_bytes())?;
     vertices.finish()?;

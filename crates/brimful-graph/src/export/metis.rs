@@ -12,7 +12,7 @@ use brimful_store::sorter::{self, Sorter};
 
 use super::numbering::Numbering;
 use super::sink::Sink;
-use super::{EdgeReader, Exporting, FLUSH_BYTES, READING_BYTES};
+use super::{EdgeReader, Exporting, FLUSH_BYTES, OTHERS, READING_BYTES};
 use crate::edges::EdgeBatch;
 use crate::error::{Error, Result};
 use crate::places::UNKNOWN;
@@ -27,9 +27,7 @@ pub(super) fn minimum_bytes(workers: usize) -> u64 {
 pub(super) fn write(exporting: &Exporting<'_>) -> Result<u64> {
     let graph = exporting.graph.description();
     if graph.directed {
-        return refuse(
-            "METIS graphs have no direction; import the graph with --undirected, or export as mtx",
-        );
+        return refuse("METIS graphs have no direction; import the graph with --undirected");
     }
     if graph.counts.self_loops > graph.counts.self_loops_dropped {
         return refuse(SELF_LOOP);
@@ -53,20 +51,19 @@ pub(super) fn write(exporting: &Exporting<'_>) -> Result<u64> {
     }
 }
 
-const SELF_LOOP: &str = "METIS graphs have no self-loops and this one has; import it with --self-loops drop, \
-                         or export as mtx";
+const SELF_LOOP: &str = "METIS graphs have no self-loops and this one has; import it with --self-loops drop";
 const MULTI_EDGE: &str = "METIS graphs have one edge between two vertices at most and this one has more; import \
-                          it with --duplicates drop, sum or min, or export as mtx";
-const WEIGHT: &str = "METIS weights are whole numbers from 1 and this graph has others; export as mtx or \
-                      graphalytics";
+                          it with --duplicates drop, sum or min";
+const WEIGHT: &str =
+    "METIS weights are whole numbers from 1 and this graph has others; mtx holds such weights";
 
 fn refuse<T>(what: &str) -> Result<T> {
-    Err(Error::Usage(what.into()))
+    Err(Error::Usage(format!("{what}, or {OTHERS}")))
 }
 
 fn write_lines<R: EdgeRecord>(
     exporting: &Exporting<'_>,
-    numbering: Numbering,
+    numbering: Numbering<'_>,
     layout: KeyLayout,
 ) -> Result<u64> {
     let (graph, resources) = (exporting.graph, exporting.resources);
@@ -82,8 +79,8 @@ fn write_lines<R: EdgeRecord>(
     while reader.next(&mut batch)? {
         job.check()?;
         for (at, (&source, &target)) in batch.sources.iter().zip(&batch.targets).enumerate() {
-            let source = numbering.number(id_type.number(source));
-            let target = numbering.number(id_type.number(target));
+            let source = numbering.number(id_type.number(source))?;
+            let target = numbering.number(id_type.number(target))?;
             let weight = batch.weight(at);
             if source == target {
                 return refuse(SELF_LOOP);

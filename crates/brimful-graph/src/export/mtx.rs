@@ -25,7 +25,7 @@ pub(super) fn write(exporting: &Exporting<'_>) -> Result<u64> {
     let mut out = exporting.sink()?;
     out.write(heading.as_bytes())?;
     let edges = each_edge(exporting, &mut out, |text, source, target, weight| {
-        let (row, column) = (numbering.number(source), numbering.number(target));
+        let (row, column) = (numbering.number(source)?, numbering.number(target)?);
         let (row, column) = match description.directed {
             true => (row, column),
             false => (row.max(column), row.min(column)),
@@ -36,6 +36,7 @@ pub(super) fn write(exporting: &Exporting<'_>) -> Result<u64> {
             let _ = write!(text, " {weight}");
         }
         text.push('\n');
+        Ok(())
     })?;
     out.finish()?;
     Ok(edges)

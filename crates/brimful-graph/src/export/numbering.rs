@@ -2,23 +2,26 @@
 //!
 //! Invariant: a vertex gets the number that is its id, unless the user asked for other numbers.
 
+use brimful_store::Error as StoreError;
+
 use super::Exporting;
 use crate::error::{Error, Result};
-use crate::graph::Graph;
+use crate::graph::{Graph, IDS};
 
 /// How external ids become numbers from 1 to n.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Numbering {
+pub(super) struct Numbering<'a> {
+    graph: &'a Graph,
     /// Subtracted from every id.
     offset: i128,
 }
 
-impl Numbering {
+impl<'a> Numbering<'a> {
     /// The numbering of a graph whose ids are 1 to n; with `renumber` of any consecutive ids.
     ///
     /// # Errors
     /// [`Error::Usage`] if the ids are others.
-    pub(super) fn of(exporting: &Exporting<'_>) -> Result<Self> {
+    pub(super) fn of(exporting: &Exporting<'a>) -> Result<Self> {
         let Exporting { graph, options, .. } = exporting;
         let name = options.format.name();
         let (min, max) = id_range(graph)?;
@@ -28,17 +31,17 @@ impl Numbering {
         // The ranks of strings are consecutive, but nobody's ids.
         let own = min == 1 && graph.longest_name().is_none();
         if consecutive && (own || options.renumber) {
-            return Ok(Self { offset: min - 1 });
+            return Ok(Self { graph: *graph, offset: min - 1 });
         }
         if graph.longest_name().is_some() {
             return Err(Error::Usage(format!(
                 "{name} numbers its {vertices} vertices 1 to {vertices}, and the ids of this graph are strings; number \
-                 them in the order of their bytes with --renumber, or export as csv, edgelist or parquet"
+                 them in the order of their bytes with --renumber, or export as parquet or arrow"
             )));
         }
         let remedy = match consecutive {
             true => "write them as 1 to n with --renumber, or export as graphalytics, which keeps ids",
-            false => "export as graphalytics, which keeps ids, or as edgelist",
+            false => "export as graphalytics or edgelist, which keep ids",
         };
         let gaps = if consecutive { "" } else { " with gaps" };
         Err(Error::Usage(format!(
@@ -47,11 +50,19 @@ impl Numbering {
         )))
     }
 
-    /// The number, from 1, of the vertex with external id `id`.
+    /// The number, from 1 to n, of the vertex with external id `id`.
+    ///
+    /// # Errors
+    /// Corruption if it is not in the range of the ids.
     #[inline]
-    pub(super) fn number(self, id: i128) -> u64 {
-        // In 1..=n: every id lies in the range that was looked at.
-        (id - self.offset) as u64
+    pub(super) fn number(self, id: i128) -> Result<u64> {
+        match u64::try_from(id - self.offset) {
+            Ok(number @ 1..) if number <= self.graph.vertices() => Ok(number),
+            _ => {
+                let what = format!("the id {id} is beyond the first and the last");
+                Err(StoreError::corrupt(self.graph.path().join(IDS), 0, what).into())
+            }
+        }
     }
 }
 

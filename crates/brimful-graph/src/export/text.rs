@@ -1,59 +1,153 @@
 //! Formats that hold edges alone: edgelist, csv, u32pairs.
 //!
-//! Vertices without edges and the direction are not in them: `--vertices` and `--undirected` give them
-//! back at import. Invariant: weights are written in the shortest form that reads back the same.
+//! An edge list declares the rest in comments ([`Declaration`]); the two others have no place for it, so that a
+//! graph without direction, or with vertices without edges, is refused or loses them. Invariant: weights are
+//! written in the shortest form that reads back the same.
 
 use std::fmt::Write as _;
 
-use super::{Exporting, FLUSH_BYTES, Format, each_edge, each_named_edge};
+use super::{
+    Exporting, FLUSH_BYTES, Format, OTHERS, Sink, each_edge, each_isolated, each_named_edge, present,
+};
+use crate::declaration::Declaration;
 use crate::edges::EdgeBatch;
 use crate::error::{Error, Result};
 use crate::export::EdgeReader;
-use crate::text::push_csv;
+use crate::graph::Graph;
+use crate::names::{LOOKED_AT_LINES, NameCursor, are_names};
+use crate::text::{is_integer, push_csv};
 
-/// Writes the graph; returns the number of edges.
-pub(super) fn write(exporting: &Exporting<'_>) -> Result<u64> {
+/// What the format has no place for.
+pub(super) fn losses(graph: &Graph, format: Format) -> Vec<String> {
+    let (description, mut lost) = (graph.description(), Vec::new());
+    if !matches!(format, Format::Csv | Format::U32Pairs) {
+        return lost;
+    }
+    if !description.directed {
+        lost.push("that edges have no direction".to_owned());
+    }
+    match graph.vertices() - graph.connected() {
+        0 => {}
+        1 => lost.push("a vertex without edges".to_owned()),
+        isolated => lost.push(format!("{isolated} vertices without edges")),
+    }
+    if format == Format::U32Pairs && description.weighted {
+        lost.push("the weights of edges".to_owned());
+    }
+    lost
+}
+
+/// The refusal of a graph that would lose something.
+pub(super) fn refusal(format: Format, lost: &[String]) -> Error {
+    Error::Usage(format!(
+        "{} cannot hold {}; {OTHERS}, or do without with --lossy",
+        format.name(),
+        lost.join(" and ")
+    ))
+}
+
+/// Writes the graph; returns the number of edges. What is lost of it is added to `lost`.
+pub(super) fn write(exporting: &Exporting<'_>, lost: &mut Vec<String>) -> Result<u64> {
     let graph = exporting.graph.description();
-    let (heading, separator) = match exporting.options.format {
-        Format::U32Pairs => return write_pairs(exporting),
-        Format::Csv if graph.weighted => ("source,target,weight\n".to_owned(), ','),
-        Format::Csv => ("source,target\n".to_owned(), ','),
-        _ => {
-            let kind = if graph.directed { "directed" } else { "undirected" };
-            (format!("# {kind}, {} vertices, {} edges\n", graph.vertices, graph.edges), '\t')
+    if exporting.options.format == Format::U32Pairs {
+        return write_pairs(exporting);
+    }
+    let mut out = exporting.sink()?;
+    let declaration = Declaration::of(exporting.graph)?;
+    let heading = match (exporting.options.format, graph.weighted) {
+        (Format::Csv, true) => "source,target,weight\n".to_owned(),
+        (Format::Csv, false) => "source,target\n".to_owned(),
+        _ => declaration.comment(),
+    };
+    out.write(heading.as_bytes())?;
+    let edges = match exporting.graph.longest_name() {
+        Some(_) => write_named(exporting, &mut out, lost)?,
+        None => {
+            let separator = separator(exporting);
+            each_edge(exporting, &mut out, |text, source, target, weight| {
+                // Writing to a string cannot fail.
+                let _ = write!(text, "{source}{separator}{target}");
+                if let Some(weight) = weight {
+                    let _ = write!(text, "{separator}{weight}");
+                }
+                text.push('\n');
+                Ok(())
+            })?
         }
     };
-    let mut out = exporting.sink()?;
-    out.write(heading.as_bytes())?;
-    if exporting.graph.longest_name().is_some() {
-        let edges = each_named_edge(exporting, &mut out, |text, source, target, weight| {
-            for (name, behind) in [(source, Some(separator)), (target, None)] {
-                match separator {
-                    ',' => push_csv(one_line(name)?, text),
-                    _ => text.push_str(one_word(name, behind.is_some())?),
-                }
-                text.extend(behind);
-            }
-            if let Some(weight) = weight {
-                // Writing to a string cannot fail.
-                let _ = write!(text, "{separator}{weight}");
-            }
-            text.push('\n');
-            Ok(())
-        })?;
-        out.finish()?;
-        return Ok(edges);
+    if exporting.options.format == Format::EdgeList && declaration.listed() > 0 {
+        write_isolated(exporting, &mut out)?;
     }
-    let edges = each_edge(exporting, &mut out, |text, source, target, weight| {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{source}{separator}{target}");
+    out.finish()?;
+    Ok(edges)
+}
+
+fn separator(exporting: &Exporting<'_>) -> char {
+    if exporting.options.format == Format::Csv { ',' } else { '\t' }
+}
+
+/// Writes the edges of a graph whose ids are strings.
+fn write_named(exporting: &Exporting<'_>, out: &mut Sink, lost: &mut Vec<String>) -> Result<u64> {
+    let (separator, csv) = (separator(exporting), exporting.options.format == Format::Csv);
+    // What a reader of the csv looks at to learn what ids are.
+    let (mut seen, mut others) = (0, 0);
+    let edges = each_named_edge(exporting, out, |text, source, target, weight| {
+        for (name, behind) in [(source, Some(separator)), (target, None)] {
+            match csv {
+                true => push_csv(one_line(name)?, text),
+                false => text.push_str(one_word(name, behind.is_some())?),
+            }
+            text.extend(behind);
+            if csv && seen < 2 * LOOKED_AT_LINES {
+                seen += 1;
+                others += usize::from(!is_integer(name.trim().as_bytes()));
+            }
+        }
         if let Some(weight) = weight {
+            // Writing to a string cannot fail.
             let _ = write!(text, "{separator}{weight}");
         }
         text.push('\n');
+        Ok(())
     })?;
-    out.finish()?;
+    if csv && !are_names(seen, others) {
+        let words = "that ids which look like integers are strings".to_owned();
+        if !exporting.options.lossy {
+            return Err(refusal(Format::Csv, &[words]));
+        }
+        lost.push(words);
+    }
     Ok(edges)
+}
+
+/// Writes a comment line for every vertex without edges.
+fn write_isolated(exporting: &Exporting<'_>, out: &mut Sink) -> Result<()> {
+    let (graph, mut names, mut text) = (exporting.graph, NameCursor::default(), String::new());
+    each_isolated(graph, |ids| {
+        let mut start = 0;
+        while let Some(rest @ [_, ..]) = ids.get(start..) {
+            exporting.resources.job.check()?;
+            text.clear();
+            if graph.longest_name().is_some() {
+                let (rows, labels) = names.rows(graph, &[&present(rest)])?;
+                for name in labels.iter().flat_map(|labels| labels.iter()) {
+                    Declaration::begin_vertex(&mut text);
+                    text.push_str(one_word(name, false)?);
+                    text.push('\n');
+                }
+                start += rows;
+            } else {
+                for &id in rest {
+                    Declaration::begin_vertex(&mut text);
+                    // Writing to a string cannot fail.
+                    let _ = writeln!(text, "{}", graph.id_type().number(id));
+                }
+                start = ids.len();
+            }
+            out.write(text.as_bytes())?;
+        }
+        Ok(())
+    })
 }
 
 /// A name that stands on one line.
@@ -62,7 +156,7 @@ fn one_line(name: &str) -> Result<&str> {
         return Ok(name);
     }
     let what = format!("the vertex {name:?} has a line end in its id, which csv could not be read back with");
-    Err(Error::Usage(what + "; export as parquet or arrow"))
+    Err(Error::Usage(format!("{what}; {OTHERS}")))
 }
 
 /// A name that is a word of an edge list, and begins no comment where it is the `first` of its line.
@@ -74,18 +168,15 @@ fn one_word(name: &str, first: bool) -> Result<&str> {
     }
     Err(Error::Usage(format!(
         "the vertex {name:?} is no word of an edge list, where blanks and commas separate ids and lines that begin \
-         with # or % are comments; export as csv, parquet or arrow"
+         with # or % are comments; {OTHERS}"
     )))
 }
 
 fn write_pairs(exporting: &Exporting<'_>) -> Result<u64> {
     let (graph, job) = (exporting.graph, &exporting.resources.job);
     if graph.longest_name().is_some() {
-        let what = "u32pairs hold integers, and the ids of this graph are strings; export as edgelist or csv";
-        return Err(Error::Usage(what.into()));
-    }
-    if graph.description().weighted {
-        return Err(Error::Usage("u32pairs have no weights; export as edgelist or csv".into()));
+        let what = "u32pairs hold integers, and the ids of this graph are strings";
+        return Err(Error::Usage(format!("{what}; {OTHERS}")));
     }
     let mut out = exporting.sink()?;
     job.begin("export", graph.description().edges);
@@ -94,9 +185,9 @@ fn write_pairs(exporting: &Exporting<'_>) -> Result<u64> {
     while reader.next(&mut batch)? {
         job.check()?;
         for id in batch.sources.iter().zip(&batch.targets).flat_map(|(source, target)| [*source, *target]) {
-            let Ok(id) = u32::try_from(id) else {
-                let what = "u32pairs hold ids below 2^32 only; export as edgelist or csv";
-                return Err(Error::Usage(what.into()));
+            let Ok(id) = u32::try_from(graph.id_type().number(id)) else {
+                let what = "u32pairs hold ids from 0 to 2^32-1 only";
+                return Err(Error::Usage(format!("{what}; {OTHERS}")));
             };
             bytes.extend_from_slice(&id.to_le_bytes());
             if bytes.len() >= FLUSH_BYTES {

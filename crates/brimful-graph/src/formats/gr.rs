@@ -50,6 +50,7 @@ pub(super) fn header(line: &[u8], wanted: Option<Problem>) -> Result<Step, Heade
         weight: dimacs.then_some(0),
         ids: Some(ids),
         words: IdWords::Integers,
+        lists_vertices: false,
     };
     Ok(Step::Header(Body {
         shape: Shape::Lines(lines),

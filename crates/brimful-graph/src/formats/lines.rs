@@ -4,6 +4,7 @@
 
 use super::parser::{Output, Work};
 use super::{IdWords, named};
+use crate::declaration::Declaration;
 use crate::error::Result;
 use crate::names::LONGEST_NAME;
 use crate::text::{Flaw, Id, Reason, Span, is_separator, read_id, read_weight, skip, word};
@@ -23,6 +24,8 @@ pub(crate) struct Lines {
     pub(crate) ids: Option<Span>,
     /// What ids are.
     pub(crate) words: IdWords,
+    /// Comment lines may name vertices without edges.
+    pub(crate) lists_vertices: bool,
 }
 
 struct Edge {
@@ -43,7 +46,13 @@ impl Lines {
         }
         let bytes = work.bytes();
         let mut at = work.from();
-        while next_line(bytes, &mut at, self.comments) {
+        let skipped = if self.lists_vertices { b"" } else { self.comments };
+        while next_line(bytes, &mut at, skipped) {
+            if self.lists_vertices && bytes.get(at).is_some_and(|byte| self.comments.contains(byte)) {
+                self.comment(bytes, at, work, out, full)?;
+                at = line_end(bytes, at);
+                continue;
+            }
             match self.edge(bytes, &mut at) {
                 Ok(edge) => {
                     out.push(edge.source, edge.target, self.weight.map(|_| edge.weight));
@@ -59,6 +68,32 @@ impl Lines {
             }
         }
         Ok(())
+    }
+
+    /// Reads a comment, which may name a vertex.
+    #[cold]
+    fn comment(
+        &self,
+        bytes: &[u8],
+        at: usize,
+        work: &mut Work<'_>,
+        out: &mut Output,
+        full: &mut impl FnMut(&mut Output) -> Result<()>,
+    ) -> Result<()> {
+        let Some(id) = Declaration::vertex_in(bytes.get(at..).unwrap_or_default()) else {
+            return Ok(());
+        };
+        let mut at = skip(bytes, at + id);
+        let read = self.id(bytes, &mut at).and_then(|id| match bytes.get(at) {
+            None | Some(b'\n') => Ok(id),
+            Some(_) => Err(Flaw { at, reason: Reason::Extra }),
+        });
+        match read {
+            Ok(id) => out.declare(id),
+            Err(flaw) => return work.judge(flaw, out),
+        }
+        out.tally.listed += 1;
+        if out.is_full() { full(out) } else { Ok(()) }
     }
 
     /// Reads an edge and stops at the end of its line.

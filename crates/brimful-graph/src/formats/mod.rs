@@ -10,6 +10,7 @@
 
 use std::path::PathBuf;
 
+use crate::declaration::Declaration;
 use crate::text::{self, Span};
 
 mod adjacency;
@@ -214,6 +215,8 @@ pub(crate) enum Claim {
     Entries(u64),
     /// So many edges, each of them listed at both its ends.
     Mirrored(u64),
+    /// The counts of an export.
+    Declared(Declaration),
 }
 
 /// What is kept between the lines of a header.

@@ -7,6 +7,7 @@ use std::ops::Range;
 use super::lines::{Lines, line_end};
 use super::lists::Lists;
 use super::parser::{Output, Work};
+use crate::declaration::Declaration;
 use crate::error::Result;
 use crate::names::LONGEST_NAME;
 use crate::text::{Flaw, Reason, read_weight, skip, word};
@@ -60,7 +61,13 @@ pub(super) fn parse_lines(
                 continue;
             }
             Some(byte) if lines.comments.contains(byte) => {
+                if lines.lists_vertices {
+                    comment(&words, at, work, out)?;
+                }
                 at = line_end(words.bytes, at);
+                if out.is_full() {
+                    full(out)?;
+                }
                 continue;
             }
             Some(_) => {}
@@ -82,6 +89,25 @@ pub(super) fn parse_lines(
             }
         }
     }
+}
+
+/// Reads a comment, which may name a vertex.
+#[cold]
+fn comment(words: &Words<'_>, at: usize, work: &mut Work<'_>, out: &mut Output) -> Result<()> {
+    let Some(name) = Declaration::vertex_in(words.bytes.get(at..).unwrap_or_default()) else {
+        return Ok(());
+    };
+    let mut at = skip(words.bytes, at + name);
+    let read = words.name(&mut at).and_then(|name| match words.bytes.get(at) {
+        None | Some(b'\n') => Ok(name),
+        Some(_) => Err(Flaw { at, reason: Reason::Extra }),
+    });
+    match read {
+        Ok(name) => out.declared_names.push(&words.bytes[name]),
+        Err(flaw) => return work.judge(flaw, out),
+    }
+    out.tally.listed += 1;
+    Ok(())
 }
 
 /// Reads an edge and stops at the end of its line.

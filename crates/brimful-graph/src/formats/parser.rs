@@ -47,6 +47,8 @@ pub struct Rejection {
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Tally {
     pub(crate) entries: u64,
+    /// Vertices without edges that comment lines name.
+    pub(crate) listed: u64,
     rejected: u64,
     loops: u64,
     /// Entries that name a higher vertex, and a sum of them that does not depend on their order.
@@ -72,6 +74,7 @@ impl Tally {
     fn merge(&mut self, other: &Self) {
         let add = |a: (u64, u64), b: (u64, u64)| (a.0 + b.0, a.1.wrapping_add(b.1));
         self.entries += other.entries;
+        self.listed += other.listed;
         self.rejected += other.rejected;
         self.loops += other.loops;
         (self.up, self.down) = (add(self.up, other.up), add(self.down, other.down));
@@ -228,7 +231,39 @@ pub(crate) struct Summary {
     pub(crate) weighted: bool,
     /// The vertices of all headers; edges have no others.
     pub(crate) declared: Option<Span>,
+    /// How many vertices the declaration of the only file counts.
+    pub(crate) claim: Option<VertexClaim>,
 }
+
+/// A number of vertices that a file declares, to be compared when they are known.
+#[derive(Debug, Clone)]
+pub(crate) struct VertexClaim {
+    pub(crate) path: PathBuf,
+    /// The line that says so; `None`: the metadata of a schema.
+    pub(crate) line: Option<u64>,
+    pub(crate) vertices: u64,
+}
+
+impl VertexClaim {
+    /// Compares the claim with what was found.
+    pub(crate) fn check(self, vertices: u64) -> Result<()> {
+        if vertices == self.vertices {
+            return Ok(());
+        }
+        let expected = format!("{} vertices, as the declaration says", self.vertices);
+        let found = vertices.to_string();
+        Err(match self.line {
+            Some(line) => {
+                let advice = CUT.to_owned();
+                Error::Parse { path: self.path, line, column: 1, expected, found, advice }
+            }
+            None => Error::input(self.path, format!("expected {expected}, found {found}; {CUT}")),
+        })
+    }
+}
+
+/// What to do where counts differ.
+pub(crate) const CUT: &str = "the file was cut or its header is wrong; correct it or get the file again";
 
 /// The parser shared by all workers.
 pub(crate) struct TextParser<'a> {
@@ -292,6 +327,10 @@ impl<'a> TextParser<'a> {
             summary.inputs.push((file.path.clone(), end.lines));
             let Some(body) = &end.body else { continue };
             check_claim(file, end, body, tally)?;
+            if let (Some(Claim::Declared(said)), [_], 0) = (body.claim, self.files, tally.rejected) {
+                let (path, line) = (file.path.clone(), Some(end.header_line));
+                summary.claim = Some(VertexClaim { path, line, vertices: said.vertices });
+            }
             free |= body.declared.is_none();
             summary.declared = merge(summary.declared, body.declared);
             if body.shape == Shape::Vertices {
@@ -353,15 +392,33 @@ fn check_same(known: &TextFile, other: &Body, file: &TextFile, body: &Body) -> R
 
 fn check_claim(file: &TextFile, end: &FileEnd, body: &Body, tally: &Tally) -> Result<()> {
     let fail = |expected: String, found: String| {
-        let advice = "the file was cut or its header is wrong; correct it or get the file again";
         let path = file.path.clone();
-        Err(Error::Parse { path, line: end.header_line, column: 1, expected, found, advice: advice.into() })
+        Err(Error::Parse { path, line: end.header_line, column: 1, expected, found, advice: CUT.into() })
     };
     match body.claim {
         None => Ok(()),
         Some(Claim::Entries(claimed)) if tally.entries + tally.rejected == claimed => Ok(()),
         Some(Claim::Entries(claimed)) => {
             fail(format!("{claimed} edges, as the header says"), (tally.entries + tally.rejected).to_string())
+        }
+        Some(Claim::Declared(said)) => {
+            let (edges, listed, rejected) = (tally.entries, tally.listed, tally.rejected);
+            let same = match rejected {
+                0 => (edges, listed) == (said.edges, said.listed()),
+                // What was rejected may have been either.
+                _ => edges + listed + rejected == said.edges + said.listed(),
+            };
+            if same {
+                return Ok(());
+            }
+            fail(
+                format!(
+                    "{} edges and {} vertices without edges, as the declaration says",
+                    said.edges,
+                    said.listed()
+                ),
+                format!("{edges} and {listed}"),
+            )
         }
         // What was rejected cannot be told from what is missing.
         Some(Claim::Mirrored(_)) if tally.rejected > 0 => Ok(()),

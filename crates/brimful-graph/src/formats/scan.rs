@@ -127,7 +127,7 @@ pub fn scan_webgraph(properties: &[u8], graph: &[u8], memory_bytes: u64) -> Resu
     while stream.next(&mut batch)? {
         scanned.take(&mut batch);
     }
-    Ok(Scanned { declared: Some((0, stream.declared())), ..scanned })
+    Ok(Scanned { declared: Some((0, stream.declared().end)), ..scanned })
 }
 
 /// True if an error says where in the text it is.

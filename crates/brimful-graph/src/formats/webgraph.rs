@@ -290,8 +290,8 @@ impl EdgeStream for WebGraph {
         self.places = true;
     }
 
-    fn declared(&self) -> u64 {
-        self.parameters.nodes
+    fn declared(&self) -> std::ops::Range<u64> {
+        0..self.parameters.nodes
     }
 }
 

@@ -3,19 +3,35 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use brimful_store::Error as StoreError;
+
 use super::file::{Block, NameFile};
 use crate::error::{Error, Result};
-use crate::graph::Graph;
+use crate::graph::{Graph, IDS};
 
 /// Most bytes of decoded blocks that a cursor keeps, about.
 const CACHE_BYTES: usize = 12 << 20;
 
+/// Bytes of the names of rows that are named at once, but for a row that alone has more.
+const ROWS_BYTES: usize = 1 << 20;
+/// Rows named at once to begin with, and at most.
+const FIRST_ROWS: usize = 1 << 10;
+const MOST_ROWS: usize = 1 << 16;
+
 /// Looks names up, and keeps blocks for the next look.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct NameCursor {
     blocks: HashMap<usize, Arc<Block>>,
     bytes: usize,
     last: Option<Arc<Block>>,
+    /// Rows that the next [`NameCursor::rows`] tries.
+    rows: usize,
+}
+
+impl Default for NameCursor {
+    fn default() -> Self {
+        Self { blocks: HashMap::new(), bytes: 0, last: None, rows: FIRST_ROWS }
+    }
 }
 
 /// Names, in the order in which they were asked for.
@@ -36,25 +52,63 @@ impl Labels {
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         (0..self.places.len()).map(|at| self.get(at))
     }
+
+    /// Bytes of all of them, a name that is there several times counted each time.
+    fn bytes(&self) -> usize {
+        self.places.iter().map(|(start, end)| end - start).sum()
+    }
 }
 
 impl NameCursor {
-    /// Most bytes of memory that a cursor takes beside what it returns.
-    pub const MEMORY_BYTES: u64 = CACHE_BYTES as u64 + (2 << 20);
+    /// Most bytes of memory that a cursor takes, with the names of rows that it returns.
+    pub const MEMORY_BYTES: u64 = (CACHE_BYTES + 4 * ROWS_BYTES + 48 * MOST_ROWS) as u64;
+
+    /// The names of the first rows of a table, whose columns are vertices as in [`NameCursor::labels`] or
+    /// empty, column by column; and how many rows they are: as many as have a MiB of names, at least one.
+    ///
+    /// # Errors
+    /// As [`NameCursor::labels`].
+    pub fn rows(&mut self, graph: &Graph, columns: &[&[Option<u64>]]) -> Result<(usize, Vec<Labels>)> {
+        let length = columns.iter().map(|column| column.len()).min().unwrap_or(0);
+        let mut rows = self.rows.min(length);
+        loop {
+            let (mut named, mut room) = (Vec::with_capacity(columns.len()), ROWS_BYTES);
+            for column in columns {
+                let most = if rows > 1 { room } else { usize::MAX };
+                let Some(labels) = self.labels_within(graph, &column[..rows], most)? else { break };
+                room = room.saturating_sub(labels.bytes());
+                named.push(labels);
+            }
+            if named.len() == columns.len() {
+                if room >= ROWS_BYTES / 2 {
+                    self.rows = self.rows.max(rows * 2).min(MOST_ROWS);
+                }
+                return Ok((rows, named));
+            }
+            rows = rows.div_ceil(2);
+            self.rows = rows;
+        }
+    }
 
     /// The names of the vertices whose external ids have the bits `ids`, all of which must exist.
     ///
     /// # Errors
     /// [`Error::Usage`] if ids are integers; corruption by file.
     pub fn labels(&mut self, graph: &Graph, ids: &[u64]) -> Result<Labels> {
+        let ids: Vec<Option<u64>> = ids.iter().copied().map(Some).collect();
+        Ok(self.labels_within(graph, &ids, usize::MAX)?.unwrap_or_default())
+    }
+
+    /// [`NameCursor::labels`], empty where there is no id; `None` if they have more than `most` bytes.
+    fn labels_within(&mut self, graph: &Graph, ids: &[Option<u64>], most: usize) -> Result<Option<Labels>> {
         let mut order: Vec<u32> = (0..ids.len() as u32).collect();
         if !ids.is_sorted() {
             order.sort_unstable_by_key(|at| ids[*at as usize]);
         }
         let mut labels = Labels { text: String::new(), places: vec![(0, 0); ids.len()] };
-        let mut last = None;
+        let (mut last, mut bytes) = (None, 0);
         for at in order {
-            let id = ids[at as usize];
+            let Some(id) = ids[at as usize] else { continue };
             let place = match last {
                 Some((before, place)) if before == id => place,
                 _ => {
@@ -65,8 +119,12 @@ impl NameCursor {
             };
             last = Some((id, place));
             labels.places[at as usize] = place;
+            bytes += place.1 - place.0;
+            if bytes > most {
+                return Ok(None);
+            }
         }
-        Ok(labels)
+        Ok(Some(labels))
     }
 
     /// The name of one vertex, as [`NameCursor::labels`].
@@ -77,7 +135,10 @@ impl NameCursor {
     }
 
     fn with(&mut self, graph: &Graph, rank: u64, take: impl FnOnce(&str)) -> Result<()> {
-        let missing = || Error::NoSuchVertex { vertex: format!("of rank {rank}") };
+        let missing = || -> Error {
+            let what = format!("an id is the rank {rank} among {} names", graph.vertices());
+            StoreError::corrupt(graph.path().join(IDS), 0, what).into()
+        };
         if let Some(name) = self.last.as_ref().and_then(|block| block.name(rank)) {
             take(name);
             return Ok(());

@@ -6,6 +6,7 @@
 use std::io::{Cursor, Read};
 use std::path::Path;
 
+use crate::declaration::Declaration;
 use crate::decompress::read_error;
 use crate::error::{Error, Result};
 use crate::formats::TextFormat;
@@ -83,6 +84,9 @@ fn in_text(text: &[u8], format: TextFormat) -> bool {
     let (mut seen, mut others) = (0, 0);
     for line in lines.take(LOOKED_AT_LINES) {
         if line.get(text::skip(line, 0)).is_some_and(|first| comments.contains(first)) {
+            if let (TextFormat::EdgeList, 0, Some(Ok(said))) = (format, seen, Declaration::of_comment(line)) {
+                return said.names;
+            }
             continue;
         }
         for word in text::words(line).take(most) {

@@ -29,11 +29,6 @@ impl Graph {
         self.names().map(NameFile::sizes).transpose()
     }
 
-    /// Rows to be named at once, at most `most`: their names take at most 8 MiB, unless one alone has more.
-    pub fn batch_rows(&self, most: usize) -> usize {
-        ((8 << 20) / self.longest_name().unwrap_or(0).max(1)).clamp(1, most)
-    }
-
     /// Bytes of the longest name; `None` if ids are integers.
     pub fn longest_name(&self) -> Option<usize> {
         self.names().map(NameFile::longest)

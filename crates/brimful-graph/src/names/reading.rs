@@ -78,12 +78,17 @@ impl Reader<'_> {
             |(mut out, mut room)| take(&mut out, &mut room),
         )?;
         let summary = parser.finish(&reader.into_ends())?;
+        if summary.undirected {
+            census.take_both_directions();
+        }
         let (spool, names) = self.rank(interner, &census, bytes)?;
         let declared = self.settle(&census, 0..names, None)?;
         let seen = Seen {
             rejected: summary.rejected,
             rejections: summary.rejections,
             inputs: summary.inputs,
+            undirected: summary.undirected,
+            claim: summary.claim,
             ..census.into_seen(declared, IdType::String, summary.weighted, summary.lines)
         };
         Ok((Box::new(spool), seen))
@@ -101,11 +106,16 @@ impl Reader<'_> {
         let interner = Interner::new(self.folder, bytes, resources)?;
         pump(
             resources,
-            |batch| stream.next_names(batch),
+            |(edges, vertices)| {
+                let more = stream.next_names(edges)?;
+                stream.next_vertex_names(vertices);
+                Ok(more)
+            },
             || Ok(Room::default()),
-            |room, _, batch: &mut NameBatch| {
-                resources.job.advance(batch.len() as u64 / 2);
-                interner.add_edges(batch, room)
+            |room, _, (edges, vertices): &mut (NameBatch, NameBatch)| {
+                resources.job.advance(edges.len() as u64 / 2);
+                interner.add_vertices(vertices, room)?;
+                interner.add_edges(edges, room)
             },
             |_| Ok(()),
         )?;
@@ -121,10 +131,11 @@ impl Reader<'_> {
         let (spool, names) = self.rank(interner, &census, bytes)?;
         let rejections = stream.rejections();
         let rejected = rejections.iter().map(|rejection| rejection.count).sum();
+        let claim = self.claim_of(stream, rejected)?;
         let declared = self.settle(&census, 0..names, None)?;
         let seen = census.into_seen(declared, IdType::String, stream.weighted(), 0);
-        let lines = seen.edges + rejected;
-        Ok((Box::new(spool), Seen { rejected, rejections, lines, inputs: stream.inputs(), ..seen }))
+        let (lines, undirected, inputs) = (seen.edges + rejected, stream.undirected(), stream.inputs());
+        Ok((Box::new(spool), Seen { undirected, rejected, rejections, lines, inputs, claim, ..seen }))
     }
 
     /// Writes the names and counts the edges by rank; returns these, and how many names there are.

@@ -28,6 +28,8 @@ pub struct ShardFile {
     segments: Vec<Segment>,
     places: Vec<Place>,
     interval_bits: u32,
+    /// Vertices that have edges.
+    vertices: u64,
 }
 
 /// Where a segment is.
@@ -95,6 +97,7 @@ impl ShardFile {
             segments,
             places,
             interval_bits,
+            vertices,
         })
     }
 
@@ -106,6 +109,11 @@ impl ShardFile {
     /// Bits of a target within its interval.
     pub fn interval_bits(&self) -> u32 {
         self.interval_bits
+    }
+
+    /// Number of vertices that have edges: no source or target is beyond.
+    pub(crate) fn vertices(&self) -> u64 {
+        self.vertices
     }
 
     /// The file whose block `u` is unit `u`; the last block is the table.

@@ -66,13 +66,14 @@ impl Root {
         if bytes.get(..8) != Some(MAGIC.as_slice()) {
             return Err(corrupt("this is not a brimful collection: its first 8 bytes are wrong".into()));
         }
-        let version = le(bytes, 8, 4) as u32;
-        if version > VERSION {
-            return Err(Error::Version { path: path.into(), found: version, supported: VERSION });
-        }
         let (body, sum) = bytes.split_at(ROOT_BYTES - 8);
         if le(sum, 0, 8) != crate::checksum(body) {
             return Err(corrupt("the root fails its checksum".into()));
+        }
+        // In every version a root has this length and ends in its checksum.
+        let version = le(bytes, 8, 4) as u32;
+        if version > VERSION {
+            return Err(Error::Version { path: path.into(), found: version, supported: VERSION });
         }
         let (page_bytes, meta_len) = (u64_at(24), u64_at(80));
         let sane = version == VERSION && valid_page_bytes(page_bytes) && meta_len <= MAX_META_BYTES as u64;

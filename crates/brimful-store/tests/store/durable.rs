@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use brimful_store::durable::{PageFile, PageId, Purpose, minimum_bytes};
 use brimful_store::fault::{Fault, FaultFolder, FaultPlan, Operation};
-use brimful_store::{Budget, DiskFolder, Error, Folder, Reservation};
+use brimful_store::{Budget, DiskFolder, Error, Folder, Reservation, checksum};
 
 use crate::{contents, mix, replace, traffic};
 
@@ -328,6 +328,12 @@ fn another_kind_and_a_newer_version_are_refused() {
     assert!(matches!(refused, Err(Error::Corrupt { offset: 12, .. })));
     let mut bytes = contents(&folder, "pages");
     (bytes[8], bytes[4096 + 8]) = (2, 2);
+    replace(&folder, "pages", &bytes);
+    assert!(matches!(open(&folder), Err(Error::Corrupt { .. })), "a damaged version is no newer one");
+    for root in bytes[..2 * 4096].as_chunks_mut::<4096>().0 {
+        let sum = checksum(&root[..4088]);
+        root[4088..].copy_from_slice(&sum.to_le_bytes());
+    }
     replace(&folder, "pages", &bytes);
     assert!(matches!(open(&folder), Err(Error::Version { found: 2, supported: 1, .. })));
     assert!(matches!(create(&folder), Err(Error::Exists { .. })));

@@ -1,0 +1,220 @@
+"""Arrow IPC files and streams as edge tables, one record batch at a time.
+
+A file is a stream between two magic words, so both are read alike (Arrow columnar format, section
+"IPC File Format"). Invariant: the largest batch and all dictionaries are in `reserve_bytes`, before
+a batch is read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import struct
+from collections.abc import Iterator
+from typing import Any
+
+from brimful.errors import InputError, UsageError
+from brimful.reader_errors import reader_errors
+from brimful.remote import is_remote, open_file
+from brimful.tables import (
+    ARROW_RESERVE_BYTES,
+    EdgeColumns,
+    EdgeTable,
+    cast_batches,
+    column_ids,
+    edge_schema,
+    guarded,
+    pick_columns,
+)
+
+_MAGIC = b"ARROW1"
+#: Begins a message; older writers leave it out.
+_CONTINUATION = 0xFFFFFFFF
+#: Longer metadata than this is none.
+_METADATA_BYTES = 64 << 20
+#: Batches up to this size are covered by the reserve.
+_SMALL_BATCH_BYTES = 4 << 20
+#: Strings of a dictionary are written out for so many bytes of rows at once.
+_DECODED_BYTES = 4 << 20
+_DICTIONARY, _RECORDS = 2, 3
+
+
+def open_arrow(path: str, wanted: EdgeColumns, ids: str = "auto") -> EdgeTable:
+    """Open an Arrow IPC file or stream as an edge table that streams its record batches.
+
+    `reserve_bytes` grows with the largest batch, so that a file whose batches cannot fit is refused
+    before any work.
+
+    Raises:
+        InputError: not Arrow IPC, cut off, missing columns, columns that are no ids.
+        StoreIoError: the file cannot be read.
+    """
+    import pyarrow as pa
+
+    resources = contextlib.ExitStack()
+    with contextlib.ExitStack() as on_error:
+        on_error.push(resources)
+        with reader_errors(path):
+            if path == "-":
+                raise UsageError("Arrow cannot be read from standard input; give a file")
+            raw = resources.enter_context(
+                open_file(path) if is_remote(path) else pa.OSFile(path, "rb")
+            )
+            start = _start(path, raw)
+            batch_bytes = _memory_bytes(path, raw, start)
+            raw.seek(start)
+            reader = resources.enter_context(pa.ipc.open_stream(raw))
+            columns = pick_columns(path, reader.schema.names, wanted)
+            assert columns.source is not None and columns.target is not None
+            schema = edge_schema(path, reader.schema, columns)
+        table = EdgeTable(
+            path,
+            columns.source,
+            columns.target,
+            columns.weight,
+            None,
+            ARROW_RESERVE_BYTES + batch_bytes,
+            ids=column_ids(path, schema, ids),
+        )
+        table.reader = guarded(table, schema, cast_batches(_parts(reader, schema.names), schema))
+        table.resources = resources
+        on_error.pop_all()
+        return table
+
+
+def _parts(reader: Any, names: list[str]) -> Iterator[Any]:
+    """Yield the wanted columns of every batch, in parts whose written out strings are few."""
+    import pyarrow.compute as pc
+    import pyarrow.types as kinds
+
+    for whole in reader:
+        batch = whole.select(names)
+        longest = 0
+        for column in batch.columns:
+            if kinds.is_dictionary(column.type) and not kinds.is_integer(column.type.value_type):
+                length = pc.max(pc.binary_length(column.dictionary)).as_py()
+                longest = max(longest, length or 0)
+        rows = max(_DECODED_BYTES // longest, 1) if longest else max(batch.num_rows, 1)
+        for first in range(0, batch.num_rows, rows):
+            yield batch.slice(first, rows)
+
+
+def _start(path: str, raw: Any) -> int:
+    """Return where the stream of messages begins: behind the magic of a file, else at once.
+
+    Raises:
+        InputError: the file begins and does not end as one, or begins as neither.
+    """
+    head = raw.read(8)
+    if not head.startswith(_MAGIC):
+        if len(head) < 8 or struct.unpack("<I", head[:4])[0] != _CONTINUATION:
+            raise InputError(f"{path} is not an Arrow IPC file or stream; write it again")
+        return 0
+    raw.seek(max(raw.size() - len(_MAGIC), 0))
+    if raw.read(len(_MAGIC)) != _MAGIC or raw.size() < 2 * len(_MAGIC):
+        raise InputError(f"{path} is an Arrow IPC file that was cut off; write it again")
+    return 8
+
+
+def _memory_bytes(path: str, raw: Any, position: int) -> int:
+    """Return the bytes that the largest batch and all dictionaries take, beyond small ones.
+
+    Raises:
+        InputError: a message reaches beyond the end of the file or is none.
+    """
+    size, largest, dictionaries = raw.size(), 0, 0
+
+    def broken(what: str) -> InputError:
+        return InputError(
+            f"{path} is cut off or damaged at byte {position:,}: {what}; write it again"
+        )
+
+    while position < size:
+        raw.seek(position)
+        prefix = raw.read(8)
+        if len(prefix) < 8:
+            raise broken("half the length of a message")
+        mark, length = struct.unpack("<Ii", prefix)
+        if mark != _CONTINUATION:
+            raise broken("no message begins here")
+        if length == 0:
+            break
+        if not 0 < length <= min(_METADATA_BYTES, size - position):
+            raise broken(f"a message with {length:,} bytes of metadata")
+        try:
+            kind, body, decoded = _message(raw, raw.read(length), position + 8 + length)
+        except (struct.error, IndexError):
+            raise broken("metadata that contradicts itself") from None
+        position += 8 + length
+        if not 0 <= body <= size - position:
+            raise broken(f"a message of {body:,} bytes")
+        position += body
+        # A batch is read, perhaps decompressed, and its columns perhaps converted.
+        need = 2 * (body + decoded)
+        if kind == _DICTIONARY:
+            dictionaries += need
+        elif kind == _RECORDS:
+            largest = max(largest, need)
+    need = largest + dictionaries
+    return need if need > _SMALL_BATCH_BYTES else 0
+
+
+def _message(raw: Any, metadata: bytes, body: int) -> tuple[int, int, int]:
+    """Return the kind of a message, the bytes of its body, and those that decompressing gives.
+
+    The metadata is a FlatBuffer (`format/Message.fbs`), of which four fields are looked at.
+
+    Raises:
+        struct.error, IndexError: it is damaged.
+    """
+    message = _u32(metadata, 0)
+    kind = _field(metadata, message, 1, "<B")
+    length = _field(metadata, message, 3, "<q")
+    batch = _table(metadata, message, 2)
+    if kind == _DICTIONARY:
+        batch = _table(metadata, batch, 1)
+    if kind not in (_DICTIONARY, _RECORDS) or not _at(metadata, batch, 3):
+        return kind, length, 0
+    decoded = 0
+    buffers = _table(metadata, batch, 2)
+    for number in range(_u32(metadata, buffers)):
+        offset, size = struct.unpack_from("<qq", metadata, buffers + 4 + 16 * number)
+        if size >= 8:
+            # A compressed buffer begins with its own length, -1 where it was left as it is.
+            raw.seek(body + offset)
+            decoded += max(struct.unpack("<q", raw.read(8))[0], 0)
+    return kind, length, decoded
+
+
+def _u32(data: bytes, at: int) -> int:
+    value: int = struct.unpack_from("<I", data, at)[0]
+    return value
+
+
+def _at(data: bytes, table: int, field: int) -> int:
+    """Return where a field of a FlatBuffer's table is; 0 if it is not there."""
+    fields = table - struct.unpack_from("<i", data, table)[0]
+    size = struct.unpack_from("<H", data, fields)[0]
+    entry = 4 + 2 * field
+    if entry >= size:
+        return 0
+    offset: int = struct.unpack_from("<H", data, fields + entry)[0]
+    return table + offset if offset else 0
+
+
+def _field(data: bytes, table: int, field: int, kind: str) -> int:
+    """Return a number; 0 if it is not there."""
+    at = _at(data, table, field)
+    value: int = struct.unpack_from(kind, data, at)[0] if at else 0
+    return value
+
+
+def _table(data: bytes, table: int, field: int) -> int:
+    """Return where the table or vector begins that a field refers to.
+
+    Raises:
+        IndexError: there is none.
+    """
+    at = _at(data, table, field)
+    if not at:
+        raise IndexError(field)
+    return at + _u32(data, at)

@@ -1,0 +1,69 @@
+"""Results, exports and `--top` in a hard memory limit equal to the budget, however long ids are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from cgroup import hard_limit
+from command import succeed
+
+MIB = 1 << 20
+
+pytestmark = pytest.mark.slow
+
+
+def named_graph(folder: Path, length: int, vertices: int) -> Path:
+    """Make a ring of `vertices` vertices whose ids have `length` bytes."""
+    text, out = folder / f"{length}.txt", folder / f"{length}.brimful"
+    with text.open("w") as file:
+        for number in range(vertices):
+            ends = (number * 7919 % vertices, (number + 1) * 7919 % vertices)
+            # Front coding finds nothing in common.
+            file.write("\t".join(f"{end:08d}".ljust(length, "x")[::-1] for end in ends) + "\n")
+    succeed("import", text, out, "--ids", "string", "--quiet")
+    text.unlink()
+    return out
+
+
+def within(limit_mib: int, *arguments: object) -> None:
+    """Run a command with a budget, and a hard limit, of so many MiB."""
+    with hard_limit(limit_mib * MIB) as enter:
+        words = [*arguments, "--budget", f"{limit_mib}M", "--json", "--quiet"]
+        figures = succeed(*words, before=enter).figures
+    assert figures["peak_rss_bytes"] <= limit_mib * MIB
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("long")
+
+
+@pytest.mark.parametrize(("length", "vertices"), [(200, 400_000), (400, 250_000), (10_000, 8_000)])
+def test_long_ids_are_written_in_little_memory(folder: Path, length: int, vertices: int) -> None:
+    graph = named_graph(folder, length, vertices)
+    for suffix in ("parquet", "arrow"):
+        out = folder / f"out.{suffix}"
+        within(160, "run", "connected_components", graph, "-o", out, "--overwrite")
+        within(160, "run", "degrees", graph, "-o", out, "--overwrite")
+        within(160, "export", graph, out, "--overwrite")
+    groups = pq.ParquetFile(folder / "out.parquet").metadata
+    sizes = [groups.row_group(at).total_byte_size for at in range(groups.num_row_groups)]
+    assert groups.num_rows == vertices and max(sizes) <= 20 * MIB
+    with pa.ipc.open_file(folder / "out.arrow") as batches:
+        assert (
+            max(batches.get_batch(at).nbytes for at in range(batches.num_record_batches)) < 4 * MIB
+        )
+    within(80, "run", "connected_components", graph, "-o", folder / "out.csv", "--overwrite")
+    parent = ("--source", "00000000".ljust(length, "x")[::-1], "--param", "values=parent")
+    within(80, "run", "bfs", graph, *parent, "-o", folder / "parents.csv", "--overwrite")
+    within(100, "export", graph, folder / "out.txt", "--overwrite")
+
+
+def test_millions_of_top_rows_take_little_memory(tmp_path: Path) -> None:
+    graph = tmp_path / "g.brimful"
+    succeed("generate", "rmat", graph, "--scale", 21, "--edge-factor", 2, "--quiet")
+    within(100, "run", "degrees", graph, "--top", 4_000_000)
