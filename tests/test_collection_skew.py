@@ -109,21 +109,6 @@ grown(before)
     assert growth(tmp_path, work) <= 64 + SLACK + 16  # the batches are the user's
 
 
-def test_a_sort_keeps_its_budget(tmp_path: Path) -> None:
-    work = """
-numbers = rng.integers(0, 2**60, 6_000_000)
-before = begin()
-import itertools, tempfile
-last, count = -1, 0
-for batch in bf.sort(itertools.repeat(numbers, 3), budget="32M", folder="."):
-    assert batch[0] >= last
-    last, count = batch[-1], count + len(batch)
-assert count == 18_000_000
-grown(before)
-"""
-    assert growth(tmp_path, work) <= 32 + SLACK
-
-
 def test_a_hot_list_keeps_every_item_in_ascending_runs(tmp_path: Path) -> None:
     import numpy as np
 

@@ -179,7 +179,10 @@ def test_a_folder_is_made_below_the_working_directory(
         (["--store", "bytes", "--cache", "lru:0"], "1 or more"),
         (["--store", "bytes", "--lists", "tape"], "choose from"),
         (["--store", "bytes", "--layout", "coupled"], "leave --layout or --store out"),
-        (["--store", "bytes", "--mode", "async"], "add --param method=delta"),
+        (
+            ["--store", "bytes", "--mode", "async", "--param", "method=power"],
+            "leave method=power out",
+        ),
         (["--cache", "lru:5"], "add --store"),
         (["--lists", "disk"], "add --store"),
         (["--serializer", "native"], "add --store"),
@@ -224,3 +227,22 @@ def test_a_budget_that_is_too_small_leads_to_one_that_works(
     less = int(budget.removesuffix("M")) - 2
     outcome = brimful(*run, "--budget", f"{less}M")
     assert outcome.code == DONE or budget in outcome.err
+
+
+def test_without_supersteps_pagerank_runs_by_increments_and_says_so(rmat: Path) -> None:
+    options = ["--store", "bytes", "--mode", "async"]
+    chosen = succeed("run", "pagerank", rmat, *options)
+    assert "PageRank runs by increments (method=delta)" in chosen.err
+    asked = succeed("run", "pagerank", rmat, *options, "--param", "method=delta")
+    assert "increments" not in asked.err
+
+
+def test_without_supersteps_pagerank_is_the_same_in_python(
+    graph: bf.Graph, caplog: pytest.LogCaptureFixture
+) -> None:
+    wanted = bf.pagerank(graph, tolerance=1e-12)
+    found = bf.pagerank(graph, tolerance=1e-12, mode="async", store="bytes")
+    assert "method=delta" in caplog.text
+    assert_same(found, wanted, bound=1e-7)
+    with pytest.raises(bf.UsageError, match="leave method=power out"):
+        bf.pagerank(graph, mode="async", store="bytes", method="power")

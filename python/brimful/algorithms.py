@@ -65,7 +65,7 @@ def pagerank(
     max_supersteps: int | None = None,
     variant: Literal["normalized", "unnormalized"] = "normalized",
     source: int | str | None = None,
-    method: Literal["power", "delta"] = "power",
+    method: Literal["power", "delta"] | None = None,
     precision: Precision = "f64",
     weighted: bool = False,
     mode: Mode = "sync",
@@ -99,8 +99,8 @@ def pagerank(
     ("coupled"), made in scratch space first (Koduru, Gupta, Neamtiu 2015); the same bits again.
     `options` are checkpoints to resume from, see `Checkpoints`, or a store that keeps vertices in
     place of shards: `store="bytes"`, see `Options`. There sums differ by the order in which they
-    are added; "async" is for the `method` "delta" only and
-    takes no `max_supersteps`.
+    are added; "async" has no supersteps there, and so takes no `max_supersteps` and chooses the
+    `method` "delta" (else "power"), which it says (logger `brimful`).
 
     Returns a `Result` with column `pagerank`, float64[n_vertices]. One pass over the edges per
     superstep ("power").
@@ -120,7 +120,7 @@ def pagerank(
     return _run(
         graph,
         "pagerank",
-        {"damping": damping, "variant": variant, "method": method},
+        {"damping": damping, "variant": variant} | ({"method": method} if method else {}),
         _Common(max_supersteps, threads, budget, progress),
         source=source,
         precision=precision,

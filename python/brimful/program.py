@@ -58,7 +58,7 @@ class Program(ABC):
     """
 
     #: What becomes of signals: "each" is collected once; "combined": those to one vertex are made
-    #: one by `combine`; "latest": a vertex collects the latest of each source every time.
+    #: one by `combine`; "latest": a vertex collects the latest of each edge every time.
     delivery: ClassVar[Literal["each", "combined", "latest"]] = "each"
 
     @abstractmethod

@@ -240,7 +240,15 @@ fn settings<S: Precision>(request: &Request) -> Result<(Settings, bool)> {
                 .into(),
         ));
     }
-    let by_increments = request.choice("method", &["power", "delta"])? == "delta";
+    let mut by_increments = request.choice("method", &["power", "delta"])? == "delta";
+    if request.asynchronous && request.store.is_some() && !by_increments {
+        if request.parameters.contains_key("method") {
+            return Err(Error::Usage(
+                "in a store the asynchronous mode has no supersteps, which power steps are; leave method=power out".into(),
+            ));
+        }
+        by_increments = true;
+    }
     Ok((Settings { variant, damping, tolerance, source: None }, by_increments))
 }
 
@@ -264,16 +272,16 @@ fn run<S: Precision>(request: &Request, graph: &Arc<Graph>, resources: &Resource
     let (settings, by_increments) = settings::<S>(request)?;
     let source = request.source.as_ref().map(|_| request.source(graph)).transpose()?;
     if by_increments {
+        if !request.parameters.contains_key("method") && request.asynchronous && request.store.is_some() {
+            resources.job.say(
+                "in a store the asynchronous mode has no supersteps, which power steps are; PageRank runs by increments \
+                 (method=delta)",
+            );
+        }
         return delta_pagerank::run_request::<S>(request, &Settings { source, ..settings }, graph, resources);
     }
     let Settings { variant, damping, tolerance, .. } = settings;
     let program = PageRank::<S>::new(variant, damping, tolerance).map_err(Error::Usage)?;
-    if request.asynchronous && request.store.is_some() {
-        return Err(Error::Usage(
-            "in a store the asynchronous mode has no supersteps, which power steps are; add --param method=delta (Python: method=)"
-                .into(),
-        ));
-    }
     let program = match source {
         Some(source) => program.from_source(source.id),
         None => program,

@@ -8,7 +8,7 @@ use brimful_graph::sizes::Sizes;
 use brimful_graph::{Graph, Index};
 use brimful_vertices::Schemes;
 use brimful_vertices::numeric;
-use brimful_vertices::numeric::forecast::{Planned, Taken};
+use brimful_vertices::numeric::forecast::{Held, Planned, Taken};
 
 use crate::Result;
 use crate::connected_components::propagation::fits_narrow;
@@ -74,18 +74,29 @@ impl<'p> Planner<'p> {
             Subject::Graph(graph) => (graph.vertices(), graph.description().directed),
             Subject::Sizes(sizes) => (sizes.vertices, !sizes.undirected),
         };
+        let schemes = &Schemes::default();
+        let (weighted, workers) = (extent.weighted, self.workers);
+        let hubs = match self.subject {
+            Subject::Graph(graph) => {
+                let held = Held { store: &store.url, schemes, cache: store.cache, weighted, workers };
+                numeric::forecast::hub_bytes(needs, graph, &held)?
+            }
+            // Nobody has counted the edges of a vertex.
+            Subject::Sizes(_) => 0,
+        };
         let planned = Planned {
             store: &store.url,
-            schemes: &Schemes::default(),
+            schemes,
             serializer: store.serializer.as_deref(),
             cache: store.cache,
             lists: store.lists,
             vertices: (all, extent.vertices),
             edges: extent.edges(),
             directed,
-            weighted: extent.weighted,
-            workers: self.workers,
+            weighted,
+            workers,
             limit: self.limit,
+            hubs,
         };
         numeric::forecast::forecast(needs, &planned)
     }

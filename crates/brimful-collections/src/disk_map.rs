@@ -90,6 +90,12 @@ impl DiskMap {
         Ok(Self::over(RecordBag::open_in(folder, SCHEMA, options)?))
     }
 
+    /// The same map for an owner that has set memory aside for the longest values, six times their bytes: none is
+    /// refused for its length.
+    pub fn with_any_value(self) -> Self {
+        Self { bag: self.bag.with_any_record(), ..self }
+    }
+
     fn over(bag: RecordBag) -> Self {
         Self { bag, locks: (0..LOCKS).map(|_| Mutex::default()).collect() }
     }
@@ -187,6 +193,8 @@ impl DiskMap {
             None => self.bag.append_linked(mixed, &link(key, value)),
             Some((id, chain)) => {
                 let mut others = self.without(id, &chain, key)?;
+                // Not beside the next: it may be long.
+                drop(chain);
                 others.extend(link(key, value));
                 self.bag.store(id, &others)
             }

@@ -222,7 +222,7 @@ pub(crate) fn run_program(
         delivery: match delivery {
             "each" => Delivery::Each,
             "combined" => Delivery::Combined,
-            "latest" => Delivery::LatestPerSource,
+            "latest" => Delivery::LatestPerEdge,
             other => {
                 let what = format!("there is no delivery {other:?}; choose each, combined or latest");
                 return Err(Failure::from(Error::Usage(what)).into());

@@ -1,6 +1,6 @@
 //! Signals with supersteps and without, by both schedules, to the same answer; prints one JSON object.
 //!
-//! `signals GRAPH THREADS`: Signal/Collect's PageRank (a vertex remembers the latest signal of each source, and signals when its score has changed
+//! `signals GRAPH THREADS`: Signal/Collect's PageRank (a vertex remembers the latest signal of each edge, and signals when its score has changed
 //! by more than 10^-5), on live vertices.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a program for the terminal")]
@@ -26,7 +26,7 @@ impl VertexProgram for Ranks {
     type Signal = f64;
 
     fn delivery(&self) -> Delivery {
-        Delivery::LatestPerSource
+        Delivery::LatestPerEdge
     }
     fn initial(&self, _: &u64, _: &Edges<u64, f64>) -> Result<f64, Failure> {
         Ok(0.15)

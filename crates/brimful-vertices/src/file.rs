@@ -9,7 +9,7 @@ use brimful_collections::{DiskMap, Options};
 use crate::error::Result;
 use crate::record_store::{RecordStore, Visitor};
 
-/// Records on disk.
+/// Records on disk. The memory for the longest is its owner's to set aside: `from_graph::hubs`.
 #[derive(Debug)]
 pub struct FileStore {
     map: DiskMap,
@@ -23,7 +23,7 @@ impl FileStore {
     /// [`crate::Error::Collection`] if the folder holds something else, is in use or damaged, or the budget is too small.
     pub fn open(path: &Path, options: Options) -> Result<Self> {
         let memory_bytes = options.memory_bytes;
-        Ok(Self { map: DiskMap::open(path, options)?, memory_bytes })
+        Ok(Self { map: DiskMap::open(path, options)?.with_any_value(), memory_bytes })
     }
 
     /// The keys of `pairs` that are there, each once, as the store or an earlier pair has them.

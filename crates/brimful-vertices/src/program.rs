@@ -65,9 +65,9 @@ pub enum Delivery {
     Each,
     /// Signals to one vertex are combined on the way; it collects what became of them.
     Combined,
-    /// The vertex remembers the latest signal of each source and collects all of them each time (data-graph vertices). Of
-    /// several edges between two vertices the last one's counts.
-    LatestPerSource,
+    /// The vertex remembers the latest signal of each edge that leads to it and collects all of them each time (data-graph
+    /// vertices). Parallel edges are told apart by the order in which their source has them.
+    LatestPerEdge,
 }
 
 /// A vertex program.
@@ -105,8 +105,8 @@ pub trait VertexProgram: Sync {
         edge: Edge<'_, Self::Id, Self::Edge>,
     ) -> Result<Option<Self::Signal>, Failure>;
 
-    /// Folds signals into the state. `signals` are those that came since the last collect, one if they are combined, those of all sources
-    /// with [`Delivery::LatestPerSource`]; none, if a collect was requested where none came. A vertex that is not changed is not written.
+    /// Folds signals into the state. `signals` are those that came since the last collect, one if they are combined, those of all edges
+    /// with [`Delivery::LatestPerEdge`]; none, if a collect was requested where none came. A vertex that is not changed is not written.
     fn collect(&self, vertex: &mut Loan<'_, VertexOf<Self>>, signals: &[Self::Signal])
     -> Result<(), Failure>;
 

@@ -16,6 +16,9 @@ const BATCH: usize = 256;
 /// Bytes of records that are loaded together.
 const BATCH_BYTES: usize = 256 << 10;
 
+/// Bytes of a vertex or record that are kept for the next; a hub's are not.
+const KEPT_BYTES: usize = 1 << 20;
+
 /// Vertices as records.
 #[derive(Debug)]
 pub struct Serialized<R, S, V> {
@@ -98,7 +101,7 @@ impl<V: Stored, S: Serializer<V>> Desk<S, V> {
             true => self.write_back(id, &vertex, old, out),
             false => Ok(()),
         };
-        self.spare = Some(vertex);
+        self.spare = Some(vertex).filter(|vertex| vertex.heap_bytes() <= KEPT_BYTES);
         done.and(written)?;
         Ok(is_changed)
     }
@@ -146,6 +149,9 @@ impl<R: RecordStore, S: Serializer<V>, V: Stored> Serialized<R, S, V> {
         if is_changed {
             records.put(key, record)?;
         }
+        if record.capacity() > KEPT_BYTES {
+            *record = Vec::new();
+        }
         Ok(is_there)
     }
 
@@ -162,7 +168,7 @@ impl<R: RecordStore, S: Serializer<V>, V: Stored> VertexStore<V> for Serialized<
     fn insert(&mut self, vertex: V) -> Result<bool> {
         self.encode(&vertex)?;
         let is_new = self.records.insert(&self.key, &self.record)?;
-        self.desk.spare = Some(vertex);
+        self.desk.spare = Some(vertex).filter(|vertex| vertex.heap_bytes() <= KEPT_BYTES);
         Ok(is_new)
     }
 

@@ -93,6 +93,14 @@ impl<I, E> Edges<I, E> {
         (self.targets, self.data)
     }
 
+    /// The same with no memory for more.
+    #[must_use]
+    pub(crate) fn shrunk(mut self) -> Self {
+        self.targets.shrink_to_fit();
+        self.data.shrink_to_fit();
+        self
+    }
+
     /// Number of edges.
     pub fn len(&self) -> usize {
         self.targets.len()
@@ -160,14 +168,16 @@ pub struct Vertex<I, S, E = (), G = ()> {
     edges: Edges<I, E>,
     /// Its state when it signalled last; `None` if it never did since its edges changed.
     pub signalled: Option<S>,
-    /// The latest signal of each source, ascending by source.
+    /// The latest signal of each edge that leads here, ascending by source and parallel edge.
     latest: Vec<(I, G)>,
+    /// Of each of those which of the parallel edges of its source it is; empty where all are the first.
+    parallels: Vec<u32>,
 }
 
 impl<I: Id, S, E, G> Vertex<I, S, E, G> {
     /// A vertex that has not signalled yet.
     pub fn new(id: I, state: S, edges: Edges<I, E>) -> Self {
-        Self { id, state, edges, signalled: None, latest: Vec::new() }
+        Self { id, state, edges, signalled: None, latest: Vec::new(), parallels: Vec::new() }
     }
 
     /// What names it.
@@ -186,48 +196,88 @@ impl<I: Id, S, E, G> Vertex<I, S, E, G> {
         &mut self.edges
     }
 
-    /// The latest signal of each source, ascending by source.
+    /// The latest signal of each edge that leads here with its source, ascending by source; those of parallel edges in the order in
+    /// which the source has them.
     pub fn latest(&self) -> &[(I, G)] {
         &self.latest
     }
 
-    /// Replaces the latest signal of `source`. Many at once are cheaper: [`Vertex::receive_all`].
-    pub fn receive(&mut self, source: I, signal: G) {
-        self.receive_all(vec![(source, signal)]);
+    /// Which of the parallel edges of its source each of [`Vertex::latest`] is; empty where all are the first.
+    pub fn parallels(&self) -> &[u32] {
+        &self.parallels
     }
 
-    /// Replaces the latest signals of these sources, in the order in which they came: of several of one source the last counts. In
-    /// O(k log k + k log n) for k signals of sources that are among the n known ones, and O(n) more if one is new.
-    pub fn receive_all(&mut self, mut signals: Vec<(I, G)>) {
-        // Stable, so that the last of one source stays the last.
+    /// Replaces the latest signal of the only edge from `source`. Many at once are cheaper: [`Vertex::receive_all`].
+    pub fn receive(&mut self, source: I, signal: G) {
+        self.receive_all(vec![((source, 0), signal)]);
+    }
+
+    /// Replaces the latest signals of these edges, each named by its source and which of its parallel edges it is, in the order in
+    /// which they came: of several of one edge the last counts. In O(k log k + k log n) for k signals of edges that are among the n
+    /// known ones, and O(n) more if one is new.
+    pub fn receive_all(&mut self, mut signals: Vec<((I, u32), G)>) {
+        // Stable, so that the last of one edge stays the last.
         signals.sort_by(|(left, _), (right, _)| left.cmp(right));
         let known = self.latest.len();
-        for (source, signal) in signals {
-            let (old, new) = self.latest.split_at_mut(known);
-            if let Ok(at) = old.binary_search_by(|(known, _)| known.cmp(&source)) {
-                old[at].1 = signal;
-            } else if let Some((_, held)) = new.last_mut().filter(|(last, _)| *last == source) {
+        for ((source, parallel), signal) in signals {
+            let place = match self.find(known, &source, parallel) {
+                Some(at) => Some(at),
+                // The last of those that are new, if it is of the same edge.
+                None => {
+                    (known..self.latest.len()).next_back().filter(|at| self.is_edge(*at, &source, parallel))
+                }
+            };
+            if let Some((_, held)) = place.and_then(|at| self.latest.get_mut(at)) {
                 *held = signal;
-            } else {
-                self.latest.push((source, signal));
+                continue;
             }
+            if parallel > 0 || !self.parallels.is_empty() {
+                self.parallels.resize(self.latest.len(), 0);
+                self.parallels.push(parallel);
+            }
+            self.latest.push((source, signal));
         }
-        if self.latest.len() > known {
-            // Two ascending runs, which sorting merges.
+        if self.latest.len() == known {
+            return;
+        }
+        // Two ascending runs, which sorting merges.
+        if self.parallels.is_empty() {
             self.latest.sort_by(|(left, _), (right, _)| left.cmp(right));
+            return;
         }
+        let mut all: Vec<(u32, (I, G))> = self.parallels.drain(..).zip(self.latest.drain(..)).collect();
+        all.sort_by(|(left, (left_source, _)), (right, (right_source, _))| {
+            (left_source, left).cmp(&(right_source, right))
+        });
+        (self.parallels, self.latest) = all.into_iter().unzip();
+    }
+
+    fn parallel(&self, at: usize) -> u32 {
+        self.parallels.get(at).copied().unwrap_or(0)
+    }
+
+    fn is_edge(&self, at: usize, source: &I, parallel: u32) -> bool {
+        self.latest.get(at).is_some_and(|(known, _)| known == source) && self.parallel(at) == parallel
+    }
+
+    /// Where the latest signal of an edge is among the first `known`.
+    fn find(&self, known: usize, source: &I, parallel: u32) -> Option<usize> {
+        let first = self.latest.get(..known)?.partition_point(|(known, _)| known < source);
+        // Parallel edges are few.
+        let same = self.latest.get(first..known)?.iter().take_while(|(known, _)| known == source).count();
+        (first..first + same).find(|at| self.parallel(*at) == parallel)
     }
 
     /// A vertex of all its parts, for serializers.
     pub fn from_parts(parts: Parts<I, S, E, G>) -> Self {
-        let Parts { id, state, edges, signalled, latest } = parts;
-        Self { id, state, edges, signalled, latest }
+        let Parts { id, state, edges, signalled, latest, parallels } = parts;
+        Self { id, state, edges, signalled, latest, parallels }
     }
 
     /// All its parts, for serializers that use them again.
     pub fn into_parts(self) -> Parts<I, S, E, G> {
-        let Self { id, state, edges, signalled, latest } = self;
-        Parts { id, state, edges, signalled, latest }
+        let Self { id, state, edges, signalled, latest, parallels } = self;
+        Parts { id, state, edges, signalled, latest, parallels }
     }
 }
 
@@ -242,8 +292,10 @@ pub struct Parts<I, S, E, G> {
     pub edges: Edges<I, E>,
     /// Its state when it signalled last.
     pub signalled: Option<S>,
-    /// The latest signal of each source, ascending by source.
+    /// The latest signal of each edge that leads to it, ascending by source and parallel edge.
     pub latest: Vec<(I, G)>,
+    /// Of each of those which of the parallel edges of its source it is; empty where all are the first.
+    pub parallels: Vec<u32>,
 }
 
 /// Bytes that an array takes from the system's allocator, which keeps 8 for itself and gives multiples of 16.
@@ -280,7 +332,8 @@ where
     fn heap_bytes(&self) -> usize {
         let mut bytes = allocated::<I>(self.edges.targets.capacity())
             + allocated::<E>(self.edges.data.capacity())
-            + allocated::<(I, G)>(self.latest.capacity());
+            + allocated::<(I, G)>(self.latest.capacity())
+            + allocated::<u32>(self.parallels.capacity());
         if std::mem::needs_drop::<I>() {
             bytes += self.id.heap_bytes() + self.edges.targets.iter().map(I::heap_bytes).sum::<usize>();
         }
@@ -313,7 +366,7 @@ mod tests {
                 .map(|n| (n * 77_777_777 % SOURCES * 3 + round % 2, (n + round) as f64))
                 .collect();
             expected.extend(signals.iter().copied());
-            hub.receive_all(signals);
+            hub.receive_all(signals.into_iter().map(|(source, signal)| ((source, 0), signal)).collect());
             assert!(
                 hub.latest().iter().copied().eq(expected.iter().map(|(source, signal)| (*source, *signal)))
             );
@@ -321,5 +374,29 @@ mod tests {
         hub.receive(1, -1.0);
         expected.insert(1, -1.0);
         assert!(hub.latest().iter().copied().eq(expected));
+    }
+
+    #[test]
+    fn each_parallel_edge_has_a_latest_signal_of_its_own() {
+        let mut vertex = Vertex::<u64, f64, (), u32>::new(0, 0.0, Edges::default());
+        let mut expected = BTreeMap::new();
+        let mut state = 7_u64;
+        for round in 0..200 {
+            let signals: Vec<((u64, u32), u32)> = (0..round % 9)
+                .map(|n| {
+                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    // Some sources have one edge, some several, of which not all signal.
+                    let source = state >> 60;
+                    let parallel = if source.is_multiple_of(3) { (state >> 40) as u32 % 4 } else { 0 };
+                    ((source, parallel), round * 10 + n)
+                })
+                .collect();
+            expected.extend(signals.iter().copied());
+            vertex.receive_all(signals);
+            let found = vertex.latest().iter().enumerate();
+            let found = found.map(|(at, (source, signal))| ((*source, vertex.parallel(at)), *signal));
+            assert!(found.eq(expected.iter().map(|(edge, signal)| (*edge, *signal))));
+        }
+        assert!(expected.keys().any(|(_, parallel)| *parallel > 1));
     }
 }

@@ -71,6 +71,8 @@ pub struct RecordBag {
     growing: Mutex<()>,
     schema: Vec<u8>,
     options: Options,
+    /// Bytes of a record that is held whole, at most.
+    longest_bytes: u64,
     /// For whoever finds records by a key of their own; empty otherwise.
     keys: HashPages,
     _lock: Option<FolderLock>,
@@ -122,10 +124,17 @@ impl RecordBag {
             removed: AtomicU64::new(removed),
             growing: Mutex::new(()),
             schema: schema.to_vec(),
+            longest_bytes: options.memory_bytes / 4,
             options,
             keys,
             _lock: None,
         })
+    }
+
+    /// The same bag for an owner that has set memory aside for its longest records: none is refused for its length.
+    pub(crate) fn with_any_record(mut self) -> Self {
+        self.longest_bytes = u64::MAX;
+        self
     }
 
     /// Where the bag is.
@@ -316,13 +325,13 @@ impl RecordBag {
         }
     }
 
-    /// Refuses a record that a quarter of the memory does not hold.
+    /// Refuses a record that is too long to be held whole.
     fn require(&self, id: u64, place: Place) -> Result<()> {
         if !place.is_span() {
             return Ok(());
         }
         let (len, memory) = (self.span_head(id, place)?.len, self.options.memory_bytes);
-        if len <= memory / 4 {
+        if len <= self.longest_bytes {
             return Ok(());
         }
         let budget = self.options.resources.budget.total();

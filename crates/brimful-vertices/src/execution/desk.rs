@@ -3,6 +3,7 @@
 //! Signals gather in a packet for each partition. Those to other workers leave when it has so many bytes, those to own partitions
 //! go into the mailbox when it has, and when their source has said all.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -12,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::execution::exchange::{Event, Exchange, Packet};
 use crate::execution::partitioner::Partitioner;
 use crate::field::Field;
+use crate::id::Id;
 use crate::lists::{IdSet, Mailbox, SignalTo, write_letter};
 use crate::program::{Delivery, VertexOf, VertexProgram};
 use crate::store::Loan;
@@ -79,6 +81,40 @@ pub(super) struct Desk<P: VertexProgram> {
     room: Vec<u8>,
 }
 
+/// Counts the parallel edges of a vertex as it signals along one after the other.
+#[derive(Default)]
+enum Parallels<'v, I> {
+    #[default]
+    Unknown,
+    /// Targets ascend: parallel edges lie side by side.
+    Ascending(u32),
+    /// How many edges led to each target.
+    Any(HashMap<&'v I, u32>),
+}
+
+impl<'v, I: Id> Parallels<'v, I> {
+    /// Which of the parallel edges to its target the edge at `place` is.
+    fn next(&mut self, targets: &'v [I], place: usize) -> u32 {
+        if matches!(self, Self::Unknown) {
+            *self = if targets.is_sorted() { Self::Ascending(0) } else { Self::Any(HashMap::new()) };
+        }
+        let Some(target) = targets.get(place) else { return 0 };
+        match self {
+            Self::Any(counts) => {
+                let count = counts.entry(target).or_insert(0);
+                *count += 1;
+                *count - 1
+            }
+            Self::Ascending(count) => {
+                let is_parallel = place.checked_sub(1).and_then(|before| targets.get(before)) == Some(target);
+                *count = if is_parallel { *count + 1 } else { 0 };
+                *count
+            }
+            Self::Unknown => 0,
+        }
+    }
+}
+
 /// What comes after waiting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
@@ -122,11 +158,18 @@ impl<P: VertexProgram> Desk<P> {
     pub(super) fn signal(&mut self, phase: &Phase<'_, P>, vertex: &mut Loan<'_, VertexOf<P>>) -> Result<()> {
         let program = phase.program;
         let delivery = program.delivery();
-        for edge in vertex.edges().iter() {
+        let mut parallels = Parallels::default();
+        for (place, edge) in vertex.edges().iter().enumerate() {
             let target = edge.target;
+            let source = match delivery {
+                Delivery::LatestPerEdge => {
+                    Some((vertex.id(), parallels.next(vertex.edges().targets(), place)))
+                }
+                Delivery::Each | Delivery::Combined => None,
+            };
             let signal = program.signal(vertex, edge);
             if let Some(signal) = signal.map_err(|failure| Error::program(vertex.id(), "signal", failure))? {
-                self.send(phase, delivery, vertex.id(), target, signal)?;
+                self.send(phase, delivery, source, target, signal)?;
             }
         }
         self.keep_own(phase)?;
@@ -195,7 +238,7 @@ impl<P: VertexProgram> Desk<P> {
         &mut self,
         phase: &Phase<'_, P>,
         delivery: Delivery,
-        source: &P::Id,
+        source: Option<(&P::Id, u32)>,
         target: &P::Id,
         signal: P::Signal,
     ) -> Result<()> {
@@ -212,7 +255,6 @@ impl<P: VertexProgram> Desk<P> {
         let Some(packet) = self.outboxes.get_mut(partition) else { return Ok(()) };
         self.target.clear();
         target.write(&mut self.target);
-        let source = (delivery == Delivery::LatestPerSource).then_some(source);
         write_letter::<P>(&self.target, source, &signal, &mut self.room, packet);
         match packet.len() < phase.packet_bytes {
             true => Ok(()),

@@ -12,6 +12,7 @@ use brimful_store::{Reservation, Resources};
 use crate::error::{Error, Result};
 use crate::execution::checkpoint::Before;
 use crate::execution::partitioner::Partitioner;
+use crate::from_graph::hubs::Hubs;
 use crate::parcel::{self, Parcel};
 use crate::program::{VertexOf, VertexProgram};
 use crate::serializer::Serializer;
@@ -38,6 +39,7 @@ pub(super) struct Loaded<P: VertexProgram, S> {
     /// Vertices left out because there was one of their id.
     pub(super) duplicates: u64,
     pub(super) before: Before,
+    pub(super) hubs: Option<Hubs>,
 }
 
 /// A partition that is being loaded.
@@ -57,6 +59,8 @@ pub struct Loading<'r, P: VertexProgram, S> {
     gathered_bytes: u64,
     duplicates: u64,
     pub(super) before: Before,
+    /// Holds the memory for the copies of its largest vertices.
+    hubs: Option<Hubs>,
     key: Vec<u8>,
 }
 
@@ -86,8 +90,14 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
             gathered_bytes: 0,
             duplicates: 0,
             before: Before::default(),
+            hubs: None,
             key: Vec::new(),
         })
+    }
+
+    /// Keeps the memory of these as long as the vertices are there.
+    pub(crate) fn with_hubs(self, hubs: Hubs) -> Self {
+        Self { hubs: Some(hubs), ..self }
     }
 
     /// The program.
@@ -190,9 +200,9 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
     /// Ends loading.
     pub(super) fn finish(mut self) -> Result<Loaded<P, S>> {
         self.store()?;
-        let Self { program, partitioner, parts, duplicates, before, .. } = self;
+        let Self { program, partitioner, parts, duplicates, before, hubs, .. } = self;
         let part = |part: Mutex<Part<P, S>>| part.into_inner().unwrap_or_else(PoisonError::into_inner);
         let parts = parts.into_iter().map(part).map(|part| (part.store, part.edges)).collect();
-        Ok(Loaded { program, partitioner, parts, duplicates, before })
+        Ok(Loaded { program, partitioner, parts, duplicates, before, hubs })
     }
 }

@@ -20,6 +20,7 @@ use crate::execution::partitioner::{Partitioner, assign};
 use crate::execution::stats::Stats;
 use crate::execution::worker::Worker;
 use crate::execution::{asynchronous, synchronous};
+use crate::from_graph::hubs::Hubs;
 use crate::lists::{IdSet, MINIMUM_BYTES, Mail, Mailbox, SpillFile};
 use crate::program::{COLLECT_THRESHOLD, SIGNAL_THRESHOLD, VertexOf, VertexProgram};
 use crate::store::{Borrower, Loan, VertexStore};
@@ -53,6 +54,8 @@ pub struct Execution<'r, P: VertexProgram, S> {
     spill: Arc<SpillFile>,
     #[expect(dead_code, reason = "holds the memory of the lists")]
     memory: Reservation,
+    #[expect(dead_code, reason = "holds the memory of the largest vertices")]
+    hubs: Option<Hubs>,
     pause: Pause,
     has_failed: bool,
     duplicates: u64,
@@ -89,7 +92,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
             return Err(Error::Usage("a threshold must be a number".into()));
         }
         let resources = loading.resources;
-        let Loaded { program, partitioner, parts, duplicates, before } = loading.finish()?;
+        let Loaded { program, partitioner, parts, duplicates, before, hubs } = loading.finish()?;
         let (count, workers) = (parts.len() as u64, resources.workers());
         let packets = packet_bytes(workers, parts.len());
         let each = match options.lists {
@@ -130,6 +133,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
             resources,
             spill,
             memory,
+            hubs,
             pause: Pause::default(),
             has_failed: false,
             duplicates,

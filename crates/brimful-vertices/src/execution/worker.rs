@@ -102,7 +102,7 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Worker<P, S> {
                 }
                 let known = match program.delivery() {
                     Delivery::Combined => program.known(vertex),
-                    Delivery::Each | Delivery::LatestPerSource => None,
+                    Delivery::Each | Delivery::LatestPerEdge => None,
                 };
                 let score = program.signal_score(vertex);
                 let is_due = !program.is_full() && score > phase.thresholds.signal;
@@ -128,13 +128,13 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Worker<P, S> {
     }
 }
 
-/// Where the latest signal of each source is kept: puts those that came into the vertex, and all of it into the mail.
+/// Where the latest signal of each edge is kept: puts those that came into the vertex, and all of it into the mail.
 fn receive<P: VertexProgram>(
     phase: &Phase<'_, P>,
     vertex: &mut Loan<'_, VertexOf<P>>,
     mail: &mut Mail<P>,
 ) -> Result<()> {
-    if phase.program.delivery() != Delivery::LatestPerSource {
+    if phase.program.delivery() != Delivery::LatestPerEdge {
         return Ok(());
     }
     vertex.receive_all(mail.sources.drain(..).zip(mail.signals.drain(..)).collect());

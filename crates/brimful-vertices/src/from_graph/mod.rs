@@ -1,10 +1,11 @@
 //! Programs on the vertices of a graph: stores opened, filled from shards, and ready to run.
 //!
-//! - `edges`: what an edge carries; `shards`: whole vertices from shards; `memory`: how the budget is shared out.
+//! - `edges`: what an edge carries; `hubs`: memory for vertices of very many edges; `shards`: whole vertices from shards; `memory`: how the budget is shared out.
 //!
 //! Vertices are the ranks of the graph's internal order; errors name them by their external ids.
 
 mod edges;
+pub(crate) mod hubs;
 mod memory;
 mod shards;
 
@@ -20,6 +21,7 @@ use crate::cache::Choice;
 use crate::error::{Error, Result};
 use crate::execution::checkpoint::Checkpoints;
 use crate::execution::{Execution, ExecutionOptions, Loading, Partitioner};
+use crate::from_graph::hubs::{Copies, Hubs};
 use crate::open::{Place, Schemes};
 use crate::program::{VertexOf, VertexProgram};
 use crate::serializer::Serializer;
@@ -116,6 +118,13 @@ where
     P::Edge: EdgeData,
 {
     let partitions = partitions_of(options.partitions, options.store, options.schemes, resources.workers())?;
+    let copies = Copies::new(
+        (options.store, options.schemes),
+        options.cache.is_some(),
+        size_of::<P::Edge>() as u64,
+        resources.workers().min(partitions),
+    )?;
+    let mut hubs = Hubs::of_graph(copies, (part.graph, part.indexes, part.vertices), &resources.budget)?;
     let beside = memory::beside(resources, partitions, edge_bytes(part.is_weighted));
     let memory_bytes = memory::of_each_store(resources, partitions, beside)?;
     let stores = open(options, partitions, memory_bytes, serializer, resources)?;
@@ -129,10 +138,10 @@ where
     if let Some(checkpoints) = checkpoints
         && loading.resume(checkpoints, &mut *serializer()?)?
     {
-        return Execution::start(loading, &execution);
+        return Execution::start(loading.with_hubs(hubs), &execution);
     }
     let (mut vertices, mut edges) = (0, 0);
-    let filled = shards::vertices(part, (&folder, resources), &mut |rank, its_edges| {
+    let filled = shards::vertices(part, (&folder, resources), &mut hubs, &mut |rank, its_edges| {
         (vertices, edges) = (rank + 1, edges + its_edges.len() as u64);
         add(&mut loading, rank, its_edges)
     });
@@ -145,7 +154,7 @@ where
         };
         return Err(memory::too_small(error, resources, beside, &filled));
     }
-    Execution::start(loading, &execution)
+    Execution::start(loading.with_hubs(hubs), &execution)
 }
 
 /// The store that `url` names, for one run: if it is on disk, in a folder of its own within the one named, which goes when the second is

@@ -11,8 +11,12 @@ use brimful_store::{Folder, Resources};
 
 use crate::error::{Error, Result};
 use crate::from_graph::edges::AGAINST;
+use crate::from_graph::hubs::Hubs;
 use crate::from_graph::{ALONG, EdgeData, LoadingShares, Part, way};
 use crate::vertex::Edges;
+
+/// Edges for which room is kept from vertex to vertex.
+const MOST_KEPT: usize = 1 << 16;
 
 /// Takes a vertex with its edges.
 pub(super) type Taker<'f, E> = dyn FnMut(u64, Edges<u64, E>) -> Result<()> + Send + 'f;
@@ -21,11 +25,12 @@ pub(super) type Taker<'f, E> = dyn FnMut(u64, Edges<u64, E>) -> Result<()> + Sen
 pub(super) fn vertices<E: EdgeData>(
     part: Part<'_>,
     within: (&dyn Folder, &Resources),
+    hubs: &mut Hubs,
     take: &mut Taker<'_, E>,
 ) -> Result<()> {
     match part.is_weighted {
-        true => sorted::<WeightedPair, E>(part, within, take),
-        false => sorted::<Pair, E>(part, within, take),
+        true => sorted::<WeightedPair, E>(part, within, hubs, take),
+        false => sorted::<Pair, E>(part, within, hubs, take),
     }
 }
 
@@ -37,6 +42,7 @@ pub(crate) fn edge_bytes(is_weighted: bool) -> usize {
 fn sorted<R: EdgeRecord, E: EdgeData>(
     part: Part<'_>,
     (folder, resources): (&dyn Folder, &Resources),
+    hubs: &mut Hubs,
     take: &mut Taker<'_, E>,
 ) -> Result<()> {
     let Part { graph, indexes, vertices: count, .. } = part;
@@ -66,8 +72,12 @@ fn sorted<R: EdgeRecord, E: EdgeData>(
     }
     writer.finish()?;
 
-    // Copied, each vertex has just the memory that its edges take.
-    let mut hand_over = |vertex: u64, edges: &mut Edges<u64, E>| {
+    // Copied, each vertex has just the memory that its edges take. Room for a hub is not kept for those that follow.
+    let mut hand_over = |vertex: u64, edges: &mut Edges<u64, E>, hubs: &mut Hubs| {
+        hubs.came(edges.len() as u64)?;
+        if edges.len() > MOST_KEPT {
+            return take(vertex, std::mem::take(edges).shrunk());
+        }
         let taken = take(vertex, edges.clone());
         edges.clear();
         taken
@@ -78,9 +88,10 @@ fn sorted<R: EdgeRecord, E: EdgeData>(
         for record in batch {
             let (neighbour, vertex, weight) = record.unpack(layout);
             while next < vertex {
-                hand_over(next, &mut edges)?;
+                hand_over(next, &mut edges, hubs)?;
                 next += 1;
             }
+            hubs.coming(edges.len() as u64)?;
             let way = if graph.description().directed { 1 << (neighbour % 2) } else { ALONG | AGAINST };
             edges.push(neighbour / 2, E::new(weight.unwrap_or(1.0), way));
         }
@@ -88,7 +99,7 @@ fn sorted<R: EdgeRecord, E: EdgeData>(
         Ok::<(), Error>(())
     })?;
     while next < count {
-        hand_over(next, &mut edges)?;
+        hand_over(next, &mut edges, hubs)?;
         next += 1;
     }
     drop(memory);

@@ -12,7 +12,7 @@ use crate::lists::texts::Texts;
 use crate::lists::{IdSet, Mail, Mailbox, SpillFile, write_letter};
 use crate::program::Delivery;
 
-const DELIVERIES: [Delivery; 3] = [Delivery::Each, Delivery::Combined, Delivery::LatestPerSource];
+const DELIVERIES: [Delivery; 3] = [Delivery::Each, Delivery::Combined, Delivery::LatestPerEdge];
 /// More than what a list of the least memory holds.
 const LETTERS: u64 = 30_000;
 const TARGETS: u64 = 7000;
@@ -29,7 +29,7 @@ fn through(folder: &FaultFolder, delivery: Delivery, all: &mut Collected) -> Res
         id.clear();
         packet.clear();
         target.write(&mut id);
-        let source = (delivery == Delivery::LatestPerSource).then_some(&source);
+        let source = (delivery == Delivery::LatestPerEdge).then_some((&source, 0));
         write_letter::<Texts>(&id, source, &format!("signal {number:06}"), &mut room, &mut packet);
         mailbox.deliver(&program, &packet)?;
     }

@@ -47,12 +47,15 @@ pub struct MailboxStats {
     pub spills: u64,
 }
 
+/// An edge: its source, and which of its parallel edges it is.
+type Along<P> = (<P as VertexProgram>::Id, u32);
+
 /// What waits for one vertex.
 pub struct Mail<P: VertexProgram> {
     /// The signals, in the order in which they came; one where they are combined, none if only a collect was requested.
     pub signals: Vec<P::Signal>,
-    /// Their sources, where the latest of each source is kept; else empty.
-    pub sources: Vec<P::Id>,
+    /// The edges that they came along, where the latest of each is kept: source, and which of its parallel edges; else empty.
+    pub sources: Vec<Along<P>>,
     growth: Growth,
 }
 
@@ -75,13 +78,13 @@ impl<P: VertexProgram> Mail<P> {
         }
         self.signals.clear();
         self.sources.clear();
-        let kept =
-            self.signals.capacity() * size_of::<P::Signal>() + self.sources.capacity() * size_of::<P::Id>();
+        let kept = self.signals.capacity() * size_of::<P::Signal>()
+            + self.sources.capacity() * size_of::<(P::Id, u32)>();
         self.growth.give(self.growth.used().saturating_sub(kept as u64));
     }
 
-    fn push(&mut self, source: Option<P::Id>, signal: P::Signal) -> Result<()> {
-        let heap = signal.heap_bytes() + source.as_ref().map_or(0, P::Id::heap_bytes);
+    fn push(&mut self, source: Option<Along<P>>, signal: P::Signal) -> Result<()> {
+        let heap = signal.heap_bytes() + source.as_ref().map_or(0, |(source, _)| source.heap_bytes());
         self.growth.take((heap + room_for_one(&mut self.signals)) as u64)?;
         self.signals.push(signal);
         if let Some(source) = source {
@@ -99,17 +102,19 @@ fn room_for_one<T>(list: &mut Vec<T>) -> usize {
     (list.capacity() - before) * size_of::<T>()
 }
 
-/// Appends a letter to a packet: from `source`, if its latest signal is kept, to the vertex whose id has the bytes `target`.
+/// Appends a letter to a packet: along one of the parallel edges of `source`, if its latest signal is kept, to the vertex whose id has
+/// the bytes `target`.
 pub fn write_letter<P: VertexProgram>(
     target: &[u8],
-    source: Option<&P::Id>,
+    source: Option<(&P::Id, u32)>,
     signal: &P::Signal,
     room: &mut Vec<u8>,
     packet: &mut Vec<u8>,
 ) {
     room.clear();
-    if let Some(source) = source {
+    if let Some((source, parallel)) = source {
         source.write(room);
+        write_varint(u64::from(parallel), room);
     }
     signal.write(room);
     for part in [target, room.as_slice()] {
@@ -122,9 +127,13 @@ pub fn write_letter<P: VertexProgram>(
 fn read_letter<P: VertexProgram>(
     mut letter: &[u8],
     delivery: Delivery,
-) -> Result<(Option<P::Id>, P::Signal), Failure> {
+) -> Result<(Option<Along<P>>, P::Signal), Failure> {
     let source = match delivery {
-        Delivery::LatestPerSource => Some(P::Id::read(&mut letter).ok_or(UNREADABLE)?),
+        Delivery::LatestPerEdge => {
+            let source = P::Id::read(&mut letter).ok_or(UNREADABLE)?;
+            let parallel = read_varint(&mut letter).and_then(|parallel| u32::try_from(parallel).ok());
+            Some((source, parallel.ok_or(UNREADABLE)?))
+        }
         Delivery::Each | Delivery::Combined => None,
     };
     Ok((source, read(letter)?))
@@ -401,7 +410,7 @@ mod tests {
     ) -> Result<()> {
         let (mut id, mut packet) = (Vec::new(), Vec::new());
         target.write(&mut id);
-        let source = (program.0 == Delivery::LatestPerSource).then_some(&source);
+        let source = (program.0 == Delivery::LatestPerEdge).then_some((&source, 0));
         write_letter::<Texts>(&id, source, &signal.to_owned(), &mut Vec::new(), &mut packet);
         mailbox.deliver(program, &packet).map(|letters| assert_eq!(letters, 1))
     }
@@ -413,7 +422,17 @@ mod tests {
     fn drain(mailbox: &mut Mailbox<Texts>, program: &Texts) -> BTreeMap<u64, (Vec<u64>, Vec<String>)> {
         let (mut mail, mut all) = (mail(), BTreeMap::new());
         while let Some(id) = mailbox.take(program, &mut mail).unwrap() {
-            assert!(all.insert(id, (mail.sources.clone(), mail.signals.clone())).is_none(), "{id} twice");
+            assert!(
+                all.insert(
+                    id,
+                    (
+                        mail.sources.iter().map(|(source, _)| *source).collect::<Vec<_>>(),
+                        mail.signals.clone()
+                    )
+                )
+                .is_none(),
+                "{id} twice"
+            );
         }
         all
     }
@@ -421,7 +440,7 @@ mod tests {
     /// The thesis's fact: the size of the buffer is the number of recipients.
     #[test]
     fn signals_are_handed_out_by_recipient_in_the_order_in_which_they_came() {
-        for delivery in [Delivery::Each, Delivery::LatestPerSource] {
+        for delivery in [Delivery::Each, Delivery::LatestPerEdge] {
             let (program, mut mailbox) = (Texts(delivery), mailbox(1 << 20, delivery));
             for (source, target, signal) in [(1, 7, "b"), (2, 8, ""), (1, 7, "a"), (3, 7, "c")] {
                 send(&mut mailbox, &program, source, target, signal).unwrap();

@@ -4,12 +4,14 @@
 
 use brimful_collections::DiskMap;
 use brimful_engine::needs::Needs;
+use brimful_graph::Graph;
 use brimful_store::sorter::Sorting;
 
 use crate::cache::Choice;
 use crate::error::Result;
 use crate::execution::{Lists, run};
-use crate::from_graph::{EdgeData, LoadingShares, edge_bytes, partitions_of};
+use crate::from_graph::hubs::{Copies, bytes_of_graph};
+use crate::from_graph::{EdgeData, LoadingShares, Tagged, edge_bytes, partitions_of};
 use crate::index::Index;
 use crate::numeric::parts::{Cell, Words};
 use crate::numeric::{BySize, by_size};
@@ -41,6 +43,8 @@ pub struct Planned<'p> {
     pub workers: usize,
     /// Bytes of memory beside the process.
     pub limit: u64,
+    /// Bytes that the copies of its largest vertices take: [`hub_bytes`].
+    pub hubs: u64,
 }
 
 /// What such a run takes, in bytes.
@@ -105,6 +109,7 @@ impl BySize for Average<'_> {
             edges: Edges::from_parts(targets, data).unwrap_or_default(),
             signalled: None,
             latest: Vec::new(),
+            parallels: Vec::new(),
         });
         vertex.signalled = Some(vertex.state);
         let (mut record, mut key) = (Vec::new(), Vec::new());
@@ -123,6 +128,37 @@ impl BySize for Average<'_> {
     }
 }
 
+/// Where the vertices of a run are, for [`hub_bytes`].
+pub struct Held<'p> {
+    /// The store, by its URL.
+    pub store: &'p str,
+    /// The stores that there are.
+    pub schemes: &'p Schemes,
+    /// A cache over it.
+    pub cache: Option<Choice>,
+    /// Weights count.
+    pub weighted: bool,
+    /// Compute threads.
+    pub workers: usize,
+}
+
+/// Bytes that the copies of the largest vertices of `graph` take while a program that has these `needs` runs on it, as far as
+/// out-degrees say.
+///
+/// # Errors
+/// [`crate::Error::Usage`] for a store that there is not; I/O.
+pub fn hub_bytes(needs: &Needs, graph: &Graph, held: &Held<'_>) -> Result<u64> {
+    let data = match (held.weighted, graph.description().directed && needs.indexes.len() > 1) {
+        (false, false) => 0,
+        (false, true) => size_of::<u8>(),
+        (true, _) => size_of::<Tagged>(),
+    };
+    let partitions = partitions_of(None, held.store, held.schemes, held.workers)?;
+    let hands = held.workers.min(partitions);
+    let copies = Copies::new((held.store, held.schemes), held.cache.is_some(), data as u64, hands)?;
+    bytes_of_graph(copies, (graph, needs.indexes, graph.connected()))
+}
+
 /// What a run of a program that has these `needs` will take.
 ///
 /// # Errors
@@ -137,7 +173,7 @@ pub fn forecast(needs: &Needs, planned: &Planned<'_>) -> Result<Taken> {
     let sample = by_size((words(needs.state), words(needs.sum)), (weighted, tagged), average)?;
     let partitions = partitions_of(None, store, schemes, workers)?;
     let result = connected * needs.state;
-    let beside = result + LoadingShares::least(workers, partitions, edge_bytes(weighted));
+    let beside = result + planned.hubs + LoadingShares::least(workers, partitions, edge_bytes(weighted));
     let index = partitions as u64 * Index::bytes_of(vertices.div_ceil(partitions as u64));
     let records = vertices * sample.record;
     let is_on_disk = schemes.folder(store)?.is_some();
@@ -168,7 +204,7 @@ pub fn forecast(needs: &Needs, planned: &Planned<'_>) -> Result<Taken> {
         } else {
             stored + stored * 2 / 3
         };
-    let free = limit.max(minimum) - result;
+    let free = limit.max(minimum) - result - planned.hubs;
     // Stores on disk have their memory before anything is loaded, and those who gather before anything is sorted.
     let of_stores = if is_on_disk { (limit.max(minimum) - beside) / 2 * FILLED.0 / FILLED.1 } else { 0 };
     let record_bytes = edge_bytes(weighted);
@@ -192,7 +228,7 @@ pub fn forecast(needs: &Needs, planned: &Planned<'_>) -> Result<Taken> {
     let full = stored + cached + (sorted.merging + gathered).max(held.min(lists));
     Ok(Taken {
         minimum,
-        memory: (result + full.max(sorted.memory)).min(limit.max(minimum)),
+        memory: (result + planned.hubs + full.max(sorted.memory)).min(limit.max(minimum)),
         result,
         scratch: on_disk + sorted.disk.max(waiting.saturating_sub(lists)),
     })

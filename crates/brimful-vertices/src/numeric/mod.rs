@@ -36,7 +36,7 @@ use crate::from_graph::{
 use crate::numeric::attributes::Attributes;
 use crate::numeric::checkpoint::{Before, States};
 use crate::numeric::erased::{Erased, Typed};
-use crate::numeric::forecast::Planned;
+use crate::numeric::forecast::{Held, Planned};
 use crate::numeric::program::Numeric;
 use crate::open::Schemes;
 use crate::program::{SIGNAL_THRESHOLD, VertexOf};
@@ -104,6 +104,11 @@ fn run_in<P: Program>(
                 .into(),
         ));
     }
+    if options.schemes.folder(options.store)?.is_some() {
+        // A store on disk has its share of the budget from the start: nothing that comes later can be had from it.
+        let bytes = minimum_bytes(program, graph, options, resources)?;
+        resources.budget.require(bytes, "to keep vertices in a store")?;
+    }
     let (store, _folder) = of_one_run(options.store, options.schemes)?;
     let options = &NumericOptions { store: &store, run: options.run.clone(), ..*options };
     let own = identity::<P>(&options.run);
@@ -141,6 +146,33 @@ fn run_in<P: Program>(
     Ok((output, done.stats))
 }
 
+/// The smallest budget beside the process in which a run works, about.
+fn minimum_bytes<P: Program>(
+    program: &P,
+    graph: &Graph,
+    options: &NumericOptions<'_>,
+    resources: &Resources,
+) -> Result<u64> {
+    let needs = Needs::of(program);
+    let (store, schemes, cache) = (options.store, options.schemes, options.cache);
+    let (weighted, workers) = (options.run.weighted, resources.workers());
+    let planned = Planned {
+        store,
+        schemes,
+        serializer: options.serializer,
+        cache,
+        lists: options.lists,
+        vertices: (graph.vertices(), graph.connected()),
+        edges: Extent::of(graph, needs.indexes, weighted).edges(),
+        directed: graph.description().directed,
+        weighted,
+        workers,
+        limit: resources.budget.limit(),
+        hubs: forecast::hub_bytes(&needs, graph, &Held { store, schemes, cache, weighted, workers })?,
+    };
+    Ok(forecast::forecast(&needs, &planned)?.minimum)
+}
+
 /// An error that is the end of a budget names what the whole run is likely to need, not only the part that came to the end, and not what
 /// a store needs of its own share.
 fn in_terms_of_the_run<P: Program>(
@@ -154,22 +186,7 @@ fn in_terms_of_the_run<P: Program>(
         return error;
     };
     let own = &resources.budget;
-    let needs = Needs::of(program);
-    let extent = Extent::of(graph, needs.indexes, options.run.weighted);
-    let planned = Planned {
-        store: options.store,
-        schemes: options.schemes,
-        serializer: options.serializer,
-        cache: options.cache,
-        lists: options.lists,
-        vertices: (graph.vertices(), graph.connected()),
-        edges: extent.edges(),
-        directed: graph.description().directed,
-        weighted: options.run.weighted,
-        workers: resources.workers(),
-        limit: own.limit(),
-    };
-    let mut bytes = forecast::forecast(&needs, &planned).map_or(0, |taken| taken.minimum);
+    let mut bytes = minimum_bytes(program, graph, options, resources).unwrap_or(0);
     if *budget != own.total() {
         // A store has its part of half of what is left.
         let partitions =

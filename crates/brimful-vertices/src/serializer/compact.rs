@@ -1,15 +1,16 @@
 //! Portable and small: numbers take 7 bits a byte, targets their difference to the one before.
 //!
 //! Record: mark; state; what was signalled (nothing, the state itself, or another state); number of latest signals, of each the
-//! source (the first, then differences) and the signal; number of edges, their targets like sources, their data. Edges come last,
+//! source (the first, then differences), with the second mark which of its parallel edges, and the signal; number of edges, their targets like sources, their data. Edges come last,
 //! so that a vertex of which only the state changed takes them over as they are.
 
-use super::{Arrays, Serializer, after_mark, at_end, broken, field};
+use super::{Arrays, Serializer, after_either_mark, at_end, broken, check_order, field};
 use crate::field::{Field, read_varint, write_varint};
 use crate::id::Id;
 use crate::vertex::{Edges, Parts, Vertex};
 
 const MARK: u8 = 0xC1;
+const PARALLEL: u8 = 0xC2;
 /// What a vertex signalled last.
 const NEVER: u8 = 0;
 const ITS_STATE: u8 = 1;
@@ -75,8 +76,8 @@ where
         out: &mut Vec<u8>,
     ) -> Result<(), String> {
         write_head(vertex, out);
-        let edges = &mut after_mark(MARK, record)?;
-        read_head::<I, S, G>(edges, &mut Vec::new())?;
+        let edges = &mut &*record;
+        read_head::<I, S, G>(edges, &mut Vec::new(), &mut Vec::new())?;
         out.extend_from_slice(edges);
         Ok(())
     }
@@ -87,9 +88,9 @@ where
         record: &[u8],
         reuse: Option<Vertex<I, S, E, G>>,
     ) -> Result<Vertex<I, S, E, G>, String> {
-        let Arrays { mut targets, mut data, mut latest } = Arrays::of(reuse);
-        let input = &mut after_mark(MARK, record)?;
-        let (state, signalled) = read_head(input, &mut latest)?;
+        let Arrays { mut targets, mut data, mut latest, mut parallels } = Arrays::of(reuse);
+        let input = &mut &*record;
+        let (state, signalled) = read_head(input, &mut latest, &mut parallels)?;
         let count = read_count(input, "edges")?;
         targets.reserve_exact(count);
         for _ in 0..count {
@@ -101,7 +102,7 @@ where
         }
         at_end(input)?;
         let edges = Edges::from_parts(targets, data).ok_or_else(broken("data of edges"))?;
-        Ok(Vertex::from_parts(Parts { id: id.clone(), state, edges, signalled, latest }))
+        Ok(Vertex::from_parts(Parts { id: id.clone(), state, edges, signalled, latest, parallels }))
     }
 
     fn decode_without_edges(
@@ -110,18 +111,19 @@ where
         record: &[u8],
         reuse: &mut Option<Vertex<I, S, E, G>>,
     ) -> Option<Result<Vertex<I, S, E, G>, String>> {
-        let Arrays { targets, data, mut latest } = Arrays::of(reuse.take());
+        let Arrays { targets, data, mut latest, mut parallels } = Arrays::of(reuse.take());
         let edges = Edges::from_parts(targets, data)?;
-        let head = after_mark(MARK, record).and_then(|mut input| read_head(&mut input, &mut latest));
+        let head = read_head(&mut &*record, &mut latest, &mut parallels);
         Some(head.map(|(state, signalled)| {
-            Vertex::from_parts(Parts { id: id.clone(), state, edges, signalled, latest })
+            Vertex::from_parts(Parts { id: id.clone(), state, edges, signalled, latest, parallels })
         }))
     }
 }
 
 /// Everything but the edges.
 fn write_head<I: Id, S: Field, E, G: Field>(vertex: &Vertex<I, S, E, G>, out: &mut Vec<u8>) {
-    out.push(MARK);
+    let parallels = vertex.parallels();
+    out.push(if parallels.is_empty() { MARK } else { PARALLEL });
     let start = out.len();
     vertex.state.write(out);
     let end = out.len();
@@ -139,17 +141,23 @@ fn write_head<I: Id, S: Field, E, G: Field>(vertex: &Vertex<I, S, E, G>, out: &m
     }
     write_varint(vertex.latest().len() as u64, out);
     let mut previous = None;
-    for (source, signal) in vertex.latest() {
+    for (at, (source, signal)) in vertex.latest().iter().enumerate() {
         write_id(previous.replace(source), source, out);
+        if let Some(parallel) = parallels.get(at) {
+            write_varint(u64::from(*parallel), out);
+        }
         signal.write(out);
     }
 }
 
-/// The state, what was signalled, and the latest signals, which are appended to `latest`.
+/// The state, what was signalled, and the latest signals, which are appended to `latest` and `parallels`.
 fn read_head<I: Id, S: Field, G: Field>(
     input: &mut &[u8],
     latest: &mut Vec<(I, G)>,
+    parallels: &mut Vec<u32>,
 ) -> Result<(S, Option<S>), String> {
+    let (has_parallels, rest) = after_either_mark((MARK, PARALLEL), input)?;
+    *input = rest;
     let state: S = field(input, "state")?;
     let signalled = match field(input, "signalled state")? {
         NEVER => None,
@@ -160,10 +168,12 @@ fn read_head<I: Id, S: Field, G: Field>(
     for _ in 0..read_count(input, "signals")? {
         let last = latest.last();
         let source = read_id(last.map(|(source, _)| source), input).ok_or_else(broken("sources"))?;
-        if last.is_some_and(|(last, _)| *last >= source) {
-            return Err("its sources are not ascending".to_owned());
+        if has_parallels {
+            let parallel = read_varint(input).and_then(|parallel| u32::try_from(parallel).ok());
+            parallels.push(parallel.ok_or_else(broken("parallel edges"))?);
         }
         latest.push((source, field(input, "signals")?));
     }
+    check_order(latest, parallels)?;
     Ok((state, signalled))
 }

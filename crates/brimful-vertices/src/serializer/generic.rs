@@ -1,16 +1,18 @@
 //! Whatever `serde` knows, in the compact format of the `postcard` crate.
 //!
-//! Record: mark; state; edges; what was signalled; latest signals.
+//! Record: mark; state; edges; what was signalled; latest signals; with the second mark also which parallel edge of its source each
+//! came along.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{Serializer, after_mark, at_end};
+use super::{Serializer, after_either_mark, at_end, check_order};
 use crate::field::Field;
 use crate::id::Id;
 use crate::vertex::{Edges, Parts, Vertex};
 
 const MARK: u8 = 0x5E;
+const PARALLEL: u8 = 0x5F;
 
 /// The serializer of vertices whose parts `serde` knows.
 #[derive(Debug, Clone, Copy, Default)]
@@ -28,11 +30,15 @@ where
     }
 
     fn encode(&mut self, vertex: &Vertex<I, S, E, G>, out: &mut Vec<u8>) -> Result<(), String> {
-        out.push(MARK);
+        out.push(if vertex.parallels().is_empty() { MARK } else { PARALLEL });
         let edges = vertex.edges();
         let parts = (&vertex.state, edges.targets(), edges.data(), &vertex.signalled, vertex.latest());
         let room = std::mem::take(out);
         *out = postcard::to_extend(&parts, room).map_err(|e| e.to_string())?;
+        if !vertex.parallels().is_empty() {
+            let room = std::mem::take(out);
+            *out = postcard::to_extend(vertex.parallels(), room).map_err(|e| e.to_string())?;
+        }
         Ok(())
     }
 
@@ -43,16 +49,21 @@ where
         _: Option<Vertex<I, S, E, G>>,
     ) -> Result<Vertex<I, S, E, G>, String> {
         type Record<I, S, E, G> = (S, Vec<I>, Vec<E>, Option<S>, Vec<(I, G)>);
-        let bytes = after_mark(MARK, record)?;
+        let (has_parallels, bytes) = after_either_mark((MARK, PARALLEL), record)?;
         let ((state, targets, data, signalled, latest), rest): (Record<I, S, E, G>, _) =
             postcard::take_from_bytes(bytes).map_err(|e| e.to_string())?;
+        let (parallels, rest): (Vec<u32>, _) = match has_parallels {
+            true => postcard::take_from_bytes(rest).map_err(|e| e.to_string())?,
+            false => (Vec::new(), rest),
+        };
         at_end(rest)?;
+        if has_parallels && parallels.len() != latest.len() {
+            return Err(format!("it has {} signals along {} edges", latest.len(), parallels.len()));
+        }
         let counts = (targets.len(), data.len());
         let edges = Edges::from_parts(targets, data)
             .ok_or_else(|| format!("it has {} targets and data of {} edges", counts.0, counts.1))?;
-        if latest.windows(2).any(|pair| pair[0].0 >= pair[1].0) {
-            return Err("its sources are not ascending".to_owned());
-        }
-        Ok(Vertex::from_parts(Parts { id: id.clone(), state, edges, signalled, latest }))
+        check_order(&latest, &parallels)?;
+        Ok(Vertex::from_parts(Parts { id: id.clone(), state, edges, signalled, latest, parallels }))
     }
 }

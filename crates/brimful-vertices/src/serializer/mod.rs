@@ -90,20 +90,22 @@ pub(crate) struct Arrays<I, E, G> {
     pub(crate) targets: Vec<I>,
     pub(crate) data: Vec<E>,
     pub(crate) latest: Vec<(I, G)>,
+    pub(crate) parallels: Vec<u32>,
 }
 
 impl<I: Id, E, G> Arrays<I, E, G> {
     pub(crate) fn of<S>(vertex: Option<Vertex<I, S, E, G>>) -> Self {
         let Some(vertex) = vertex else {
-            return Self { targets: Vec::new(), data: Vec::new(), latest: Vec::new() };
+            return Self { targets: Vec::new(), data: Vec::new(), latest: Vec::new(), parallels: Vec::new() };
         };
         let parts = vertex.into_parts();
         let (mut targets, mut data) = parts.edges.into_parts();
-        let mut latest = parts.latest;
+        let (mut latest, mut parallels) = (parts.latest, parts.parallels);
         targets.clear();
         data.clear();
         latest.clear();
-        Self { targets, data, latest }
+        parallels.clear();
+        Self { targets, data, latest, parallels }
     }
 }
 
@@ -113,6 +115,23 @@ pub(crate) fn after_mark(mark: u8, record: &[u8]) -> Result<&[u8], String> {
         Some((found, rest)) if *found == mark => Ok(rest),
         Some((found, _)) => Err(format!("expected it to begin with byte {mark:#04x}, found {found:#04x}")),
         None => Err("it is empty".to_owned()),
+    }
+}
+
+/// Finds which of the two marks a record begins with, the second if it says which signals came along parallel edges; gives what follows.
+pub(crate) fn after_either_mark((mark, parallel): (u8, u8), record: &[u8]) -> Result<(bool, &[u8]), String> {
+    match record.split_first() {
+        Some((found, rest)) if *found == parallel => Ok((true, rest)),
+        _ => after_mark(mark, record).map(|rest| (false, rest)),
+    }
+}
+
+/// Checks that signals ascend by source and parallel edge.
+pub(crate) fn check_order<I: Id, G>(latest: &[(I, G)], parallels: &[u32]) -> Result<(), String> {
+    let key = |at: usize| Some((&latest.get(at)?.0, parallels.get(at).copied().unwrap_or(0)));
+    match (1..latest.len()).all(|at| key(at - 1) < key(at)) {
+        true => Ok(()),
+        false => Err("its sources are not ascending".to_owned()),
     }
 }
 

@@ -1,16 +1,17 @@
 //! As in memory: every part is copied as it lies there. The fastest, and as large as the objects themselves.
 //!
 //! Record: mark; state; whether it signalled, and the state that it signalled; number of edges, targets, data; number of latest signals, sources,
-//! signals. Numbers are little-endian, counts have 4 bytes.
+//! signals; with the second mark also which parallel edge of its source each came along. Numbers are little-endian, counts have 4 bytes.
 
 use bytemuck::Pod;
 
-use super::{Arrays, Serializer, after_mark, at_end, broken};
+use super::{Arrays, Serializer, after_either_mark, at_end, broken, check_order};
 use crate::field::{Field, take};
 use crate::id::Id;
 use crate::vertex::{Edges, Parts, Vertex};
 
 const MARK: u8 = 0xA7;
+const PARALLEL: u8 = 0xA8;
 
 /// The serializer of vertices whose parts are plain bytes.
 #[derive(Debug, Clone, Copy, Default)]
@@ -58,7 +59,7 @@ where
     }
 
     fn encode(&mut self, vertex: &Vertex<I, S, E, G>, out: &mut Vec<u8>) -> Result<(), String> {
-        out.push(MARK);
+        out.push(if vertex.parallels().is_empty() { MARK } else { PARALLEL });
         out.extend_from_slice(bytemuck::bytes_of(&vertex.state));
         out.push(u8::from(vertex.signalled.is_some()));
         if let Some(signalled) = &vertex.signalled {
@@ -71,6 +72,7 @@ where
         write_count(vertex.latest().len(), out)?;
         vertex.latest().iter().for_each(|(source, _)| out.extend_from_slice(bytemuck::bytes_of(source)));
         vertex.latest().iter().for_each(|(_, signal)| out.extend_from_slice(bytemuck::bytes_of(signal)));
+        vertex.parallels().iter().for_each(|parallel| out.extend_from_slice(&parallel.to_le_bytes()));
         Ok(())
     }
 
@@ -80,8 +82,9 @@ where
         record: &[u8],
         reuse: Option<Vertex<I, S, E, G>>,
     ) -> Result<Vertex<I, S, E, G>, String> {
-        let Arrays { mut targets, mut data, mut latest } = Arrays::of(reuse);
-        let input = &mut after_mark(MARK, record)?;
+        let Arrays { mut targets, mut data, mut latest, mut parallels } = Arrays::of(reuse);
+        let (has_parallels, mut rest) = after_either_mark((MARK, PARALLEL), record)?;
+        let input = &mut rest;
         let state = read_one(input, "state")?;
         let signalled = match read_one(input, "signalled state")? {
             0_u8 => None,
@@ -98,13 +101,14 @@ where
             .ok_or_else(broken("sources"))?;
         for _ in 0..count {
             let source: I = read_one(&mut sources, "sources")?;
-            if latest.last().is_some_and(|(last, _)| *last >= source) {
-                return Err("its sources are not ascending".to_owned());
-            }
             latest.push((source, read_one(input, "signals")?));
         }
+        if has_parallels {
+            read_array(input, count, &mut parallels, "parallel edges")?;
+        }
+        check_order(&latest, &parallels)?;
         at_end(input)?;
         let edges = Edges::from_parts(targets, data).ok_or_else(broken("data of edges"))?;
-        Ok(Vertex::from_parts(Parts { id: *id, state, edges, signalled, latest }))
+        Ok(Vertex::from_parts(Parts { id: *id, state, edges, signalled, latest, parallels }))
     }
 }

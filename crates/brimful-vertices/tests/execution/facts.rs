@@ -14,7 +14,7 @@ use crate::programs::{
     states, store,
 };
 
-const DELIVERIES: [Delivery; 3] = [Delivery::Combined, Delivery::Each, Delivery::LatestPerSource];
+const DELIVERIES: [Delivery; 3] = [Delivery::Combined, Delivery::Each, Delivery::LatestPerEdge];
 
 fn all_distances(
     graph: &[(u64, Vec<(u64, f64)>)],

@@ -59,7 +59,7 @@ impl VertexProgram for Distances {
     }
 }
 
-/// Signal/Collect's PageRank: the latest signal of each source is kept, and the score is the difference.
+/// Signal/Collect's PageRank: the latest signal of each edge is kept, and the score is the difference.
 pub(crate) struct Ranks;
 
 impl VertexProgram for Ranks {
@@ -69,7 +69,7 @@ impl VertexProgram for Ranks {
     type Signal = f64;
 
     fn delivery(&self) -> Delivery {
-        Delivery::LatestPerSource
+        Delivery::LatestPerEdge
     }
     fn initial(&self, _: &String, _: &Edges<String, ()>) -> Result<f64, Failure> {
         Ok(0.15)
@@ -152,10 +152,9 @@ pub(crate) fn random_graph(count: u64, degree: u64, seed: u64) -> Vec<(u64, Vec<
         (random >> 33) % below
     };
     let vertex = |id| {
-        // Of two edges to one target the latest signal would count where the latest of each source is kept.
-        let targets: BTreeMap<u64, f64> =
-            (0..draw(2 * degree + 1)).map(|_| (draw(count), (1 + draw(20)) as f64)).collect();
-        (id, targets.into_iter().collect())
+        // In no order, some to one target.
+        let targets = (0..draw(2 * degree + 1)).map(|_| (draw(count), (1 + draw(20)) as f64));
+        (id, targets.collect())
     };
     (0..count).map(vertex).collect()
 }

@@ -1,0 +1,56 @@
+"""Stores and a vertex of very many edges: budgets that errors name work, under a hard limit."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cgroup import hard_limit
+from command import BUDGET, DONE, brimful, succeed
+
+MIB = 1 << 20
+#: Edges of the hub.
+DEGREE = 1_200_000
+
+
+@pytest.fixture(scope="module")
+def hub(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A ring whose vertex 0 has edges to all others."""
+    folder = tmp_path_factory.mktemp("hub")
+    others = np.arange(1, DEGREE, dtype=np.uint32)
+    ring = np.stack([others - 1, others], axis=1)
+    spokes = np.stack([np.zeros_like(others), others], axis=1)
+    np.concatenate([ring, spokes]).tofile(folder / "edges.u32")
+    graph = folder / "hub.brimful"
+    succeed("import", folder / "edges.u32", graph, "--index", "in,reverse", "--quiet")
+    return graph
+
+
+def at_named_budgets(graph: Path, first: int, *arguments: object) -> None:
+    """Run at `first` MiB, and if that is refused at the budget named, each a hard limit."""
+    limit_mib = first
+    for _ in range(2):
+        with hard_limit(limit_mib * MIB) as enter:
+            outcome = brimful(
+                "run", *arguments, "--budget", f"{limit_mib}M", "--quiet", before=enter
+            )
+        if outcome.code == DONE:
+            return
+        assert outcome.code == BUDGET, outcome.err
+        match = re.search(r"smallest that works is (\d+)M", outcome.err)
+        assert match is not None, outcome.err
+        limit_mib = int(match[1])
+    raise AssertionError(f"the budget that was named is refused: {outcome.err}")
+
+
+SHORT = ["--max-supersteps", 2, "--tolerance", 0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", [44, 90])
+@pytest.mark.parametrize("store", ["memory", "bytes"])
+def test_a_hub_fits_the_budget_that_is_named(hub: Path, store: str, first: int) -> None:
+    at_named_budgets(hub, first, "pagerank", hub, "--store", store, *SHORT)
