@@ -13,14 +13,22 @@ import secrets
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 from brimful.errors import UsageError
 
 #: How every file of a graph begins.
 _MAGIC = b"BRIMFUL\n"
 _LOCK = ".brimful-temporary"
-#: The locks of this process's folders, by path.
-_held: dict[str, int] = {}
+#: The locks of folders that this process made, or the one it was forked from, by path.
+_held: dict[str, _Held] = {}
+
+
+class _Held(NamedTuple):
+    """The lock of a folder, and the process that made the folder."""
+
+    lock: int
+    owner: int
 
 
 def make_folder(prefix: str, parent: str | os.PathLike[str] | None = None) -> str:
@@ -42,16 +50,20 @@ def make_folder(prefix: str, parent: str | os.PathLike[str] | None = None) -> st
     lock = os.open(name + ".new", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)
     os.rename(name + ".new", name)
-    _held[folder] = lock
+    _held[folder] = _Held(lock, os.getpid())
     return folder
 
 
 def remove_folder(folder: str) -> None:
-    """Remove a folder of `make_folder` with all that is in it; may be repeated."""
-    _remove_tree(folder)
-    lock = _held.pop(folder, None)
-    if lock is not None:
-        os.close(lock)
+    """Remove a folder of `make_folder` with all that is in it; may be repeated.
+
+    A forked child only lets go of it: the folder is its parent's.
+    """
+    held = _held.pop(folder, None)
+    if held is None or held.owner == os.getpid():
+        _remove_tree(folder)
+    if held is not None:
+        os.close(held.lock)
 
 
 def refuse_in_graph(path: str) -> None:
@@ -80,14 +92,16 @@ def partial_file(path: str) -> Iterator[str]:
     Raises:
         OSError: it cannot be made.
     """
-    partial = partial_name(path)
+    partial, owner = partial_name(path), os.getpid()
     with open(partial, "xb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         try:
             yield partial
         finally:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(partial)
+            # A forked child leaves the file to its parent.
+            if os.getpid() == owner:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(partial)
 
 
 def sweep_partials(path: str) -> None:
