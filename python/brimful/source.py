@@ -9,12 +9,14 @@ the file is imported again under another name and swapped in, and the caller is 
 from __future__ import annotations
 
 import contextlib
+import errno
+import fcntl
 import hashlib
 import json
 import os
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from brimful.errors import InputError, NotFoundError, StoreIoError, UsageError
@@ -66,6 +68,11 @@ def open_graph(
             "'brimful import' or 'brimful generate'"
         )
     check_input_file(path)
+    if not os.path.isfile(path):
+        raise InputError(
+            f"{path} is a pipe or a device, which cannot be read again; import it first with "
+            f"'brimful import - NAME.brimful < {path}'"
+        )
     return _open_kept(path, options, resources, notify)
 
 
@@ -131,24 +138,51 @@ def _open_kept(
     if not os.access(folder, os.W_OK | os.X_OK) and _difference(kept, wanted) is not None:
         name = hashlib.blake2b(os.path.abspath(path).encode(), digest_size=8).hexdigest()
         kept = os.path.join(cache_directory(), f"{os.path.basename(path)}-{name}{GRAPH_SUFFIX}")
+    if _difference(kept, wanted) is not None:
+        with _locked(path, notify):
+            _import_kept(path, kept, wanted, options, resources, notify)
+    return _native.Graph.open(kept)
+
+
+@contextlib.contextmanager
+def _locked(path: str, notify: Notify) -> Iterator[None]:
+    """Hold the input file, so that one process at a time imports it."""
+    with open(path, "rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            notify(f"waiting for another process that imports {path}")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        except OSError as error:
+            # Some network file systems lock only files that are open for writing, or none.
+            if error.errno not in (errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP):
+                raise StoreIoError(f"cannot lock {path}: {error.strerror}", error.errno) from None
+        yield
+
+
+def _import_kept(
+    path: str,
+    kept: str,
+    wanted: dict[str, object],
+    options: ImportOptions,
+    resources: Resources,
+    notify: Notify,
+) -> None:
+    """Import `path` as `kept`, unless another process has done so meanwhile."""
     difference = _difference(kept, wanted)
     if difference is None:
-        return _native.Graph.open(kept)
+        return
+    is_new = not os.path.lexists(kept)
+    notify(f"importing {path} " + (f"as {kept}" if is_new else f"again: {difference}"))
+    if not is_new:
+        _sweep(kept)
+    out = kept if is_new else _sibling(kept, "new", os.getpid())
     origin = json.dumps(wanted, sort_keys=True)
-    if not os.path.lexists(kept):
-        notify(f"importing {path} as {kept}")
-        figures = import_paths([path], kept, options, resources, origin=origin)
-        for sentence in left_out_sentences(figures):
-            notify(sentence)
-        return _native.Graph.open(kept)
-    notify(f"importing {path} again: {difference}")
-    _sweep(kept)
-    fresh = _sibling(kept, "new", os.getpid())
-    figures = import_paths([path], fresh, options, resources, origin=origin)
+    figures = import_paths([path], out, options, resources, origin=origin)
     for sentence in left_out_sentences(figures):
         notify(sentence)
-    _swap(kept, fresh)
-    return _native.Graph.open(kept)
+    if not is_new:
+        _swap(kept, out)
 
 
 def _difference(kept: str, wanted: dict[str, object]) -> str | None:
