@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from brimful import _native
-from brimful.collection import CHUNK, integers
+from brimful.collection import integers
 from brimful.errors import UsageError
 from brimful.sizes import Budget, parse_budget
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 _SIGN = np.uint64(1 << 63)
+#: Numbers handed over at once: some of these wait for the sorter, beside its budget.
+_CHUNK = 1 << 17
 
 
 def sort(
@@ -51,8 +53,8 @@ def sort(
             dtype = array.dtype
         if array.dtype != dtype:
             raise UsageError(f"a batch has dtype {array.dtype}, the first had {dtype}")
-        for start in range(0, len(array), CHUNK):
-            sorter.add(_ordered(array[start : start + CHUNK]))
+        for start in range(0, len(array), _CHUNK):
+            sorter.add(_ordered(array[start : start + _CHUNK]))
     while (raw := sorter.next()) is not None:
         if dtype is not None and raw:
             numbers = np.frombuffer(raw, np.uint64)
