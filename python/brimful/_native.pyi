@@ -141,6 +141,18 @@ def plan_import(
     process_budget: bool,
     reserve_bytes: int,
 ) -> dict[str, Any]: ...
+def require_import_budget(
+    format: str,
+    *,
+    weights: str,
+    self_loops: str,
+    duplicates: str,
+    threads: int | None,
+    budget: int | None,
+    process_budget: bool,
+    reserve_bytes: int,
+) -> None: ...
+def require_disk(out: str, *, temporary_bytes: int, graph_bytes: int) -> None: ...
 def run_program(
     graph: Graph,
     program: object,

@@ -195,6 +195,28 @@ impl Generator {
         }
     }
 
+    /// Number of edges, or where that is drawn about as many as are to be expected.
+    pub fn edges(&self) -> u64 {
+        let share = |share: f64, whole: u64| (share * whole as f64) as u64;
+        match self.kind {
+            Kind::Rmat { scale, edge_factor } => edge_factor.saturating_mul(1 << scale),
+            Kind::LogNormal { vertices, mu, sigma } => share(capped_mean(vertices, mu, sigma), vertices),
+            Kind::Chain { vertices } | Kind::Star { vertices } => vertices.saturating_sub(1),
+            Kind::Ring { vertices } => vertices,
+            Kind::Grid { rows, columns, torus } => {
+                let both_ways = self.vertices().saturating_mul(2);
+                both_ways.saturating_sub(if torus { 0 } else { rows.saturating_add(columns) })
+            }
+            Kind::Mesh { vertices } => share(39.5, vertices),
+            Kind::WattsStrogatz { vertices, neighbors, .. } => vertices.saturating_mul(neighbors / 2),
+            Kind::ErdosRenyi { amount: Amount::Edges(edges), .. } => edges,
+            Kind::ErdosRenyi { vertices, amount: Amount::Probability(p), undirected } => {
+                let pairs = Pairs { vertices, undirected }.count();
+                (p * pairs as f64) as u64
+            }
+        }
+    }
+
     /// Numbered things that edges are made from, and how many of them make a part.
     fn units(&self) -> (u64, u64) {
         match self.kind {
@@ -245,6 +267,17 @@ impl Generator {
         // Drawn among the others, numbered without the vertex itself.
         targets.iter_mut().for_each(|t| *t += u64::from(*t >= vertex));
     }
+}
+
+/// The mean of log-normal degrees of at most `vertices`.
+fn capped_mean(vertices: u64, mu: f64, sigma: f64) -> f64 {
+    let cap = vertices as f64;
+    // Below the cap with a spread of zero: the logarithm is all there is to know.
+    let spread = sigma.abs().max(1e-9);
+    let normal = |x: f64| (1.0 + libm::erf(x / std::f64::consts::SQRT_2)) / 2.0;
+    let at = (libm::log(cap.max(1.0)) - mu) / spread;
+    let below = libm::exp(mu + spread * spread / 2.0) * normal(at - spread);
+    below.min(cap) + cap * (1.0 - normal(at))
 }
 
 impl EdgeSource for Generator {

@@ -437,7 +437,13 @@ fn parse_description(path: &Path, number: u64, payload: &[u8]) -> Result<Descrip
         return Err(StoreError::Version { path: file, found: version.format, supported: FORMAT }.into());
     }
     let description: Description = serde_json::from_slice(payload).map_err(|e| broken(e.to_string()))?;
-    let layers = |shards: &Option<Shards>| shards.as_ref().is_none_or(|s| s.layers.len() == 1);
+    // A name with a folder in it would lead out of the graph.
+    let is_name = |name: &str| {
+        !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+    };
+    let layers = |shards: &Option<Shards>| {
+        shards.as_ref().is_none_or(|s| matches!(&s.layers[..], [layer] if is_name(&layer.name)))
+    };
     let (vertices, connected, runs) = (description.vertices, description.connected, &description.order.runs);
     // Every vertex is in one run, and those without edges are a run of their own.
     let runs_cover = runs.first().copied() == (vertices > 0).then_some(0)

@@ -66,6 +66,15 @@ pub struct ImportOptions {
     pub geometry: Geometry,
 }
 
+impl ImportOptions {
+    /// Smallest budget, in bytes beside the process's own, in which an input is imported that may have weights
+    /// and in which edges have places, as they have not in a generator.
+    pub fn minimum_bytes(&self, workers: usize, may_have_weights: bool, has_places: bool) -> u64 {
+        let weighted = may_have_weights || self.weights == Weights::Hash || self.policy.weighted(false);
+        minimum_bytes(workers, weighted, has_places && self.policy.leaves_out())
+    }
+}
+
 /// What an import did.
 #[derive(Debug, Clone)]
 pub struct ImportReport {
@@ -133,12 +142,11 @@ pub fn import_in(
 ) -> Result<ImportReport> {
     let (begin, moved_before) = (Instant::now(), resources.job.traffic().moved());
     // Text may turn out to have weights.
-    let may_have_weights = !matches!(input, Input::Pairs(_) | Input::Numbered(..))
-        || options.weights == Weights::Hash
-        || options.policy.weighted(false);
+    let may_have_weights = !matches!(input, Input::Pairs(_) | Input::Numbered(..));
     // Nobody looks for an edge in a generator.
-    let places = options.policy.leaves_out() && !matches!(input, Input::Numbered(..));
-    let minimum = minimum_bytes(resources.workers(), may_have_weights, places);
+    let has_places = !matches!(input, Input::Numbered(..));
+    let places = has_places && options.policy.leaves_out();
+    let minimum = options.minimum_bytes(resources.workers(), may_have_weights, has_places);
     resources.budget.require(minimum, "to build a graph")?;
     let memory = resources.budget.reserve(resources.budget.limit(), "to build a graph")?;
     if options.directed && options.undirected {

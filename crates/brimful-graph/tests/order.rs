@@ -382,4 +382,9 @@ fn a_manifest_whose_runs_do_not_cover_the_vertices_is_refused() {
         d.order.runs.pop();
     }));
     assert!(refused(&|d| d.order.runs = (0..9).collect()));
+    // The files of the graph itself, by a way that leads out of it.
+    let name = graph.path().file_name().unwrap().to_str().unwrap().to_owned();
+    for name in [format!("../{name}/in"), "".into(), "..".into(), "./in".into()] {
+        assert!(refused(&|d| d.forward.as_mut().unwrap().layers[0].name.clone_from(&name)), "{name}");
+    }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use brimful::collections::{self, Options};
-use brimful::store::memory::{auto_budget_bytes, resident_bytes, return_freed_memory};
+use brimful::store::memory::{auto_budget_bytes, release_free_memory, resident_bytes, return_freed_memory};
 use brimful::store::{Budget, Job, Resources};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -39,6 +39,8 @@ impl Limits {
         if !self.process_budget {
             return 0;
         }
+        // What is free within the heap differs from run to run.
+        release_free_memory();
         let resident = resident_bytes().unwrap_or(0) + SLACK_BYTES;
         // Rounded, so that the smallest budget named by an error is the same from run to run.
         resident.max(PROCESS_BYTES + self.reserve_bytes).next_multiple_of(8 << 20)

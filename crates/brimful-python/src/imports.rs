@@ -5,10 +5,13 @@ use std::path::{Path, PathBuf};
 use brimful::graph::declaration::Declaration;
 use brimful::graph::formats::TextFormat;
 use brimful::graph::generate::{Amount, Generator, Kind};
+use brimful::graph::import::forecast::{self, Reading, forecast};
 use brimful::graph::import::{IdChoice, ImportOptions, ImportReport, Input, OnError, Rejection, import};
 use brimful::graph::policy::{Duplicates, Policy, SelfLoops};
+use brimful::graph::sizes::Sizes;
 use brimful::graph::weights::Weights;
 use brimful::graph::{Error as GraphError, Index};
+use brimful::store::external::require_space;
 use brimful::store::memory::peak_resident_bytes;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -118,6 +121,40 @@ pub(crate) fn phases<'py>(py: Python<'py>, phases: &[(&'static str, f64)]) -> Py
         out.set_item(name, before + seconds)?;
     }
     Ok(out)
+}
+
+/// Refuses a budget that no import of an input of this format fits, before anything is read.
+#[pyfunction]
+#[pyo3(signature = (format, *, weights, self_loops, duplicates, threads, budget, process_budget, reserve_bytes))]
+#[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
+pub(crate) fn require_import_budget(
+    format: &str,
+    weights: &str,
+    self_loops: &str,
+    duplicates: &str,
+    threads: Option<usize>,
+    budget: Option<u64>,
+    process_budget: bool,
+    reserve_bytes: u64,
+) -> PyResult<()> {
+    let limits = Limits { threads, budget, process_budget, reserve_bytes };
+    let choices = Choices { ids: IdChoice::Auto, on_error: "fail", weights, self_loops, duplicates };
+    let options = options(None, None, &[Index::In.name().into()], &choices, None)?;
+    let minimum = options.minimum_bytes(limits.workers(), format != "u32pairs", true);
+    // How large the pages of a table are is seen only when it is open.
+    let purpose = match reserve_bytes {
+        0 => "to build a graph",
+        _ => "to build a graph, even from a table of small pages",
+    };
+    Ok(limits.require(minimum, purpose)?)
+}
+
+/// Refuses an import that takes `temporary_bytes` and leaves `graph_bytes` if the disk of `out` surely cannot hold it.
+#[pyfunction]
+#[pyo3(signature = (out, *, temporary_bytes, graph_bytes))]
+pub(crate) fn require_disk(out: PathBuf, temporary_bytes: u64, graph_bytes: u64) -> PyResult<()> {
+    let bytes = forecast::least_disk_bytes(temporary_bytes, graph_bytes);
+    Ok(require_space(&out, bytes).map_err(Failure::from)?)
 }
 
 /// Imports files of every format that is no table as the new graph directory `out`.
@@ -324,6 +361,24 @@ pub(crate) fn generate<'py>(
     let options = options(Some(undirected), None, &index, &choices, None)?;
     let generator = Generator::new(kind, seed).map_err(Failure::from)?;
     let done = with_resources(py, progress, limits, |resources| {
+        let sizes = Sizes {
+            vertices: generator.vertices(),
+            edges: generator.edges(),
+            undirected,
+            weighted: options.weights == Weights::Hash || options.policy.weighted(false),
+            reverse: options.reverse,
+            bytes_per_edge: None,
+        };
+        let reading = Reading {
+            spooled: false,
+            weighted: false,
+            hashes_weights: options.weights == Weights::Hash,
+            policy: options.policy,
+        };
+        let minimum = options.minimum_bytes(resources.workers(), false, false);
+        resources.budget.require(minimum, "to build a graph")?;
+        let foreseen = forecast(&sizes, &reading, resources.budget.limit(), resources.workers());
+        require_space(&out, foreseen.least_disk_bytes())?;
         Ok(import(Input::Numbered(&generator, generator.vertices()), &out, &options, resources)?)
     })?;
     report(py, &done, limits)

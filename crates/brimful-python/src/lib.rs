@@ -43,6 +43,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(run::run, module)?)?;
     module.add_function(wrap_pyfunction!(plan::plan, module)?)?;
     module.add_function(wrap_pyfunction!(plan::plan_import, module)?)?;
+    module.add_function(wrap_pyfunction!(imports::require_import_budget, module)?)?;
+    module.add_function(wrap_pyfunction!(imports::require_disk, module)?)?;
     module.add_function(wrap_pyfunction!(program::run_program, module)?)?;
     module.add_function(wrap_pyfunction!(imports::import_files, module)?)?;
     module.add_function(wrap_pyfunction!(imports::import_stream, module)?)?;

@@ -78,6 +78,16 @@ pub enum Error {
         /// What it is for: "to rank this graph".
         purpose: String,
     },
+    /// The disk has less free space than the work will surely take.
+    #[error("{} takes at least {} of disk and {} are free; make room or choose another disk", path.display(), rough(*needed), rough(*free))]
+    NoSpace {
+        /// What is to be made.
+        path: PathBuf,
+        /// Bytes that it takes at least, until it is made.
+        needed: u64,
+        /// Bytes that are free.
+        free: u64,
+    },
     /// A sync failed earlier: what is durable is unknown, so nothing more is written.
     #[error("{} is refused after a failed write or sync; reopen it to see what survived", path.display())]
     Poisoned {
@@ -116,7 +126,7 @@ impl Error {
     /// The kind of this error.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Io { .. } | Self::Poisoned { .. } => ErrorKind::Io,
+            Self::Io { .. } | Self::NoSpace { .. } | Self::Poisoned { .. } => ErrorKind::Io,
             Self::Corrupt { .. } => ErrorKind::Corrupt,
             Self::Version { .. } => ErrorKind::Input,
             Self::Exists { .. } => ErrorKind::Usage,
@@ -145,9 +155,29 @@ pub fn human(bytes: u64) -> String {
     }
 }
 
+/// Bytes in three digits or so: `588M`, `1.2T`.
+fn rough(bytes: u64) -> String {
+    let mut value = bytes as f64 / 1024.0;
+    let mut unit = 'K';
+    for next in ['M', 'G', 'T', 'P', 'E'] {
+        if value < 1024.0 {
+            break;
+        }
+        (value, unit) = (value / 1024.0, next);
+    }
+    if value < 10.0 { format!("{value:.1}{unit}") } else { format!("{value:.0}{unit}") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rough_figures_have_few_digits() {
+        assert_eq!(rough(0), "0.0K");
+        assert_eq!(rough(300 << 20), "300M");
+        assert_eq!(rough((1 << 40) + (1 << 38)), "1.2T");
+    }
 
     #[test]
     fn human_figures_never_understate() {

@@ -240,18 +240,51 @@ fn lock(folder: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Removes the folders that killed processes left.
-fn sweep(parent: &Path, prefix: &str) -> io::Result<()> {
+/// Refuses to make `path` on a disk with less than `bytes` free.
+///
+/// # Errors
+/// [`Error::NoSpace`], or [`Error::Io`] if the disk does not tell.
+pub fn require_space(path: &Path, bytes: u64) -> Result<()> {
+    let (folder, _) = split(path)?;
+    let disk = rustix::fs::statvfs(&folder).map_err(|e| Error::io(&folder, "look at", e.into()))?;
+    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+    if free < bytes {
+        return Err(Error::NoSpace { path: path.into(), needed: bytes, free });
+    }
+    Ok(())
+}
+
+/// Entries of a folder that begin with `prefix` and belong to this user. Others may plant a name to be swept.
+fn our_entries(parent: &Path, prefix: &str) -> io::Result<Vec<(fs::FileType, PathBuf)>> {
+    let user = rustix::process::geteuid().as_raw();
+    let mut found = Vec::new();
     for entry in fs::read_dir(parent)? {
         let entry = entry?;
         if !entry.file_name().to_string_lossy().starts_with(prefix) {
             continue;
         }
-        match lock(&entry.path()) {
+        // Of a link this tells the link itself.
+        match entry.metadata() {
+            Ok(meta) if meta.uid() == user => found.push((meta.file_type(), entry.path())),
+            Err(e) if e.kind() != NotFound => return Err(e),
+            _ => {}
+        }
+    }
+    Ok(found)
+}
+
+/// Removes the folders that killed processes left.
+fn sweep(parent: &Path, prefix: &str) -> io::Result<()> {
+    for (kind, path) in our_entries(parent, prefix)? {
+        // A link or a file is no folder of ours.
+        if !kind.is_dir() {
+            continue;
+        }
+        match lock(&path) {
             // Held until it is gone: whoever has just made it sees that it was taken for left behind.
-            Ok(_free) => fs::remove_dir_all(entry.path())?,
-            // In use, removed meanwhile, or a file: an unfinished output, not ours.
-            Err(e) if matches!(e.kind(), WouldBlock | NotFound | NotADirectory) => {}
+            Ok(_free) => fs::remove_dir_all(path)?,
+            // In use, or removed meanwhile.
+            Err(e) if matches!(e.kind(), WouldBlock | NotFound) => {}
             Err(e) => return Err(e),
         }
     }
@@ -264,15 +297,8 @@ fn sweep_files(parent: &Path, prefix: &str) -> io::Result<()> {
         let is_free = !matches!(File::open(&path)?.try_lock(), Err(TryLockError::WouldBlock));
         if is_free { fs::remove_file(&path) } else { Ok(()) }
     };
-    for entry in fs::read_dir(parent)? {
-        let entry = entry?;
-        if !entry.file_name().to_string_lossy().starts_with(prefix) {
-            continue;
-        }
-        match entry
-            .file_type()
-            .and_then(|kind| if kind.is_file() { remove_free(entry.path()) } else { Ok(()) })
-        {
+    for (kind, path) in our_entries(parent, prefix)? {
+        match if kind.is_file() { remove_free(path) } else { Ok(()) } {
             // Its owner has just finished.
             Err(e) if e.kind() == NotFound => {}
             result => result?,

@@ -25,6 +25,31 @@ fn small_shapes() {
 }
 
 #[test]
+fn as_many_edges_as_are_foreseen() {
+    let vertices = 3000;
+    for kind in [
+        Kind::Rmat { scale: 10, edge_factor: 7 },
+        Kind::LogNormal { vertices, mu: 2.0, sigma: 1.0 },
+        Kind::LogNormal { vertices, mu: 4.0, sigma: 4.0 },
+        Kind::LogNormal { vertices, mu: 60.0, sigma: 1.0 },
+        Kind::LogNormal { vertices, mu: 3.0, sigma: 0.0 },
+        Kind::Chain { vertices },
+        Kind::Ring { vertices },
+        Kind::Star { vertices },
+        Kind::Grid { rows: 30, columns: 100, torus: true },
+        Kind::Grid { rows: 1, columns: 3000, torus: false },
+        Kind::Mesh { vertices },
+        Kind::WattsStrogatz { vertices, neighbors: 6, rewire: 0.1 },
+        Kind::ErdosRenyi { vertices, amount: Amount::Edges(5000), undirected: true },
+        Kind::ErdosRenyi { vertices, amount: Amount::Probability(0.01), undirected: true },
+        Kind::ErdosRenyi { vertices, amount: Amount::Probability(0.01), undirected: false },
+    ] {
+        let (foreseen, made) = (Generator::new(kind, 0).unwrap().edges() as f64, edges(kind).len() as f64);
+        assert!((foreseen / made - 1.0).abs() < 0.1, "{kind:?}: {foreseen} foreseen, {made} made");
+    }
+}
+
+#[test]
 fn rmat_is_pinned_and_shaped() {
     let all = edges(Kind::Rmat { scale: 10, edge_factor: 16 });
     assert_eq!(all.len(), 16 << 10);

@@ -41,10 +41,21 @@ pub struct Forecast {
 }
 
 impl Forecast {
+    /// [`least_disk_bytes`] of it.
+    pub fn least_disk_bytes(&self) -> u64 {
+        least_disk_bytes(self.temporary_bytes, self.graph_bytes)
+    }
+
     /// Seconds, where memory and disk move so many bytes a second.
     pub fn seconds(&self, memory: f64, disk: f64) -> f64 {
         (self.moved_bytes as f64 / disk).max(self.traffic_bytes as f64 / memory)
     }
+}
+
+/// Bytes of disk that an import surely takes: half of the temporary files foreseen, and the graph at a
+/// sixteenth, as edges that repeat themselves pack to hardly anything.
+pub fn least_disk_bytes(temporary_bytes: u64, graph_bytes: u64) -> u64 {
+    temporary_bytes / 2 + graph_bytes / 16
 }
 
 /// What is read, and what becomes of it.

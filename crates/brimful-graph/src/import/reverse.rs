@@ -6,15 +6,17 @@
 use std::io::ErrorKind;
 use std::time::Instant;
 
-use brimful_store::external::FolderLock;
+use brimful_store::external::{FolderLock, require_space};
 use brimful_store::{Error as StoreError, Folder, Resources, manifest};
 
+use super::forecast::forecast_index;
 use super::{IdMap, Import, ImportOptions, minimum_bytes};
 use crate::degrees::DegreeCounter;
 use crate::description::{Layer, Shards};
 use crate::error::{Error, Result};
 use crate::graph::{self, Graph, Index};
 use crate::shards::{Geometry, file_names};
+use crate::sizes::Sizes;
 
 /// Builds the reverse shards of an existing graph and publishes them. Returns the seconds it took;
 /// nothing happens if they are there.
@@ -51,6 +53,17 @@ pub fn build_reverse_alone(graph: &Graph, resources: &Resources) -> Result<f64> 
         return done();
     };
     remove_unfinished(folder, Index::Reverse)?;
+    let sizes = Sizes {
+        vertices: graph.connected(),
+        edges: graph.description().arcs,
+        undirected: false,
+        weighted,
+        reverse: false,
+        bytes_per_edge: None,
+    };
+    let bytes = graph.description().forward.iter().flat_map(|shards| &shards.layers).map(|l| l.bytes).sum();
+    let foreseen = forecast_index(&sizes, bytes, resources.budget.limit(), resources.workers());
+    require_space(&folder.path().join(Index::Reverse.name()), foreseen.least_disk_bytes())?;
     let geometry = Geometry { interval_bits: graph.description().interval_bits, ..Geometry::default() };
     let options = ImportOptions { geometry, ..ImportOptions::default() };
     let mut import = Import {

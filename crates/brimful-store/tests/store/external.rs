@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use brimful_store::external::{
-    FolderLock, OutputFile, PartialFolder, TemporaryFolder, input_len, open_input,
+    FolderLock, OutputFile, PartialFolder, TemporaryFolder, input_len, open_input, require_space,
 };
 use brimful_store::{Error, Folder, Job};
 
@@ -108,6 +108,30 @@ fn what_a_killed_process_left_is_swept_and_what_is_in_use_is_not() {
     assert_eq!(names(parent.path()), expected);
     drop((partial, held));
     FolderLock::take(&in_use).unwrap();
+}
+
+#[test]
+fn a_link_named_like_something_left_behind_is_not_followed() {
+    let (parent, target) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    fs::write(target.path().join("kept"), b"whole").unwrap();
+    for name in [".graph.partial-0", ".out.partial-0"] {
+        std::os::unix::fs::symlink(target.path(), parent.path().join(name)).unwrap();
+    }
+    drop(PartialFolder::create(&parent.path().join("graph")).unwrap());
+    drop(OutputFile::create(&parent.path().join("out"), false).unwrap());
+    assert_eq!(names(target.path()), ["kept"]);
+    assert_eq!(names(parent.path()), [".graph.partial-0", ".out.partial-0"]);
+}
+
+#[test]
+fn a_disk_without_the_space_is_refused() {
+    let parent = tempfile::tempdir().unwrap();
+    let path = parent.path().join("graph");
+    require_space(&path, 0).unwrap();
+    let error = require_space(&path, u64::MAX).unwrap_err();
+    assert!(matches!(error, Error::NoSpace { needed: u64::MAX, .. }));
+    assert_eq!(error.kind(), brimful_store::ErrorKind::Io);
+    assert!(error.to_string().contains("takes at least 16E of disk and"), "{error}");
 }
 
 #[test]
