@@ -12,6 +12,8 @@ from brimful.formats import split_suffix
 
 #: Longer comments are not read through.
 _MOST_LINES = 1 << 14
+#: Characters of the longest line of properties.
+_LONGEST_LINE = 1 << 13
 #: A line of a Java properties file that is no comment.
 _PROPERTY = re.compile(r"\s*([^#!\s][^=:]*)[=:](.*)")
 #: What is read of a key `graph.NAME.rest`.
@@ -129,5 +131,6 @@ def _properties(path: str) -> dict[str, str]:
     if not os.path.isfile(path):
         return {}
     with open(path, encoding="utf-8") as file:
-        found = (_PROPERTY.match(line) for line in file)
+        lines = itertools.islice(iter(lambda: file.readline(_LONGEST_LINE), ""), _MOST_LINES)
+        found = (_PROPERTY.match(line) for line in lines)
         return {pair[1].strip(): pair[2].strip() for pair in found if pair}

@@ -19,11 +19,20 @@ from brimful.formats import TABLE_FORMATS, input_format
 from brimful.parquet_tables import open_parquet
 from brimful.remote import Feed, check, expand, is_remote
 from brimful.sizes import parse_count
-from brimful.tables import EdgeColumns, EdgeTable, chain_tables, open_stream, shrink_arrow_pools
+from brimful.tables import (
+    ARROW_RESERVE_BYTES,
+    EdgeColumns,
+    EdgeTable,
+    chain_tables,
+    open_stream,
+    shrink_arrow_pools,
+)
 
 if TYPE_CHECKING:
     from brimful.reporting import Progress
 
+#: In a process of so many bytes pyarrow can be loaded and a table be opened.
+_LOADING_BYTES = 64 << 20
 #: Indexes that this release builds.
 INDEX_NAMES = ("in", "reverse")
 #: Where weights come from.
@@ -154,13 +163,7 @@ def import_paths(
         InputError: a missing file, a directory, or content that is not what it should be.
         BudgetError, StoreIoError: as their names say.
     """
-    formats = {input_format(path, options.format) for path in paths}
-    if len(formats) != 1:
-        raise UsageError(
-            f"the inputs of one graph share one format, these have {_listed(formats)}; "
-            "import them apart, or name one with --format"
-        )
-    (format_name,) = formats
+    format_name = shared_format(paths, options)
     for path in paths:
         check_input_file(path)
     remote = any(is_remote(path) for path in paths)
@@ -177,7 +180,7 @@ def import_paths(
     if options.columns != EdgeColumns():
         raise UsageError(
             f"--source, --target and --weight name columns of csv, parquet and arrow, and the "
-            f"input is {_listed(formats)}; leave them out, or name the format with --format"
+            f"input is {_listed({format_name})}; leave them out, or name the format with --format"
         )
     from brimful import _native
 
@@ -212,6 +215,48 @@ def import_paths(
     return figures
 
 
+def require_budget(format_name: str, options: ImportOptions, resources: Resources) -> None:
+    """Refuse a budget that no import of this format fits, before the input or pyarrow is loaded.
+
+    Of a table this is asked only where pyarrow itself does not fit: what its pages take is known
+    when it is open, and asked for then.
+
+    Raises:
+        BudgetError: naming the smallest that works.
+    """
+    from brimful import _native
+
+    is_table = format_name in TABLE_FORMATS
+    loads = resources.budget is None or resources.budget >= _LOADING_BYTES
+    if is_table and (loads or not resources.process_budget):
+        return
+    _native.require_import_budget(
+        format_name,
+        weights=options.weights,
+        self_loops=options.self_loops,
+        duplicates=options.duplicates,
+        threads=resources.threads,
+        budget=resources.budget,
+        process_budget=resources.process_budget,
+        reserve_bytes=ARROW_RESERVE_BYTES if is_table else 0,
+    )
+
+
+def shared_format(paths: Sequence[str], options: ImportOptions) -> str:
+    """Return the one format of the inputs of a graph.
+
+    Raises:
+        UsageError: they have several.
+    """
+    formats = {input_format(path, options.format) for path in paths}
+    if len(formats) != 1:
+        raise UsageError(
+            f"the inputs of one graph share one format, these have {_listed(formats)}; "
+            "import them apart, or name one with --format"
+        )
+    return formats.pop()
+
+
 def _listed(formats: set[str]) -> str:
     shown = {"auto": "edgelist", "gr": "dimacs or pace"}
     return ", ".join(sorted(shown.get(name, name) for name in formats))
@@ -241,6 +286,7 @@ def _import_tables(
     resources: Resources,
     origin: str | None,
 ) -> dict[str, Any]:
+    require_budget(format_name, options, resources)
     if resources.process_budget:
         shrink_arrow_pools()
 

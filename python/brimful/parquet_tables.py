@@ -6,10 +6,13 @@ Invariant: what the largest pages take is in `reserve_bytes`, before anything is
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from brimful.errors import InputError, UsageError
+from brimful.parquet_pages import pages_of
 from brimful.reader_errors import reader_errors
 from brimful.remote import is_remote, open_file
 from brimful.tables import (
@@ -24,7 +27,14 @@ from brimful.tables import (
 )
 
 _BATCH_ROWS = 65_536
+#: A few bytes of a file may repeat a long name of its dictionary: so many rows of two columns of
+#: the longest names, 64 KiB each, take 16 MiB.
+_BATCH_NAMES = 128
+#: Bytes of the names of a column that are to be in memory at once, where they are long.
+_BATCH_BYTES = 8 << 20
 _BUFFER_BYTES = 1 << 20
+#: Of a file that has more pages, the first ones of the rest are looked at.
+_MOST_PAGES = 1 << 17
 #: Column chunks up to this size are covered by the reserve whatever their pages are.
 _SMALL_CHUNK_BYTES = 4 << 20
 
@@ -67,16 +77,19 @@ def open_parquet(path: str, wanted: EdgeColumns, ids: str = "auto") -> EdgeTable
             if columns.weight is not None:
                 chosen.append(columns.weight)
             target_schema = edge_schema(path, schema, columns)
-            page_bytes = _largest_pages(file.metadata, raw, chosen)
+            needs = _needs(file.metadata, raw, chosen, every_page=not is_remote(path))
             raw.seek(0)
-            batches = file.iter_batches(batch_size=_BATCH_ROWS, columns=chosen, use_threads=False)
+            rows = _BATCH_ROWS
+            if any(pa.types.is_string(item.type) for item in target_schema):
+                rows = max(1, min(_BATCH_NAMES, _BATCH_BYTES // max(needs.value_bytes, 1)))
+            batches = file.iter_batches(batch_size=rows, columns=chosen, use_threads=False)
         table = EdgeTable(
             path,
             columns.source,
             columns.target,
             columns.weight,
             None,
-            ARROW_RESERVE_BYTES + page_bytes,
+            ARROW_RESERVE_BYTES + needs.page_bytes,
             ids=column_ids(path, target_schema, ids),
         )
         table.reader = guarded(table, target_schema, cast_batches(batches, target_schema))
@@ -85,13 +98,25 @@ def open_parquet(path: str, wanted: EdgeColumns, ids: str = "auto") -> EdgeTable
         return table
 
 
-def _largest_pages(metadata: Any, raw: Any, chosen: Sequence[str]) -> int:
-    """Return the bytes that decoding the largest pages of the chosen columns takes, beyond small.
+@dataclass(frozen=True)
+class _Needs:
+    """What decoding takes beyond small pages in bytes, and the bytes of a value on average.
+
+    Both are those of the largest pages.
+    """
+
+    page_bytes: int
+    value_bytes: int
+
+
+def _needs(metadata: Any, raw: Any, chosen: Sequence[str], every_page: bool) -> _Needs:
+    """Look at the pages of the chosen columns; without `every_page` at the first of each chunk.
 
     Row groups are streamed page by page, so a page is what must fit. Most writers cut pages at
-    1 MiB, some at a whole column chunk.
+    1 MiB, some at a whole column chunk or after a number of rows, however long they are.
     """
     largest: dict[str, int] = {}
+    value_bytes, looked_at = 0, 0
     for group in range(metadata.num_row_groups):
         row_group = metadata.row_group(group)
         for index in range(row_group.num_columns):
@@ -99,40 +124,26 @@ def _largest_pages(metadata: Any, raw: Any, chosen: Sequence[str]) -> int:
             column = chunk.path_in_schema
             if column not in chosen:
                 continue
-            need = chunk.total_uncompressed_size + chunk.total_compressed_size
-            if need > max(_SMALL_CHUNK_BYTES, largest.get(column, 0)):
-                pages = _page_bytes(raw, chunk.data_page_offset)
-                if chunk.has_dictionary_page and chunk.dictionary_page_offset is not None:
-                    pages += _page_bytes(raw, chunk.dictionary_page_offset)
-                # A page is compressed, then decompressed, then decoded: twice both is a bound.
-                need = min(need, pages) * 2
-                largest[column] = max(largest.get(column, 0), need)
-    return sum(need for need in largest.values() if need > _SMALL_CHUNK_BYTES)
-
-
-def _page_bytes(raw: Any, offset: int) -> int:
-    """Return compressed plus uncompressed size of the Parquet page at `offset`.
-
-    A page begins with a Thrift compact struct whose first three fields are 32-bit integers: the
-    kind, the uncompressed size and the compressed size (Parquet format, `PageHeader`). A header
-    that reads otherwise counts as unbounded; the size of the chunk then decides.
-    """
-    raw.seek(offset)
-    header = raw.read(32)
-    position = 0
-    values: list[int] = []
-    for _ in range(3):
-        # Field id one higher than the last, type i32.
-        if position >= len(header) or header[position] != 0x15:
-            return 1 << 62
-        position += 1
-        value = shift = 0
-        while position < len(header):
-            byte = header[position]
-            position += 1
-            value |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80:
-                break
-        values.append((value >> 1) ^ -(value & 1))
-    return max(0, values[1]) + max(0, values[2])
+            whole = chunk.total_uncompressed_size + chunk.total_compressed_size
+            pages = pages_of(raw, chunk)
+            if not every_page or looked_at > _MOST_PAGES:
+                # The dictionary and the first page of values.
+                pages = itertools.islice(pages, 2)
+            dictionary_bytes = values_bytes = 0
+            try:
+                for page in pages:
+                    looked_at += 1
+                    both = page.compressed + page.uncompressed
+                    is_first = dictionary_bytes == 0 and chunk.has_dictionary_page
+                    if is_first:
+                        dictionary_bytes = both
+                    else:
+                        values_bytes = max(values_bytes, both)
+                    value_bytes = max(value_bytes, page.uncompressed // max(page.values, 1))
+            except ValueError:
+                # The size of the chunk decides.
+                values_bytes = whole
+            # A page is compressed, then decompressed, then decoded: twice both is a bound.
+            need = 2 * min(whole, dictionary_bytes + values_bytes)
+            largest[column] = max(largest.get(column, 0), need)
+    return _Needs(sum(need for need in largest.values() if need > _SMALL_CHUNK_BYTES), value_bytes)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import io
 import lzma
 import os
 import struct
@@ -33,6 +34,8 @@ _BLOCKS = 32
 _FIRST_BYTES = 4 << 20
 _PAIR = struct.Struct("<II")
 _LENGTH = struct.Struct("<I")
+#: More fields of a line tell nothing.
+_MOST_FIELDS = 3
 #: Edges of a vertex where ids do not tell: real graphs mostly have more.
 _EDGES_PER_VERTEX = 16
 #: How compressed text begins, and what reads it; Python reads no zstd.
@@ -49,6 +52,7 @@ _UNREADABLE = (
     OSError,
     EOFError,
     LookupError,
+    MemoryError,
     ValueError,
     lzma.LZMAError,
     zlib.error,
@@ -178,23 +182,30 @@ def _sampled(path: str) -> tuple[Iterator[bytes], int]:
 def _lines(path: str) -> Iterator[bytes]:
     length = os.path.getsize(path)
     for block in _blocks(path):
-        lines = block.split(b"\n")
-        # The first and the last are cut, unless the block is the whole file.
-        yield from lines if len(block) == length else lines[1:-1]
+        if len(block) == length:
+            yield from _split(block)
+        else:
+            # The first and the last line of a block are cut.
+            yield from _split(block[block.find(b"\n") + 1 : block.rfind(b"\n") + 1])
+
+
+def _split(text: bytes) -> Iterator[bytes]:
+    """Yield the lines of a text one at a time: all at once take many times its bytes."""
+    return (line.rstrip(b"\n") for line in io.BytesIO(text))
 
 
 def _first(path: str, opened: Callable[[BinaryIO], Any]) -> tuple[Iterator[bytes], int]:
     """Return the first lines of a compressed text, and its length as far as they reach."""
     with open(path, "rb") as raw, opened(raw) as stream:
-        lines = stream.read(_FIRST_BYTES).split(b"\n")
+        text = stream.read(_FIRST_BYTES)
         reached = raw.tell()
         raw.seek(-_LENGTH.size, os.SEEK_END)
         (low_bits,) = _LENGTH.unpack(raw.read())
-    length = (sum(map(len, lines)) + len(lines)) * os.path.getsize(path) // reached
+    length = len(text) * os.path.getsize(path) // reached
     # At the end of gzip stands its length, but for multiples of 2^32, if it is in one part.
     if opened is gzip.open and length < 2 * low_bits < 4 * length < 2**32:
         length = low_bits
-    return iter(lines[:-1]), length
+    return _split(text[: text.rfind(b"\n") + 1]), length
 
 
 def _pairs(path: str) -> Seen:
@@ -206,7 +217,8 @@ def _pairs(path: str) -> Seen:
 
 
 def _text(lines: Iterator[bytes], length: int) -> Seen | None:
-    return _counted((line.replace(b",", b" ").split() for line in lines), length, (0, 1), None)
+    rows = (line.replace(b",", b" ").split(maxsplit=_MOST_FIELDS) for line in lines)
+    return _counted(rows, length, (0, 1), None)
 
 
 def _lists(lines: Iterator[bytes], length: int, name: str) -> Seen | None:
@@ -217,12 +229,19 @@ def _lists(lines: Iterator[bytes], length: int, name: str) -> Seen | None:
         taken += len(line) + 1
         if has_ids and line.lstrip().startswith(b"#"):
             continue
-        ids = line.split()
-        if not all(map(bytes.isdigit, ids)):
+        # Of a long list as many ids are looked at as a block holds.
+        seen = line[:_BLOCK_BYTES]
+        ids = (seen if len(seen) == len(line) else seen[: _last_gap(seen)]).split()
+        if (not ids and len(line) > len(seen)) or not all(map(bytes.isdigit, ids)):
             return None
-        count += max(len(ids) - has_ids, 0)
+        count += max(len(ids) * len(line) // max(len(seen), 1) - has_ids, 0)
         largest = max(largest, *map(int, ids), 0)
     return Seen(length * count // taken, largest, weighted=False) if count else None
+
+
+def _last_gap(text: bytes) -> int:
+    """Return where the last whole word of a cut text ends."""
+    return max(text.rfind(b" "), text.rfind(b"\t"), text.rfind(b","), 0)
 
 
 def _counted(

@@ -23,6 +23,8 @@ from brimful.ingest import (
     import_paths,
     left_out_sentences,
     parse_indexes,
+    require_budget,
+    shared_format,
 )
 from brimful.sizes import format_bytes
 from brimful.source import fingerprint
@@ -108,12 +110,15 @@ def act(options: argparse.Namespace) -> None:
         origin = json.dumps(fingerprint(inputs[0], import_options) | {"automatic": False})
     with ProgressLine(quiet=options.quiet) as progress:
         given = shared.resources(options, progress)
+        require_budget(shared_format(inputs, import_options), import_options, given)
         foreseen = forecast_of(inputs, import_options, given)
         progress.announce(
             announced(foreseen)
             if foreseen
             else "no forecast: the input does not tell its size before it is read"
         )
+        if foreseen:
+            require_disk(options.out, foreseen)
         figures = import_paths(inputs, options.out, import_options, given, origin=origin)
         figures["forecast"] = foreseen
         if foreseen:
@@ -135,6 +140,19 @@ def forecast_of(
     if found is None:
         return None
     return asdict(forecast_import(found, given))
+
+
+def require_disk(out: str, foreseen: dict[str, Any]) -> None:
+    """Refuse an import that the disk surely cannot hold.
+
+    Raises:
+        StoreIoError: half of the temporary files foreseen are more than is free.
+    """
+    from brimful import _native
+
+    _native.require_disk(
+        out, temporary_bytes=foreseen["temporary_bytes"], graph_bytes=foreseen["graph_bytes"]
+    )
 
 
 def refuse_existing(out: str) -> None:

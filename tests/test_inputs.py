@@ -1,0 +1,313 @@
+"""Inputs that are hard on memory: long lines, bombs, long names; budgets too small to begin with.
+
+Whatever is read runs in a cgroup limited to the command's own budget.
+"""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from cgroup import hard_limit
+from command import BRIMFUL, BUDGET, INPUT, IO, brimful, names_below, refuse, smallest, succeed
+
+MIB = 1 << 20
+
+
+def limited(budget: str, *arguments: object) -> dict[str, object]:
+    """Run a command under a hard limit of its budget; return its figures."""
+    with hard_limit(int(budget.removesuffix("M")) * MIB) as enter:
+        return succeed(*arguments, "--budget", budget, "--json", before=enter).figures
+
+
+def refused(code: int, budget: str, *arguments: object, limit: str | None = None) -> str:
+    """Insist that a command is refused with `code`, under a hard limit; return the sentence."""
+    with hard_limit(int((limit or budget).removesuffix("M")) * MIB) as enter:
+        return refuse(code, *arguments, "--budget", budget, "--quiet", before=enter)
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of texts of one line, or of no line but blank ones."""
+    folder = tmp_path_factory.mktemp("hostile")
+    (folder / "digits.txt").write_bytes(b"7" * (100 * MIB))
+    (folder / "blanks.txt").write_bytes(b" " * (100 * MIB))
+    with (folder / "zeros.txt").open("wb") as file:
+        file.truncate(1 << 30)
+    with (folder / "ids.txt").open("wb") as file:
+        for start in range(0, 10_000_000, 100_000):
+            file.write(b" ".join(b"%d" % n for n in range(start, start + 100_000)) + b" ")
+    with gzip.open(folder / "digits.txt.gz", "wb", 1) as packed:
+        packed.write(b"7" * (100 * MIB))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("name", "format_name"),
+    [
+        ("digits.txt", ""),
+        ("blanks.txt", ""),
+        ("zeros.txt", "edgelist"),
+        ("ids.txt", "edgelist"),
+        ("digits.txt.gz", ""),
+        ("ids.txt", "adjacency"),
+        ("ids.txt", "metis"),
+        ("ids.txt", "mtx"),
+        ("ids.txt", "dimacs"),
+        ("ids.txt", "jlg"),
+        ("digits.txt", "adjacency-ids"),
+    ],
+)
+def test_a_line_without_an_end_is_refused_where_it_is(
+    hostile: Path, tmp_path: Path, name: str, format_name: str
+) -> None:
+    path = hostile / name
+    command: list[object] = ["import", path, tmp_path / "g.brimful"]
+    command += ["--format", format_name] if format_name else []
+    sentence = refused(INPUT, smallest(*command), *command)
+    assert f"{path}:1:1: " in sentence
+    assert names_below(tmp_path) == set()
+
+
+def test_ten_million_neighbours_on_a_line(hostile: Path, tmp_path: Path) -> None:
+    command = ["import", hostile / "ids.txt", tmp_path / "g.brimful", "--format", "adjacency-ids"]
+    assert limited(smallest(*command), *command)["edges"] == 9_999_999
+
+
+@pytest.mark.parametrize("opened", [gzip.open, lzma.open])
+def test_blank_lines_in_an_archive_are_looked_at_in_little_memory(
+    tmp_path: Path, opened: Callable[..., gzip.GzipFile]
+) -> None:
+    path = tmp_path / f"blank.txt.{'gz' if opened is gzip.open else 'xz'}"
+    with opened(path, "wb") as packed:
+        packed.write(b"\n" * (10 * MIB))
+    command = ["import", path, tmp_path / "g.brimful"]
+    # There is no room for the lines of a sample as objects.
+    refused(BUDGET, "30M", *command)
+    assert "no edge in it" in refused(INPUT, smallest(*command), *command)
+
+
+def test_the_sample_of_an_archive_counts_its_lines(tmp_path: Path) -> None:
+    from brimful.ingest import ImportOptions
+    from brimful.sampling import sizes_of_inputs
+
+    lines = "".join(f"{n} {n * 7 % 100_000}\n" for n in range(100_000))
+    (tmp_path / "a.txt").write_text(lines)
+    with gzip.open(tmp_path / "a.txt.gz", "wt") as packed:
+        packed.write(lines)
+    for name in ("a.txt", "a.txt.gz"):
+        found = sizes_of_inputs([str(tmp_path / name)], ImportOptions())
+        assert found is not None
+        assert 90_000 < found.sizes.edges < 110_000, name
+
+
+def repeated_names(path: Path, length: int, rows: int, *, dictionary: bool) -> Path:
+    """Write rows of few different long names."""
+    names = [chr(97 + n) * length for n in range(20)]
+    ends = [[names[n % 20] for n in range(rows)], [names[(n * 7 + 3) % 20] for n in range(rows)]]
+    table = pa.table(dict(zip(("source", "target"), ends, strict=True)))
+    pq.write_table(table, path, use_dictionary=dictionary, compression="zstd")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("length", "rows", "dictionary"), [(10_000, 20_000, True), (60_000, 4000, False)]
+)
+def test_long_names_in_parquet(tmp_path: Path, length: int, rows: int, dictionary: bool) -> None:
+    path = repeated_names(tmp_path / "names.parquet", length, rows, dictionary=dictionary)
+    assert path.stat().st_size < MIB
+    command = ["import", path, tmp_path / "g.brimful"]
+    # The pages that are not small count, and nothing is read before.
+    sentence = refused(BUDGET, "64M", *command)
+    budget = sentence.rsplit(" ", 1)[1]
+    assert limited(budget, *command)["edges"] == rows
+
+
+def test_a_name_too_long_in_parquet_is_refused(tmp_path: Path) -> None:
+    path = repeated_names(tmp_path / "names.parquet", 2_000_000, 300, dictionary=True)
+    command = ["import", path, tmp_path / "g.brimful"]
+    refused(INPUT, refused(BUDGET, "64M", *command).rsplit(" ", 1)[1], *command)
+
+
+def test_headers_of_pages_are_read(tmp_path: Path) -> None:
+    from brimful.parquet_pages import page_at, pages_of
+
+    path, names = tmp_path / "a.parquet", [f"vertex {n}" * 40 for n in range(20_000)]
+    for settings in (
+        {"use_dictionary": False, "data_page_version": "2.0", "write_page_checksum": True},
+        {"use_dictionary": True, "compression": "gzip", "write_statistics": True},
+    ):
+        pq.write_table(pa.table({"a": names, "b": range(20_000)}), path, **settings)
+        metadata = pq.read_metadata(path)
+        with pa.OSFile(str(path), "rb") as raw:
+            for column in range(2):
+                chunk = metadata.row_group(0).column(column)
+                pages = list(pages_of(raw, chunk))
+                assert sum(p.header + p.compressed for p in pages) == chunk.total_compressed_size
+                assert (
+                    sum(p.header + p.uncompressed for p in pages) == chunk.total_uncompressed_size
+                )
+                values = pages[1:] if chunk.has_dictionary_page else pages
+                assert sum(page.values for page in values) == 20_000
+            with pytest.raises(ValueError, match="no page at byte 0"):
+                page_at(raw, 0)
+            with pytest.raises(ValueError, match="no page at byte"):
+                page_at(raw, path.stat().st_size - 4)
+
+
+@pytest.mark.parametrize("budget", ["1", "4M", "16M", "24M"])
+def test_a_budget_far_too_small_is_refused_before_anything_is_loaded(
+    tmp_path: Path, rmat: Path, budget: str
+) -> None:
+    table = pa.table({"source": range(1000), "target": range(1, 1001)})
+    pq.write_table(table, tmp_path / "e.parquet")
+    (tmp_path / "e.txt").write_text("1 2\n" * 1000)
+    made = tmp_path / "g.brimful"
+    for command in (
+        ["import", tmp_path / "e.txt", made],
+        ["import", tmp_path / "e.parquet", made],
+        ["generate", "rmat", made, "--scale", 10],
+        ["index", rmat, "reverse"],
+        ["run", "pagerank", rmat],
+        ["run", "pagerank", rmat, "-o", tmp_path / "o.parquet"],
+        ["run", "pagerank", tmp_path / "e.txt"],
+        ["export", rmat, tmp_path / "o.txt"],
+    ):
+        with hard_limit(24 * MIB) as enter:
+            outcome = brimful(*command, "--budget", budget, before=enter)
+        assert outcome.code == BUDGET, (command, outcome.err)
+        assert "the smallest that works is" in outcome.err
+    assert names_below(tmp_path) == {"e.parquet", "e.txt"}
+
+
+def hubs(path: Path) -> Path:
+    """Write a list with hubs, repeated edges and self-loops."""
+    with path.open("w") as file:
+        for n in range(300_000):
+            file.write(f"{n % 7} {n}\n{n} {n * 7919 % 300_000}\n0 1\n")
+    return path
+
+
+def long_names(path: Path) -> Path:
+    """Write a list of names of up to 2 kB."""
+    with path.open("w") as file:
+        for n in range(20_000):
+            file.write(f"{'n' * (n % 2000)}{n} hub{n % 5}\n")
+    return path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_smallest_budget_named_works_at_once(tmp_path: Path, threads: int) -> None:
+    text, names = hubs(tmp_path / "hubs.txt"), long_names(tmp_path / "names.txt")
+    table = tmp_path / "hubs.parquet"
+    wide = range(300_000)
+    pq.write_table(pa.table({"source": wide, "target": [0] * 300_000, "weight": wide}), table)
+    parts = [hubs(tmp_path / f"part{n}.txt") for n in range(3)]
+    made = tmp_path / "g.brimful"
+    both, sums = ["--index", "in,reverse"], ["--duplicates", "sum"]
+    for command in (
+        ["import", text, made, *both],
+        ["import", text, made, *sums],
+        ["import", text, made, "--undirected", "--weights", "hash"],
+        ["import", text, made, "--vertices", 3_000_000],
+        ["import", names, made, "--ids", "string"],
+        ["import", *parts, made],
+        ["import", table, made, *both],
+        ["generate", "star", made, "--vertices", 1_000_000, *both],
+        ["generate", "rmat", made, "--scale", 16, *sums],
+    ):
+        command += ["--threads", threads]
+        budget = smallest(*command)
+        limited(budget, *command)
+        if "reverse" not in command[-1]:
+            index = ["index", made, "reverse", "--threads", threads]
+            limited(smallest(*index), *index)
+        subprocess.run(["rm", "-r", made], check=True)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["generate", "rmat", "--scale", 40], ["generate", "star", "--vertices", 1 << 40]],
+)
+def test_a_graph_that_no_disk_holds_is_refused_first(tmp_path: Path, command: list[object]) -> None:
+    verb, kind, *size = command
+    sentence = refuse(IO, verb, kind, tmp_path / "g.brimful", *size, "--quiet", timeout=20)
+    assert "of disk and" in sentence
+    assert names_below(tmp_path) == set()
+
+
+def test_a_pipe_or_a_device_is_no_graph(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/null")):
+        sentence = refuse(INPUT, "run", "degrees", path, "--quiet", timeout=20)
+        assert "brimful import - NAME.brimful" in sentence
+
+
+def test_two_first_runs_at_once_share_one_import(tmp_path: Path) -> None:
+    path = tmp_path / "fresh.txt"
+    path.write_text("".join(f"{n} {n * 7919 % 500_009}\n" for n in range(500_000)))
+    command = [*BRIMFUL, "run", "degrees", str(path), "--json"]
+    runs = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(3)
+    ]
+    said = [(*run.communicate(timeout=120), run.returncode) for run in runs]
+    assert [code for _, _, code in said] == [0, 0, 0], said
+    assert sum("importing" in err.replace("that imports", "") for _, err, _ in said) == 1, said
+    assert names_below(tmp_path) >= {"fresh.txt", "fresh.txt.brimful"}
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_forked_child_leaves_its_parents_graph(tmp_path: Path) -> None:
+    program = """
+import os, brimful as bf, pyarrow as pa
+from brimful.temporary import partial_file
+graph = bf.Graph.from_arrow(pa.table({{"source": [0, 1], "target": [1, 2]}}))
+with partial_file({out!r}) as partial:
+    child = os.fork()
+    if child == 0:
+        del graph
+        raise SystemExit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert os.path.exists(partial)
+assert not os.path.exists(partial)
+assert graph.neighbors(0) == [1], "the child took it away"
+folder = os.path.dirname(graph.path)
+graph.close()
+assert not os.path.exists(folder)
+"""
+    program = program.format(out=str(tmp_path / "out"))
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_sorting_keeps_its_budget_beside_the_numbers_themselves(tmp_path: Path) -> None:
+    program = """
+import brimful as bf, numpy as np
+def kib(name):
+    lines = open("/proc/self/status").read().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(name))
+batch = np.random.default_rng(1).integers(0, 2**63, 8_000_000, np.int64)
+sum(len(part) for part in bf.sort([batch[:1000]], budget="64M"))
+open("/proc/self/clear_refs", "w").write("5")
+before, budget = kib("VmRSS"), 64
+assert sum(len(part) for part in bf.sort((batch for _ in range(3)), budget="64M")) == 24_000_000
+grown = (kib("VmHWM") - before) >> 10
+assert grown < budget + 16, f"{grown} MiB where the budget was {budget}"
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
