@@ -9,12 +9,12 @@ mod union_find;
 use std::sync::Arc;
 
 use brimful_engine::extent::Extent;
-use brimful_engine::forecast::{Forecast, Setting, Steps};
+use brimful_engine::forecast::{Forecast, Steps};
 use brimful_engine::{Layout, Values};
 use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
 
-use crate::planning::Planner;
+use crate::planning::{Planner, Subject};
 use crate::registry::{Info, ParameterInfo, Takes};
 use crate::request::{Finished, Request, Stats};
 use crate::{Error, Result};
@@ -57,12 +57,18 @@ enum UnionFind {
 
 fn plan<L: Label + 'static>(planner: &Planner<'_>) -> Result<Forecast> {
     let wanted = union_find_wanted(planner.request)?;
-    let fits = || planner.decide(union_find::fits::<L>);
-    if wanted == UnionFind::Always || wanted == UnionFind::IfItFits && fits() {
-        return Ok(planner.scans(1, |setting| union_find::likely_bytes::<L>(setting.extent)));
+    let least = match wanted {
+        UnionFind::Never => None,
+        _ => planner.of_scan(|setting| union_find::least_bytes::<L>(setting.extent, setting.workers)),
+    };
+    if let Some(least) = least.filter(|least| wanted == UnionFind::Always || *least <= planner.limit()) {
+        let forecast = planner.scans(1, |setting| union_find::likely_bytes::<L>(setting.extent));
+        return Ok(Forecast { minimum_bytes: least, ..forecast });
     }
     // R-MAT of 2^20 vertices takes 7 supersteps, which go over both indexes four times in all.
-    planner.program(&ConnectedComponents::<L>::new(), Steps::about(7, 4.0))
+    let forecast = planner.program(&ConnectedComponents::<L>::new(), Steps::about(7, 4.0))?;
+    let minimum = forecast.minimum_bytes;
+    Ok(Forecast { minimum_bytes: least.map_or(minimum, |least| least.min(minimum)), ..forecast })
 }
 
 /// Whether the request wants union-find.
@@ -93,21 +99,22 @@ fn run<L: Label + 'static>(request: &Request, graph: &Arc<Graph>, resources: &Re
     let finish = |values: Values, stats: Stats, variant| {
         Finished::new(graph, "component", values.without_nulls(), stats, variant)
     };
-    let fits = || {
-        let extent = Extent::of(graph, &[Index::In], false);
-        union_find::fits::<L>(&Setting {
-            extent: &extent,
-            workers: resources.workers(),
-            limit: resources.budget.limit(),
-        })
-    };
-    if wanted == UnionFind::Always || wanted == UnionFind::IfItFits && fits() {
+    let extent = Extent::of(graph, &[Index::In], false);
+    let least = union_find::least_bytes::<L>(&extent, resources.workers());
+    let fits = least.is_some_and(|least| least <= resources.budget.limit());
+    if wanted == UnionFind::Always || wanted == UnionFind::IfItFits && fits {
         let (labels, stats) = union_find::components::<L>(graph, resources)?;
         return finish(
             Values::vertices(labels, |label: L| Some(label.into()), Some),
             stats.into(),
             "union_find",
         );
+    }
+    if request.store.is_none() {
+        // A refusal names the smallest budget of either method.
+        let limit = resources.budget.limit();
+        let planner = Planner::new(request, Subject::Graph(graph), resources.workers(), limit)?;
+        resources.budget.require(plan::<L>(&planner)?.minimum_bytes, "to find components")?;
     }
     let output = request.run(&ConnectedComponents::<L>::new(), u64::MAX, graph, resources)?;
     finish(Values::vertices(output.states, |label: L| Some(label.into()), Some), output.stats, "propagation")

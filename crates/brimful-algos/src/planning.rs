@@ -116,9 +116,14 @@ impl<'p> Planner<'p> {
         setting.of_scans((scanning, after), result, passes)
     }
 
-    /// True if `decide` says so of the setting of a scan of the forward index.
-    pub(crate) fn decide(&self, decide: impl Fn(&Setting<'_>) -> bool) -> bool {
-        decide(&self.setting(&self.extent(&[Index::In])))
+    /// What `ask` makes of the setting of a scan of the forward index.
+    pub(crate) fn of_scan<T>(&self, ask: impl Fn(&Setting<'_>) -> T) -> T {
+        ask(&self.setting(&self.extent(&[Index::In])))
+    }
+
+    /// Bytes of memory beside the process.
+    pub(crate) fn limit(&self) -> u64 {
+        self.limit
     }
 
     /// True if the places of external ids fit 32 bits; those of a graph that is not built are taken to be one after another.

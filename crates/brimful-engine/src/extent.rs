@@ -23,6 +23,8 @@ pub struct Extent {
     pub turns: u64,
     /// Windows of the interval that has most, of all indexes.
     pub most_parts: u64,
+    /// Most neighbours that a vertex has in all indexes, or a bound of it.
+    pub longest_list: u64,
     /// The indexes that are walked.
     pub indexes: Vec<IndexExtent>,
 }
@@ -67,15 +69,23 @@ pub struct ColumnExtent {
 }
 
 impl Extent {
-    /// That of a graph on disk. An index that it has not, and that a run would build, is taken to be as large as the forward one.
+    /// That of a graph on disk. An index that is missing, and that a run would build, is expected to take as many bytes as the forward one;
+    /// all that the smallest budget depends on is at least as large as it can become.
     pub fn of(graph: &Graph, indexes: &[Index], weighted: bool) -> Self {
-        let mut shards = present(graph, indexes);
-        let missing = shards.first().copied().filter(|_| shards.len() < distinct(graph, indexes));
-        shards.extend(missing);
+        let shards = present(graph, indexes);
         let mut extent = Self::of_shards(graph, &shards, weighted);
-        if let (Some(forward), Some(index)) = (missing, extent.indexes.last_mut()) {
-            let bytes = forward.len_bytes().unwrap_or(0);
-            index.to_build = Some(ToBuild { bytes, weighted: graph.description().weighted });
+        let missing = indexes.iter().find(|index| graph.shards(**index).is_none());
+        if let Some((missing, forward)) = missing.zip(shards.first()) {
+            let most = Most::of(graph, *missing, forward.edges());
+            // Light intervals have one place for the sums of all indexes.
+            extent.turns += most.windows - graph.intervals();
+            extent.most_parts += most.parts;
+            extent.longest_list += longest_list(graph, *missing).unwrap_or(most.shard);
+            extent.indexes.push(most.index(
+                &IndexExtent::of(forward, graph.connected(), weighted),
+                graph,
+                forward,
+            ));
         }
         extent
     }
@@ -92,12 +102,21 @@ impl Extent {
             turns += if most > 1 { all } else { 1 };
             most_parts = all.max(most_parts);
         }
+        let longest = |shards: &&Arc<ShardFile>| {
+            let which = [Index::In, Index::Reverse];
+            let index = which
+                .into_iter()
+                .find(|index| graph.shards(*index).is_some_and(|own| Arc::ptr_eq(own, shards)));
+            let known = index.and_then(|index| longest_list(graph, index));
+            known.unwrap_or_else(|| shards.shard_edges().max().unwrap_or(0))
+        };
         Self {
             vertices: graph.connected(),
             interval_bits: graph.description().interval_bits,
             weighted,
             turns,
             most_parts,
+            longest_list: shards.iter().map(longest).sum(),
             indexes: shards
                 .iter()
                 .map(|shards| IndexExtent::of(shards, graph.connected(), weighted))
@@ -136,6 +155,8 @@ impl Extent {
             weighted: sizes.weighted,
             turns: intervals + arcs / geometry.window_edges,
             most_parts: (1 + arcs / intervals / geometry.window_edges) * count as u64,
+            // Nobody knows it.
+            longest_list: 0,
             indexes: [forward, reverse].into_iter().take(count).collect(),
         }
     }
@@ -215,9 +236,63 @@ pub(crate) fn present<'g>(graph: &'g Graph, indexes: &[Index]) -> Vec<&'g Arc<Sh
     shards
 }
 
-/// How many indexes there are when those that are missing are built.
-fn distinct(graph: &Graph, indexes: &[Index]) -> usize {
-    if graph.description().directed { indexes.len() } else { 1 }
+/// Most neighbours of a vertex in `index`; `None` where the graph is from before that was kept.
+fn longest_list(graph: &Graph, index: Index) -> Option<u64> {
+    let longest = graph.description().longest_lists?;
+    Some(match index {
+        Index::In => longest.incoming,
+        Index::Reverse => longest.outgoing,
+    })
+}
+
+/// How large an index can become at most: how shards are cut limits the sizes of all their parts.
+struct Most {
+    edges: u64,
+    /// Edges of a shard, and its windows.
+    shard: u64,
+    parts: u64,
+    /// Windows of all shards.
+    windows: u64,
+}
+
+impl Most {
+    /// No codec takes more bytes an edge.
+    const EDGE_BYTES: u64 = 12;
+
+    /// Of the index `missing` of `graph`, which has so many edges.
+    fn of(graph: &Graph, missing: Index, edges: u64) -> Self {
+        let window_edges = Geometry::default().window_edges;
+        let targets = graph.connected().min(1 << graph.description().interval_bits);
+        let shard =
+            longest_list(graph, missing).map_or(edges, |longest| edges.min(longest.saturating_mul(targets)));
+        Self {
+            edges,
+            shard,
+            parts: 1 + shard / window_edges,
+            windows: graph.intervals() + edges / window_edges,
+        }
+    }
+
+    /// The index, expected to be about as large as `forward`, that of `shards`.
+    fn index(&self, forward: &IndexExtent, graph: &Graph, shards: &ShardFile) -> IndexExtent {
+        let (edges, geometry) = (self.edges, Geometry::default());
+        let (of_segment, unit) = (u64::from(geometry.segment_edges), geometry.unit_bytes as u64);
+        // A segment ends when it is full, with its window, or where sources are further apart than 32 bits tell.
+        let jumps = self.windows * (graph.connected() >> 32);
+        let largest = unit.min(edges.saturating_mul(Self::EDGE_BYTES)).next_multiple_of(8);
+        let column = |column: &ColumnExtent| ColumnExtent { largest, ..*column };
+        IndexExtent {
+            segments: edges / of_segment + self.windows + jumps,
+            largest_shard: forward.largest_shard,
+            unpacked: edges.min(of_segment) * Self::EDGE_BYTES,
+            columns: forward.columns.iter().map(column).collect(),
+            to_build: Some(ToBuild {
+                bytes: shards.len_bytes().unwrap_or(0),
+                weighted: graph.description().weighted,
+            }),
+            ..forward.clone()
+        }
+    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 use brimful_graph::import::forecast::{Forecast as ImportForecast, forecast_index};
 use brimful_graph::sizes::Sizes;
-use brimful_store::Budget;
+use brimful_store::{Budget, Resources};
 
 use crate::error::Result;
 use crate::extent::{Extent, IndexExtent, ToBuild};
@@ -21,8 +21,9 @@ use crate::scan::Scan;
 const EDGE_TRAFFIC: u64 = 43;
 const LIST_TRAFFIC: u64 = 430;
 const SCAN_TRAFFIC: u64 = 130;
-/// Supersteps for each item of a program that settles, where there is more than one (colouring R-MAT of 2^20 vertices: 39 for four).
-const SUPERSTEPS_PER_ITEM: u64 = 10;
+/// Supersteps of a program that settles, where there is more than one item, and how often they go over all edges.
+const SUPERSTEPS_OF_ITEMS: u64 = 8;
+const PASSES_OF_ITEMS: f64 = 3.0;
 /// Bytes of a packed degree.
 const DEGREE_BYTES: u64 = 1;
 
@@ -108,7 +109,27 @@ pub struct Setting<'e> {
     pub limit: u64,
 }
 
-impl Setting<'_> {
+impl<'e> Setting<'e> {
+    /// A run on a graph of `extent` with `resources`.
+    pub fn new(extent: &'e Extent, resources: &Resources) -> Self {
+        Self { extent, workers: resources.workers(), limit: resources.budget.limit() }
+    }
+
+    /// The smallest budget of a run over shards.
+    pub fn least_of_program(&self, needs: &Needs, asynchronous: bool) -> u64 {
+        self.with_index(Plan::minimum_bytes(needs, self.extent, asynchronous, self.workers))
+    }
+
+    /// The smallest budget of a run over records of vertices.
+    pub fn least_of_records(&self, needs: &Needs, layout: Layout) -> u64 {
+        self.with_index(Blocks::new(needs, self.extent, layout, self.workers as u64, self.limit).minimum)
+    }
+
+    /// The smallest budget of a run over neighbour lists.
+    pub fn least_of_lists(&self, needs: &GatherNeeds) -> u64 {
+        self.with_index(gather::plan::Plan::minimum_bytes(needs, self.extent, self.workers as u64))
+    }
+
     /// Of a run of a program over shards, which goes over `first_indexes` of its indexes in the first superstep.
     ///
     /// # Errors
@@ -121,7 +142,7 @@ impl Setting<'_> {
         steps: Steps,
     ) -> Result<Forecast> {
         let Self { extent, workers, .. } = *self;
-        let minimum = Plan::minimum_bytes(needs, extent, asynchronous, workers);
+        let minimum = self.least_of_program(needs, asynchronous);
         let plan = Plan::new(needs, extent, asynchronous, workers, &self.budget(minimum))?;
         let windows = plan.source_windows(extent);
         let streamed = 1.0 - plan.pinned_bytes as f64 / extent.packed().max(1) as f64;
@@ -159,12 +180,12 @@ impl Setting<'_> {
     pub fn of_records(&self, needs: &Needs, layout: Layout, steps: Steps) -> Result<Forecast> {
         let (extent, workers) = (self.extent, self.workers as u64);
         let parts = extent.turns.div_ceil(extent.intervals().max(1)).max(extent.indexes.len() as u64);
-        let blocks = Blocks::new(needs, extent, extent.most_parts, workers, self.limit);
+        let blocks = Blocks::new(needs, extent, layout, workers, self.limit);
         let shape = Shape::new(needs, extent, layout);
         let (records, largest) = (shape.bytes(extent, parts), shape.bytes_of_largest(extent, parts));
         let block = blocks.usual.min(largest);
         // In less memory blocks are shorter.
-        let minimum = blocks.minimum;
+        let minimum = self.least_of_records(needs, layout);
         let least = minimum.max(Plan::records_bytes(needs, extent, block, workers));
         let plan = Plan::of_records(needs, extent, block, self.workers, &self.budget(least))?;
         // One worker has the interval of most edges, which may be most of all edges; the others have what is left.
@@ -185,31 +206,31 @@ impl Setting<'_> {
         })
     }
 
-    /// Of a run of a program over neighbour lists. The longest list is not known without going over the edges: it counts as none.
+    /// Of a run of a program over neighbour lists.
     ///
     /// # Errors
     /// None but those of the plan, which has its minimum.
     pub fn of_lists(&self, needs: &GatherNeeds, steps: Steps) -> Result<Forecast> {
         let (extent, workers) = (self.extent, self.workers as u64);
-        let minimum = gather::plan::Plan::minimum_bytes(needs, extent, 0, workers);
-        let plan = gather::plan::Plan::new(needs, extent, 0, workers, &self.budget(minimum))?;
+        let minimum = self.least_of_lists(needs);
+        let plan = gather::plan::Plan::new(needs, extent, workers, &self.budget(minimum))?;
         let scratch = plan.scratch_bytes(needs, extent);
         let states = extent.vertices * needs.state;
+        let spilled = plan.spilled_bytes(extent);
+        let in_shards = 1.0 - plan.spilled_edges(extent) as f64 / extent.edges().max(1) as f64;
         let streamed = extent.packed() - plan.pinned_bytes.min(extent.packed());
-        let (parts, items) = (plan.parts(extent), plan.items(extent));
-        let steps = match needs.settles && items > 1 {
-            true => Steps::about(items * SUPERSTEPS_PER_ITEM, (items * SUPERSTEPS_PER_ITEM) as f64),
+        let steps = match needs.settles && plan.items(extent) > 1 {
+            true => Steps::about(SUPERSTEPS_OF_ITEMS, PASSES_OF_ITEMS),
             false => steps,
         };
-        let decoding = (parts - 1.0) * (EDGE_TRAFFIC * extent.edges()) as f64;
         Ok(Forecast {
             memory_bytes: plan.likely_bytes(needs, extent, workers),
             result_bytes: if plan.resident { states } else { 0 },
             scratch_bytes: scratch,
             read_once_bytes: plan.pinned_bytes,
-            read_bytes: (streamed as f64 * parts) as u64 + scratch,
+            read_bytes: (streamed as f64 * in_shards) as u64 + scratch,
             written_bytes: if plan.resident { 0 } else { states },
-            traffic_bytes: LIST_TRAFFIC * extent.edges() + decoding as u64,
+            traffic_bytes: LIST_TRAFFIC * extent.edges() + spilled,
             ..self.empty(minimum, steps)
         })
     }
@@ -249,11 +270,11 @@ impl Setting<'_> {
         Budget::new(self.limit.max(minimum), 0)
     }
 
-    /// Nothing but the building of an index that is missing.
-    fn empty(&self, minimum: u64, steps: Steps) -> Forecast {
+    /// What building an index that is missing takes.
+    fn index(&self) -> Option<ImportForecast> {
         let Self { extent, workers, .. } = *self;
         let missing = extent.indexes.iter().find_map(|index| Some((index.edges, index.to_build?)));
-        let index = missing.map(|(edges, ToBuild { bytes, weighted })| {
+        missing.map(|(edges, ToBuild { bytes, weighted })| {
             let sizes = Sizes {
                 vertices: extent.vertices,
                 edges,
@@ -263,7 +284,17 @@ impl Setting<'_> {
                 bytes_per_edge: None,
             };
             forecast_index(&sizes, bytes, self.limit, workers)
-        });
+        })
+    }
+
+    /// The smallest budget in which what needs `minimum` works, and before it the building of an index that is missing.
+    fn with_index(&self, minimum: u64) -> u64 {
+        minimum.max(self.index().map_or(0, |index| index.minimum_bytes))
+    }
+
+    /// Nothing but the building of an index that is missing.
+    fn empty(&self, minimum: u64, steps: Steps) -> Forecast {
+        let index = self.index();
         Forecast {
             minimum_bytes: minimum.max(index.map_or(0, |index| index.minimum_bytes)),
             memory_bytes: 0,

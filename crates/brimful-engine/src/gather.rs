@@ -66,6 +66,7 @@ mod known;
 mod lists;
 pub(crate) mod plan;
 mod run;
+mod spill;
 mod step;
 
 use brimful_graph::Index;

@@ -26,10 +26,13 @@ use crate::aggregate::Aggregate;
 use crate::checkpoint::Checkpointer;
 use crate::collect::Turn;
 use crate::error::{Error, Result};
-use crate::extent::present;
+use crate::extent::{Extent, present};
+use crate::forecast::Setting;
 use crate::frontier::Frontier;
 use crate::isolated::Isolated;
+use crate::needs::Needs;
 use crate::options::{Door, Layout, RunOptions};
+use crate::plan::PURPOSE;
 use crate::program::{Globals, Program, SignalOf, SumOf};
 use crate::records::Records;
 use crate::sparse::Sparse;
@@ -73,6 +76,14 @@ pub fn run<P: Program>(
             format!("a program that takes batches is for the layout shards, not {}", options.layout.name());
         return Err(Error::Usage(what));
     }
+    // Of all that follows, an index that is missing included, before any of it begins.
+    let (needs, extent) = (Needs::of(program), Extent::of(graph, program.indexes(), options.weighted));
+    let setting = Setting::new(&extent, resources);
+    let least = match options.layout {
+        Layout::Shards => setting.least_of_program(&needs, options.asynchronous),
+        layout => setting.least_of_records(&needs, layout),
+    };
+    resources.budget.require(least, PURPOSE)?;
     let open = |chosen| Checkpointer::open(chosen, graph, &identity::<P>(options), resources);
     let mut checkpointer = options.checkpoints.as_ref().map(open).transpose()?;
     let mut index_seconds = build_missing(graph, program.indexes(), resources)?;

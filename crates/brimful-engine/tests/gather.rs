@@ -15,7 +15,7 @@ use brimful_graph::import::{ImportOptions, Input, build_reverse, import};
 use brimful_graph::random::splitmix64;
 use brimful_graph::shards::Geometry;
 use brimful_graph::{Graph, Index};
-use brimful_store::{Budget, Error as StoreError, ErrorKind, Job, Resources};
+use brimful_store::{Budget, Content, Error as StoreError, ErrorKind, Job, Resources};
 
 /// Several segments in a window, several windows in a shard.
 const SMALL: Geometry = Geometry { interval_bits: 4, window_edges: 90, segment_edges: 30, unit_bytes: 300 };
@@ -202,17 +202,12 @@ fn states<G: Gather>(output: &Gathered<G::State, G::Aggregate>) -> Vec<G::State>
     out
 }
 
-/// The smallest budget with which `attempt` works, by its own word; it may take two: a long list is found late.
+/// The smallest budget with which `attempt` works, by the word of a refusal.
 fn smallest<T>(attempt: impl Fn(u64) -> Result<T>) -> u64 {
-    let mut needed = 1;
-    while let Err(error) = attempt(needed) {
-        let brimful_engine::Error::Store(StoreError::Budget { needed: more, .. }) = error else {
-            panic!("{error}")
-        };
-        assert!(more > needed);
-        needed = more;
+    match attempt(1).err() {
+        Some(brimful_engine::Error::Store(StoreError::Budget { needed, .. })) => needed,
+        other => panic!("a byte is not enough: {other:?}"),
     }
-    needed
 }
 
 /// Runs `program` at one to four threads and budgets from the smallest on; all results must be `wanted`.
@@ -225,12 +220,12 @@ fn check<G: Gather>(
     for threads in 1..=4 {
         let run = |budget| gather(program, &case.graph, options, &resources(threads, budget));
         let needed = smallest(run);
-        assert_eq!(run(needed - 1).err().unwrap().kind(), ErrorKind::Budget);
+        assert_eq!(smallest(|_| run(needed - 1)), needed, "a byte less is refused for the same");
         let mut resident = Vec::new();
         for more in [0, 1, 500, 3000, 9000, 14_000, 20_000, 40_000, 1 << 28] {
             let output = run(needed + more).unwrap();
             assert!(wanted(&output), "{threads} threads, {needed} + {more} bytes");
-            assert_eq!(output.states.is_resident(), output.stats.moved.bytes_written() == 0);
+            assert_eq!(output.states.is_resident(), output.stats.moved.written(Content::States) == 0);
             resident.push(output.states.is_resident());
         }
         assert!(resident.is_sorted() && resident[8], "{threads} threads: {resident:?}");

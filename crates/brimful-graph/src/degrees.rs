@@ -13,7 +13,7 @@ use brimful_store::sealed::Kind;
 use brimful_store::{Folder, Job, Resources};
 
 use crate::ascending::AscendingWriter;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::graph::{DEGREES, STRENGTHS};
 use crate::segment_reader::SegmentReader;
 use crate::shards::ShardFile;
@@ -70,8 +70,37 @@ impl DegreeCounter {
     }
 }
 
+/// The most arcs that lead to a vertex. Memory: a count for each vertex of an interval, and a unit, for each thread.
+pub(crate) fn most_incoming(shards: &ShardFile, resources: &Resources) -> Result<u64> {
+    let mut starts = Vec::new();
+    for (index, segment) in shards.segments().iter().enumerate() {
+        if starts.last().is_none_or(|(interval, _)| *interval != segment.interval) {
+            starts.push((segment.interval, index));
+        }
+    }
+    let end = |at: usize| starts.get(at + 1).map_or(shards.segments().len(), |(_, start)| *start);
+    let window = 1 << shards.interval_bits();
+    resources.job.begin("measure lists", starts.len() as u64);
+    let most =
+        resources.share(starts.len(), |at, (reader, counts): &mut (Option<SegmentReader>, Vec<u64>)| {
+            let (interval, start) = starts[at];
+            let reader = reader.get_or_insert_with(|| SegmentReader::default().with_weights(false));
+            counts.clear();
+            counts.resize(window, 0);
+            for index in start..end(at) {
+                resources.job.check()?;
+                reader.for_each_edge(shards, index, |_, target, _| {
+                    counts[(target - (interval << shards.interval_bits())) as usize] += 1;
+                })?;
+            }
+            resources.job.advance(1);
+            Ok::<_, Error>(counts.iter().copied().max().unwrap_or(0))
+        })?;
+    Ok(most.into_iter().max().unwrap_or(0))
+}
+
 /// Writes the files of degrees and, if weighted, of strengths. `first` holds those of the first
-/// vertices; the others are counted in windows that fit `bytes`.
+/// vertices; the others are counted in windows that fit `bytes`. Returns the greatest degree.
 pub(crate) fn write(
     folder: &dyn Folder,
     shards: &ShardFile,
@@ -80,7 +109,7 @@ pub(crate) fn write(
     weighted: bool,
     bytes: u64,
     resources: &Resources,
-) -> Result<()> {
+) -> Result<u64> {
     let job = &resources.job;
     let mut files = DegreeFiles::create(folder, weighted, job)?;
     let counted = first.degrees.len() as u64;
@@ -118,6 +147,7 @@ pub(crate) fn write(
 struct DegreeFiles {
     degrees: AscendingWriter,
     sum: u64,
+    greatest: u64,
     strengths: Option<ArrayWriter<f64>>,
 }
 
@@ -129,12 +159,13 @@ impl DegreeFiles {
             true => Some(ArrayWriter::create(folder, STRENGTHS, Kind::Strengths, traffic)?),
             false => None,
         };
-        Ok(Self { degrees, sum: 0, strengths })
+        Ok(Self { degrees, sum: 0, greatest: 0, strengths })
     }
 
     fn append(&mut self, counted: &DegreeCounter) -> Result<()> {
         for &degree in &counted.degrees {
             self.sum += degree;
+            self.greatest = self.greatest.max(degree);
             self.degrees.push(self.sum)?;
         }
         if let Some(file) = &mut self.strengths {
@@ -145,11 +176,12 @@ impl DegreeFiles {
         Ok(())
     }
 
-    fn finish(self) -> Result<()> {
+    /// The greatest degree.
+    fn finish(self) -> Result<u64> {
         self.degrees.finish()?;
         if let Some(file) = self.strengths {
             file.finish()?;
         }
-        Ok(())
+        Ok(self.greatest)
     }
 }

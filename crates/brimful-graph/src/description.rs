@@ -33,6 +33,9 @@ pub struct Description {
     /// The range of the weights; `None` without weights, without edges, or from before it was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weights: Option<WeightRange>,
+    /// The longest lists of neighbours; `None` from before they were kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub longest_lists: Option<LongestLists>,
     /// How internal ids follow from external ones.
     pub order: Order,
     /// The external ids.
@@ -51,6 +54,16 @@ pub struct Description {
     pub seals: BTreeMap<String, u64>,
     /// Whatever the caller of the import wants to find again.
     pub origin: Option<String>,
+}
+
+/// The most arcs that a vertex has, with multiplicity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LongestLists {
+    /// Arcs to it.
+    pub incoming: u64,
+    /// Arcs from it.
+    pub outgoing: u64,
 }
 
 /// The internal order of vertices: a few runs, each ascending by external id.

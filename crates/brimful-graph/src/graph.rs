@@ -452,8 +452,10 @@ fn parse_description(path: &Path, number: u64, payload: &[u8]) -> Result<Descrip
         && runs.len() <= MOST_RUNS
         && connected <= vertices
         && (connected == vertices || runs.last() == Some(&connected));
+    let lists = description.longest_lists.iter().flat_map(|lists| [lists.incoming, lists.outgoing]);
     let sane = (1..=24).contains(&description.interval_bits)
         && runs_cover
+        && lists.max().is_none_or(|longest| longest <= description.arcs)
         && layers(&description.forward)
         && layers(&description.reverse)
         && description.forward.is_some();

@@ -283,7 +283,7 @@ impl Import<'_> {
     }
 
     fn finish(&self, seen: &Seen, ids: &OrderedIds, indexed: Indexed) -> Description {
-        let Indexed { forward, reverse } = indexed;
+        let Indexed { forward, longest_lists, reverse } = indexed;
         let geometry = self.options.geometry;
         let applied = forward.applied;
         let layers = |index: Index, built: Built| Shards {
@@ -299,6 +299,7 @@ impl Import<'_> {
             directed: !self.undirected,
             weighted: seen.weighted,
             weights: forward.weights,
+            longest_lists: Some(longest_lists),
             order: Order { name: ids.name, runs: ids.tally.runs() },
             ids: Ids { id_type: seen.id_type, first: ids.first },
             interval_bits: geometry.interval_bits,

@@ -26,8 +26,17 @@ pub(crate) struct Limits {
 
 /// What the process itself needs at least: interpreter, this library, thread stacks.
 const PROCESS_BYTES: u64 = 40 << 20;
-/// What a process grows by beside what brimful accounts for.
+/// What a process grows by beside what brimful accounts for, with what follows.
 const SLACK_BYTES: u64 = 12 << 20;
+/// Steps of what is spoken for, and by how much two processes of one command may differ in what they have resident.
+const OVERHEAD_STEP_BYTES: u64 = 8 << 20;
+const JITTER_BYTES: u64 = 2 << 20;
+
+/// The budget in which work fits that needs `bytes` beside what is spoken for of `budget`, in whole MiB.
+pub(crate) fn whole(budget: &Budget, bytes: u64) -> u64 {
+    let bytes = budget.smallest(bytes);
+    bytes.checked_next_multiple_of(1 << 20).unwrap_or(bytes)
+}
 
 impl Limits {
     /// Budget in bytes, as given or automatic.
@@ -35,26 +44,26 @@ impl Limits {
         self.budget.unwrap_or_else(auto_budget_bytes)
     }
 
-    fn overhead(&self) -> u64 {
+    /// The budget, with what is spoken for of it, and how much of it the process takes may differ when the command is given again.
+    pub(crate) fn budget(&self) -> Arc<Budget> {
+        let total = self.budget_bytes();
         if !self.process_budget {
-            return 0;
+            return Budget::new(total, 0);
         }
+        return_freed_memory();
         // What is free within the heap differs from run to run.
         release_free_memory();
         let resident = resident_bytes().unwrap_or(0) + SLACK_BYTES;
         // Rounded, so that the smallest budget named by an error is the same from run to run.
-        resident.max(PROCESS_BYTES + self.reserve_bytes).next_multiple_of(8 << 20)
+        let overhead =
+            |bytes: u64| bytes.max(PROCESS_BYTES + self.reserve_bytes).next_multiple_of(OVERHEAD_STEP_BYTES);
+        let (now, at_most) = (overhead(resident - JITTER_BYTES), overhead(resident));
+        Budget::with_margin(total, now, at_most - now)
     }
 
-    /// The budget, with what is spoken for of it.
-    pub(crate) fn budget(&self) -> Arc<Budget> {
-        Budget::new(self.budget_bytes(), self.overhead())
-    }
-
-    /// The budget in which work fits that needs `bytes`, in whole MiB: a process is not to the byte as large as another.
+    /// The budget in which work fits that needs `bytes`, in whole MiB.
     pub(crate) fn whole(&self, bytes: u64) -> u64 {
-        let bytes = bytes.saturating_add(self.overhead());
-        bytes.checked_next_multiple_of(1 << 20).unwrap_or(bytes)
+        whole(&self.budget(), bytes)
     }
 
     /// Compute threads.
@@ -68,9 +77,6 @@ impl Limits {
     }
 
     fn resources(&self, job: &Arc<Job>) -> Result<Resources, Failure> {
-        if self.process_budget {
-            return_freed_memory();
-        }
         Ok(Resources::new(self.budget(), Arc::clone(job), self.threads)?)
     }
 }

@@ -11,12 +11,13 @@ use brimful::engine::forecast::{Bandwidths, Forecast};
 use brimful::graph::import::forecast::{self, Forecast as ImportForecast, Reading};
 use brimful::graph::policy::{Duplicates, Policy, SelfLoops};
 use brimful::graph::sizes::Sizes;
+use brimful::store::Budget;
 use brimful::store::bandwidth::{disk_bandwidth, memory_bandwidth};
 use brimful::store::memory::resident_bytes;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::call::{Limits, with_resources};
+use crate::call::{Limits, whole, with_resources};
 use crate::errors::Failure;
 use crate::graph::Graph;
 use crate::run::{Asked, request};
@@ -25,6 +26,8 @@ use crate::run::{Asked, request};
 pub(crate) struct Prediction {
     forecast: Forecast,
     limits: Limits,
+    /// As it was before the run: what the process takes grows by what the run does.
+    budget: Arc<Budget>,
     /// Memory that the process has before the run.
     resident: u64,
     fits: bool,
@@ -33,18 +36,19 @@ pub(crate) struct Prediction {
 impl Prediction {
     /// Of a request for `subject` within `limits`.
     pub(crate) fn new(request: &Request, subject: Subject<'_>, limits: Limits) -> Result<Self, Failure> {
-        let (limit, resident) = (limits.budget().limit(), resident_bytes().unwrap_or(0));
-        let forecast = plan_request(request, subject, limits.workers(), limit)?;
-        Ok(Self { forecast, limits, resident, fits: forecast.minimum_bytes <= limit })
+        let (budget, resident) = (limits.budget(), resident_bytes().unwrap_or(0));
+        let forecast = plan_request(request, subject, limits.workers(), budget.limit())?;
+        let fits = forecast.minimum_bytes <= budget.limit();
+        Ok(Self { forecast, limits, budget, resident, fits })
     }
 
     /// Its figures but for time.
     pub(crate) fn figures<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let (Self { forecast, limits, resident, fits }, out) = (self, PyDict::new(py));
+        let (Self { forecast, limits, budget, resident, fits }, out) = (self, PyDict::new(py));
         let peak = forecast.peak_bytes().max(forecast.result_bytes + limits.reserve_bytes);
         out.set_item("fits", fits)?;
-        out.set_item("minimum_budget_bytes", limits.whole(forecast.minimum_bytes))?;
-        out.set_item("budget_bytes", limits.budget_bytes())?;
+        out.set_item("minimum_budget_bytes", whole(budget, forecast.minimum_bytes))?;
+        out.set_item("budget_bytes", budget.total())?;
         out.set_item("threads", limits.workers())?;
         out.set_item("peak_memory_bytes", resident + peak)?;
         out.set_item("disk_bytes", forecast.disk_bytes())?;

@@ -12,7 +12,8 @@ use crate::error::{Error, Result};
 #[derive(Debug)]
 pub struct Budget {
     total: u64,
-    overhead: u64,
+    /// Added to what work needs where a smallest budget is named.
+    named_overhead: u64,
     limit: u64,
     used: AtomicU64,
     peak: AtomicU64,
@@ -21,9 +22,15 @@ pub struct Budget {
 impl Budget {
     /// A budget of `total` bytes of which `overhead` are spoken for (the process, a reader, a writer).
     pub fn new(total: u64, overhead: u64) -> Arc<Self> {
+        Self::with_margin(total, overhead, 0)
+    }
+
+    /// The same, where the overhead was measured and may be up to `margin` bytes larger when it is measured again: a budget that
+    /// is named works all the same.
+    pub fn with_margin(total: u64, overhead: u64, margin: u64) -> Arc<Self> {
         Arc::new(Self {
             total,
-            overhead,
+            named_overhead: overhead + margin,
             limit: total.saturating_sub(overhead),
             used: AtomicU64::new(0),
             peak: AtomicU64::new(0),
@@ -38,6 +45,11 @@ impl Budget {
     /// Bytes that may be reserved in all.
     pub fn limit(&self) -> u64 {
         self.limit
+    }
+
+    /// The smallest total budget in which work fits that needs `bytes` beside the overhead.
+    pub fn smallest(&self, bytes: u64) -> u64 {
+        bytes.saturating_add(self.named_overhead)
     }
 
     /// Bytes still free.
@@ -76,11 +88,7 @@ impl Budget {
     }
 
     fn too_small(&self, bytes: u64, purpose: &str) -> Error {
-        Error::Budget {
-            budget: self.total,
-            needed: bytes.saturating_add(self.overhead),
-            purpose: purpose.to_owned(),
-        }
+        Error::Budget { budget: self.total, needed: self.smallest(bytes), purpose: purpose.to_owned() }
     }
 }
 
@@ -156,5 +164,14 @@ mod tests {
     fn a_budget_below_its_overhead_names_what_works() {
         let budget = Budget::new(1, 40);
         assert!(matches!(budget.require(10, "to rank"), Err(Error::Budget { budget: 1, needed: 50, .. })));
+        assert_eq!(budget.smallest(10), 50);
+    }
+
+    #[test]
+    fn a_named_budget_works_where_the_overhead_has_grown_by_the_margin() {
+        let Err(Error::Budget { needed, .. }) = Budget::with_margin(1, 40, 8).require(10, "to rank") else {
+            panic!("a budget of one byte is too small");
+        };
+        assert!(Budget::with_margin(needed, 48, 8).require(10, "to rank").is_ok());
     }
 }

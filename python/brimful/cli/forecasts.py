@@ -10,6 +10,30 @@ from brimful.sizes import format_bytes
 _MANY_BYTES = 1 << 20
 
 
+#: A forecast of less time, that takes less than this share of the budget, is not worth a line.
+_SHORT_SECONDS = 1.0
+_SMALL_SHARE = 0.5
+#: Bandwidths in GB/s of a slow machine: whether a run is short is asked before any are measured.
+SLOW_MEMORY, SLOW_DISK = 5.0, 0.3
+#: Bytes of disk that an import fills in a second on such a machine.
+_SLOW_IMPORT = 20e6
+
+
+def is_small(figures: dict[str, Any], budget_bytes: int) -> bool:
+    """Return whether a run is done in a moment, with memory to spare."""
+    seconds = figures["seconds"]
+    return (
+        seconds is not None
+        and seconds < _SHORT_SECONDS
+        and figures["peak_memory_bytes"] < _SMALL_SHARE * budget_bytes
+    )
+
+
+def is_small_import(figures: dict[str, Any], budget_bytes: int) -> bool:
+    """Return whether an import is done in a moment, with memory to spare."""
+    return is_small(figures | {"seconds": figures["disk_bytes"] / _SLOW_IMPORT}, budget_bytes)
+
+
 def announced(figures: dict[str, Any]) -> str:
     """Return `forecast: peak memory 73M, 10M of disk, about 30 supersteps` before a run."""
     text = f"forecast: {_memory_and_disk(figures)}"

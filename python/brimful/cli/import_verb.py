@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any, get_args
 
 from brimful.cli import options as shared
-from brimful.cli.forecasts import announced, held
+from brimful.cli.forecasts import announced, held, is_small_import
 from brimful.cli.progress import ProgressLine, format_seconds
 from brimful.errors import UsageError
 from brimful.formats import InputFormat, require_graph_suffix
@@ -87,6 +87,8 @@ def add_to(verbs: shared.Verbs) -> None:
 
 def act(options: argparse.Namespace) -> None:
     """Import, then print the counts."""
+    from brimful import _native
+
     require_graph_suffix(options.out)
     import_options = ImportOptions(
         format=options.format,
@@ -111,17 +113,20 @@ def act(options: argparse.Namespace) -> None:
     with ProgressLine(quiet=options.quiet) as progress:
         given = shared.resources(options, progress)
         require_budget(shared_format(inputs, import_options), import_options, given)
+        budget_bytes = given.budget or _native.auto_budget_bytes()
         foreseen = forecast_of(inputs, import_options, given)
-        progress.announce(
-            announced(foreseen)
-            if foreseen
-            else "no forecast: the input does not tell its size before it is read"
-        )
+        small = foreseen is not None and is_small_import(foreseen, budget_bytes)
+        if not small:
+            progress.announce(
+                announced(foreseen)
+                if foreseen
+                else "no forecast: the input does not tell its size before it is read"
+            )
         if foreseen:
             require_disk(options.out, foreseen)
         figures = import_paths(inputs, options.out, import_options, given, origin=origin)
         figures["forecast"] = foreseen
-        if foreseen:
+        if foreseen and not small:
             disk = figures["scratch_bytes"] + figures["bytes_on_disk"]
             progress.say(held(foreseen, figures["peak_rss_bytes"], disk))
         for sentence in left_out_sentences(figures):

@@ -16,7 +16,38 @@ from typing import TextIO
 
 _PLAIN_SECONDS = 2.0
 _REDRAW_SECONDS = 0.1
+#: Before so many seconds of a run nothing is said about its end.
+_ESTIMATE_SECONDS = 0.5
 _ERASE_LINE = "\r\x1b[K"
+
+
+class _Run:
+    """The supersteps of a run: how many are expected, and how long those seen so far took."""
+
+    def __init__(self, expected: int = 0, about: bool = True) -> None:
+        self._expected = expected
+        self._about = "about " if about else ""
+        #: The first superstep seen, and when.
+        self._first: tuple[float, float] | None = None
+
+    def describe(self, phase: str, done: int, total: int, now: float) -> str | None:
+        """Return `superstep 3 of about 30: 41 s left`; None for a phase that is no superstep."""
+        matched = re.fullmatch(r"superstep ([\d,]+)", phase)
+        if matched is None:
+            return None
+        number = int(matched[1].replace(",", ""))
+        share = min(done / total, 1.0) if total > 0 else 0.0
+        if self._first is None:
+            self._first = (number - 1 + share, now)
+        if number > self._expected:
+            return f"superstep {number:,}"
+        text = f"superstep {number:,} of {self._about}{self._expected:,}"
+        first, begin = self._first
+        passed = number - 1 + share - first
+        if passed > 0 and now - begin > _ESTIMATE_SECONDS:
+            left = (now - begin) * (self._expected - first - passed) / passed
+            text += f": {format_seconds(left)} left"
+        return text
 
 
 class ProgressLine:
@@ -31,10 +62,15 @@ class ProgressLine:
         self._shown_kind = ""
         self._drawn = False
         self._announced: str | None = None
+        self._run = _Run()
 
     def announce(self, sentence: str) -> None:
         """Say `sentence` when there is progress: what is refused at once is not announced."""
         self._announced = sentence
+
+    def expect(self, supersteps: int, *, about: bool) -> None:
+        """Take the number of supersteps that a run is expected to have."""
+        self._run = _Run(supersteps, about)
 
     def update(self, phase: str, done: int, total: int, seconds: float) -> None:
         """Take what the native side reports about ten times a second."""
@@ -42,7 +78,9 @@ class ProgressLine:
             return
         self._say_announced()
         now = time.monotonic()
-        text = describe(phase, done, total, seconds)
+        text = self._run.describe(phase, done, total, now)
+        if text is None:
+            text = describe(phase, done, total, seconds)
         if self._terminal:
             if now - self._shown_at >= _REDRAW_SECONDS:
                 width = shutil.get_terminal_size().columns - 1

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from brimful.cli import options as shared
-from brimful.cli.forecasts import announced, held
+from brimful.cli.forecasts import SLOW_DISK, SLOW_MEMORY, announced, held, is_small
 from brimful.cli.progress import ProgressLine, format_seconds, said_to
 from brimful.cli.request import add_request, asked
 from brimful.errors import UsageError
@@ -74,10 +74,12 @@ def act(options: argparse.Namespace) -> None:
         graph = shared.open_named_graph(options, given, progress)
         request = asked(options, options.algorithm, _source(options.source, graph))
         saving = options.checkpoint_every is not None or options.resume
-        if not options.quiet and (
-            figures := _forecast(graph, request, given, reserve_bytes, checkpoints=saving)
-        ):
+        figures = _forecast(graph, request, given, reserve_bytes, checkpoints=saving)
+        small = figures is not None and is_small(figures, figures["budget_bytes"])
+        if figures is not None and not small:
             progress.announce(announced(figures) + (", beside checkpoints" if saving else ""))
+        if figures is not None:
+            progress.expect(figures["supersteps"], about=figures["supersteps_guessed"])
         before = graph.bytes_on_disk
         result = _native.run(
             graph,
@@ -100,7 +102,7 @@ def act(options: argparse.Namespace) -> None:
         stats = result.stats
         stats["peak_rss_bytes"] = _native.peak_rss_bytes()
         stats["output"] = options.output
-        if stats["forecast"] is not None:
+        if stats["forecast"] is not None and not small:
             # An index that was built stays.
             disk = stats["scratch_bytes"] + graph.bytes_on_disk - before
             if stats["store_figures"] is not None:
@@ -123,11 +125,11 @@ def _forecast(
     checkpoints: bool,
 ) -> dict[str, Any] | None:
     """Return what the run will take; None where there is no forecast, or it will be refused."""
-    from brimful.planning import forecast
+    from brimful.planning import Machine, forecast
 
     try:
         foreseen = forecast(
-            *(graph, None, request, given, None),
+            *(graph, None, request, given, Machine(SLOW_MEMORY, SLOW_DISK)),
             reserve_bytes=reserve_bytes,
             checkpoints=checkpoints,
         )

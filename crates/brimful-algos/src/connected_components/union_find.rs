@@ -11,7 +11,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
 use brimful_engine::extent::Extent;
-use brimful_engine::forecast::Setting;
 use brimful_engine::run::moved;
 use brimful_engine::scan::{Edges, Scan};
 use brimful_engine::{Error, Result, Stats};
@@ -31,9 +30,11 @@ fn array_bytes<L>(vertices: u64) -> u64 {
     vertices * (4 + 2 * size_of::<L>() as u64)
 }
 
-fn minimum_bytes<L>(extent: &Extent, workers: usize) -> u64 {
+/// The smallest budget of a run; `None` if internal ids do not fit 32 bits.
+pub(super) fn least_bytes<L>(extent: &Extent, workers: usize) -> Option<u64> {
     let windows = workers * WINDOW * size_of::<u64>();
-    array_bytes::<L>(extent.vertices) + Scan::minimum_bytes(extent, workers) + windows as u64
+    let bytes = array_bytes::<L>(extent.vertices) + Scan::minimum_bytes(extent, workers) + windows as u64;
+    (extent.vertices < u64::from(u32::MAX)).then_some(bytes)
 }
 
 /// Bytes of parents while edges are scanned, of all arrays when they were, and of labels, which stay.
@@ -46,23 +47,15 @@ fn in_shards(graph: &Graph) -> Result<&Arc<ShardFile>> {
     graph.shards(Index::In).ok_or_else(|| Error::Usage("the graph has no in-shards".into()))
 }
 
-/// True if the arrays fit the budget and internal ids 32 bits.
-pub(super) fn fits<L>(setting: &Setting<'_>) -> bool {
-    let needed = minimum_bytes::<L>(setting.extent, setting.workers);
-    setting.extent.vertices < u64::from(u32::MAX) && needed <= setting.limit
-}
-
 /// The label of every vertex with edges: the least place of its component.
 ///
 /// # Errors
 /// [`brimful_store::Error::Budget`] before any work; corruption and I/O as they are met.
 pub(super) fn components<L: Label>(graph: &Graph, resources: &Resources) -> Result<(ScratchArray<L>, Stats)> {
     let (begin, workers, shards) = (Instant::now(), resources.workers(), in_shards(graph)?);
-    if graph.connected() >= u64::from(u32::MAX) {
-        return Err(Error::Usage("union_find is for less than 2^32 vertices: use propagation".into()));
-    }
     let extent = Extent::of(graph, &[Index::In], false);
-    let needed = minimum_bytes::<L>(&extent, workers);
+    let needed = least_bytes::<L>(&extent, workers)
+        .ok_or_else(|| Error::Usage("union_find is for less than 2^32 vertices: use propagation".into()))?;
     resources.budget.require(needed, "to find components by union-find")?;
     let memory = resources.budget.reserve(resources.budget.limit(), "to find components by union-find")?;
     let moved_before = moved(graph, resources);

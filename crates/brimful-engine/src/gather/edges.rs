@@ -4,37 +4,49 @@
 //! no adjacency on disk, and the in-shards that every graph has are enough. Invariant: every source and target handed
 //! out is a vertex.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use brimful_graph::Graph;
 use brimful_graph::codec::{BATCH, Keys, Unpack};
 use brimful_graph::shards::ShardFile;
-use brimful_store::Job;
+use brimful_store::{Error as StoreError, Job};
 
+use super::spill::{Pair, Part, Spill};
 use crate::error::Result;
 use crate::residency::{Resident, Shard, Spare, segments_of_intervals};
 
 /// A batch of edges into one interval; sources ascend.
 pub(super) struct Edges<'b> {
-    base: u64,
-    keys: Keys<'b>,
-    bits: u32,
+    pub(super) ends: Ends<'b>,
     /// None where they do not count.
     pub(super) weights: &'b [f64],
-    /// Vertices of the graph, and of the interval.
-    bounds: (u64, usize),
+}
+
+/// Sources and targets of a batch.
+pub(super) enum Ends<'b> {
+    /// Of a segment, which may be broken: bits of a target, and the vertices of the graph and of the interval.
+    Keys { base: u64, keys: Keys<'b>, bits: u32, bounds: (u64, usize) },
+    /// As they were spilled.
+    Pairs(&'b [Pair]),
 }
 
 impl Edges<'_> {
     /// Calls `edge(source, target)`, the target counted within its interval. False if that returns false, or an end is no vertex.
     #[inline]
     pub(super) fn all(&self, mut edge: impl FnMut(u64, usize) -> bool) -> bool {
-        let mask = (1_u32 << self.bits) - 1;
-        let (vertices, targets) = self.bounds;
-        self.keys.iter().all(|key| {
-            let (source, target) = (self.base + u64::from(key >> self.bits), (key & mask) as usize);
-            source < vertices && target < targets && edge(source, target)
-        })
+        match &self.ends {
+            Ends::Keys { base, keys, bits, bounds: (vertices, targets) } => {
+                let mask = (1_u32 << bits) - 1;
+                keys.iter().all(|key| {
+                    let (source, target) = (base + u64::from(key >> bits), (key & mask) as usize);
+                    source < *vertices && target < *targets && edge(source, target)
+                })
+            }
+            Ends::Pairs(pairs) => {
+                pairs.iter().all(|[source, target]| edge(u64::from(*source), *target as usize))
+            }
+        }
     }
 }
 
@@ -44,6 +56,22 @@ pub(super) struct Reader {
     /// For each file one for each column.
     spares: Vec<[Spare; 2]>,
     plain: Vec<u8>,
+    /// Of parts that were spilled.
+    pairs: Vec<Pair>,
+    weights: Vec<f64>,
+}
+
+impl Reader {
+    /// Calls `batch` for the edges of a part, as [`Spill::each`].
+    pub(super) fn each_of_part(
+        &mut self,
+        spill: &Spill,
+        part: &Part,
+        job: &Job,
+        batch: &mut dyn FnMut(Edges<'_>) -> bool,
+    ) -> Result<u64> {
+        spill.each(part, job, (&mut self.pairs, &mut self.weights), batch)
+    }
 }
 
 /// The edges of the indexes that make lists.
@@ -81,6 +109,16 @@ impl Shards {
         vertex >> self.bits
     }
 
+    /// The error of an interval that has other edges than were counted.
+    pub(super) fn changed(&self, interval: usize) -> StoreError {
+        let path = self.files.first().map_or_else(PathBuf::new, |file| file.shards().file().path().into());
+        StoreError::corrupt(
+            path,
+            0,
+            format!("the edges into interval {interval} changed while they were read"),
+        )
+    }
+
     /// Calls `batch` for the edges into an interval, in order within each index; how many there are.
     ///
     /// # Errors
@@ -95,7 +133,7 @@ impl Shards {
     ) -> Result<u64> {
         let (bits, bounds) = (self.bits, (self.vertices as u64, self.window(interval).len()));
         let (unpack, mut values, mut edges) = (Unpack::fastest(), [1.0; BATCH], 0);
-        let Reader { spares, plain } = reader;
+        let Reader { spares, plain, .. } = reader;
         spares.resize_with(self.files.len(), Default::default);
         for (file, segments) in &self.intervals[interval] {
             let (resident, [spare, weights_spare]) = (&self.files[*file], &mut spares[*file]);
@@ -118,7 +156,7 @@ impl Shards {
                         }
                         None => &[],
                     };
-                    batch(Edges { base, keys, bits, weights, bounds })
+                    batch(Edges { ends: Ends::Keys { base, keys, bits, bounds }, weights })
                 })?;
                 edges += u64::from(shards.segments()[index].edges);
             }

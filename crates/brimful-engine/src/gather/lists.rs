@@ -10,6 +10,7 @@ use brimful_store::scratch::ScratchArray;
 use bytemuck::Pod;
 
 use super::edges::{Edges, Reader, Shards};
+use super::spill::Spill;
 use super::{Neighbours, States};
 use crate::error::Result;
 
@@ -46,7 +47,7 @@ impl<S: Pod + Send> Lists<S> {
     /// Makes the lists of `targets`, of which there is one at least, and which are so long; none where the length is `None`. Returns the number of edges read.
     pub(super) fn make(
         &mut self,
-        shards: &Shards,
+        (shards, spill): (&Shards, Option<&Spill>),
         job: &Job,
         targets: Range<usize>,
         lengths: impl Iterator<Item = Option<u32>>,
@@ -68,41 +69,50 @@ impl<S: Pod + Send> Lists<S> {
         let (first, mut read) = (targets.start, 0);
         for interval in shards.interval(first)..=shards.interval(targets.end - 1) {
             let window = shards.window(interval);
-            let part = window.start.max(first)..window.end.min(targets.end);
-            if self.ends[part.start - first..part.end - first].iter().all(|end| *end == NOWHERE) {
-                continue;
-            }
+            let parts = spill.map_or(&[][..], |spill| spill.parts(interval));
+            let whole = parts.is_empty().then_some((window.clone(), None));
+            let pieces = parts.iter().map(|part| (part.targets.clone(), Some(part))).chain(whole);
             // Targets are counted from the first of the interval, ends from the first of `targets`.
             let shift = window.start.wrapping_sub(first);
-            let Self { reader, ends, ids, weights, states: copies, nearby } = self;
-            if !weighted && !listed {
-                read += shards
-                    .each(interval, false, job, reader, &mut |edges| place(&edges, shift, ends, ids))?;
-                continue;
-            }
-            let mut failed = Ok(());
-            let all = shards.each(interval, weighted, job, reader, &mut |edges| {
-                let mut next = edges.weights.iter();
-                edges.all(|source, target| {
-                    let weight = next.next();
-                    let Some(end) = ends.get_mut(shift.wrapping_add(target)) else { return true };
-                    let Some(id) = ids.get_mut(*end) else { return true };
-                    *id = source as u32;
-                    if let (Some(place), Some(weight)) = (weights.get_mut(*end), weight) {
-                        *place = *weight;
+            for (piece, part) in pieces {
+                let wanted = piece.start.max(first)..piece.end.min(targets.end);
+                if wanted.is_empty()
+                    || self.ends[wanted.start - first..wanted.end - first].iter().all(|end| *end == NOWHERE)
+                {
+                    continue;
+                }
+                let Self { reader, ends, ids, weights, states: copies, nearby } = self;
+                let mut failed = Ok(());
+                let mut put = |edges: Edges<'_>| {
+                    if !weighted && !listed {
+                        return place(&edges, shift, ends, ids);
                     }
-                    if let Some(place) = copies.get_mut(*end) {
-                        match nearby.state(states, shards, source as usize) {
-                            Ok(state) => *place = state,
-                            Err(error) => failed = Err(error),
+                    let mut next = edges.weights.iter();
+                    edges.all(|source, target| {
+                        let weight = next.next();
+                        let Some(end) = ends.get_mut(shift.wrapping_add(target)) else { return true };
+                        let Some(id) = ids.get_mut(*end) else { return true };
+                        *id = source as u32;
+                        if let (Some(place), Some(weight)) = (weights.get_mut(*end), weight) {
+                            *place = *weight;
                         }
-                    }
-                    *end += 1;
-                    failed.is_ok()
-                })
-            });
-            failed?;
-            read += all?;
+                        if let Some(place) = copies.get_mut(*end) {
+                            match nearby.state(states, shards, source as usize) {
+                                Ok(state) => *place = state,
+                                Err(error) => failed = Err(error),
+                            }
+                        }
+                        *end += 1;
+                        failed.is_ok()
+                    })
+                };
+                let all = match spill.zip(part) {
+                    Some((spill, part)) => reader.each_of_part(spill, part, job, &mut put),
+                    None => shards.each(interval, weighted, job, reader, &mut put),
+                };
+                failed?;
+                read += all?;
+            }
         }
         Ok(read)
     }

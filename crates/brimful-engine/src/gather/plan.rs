@@ -5,6 +5,7 @@
 
 use brimful_store::Budget;
 
+use super::spill;
 use crate::error::Result;
 use crate::extent::{Extent, IndexExtent};
 use crate::needs::GatherNeeds;
@@ -58,35 +59,34 @@ fn units(extent: &Extent) -> u64 {
     extent.indexes.iter().map(of_index).sum()
 }
 
-/// The fewest bytes of a run whose longest list has `longest` neighbours.
-fn least(needs: &GatherNeeds, extent: &Extent, resident: bool, longest: u64, workers: u64) -> u64 {
+/// The fewest bytes of a run.
+fn least(needs: &GatherNeeds, extent: &Extent, resident: bool, workers: u64) -> u64 {
     let window = extent.vertices.min(extent.interval());
     let (arrays, sources) = if resident { (arrays(needs, extent), 0) } else { (0, window * needs.state) };
     let cost = Cost::new(needs, resident, extent.weighted);
-    let list = longest * (cost.neighbour + needs.room);
-    arrays + workers * (units(extent) + sources + window * cost.target + list)
+    let lists = extent.longest_list * needs.room + least_neighbours(extent) * cost.neighbour;
+    arrays + workers * (units(extent) + spill::read_bytes(extent) + sources + window * cost.target + lists)
+}
+
+/// The fewest neighbours that a worker lists together: the longest list, and so many that parts are not too many.
+fn least_neighbours(extent: &Extent) -> u64 {
+    extent.longest_list.max((extent.edges() / 64).min(1 << 16))
 }
 
 impl Plan {
-    /// The smallest budget, in bytes beside the process's own, in which a run works whose longest list is known.
-    pub(crate) fn minimum_bytes(needs: &GatherNeeds, extent: &Extent, longest: u64, workers: u64) -> u64 {
-        least(needs, extent, true, longest, workers).min(least(needs, extent, false, longest, workers))
+    /// The smallest budget, in bytes beside the process's own, in which a run works.
+    pub(crate) fn minimum_bytes(needs: &GatherNeeds, extent: &Extent, workers: u64) -> u64 {
+        least(needs, extent, true, workers).min(least(needs, extent, false, workers))
     }
 
-    /// Plans a run of a program that needs `needs` over a graph of `extent` whose longest list is known to have `longest` neighbours.
+    /// Plans a run of a program that needs `needs` over a graph of `extent`.
     ///
     /// # Errors
     /// [`brimful_store::Error::Budget`] naming the smallest budget that works.
-    pub(crate) fn new(
-        needs: &GatherNeeds,
-        extent: &Extent,
-        longest: u64,
-        workers: u64,
-        budget: &Budget,
-    ) -> Result<Self> {
+    pub(crate) fn new(needs: &GatherNeeds, extent: &Extent, workers: u64, budget: &Budget) -> Result<Self> {
         let vertices = extent.vertices;
         let window = vertices.min(extent.interval());
-        let minimum = |resident: bool| least(needs, extent, resident, longest, workers);
+        let minimum = |resident: bool| least(needs, extent, resident, workers);
         let resident = minimum(true) <= budget.limit() || minimum(true) <= minimum(false);
         budget.require(minimum(resident), PURPOSE)?;
         let spare = budget.limit() - minimum(resident);
@@ -100,7 +100,7 @@ impl Plan {
         Ok(Self {
             resident,
             targets: window + more,
-            neighbours: longest + (lists - more * cost.target) / cost.neighbour,
+            neighbours: least_neighbours(extent) + (lists - more * cost.target) / cost.neighbour,
             pinned_bytes: packed.min(spare - lists * workers),
         })
     }
@@ -123,14 +123,14 @@ impl Plan {
             + self.pinned_bytes
     }
 
-    /// How often a superstep reads an edge on average: once for each part that its interval is cut into.
-    pub(crate) fn parts(&self, extent: &Extent) -> f64 {
-        let (edges, intervals) = (extent.edges().max(1), extent.intervals());
-        let shard: u64 = extent.indexes.iter().map(|index| index.largest_shard).sum();
-        let others = edges.saturating_sub(shard) / intervals.saturating_sub(1).max(1);
-        let parts = |edges: u64| edges.div_ceil(self.neighbours.max(1)).max(1) as f64;
-        let share = shard.min(edges) as f64 / edges as f64;
-        share * parts(shard) + (1.0 - share) * parts(others)
+    /// Edges of intervals that are taken apart, as their lists do not fit together.
+    pub(crate) fn spilled_edges(&self, extent: &Extent) -> u64 {
+        let (edges, intervals) = (extent.edges(), extent.intervals());
+        let shard = extent.indexes.iter().map(|index| index.largest_shard).sum::<u64>().min(edges);
+        let others = edges - shard;
+        let fits = |edges: u64| edges <= self.neighbours;
+        let of_others = if fits(others / intervals.saturating_sub(1).max(1)) { 0 } else { others };
+        of_others + if fits(shard) { 0 } else { shard }
     }
 
     /// Items of all intervals of a program that settles.
@@ -140,6 +140,12 @@ impl Plan {
 
     /// Bytes that a run has in scratch.
     pub(crate) fn scratch_bytes(&self, needs: &GatherNeeds, extent: &Extent) -> u64 {
-        if self.resident { 0 } else { arrays(needs, extent) }
+        let arrays = if self.resident { 0 } else { arrays(needs, extent) };
+        arrays + self.spilled_bytes(extent)
+    }
+
+    /// Bytes of the edges that are taken apart.
+    pub(crate) fn spilled_bytes(&self, extent: &Extent) -> u64 {
+        self.spilled_edges(extent) * spill::edge_bytes(extent.weighted)
     }
 }

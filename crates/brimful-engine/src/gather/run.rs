@@ -10,17 +10,19 @@ use std::time::Instant;
 use brimful_graph::Graph;
 use brimful_graph::shards::ShardFile;
 use brimful_store::scratch::ScratchArray;
-use brimful_store::{Content, Resources};
+use brimful_store::{Content, Error as StoreError, Resources};
 
 use super::edges::{Reader, Shards};
 use super::known::Known;
 use super::plan::{PURPOSE, Plan};
-use super::step::{Fixed, Handed, Step};
+use super::spill::Spill;
+use super::step::{Fixed, Handed, Room, Step};
 use super::{Gather, Gathered, checkpoint};
 use crate::aggregate::Aggregate;
 use crate::checkpoint::Checkpointer;
 use crate::error::{Error, Result};
 use crate::extent::{Extent, present};
+use crate::forecast::Setting;
 use crate::needs::GatherNeeds;
 use crate::options::RunOptions;
 use crate::program::Globals;
@@ -33,8 +35,7 @@ use crate::supersteps::{Supersteps, build_missing, run_supersteps};
 /// A missing index is built first, and kept.
 ///
 /// # Errors
-/// [`brimful_store::Error::Budget`] naming the smallest budget that works: where that is because of one long list, after one
-/// pass over the edges; [`Error::Usage`] for options that make no sense here; corruption and I/O as they are met;
+/// [`brimful_store::Error::Budget`] naming the smallest budget that works, before any work; [`Error::Usage`] for options that make no sense here; corruption and I/O as they are met;
 /// [`brimful_store::Error::Interrupted`] after a cancellation.
 pub fn gather<G: Gather>(
     program: &G,
@@ -50,6 +51,10 @@ pub fn gather<G: Gather>(
     }
     options.check_weights(graph)?;
     options.check_gather(G::SETTLES)?;
+    // Of all that follows, an index that is missing included, before any of it begins.
+    let extent = Extent::of(graph, program.indexes(), options.weighted);
+    let least = Setting::new(&extent, resources).least_of_lists(&GatherNeeds::of(program));
+    resources.budget.require(least, PURPOSE)?;
     let open = |chosen| Checkpointer::open(chosen, graph, &checkpoint::identity::<G>(options), resources);
     let mut checkpointer = options.checkpoints.as_ref().map(open).transpose()?;
     let index_seconds = build_missing(graph, program.indexes(), resources)?;
@@ -123,27 +128,28 @@ impl<'a, G: Gather> Run<'a, G> {
         let borrowed = present(graph, program.indexes());
         let files: Vec<Arc<ShardFile>> = borrowed.iter().copied().map(Arc::clone).collect();
         let (needs, extent) = (GatherNeeds::of(program), Extent::of_shards(graph, &borrowed, weighted));
-        let planned =
-            |longest| Plan::new(&needs, &extent, longest, resources.workers() as u64, &resources.budget);
-        let shards = |plan: Plan| Shards::new(graph, files.clone(), weighted, plan.pinned_bytes);
-        let first = planned(0)?;
-        let mut shards_of_run = shards(first);
-        let (mut lengths, longest) = measure(&shards_of_run, first, graph, options, resources)?;
-        // Now that the longest list is known.
-        let plan = planned(longest)?;
-        if plan.pinned_bytes != first.pinned_bytes {
-            shards_of_run = shards(plan);
+        let plan = Plan::new(&needs, &extent, resources.workers() as u64, &resources.budget)?;
+        let shards = Shards::new(graph, files, weighted, plan.pinned_bytes);
+        let (lengths, longest) = measure(&shards, plan, graph, options, resources)?;
+        if longest > extent.longest_list {
+            let what = format!(
+                "the manifest says that no vertex has more than {} neighbours, but one has {longest}",
+                extent.longest_list
+            );
+            return Err(StoreError::corrupt(graph.path(), 0, what).into());
         }
-        if plan.resident != first.resident {
-            drop(lengths);
-            (lengths, _) = measure(&shards_of_run, plan, graph, options, resources)?;
-        }
+        let spill = match cut(&shards, &lengths, plan, resources)? {
+            cuts if cuts.len() > shards.intervals() => {
+                Spill::new(&shards, cuts, plan.neighbours, weighted, options, (graph, resources))?
+            }
+            _ => None,
+        };
         let states =
             || Ok::<_, Error>(options.array(plan.resident, graph, resources)?.counted_as(Content::States));
         let globals =
             Globals { vertices: graph.vertices(), superstep: 0, round: 0, aggregate: G::Aggregate::NOTHING };
         Ok(Self {
-            fixed: Fixed { program, graph, resources, weighted, plan, shards: shards_of_run, lengths },
+            fixed: Fixed { program, graph, resources, weighted, plan, shards, spill, lengths },
             handed: Handed { states: states()?, globals },
             next: states()?,
             items: Vec::new(),
@@ -202,11 +208,19 @@ impl<G: Gather> Supersteps for Run<'_, G> {
         }
         let number = handed.globals.superstep + 1;
         fixed.resources.job.begin(format!("superstep {number}"), fixed.graph.connected());
-        let (next, items) = (self.next.windows(), &self.items);
-        let steps = fixed
-            .resources
-            .share(items.len(), |index, room| fixed.item(items[index].clone(), handed, &next, room))?;
-        drop(next);
+        // Items of programs that settle see what those before them have become.
+        let at_once = if G::SETTLES { fixed.resources.workers() } else { self.items.len() };
+        let mut steps = Vec::new();
+        for items in self.items.chunks(at_once.max(1)) {
+            let next = self.next.windows();
+            let gather =
+                |index: usize, room: &mut Room<G>| fixed.item(items[index].clone(), handed, &next, room);
+            steps.extend(fixed.resources.share(items.len(), gather)?);
+            drop(next);
+            if G::SETTLES {
+                handed.show(&self.next, items)?;
+            }
+        }
         handed.globals.aggregate = fixed.aggregate(&handed.states, &self.next)?;
         handed.globals.superstep = number;
         std::mem::swap(&mut handed.states, &mut self.next);
@@ -223,6 +237,31 @@ impl<G: Gather> Supersteps for Run<'_, G> {
     fn goes_on(&mut self) -> Result<bool> {
         Ok(self.last.changed > 0 && self.last.open > 0)
     }
+}
+
+/// The parts of all intervals whose lists fit together, and how many edges lead to each.
+fn cut(
+    shards: &Shards,
+    lengths: &ScratchArray<u32>,
+    plan: Plan,
+    resources: &Resources,
+) -> Result<Vec<(Range<usize>, u64)>> {
+    let (mut cuts, mut room) = (Vec::new(), Vec::new());
+    for interval in 0..shards.intervals() {
+        resources.job.check()?;
+        let window = shards.window(interval);
+        let (mut start, mut held) = (window.start, 0);
+        let lengths = lengths.slice(window.clone(), &mut room)?;
+        for (vertex, length) in window.clone().zip(lengths) {
+            if held + u64::from(*length) > plan.neighbours {
+                cuts.push((start..vertex, held));
+                (start, held) = (vertex, 0);
+            }
+            held += u64::from(*length);
+        }
+        cuts.push((start..window.end, held));
+    }
+    Ok(cuts)
 }
 
 /// Lengths of all lists, and that of the longest.

@@ -1,7 +1,8 @@
 //! What a superstep does with an item: lists are made, and its targets gathered.
 //!
 //! Targets are taken an item at a time, an interval or a part of one; of programs that settle an item may span
-//! intervals, for the more vertices see each other's new states the fewer supersteps there are. Invariant: but for
+//! intervals, for the more vertices see each other's new states the fewer supersteps there are; and those items go one after
+//! another, as many at a time as there are threads, and see what the ones before them have made. Invariant: but for
 //! those, a superstep reads the states of the one before alone.
 
 use std::cmp::Reverse;
@@ -16,15 +17,31 @@ use super::edges::Shards;
 use super::known::Known;
 use super::lists::Lists;
 use super::plan::Plan;
+use super::spill::Spill;
 use crate::aggregate::Aggregate;
 use crate::error::Result;
 use crate::program::Globals;
 use crate::stats::Swept;
 
+/// States that are shown at once.
+const SHOWN: usize = 1 << 12;
+
 /// Everything a superstep hands to the next.
 pub(super) struct Handed<G: Gather> {
     pub(super) states: ScratchArray<G::State>,
     pub(super) globals: Globals<G::Aggregate>,
+}
+
+impl<G: Gather> Handed<G> {
+    /// Shows the states that were made of the targets of `items`, which follow one another.
+    pub(super) fn show(&mut self, next: &ScratchArray<G::State>, items: &[Range<usize>]) -> Result<()> {
+        let Some((first, last)) = items.first().zip(items.last()) else { return Ok(()) };
+        let (states, mut room) = (self.states.windows(), Vec::new());
+        for start in (first.start..last.end).step_by(SHOWN) {
+            states.write(start, next.slice(start..last.end.min(start + SHOWN), &mut room)?)?;
+        }
+        Ok(())
+    }
 }
 
 /// What supersteps did.
@@ -54,6 +71,8 @@ pub(super) struct Fixed<'a, G: Gather> {
     pub(super) weighted: bool,
     pub(super) plan: Plan,
     pub(super) shards: Shards,
+    /// Edges of intervals whose lists do not fit together.
+    pub(super) spill: Option<Spill>,
     /// Lengths of lists.
     pub(super) lengths: ScratchArray<u32>,
 }
@@ -129,7 +148,7 @@ impl<G: Gather> Fixed<'_, G> {
         let wanted =
             old.iter().zip(lengths).map(|(state, length)| Some(*length).filter(|_| !self.is_settled(*state)));
         let edges = lists.make(
-            &self.shards,
+            (&self.shards, self.spill.as_ref()),
             &self.resources.job,
             targets.clone(),
             wanted,

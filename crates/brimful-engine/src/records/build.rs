@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use brimful_graph::Graph;
 use brimful_graph::codec::{BATCH, Unpack};
 use brimful_graph::shards::ShardFile;
-use brimful_store::{Content, Resources, StoreFile};
+use brimful_store::{Content, Error as StoreError, Resources, StoreFile};
 use bytemuck::Pod;
 
 use super::{Block, COUNT, Interval, Part, Records, Shape};
@@ -62,15 +62,16 @@ pub(crate) struct Blocks {
 }
 
 impl Blocks {
-    /// Where intervals have `parts` parts at most, in `limit` bytes.
-    pub(crate) fn new(needs: &Needs, extent: &Extent, parts: u64, workers: u64, limit: u64) -> Self {
-        let window = extent.vertices.min(extent.interval());
+    /// For records of `layout`, in `limit` bytes. A block holds the record of the vertex that has most edges.
+    pub(crate) fn new(needs: &Needs, extent: &Extent, layout: Layout, workers: u64, limit: u64) -> Self {
+        let (window, parts) = (extent.vertices.min(extent.interval()), extent.most_parts.max(1));
+        let record = Shape::new(needs, extent, layout).bytes_of(1, extent.longest_list, parts);
         let units: u64 = extent.columns().map(|column| column.largest).sum();
         let building = workers * (units + extent.unpacked() + window * parts * MEASURED_BYTES);
         let beside = building.max(Plan::records_bytes(needs, extent, 0, workers));
         let most = limit.saturating_sub(beside) / workers;
         let usual = (most / 2).clamp(BLOCK_BYTES.0, BLOCK_BYTES.1);
-        Self { minimum: beside + workers * BLOCK_BYTES.0, building, usual, most }
+        Self { minimum: beside + workers * record.max(BLOCK_BYTES.0), building, usual, most }
     }
 }
 
@@ -84,17 +85,20 @@ impl Shape {
         }
     }
 
+    /// Bytes of the records of so many vertices that have so many edges, of that many parts an interval.
+    fn bytes_of(self, vertices: u64, edges: u64, parts: u64) -> u64 {
+        vertices * (self.state as u64 + parts * COUNT as u64) + edges * self.edge() as u64
+    }
+
     /// Bytes of all records, of that many parts an interval.
     pub(crate) fn bytes(self, extent: &Extent, parts: u64) -> u64 {
-        let of_vertex = self.state as u64 + parts * COUNT as u64;
-        extent.vertices * of_vertex + extent.edges() * self.edge() as u64
+        self.bytes_of(extent.vertices, extent.edges(), parts)
     }
 
     /// Bytes of the records of the interval that has most edges.
     pub(crate) fn bytes_of_largest(self, extent: &Extent, parts: u64) -> u64 {
-        let of_vertex = self.state as u64 + parts * COUNT as u64;
         let edges: u64 = extent.indexes.iter().map(|index| index.largest_shard).sum();
-        extent.vertices.min(extent.interval()) * of_vertex + edges * self.edge() as u64
+        self.bytes_of(extent.vertices.min(extent.interval()), edges, parts)
     }
 }
 
@@ -114,8 +118,7 @@ impl Records {
     /// Lists the edges of `shards` in the layout chosen, which is not shards, for a run of `P`.
     ///
     /// # Errors
-    /// [`brimful_store::Error::Budget`] naming the smallest budget that works: where that is because of one large record, after
-    /// a pass over the edges of its interval.
+    /// [`brimful_store::Error::Budget`] naming the smallest budget that works.
     pub(crate) fn of_graph<P: Program>(
         program: &P,
         graph: &Graph,
@@ -130,8 +133,7 @@ impl Records {
         let needs = Needs::of(program);
         let shape = Shape::new(&needs, &extent, options.layout);
         let files = Resident::spread(shards.to_vec(), options.weighted, 0);
-        let most_parts = (0..graph.intervals()).map(|interval| parts(&files, interval).0.len()).max();
-        let blocks = Blocks::new(&needs, &extent, most_parts.unwrap_or(0) as u64, workers, budget.limit());
+        let blocks = Blocks::new(&needs, &extent, options.layout, workers, budget.limit());
         budget.require(blocks.minimum, PURPOSE)?;
         let _memory = budget.reserve(blocks.building + workers * blocks.most, PURPOSE)?;
         let file = options
@@ -144,7 +146,7 @@ impl Records {
     /// 16 bytes for each target and part, and a unit of every column, for each worker.
     ///
     /// # Errors
-    /// [`brimful_store::Error::Budget`] where a record is larger than `most_bytes`.
+    /// Corruption where a record is larger than `most_bytes`.
     pub(super) fn build(
         graph: &Graph,
         files: &[Resident],
@@ -165,8 +167,9 @@ impl Records {
             for block in &mut blocks {
                 let bytes = block.bytes as u64;
                 if bytes > most_bytes {
-                    let needed = resources.budget.limit() + (bytes - most_bytes) * resources.workers() as u64;
-                    resources.budget.require(needed, "to hold the record of one vertex for each thread")?;
+                    // The budget was planned for the longest list that the manifest tells of.
+                    let what = format!("the record of a vertex takes {bytes} bytes, more than its longest list of neighbours can");
+                    return Err(StoreError::corrupt(graph.path(), 0, what).into());
                 }
                 largest.fetch_max(bytes, Ordering::Relaxed);
                 block.offset = end.fetch_add(bytes, Ordering::Relaxed);

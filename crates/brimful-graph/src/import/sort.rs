@@ -10,6 +10,7 @@ use crate::build::{Built, ShardSortWriter, ShardSorter};
 use crate::census::each_part;
 use crate::classes::{Tally, changed};
 use crate::degrees::{self, DegreeCounter};
+use crate::description::LongestLists;
 use crate::edges::{EdgeBatch, EdgeSource};
 use crate::error::Result;
 use crate::graph::Index;
@@ -25,6 +26,7 @@ const MAPPED_AT_ONCE: usize = 128;
 /// Shards and degrees written.
 pub(super) struct Indexed {
     pub(super) forward: Built,
+    pub(super) longest_lists: LongestLists,
     pub(super) reverse: Option<Built>,
 }
 
@@ -43,13 +45,13 @@ impl Import<'_> {
         let counted = connected.min(self.spare / 4 / degrees::bytes_per_vertex(weighted));
         let mut degrees = DegreeCounter::new(0..counted, weighted);
         let forward = self.sort_index(Index::In, source, map, ends, weighted, &mut degrees)?;
-        self.write_degrees(map, connected, weighted, degrees)?;
+        let longest_lists = self.write_degrees(map, connected, weighted, degrees)?;
         let mut reverse = None;
         if self.options.reverse && !self.undirected {
             let mut none = DegreeCounter::default();
             reverse = Some(self.sort_index(Index::Reverse, source, map, ends, weighted, &mut none)?);
         }
-        Ok(Indexed { forward, reverse })
+        Ok(Indexed { forward, longest_lists, reverse })
     }
 
     fn write_degrees(
@@ -58,16 +60,18 @@ impl Import<'_> {
         connected: u64,
         weighted: bool,
         first: DegreeCounter,
-    ) -> Result<()> {
+    ) -> Result<LongestLists> {
         let bits = self.options.geometry.interval_bits;
         let traffic = self.resources.job.traffic();
         let shards = ShardFile::open(self.folder, Index::In.name(), connected, weighted, bits, traffic)?;
         // The first degrees are written and dropped before others are counted.
         let bytes = self.sorter_bytes(map.memory_bytes());
         let resources = self.resources;
-        degrees::write(self.folder, &shards, connected, first, weighted, bytes, resources)?;
+        let outgoing = degrees::write(self.folder, &shards, connected, first, weighted, bytes, resources)?;
+        // With every arc its opposite is stored.
+        let incoming = if self.undirected { outgoing } else { degrees::most_incoming(&shards, resources)? };
         self.end_phase("count degrees");
-        Ok(())
+        Ok(LongestLists { incoming, outgoing })
     }
 
     pub(super) fn sort_index(

@@ -1,0 +1,211 @@
+//! The edges of intervals whose lists do not fit together, in scratch, part by part.
+//!
+//! Without them the making of each part of an interval would go through all edges of that interval, in every superstep; they are
+//! taken apart once. Invariant: the edges of a part are in the order of the shards.
+
+use std::ops::Range;
+
+use brimful_store::{Content, Job, Resources, StoreFile};
+
+use super::edges::{Edges, Ends, Reader, Shards};
+use crate::error::{Error, Result};
+use crate::extent::Extent;
+use crate::options::RunOptions;
+
+/// An edge: its source, and its target counted within the interval.
+pub(super) type Pair = [u32; 2];
+
+/// Bytes of a pair, and of a weight, in a file of their own: an edge has the same place in both.
+const EDGE_BYTES: u64 = 8;
+/// Edges read at once.
+const READ_EDGES: usize = 1 << 12;
+/// Fewest edges that are written at once.
+const WRITE_EDGES: usize = 1 << 9;
+/// Most parts that are filled at once.
+const MOST_PARTS: usize = 1 << 10;
+
+/// Bytes of disk of an edge.
+pub(super) fn edge_bytes(weighted: bool) -> u64 {
+    if weighted { 2 * EDGE_BYTES } else { EDGE_BYTES }
+}
+
+/// Bytes of memory that a worker reads with.
+pub(super) fn read_bytes(extent: &Extent) -> u64 {
+    extent.edges().min(READ_EDGES as u64) * edge_bytes(extent.weighted)
+}
+
+/// Consecutive targets of an interval, and where their edges are.
+#[derive(Debug)]
+pub(super) struct Part {
+    pub(super) targets: Range<usize>,
+    /// Of the first, counted in edges.
+    place: u64,
+    edges: u64,
+}
+
+/// The parts of all intervals that have several.
+#[derive(Debug)]
+pub(super) struct Spill {
+    pairs: StoreFile,
+    weights: Option<StoreFile>,
+    /// By interval; none for one whose lists fit together.
+    parts: Vec<Vec<Part>>,
+}
+
+/// Parts of one interval that are filled together: buffers, and which part each target belongs to.
+#[derive(Default)]
+struct Filling {
+    reader: Reader,
+    part_of: Vec<u16>,
+    pairs: Vec<Vec<Pair>>,
+    weights: Vec<Vec<f64>>,
+    places: Vec<u64>,
+}
+
+/// The part of targets that others fill.
+const OTHER: u16 = u16::MAX;
+
+impl Spill {
+    /// The parts that `cuts` are, consecutive targets that no interval divides and how many edges lead to them; `None` if every
+    /// interval is one. What fills them takes up to `list_edges` edges of memory for each thread.
+    pub(super) fn new(
+        shards: &Shards,
+        cuts: Vec<(Range<usize>, u64)>,
+        list_edges: u64,
+        weighted: bool,
+        options: &RunOptions,
+        (graph, resources): (&brimful_graph::Graph, &Resources),
+    ) -> Result<Option<Self>> {
+        let (mut parts, mut place) = (Vec::new(), 0);
+        parts.resize_with(shards.intervals(), Vec::new);
+        for cut in cuts.chunk_by(|(a, _), (b, _)| shards.interval(a.start) == shards.interval(b.start)) {
+            if let [_, _, ..] = cut {
+                let (first, _) = &cut[0];
+                parts[shards.interval(first.start)].extend(cut.iter().map(|(targets, edges)| {
+                    place += edges;
+                    Part { targets: targets.clone(), place: place - edges, edges: *edges }
+                }));
+            }
+        }
+        if place == 0 {
+            return Ok(None);
+        }
+        let file = || {
+            let file =
+                options.in_scratch(graph, |folder| StoreFile::scratch(folder, resources.job.traffic()))?;
+            Ok::<_, Error>(file.counted_as(Content::Lists))
+        };
+        let spill = Self { pairs: file()?, weights: weighted.then(file).transpose()?, parts };
+        spill.fill(shards, list_edges, resources)?;
+        Ok(Some(spill))
+    }
+
+    /// Takes the edges of all parts apart: as many parts of an interval at a time as there is memory to write them.
+    fn fill(&self, shards: &Shards, list_edges: u64, resources: &Resources) -> Result<()> {
+        let at_once = (list_edges as usize / 4 / WRITE_EDGES).clamp(2, MOST_PARTS);
+        let groups: Vec<(usize, &[Part])> = (0..)
+            .zip(&self.parts)
+            .flat_map(|(interval, parts)| parts.chunks(at_once).map(move |group| (interval, group)))
+            .collect();
+        resources.job.begin("take lists apart", groups.len() as u64);
+        resources.share(groups.len(), |index, filling: &mut Filling| {
+            let (interval, group) = groups[index];
+            self.fill_group(shards, interval, group, filling, &resources.job)?;
+            resources.job.advance(1);
+            Ok::<_, Error>(())
+        })?;
+        Ok(())
+    }
+
+    fn fill_group(
+        &self,
+        shards: &Shards,
+        interval: usize,
+        group: &[Part],
+        filling: &mut Filling,
+        job: &Job,
+    ) -> Result<()> {
+        let Filling { reader, part_of, pairs, weights, places } = filling;
+        let window = shards.window(interval);
+        part_of.clear();
+        part_of.resize(window.len(), OTHER);
+        for (number, part) in group.iter().enumerate() {
+            part_of[part.targets.start - window.start..part.targets.end - window.start].fill(number as u16);
+        }
+        pairs.resize_with(group.len(), Vec::new);
+        weights.resize_with(group.len(), Vec::new);
+        places.clear();
+        places.extend(group.iter().map(|part| part.place));
+        let mut write = |number: usize, pairs: &mut Vec<Pair>, weights: &mut Vec<f64>| -> Result<()> {
+            let (place, end) = (places[number], group[number].place + group[number].edges);
+            places[number] += pairs.len() as u64;
+            if places[number] > end {
+                return Err(shards.changed(interval).into());
+            }
+            self.pairs.write_all_at(bytemuck::cast_slice(pairs), place * EDGE_BYTES)?;
+            if let Some(file) = &self.weights {
+                file.write_all_at(bytemuck::cast_slice(weights), place * EDGE_BYTES)?;
+            }
+            pairs.clear();
+            weights.clear();
+            Ok(())
+        };
+        let mut failed = Ok(());
+        shards
+            .each(interval, self.weights.is_some(), job, reader, &mut |edges| {
+                let mut next = edges.weights.iter();
+                edges.all(|source, target| {
+                    let weight = next.next();
+                    let number = usize::from(part_of[target]);
+                    let (Some(pairs), Some(weights)) = (pairs.get_mut(number), weights.get_mut(number))
+                    else {
+                        return true;
+                    };
+                    pairs.push([source as u32, target as u32]);
+                    weights.extend(weight);
+                    if pairs.len() >= WRITE_EDGES {
+                        failed = write(number, pairs, weights);
+                    }
+                    failed.is_ok()
+                })
+            })
+            .and_then(|edges| failed.map(|()| edges))?;
+        for (number, (pairs, weights)) in pairs.iter_mut().zip(weights).enumerate().take(group.len()) {
+            write(number, pairs, weights)?;
+        }
+        // Every edge that was counted has come.
+        match places.iter().zip(group).all(|(place, part)| *place == part.place + part.edges) {
+            true => Ok(()),
+            false => Err(shards.changed(interval).into()),
+        }
+    }
+
+    /// The parts of an interval; none where its lists fit together.
+    pub(super) fn parts(&self, interval: usize) -> &[Part] {
+        &self.parts[interval]
+    }
+
+    /// Calls `batch` for the edges of a part, in order; how many there are.
+    pub(super) fn each(
+        &self,
+        part: &Part,
+        job: &Job,
+        (pairs, weights): (&mut Vec<Pair>, &mut Vec<f64>),
+        batch: &mut dyn FnMut(Edges<'_>) -> bool,
+    ) -> Result<u64> {
+        for start in (0..part.edges).step_by(READ_EDGES) {
+            job.check()?;
+            let (count, place) = ((part.edges - start).min(READ_EDGES as u64) as usize, part.place + start);
+            pairs.resize(count, [0; 2]);
+            self.pairs.read_exact_at(bytemuck::cast_slice_mut(pairs), place * EDGE_BYTES)?;
+            weights.resize(if self.weights.is_some() { count } else { 0 }, 1.0);
+            if let Some(file) = &self.weights {
+                file.read_exact_at(bytemuck::cast_slice_mut(weights), place * EDGE_BYTES)?;
+            }
+            if !batch(Edges { ends: Ends::Pairs(pairs), weights }) {
+                break;
+            }
+        }
+        Ok(part.edges)
+    }
+}

@@ -1,0 +1,112 @@
+"""The smallest budget that a refusal names: a run in it works, in one MiB less it does not.
+
+Each run is under a hard limit equal to its budget, on a graph of names that has a hub and vertices
+without edges, with and without the index that some algorithms have to build first.
+"""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from pathlib import Path
+
+import pytest
+
+from cgroup import hard_limit
+from command import BUDGET, refuse, smallest, succeed
+
+MIB = 1 << 20
+VERTICES = 60_000
+
+#: Algorithms with few supersteps: this is about memory.
+ALGORITHMS = {
+    "pagerank": ["--max-supersteps", 2],
+    "hits": ["--max-supersteps", 2],
+    "connected_components": [],
+    "scc": ["--max-supersteps", 8],
+    "kcore": ["--max-supersteps", 8],
+    "bfs": ["--source", "hub"],
+    "sssp": ["--source", "hub"],
+    "count_paths": ["--source", "hub"],
+    "degrees": ["--param", "direction=both"],
+    "label_propagation": ["--max-supersteps", 2],
+    "color": [],
+    "triangles": [],
+    "clustering": [],
+}
+#: Algorithms that have one layout.
+SHARDS_ONLY = {"label_propagation", "color", "triangles", "clustering"}
+
+CASES = [
+    (algorithm, layout)
+    for algorithm in ALGORITHMS
+    for layout in ("shards", "decoupled", "coupled")
+    if layout == "shards" or algorithm not in SHARDS_ONLY
+]
+INDEXES, THREADS, OUTPUTS = ["in", "in,reverse"], [1, 2, 4], ["none", "csv", "parquet"]
+
+
+@pytest.fixture(scope="module", params=INDEXES)
+def hub(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directed graph of names: most vertices lead to a hub, which leads to a third of them."""
+    folder = tmp_path_factory.mktemp("smallest")
+    with (folder / "hub.txt").open("w") as out:
+        for at in range(VERTICES):
+            out.write(f"vertex-{at} hub\n")
+            if at % 3 == 0:
+                out.write(f"hub vertex-{at}\n")
+            if at % 5 == 0:
+                out.write(f"vertex-{at} vertex-{at * 7 % VERTICES}\n")
+        # Without their loops these have no edges.
+        out.writelines(f"alone-{at} alone-{at}\n" for at in range(1000))
+    graph = folder / "hub.brimful"
+    options = ["--ids", "string", "--self-loops", "drop", "--index", request.param]
+    succeed("import", folder / "hub.txt", graph, *options, "--quiet")
+    return graph
+
+
+def check(graph: Path, algorithm: str, layout: str, threads: int, output: str) -> None:
+    """Insist that the smallest budget is one: named twice, and enough."""
+    fresh, result = graph.with_name("fresh.brimful"), graph.with_name(f"result.{output}")
+    shutil.rmtree(fresh, ignore_errors=True)
+    shutil.copytree(graph, fresh)
+    run = ["run", algorithm, fresh, *ALGORITHMS[algorithm], "--layout", layout]
+    run += ["--threads", threads]
+    if output != "none":
+        run += ["-o", result, "--overwrite"]
+    named = smallest(*run)
+    mib = int(named.removesuffix("M"))
+    with hard_limit(mib * MIB) as enter:
+        sentence = refuse(BUDGET, *run, "--budget", f"{mib - 1}M", "--quiet", before=enter)
+    assert f"the smallest that works is {named}" in sentence
+    with hard_limit(mib * MIB) as enter:
+        done = succeed(*run, "--budget", named, "--json", "--quiet", before=enter)
+    assert done.figures["peak_rss_bytes"] <= mib * MIB
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(len(CASES)))
+def test_a_named_budget_is_the_smallest(hub: Path, number: int) -> None:
+    # Over all algorithms every pair of threads and output occurs.
+    algorithm, layout = CASES[number]
+    check(hub, algorithm, layout, THREADS[number % 3], OUTPUTS[number // 3 % 3])
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(("algorithm", "layout"), CASES)
+def test_every_named_budget_is_the_smallest(hub: Path, algorithm: str, layout: str) -> None:
+    for threads, output in itertools.product(THREADS, OUTPUTS):
+        check(hub, algorithm, layout, threads, output)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("algorithm", ["pagerank", "hits", "label_propagation", "degrees"])
+def test_plan_run_and_its_figures_name_the_same(hub: Path, algorithm: str) -> None:
+    options = [*ALGORITHMS[algorithm], "--threads", 2]
+    fresh = hub.with_name("plan.brimful")
+    shutil.copytree(hub, fresh, dirs_exist_ok=True)
+    named = smallest("run", algorithm, fresh, *options)
+    planned = succeed("plan", fresh, algorithm, *options, "--json", "--quiet").figures
+    assert planned["minimum_budget_bytes"] == int(named.removesuffix("M")) * MIB
+    done = succeed("run", algorithm, fresh, *options, "--json", "--quiet").figures
+    assert done["forecast"]["minimum_budget_bytes"] == planned["minimum_budget_bytes"]
