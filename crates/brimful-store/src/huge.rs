@@ -4,7 +4,10 @@
 //! translation (measured on a virtual machine, 2 cores: sequential reads 17 against 32 GB/s; run
 //! `python -m bench memory`). Invariant: only the speed differs; the memory is plain zeroed memory.
 
+use std::alloc::{Layout, handle_alloc_error};
+use std::ffi::c_void;
 use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
 
 use bytemuck::Pod;
 
@@ -14,50 +17,118 @@ const HUGE_BYTES: usize = 2 << 20;
 /// A fixed number of records, aligned to and advised for huge pages if there are enough of them.
 #[derive(Debug)]
 pub struct HugeArray<T> {
-    memory: Vec<T>,
+    memory: Memory<T>,
     start: usize,
     len: usize,
 }
 
+#[derive(Debug)]
+enum Memory<T> {
+    /// From the C library.
+    Heap(Vec<T>),
+    /// From the system.
+    Pages(Pages),
+}
+
 impl<T> Default for HugeArray<T> {
     fn default() -> Self {
-        Self { memory: Vec::new(), start: 0, len: 0 }
+        Vec::new().into()
     }
 }
 
 impl<T: Pod> HugeArray<T> {
     /// An array of `len` zeros. Memory is taken from the system as it is touched.
     pub fn zeroed(len: usize) -> Self {
-        if len * size_of::<T>() < HUGE_BYTES {
-            return Self { memory: bytemuck::zeroed_vec(len), start: 0, len };
+        let bytes = len * size_of::<T>();
+        if bytes < HUGE_BYTES {
+            return Self::from(bytemuck::zeroed_vec(len));
         }
         // The slack before the aligned start and behind the end is never touched, so it costs
         // addresses and no memory.
-        let slack = HUGE_BYTES.div_ceil(size_of::<T>());
-        let mut memory: Vec<T> = bytemuck::zeroed_vec(len + slack);
-        let start = memory.as_ptr().align_offset(HUGE_BYTES).min(slack);
-        advise(&mut memory[start..start + len]);
-        Self { memory, start, len }
+        let pages = Pages::zeroed(bytes + HUGE_BYTES);
+        let start = pages.address().align_offset(HUGE_BYTES).min(HUGE_BYTES);
+        let mut array = Self { memory: Memory::Pages(pages), start, len };
+        advise(&mut array[..]);
+        array
     }
 }
 
 impl<T> From<Vec<T>> for HugeArray<T> {
     /// The records where they are.
     fn from(memory: Vec<T>) -> Self {
-        Self { start: 0, len: memory.len(), memory }
+        Self { start: 0, len: memory.len(), memory: Memory::Heap(memory) }
     }
 }
 
 impl<T> Deref for HugeArray<T> {
     type Target = [T];
+
+    #[expect(unsafe_code, reason = "pages are bytes of no type")]
     fn deref(&self) -> &[T] {
-        &self.memory[self.start..self.start + self.len]
+        match &self.memory {
+            Memory::Heap(records) => records,
+            // SAFETY: `zeroed` alone makes pages, for a type any bytes of which are valid: `len` records from the aligned byte
+            // `start` on lie within them, and they live as long as this array, which is borrowed.
+            Memory::Pages(pages) => unsafe {
+                std::slice::from_raw_parts(pages.address().wrapping_add(self.start).cast(), self.len)
+            },
+        }
     }
 }
 
 impl<T> DerefMut for HugeArray<T> {
+    #[expect(unsafe_code, reason = "pages are bytes of no type")]
     fn deref_mut(&mut self) -> &mut [T] {
-        &mut self.memory[self.start..self.start + self.len]
+        match &mut self.memory {
+            Memory::Heap(records) => records,
+            // SAFETY: as in `deref`, and the array is borrowed for writing.
+            Memory::Pages(pages) => unsafe {
+                std::slice::from_raw_parts_mut(pages.address().wrapping_add(self.start).cast(), self.len)
+            },
+        }
+    }
+}
+
+/// Memory of zeros that the system gives and takes back at once. The C library keeps what is freed, and of what it gives again it
+/// writes zeros over all, slack included: both are memory that no budget sees.
+#[derive(Debug)]
+struct Pages {
+    address: NonNull<c_void>,
+    bytes: usize,
+}
+
+// SAFETY: pages belong to whoever has the value, and nothing of them is bound to a thread.
+#[expect(unsafe_code, reason = "a pointer that is owned")]
+unsafe impl Send for Pages {}
+// SAFETY: a shared reference gives an address; the array lends its records as a slice does.
+#[expect(unsafe_code, reason = "a pointer that is owned")]
+unsafe impl Sync for Pages {}
+
+impl Pages {
+    #[expect(unsafe_code, reason = "there is no safe mmap")]
+    fn zeroed(bytes: usize) -> Self {
+        use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: new private pages, at an address that the system chooses.
+        let mapped = unsafe { mmap_anonymous(std::ptr::null_mut(), bytes, protection, MapFlags::PRIVATE) };
+        match mapped.ok().and_then(NonNull::new) {
+            Some(address) => Self { address, bytes },
+            // As a vector does where there is no memory.
+            None => handle_alloc_error(Layout::from_size_align(bytes, 1).unwrap_or(Layout::new::<u8>())),
+        }
+    }
+
+    fn address(&self) -> *mut u8 {
+        self.address.as_ptr().cast()
+    }
+}
+
+impl Drop for Pages {
+    #[expect(unsafe_code, reason = "there is no safe munmap")]
+    fn drop(&mut self) {
+        // SAFETY: these pages were mapped in `zeroed`, and no slice of them outlives the array that owns them.
+        let unmapped = unsafe { rustix::mm::munmap(self.address.as_ptr(), self.bytes) };
+        debug_assert!(unmapped.is_ok(), "pages that were mapped can be unmapped");
     }
 }
 
@@ -117,6 +188,18 @@ mod tests {
     fn large_arrays_begin_on_a_huge_page() {
         let array = HugeArray::<f64>::zeroed(1 << 20);
         assert_eq!(array.as_ptr() as usize % HUGE_BYTES, 0);
+    }
+
+    #[test]
+    fn arrays_may_be_written_by_other_threads_than_made_them() {
+        let mut array = HugeArray::<u64>::zeroed(1 << 20);
+        std::thread::scope(|scope| {
+            for (index, part) in array.chunks_mut(1 << 18).enumerate() {
+                scope.spawn(move || part.fill(index as u64));
+            }
+        });
+        let moved = std::thread::spawn(move || array.iter().sum::<u64>());
+        assert_eq!(moved.join().unwrap(), (1 << 18) * (1 + 2 + 3));
     }
 
     #[test]
