@@ -18,4 +18,6 @@ def main(path: str, most: int = 10) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit(f"usage: {sys.argv[0]} PATH [MOST]")
     main(*sys.argv[1:])

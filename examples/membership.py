@@ -21,4 +21,6 @@ def main(known: str, asked: str) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(f"usage: {sys.argv[0]} KNOWN ASKED")
     main(*sys.argv[1:])

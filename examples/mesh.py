@@ -26,4 +26,6 @@ def main(path: str, count: str = "7500000", seed: str = "0") -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit(f"usage: {sys.argv[0]} PATH [COUNT] [SEED]")
     main(*sys.argv[1:])

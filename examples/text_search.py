@@ -15,4 +15,6 @@ def main(path: str, word: str) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(f"usage: {sys.argv[0]} PATH WORD")
     main(*sys.argv[1:])

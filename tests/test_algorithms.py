@@ -362,3 +362,35 @@ def test_new_columns_on_the_command_line(small: Path, tmp_path: Path) -> None:
         succeed("run", algorithm, small, *options, "-o", out, "--quiet")
         header, *rows = out.read_text().strip().split("\n")
         assert header == f"vertex,{column}" and len(rows) == 3
+
+
+@pytest.mark.parametrize("scale", [1.0, 5e-324, 1e-320, 1e-300, 1e150, 1e300, 1e308])
+def test_hits_of_any_weights_is_a_score(tmp_path: Path, scale: float) -> None:
+    """Only the ratios of weights count; their sums overflowed, or vanished."""
+    edges = [(0, 1, 1), (2, 1, 1), (2, 3, 1), (4, 3, 1), (0, 3, 1)]
+    table = pa.table(
+        {
+            "source": [source for source, _, _ in edges],
+            "target": [target for _, target, _ in edges],
+            "weight": [scale * weight for _, _, weight in edges],
+        }
+    )
+    for store in (None, "bytes"):
+        for kind in ("authority", "hub"):
+            with bf.Graph.from_arrow(table, weight="weight") as graph:
+                plain = bf.hits(graph, values=kind)
+                scores = bf.hits(graph, values=kind, weighted=True, store=store)
+            for vertex in range(5):
+                assert scores[vertex] == pytest.approx(plain[vertex], abs=1e-9), (kind, store)
+
+
+def test_paths_too_long_for_a_number_are_refused(tmp_path: Path) -> None:
+    """A vertex whose distance overflowed seemed to be out of reach, with exit 0."""
+    table = pa.table({"source": [0, 1], "target": [1, 2], "weight": [1e308, 1e308]})
+    with bf.Graph.from_arrow(table, weight="weight") as graph:
+        with pytest.raises(bf.UsageError, match="divide all weights by the same number"):
+            bf.sssp(graph, 0, weighted=True)
+        assert bf.sssp(graph, 0)[2] == 2
+    half = table.set_column(2, "weight", pa.array([8e307, 8e307]))
+    with bf.Graph.from_arrow(half, weight="weight") as graph:
+        assert bf.sssp(graph, 0, weighted=True)[2] == 16e307

@@ -34,6 +34,17 @@ def test_a_pair_differs_by_few_lines(name: str) -> None:
     assert 1 <= max(added, removed) <= MOST_LINES, "\n".join(changes)
 
 
+def test_without_arguments_an_example_prints_its_usage() -> None:
+    programs = [path for path in EXAMPLES.glob("*.py") if "def main(" in path.read_text()]
+    assert len(programs) >= 10
+    for path in programs:
+        done = subprocess.run(
+            [sys.executable, path.name], cwd=EXAMPLES, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 1 and done.stderr.startswith(f"usage: {path.name} "), done.stderr
+        assert done.stderr.count("\n") == 1
+
+
 def test_frequency(tmp_path: Path) -> None:
     path = numbers(tmp_path / "numbers", 300_000, 5000, 1)
     assert run("frequency.py", path) == run("frequency_in_memory.py", path)

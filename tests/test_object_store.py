@@ -172,7 +172,7 @@ def test_a_store_that_breaks_off_is_no_end(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(remote, "check", lambda url: None)
         patch.setattr("brimful.ingest.check", lambda url: None)
-        patch.setattr(remote, "open_stream", lambda url: Broken(lines(EDGES)))
+        patch.setattr(remote, "open_stream", lambda url, stopped: Broken(lines(EDGES)))
         with pytest.raises(StoreIoError, match="connection reset"):
             import_paths(
                 ["s3://graphs/a.txt"], str(tmp_path / "g.brimful"), ImportOptions(), Resources()

@@ -127,3 +127,15 @@ def test_a_file_that_cannot_be_imported_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("1 2\nbroken\n")
     assert "a.txt" in refuse(INPUT, "run", "pagerank", tmp_path / "a.txt", "--quiet")
     assert names_below(tmp_path) == {"a.txt"}
+
+
+@pytest.mark.parametrize("origin", ["[]", "no JSON", '"text"', "3", "{}", "[" * 100_000, "null"])
+def test_a_kept_graph_whose_origin_is_not_ours_is_left_alone(tmp_path: Path, origin: str) -> None:
+    from brimful.ingest import ImportOptions, Resources, import_paths
+
+    edges = write_edges(tmp_path / "e.txt", [(1, 2)])
+    kept = f"{edges}.brimful"
+    import_paths([str(edges)], kept, ImportOptions(), Resources(), origin=origin)
+    sentence = refuse(INPUT, "run", "degrees", edges, "--quiet")
+    assert f"{kept} was imported by name and no longer stands for the file" in sentence
+    succeed("run", "degrees", kept, "--quiet")

@@ -5,10 +5,12 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from command import BRIMFUL, DONE, INPUT, USAGE, brimful, refuse, succeed
+from command import BRIMFUL, DONE, INPUT, IO, USAGE, brimful, refuse, succeed
 
 HEAVY = ("pyarrow", "numpy", "pandas", "polars", "brimful._native")
 
@@ -106,3 +108,103 @@ def test_a_reader_that_leaves_early_is_no_error() -> None:
     done = subprocess.run(shell, shell=True, capture_output=True, text=True, check=False)
     assert done.stderr == ""
     assert brimful("--help").code == DONE
+
+
+def in_shell(command: str, **settings: Any) -> subprocess.CompletedProcess[bytes]:
+    """Run `brimful` in a shell, for its redirections."""
+    line = command.replace("brimful", f"{sys.executable} -m brimful", 1)
+    return subprocess.run(line, shell=True, capture_output=True, check=False, **settings)
+
+
+def test_a_closed_standard_input_is_no_edge_list(tmp_path: Path) -> None:
+    for more in ("", "--format csv", "--format u32pairs"):
+        done = in_shell(f"brimful import - g.brimful {more} <&-", cwd=tmp_path)
+        assert done.returncode == IO and b"standard input (-) is closed" in done.stderr, done
+        assert done.stderr.count(b"\n") == 1 and list(tmp_path.iterdir()) == []
+
+
+def test_a_full_standard_error_does_not_end_the_work(rmat: Path, tmp_path: Path) -> None:
+    out = tmp_path / "r.csv"
+    done = in_shell(f"brimful run pagerank {rmat} -o {out} --top 1 2>/dev/full")
+    assert done.returncode == DONE and out.read_text().startswith("vertex,pagerank\n")
+    assert done.stdout.count(b"\n") == 7
+    # Neither where the log goes there too, which is then said by the exit code.
+    out.unlink()
+    done = in_shell(f"brimful run pagerank {rmat} -o {out} --log - 2>/dev/full")
+    assert done.returncode == IO and out.exists()
+
+
+def test_a_log_on_a_full_disk_is_said(rmat: Path, tmp_path: Path) -> None:
+    out = tmp_path / "r.csv"
+    done = in_shell(f"brimful run pagerank {rmat} -o {out} --quiet --log /dev/full")
+    assert done.returncode == IO and out.exists()
+    assert done.stderr.startswith(b"brimful: cannot write the log /dev/full: No space left")
+    assert done.stderr.count(b"\n") == 1
+    # What failed for another reason says that.
+    assert in_shell("brimful info missing --log /dev/full").returncode == INPUT
+
+
+def test_a_full_standard_output_is_said(rmat: Path) -> None:
+    for command in (f"run pagerank {rmat} --quiet --json", "algorithms", "--help", "-V"):
+        done = in_shell(f"brimful {command} >/dev/full")
+        assert (done.returncode, done.stderr.count(b"\n")) == (IO, 1), done
+        assert b"standard output" in done.stderr or b"No space" in done.stderr
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_any_name_can_be_printed(tmp_path: Path, encoding: str) -> None:
+    (tmp_path / "e.txt").write_text("é ś\né b\n")
+    done = in_shell(
+        "brimful run degrees e.txt --top 1 --json",
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONIOENCODING": encoding},
+    )
+    assert done.returncode == DONE, done.stderr
+    shown = {"ascii": rb"\xe9", "latin-1": b"\xe9", "utf-8": "é".encode()}[encoding]
+    assert b"\n" + shown + b"\t2\n" in done.stdout
+
+
+def test_names_of_files_may_be_any_bytes(tmp_path: Path) -> None:
+    name = os.fsdecode(b"\xff\xe9")
+    (tmp_path / f"{name}.txt").write_text("1 2\n2 3\n")
+    env = {"LC_ALL": "C.UTF-8"}
+    for words in (
+        ["import", f"{name}.txt", f"{name}.brimful"],
+        ["info", f"{name}.brimful"],
+        ["verify", f"{name}.brimful"],
+        ["run", "degrees", f"{name}.txt", "-o", f"{name}.csv", "--log", f"{name}.log"],
+        ["run", "degrees", f"{name}.brimful", "-o", f"{name}.parquet", "--json"],
+        ["run", "degrees", f"{name}.brimful", "-o", f"{name}.arrow"],
+        ["export", f"{name}.brimful", f"{name}2.csv"],
+        ["export", f"{name}.brimful", f"{name}2.parquet"],
+        ["import", f"{name}2.parquet", f"{name}2.brimful"],
+    ):
+        done = subprocess.run(
+            [*BRIMFUL, *words], cwd=tmp_path, env=os.environ | env, capture_output=True, check=False
+        )
+        assert done.returncode == DONE, (words, done.stderr)
+    for words, code in (
+        (["info", f"{name}x"], INPUT),
+        (["run", "degrees", f"{name}.brimful", "--store", f"file:{name}"], USAGE),
+        (["run", "bfs", f"{name}.brimful", "--source", name], USAGE),
+        (["run", name, f"{name}.brimful"], USAGE),
+        (["run", "degrees", f"{name}.brimful", "--param", f"direction={name}"], USAGE),
+        (["run", "degrees", f"{name}.brimful", "--cache", name, "--store", "bytes"], USAGE),
+    ):
+        done = subprocess.run(
+            [*BRIMFUL, *words], cwd=tmp_path, env=os.environ | env, capture_output=True, check=False
+        )
+        assert (done.returncode, done.stderr.count(b"\n")) == (code, 1), (words, done.stderr)
+        assert b"internal error" not in done.stderr
+
+
+@pytest.mark.parametrize("megabytes", [20, 30, 40, 50, 60, 80, 120, 200])
+def test_little_address_space_is_one_sentence(rmat: Path, megabytes: int) -> None:
+    """Below what the interpreter itself takes it is the interpreter that speaks."""
+    for words in (f"run pagerank {rmat} --threads 4 --quiet", "algorithms"):
+        done = in_shell(f"ulimit -v {megabytes * 1024}; exec brimful {words}")
+        if b"brimful" in done.stderr:
+            assert done.returncode in (2, 3, 4, 6), done.stderr
+            assert done.stderr.count(b"\n") == 1 and b"internal" not in done.stderr, done.stderr
+        else:
+            assert done.returncode == DONE or megabytes < 60, done

@@ -9,21 +9,8 @@ Importing this package is cheap: the native module, pyarrow and the rest load wh
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING
-
-from brimful.errors import (
-    BrimfulError,
-    BudgetError,
-    CorruptError,
-    InputError,
-    NotFoundError,
-    ProgramError,
-    RecordIdError,
-    StoreIoError,
-    UsageError,
-)
-
+# Not that of `typing`, whose import takes a while in which Ctrl-C would show a traceback.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from brimful.algorithms import (
         bfs,
@@ -41,6 +28,18 @@ if TYPE_CHECKING:
     )
     from brimful.bags import Bag
     from brimful.boxes import Box
+    from brimful.errors import (
+        BrimfulError,
+        BudgetError,
+        CorruptError,
+        InputError,
+        MissingPackageError,
+        NotFoundError,
+        ProgramError,
+        RecordIdError,
+        StoreIoError,
+        UsageError,
+    )
     from brimful.graph import Graph, read
     from brimful.planning import Forecast, plan
     from brimful.program import Program, States, Vertex, run
@@ -71,6 +70,7 @@ __all__ = [
     "Lists",
     "Map",
     "MembershipSet",
+    "MissingPackageError",
     "NotFoundError",
     "Program",
     "ProgramError",
@@ -105,16 +105,26 @@ _HOMES = {
     "Bag": "brimful.bags",
     "BloomFilter": "brimful.ready_made",
     "Box": "brimful.boxes",
+    "BrimfulError": "brimful.errors",
+    "BudgetError": "brimful.errors",
+    "CorruptError": "brimful.errors",
     "Forecast": "brimful.planning",
     "FrequencyCounter": "brimful.ready_made",
     "Graph": "brimful.graph",
+    "InputError": "brimful.errors",
     "Lists": "brimful.ready_made",
     "Map": "brimful.ready_made",
     "MembershipSet": "brimful.ready_made",
+    "MissingPackageError": "brimful.errors",
+    "NotFoundError": "brimful.errors",
     "Program": "brimful.program",
+    "ProgramError": "brimful.errors",
+    "RecordIdError": "brimful.errors",
     "Result": "brimful.result",
     "SpillingDict": "brimful.spilling",
     "States": "brimful.program",
+    "StoreIoError": "brimful.errors",
+    "UsageError": "brimful.errors",
     "Vertex": "brimful.program",
     "bfs": "brimful.algorithms",
     "clustering": "brimful.algorithms",
@@ -143,10 +153,15 @@ def __getattr__(name: str) -> object:
 
         return version("brimful")
     if name in _HOMES:
+        from importlib import import_module
+
         value: object = getattr(import_module(_HOMES[name]), name)
         globals()[name] = value
         return value
-    raise AttributeError(f"module 'brimful' has no attribute '{name}'")
+    from brimful.wording import did_you_mean
+
+    hint = did_you_mean(name, __all__) if not name.startswith("_") else ""
+    raise AttributeError(f"module 'brimful' has no attribute '{name}'{hint}")
 
 
 def __dir__() -> list[str]:

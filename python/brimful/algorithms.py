@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
+from brimful import checks
+from brimful.catalog import asked
 from brimful.choices import Layout, Lists, Mode, Precision
-from brimful.graph import Graph
+from brimful.graph import GraphLike, as_graph
 from brimful.ingest import Resources
-from brimful.per_vertex import vertex_id
+from brimful.reporting import reported
 from brimful.result import Result
-from brimful.sizes import Budget, parse_budget, parse_count
+from brimful.sizes import Budget, checkpoint_interval, parse_budget
 
 if TYPE_CHECKING:
     from brimful.reporting import Progress
@@ -58,7 +60,7 @@ class Options(Checkpoints, total=False):
 
 
 def pagerank(
-    graph: Graph,
+    graph: GraphLike,
     *,
     damping: float = 0.85,
     tolerance: float = 1e-6,
@@ -133,7 +135,7 @@ def pagerank(
 
 
 def hits(
-    graph: Graph,
+    graph: GraphLike,
     *,
     values: Literal["authority", "hub"] = "authority",
     tolerance: float = 1e-8,
@@ -183,8 +185,9 @@ def hits(
 
 
 def connected_components(
-    graph: Graph,
+    graph: GraphLike,
     *,
+    method: Literal["auto", "union_find", "propagation"] = "auto",
     max_supersteps: int | None = None,
     mode: Mode = "sync",
     layout: Layout = "shards",
@@ -195,9 +198,10 @@ def connected_components(
 ) -> Result:
     """Label vertices by weakly connected component: the smallest vertex id in it.
 
-    Direction is ignored. Runs until no label changes, or for `max_supersteps`. `mode` "async"
-    spreads labels within a sweep over the edges. `budget`, `layout` and `options` as in
-    `pagerank`.
+    Direction is ignored. `method` "union_find" goes over the edges once, with arrays in memory;
+    "propagation" works in any budget: it runs until no label changes, or for `max_supersteps`;
+    "auto" is union-find where it fits. `mode` "async" spreads labels within a sweep over the edges.
+    `budget`, `layout` and `options` as in `pagerank`.
 
     Returns a `Result` with column `component`, of the type of `vertex`.
 
@@ -207,12 +211,18 @@ def connected_components(
     """
     common = _Common(max_supersteps, threads, budget, progress)
     return _run(
-        graph, "connected_components", {}, common, mode=mode, layout=layout, options=options
+        graph,
+        "connected_components",
+        {"method": method},
+        common,
+        mode=mode,
+        layout=layout,
+        options=options,
     )
 
 
 def scc(
-    graph: Graph,
+    graph: GraphLike,
     *,
     max_supersteps: int | None = None,
     layout: Layout = "shards",
@@ -249,7 +259,7 @@ def scc(
 
 
 def kcore(
-    graph: Graph,
+    graph: GraphLike,
     *,
     max_supersteps: int | None = None,
     layout: Layout = "shards",
@@ -288,7 +298,7 @@ def kcore(
 
 
 def bfs(
-    graph: Graph,
+    graph: GraphLike,
     source: int | str,
     *,
     values: Literal["distance", "parent"] = "distance",
@@ -336,7 +346,7 @@ def bfs(
 
 
 def sssp(
-    graph: Graph,
+    graph: GraphLike,
     source: int | str,
     *,
     weighted: bool = False,
@@ -378,7 +388,7 @@ def sssp(
 
 
 def count_paths(
-    graph: Graph,
+    graph: GraphLike,
     source: int | str,
     *,
     length: int | None = None,
@@ -413,7 +423,7 @@ def count_paths(
 
 
 def degrees(
-    graph: Graph,
+    graph: GraphLike,
     *,
     direction: Literal["out", "in", "both"] = "out",
     layout: Layout = "shards",
@@ -437,7 +447,7 @@ def degrees(
 
 
 def label_propagation(
-    graph: Graph,
+    graph: GraphLike,
     *,
     max_supersteps: int = 10,
     threads: int | None = None,
@@ -462,7 +472,7 @@ def label_propagation(
 
 
 def color(
-    graph: Graph,
+    graph: GraphLike,
     *,
     threads: int | None = None,
     budget: Budget = None,
@@ -493,7 +503,7 @@ def color(
 
 
 def clustering(
-    graph: Graph,
+    graph: GraphLike,
     *,
     threads: int | None = None,
     budget: Budget = None,
@@ -515,7 +525,7 @@ def clustering(
 
 
 def triangles(
-    graph: Graph,
+    graph: GraphLike,
     *,
     threads: int | None = None,
     budget: Budget = None,
@@ -545,7 +555,7 @@ class _Common:
 
 
 def _run(
-    graph: Graph,
+    graph: GraphLike,
     algorithm: str,
     params: dict[str, object],
     common: _Common,
@@ -564,33 +574,36 @@ def _run(
     if unknown := options.keys() - Options.__annotations__.keys():
         what = f"{algorithm}() got an unexpected keyword argument {min(unknown)!r}"
         raise TypeError(what)
-    every = options.get("checkpoint_every")
-    budget = parse_budget(common.budget) if common.budget is not None else graph.budget
-    given = Resources(common.threads, budget, progress=common.progress)
-    asked = {
-        "algorithm": algorithm,
-        "params": params,
-        "source": None if source is None else vertex_id(source),
-        "precision": precision,
-        "mode": mode,
-        "tolerance": tolerance,
-        "max_supersteps": parse_count(common.max_supersteps, "max_supersteps"),
-        "weighted": weighted,
-        "layout": layout,
-        "store": {name: options.get(name) for name in ("serializer", "cache", "lists")}
-        | {"url": options.get("store")},
-    }
-    result = _native.run(
-        graph.native,
-        asked,
-        checkpoint_every=None if every is None else str(every),
-        checkpoint_dir=options.get("checkpoint_dir"),
-        resume=options.get("resume", False),
-        threads=given.threads,
-        budget=given.budget,
-        process_budget=given.process_budget,
-        reserve_bytes=0,
-        progress=given.progress,
+    wanted = asked(
+        algorithm,
+        params,
+        source=source,
+        precision=precision,
+        mode=mode,
+        tolerance=tolerance,
+        max_supersteps=common.max_supersteps,
+        weighted=weighted,
+        layout=layout,
+        **{name: options.get(name) for name in ("store", "serializer", "cache", "lists")},
     )
+    folder = checks.path(options.get("checkpoint_dir"), "checkpoint_dir")
+    resume = checks.flag(options.get("resume", False), "resume")
+    every = checkpoint_interval(options.get("checkpoint_every"))
+    budget = parse_budget(common.budget)
+    with reported(common.progress) as report:
+        given = Resources(common.threads, budget, progress=report)
+        opened = as_graph(graph, given)
+        result = _native.run(
+            opened.native,
+            wanted,
+            checkpoint_every=every,
+            checkpoint_dir=folder,
+            resume=resume,
+            threads=given.threads,
+            budget=opened.budget if budget is None else budget,
+            process_budget=given.process_budget,
+            reserve_bytes=0,
+            progress=given.progress,
+        )
     result.discard_checkpoints()
     return Result(result)

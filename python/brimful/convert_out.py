@@ -10,7 +10,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from brimful.errors import UsageError
+from brimful.errors import MissingPackageError
 from brimful.output import native_batches
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def require(package: str, purpose: str) -> Any:
     """Import a package that `purpose` needs and brimful does not.
 
     Raises:
-        UsageError: it is not installed.
+        MissingPackageError: it is not installed.
     """
     try:
         return import_module(package)
@@ -37,7 +37,7 @@ def require(package: str, purpose: str) -> Any:
         top = package.partition(".")[0]
         if error.name is None or error.name.partition(".")[0] != top:
             raise
-        raise UsageError(
+        raise MissingPackageError(
             f"{purpose} needs {top}, which is not installed; install it with 'pip install {top}'"
         ) from None
 
@@ -85,7 +85,7 @@ class Conversions:
         """Return the table of `to_arrow` as a `pandas.DataFrame`; memory: twice its size.
 
         Raises:
-            UsageError: pandas is not installed.
+            MissingPackageError: pandas is not installed.
         """
         require("pandas", "to_pandas")
         frame: pandas.DataFrame = self.to_arrow().to_pandas()
@@ -95,7 +95,7 @@ class Conversions:
         """Return the table of `to_arrow` as a `polars.DataFrame`.
 
         Raises:
-            UsageError: polars is not installed.
+            MissingPackageError: polars is not installed.
         """
         frame: polars.DataFrame = require("polars", "to_polars").DataFrame(self.to_arrow())
         return frame
@@ -107,7 +107,7 @@ class Conversions:
         edge, NetworkX's own.
 
         Raises:
-            UsageError: networkx is not installed.
+            MissingPackageError: networkx is not installed.
 
         >>> import brimful as bf, pyarrow as pa
         >>> table = pa.table({"source": [5, 5], "target": [7, 9], "weight": [1.5, 2.0]})
@@ -141,7 +141,7 @@ class Conversions:
         vertices on), and while it is made 16 more a vertex.
 
         Raises:
-            UsageError: scipy is not installed.
+            MissingPackageError: scipy is not installed.
         """
         sparse = require("scipy.sparse", "to_scipy")
         import numpy as np
@@ -170,7 +170,7 @@ class Conversions:
         100 bytes an edge, and 32 an edge while it is made.
 
         Raises:
-            UsageError: igraph is not installed.
+            MissingPackageError: igraph is not installed.
         """
         module = require("igraph", "to_igraph")
         import numpy as np

@@ -8,12 +8,20 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from brimful.redaction import redacted
+
 
 class BrimfulError(Exception):
     """The root of brimful's errors; never raised itself."""
 
     #: What the command line exits with.
     exit_code: ClassVar[int] = 1
+
+    def __init__(self, message: str = "", *rest: object) -> None:
+        """Keep the sentence, without the secrets of URLs in it."""
+        super().__init__(message, *rest)
+        # Set here, because an `OSError` takes its arguments before.
+        self.args = (redacted(message), *rest)
 
     def __str__(self) -> str:
         """Return the sentence, whatever built-in class is mixed in (`KeyError` would quote it)."""
@@ -24,6 +32,10 @@ class UsageError(BrimfulError, ValueError):
     """The call itself is wrong: an unknown option, a bad size, an output that exists."""
 
     exit_code: ClassVar[int] = 2
+
+
+class MissingPackageError(UsageError, ImportError):
+    """A package that the call needs, and brimful does not, is not installed."""
 
 
 class InputError(BrimfulError, ValueError):

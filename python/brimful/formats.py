@@ -10,6 +10,8 @@ import os
 from typing import Literal, get_args
 
 from brimful.errors import UsageError
+from brimful.remote import refuse_remote_output
+from brimful.wording import shortened, unknown
 
 #: Formats that `import` reads.
 InputFormat = Literal[
@@ -107,7 +109,7 @@ def input_format(path: str, named: str | None = None) -> str:
     if named is not None:
         if named in get_args(InputFormat):
             return named
-        raise UsageError(f"'{named}' is not a format; known: {', '.join(get_args(InputFormat))}")
+        raise UsageError(unknown("format", shortened(named), get_args(InputFormat)))
     stem, suffix = split_suffix(path)
     if suffix == ".properties":
         return "webgraph" if _is_webgraph(path) else "graphalytics"
@@ -168,7 +170,7 @@ def export_format(path: str, named: str | None = None) -> ExportFormat:
             if named == known:
                 result: ExportFormat = known
                 return result
-        raise UsageError(f"'{named}' is not a format; known: {', '.join(get_args(ExportFormat))}")
+        raise UsageError(unknown("format", shortened(named), get_args(ExportFormat)))
     stem, suffix = os.path.splitext(path.lower())
     if suffix in _WRITTEN_COMPRESSIONS:
         suffix = os.path.splitext(stem)[1]
@@ -222,7 +224,8 @@ def require_graph_suffix(path: str) -> None:
     """Refuse a name for a new graph that does not end in `.brimful`.
 
     Raises:
-        UsageError: it does not.
+        UsageError: it does not, or is a URL.
     """
+    refuse_remote_output(path)
     if not path.rstrip("/" + os.sep).endswith(GRAPH_SUFFIX):
         raise UsageError(f"the name of a graph ends in {GRAPH_SUFFIX}, and {path} does not")

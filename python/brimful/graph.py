@@ -34,6 +34,7 @@ from brimful.ingest import (
 from brimful.output import native_batches, write_graph
 from brimful.per_vertex import vertex_id
 from brimful.remote import is_remote
+from brimful.reporting import shows_progress
 from brimful.sizes import Budget, format_bytes, parse_budget
 from brimful.source import open_graph
 from brimful.tables import EdgeColumns
@@ -103,6 +104,7 @@ class Graph(Conversions):
         return cls(_native.Graph.open(os.fspath(path)), budget=parse_budget(budget))
 
     @classmethod
+    @shows_progress
     def from_arrow(
         cls,
         table: object,
@@ -160,6 +162,7 @@ class Graph(Conversions):
     from_polars = from_arrow
 
     @classmethod
+    @shows_progress
     def from_networkx(
         cls,
         graph: object,
@@ -194,6 +197,7 @@ class Graph(Conversions):
         )
 
     @classmethod
+    @shows_progress
     def from_scipy(
         cls,
         matrix: object,
@@ -228,6 +232,7 @@ class Graph(Conversions):
         )
 
     @classmethod
+    @shows_progress
     def from_igraph(
         cls,
         graph: object,
@@ -474,6 +479,7 @@ class Graph(Conversions):
         """Return what `brimful info` shows: format version, counts, order, indexes, bytes."""
         return self.native.info()
 
+    @shows_progress
     def verify(self, *, progress: Progress | None = None) -> dict[str, Any]:
         """Check every byte and structure; one pass over all files.
 
@@ -484,6 +490,7 @@ class Graph(Conversions):
         """
         return self.native.verify(progress=progress)
 
+    @shows_progress
     def export(
         self,
         path: str | os.PathLike[str],
@@ -609,6 +616,7 @@ class Graph(Conversions):
         return f"<table><caption>{html.escape(self._path)}</caption><tbody>{cells}</tbody></table>"
 
 
+@shows_progress
 def read(
     source_data: object,
     *,
@@ -745,6 +753,27 @@ def _many(vertices: object) -> memoryview | list[str]:
         names: list[str] = array.to_pylist()
         return names
     raise UsageError(f"vertices are 64-bit integers, or strings, not {kind}")
+
+
+#: What an algorithm takes: a graph, or the path of a graph directory or an input file.
+GraphLike = Graph | str | os.PathLike[str]
+
+
+def as_graph(graph: GraphLike, given: Resources) -> Graph:
+    """Return a graph; one named by a path is opened, or imported first, as on the command line.
+
+    Raises:
+        UsageError: it is neither a graph nor a path.
+        NotFoundError, InputError, CorruptError, BudgetError, StoreIoError: as `read`.
+    """
+    if isinstance(graph, Graph):
+        return graph
+    if isinstance(graph, (str, os.PathLike)):
+        return Graph(open_graph(os.fspath(graph), ImportOptions(), given, _warn))
+    raise UsageError(
+        f"expected a brimful.Graph or a path, found {type(graph).__name__}; make a graph of it "
+        "with brimful.read"
+    )
 
 
 def _from_object(

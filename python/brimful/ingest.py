@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import glob
 import os
+import sys
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from brimful import checks
 from brimful.arrow_tables import open_arrow
 from brimful.csv_tables import open_csv
-from brimful.errors import InputError, UsageError
+from brimful.errors import InputError, StoreIoError, UsageError
 from brimful.formats import TABLE_FORMATS, input_format
 from brimful.parquet_tables import open_parquet
+from brimful.redaction import redacted
 from brimful.remote import Feed, check, expand, is_remote
 from brimful.sizes import parse_count
 from brimful.tables import (
@@ -27,6 +31,7 @@ from brimful.tables import (
     open_stream,
     shrink_arrow_pools,
 )
+from brimful.wording import did_you_mean, printable, shortened, unknown
 
 if TYPE_CHECKING:
     from brimful.reporting import Progress
@@ -35,6 +40,8 @@ if TYPE_CHECKING:
 _LOADING_BYTES = 64 << 20
 #: Indexes that this release builds.
 INDEX_NAMES = ("in", "reverse")
+#: What becomes of lines that are no edges.
+ON_ERROR = ("fail", "skip")
 #: Where weights come from.
 WEIGHTS = ("input", "hash")
 #: What vertex ids are.
@@ -72,14 +79,29 @@ class ImportOptions:
         Raises:
             UsageError: naming those that there are.
         """
+        for name, kept in (
+            ("source", self.columns.source),
+            ("target", self.columns.target),
+            ("weight", self.columns.weight),
+            ("format", self.format),
+        ):
+            checks.text(kept, name)
+        if self.undirected is not None:
+            checks.flag(self.undirected, "undirected")
+        parse_count(self.vertices, "vertices")
         for option, name, known in (
+            ("on-error", self.on_error, ON_ERROR),
             ("ids", self.ids, IDS),
             ("weights", self.weights, WEIGHTS),
             ("self-loops", self.self_loops, SELF_LOOPS),
             ("duplicates", self.duplicates, DUPLICATES),
         ):
             if name not in known:
-                raise UsageError(f"{option} cannot be '{name}'; choose one of: {', '.join(known)}")
+                hint = did_you_mean(name, known) if isinstance(name, str) else ""
+                raise UsageError(
+                    f"{option} cannot be '{shortened(name)}'; choose one of: {', '.join(known)}"
+                    + hint
+                )
 
     def describe(self) -> dict[str, object]:
         """Return the options as JSON values, to compare with those of an earlier import."""
@@ -130,7 +152,9 @@ def parse_indexes(names: str | Sequence[str]) -> tuple[str, ...]:
     Raises:
         UsageError: an unknown name, or one of a later release.
     """
-    listed = names.split(",") if isinstance(names, str) else list(names)
+    listed = names.split(",") if isinstance(names, str) else names
+    if not isinstance(listed, (list, tuple)) or not all(isinstance(one, str) for one in listed):
+        raise UsageError(f"index takes names of indexes, not {shortened(names)}")
     cleaned = [name.strip() for name in listed if name.strip()]
     for name in cleaned:
         if name == "out":
@@ -139,7 +163,7 @@ def parse_indexes(names: str | Sequence[str]) -> tuple[str, ...]:
                 + ", ".join(INDEX_NAMES)
             )
         if name not in INDEX_NAMES:
-            raise UsageError(f"'{name}' is not an index; known: {', '.join(INDEX_NAMES)}")
+            raise UsageError(unknown("index", shortened(name), INDEX_NAMES))
     if not cleaned:
         raise UsageError(f"name at least one index of: {', '.join(INDEX_NAMES)}")
     return tuple(name for name in INDEX_NAMES if name in cleaned)
@@ -290,15 +314,18 @@ def _import_tables(
     if resources.process_budget:
         shrink_arrow_pools()
 
+    stopped = threading.Event()
+
     def open_table(path: str) -> EdgeTable:
         if format_name == "csv":
             return open_csv(path, options.columns, skip=options.on_error == "skip", ids=options.ids)
         if format_name == "arrow":
             return open_arrow(path, options.columns, ids=options.ids)
-        return open_parquet(path, options.columns, ids=options.ids)
+        return open_parquet(path, options.columns, ids=options.ids, stopped=stopped)
 
     opened = open_table(paths[0]) if len(paths) == 1 else chain_tables(paths, open_table)
     with opened as table:
+        table.stopped = stopped
         return import_table(table, out, options, resources, origin=origin)
 
 
@@ -318,10 +345,10 @@ def import_table(
     """
     from brimful import _native
 
-    return _native.import_stream(
+    figures = _native.import_stream(
         table,
         out,
-        name=table.name,
+        name=printable(table.name),
         source=table.source,
         target=table.target,
         weight=table.weight,
@@ -341,6 +368,9 @@ def import_table(
         origin=origin,
         progress=resources.progress,
     )
+    for kind in _left_out(figures):
+        kind["input"] = redacted(kind["input"])
+    return figures
 
 
 def left_out_sentences(figures: dict[str, Any]) -> list[str]:
@@ -395,6 +425,8 @@ def check_input_file(path: str) -> None:
         InputError: it is.
     """
     if path == "-":
+        if sys.stdin is None:
+            raise StoreIoError("standard input (-) is closed; pipe edges into it, or name a file")
         return
     if is_remote(path):
         check(path)

@@ -15,6 +15,7 @@ from brimful import errors
 from brimful.errors import BrimfulError, StoreIoError, UsageError
 from brimful.formats import ExportFormat, export_compression, graphalytics_files, result_format
 from brimful.ingest import Resources
+from brimful.remote import refuse_remote_output
 from brimful.tables import ARROW_RESERVE_BYTES, shrink_arrow_pools
 from brimful.temporary import partial_file, refuse_in_graph, sweep_partials
 
@@ -45,6 +46,7 @@ def check_output(path: str, *, overwrite: bool) -> None:
         UsageError: it exists and `overwrite` is false, is a directory, or lies in a graph's.
         StoreIoError: its folder is missing or cannot be written.
     """
+    refuse_remote_output(path)
     if os.path.isdir(path):
         raise UsageError(f"{path} is a directory; name a file in it")
     refuse_in_graph(path)
@@ -171,12 +173,15 @@ def write_arrow(stream: object, path: str, format_name: str) -> None:
         import pyarrow.parquet as pq
 
         # Ids and scores hardly repeat: a dictionary costs memory and gains nothing.
-        with pq.ParquetWriter(path, schema, use_dictionary=False) as writer:
+        with (
+            pa.OSFile(os.fsencode(path), "wb") as sink,
+            pq.ParquetWriter(sink, schema, use_dictionary=False) as writer,
+        ):
             for group in groups:
                 table = pa.Table.from_batches(group, schema)
                 writer.write_table(table, max(table.num_rows, 1))
         return
-    with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
+    with pa.OSFile(os.fsencode(path), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
         for group in groups:
             for batch in group:
                 writer.write_batch(batch)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import os
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -39,11 +41,16 @@ _MOST_PAGES = 1 << 17
 _SMALL_CHUNK_BYTES = 4 << 20
 
 
-def open_parquet(path: str, wanted: EdgeColumns, ids: str = "auto") -> EdgeTable:
+def open_parquet(
+    path: str,
+    wanted: EdgeColumns,
+    ids: str = "auto",
+    stopped: threading.Event | None = None,
+) -> EdgeTable:
     """Open a Parquet file as an edge table that streams its row groups page by page.
 
     `reserve_bytes` grows with the largest page of the columns, so that a file whose pages cannot
-    fit is refused before any work.
+    fit is refused before any work. `stopped` ends a read from a store.
 
     Raises:
         InputError: not Parquet, missing columns, columns that are no integers.
@@ -60,7 +67,7 @@ def open_parquet(path: str, wanted: EdgeColumns, ids: str = "auto") -> EdgeTable
                 raise UsageError("Parquet cannot be read from standard input; give a file")
             # A native file: pyarrow reads it without calling back into Python.
             raw = resources.enter_context(
-                open_file(path) if is_remote(path) else pa.OSFile(path, "rb")
+                open_file(path, stopped) if is_remote(path) else pa.OSFile(os.fsencode(path), "rb")
             )
             try:
                 file = pq.ParquetFile(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, Never, SupportsIndex, TypeVar, c
 
 from brimful.convert_out import require
 from brimful.errors import NotFoundError, UsageError
+from brimful.wording import printable, shortened
 
 if TYPE_CHECKING:
     import numpy
@@ -41,6 +42,8 @@ def vertex_id(vertex: object) -> int | str:
     if type(vertex) is int:
         number = vertex
     elif isinstance(vertex, str):
+        if not vertex.isascii() and printable(vertex) != vertex:
+            raise _no_such_vertex(vertex)
         return str(vertex)
     elif isinstance(vertex, SupportsIndex):
         number = operator.index(vertex)
@@ -53,7 +56,8 @@ def vertex_id(vertex: object) -> int | str:
 
 def _no_such_vertex(vertex: object) -> NotFoundError:
     return NotFoundError(
-        f"there is no vertex {vertex!r}; vertex ids are 64-bit integers, or strings"
+        f"there is no vertex {printable(shortened(vertex))}; vertex ids are 64-bit integers, "
+        "or strings"
     )
 
 
@@ -116,7 +120,7 @@ class PerVertex(ABC, Generic[V]):
         """Return a `pandas.DataFrame` of both columns.
 
         Raises:
-            UsageError: pandas is not installed.
+            MissingPackageError: pandas is not installed.
         """
         require("pandas", "to_pandas")
         frame: pandas.DataFrame = self.to_arrow().to_pandas()
@@ -126,7 +130,7 @@ class PerVertex(ABC, Generic[V]):
         """Return a `polars.DataFrame` of both columns.
 
         Raises:
-            UsageError: polars is not installed.
+            MissingPackageError: polars is not installed.
         """
         frame: polars.DataFrame = require("polars", "to_polars").DataFrame(self.to_arrow())
         return frame

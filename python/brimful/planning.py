@@ -5,17 +5,20 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from brimful import checks
+from brimful.catalog import asked
 from brimful.choices import Layout, Mode, Precision
 from brimful.errors import UsageError
 from brimful.ingest import Resources, parse_indexes
-from brimful.sizes import Budget, parse_budget, parse_count
+from brimful.sizes import Budget, parse_budget
+from brimful.wording import shortened
 
 if TYPE_CHECKING:
     from brimful import _native
-    from brimful.graph import Graph
+    from brimful.graph import GraphLike
     from brimful.sampling import Found
 
 #: Vertices and edges are planned for up to so many.
@@ -104,7 +107,7 @@ class Machine:
 
 
 def plan(
-    graph: Graph | None,
+    graph: GraphLike | None,
     algorithm: str,
     *,
     vertices: float | None = None,
@@ -149,23 +152,30 @@ def plan(
     >>> web.fits, web.supersteps_guessed
     (True, True)
     """
-    given = parse_budget(budget)
-    if given is None and graph is not None:
-        given = graph.budget
-    asked = {
-        "algorithm": algorithm,
-        "params": dict(params or {}),
-        "source": None,
-        "precision": precision,
-        "mode": mode,
-        "tolerance": tolerance,
-        "max_supersteps": parse_count(max_supersteps, "max_supersteps"),
-        "weighted": weighted,
-        "layout": layout,
-        "store": {"url": store, "serializer": serializer, "cache": cache, "lists": lists},
-    }
+    for name, bandwidth in (("disk", disk_bandwidth), ("memory", memory_bandwidth)):
+        checks.real(bandwidth, f"{name}_bandwidth")
+    from brimful.graph import as_graph
+
+    given = Resources(threads, parse_budget(budget))
+    opened = None if graph is None else as_graph(graph, given)
+    if opened is not None and given.budget is None:
+        given = replace(given, budget=opened.budget)
+    wanted = asked(
+        algorithm,
+        {} if params is None else params,
+        precision=precision,
+        mode=mode,
+        tolerance=tolerance,
+        max_supersteps=max_supersteps,
+        weighted=weighted,
+        layout=layout,
+        store=store,
+        serializer=serializer,
+        cache=cache,
+        lists=lists,
+    )
     sizes = sizes_of(
-        graph is not None,
+        opened is not None,
         vertices,
         edges,
         undirected=undirected,
@@ -173,10 +183,10 @@ def plan(
         bytes_per_edge=bytes_per_edge,
     )
     return forecast(
-        None if graph is None else graph.native,
+        None if opened is None else opened.native,
         sizes,
-        asked,
-        Resources(threads, given),
+        wanted,
+        given,
         Machine(memory_bandwidth, disk_bandwidth),
     )
 
@@ -208,23 +218,32 @@ def sizes_of(
             "a plan is for a graph, or for numbers of vertices and edges: name GRAPH, or give "
             "--vertices and --edges (Python: vertices=, edges=)"
         )
+    checks.flag(undirected, "undirected")
+    checks.real(bytes_per_edge, "bytes_per_edge")
     return Sizes(
         _count(vertices, "vertices"), _count(edges, "edges"), undirected, reverse, bytes_per_edge
     )
 
 
 def _count(number: float, name: str) -> int:
-    if not math.isfinite(number) or number < 0 or number != int(number):
-        raise UsageError(f"the number of {name} is a whole number from 0 on, not {number}")
+    if (
+        not checks.is_real(number)
+        or not math.isfinite(number)
+        or number < 0
+        or number != int(number)
+    ):
+        raise UsageError(
+            f"the number of {name} is a whole number from 0 on, not {shortened(number)}"
+        )
     if number > MOST_COUNTED:
-        raise UsageError(f"{name} are planned for up to 2^44, not {number}")
+        raise UsageError(f"{name} are planned for up to 2^44, not {shortened(number)}")
     return int(number)
 
 
 def forecast(
     graph: _native.Graph | None,
     sizes: Sizes | None,
-    asked: dict[str, Any],
+    wanted: dict[str, Any],
     given: Resources,
     machine: Machine | None,
     *,
@@ -242,7 +261,7 @@ def forecast(
     figures = _native.plan(
         graph,
         None if sizes is None else sizes.native(),
-        asked,
+        wanted,
         machine=None if machine is None else vars(machine) | {"folder": folder},
         threads=given.threads,
         budget=given.budget,
@@ -252,7 +271,7 @@ def forecast(
     )
     imported = figures.pop("import")
     return Forecast(
-        algorithm=asked["algorithm"],
+        algorithm=wanted["algorithm"],
         imported=None if imported is None else ImportForecast(**imported),
         **figures,
     )

@@ -9,20 +9,24 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
+from brimful import checks
 from brimful.bags import serializer_of
+from brimful.catalog import MODES, check_store
 from brimful.choices import Lists, Mode
 from brimful.errors import UsageError
 from brimful.identity import dependencies
 from brimful.output import native_batches, write_table
 from brimful.per_vertex import PerVertex, vertex_id
-from brimful.sizes import Budget, parse_budget, parse_count
+from brimful.reporting import shows_progress
+from brimful.sizes import Budget, checkpoint_interval, parse_budget, parse_count
+from brimful.wording import shortened
 
 if TYPE_CHECKING:
     import pyarrow
 
     from brimful import _native
     from brimful.bags import Serializer
-    from brimful.graph import Graph
+    from brimful.graph import GraphLike
     from brimful.reporting import Progress
 
 #: Rows that come from the native side at once.
@@ -185,8 +189,9 @@ class States(PerVertex[Any]):
         return f"brimful.States: {len(self):,} vertices, {self.stats['signals']:,} signals"
 
 
+@shows_progress
 def run(
-    graph: Graph,
+    graph: GraphLike,
     program: Program,
     *,
     mode: Mode = "sync",
@@ -242,28 +247,41 @@ def run(
     [1, 2, 3]
     """
     from brimful import _native
+    from brimful.graph import as_graph
     from brimful.ingest import Resources
 
+    if not isinstance(program, Program):
+        raise UsageError(
+            f"a program is an instance of a class derived from brimful.Program, not "
+            f"{shortened(program)}"
+        )
     name, dumps, loads = serializer_of(serializer)
-    given = Resources(
-        threads, parse_budget(budget) if budget is not None else graph.budget, progress=progress
-    )
+    limit = parse_budget(budget)
+    given = Resources(threads, limit, progress=progress)
+    url = checks.text(store, "store")
+    check_store(url)
+    opened = as_graph(graph, given)
     states = _native.run_program(
-        graph.native,
+        opened.native,
         program,
         delivery=program.delivery,
         dumps=_checked(name, dumps),
         loads=loads,
-        mode=mode,
+        mode=checks.word(mode, "mode", MODES),
         max_supersteps=parse_count(max_supersteps, "max_supersteps"),
-        weighted=weighted,
-        store={"url": store, "serializer": None, "cache": cache, "lists": lists},
-        checkpoint_every=None if checkpoint_every is None else str(checkpoint_every),
-        checkpoint_dir=checkpoint_dir,
-        resume=resume,
+        weighted=checks.flag(weighted, "weighted"),
+        store={
+            "url": url,
+            "serializer": None,
+            "cache": checks.text(cache, "cache"),
+            "lists": checks.text(lists, "lists"),
+        },
+        checkpoint_every=checkpoint_interval(checkpoint_every),
+        checkpoint_dir=checks.path(checkpoint_dir, "checkpoint_dir"),
+        resume=checks.flag(resume, "resume"),
         identity=_identity(program, name, whole=checkpoint_every is not None or resume),
         threads=given.threads,
-        budget=given.budget,
+        budget=opened.budget if limit is None else limit,
         process_budget=given.process_budget,
         progress=given.progress,
     )

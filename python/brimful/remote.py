@@ -1,36 +1,69 @@
 """Inputs in object stores (`s3://bucket/key` and whatever else pyarrow's file systems know).
 
 Tables are opened by pyarrow itself. Everything else is read natively, from pipes that one thread
-fills in the order of the inputs. Invariant: a store that fails ends the import before its graph has
-a name; an input that was cut short is never mistaken for one that ended.
+fills in the order of the inputs. Invariants: a store that fails ends the import before its graph
+has a name; an input that was cut short is never mistaken for one that ended; no call waits for a
+store without a limit, and every wait ends when it is stopped.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import fnmatch
+import io
+import math
 import os
+import queue
 import re
 import threading
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from brimful.errors import BrimfulError, InputError, StoreIoError, UsageError
+from brimful.errors import (
+    BrimfulError,
+    InputError,
+    MissingPackageError,
+    StoreIoError,
+    UsageError,
+)
+from brimful.redaction import redacted_about, redacted_word
+from brimful.wording import did_you_mean
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from brimful.reporting import Progress
 
-_URL = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+_URL = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*)://", re.IGNORECASE)
 _BUFFER_BYTES = 1 << 20
 #: Pipes of one import; each takes two of the files a process may have open.
 _MOST_INPUTS = 100
+
+#: What pyarrow opens; `hf` and `fsspec+...` through the package fsspec.
+_SCHEMES = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs", "file", "hf")
+
+#: How many seconds a store may take for one answer; the variable replaces them.
+ANSWER_SECONDS = 60.0
+TIMEOUT_VARIABLE = "BRIMFUL_REMOTE_TIMEOUT"
+#: How often a wait looks for Ctrl-C.
+_TICK_SECONDS = 0.1
 
 
 def is_remote(path: str | os.PathLike[str]) -> bool:
     """Return whether `path` is a URL."""
     return _URL.match(os.fspath(path)) is not None
+
+
+def refuse_remote_output(path: str) -> None:
+    """Refuse a URL as an output.
+
+    Raises:
+        UsageError: it is one.
+    """
+    if is_remote(path):
+        raise UsageError(f"{path} is a URL; write to this machine, then copy the file there")
 
 
 @contextlib.contextmanager
@@ -40,7 +73,7 @@ def store_errors(url: str) -> Iterator[None]:
     Raises:
         InputError: there is nothing at the URL.
         UsageError: no file system knows it.
-        StoreIoError: the store refused or broke off.
+        StoreIoError: the store refused, broke off or did not answer in time.
     """
     import pyarrow as pa
 
@@ -50,34 +83,212 @@ def store_errors(url: str) -> Iterator[None]:
         raise
     except FileNotFoundError:
         raise InputError(f"{url} does not exist; check the URL") from None
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        sentence = " ".join(str(error).split())
-        raise UsageError(f"{url} cannot be opened: {sentence}") from None
+    except ImportError as error:
+        name = error.name or "fsspec"
+        raise MissingPackageError(
+            f"{url} is opened by the package {name}, which is not installed; install it with "
+            f"'pip install {name}', or download the file and name that"
+        ) from None
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
+        raise UsageError(f"{url} cannot be opened: {_sentence(url, error)}") from None
     except OSError as error:
-        sentence = " ".join(str(error).split())
-        raise StoreIoError(f"cannot read {url}: {sentence}", error.errno) from None
+        raise StoreIoError(f"cannot read {url}: {_sentence(url, error)}", error.errno) from None
+    except Exception as error:  # noqa: BLE001 - SDKs of stores raise classes of their own
+        raise StoreIoError(f"cannot read {url}: {_sentence(url, error)}") from None
 
 
-def open_stream(url: str) -> Any:
-    """Return a pyarrow stream of the bytes at `url`, as they are.
+def _sentence(url: str, error: Exception) -> str:
+    return redacted_about(url, " ".join(str(error).split()))
+
+
+def open_stream(url: str, stopped: threading.Event | None = None) -> RemoteFile:
+    """Return a stream of the bytes at `url`, as they are; `stopped` ends whatever waits for it.
 
     Raises:
         InputError, UsageError, StoreIoError: as `store_errors`.
     """
-    with store_errors(url):
+
+    def work() -> Any:
         system, path = _resolve(url)
         return system.open_input_stream(path, compression=None, buffer_size=_BUFFER_BYTES)
 
+    return RemoteFile(url, work, stopped)
 
-def open_file(url: str) -> Any:
-    """Return a pyarrow file at `url` that can be read anywhere.
+
+def open_file(url: str, stopped: threading.Event | None = None) -> RemoteFile:
+    """Return a file at `url` that can be read anywhere; `stopped` ends whatever waits for it.
 
     Raises:
         InputError, UsageError, StoreIoError: as `store_errors`.
     """
-    with store_errors(url):
+
+    def work() -> Any:
         system, path = _resolve(url)
         return system.open_input_file(path)
+
+    return RemoteFile(url, work, stopped)
+
+
+def answer_seconds() -> float:
+    """Return how long a store may take for one answer.
+
+    Raises:
+        UsageError: the variable holds no such number.
+    """
+    text = os.environ.get(TIMEOUT_VARIABLE)
+    if text is None:
+        return ANSWER_SECONDS
+    with contextlib.suppress(ValueError):
+        if math.isfinite(seconds := float(text)) and seconds > 0:
+            return seconds
+    raise UsageError(f"{TIMEOUT_VARIABLE} is a number of seconds above 0, not '{text}'")
+
+
+class _Caller:
+    """A thread that talks to one store, so that whoever waits for it can be stopped.
+
+    The libraries of stores block without a limit, and hear no signal. A call that takes too long is
+    given up: its thread stays in it, and is `stuck`.
+    """
+
+    #: Those of whom a call was given up.
+    stuck: ClassVar[set[_Caller]] = set()
+
+    def __init__(self, url: str, stopped: threading.Event | None = None) -> None:
+        """Make the thread when it is first needed; `stopped` ends a wait."""
+        self._url = url
+        self._patience = answer_seconds()
+        self._work: queue.SimpleQueue[Callable[[], Any] | None] = queue.SimpleQueue()
+        self._answers: queue.SimpleQueue[tuple[bool, Any]] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._stopped = stopped or threading.Event()
+        # The answer to a call that was given up may still come; it is not that to the next.
+        self._given_up = False
+
+    def call(self, work: Callable[[], Any]) -> Any:
+        """Return what `work` does, called on the thread.
+
+        Raises:
+            StoreIoError: it took too long, or `stop` was called.
+            InputError, UsageError, StoreIoError: as `store_errors`.
+        """
+        if self._given_up:
+            raise StoreIoError(f"reading {self._url} was given up", errno.ECANCELED)
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._serve, name="brimful-store", daemon=True)
+            self._thread.start()
+        self._work.put(work)
+        try:
+            done, answer = self._wait()
+        except BaseException:
+            self._given_up = True
+            _Caller.stuck.add(self)
+            raise
+        if done:
+            return answer
+        with store_errors(self._url):
+            raise answer
+
+    def _wait(self) -> tuple[bool, Any]:
+        """Return the answer of the thread: whether the call ended well, and its value or error."""
+        until = time.monotonic() + self._patience
+        while not self._stopped.is_set():
+            left = until - time.monotonic()
+            if left <= 0:
+                raise StoreIoError(
+                    f"cannot read {self._url}: no answer in {self._patience:g} s; check the "
+                    f"network, or wait longer with {TIMEOUT_VARIABLE}=SECONDS",
+                    errno.ETIMEDOUT,
+                )
+            with contextlib.suppress(queue.Empty):
+                return self._answers.get(timeout=min(left, _TICK_SECONDS))
+        raise StoreIoError(f"reading {self._url} was stopped", errno.ECANCELED)
+
+    def stop(self) -> None:
+        """End a wait in another thread."""
+        self._stopped.set()
+
+    def is_waited_for(self) -> bool:
+        """Return whether the thread is still in the call that was given up."""
+        return self._answers.empty()
+
+    def close(self) -> None:
+        """Let the thread end; one that is stuck is left alone."""
+        self._work.put(None)
+
+    def _serve(self) -> None:
+        while (work := self._work.get()) is not None:
+            try:
+                answer = (True, work())
+            except BaseException as error:  # noqa: BLE001 - raised again by `call`
+                answer = (False, error)
+            self._answers.put(answer)
+
+
+def calls_are_stuck() -> bool:
+    """Return whether a call that was given up still holds its thread: the process cannot end."""
+    return any(caller.is_waited_for() for caller in _Caller.stuck)
+
+
+def _ask(url: str, work: Callable[[], Any]) -> Any:
+    """Return what one call of a store does; raises as `_Caller.call`."""
+    caller = _Caller(url)
+    try:
+        return caller.call(work)
+    finally:
+        caller.close()
+
+
+class RemoteFile(io.RawIOBase):
+    """A file in a store; every call that asks the store can be stopped and has a limit."""
+
+    def __init__(
+        self, url: str, work: Callable[[], Any], stopped: threading.Event | None = None
+    ) -> None:
+        """Open what `work` opens; raises as `_Caller.call`."""
+        super().__init__()
+        self._caller = _Caller(url, stopped)
+        try:
+            self._file = self._caller.call(work)
+        except BaseException:
+            self.close()
+            raise
+
+    def stop(self) -> None:
+        """End a read in another thread."""
+        self._caller.stop()
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def seekable(self) -> bool:
+        """Return whether it can be read anywhere."""
+        return bool(self._file.seekable())
+
+    def tell(self) -> int:
+        """Return the place of the next byte."""
+        return int(self._caller.call(self._file.tell))
+
+    def seek(self, offset: int, whence: int = 0, /) -> int:
+        """Go to a place; return it."""
+        return int(self._caller.call(lambda: self._file.seek(offset, whence)))
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Return up to `size` bytes; none at the end."""
+        block: bytes = self._caller.call(lambda: self._file.read(None if size < 0 else size))
+        return block
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Read into a buffer; return the number of bytes."""
+        block = self.read(len(buffer))
+        buffer[: len(block)] = block
+        return len(block)
+
+    def close(self) -> None:
+        """Close the file; a thread that is stuck in it is left alone."""
+        super().close()
+        self._caller.close()
 
 
 def check(url: str) -> None:
@@ -86,11 +297,14 @@ def check(url: str) -> None:
     Raises:
         InputError, UsageError, StoreIoError: as `store_errors`.
     """
+
+    def work() -> Any:
+        system, path = _resolve(url)
+        return system.get_file_info(path).type
+
     from pyarrow import fs
 
-    with store_errors(url):
-        system, path = _resolve(url)
-        kind = system.get_file_info(path).type
+    kind = _ask(url, work)
     if kind == fs.FileType.NotFound:
         raise InputError(f"{url} does not exist; check the URL")
     if kind == fs.FileType.Directory:
@@ -110,9 +324,12 @@ def expand(url: str) -> list[str]:
     if "*" not in pattern and "[" not in pattern:
         return [url]
     pattern, question, options = pattern.partition("?")
-    with store_errors(url):
+
+    def work() -> Any:
         system, path = _resolve(folder + question + options)
-        entries = system.get_file_info(fs.FileSelector(path, allow_not_found=True))
+        return system.get_file_info(fs.FileSelector(path, allow_not_found=True))
+
+    entries = _ask(url, work)
     names = (entry.base_name for entry in entries if entry.type == fs.FileType.File)
     found = sorted(name for name in names if fnmatch.fnmatchcase(name, pattern))
     if not found:
@@ -120,9 +337,34 @@ def expand(url: str) -> list[str]:
     return [f"{folder}/{name}{question}{options}" for name in found]
 
 
+def check_scheme(url: str) -> None:
+    """Refuse a URL of a kind that no file system knows, without asking one.
+
+    Raises:
+        UsageError: it is one; it says which there are.
+    """
+    match = _URL.match(url)
+    scheme = match["scheme"].lower() if match else ""
+    if scheme in _SCHEMES or scheme.startswith("fsspec+"):
+        return
+    if scheme in ("http", "https", "ftp"):
+        raise UsageError(
+            f"{url} cannot be opened: {scheme} is not a store; download the file and name that, or "
+            "pipe it in: 'curl URL | brimful import - NAME.brimful'"
+        )
+    raise UsageError(
+        f"{url} cannot be opened: {scheme}:// is not a store that brimful reads"
+        f"{did_you_mean(scheme, _SCHEMES)}; known: {', '.join(_SCHEMES)}"
+    )
+
+
 def _resolve(url: str) -> tuple[Any, str]:
     from pyarrow import fs
 
+    check_scheme(url)
+    if url.lower().startswith(("gs://", "gcs://")) and "retry_limit_seconds=" not in url:
+        # Its own limit is a quarter of an hour.
+        url += f"{'&' if '?' in url else '?'}retry_limit_seconds={math.ceil(answer_seconds())}"
     system, path = fs.FileSystem.from_uri(url)
     return system, path
 
@@ -158,7 +400,7 @@ class Feed:
                 reader, writer = os.pipe()
                 self._readers.append(reader)
                 self._jobs.append((path, writer))
-                self._names[f"/dev/fd/{reader}"] = path
+                self._names[f"/dev/fd/{reader}"] = redacted_word(path)
                 path = f"/dev/fd/{reader}"
             self.paths.append(path)
         self._thread = threading.Thread(target=self._fill, name="brimful-feed", daemon=True)
@@ -167,7 +409,7 @@ class Feed:
         """Pass progress on; raise what the store raised, which cancels the native call."""
         if self._failure is not None:
             raise self._failure
-        if self._progress is not None:
+        if callable(self._progress):
             self._progress(phase, done, total, seconds)
 
     def renamed(self, text: str) -> str:
@@ -199,7 +441,7 @@ class Feed:
         try:
             while rest:
                 url, writer = rest[0]
-                with open_stream(url) as stream, store_errors(url):
+                with open_stream(url, self._done) as stream, store_errors(url):
                     while block := stream.read(_BUFFER_BYTES):
                         with memoryview(block) as view:
                             sent = 0

@@ -1,8 +1,57 @@
 """How long work reports how far it is."""
 
-from collections.abc import Callable
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
+from typing import ParamSpec, TypeVar
+
+from brimful.errors import UsageError
+from brimful.wording import shortened
 
 #: Called about ten times a second, on the calling thread, with the phase, the units done, the
 #: units in all (0: unknown) and the seconds since the phase began. An exception that it raises
 #: stops the work and comes back from the call.
-Progress = Callable[[str, int, int, float], object]
+Report = Callable[[str, int, int, float], object]
+
+#: What `progress=` accepts: a function, or True for a line on standard error.
+Progress = Report | bool
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+@contextlib.contextmanager
+def reported(progress: Progress | None) -> Iterator[Report | None]:
+    """Give the function that reports progress; a line that it shows ends with the context.
+
+    Raises:
+        UsageError: it is neither a function nor a truth value.
+    """
+    if progress is None or progress is False:
+        yield None
+    elif progress is True:
+        from brimful.cli.progress import ProgressLine
+
+        with ProgressLine(quiet=False) as line:
+            yield line.update
+    elif callable(progress):
+        yield progress
+    else:
+        raise UsageError(
+            "progress must be True, False or a function of phase, done, total and seconds, not "
+            + shortened(progress)
+        )
+
+
+def shows_progress(function: Callable[_P, _T]) -> Callable[_P, _T]:
+    """Let the keyword `progress` of a function be True; the function gets a `Report` or None."""
+
+    @functools.wraps(function)
+    def call(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+        with reported(kwargs.get("progress")) as report:  # type: ignore[arg-type]
+            kwargs["progress"] = report
+            return function(*args, **kwargs)
+
+    return call

@@ -10,6 +10,7 @@ import operator
 import re
 
 from brimful.errors import UsageError
+from brimful.wording import shortened
 
 _SIZE = re.compile(r"(?P<number>\d+(\.\d+)?)\s*(?P<unit>[kmgtp]?)(ib|b)?", re.IGNORECASE)
 _UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
@@ -17,6 +18,8 @@ _UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 #: The largest number of bytes, or of anything that is counted, that can be meant.
 MOST = 2**63 - 1
 
+#: Characters of a size that can be meant.
+_LONGEST_SIZE = 40
 #: What `budget=` accepts.
 Budget = int | str | None
 
@@ -36,10 +39,10 @@ def parse_budget(budget: Budget) -> int | None:
         if budget.strip().lower() == "auto":
             return None
         match = _SIZE.fullmatch(budget.strip())
-        if match is None:
+        if match is None or len(budget) > _LONGEST_SIZE:
             raise UsageError(
-                f"'{budget}' is not a memory size; write bytes or binary units such as 500M or 1G, "
-                "or auto"
+                f"'{shortened(budget)}' is not a memory size; write bytes or binary units such as "
+                "500M or 1G, or auto"
             )
         exponent = _UNITS[match["unit"].lower()]
         if "." in match["number"]:
@@ -50,10 +53,13 @@ def parse_budget(budget: Budget) -> int | None:
         byte_count = budget
     else:
         raise UsageError(
-            f"a budget is a number of bytes, a size such as '500M', or None, not {budget!r}"
+            "a budget is a number of bytes, a size such as '500M', or None, not "
+            f"{shortened(budget)}"
         )
     if not 1 <= byte_count <= MOST:
-        raise UsageError(f"a budget of {budget} bytes cannot be meant; write a size such as 500M")
+        raise UsageError(
+            f"the budget {shortened(budget)} is out of range; write a size such as 500M"
+        )
     return byte_count
 
 
@@ -68,12 +74,23 @@ def parse_count(number: int | None, name: str, least: int = 0, most: int = MOST)
     try:
         count = operator.index(number)
     except TypeError:
-        raise UsageError(f"{name} must be a whole number, not {number!r}") from None
+        raise UsageError(f"{name} must be a whole number, not {shortened(number)}") from None
     if count < least:
-        raise UsageError(f"{name} must be at least {least}, not {count}")
+        raise UsageError(f"{name} must be at least {least}, not {shortened(count)}")
     if count > most:
-        raise UsageError(f"{name} must be at most {most:,}, not {count}")
+        raise UsageError(f"{name} must be at most {most:,}, not {shortened(count)}")
     return count
+
+
+def checkpoint_interval(every: int | str | None) -> str | None:
+    """Return after how many supersteps, or as "30s" seconds, checkpoints come, as text, or None.
+
+    Raises:
+        UsageError: it is neither a whole number nor a text.
+    """
+    if every is None or isinstance(every, str):
+        return None if every is None else shortened(every)
+    return str(parse_count(every, "checkpoint_every", 1))
 
 
 def format_bytes(byte_count: int | float) -> str:

@@ -29,6 +29,7 @@ from brimful.ingest import (
     left_out_sentences,
 )
 from brimful.remote import is_remote
+from brimful.wording import did_you_mean
 
 if TYPE_CHECKING:
     from brimful import _native
@@ -64,8 +65,8 @@ def open_graph(
         return _native.Graph.open(path)
     if not os.path.exists(path):
         raise NotFoundError(
-            f"there is no graph or input file at {path}; check the path, or make a graph with "
-            "'brimful import' or 'brimful generate'"
+            f"there is no graph or input file at {path}{_similar(path)}; check the path, or make "
+            "a graph with 'brimful import' or 'brimful generate'"
         )
     check_input_file(path)
     if not os.path.isfile(path):
@@ -196,8 +197,7 @@ def _difference(kept: str, wanted: dict[str, object]) -> str | None:
 
     if not os.path.lexists(kept):
         return "it was not imported before"
-    text = _native.Graph.open(kept).origin
-    origin = json.loads(text) if text is not None else {}
+    origin = _parsed(_native.Graph.open(kept).origin)
     difference = next(
         (
             sentence
@@ -218,6 +218,23 @@ def _difference(kept: str, wanted: dict[str, object]) -> str | None:
             f"({difference}); name {kept} itself as the graph, or remove it"
         )
     return difference
+
+
+def _parsed(origin: str | None) -> dict[str, object]:
+    """Return the origin in a manifest; nothing where it is none that `fingerprint` makes."""
+    with contextlib.suppress(ValueError, RecursionError):
+        parsed = json.loads(origin or "{}")
+        if isinstance(parsed, dict):
+            return parsed
+    return {}
+
+
+def _similar(path: str) -> str:
+    """Return `; did you mean 'web.brimful'?` where something of a similar name is beside `path`."""
+    folder, name = os.path.split(path.rstrip(os.sep))
+    with contextlib.suppress(OSError):
+        return did_you_mean(name, [one for one in os.listdir(folder or ".") if one[0] != "."])
+    return ""
 
 
 def _sibling(kept: str, purpose: str, process: int) -> str:

@@ -10,6 +10,7 @@ stream protocol carries only their text.
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -57,6 +58,12 @@ class EdgeTable:
     #: What ids are: `int`, `string`, or `rows`: text of which the first rows decide.
     ids: str = "int"
     resources: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+    #: Ends a read from a store.
+    stopped: threading.Event = field(default_factory=threading.Event)
+
+    def stop(self) -> None:
+        """End a read that another thread waits for; the native side calls it on Ctrl-C."""
+        self.stopped.set()
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Return the PyCapsule of the stream; it can be taken once."""

@@ -13,7 +13,7 @@ use brimful_graph::Graph;
 use brimful_store::Resources;
 use bytemuck::{Pod, Zeroable};
 
-use crate::registry::{Info, ParameterInfo, Takes};
+use crate::registry::{Accepts, Info, ParameterInfo, Takes};
 use crate::request::{Finished, Request};
 use crate::sssp::ShortestPaths;
 use crate::{Error, Result};
@@ -35,6 +35,7 @@ pub(crate) const INFO: Info = Info {
         name: "values",
         default: "distance",
         meaning: "distance, or parent: the smallest neighbour one level nearer",
+        values: Accepts::Words(&["distance", "parent"]),
     }],
     run,
     // A search of R-MAT graphs of 2^20 vertices takes 8 supersteps that go over the edges three times in all.

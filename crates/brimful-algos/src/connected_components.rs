@@ -15,7 +15,7 @@ use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
 
 use crate::planning::{Planner, Subject};
-use crate::registry::{Info, ParameterInfo, Takes};
+use crate::registry::{Accepts, Info, ParameterInfo, Takes};
 use crate::request::{Finished, Request, Stats};
 use crate::{Error, Result};
 
@@ -31,6 +31,7 @@ pub(crate) const INFO: Info = Info {
         name: "method",
         default: "auto",
         meaning: "union_find: one pass, arrays in memory; propagation: any budget; auto: union_find if it fits",
+        values: Accepts::Words(&["auto", "union_find", "propagation"]),
     }],
     run: |request, graph, resources| {
         let range = graph.key_bounds()?.map_or(0, |(smallest, largest)| largest.saturating_sub(smallest));

@@ -12,7 +12,7 @@ use brimful_engine::{Add, Count, Globals, Mode, Program, Values, Vertex};
 use brimful_graph::Graph;
 use brimful_store::Resources;
 
-use crate::registry::{Info, ParameterInfo, Takes};
+use crate::registry::{Accepts, Info, ParameterInfo, Takes};
 use crate::request::{Finished, Output, Request};
 use crate::{Error, Result};
 
@@ -26,6 +26,7 @@ pub(crate) const INFO: Info = Info {
         name: "length",
         default: "none: shortest paths",
         meaning: "count walks of so many edges",
+        values: Accepts::Count,
     }],
     run,
     plan: |planner| match planner.request.count("length")? {

@@ -12,7 +12,7 @@ use brimful_graph::Graph;
 use brimful_store::Resources;
 
 use crate::Result;
-use crate::registry::{Info, ParameterInfo, Takes};
+use crate::registry::{Accepts, Info, ParameterInfo, Takes};
 use crate::request::{Finished, Request};
 
 /// What there is to know of it.
@@ -21,7 +21,12 @@ pub(crate) const INFO: Info = Info {
     computes: "numbers of outgoing or incoming arcs, with multiplicity",
     column: "degree",
     takes: Takes { layouts: true, stores: true, checkpoints: true, ..Takes::NOTHING },
-    parameters: &[ParameterInfo { name: "direction", default: "out", meaning: "out, in or both" }],
+    parameters: &[ParameterInfo {
+        name: "direction",
+        default: "out",
+        meaning: "which arcs of a vertex count",
+        values: Accepts::Words(&["out", "in", "both"]),
+    }],
     run,
     plan: |planner| {
         let (_, program, supersteps) = chosen(planner.request)?;

@@ -21,7 +21,7 @@ use brimful_store::Resources;
 use bytemuck::{Pod, Zeroable};
 
 use crate::Result;
-use crate::registry::{Info, ParameterInfo, Takes};
+use crate::registry::{Accepts, Info, ParameterInfo, Takes};
 use crate::request::{Finished, Request};
 
 /// The tolerance where none is given.
@@ -42,7 +42,12 @@ pub(crate) const INFO: Info = Info {
         checkpoints: true,
         ..Takes::NOTHING
     },
-    parameters: &[ParameterInfo { name: "values", default: "authority", meaning: "authority or hub" }],
+    parameters: &[ParameterInfo {
+        name: "values",
+        default: "authority",
+        meaning: "which of the two scores is the result",
+        values: Accepts::Words(&["authority", "hub"]),
+    }],
     run,
     plan: |planner| {
         let tolerance = planner.request.tolerance.unwrap_or(TOLERANCE);
@@ -74,6 +79,8 @@ pub struct Scores {
 #[derive(Debug, Clone, Copy)]
 pub struct HubsAndAuthorities {
     tolerance: f64,
+    /// What weights are multiplied by: a power of two, so that sums of them neither overflow nor vanish.
+    scale: f64,
 }
 
 impl HubsAndAuthorities {
@@ -83,9 +90,17 @@ impl HubsAndAuthorities {
     /// A sentence, if it is out of range.
     pub fn new(tolerance: f64) -> Result<Self, String> {
         match tolerance >= 0.0 {
-            true => Ok(Self { tolerance }),
+            true => Ok(Self { tolerance, scale: 1.0 }),
             false => Err(format!("tolerance must be at least 0, not {tolerance}")),
         }
+    }
+
+    /// The same scores from weights of which `greatest` is the greatest: only their ratios count.
+    #[must_use]
+    pub fn for_weights_to(self, greatest: f64) -> Self {
+        // A power of two changes no bit of a weight but its exponent. Of the exponents of float64, -1074 to 1023, these have powers.
+        let exponent = if greatest > 0.0 { greatest.log2().floor().clamp(-1000.0, 1000.0) as i64 } else { 0 };
+        Self { scale: f64::from_bits(((1023 - exponent) as u64) << 52), ..self }
     }
 }
 
@@ -119,7 +134,7 @@ impl Program for HubsAndAuthorities {
 
     #[inline]
     fn along(&self, signal: f64, weight: f64) -> f64 {
-        signal * weight
+        signal * (weight * self.scale)
     }
 
     #[inline]
@@ -143,6 +158,8 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
     request.refuse_negative_weights(graph)?;
     let program = HubsAndAuthorities::new(request.tolerance.unwrap_or(TOLERANCE))
         .map_err(brimful_engine::Error::Usage)?;
+    let greatest = graph.description().weights.filter(|_| request.weighted).map(|range| range.max);
+    let program = greatest.map_or(program, |greatest| program.for_weights_to(greatest));
     let output = request.run(&program, SUPERSTEPS, graph, resources)?;
     let (Sum(whole), _) = output.aggregate;
     let made_last = if output.stats.run.supersteps % 2 == 1 { "authority" } else { "hub" };

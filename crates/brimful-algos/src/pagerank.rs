@@ -26,7 +26,7 @@ use brimful_store::Resources;
 
 use crate::delta_pagerank::{self, DeltaPageRank};
 use crate::planning::{Planner, supersteps_of_a_power};
-use crate::registry::{Info, ParameterInfo, Takes};
+use crate::registry::{Accepts, Info, ParameterInfo, Takes};
 use crate::request::{Finished, Request, Source};
 use crate::{Error, Result};
 
@@ -55,12 +55,19 @@ pub(crate) const INFO: Info = Info {
             name: "damping",
             default: "0.85",
             meaning: "probability of following an edge, 0 to 1",
+            values: Accepts::Number,
         },
-        ParameterInfo { name: "variant", default: "normalized", meaning: "normalized or unnormalized" },
+        ParameterInfo {
+            name: "variant",
+            default: "normalized",
+            meaning: "normalized: scores sum to 1; unnormalized: as Signal/Collect",
+            values: Accepts::Words(&["normalized", "unnormalized"]),
+        },
         ParameterInfo {
             name: "method",
             default: "power",
             meaning: "power: all signal in every superstep; delta: increments, where they exceed the tolerance",
+            values: Accepts::Words(&["power", "delta"]),
         },
     ],
     run: |request, graph, resources| match request.narrow {

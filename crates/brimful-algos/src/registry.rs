@@ -24,6 +24,19 @@ pub struct ParameterInfo {
     pub default: &'static str,
     /// What it is.
     pub meaning: &'static str,
+    /// Which values it takes.
+    pub values: Accepts,
+}
+
+/// Values that a parameter takes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Accepts {
+    /// A number.
+    Number,
+    /// A whole number from 0 on.
+    Count,
+    /// One of these words.
+    Words(&'static [&'static str]),
 }
 
 /// Which of the options that algorithms share it takes.

@@ -243,6 +243,24 @@ impl Request {
             range.min
         )))
     }
+
+    /// Refuses weights whose sum along a path could be infinite, if weights count: such a vertex would seem to be out of reach.
+    pub(crate) fn refuse_overflowing_weights(&self, graph: &Graph) -> Result<()> {
+        let (longest, description) = (graph.connected().saturating_sub(1), graph.description());
+        let Some(range) =
+            description.weights.filter(|range| self.weighted && !(range.max * longest as f64).is_finite())
+        else {
+            return Ok(());
+        };
+        Err(Error::Usage(format!(
+            "{} adds weights along paths, and those of {} are up to {:e}: {longest} of them may exceed the largest number, {:e}; divide \
+             all weights by the same number and import them again",
+            self.algorithm,
+            graph.path().display(),
+            range.max,
+            f64::MAX,
+        )))
+    }
 }
 
 impl Finished {

@@ -80,6 +80,7 @@ impl Program for ShortestPaths {
 
 fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {
     request.refuse_negative_weights(graph)?;
+    request.refuse_overflowing_weights(graph)?;
     let source = request.source(graph)?;
     let output = request.run(&ShortestPaths { source: source.id }, u64::MAX, graph, resources)?;
     let distance = |distance: f64| distance.is_finite().then_some(distance);

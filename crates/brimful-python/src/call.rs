@@ -89,14 +89,15 @@ pub(crate) fn with_job<T: Send>(
     work: impl FnOnce(&Arc<Job>) -> Result<T, Failure> + Send,
 ) -> PyResult<T> {
     let job = Arc::new(Job::new());
-    supervised(py, progress, &job, || work(&job))
+    supervised(py, progress, &job, || (), || work(&job))
 }
 
-/// [`with_job`] with a job that the caller has, for any error.
+/// [`with_job`] with a job that the caller has, for any error; `on_stop` ends what does not look at the job.
 fn supervised<T: Send, E: Into<PyErr> + Send>(
     py: Python<'_>,
     progress: Option<&Bound<'_, PyAny>>,
     job: &Arc<Job>,
+    on_stop: impl FnOnce(),
     work: impl FnOnce() -> Result<T, E> + Send,
 ) -> PyResult<T> {
     let (done_sender, done) = sync_channel(1);
@@ -109,7 +110,7 @@ fn supervised<T: Send, E: Into<PyErr> + Send>(
             let _ = done_sender.send(());
             result
         });
-        let mut stopped = None;
+        let (mut stopped, mut on_stop) = (None, Some(on_stop));
         // A worker that panicked has dropped its end: that ends the wait too.
         while py.detach(wait) == Err(RecvTimeoutError::Timeout) {
             if stopped.is_some() {
@@ -118,6 +119,9 @@ fn supervised<T: Send, E: Into<PyErr> + Send>(
             let seen = py.check_signals().and_then(|()| tell(py, job)).and_then(|()| show(progress, job));
             if let Err(error) = seen {
                 job.cancel();
+                if let Some(on_stop) = on_stop.take() {
+                    on_stop();
+                }
                 stopped = Some(error);
             }
         }
@@ -138,6 +142,21 @@ pub(crate) fn with_resources<T: Send>(
     work: impl FnOnce(&Resources) -> Result<T, Failure> + Send,
 ) -> PyResult<T> {
     with_job(py, progress, |job| work(&limits.resources(job)?))
+}
+
+/// [`with_resources`] for work that reads from `stream`, whose method `stop`, if it has one, ends a read.
+pub(crate) fn with_stream<T: Send>(
+    py: Python<'_>,
+    progress: Option<&Bound<'_, PyAny>>,
+    limits: Limits,
+    stream: &Bound<'_, PyAny>,
+    work: impl FnOnce(&Resources) -> Result<T, Failure> + Send,
+) -> PyResult<T> {
+    let job = Arc::new(Job::new());
+    let stop = stream.getattr_opt("stop")?;
+    // The interrupt that stops the read is what is reported, whatever the stop says.
+    let on_stop = || drop(stop.map(|stop| stop.call0()));
+    supervised(py, progress, &job, on_stop, || work(&limits.resources(&job)?))
 }
 
 /// Keys or records from which on a call is worth a thread that Ctrl-C can stop.
@@ -173,7 +192,7 @@ impl<T: Send + Sync> Held<T> {
             let resources = Arc::new(Resources::new(budget, Arc::clone(&job), None)?);
             Ok(Self { inner: open(Options::new(&resources))?, job: Arc::clone(&job) })
         };
-        supervised(py, None, &job, held)
+        supervised(py, None, &job, || (), held)
     }
 
     /// A call that ends soon.
@@ -191,7 +210,7 @@ impl<T: Send + Sync> Held<T> {
         py: Python<'_>,
         f: impl FnOnce(&T) -> collections::Result<R> + Send,
     ) -> PyResult<R> {
-        let result = supervised(py, None, &self.job, || f(&self.inner).map_err(Failure::from));
+        let result = supervised(py, None, &self.job, || (), || f(&self.inner).map_err(Failure::from));
         // Whatever it stopped has ended, or will find nothing to do.
         self.job.resume();
         result

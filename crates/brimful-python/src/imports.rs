@@ -18,7 +18,7 @@ use pyo3::types::PyDict;
 
 use crate::arrow_in::ArrowEdges;
 use crate::arrow_names::ColumnIds;
-use crate::call::{Limits, with_resources};
+use crate::call::{Limits, with_resources, with_stream};
 use crate::errors::Failure;
 use crate::graph::bytes_per_edge;
 use crate::run::bytes_moved;
@@ -244,7 +244,7 @@ pub(crate) fn import_stream<'py>(
     let (numbers, names) = split(isolated);
     edges.declare(id_bits(&numbers)?);
     edges.declare_names(names);
-    let done = with_resources(py, progress, limits, |resources| {
+    let done = with_stream(py, progress, limits, stream, |resources| {
         Ok(import(Input::Stream(&mut edges), &out, &options, resources)?)
     })?;
     report(py, &done, limits)

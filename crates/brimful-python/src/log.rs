@@ -1,7 +1,8 @@
 //! `--log`: the events of this process as lines of JSON.
 
+use std::io::{self, Write};
 use std::path::PathBuf;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 use brimful::engine::Error;
 use brimful::store::external::append_to;
@@ -11,12 +12,15 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use crate::errors::Failure;
 
+/// Why the first event that could not be written was not.
+static FAILURE: Mutex<Option<String>> = Mutex::new(None);
+
 /// Appends every event of this process from now on to the file `path`, or to standard error.
 #[pyfunction]
 pub(crate) fn log_to(path: Option<PathBuf>) -> PyResult<()> {
     Ok(match path {
-        Some(path) => install(Mutex::new(append_to(&path).map_err(Failure::from)?)),
-        None => install(std::io::stderr),
+        Some(path) => install(Mutex::new(Log(append_to(&path).map_err(Failure::from)?))),
+        None => install(|| Log(io::stderr())),
     }?)
 }
 
@@ -27,6 +31,31 @@ fn install(writer: impl for<'w> MakeWriter<'w> + Send + Sync + 'static) -> Resul
         .map_err(|_| Error::Usage("this process writes a log already; it can write one".into()).into())
 }
 
+/// Where events go. A failure is kept for the end: the work goes on, and the log is said to be incomplete.
+struct Log<W>(W);
+
+impl<W: Write> Write for Log<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        keep(self.0.write_all(bytes));
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        keep(self.0.flush());
+        Ok(())
+    }
+}
+
+fn keep(written: io::Result<()>) {
+    if let Err(error) = written {
+        failure().get_or_insert_with(|| error.to_string());
+    }
+}
+
+fn failure() -> std::sync::MutexGuard<'static, Option<String>> {
+    FAILURE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Tells the log of a command that begins.
 #[pyfunction]
 pub(crate) fn log_start(command: &str) {
@@ -34,12 +63,13 @@ pub(crate) fn log_start(command: &str) {
     tracing::info!(version, command, process, "start");
 }
 
-/// Tells the log how a command ended, with what it says on standard error if it failed.
+/// Tells the log how a command ended, with what it says on standard error if it failed. Returns why the log is incomplete, if it is.
 #[pyfunction]
-pub(crate) fn log_end(exit_code: i32, error: Option<&str>) {
+pub(crate) fn log_end(exit_code: i32, error: Option<&str>) -> Option<String> {
     let peak_rss_bytes = peak_resident_bytes();
     match error {
         None => tracing::info!(exit_code, peak_rss_bytes, "end"),
         Some(error) => tracing::error!(exit_code, error, peak_rss_bytes, "end"),
     }
+    failure().take()
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use brimful::algos::planning::Subject;
-use brimful::algos::registry::{ALGORITHMS, Finished, Parameter, Request, StoreChoice, run_request};
+use brimful::algos::registry::{ALGORITHMS, Accepts, Finished, Parameter, Request, StoreChoice, run_request};
 use brimful::engine::checkpoint::{self, CheckpointOptions, Every};
 use brimful::engine::table::{Top, Value};
 use brimful::engine::{Error as EngineError, Layout, ResultTable, Stats};
@@ -13,7 +13,7 @@ use brimful::graph::ids::ExternalId;
 use brimful::graph::lookup::Lookup;
 use brimful::store::memory::peak_resident_bytes;
 use brimful::store::{Content, Moved};
-use brimful::vertices;
+use brimful::vertices::{self, Schemes};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
@@ -38,6 +38,13 @@ pub(crate) fn algorithms(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
             one.set_item("name", parameter.name)?;
             one.set_item("default", parameter.default)?;
             one.set_item("meaning", parameter.meaning)?;
+            let (kind, words) = match parameter.values {
+                Accepts::Number => ("number", None),
+                Accepts::Count => ("count", None),
+                Accepts::Words(words) => ("word", Some(words)),
+            };
+            one.set_item("type", kind)?;
+            one.set_item("choices", words)?;
             parameters.append(one)?;
         }
         let one = PyDict::new(py);
@@ -60,6 +67,12 @@ pub(crate) fn algorithms(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
         out.append(one)?;
     }
     Ok(out)
+}
+
+/// How stores are written, the folder of one on disk as PATH.
+#[pyfunction]
+pub(crate) fn stores() -> Vec<&'static str> {
+    Schemes::default().forms().collect()
 }
 
 fn parameters(given: &Bound<'_, PyDict>) -> PyResult<BTreeMap<String, Parameter>> {

@@ -165,7 +165,7 @@ impl Schemes {
     }
 
     /// How the stores are written.
-    fn forms(&self) -> impl Iterator<Item = &'static str> {
+    pub fn forms(&self) -> impl Iterator<Item = &'static str> {
         std::iter::once(MEMORY).chain(self.schemes.iter().map(|scheme| scheme.form))
     }
 }

@@ -3,23 +3,42 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 from brimful.cli import options as shared
+from brimful.errors import UsageError
+from brimful.wording import unknown
 
 
 def add_to(verbs: shared.Verbs) -> None:
     """Add the verb."""
-    parser = shared.add_verb(verbs, "algorithms", "List the algorithms and what they take.", act)
+    parser = shared.add_verb(
+        verbs,
+        "algorithms",
+        "List the algorithms and what they take.",
+        act,
+        examples=(
+            "brimful algorithms",
+            "brimful algorithms pagerank",
+        ),
+    )
+    parser.add_argument(
+        "name", metavar="ALGORITHM", nargs="?", help="show this one only (default: all)"
+    )
     parser.add_argument(
         "--json", action="store_true", help="print one JSON object as the last line"
     )
 
 
 def act(options: argparse.Namespace) -> None:
-    """Print each algorithm: what it computes, its value column, options and parameters."""
-    from brimful import _native
+    """Print each algorithm: its result, its value column, its options and parameters."""
+    from brimful.catalog import algorithms as known
 
-    algorithms = _native.algorithms()
+    algorithms = list(known().values())
+    if options.name is not None:
+        if options.name not in known():
+            raise UsageError(unknown("algorithm", options.name, known()))
+        algorithms = [known()[options.name]]
     if options.json:
         shared.print_json({"algorithms": algorithms})
         return
@@ -30,5 +49,13 @@ def act(options: argparse.Namespace) -> None:
             shared.show("  takes " + ", ".join(f"--{option}" for option in algorithm["takes"]))
         for parameter in algorithm["parameters"]:
             shared.show(
-                f"  --param {parameter['name']}={parameter['default']}: {parameter['meaning']}"
+                f"  --{parameter['name'].replace('_', '-')} {_values(parameter)}: "
+                f"{parameter['meaning']} (default: {parameter['default']})"
             )
+
+
+def _values(parameter: dict[str, Any]) -> str:
+    """Return the values of a parameter as help shows them."""
+    if parameter["choices"]:
+        return "|".join(parameter["choices"])
+    return "N" if parameter["type"] == "count" else "X"

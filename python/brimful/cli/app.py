@@ -7,15 +7,17 @@ Importing this module and building the parser loads neither the native module no
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import signal
 import sys
 from collections.abc import Sequence
 from types import FrameType
-from typing import NoReturn, TextIO
+from typing import TYPE_CHECKING, NoReturn
 
 from brimful.cli import (
     algorithms_verb,
+    completion_verb,
     export_verb,
     generate_verb,
     import_verb,
@@ -23,11 +25,20 @@ from brimful.cli import (
     info_verb,
     plan_verb,
     run_verb,
+    streams,
+    tree,
     verify_verb,
 )
+from brimful.cli.arguments import one_of
 from brimful.cli.log import EventLog
 from brimful.cli.progress import readable
-from brimful.errors import BrimfulError, UsageError
+from brimful.cli.request import parameter_names, parameters_as_options
+from brimful.errors import BrimfulError, StoreIoError, UsageError
+from brimful.redaction import redacted
+from brimful.wording import did_you_mean, unknown
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
 
 _VERBS = (
     import_verb,
@@ -39,6 +50,7 @@ _VERBS = (
     verify_verb,
     index_verb,
     export_verb,
+    completion_verb,
 )
 _INTERRUPTED = 130
 
@@ -51,6 +63,10 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message}; see '{self.prog} --help'")
+
+    def print_help(self, file: SupportsWrite[str] | None = None) -> None:
+        """Print the help; unlike argparse let it be known when that fails."""
+        print(self.format_help(), end="", file=file)
 
 
 class _Version(argparse.Action):
@@ -78,11 +94,49 @@ def build_parser() -> argparse.ArgumentParser:
         "5 corrupt data, 6 input/output, 7 the user's program failed, 130 interrupted.",
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
+    parser.add_argument(
+        "-V", "--version", action=_Version, nargs=0, help="show the version and exit"
+    )
     verbs = parser.add_subparsers(metavar="VERB", dest="verb", required=True)
     for verb in _VERBS:
         verb.add_to(verbs)
+    about = verbs.add_parser(
+        "help", help="Show the help of a verb.", description="Show the help of a verb."
+    )
+    about.add_argument("about", metavar="VERB", nargs="?", choices=list(tree.verbs(parser)))
+    for _, _, action in tree.every_action(parser):
+        if action.choices is not None and action.type is None:
+            action.type = one_of(list(action.choices))
     return parser
+
+
+def parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Namespace:
+    """Return the options that the words of a command line are.
+
+    Raises:
+        UsageError: they are no options of the verb; it says what was probably meant.
+    """
+    verbs = tree.verbs(parser)
+    if not words:
+        parser.print_help()
+        raise UsageError("a verb is missing; see 'brimful --help'")
+    verb = words[0]
+    if not verb.startswith("-") and verb not in verbs:
+        raise UsageError(unknown("verb", verb, verbs))
+    if verb in (run_verb.NAME, plan_verb.NAME):
+        words = parameters_as_options(words, tree.option_names(verbs[verb]))
+    options, rest = parser.parse_known_args(words)
+    if rest:
+        name, known = rest[0].partition("=")[0], tree.option_names(verbs[options.verb])
+        if "--param" in known:
+            known += [f"--{parameter}" for parameter in parameter_names()]
+        what = "option" if name.startswith("-") else "argument"
+        raise UsageError(
+            f"brimful {options.verb} takes no {what} '{rest[0]}'"
+            + (did_you_mean(name, known) if what == "option" else "")
+            + f"; see 'brimful {options.verb} --help'"
+        )
+    return options
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -91,15 +145,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
-    # A stream that was closed by whoever started this is read by nobody.
-    sys.stdout = sys.stdout or _nobody()
-    sys.stderr = sys.stderr or _nobody()
+    streams.prepare()
+    words = list(sys.argv[1:] if arguments is None else arguments)
     log = EventLog()
     code, sentence = 0, None
     try:
-        options = build_parser().parse_args(arguments)
-        log.start(getattr(options, "log", None), arguments)
-        options.action(options)
+        parser = build_parser()
+        options = parse(parser, words)
+        if options.verb == "help":
+            (tree.verbs(parser).get(options.about) or parser).print_help()
+        else:
+            log.start(getattr(options, "log", None), words)
+            options.action(options)
         sys.stdout.flush()
     except BrimfulError as error:
         code, sentence = error.exit_code, str(error)
@@ -108,7 +165,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sentence = "; ".join(["interrupted", *getattr(error, "__notes__", [])])
     except BrokenPipeError:
         # The reader of our output has gone: nothing is left to say, and nobody to say it to.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        streams.end_output()
     except OSError as error:
         place = f" {error.filename}" if error.filename else ""
         code = 6
@@ -117,28 +174,48 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code, sentence = 4, "out of memory although the budget was kept; give a smaller --budget"
     except SystemExit:
         # --help and --version.
-        raise
+        pass
+    except ImportError as error:
+        code = StoreIoError.exit_code
+        sentence = f"a part of brimful cannot be loaded: {error}; raise 'ulimit -v', or reinstall"
+    except UnicodeEncodeError as error:
+        code = UsageError.exit_code
+        sentence = f"'{error.object}' is not UTF-8, which is needed here; give it another name"
     except BaseException as error:  # noqa: BLE001 (a panic of the native side is no Exception)
         code, sentence = 1, _internal_error(error)
     _ignore_signals()
+    code, sentence = _flushed(code, sentence)
     if sentence is not None:
         _complain(sentence)
-    log.end(code, sentence)
+    failure = log.end(code, sentence)
+    if failure is not None:
+        _complain(failure)
+        code = code or StoreIoError.exit_code
+    if "brimful.remote" in sys.modules and sys.modules["brimful.remote"].calls_are_stuck():
+        # The library of a store would be waited for when the interpreter ends.
+        os._exit(code)
     return code
 
 
-def _nobody() -> TextIO:
-    """Return a stream that nobody reads, open until the process ends."""
-    return os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
+def _flushed(code: int, sentence: str | None) -> tuple[int, str | None]:
+    """Write what waits for standard output; where that fails drop it, and say so."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        streams.end_output()
+    except OSError as error:
+        streams.end_output()
+        if not code:
+            code = StoreIoError.exit_code
+            sentence = f"cannot write to standard output: {error.strerror}"
+    return code, sentence
 
 
 def _complain(sentence: str) -> None:
     """Print one line on standard error, even when nobody reads it."""
-    line = " ".join(sentence.split())
-    try:
+    line = " ".join(redacted(sentence).split())
+    with contextlib.suppress(OSError):
         print(f"brimful: {readable(line, sys.stderr)}", file=sys.stderr, flush=True)
-    except OSError:
-        return
 
 
 def _interrupt(signal_number: int, frame: FrameType | None) -> NoReturn:

@@ -21,6 +21,10 @@ def add_to(verbs: shared.Verbs) -> None:
         "every graph, edgelist every one whose ids are words; the others refuse what they cannot "
         "hold. An undirected edge is written once.",
         act,
+        examples=(
+            "brimful export web.brimful web.parquet",
+            "brimful export web.brimful web.mtx --renumber",
+        ),
     )
     parser.add_argument("graph", metavar="GRAPH", help="a graph directory or an input file")
     parser.add_argument(

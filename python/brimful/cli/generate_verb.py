@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from brimful.cli import options as shared
+from brimful.cli.arguments import integer, real
 from brimful.cli.import_verb import refuse_existing, report
 from brimful.cli.progress import ProgressLine
 from brimful.errors import UsageError
@@ -29,7 +30,16 @@ _PARAMETERS = sorted({name for defaults in _KINDS.values() for name in defaults}
 
 def add_to(verbs: shared.Verbs) -> None:
     """Add the verb."""
-    parser = shared.add_verb(verbs, "generate", "Make a graph of a known shape.", act)
+    parser = shared.add_verb(
+        verbs,
+        "generate",
+        "Make a graph of a known shape.",
+        act,
+        examples=(
+            "brimful generate rmat big.brimful --scale 22 --edge-factor 16",
+            "brimful generate grid roads.brimful --rows 1000 --columns 1000",
+        ),
+    )
     parser.add_argument(
         "kind",
         metavar="KIND",
@@ -40,7 +50,7 @@ def add_to(verbs: shared.Verbs) -> None:
         "--probability); grid, mesh and watts-strogatz are undirected",
     )
     parser.add_argument("out", metavar="OUT.brimful", help="the graph directory to make")
-    count = shared.positive
+    count = integer(1)
     parser.add_argument("--scale", metavar="N", type=count, help="rmat: 2^N ids (default 20)")
     parser.add_argument(
         "--edge-factor", metavar="N", type=count, help="rmat: edges per id (default 16)"
@@ -49,25 +59,25 @@ def add_to(verbs: shared.Verbs) -> None:
     parser.add_argument(
         "--edges",
         metavar="M",
-        type=shared.not_negative,
+        type=integer(0),
         help="erdos-renyi: exactly M distinct edges",
     )
     parser.add_argument(
         "--probability",
         metavar="P",
-        type=float,
+        type=real(0, 1),
         help="erdos-renyi: of each pair to be joined; watts-strogatz: of an edge to be rewired",
     )
     parser.add_argument(
         "--neighbors", metavar="K", type=count, help="watts-strogatz: nearest on the ring, even"
     )
-    parser.add_argument("--mu", metavar="X", type=float, help="lognormal: default 4")
-    parser.add_argument("--sigma", metavar="X", type=float, help="lognormal: default 1.3")
+    parser.add_argument("--mu", metavar="X", type=real(), help="lognormal: default 4")
+    parser.add_argument("--sigma", metavar="X", type=real(0), help="lognormal: default 1.3")
     parser.add_argument("--rows", metavar="N", type=count, help="grid: rows")
     parser.add_argument("--columns", metavar="N", type=count, help="grid: columns")
     parser.add_argument("--torus", action="store_const", const=1, help="grid: join the borders")
     parser.add_argument(
-        "--seed", metavar="N", type=shared.not_negative, default=0, help="default 0"
+        "--seed", metavar="N", type=integer(0, 2**64 - 1), default=0, help="default 0"
     )
     parser.add_argument(
         "--weights",

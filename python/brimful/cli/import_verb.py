@@ -9,6 +9,7 @@ from dataclasses import asdict
 from typing import Any, get_args
 
 from brimful.cli import options as shared
+from brimful.cli.arguments import integer
 from brimful.cli.forecasts import announced, held, is_small_import
 from brimful.cli.progress import ProgressLine, format_seconds
 from brimful.errors import UsageError
@@ -34,7 +35,15 @@ from brimful.tables import EdgeColumns
 def add_to(verbs: shared.Verbs) -> None:
     """Add the verb."""
     parser = shared.add_verb(
-        verbs, "import", "Make a graph from files of edges in any of many formats.", act
+        verbs,
+        "import",
+        "Make a graph from files of edges in any of many formats.",
+        act,
+        examples=(
+            "brimful import edges.txt.gz web.brimful --budget 500M",
+            "brimful import follows.csv web.brimful --source follower --target followee",
+            "zcat edges.gz | brimful import - web.brimful",
+        ),
     )
     parser.add_argument(
         "inputs",
@@ -61,9 +70,7 @@ def add_to(verbs: shared.Verbs) -> None:
         help="string: take ids as they are (edgelist, adjacency-ids, csv, parquet); auto, the "
         "default: the first 65,536 lines, or the type of the columns, decide",
     )
-    parser.add_argument(
-        "--vertices", metavar="N", type=shared.not_negative, help="declare the ids 0..N-1"
-    )
+    parser.add_argument("--vertices", metavar="N", type=integer(0), help="declare the ids 0..N-1")
     parser.add_argument(
         "--on-error",
         choices=["fail", "skip"],

@@ -11,7 +11,13 @@ from brimful.ingest import parse_indexes
 
 def add_to(verbs: shared.Verbs) -> None:
     """Add the verb."""
-    parser = shared.add_verb(verbs, "index", "Build indexes of a graph.", act)
+    parser = shared.add_verb(
+        verbs,
+        "index",
+        "Build indexes of a graph.",
+        act,
+        examples=("brimful index web.brimful in,reverse --budget 500M",),
+    )
     parser.add_argument("graph", metavar="GRAPH", help="a graph directory or an input file")
     parser.add_argument("names", metavar="NAMES", help="in,reverse or one of them")
     shared.add_threads(parser)

@@ -14,7 +14,16 @@ BAR_WIDTH = 40
 
 def add_to(verbs: shared.Verbs) -> None:
     """Add the verb."""
-    parser = shared.add_verb(verbs, "info", "Show counts, order, indexes and sizes.", act)
+    parser = shared.add_verb(
+        verbs,
+        "info",
+        "Show counts, order, indexes and sizes.",
+        act,
+        examples=(
+            "brimful info web.brimful",
+            "brimful info web.brimful --json",
+        ),
+    )
     parser.add_argument("graph", metavar="GRAPH", help="a graph directory or an input file")
     shared.add_reporting(parser)
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import shlex
-import sys
 from collections.abc import Sequence
+
+from brimful.redaction import redacted, redacted_word
+from brimful.wording import printable
 
 
 def add_log(parser: argparse.ArgumentParser) -> None:
@@ -24,9 +26,10 @@ class EventLog:
     def __init__(self) -> None:
         """Begin without a log."""
         self._open = False
+        self._name = ""
 
-    def start(self, path: str | None, arguments: Sequence[str] | None) -> None:
-        """Begin to write to `path`, if it is one, with the command line.
+    def start(self, path: str | None, words: Sequence[str]) -> None:
+        """Begin to write to `path`, if it is one, with the words of the command line.
 
         Raises:
             UsageError: it is inside a graph directory.
@@ -41,12 +44,17 @@ class EventLog:
             refuse_in_graph(path)
         _native.log_to(None if path == "-" else path)
         self._open = True
-        words = sys.argv[1:] if arguments is None else arguments
-        _native.log_start(shlex.join(["brimful", *words]))
+        self._name = "the log on standard error" if path == "-" else f"the log {path}"
+        command = shlex.join(["brimful", *(redacted_word(word) for word in words)])
+        _native.log_start(printable(command))
 
-    def end(self, exit_code: int, error: str | None = None) -> None:
-        """Write how the command ended."""
-        if self._open:
-            from brimful import _native
+    def end(self, exit_code: int, error: str | None = None) -> str | None:
+        """Write how the command ended; return a sentence if the log is incomplete."""
+        if not self._open:
+            return None
+        from brimful import _native
 
-            _native.log_end(exit_code, error)
+        failure = _native.log_end(exit_code, None if error is None else printable(redacted(error)))
+        if failure is None:
+            return None
+        return f"cannot write {self._name}: {failure}; the work itself was not affected"

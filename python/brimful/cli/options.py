@@ -5,29 +5,52 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from brimful.cli.arguments import integer
 from brimful.cli.log import add_log
 from brimful.cli.progress import ProgressLine, readable
-from brimful.errors import UsageError
+from brimful.errors import BudgetError, UsageError
 from brimful.ingest import DUPLICATES, MOST_THREADS, SELF_LOOPS, ImportOptions, Resources
-from brimful.sizes import parse_budget
+from brimful.sizes import format_bytes, parse_budget
 from brimful.source import open_graph
 
 if TYPE_CHECKING:
     from brimful import _native
 
+#: What threads and the smallest work take beside the program.
+_LEAST_ADDRESS_SPACE = 64 << 20
+
 #: What `add_subparsers` returns.
 Verbs = Any
 
 
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """Help whose description is wrapped and whose examples stay as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        if text.startswith("examples:"):
+            return super()._fill_text(text, width, indent)
+        return argparse.HelpFormatter._fill_text(self, text, width, indent)
+
+
 def add_verb(
-    verbs: Verbs, name: str, summary: str, action: Callable[[argparse.Namespace], None]
+    verbs: Verbs,
+    name: str,
+    summary: str,
+    action: Callable[[argparse.Namespace], None],
+    *,
+    examples: Sequence[str] = (),
 ) -> argparse.ArgumentParser:
     """Add a verb that calls `action` with the parsed options; return its parser."""
     parser: argparse.ArgumentParser = verbs.add_parser(
-        name, help=summary, description=summary, allow_abbrev=False
+        name,
+        help=summary,
+        description=summary,
+        epilog="\n  ".join(["examples:", *examples]) if examples else None,
+        formatter_class=_Help,
+        allow_abbrev=False,
     )
     parser.set_defaults(action=action)
     return parser
@@ -69,7 +92,7 @@ def add_threads(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--threads",
         metavar="N",
-        type=positive,
+        type=integer(1, MOST_THREADS),
         help=f"compute threads, at most {MOST_THREADS:,} (default: all cores)",
     )
 
@@ -83,30 +106,47 @@ def add_reporting(parser: argparse.ArgumentParser) -> None:
     add_log(parser)
 
 
-def positive(text: str) -> int:
-    """Return a whole number of at least 1 (an argparse type)."""
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is less than 1")
-    return number
-
-
-def not_negative(text: str) -> int:
-    """Return a whole number of at least 0 (an argparse type)."""
-    number = int(text)
-    if number < 0:
-        raise argparse.ArgumentTypeError(f"{text} is negative")
-    return number
-
-
 def resources(options: argparse.Namespace, progress: ProgressLine) -> Resources:
-    """Return threads, budget and progress of a verb; on the command line the budget is whole."""
+    """Return threads, budget and progress of a verb; on the command line the budget is whole.
+
+    Raises:
+        BudgetError: a limit of the address space leaves less than the budget.
+    """
     return Resources(
         threads=getattr(options, "threads", None),
-        budget=parse_budget(getattr(options, "budget", None)),
+        budget=within_address_space(parse_budget(getattr(options, "budget", None))),
         process_budget=True,
         progress=progress.update,
     )
+
+
+def within_address_space(budget: int | None) -> int | None:
+    """Return a budget that a limit of the address space (`ulimit -v`) allows.
+
+    Beyond the limit an allocation fails, which ends the process; so it is looked at before.
+
+    Raises:
+        BudgetError: the limit leaves less than the budget, or next to nothing.
+    """
+    import resource
+
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY:
+        return budget
+    try:
+        with open("/proc/self/statm") as file:
+            used = int(file.read().split()[0]) * resource.getpagesize()
+    except OSError:  # no such file on this system
+        used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    left = limit - used
+    if left < _LEAST_ADDRESS_SPACE or (budget is not None and budget > left):
+        wanted = max(budget or 0, _LEAST_ADDRESS_SPACE)
+        raise BudgetError(
+            f"the limit of {format_bytes(limit)} on address space leaves {format_bytes(left)}, and "
+            f"{format_bytes(wanted)} are needed; raise it with 'ulimit -v', or lower --budget",
+            wanted,
+        )
+    return left * 3 // 4 if budget is None else budget
 
 
 def open_named_graph(

@@ -8,23 +8,31 @@ from dataclasses import asdict
 from typing import Any
 
 from brimful.cli import options as shared
+from brimful.cli.arguments import count, real
 from brimful.cli.forecasts import number_of_supersteps
 from brimful.cli.progress import ProgressLine, format_seconds
 from brimful.cli.request import add_request, asked
 from brimful.errors import UsageError
 from brimful.ingest import parse_indexes
+from brimful.planning import MOST_COUNTED
 from brimful.sizes import format_bytes
+
+NAME = "plan"
 
 
 def add_to(verbs: shared.Verbs) -> None:
     """Add the verb."""
     parser = shared.add_verb(
         verbs,
-        "plan",
+        NAME,
         "Say what a run will take of memory, disk and time: of a graph, or with --vertices and "
         "--edges of one that is not built, and then its import too. Memory and disk follow the "
         "plan of the run itself; time is an estimate.",
         act,
+        examples=(
+            "brimful plan web.brimful pagerank --budget 500M",
+            "brimful plan pagerank --vertices 11.5e9 --edges 128e9 --budget 64G",
+        ),
     )
     parser.add_argument(
         "names",
@@ -33,11 +41,12 @@ def add_to(verbs: shared.Verbs) -> None:
         help="a graph directory or an input file, left out with --vertices and --edges; and an "
         "algorithm, see brimful algorithms",
     )
+    size = count(MOST_COUNTED)
     unbuilt = parser.add_argument_group("a graph that is not built")
     unbuilt.add_argument(
-        "--vertices", metavar="N", type=count, help="vertices that have edges; also as 11.5e9"
+        "--vertices", metavar="N", type=size, help="vertices that have edges; also as 11.5e9"
     )
-    unbuilt.add_argument("--edges", metavar="N", type=count, help="edges; also as 128e9")
+    unbuilt.add_argument("--edges", metavar="N", type=size, help="edges; also as 128e9")
     unbuilt.add_argument("--undirected", action="store_true", help="edges have no direction")
     unbuilt.add_argument(
         "--index", metavar="NAMES", default="in", help="in or in,reverse (default: in)"
@@ -45,28 +54,20 @@ def add_to(verbs: shared.Verbs) -> None:
     unbuilt.add_argument(
         "--bytes-per-edge",
         metavar="X",
-        type=float,
+        type=real(0),
         help="bytes that an edge takes on disk (default: what graphs of this size usually do)",
     )
     machine = parser.add_argument_group("another machine")
     machine.add_argument(
-        "--disk-bandwidth", metavar="GB/s", type=float, help="default: measured here, in a moment"
+        "--disk-bandwidth", metavar="GB/s", type=real(0), help="default: measured here, in a moment"
     )
     machine.add_argument(
-        "--memory-bandwidth", metavar="GB/s", type=float, help="default: measured here"
+        "--memory-bandwidth", metavar="GB/s", type=real(0), help="default: measured here"
     )
     add_request(parser)
     shared.add_threads(parser)
     shared.add_budget(parser)
     shared.add_reporting(parser)
-
-
-def count(text: str) -> float:
-    """Return a number that counts something, which may be written as 11.5e9 (an argparse type)."""
-    number = float(text)
-    if not math.isfinite(number) or number < 0 or number != int(number):
-        raise argparse.ArgumentTypeError(f"{text} is no whole number from 0 on")
-    return number
 
 
 def act(options: argparse.Namespace) -> None:

@@ -132,8 +132,9 @@ class ProgressLine:
         try:
             self._stream.write(text)
             self._stream.flush()
-        except BrokenPipeError:
-            self._quiet = True
+        except OSError:
+            # The work and its result matter more than who hears of its progress.
+            self._quiet, self._drawn = True, False
 
 
 def readable(text: str, stream: TextIO) -> str:

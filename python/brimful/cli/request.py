@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import Any
 
-from brimful.cli import options as shared
+from brimful import catalog
+from brimful.catalog import algorithms
+from brimful.cli.arguments import integer, real
 from brimful.errors import UsageError
+from brimful.wording import shortened
 
 
 def add_request(parser: argparse.ArgumentParser) -> None:
@@ -16,17 +20,18 @@ def add_request(parser: argparse.ArgumentParser) -> None:
         metavar="K=V",
         action="append",
         default=[],
-        help="a parameter of the algorithm, for example damping=0.85",
+        help="a parameter of the algorithm, for example damping=0.85; --damping 0.85 is the same; "
+        "'brimful algorithms' lists them",
     )
     parser.add_argument(
         "--mode",
-        choices=["sync", "async"],
+        choices=catalog.MODES,
         default="sync",
         help="sync (default), or async: signals are heard within the same sweep over the edges",
     )
     parser.add_argument(
         "--layout",
-        choices=["shards", "decoupled", "coupled"],
+        choices=catalog.LAYOUTS,
         default="shards",
         help="how edges lie on disk during the run: shards (default), lists by vertex apart from "
         "the states (decoupled) or with them (coupled); the result is the same",
@@ -53,15 +58,22 @@ def add_request(parser: argparse.ArgumentParser) -> None:
     )
     stores.add_argument(
         "--lists",
-        choices=["memory", "disk"],
+        choices=catalog.LISTS,
         help="where vertices that are to signal and signals that are to be collected wait: in "
         "memory and beyond it on disk (default), or on disk",
     )
-    parser.add_argument("--max-supersteps", metavar="N", type=shared.not_negative)
-    parser.add_argument("--tolerance", metavar="X", type=float, help="0: never stop early")
+    parser.add_argument(
+        "--max-supersteps", metavar="N", type=integer(0), help="stop after N supersteps"
+    )
+    parser.add_argument(
+        "--tolerance",
+        metavar="X",
+        type=real(0),
+        help="stop when values change by no more than X; 0: never stop early",
+    )
     parser.add_argument("--source", metavar="ID", help="the vertex to begin with")
     parser.add_argument("--weighted", action="store_true", help="use the weights of the edges")
-    parser.add_argument("--precision", choices=["f64", "f32"], default="f64")
+    parser.add_argument("--precision", choices=catalog.PRECISIONS, default="f64")
 
 
 def asked(options: argparse.Namespace, algorithm: str, source: int | str | None) -> dict[str, Any]:
@@ -70,43 +82,80 @@ def asked(options: argparse.Namespace, algorithm: str, source: int | str | None)
     Raises:
         UsageError: there is no such algorithm, or a parameter is no `K=V`.
     """
-    from brimful import _native
+    params: dict[str, object] = {}
+    for text in options.param:
+        name, value = _parameter(text)
+        if name in params:
+            raise UsageError(f"the parameter {name} is given twice; give it once")
+        params[name] = value
+    return catalog.asked(
+        algorithm,
+        params,
+        source=source,
+        precision=options.precision,
+        mode=options.mode,
+        tolerance=options.tolerance,
+        max_supersteps=options.max_supersteps,
+        weighted=options.weighted,
+        layout=options.layout,
+        store=options.store,
+        serializer=options.serializer,
+        cache=options.cache,
+        lists=options.lists,
+    )
 
-    params = dict(_parameter(text) for text in options.param)
-    known = [str(one["name"]) for one in _native.algorithms()]
-    if algorithm not in known:
-        raise UsageError(f"'{algorithm}' is not an algorithm; known: {', '.join(known)}")
-    return {
-        "algorithm": algorithm,
-        "params": params,
-        "source": source,
-        "precision": options.precision,
-        "mode": options.mode,
-        "tolerance": options.tolerance,
-        "max_supersteps": options.max_supersteps,
-        "weighted": options.weighted,
-        "layout": options.layout,
-        "store": {
-            "url": options.store,
-            "serializer": options.serializer,
-            "cache": options.cache,
-            "lists": options.lists,
-        },
-    }
+
+def parameter_names() -> set[str]:
+    """Return the names of the parameters of all algorithms."""
+    return {one["name"] for info in algorithms().values() for one in info["parameters"]}
+
+
+def parameters_as_options(words: Sequence[str], known: Sequence[str]) -> list[str]:
+    """Return the words of a command line with `--damping 0.9` written as `--param damping=0.9`.
+
+    `known` are the options of the verb, which stay as they are, as does what is no parameter.
+
+    Raises:
+        UsageError: a value is missing.
+    """
+    if not any(word.startswith("--") and _option(word) not in known for word in words):
+        return list(words)
+    names = parameter_names()
+    rewritten: list[str] = []
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        option, equals, value = word.partition("=")
+        name = option.removeprefix("--").replace("-", "_")
+        if word == "--":
+            return [*rewritten, word, *rest]
+        if not option.startswith("--") or option in known or name not in names:
+            rewritten.append(word)
+            continue
+        if not equals:
+            if not rest or rest[0].startswith("--"):
+                raise UsageError(f"{option} needs a value, as in '{option} VALUE'")
+            value = rest.pop(0)
+        rewritten += ["--param", f"{name}={value}"]
+    return rewritten
+
+
+def _option(word: str) -> str:
+    return word.partition("=")[0]
 
 
 def _parameter(text: str) -> tuple[str, object]:
-    """Return name and value of `K=V`; a value is an integer, a real number or a word.
+    """Return name and value of `K=V`; a value is a number or a word.
 
     Raises:
         UsageError: there is no `=`.
     """
     name, equals, value = text.partition("=")
     if not equals or not name.strip() or not value.strip():
-        raise UsageError(f"--param takes NAME=VALUE, for example damping=0.85, not '{text}'")
-    for kind in (int, float):
-        try:
-            return name.strip(), kind(value)
-        except ValueError:
-            continue
-    return name.strip(), value.strip()
+        raise UsageError(
+            f"--param takes NAME=VALUE, for example damping=0.85, not '{shortened(text)}'"
+        )
+    try:
+        return name.strip(), float(value)
+    except ValueError:
+        return name.strip(), value.strip()

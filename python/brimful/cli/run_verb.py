@@ -7,22 +7,38 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from brimful.cli import options as shared
+from brimful.cli.arguments import integer
 from brimful.cli.forecasts import SLOW_DISK, SLOW_MEMORY, announced, held, is_small
 from brimful.cli.progress import ProgressLine, format_seconds, said_to
 from brimful.cli.request import add_request, asked
 from brimful.errors import UsageError
 from brimful.formats import result_format
 from brimful.output import check_output, write_result
+from brimful.sizes import checkpoint_interval
 from brimful.tables import ARROW_RESERVE_BYTES, shrink_arrow_pools
+from brimful.wording import shortened
 
 if TYPE_CHECKING:
     from brimful import _native
     from brimful.ingest import Resources
 
 
+NAME = "run"
+
+
 def add_to(verbs: shared.Verbs) -> None:
     """Add the verb."""
-    parser = shared.add_verb(verbs, "run", "Run an algorithm on a graph.", act)
+    parser = shared.add_verb(
+        verbs,
+        NAME,
+        "Run an algorithm on a graph.",
+        act,
+        examples=(
+            "brimful run pagerank web.brimful --damping 0.9 --budget 500M --top 10",
+            "brimful run sssp roads.brimful --source 17 --weighted -o distances.parquet",
+            "brimful run connected_components edges.txt -o components.csv",
+        ),
+    )
     parser.add_argument("algorithm", metavar="ALGORITHM", help="see brimful algorithms")
     parser.add_argument("graph", metavar="GRAPH", help="a graph directory or an input file")
     add_request(parser)
@@ -50,9 +66,7 @@ def add_to(verbs: shared.Verbs) -> None:
         "-o", "--output", metavar="OUT", help="a .parquet, .csv or .arrow file for the result"
     )
     parser.add_argument("--overwrite", action="store_true", help="replace OUT if it exists")
-    parser.add_argument(
-        "--top", metavar="N", type=shared.positive, help="print the N largest values"
-    )
+    parser.add_argument("--top", metavar="N", type=integer(1), help="print the N largest values")
     shared.add_threads(parser)
     shared.add_budget(parser)
     shared.add_reporting(parser)
@@ -84,7 +98,7 @@ def act(options: argparse.Namespace) -> None:
         result = _native.run(
             graph,
             request,
-            checkpoint_every=options.checkpoint_every,
+            checkpoint_every=checkpoint_interval(options.checkpoint_every),
             checkpoint_dir=options.checkpoint_dir,
             resume=options.resume,
             threads=given.threads,
@@ -150,7 +164,8 @@ def _source(text: str | None, graph: _native.Graph) -> int | str | None:
         return int(text)
     except ValueError:
         raise UsageError(
-            f"--source takes the id of a vertex, which is an integer in this graph, not '{text}'"
+            f"--source takes the id of a vertex, which is an integer in this graph, not "
+            f"'{shortened(text)}'"
         ) from None
 
 

@@ -11,7 +11,13 @@ from brimful.sizes import format_bytes
 
 def add_to(verbs: shared.Verbs) -> None:
     """Add the verb."""
-    parser = shared.add_verb(verbs, "verify", "Check every byte of a graph.", act)
+    parser = shared.add_verb(
+        verbs,
+        "verify",
+        "Check every byte of a graph.",
+        act,
+        examples=("brimful verify web.brimful",),
+    )
     parser.add_argument("graph", metavar="GRAPH", help="a graph directory or an input file")
     shared.add_reporting(parser)
 

@@ -1,0 +1,131 @@
+"""The algorithms and stores that there are, and which parameters an algorithm takes.
+
+The native registry is the one table of them: the command line, the Python functions, completion and
+`brimful algorithms` read it here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, get_args
+
+from brimful import checks
+from brimful.choices import Layout, Lists, Mode, Precision
+from brimful.errors import UsageError
+from brimful.per_vertex import vertex_id
+from brimful.sizes import MOST, parse_count
+from brimful.wording import did_you_mean, shortened, unknown
+
+MODES: tuple[str, ...] = get_args(Mode)
+PRECISIONS: tuple[str, ...] = get_args(Precision)
+LAYOUTS: tuple[str, ...] = get_args(Layout)
+LISTS: tuple[str, ...] = get_args(Lists)
+
+
+@cache
+def algorithms() -> dict[str, dict[str, Any]]:
+    """Return what there is to know of each algorithm, by name."""
+    from brimful import _native
+
+    return {str(info["name"]): info for info in _native.algorithms()}
+
+
+def asked(
+    algorithm: str,
+    params: Mapping[str, object],
+    *,
+    source: int | str | None = None,
+    precision: str = "f64",
+    mode: str = "sync",
+    tolerance: float | None = None,
+    max_supersteps: int | None = None,
+    weighted: bool = False,
+    layout: str = "shards",
+    store: str | None = None,
+    serializer: str | None = None,
+    cache: str | None = None,
+    lists: str | None = None,
+) -> dict[str, Any]:
+    """Return what is asked of an algorithm as the native module takes it.
+
+    Raises:
+        UsageError: something is not of its kind, or unknown.
+    """
+    if not isinstance(params, Mapping):
+        raise UsageError(f"params must be a mapping of names to values, not {shortened(params)}")
+    check_parameters(algorithm, params)
+    check_store(store)
+    return {
+        "algorithm": algorithm,
+        "params": dict(params),
+        "source": None if source is None else vertex_id(source),
+        "precision": checks.word(precision, "precision", PRECISIONS),
+        "mode": checks.word(mode, "mode", MODES),
+        "tolerance": checks.real(tolerance, "tolerance"),
+        "max_supersteps": parse_count(max_supersteps, "max_supersteps"),
+        "weighted": checks.flag(weighted, "weighted"),
+        "layout": checks.word(layout, "layout", LAYOUTS),
+        "store": {
+            "url": store,
+            "serializer": checks.text(serializer, "serializer"),
+            "cache": checks.text(cache, "cache"),
+            "lists": checks.text(lists, "lists"),
+        },
+    }
+
+
+def check_parameters(algorithm: str, params: Mapping[str, object]) -> None:
+    """Refuse an unknown algorithm, and parameters that it does not take, before any work.
+
+    Raises:
+        UsageError: one is unknown, or a value is not of its kind.
+    """
+    if not isinstance(algorithm, str) or algorithm not in algorithms():
+        algorithm = shortened(algorithm)
+        raise UsageError(unknown("algorithm", algorithm, algorithms()))
+    known = {str(one["name"]): one for one in algorithms()[algorithm]["parameters"]}
+    for name, value in params.items():
+        if not isinstance(name, str) or name not in known:
+            name = shortened(name)
+            takes = f"it takes: {', '.join(known)}" if known else "it takes none"
+            raise UsageError(
+                f"{algorithm} has no parameter '{shortened(name)}'{did_you_mean(name, known)}; "
+                + takes
+            )
+        _check_value(name, value, known[name]["type"], known[name]["choices"])
+
+
+def _check_value(name: str, value: object, kind: str, choices: list[str] | None) -> None:
+    if choices is not None:
+        if not isinstance(value, str) or value not in choices:
+            hint = did_you_mean(value, choices) if isinstance(value, str) else ""
+            raise UsageError(f"{name} must be {' or '.join(choices)}, not {shortened(value)}{hint}")
+        return
+    number = float(value) if checks.is_real(value) else math.nan
+    if kind == "number" and not math.isfinite(number):
+        raise UsageError(f"{name} must be a number, not {shortened(value)}")
+    if kind == "count" and not (number.is_integer() and 0 <= number <= MOST):
+        raise UsageError(f"{name} must be a whole number from 0 on, not {shortened(value)}")
+
+
+def check_store(url: str | None) -> None:
+    """Refuse a store that there is not.
+
+    Raises:
+        UsageError: saying which there are.
+    """
+    checks.text(url, "store")
+    if url is None:
+        return
+    from brimful import _native
+
+    forms = _native.stores()
+    names = {form.partition(":")[0] for form in forms}
+    name = url.partition(":")[0]
+    if name not in names:
+        raise UsageError(
+            f'there is no store "{shortened(url)}"; use {", ".join(forms[:-1])} or {forms[-1]}'
+            + did_you_mean(name, names)
+        )

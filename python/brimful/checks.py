@@ -1,0 +1,97 @@
+"""Arguments of the Python functions: one function for every kind, with a sentence for the rest."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable
+from numbers import Real
+from typing import Any, TypeGuard
+
+from brimful.errors import UsageError
+from brimful.wording import did_you_mean, printable, shortened
+
+#: As long as a path can be.
+_LONGEST_TEXT = 4096
+
+
+def is_real(value: object) -> TypeGuard[float]:
+    """Return whether `value` is a number that a float can be near to."""
+    return (
+        isinstance(value, Real)
+        and not isinstance(value, bool)
+        and (not isinstance(value, int) or value.bit_length() < 1000)
+    )
+
+
+def flag(value: object, name: str) -> bool:
+    """Return a truth value, NumPy's too.
+
+    Raises:
+        UsageError: it is none.
+    """
+    if isinstance(value, bool) or type(value).__name__ in ("bool", "bool_"):
+        return bool(value)
+    raise UsageError(f"{name} must be True or False, not {shortened(value)}")
+
+
+def real(value: Any, name: str) -> float | None:
+    """Return a finite number, or None.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    if value is None:
+        return None
+    if is_real(value) and math.isfinite(value):
+        return float(value)
+    raise UsageError(f"{name} must be a number, not {shortened(value)}")
+
+
+def word(value: object, name: str, known: Iterable[str]) -> str:
+    """Return one of some words.
+
+    Raises:
+        UsageError: it is none of them.
+    """
+    names = list(known)
+    if isinstance(value, str) and value in names:
+        return value
+    hint = did_you_mean(value, names) if isinstance(value, str) else ""
+    raise UsageError(f"{name} must be {' or '.join(names)}, not {shortened(value)}{hint}")
+
+
+def text(value: object, name: str) -> str | None:
+    """Return a text, or None.
+
+    Raises:
+        UsageError: it is neither, or not UTF-8.
+    """
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise UsageError(f"{name} must be a text, not {shortened(value)}")
+    if len(value) > _LONGEST_TEXT:
+        raise UsageError(
+            f"{name} must be a text of at most {_LONGEST_TEXT:,} characters, not {shortened(value)}"
+        )
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise UsageError(f"{name} must be UTF-8, and '{printable(value)}' is not") from None
+    return value
+
+
+def path(value: object, name: str) -> str | None:
+    """Return a path as a text, or None.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    if value is None:
+        return None
+    if isinstance(value, (str, os.PathLike)):
+        found = os.fspath(value)
+        if isinstance(found, str) and "\0" not in found:
+            return found
+    raise UsageError(f"{name} must be a path, not {shortened(value)}")

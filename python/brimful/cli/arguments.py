@@ -1,0 +1,80 @@
+"""Arguments as people type them: one function for every kind, with bounds and a sentence."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import re
+from collections.abc import Callable, Sequence
+
+from brimful.sizes import MOST
+from brimful.wording import did_you_mean, shortened
+
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+#: More digits than any bound has: such a number is out of every range, and not worth reading.
+_MOST_DIGITS = 24
+
+
+def integer(least: int, most: int = MOST) -> Callable[[str], int]:
+    """Return an argparse type: a whole number from `least` to `most`."""
+
+    def parse(text: str) -> int:
+        digits = text.strip()
+        if _INTEGER.fullmatch(digits) and len(digits) <= _MOST_DIGITS:
+            number = int(digits)
+            if least <= number <= most:
+                return number
+        raise argparse.ArgumentTypeError(
+            f"expected a whole number from {least:,} to {most:,}, found '{shortened(text)}'"
+        )
+
+    return parse
+
+
+def real(least: float = -math.inf, most: float = math.inf) -> Callable[[str], float]:
+    """Return an argparse type: a finite number from `least` to `most`."""
+    bounds = (f" from {least:g}" if least > -math.inf else "") + (
+        f" to {most:g}" if most < math.inf else ""
+    )
+
+    def parse(text: str) -> float:
+        try:
+            number = float(text)
+        except ValueError:
+            number = math.nan
+        if math.isfinite(number) and least <= number <= most:
+            return number
+        raise argparse.ArgumentTypeError(f"expected a number{bounds}, found '{shortened(text)}'")
+
+    return parse
+
+
+def count(most: int) -> Callable[[str], int]:
+    """Return an argparse type: a whole number from 0 to `most`, which may be written as 11.5e9."""
+
+    def parse(text: str) -> int:
+        try:
+            number = float(text)
+        except ValueError:
+            number = math.nan
+        if math.isfinite(number) and 0 <= number <= most and number == int(number):
+            return int(number)
+        raise argparse.ArgumentTypeError(
+            f"expected a whole number from 0 to {most:,}, also as 11.5e9, found '{shortened(text)}'"
+        )
+
+    return parse
+
+
+def one_of(known: Sequence[str]) -> Callable[[str], str]:
+    """Return an argparse type: one of some words."""
+
+    def parse(text: str) -> str:
+        if text in known:
+            return text
+        raise argparse.ArgumentTypeError(
+            f"'{shortened(text)}' is unknown; choose from {', '.join(known)}"
+            + did_you_mean(text, known)
+        )
+
+    return parse

@@ -1,0 +1,51 @@
+"""Standard streams that do not end a command: closed, full, or of another encoding."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import os
+import sys
+
+_ERRORS = "brimful"
+
+
+def prepare() -> None:
+    r"""Make the standard streams fit for any text, whoever started this process and how.
+
+    A descriptor that was closed is given to nobody else: a file opened later could get it, and be
+    written what was meant for a terminal. `sys.stdin` stays None then. What an encoding lacks is
+    written as `\xe9`, and names of files that are not UTF-8 as their own bytes.
+    """
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            # The lowest that is free is this one.
+            os.open(os.devnull, os.O_RDWR)
+    sys.stdout = sys.stdout or _nobody()
+    sys.stderr = sys.stderr or _nobody()
+    codecs.register_error(_ERRORS, _escaped)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors=_ERRORS)
+
+
+def end_output() -> None:
+    """Let nothing more be written to standard output; what could not be written is dropped."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _nobody() -> io.TextIOWrapper:
+    """Return a stream that nobody reads, open until the process ends."""
+    return io.TextIOWrapper(io.FileIO(os.open(os.devnull, os.O_WRONLY), "w"), encoding="utf-8")
+
+
+def _escaped(error: UnicodeError) -> tuple[str | bytes, int]:
+    """Encode what an encoding lacks (a handler of `codecs`)."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    characters = error.object[error.start : error.end]
+    if all(0xDC80 <= ord(one) <= 0xDCFF for one in characters):
+        return bytes(ord(one) - 0xDC00 for one in characters), error.end
+    return codecs.backslashreplace_errors(error)

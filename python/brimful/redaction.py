@@ -1,0 +1,100 @@
+"""URLs without their secrets: what errors, logs and summaries may show.
+
+A secret is what stands before an `@`, and the value of every option in the query that is not known
+to be harmless. Whoever puts a URL into a sentence needs to do nothing: `BrimfulError` redacts its
+sentence, and the command line what it logs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+#: What stands for a secret.
+MASK = "***"
+
+#: Options of pyarrow's file systems, without which a URL could not be told from another.
+_HARMLESS = frozenset(
+    {
+        "allow_bucket_creation",
+        "allow_bucket_deletion",
+        "allow_delayed_open",
+        "blob_storage_authority",
+        "dfs_storage_authority",
+        "blob_storage_scheme",
+        "dfs_storage_scheme",
+        "endpoint_override",
+        "region",
+        "retry_limit_seconds",
+        "scheme",
+        "tls_verify",
+    }
+)
+_URL = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*://)(?P<rest>[^\s'\"<>]*)", re.IGNORECASE)
+_WORD = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*://)(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
+
+
+def redacted(text: str) -> str:
+    """Return a sentence with the secrets of the URLs in it masked."""
+    return _URL.sub(_masked, text) if "://" in text else text
+
+
+def redacted_word(word: str) -> str:
+    """Return a word of a command line, in which a URL goes on to the end, with secrets masked."""
+    return _WORD.sub(_masked, word) if "://" in word else word
+
+
+def redacted_about(url: str, text: str) -> str:
+    """Return a sentence of another library about `url`, which may quote it in pieces."""
+    text = text.replace(url, redacted_word(url))
+    for secret in sorted(_secrets(url), key=len, reverse=True):
+        text = text.replace(secret, MASK)
+    return redacted(text)
+
+
+def _masked(found: re.Match[str]) -> str:
+    user, rest = _split_user(found["scheme"], found["rest"])
+    path, question, query = rest.partition("?")
+    options = "&".join(_option(option) for option in query.split("&"))
+    return f"{found['scheme']}{MASK + '@' if user else ''}{path}{question}{options}"
+
+
+def _option(option: str) -> str:
+    name, equals, value = option.partition("=")
+    return option if not value or name.lower() in _HARMLESS else f"{name}{equals}{MASK}"
+
+
+def _split_user(scheme: str, rest: str) -> tuple[str, str]:
+    """Return what stands before the `@` of a URL without its scheme, and what comes after it.
+
+    A secret that is not percent-encoded may hold slashes, question marks and `@` itself. An `@` of
+    a path is told by there being no colon before it.
+    """
+    user, at, after = rest.rpartition("@")
+    if at and ":" in user:
+        return user, after
+    user, at, after = rest.partition("@")
+    # For Azure a container stands there.
+    public = user == "anonymous" or scheme.lower().startswith("abfs")
+    if at and not set(user) & set("/?") and not public:
+        return user, after
+    return "", rest
+
+
+def _secrets(url: str) -> set[str]:
+    match = _WORD.search(url)
+    if match is None:
+        return set()
+    user, rest = _split_user(match["scheme"], match["rest"])
+    options = (option.partition("=") for option in rest.partition("?")[2].split("&"))
+    found = [user, *user.split(":", 1)]
+    found += [value for name, _, value in options if name.lower() not in _HARMLESS]
+    return set(_with_plain(found))
+
+
+def _with_plain(secrets: Iterable[str]) -> Iterable[str]:
+    """Yield secrets as they are and percent-decoded; what is too short would garble a sentence."""
+    from urllib.parse import unquote
+
+    for secret in secrets:
+        yield from (form for form in (secret, unquote(secret)) if len(form) > 2)

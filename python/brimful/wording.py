@@ -1,0 +1,41 @@
+"""Words of sentences: values that are not too long, and what was probably meant."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+#: Characters of a wrong value that a sentence shows.
+_SHOWN_CHARACTERS = 60
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return `; did you mean 'pagerank'?` for the end of a sentence, or nothing."""
+    from difflib import get_close_matches
+
+    simple = {one.lower().replace("-", "_"): one for one in known}
+    # Of two letters one may be wrong.
+    cutoff = 0.6 if len(name) > 3 else 0.5
+    close = get_close_matches(name.lower().replace("-", "_"), simple, n=1, cutoff=cutoff)
+    return f"; did you mean '{simple[close[0]]}'?" if close else ""
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> str:
+    """Return `there is no format 'cvs'; did you mean 'csv'? (known: csv, ...)`."""
+    names = list(known)
+    return f"there is no {kind} '{name}'{did_you_mean(name, names)} (known: {', '.join(names)})"
+
+
+def shortened(value: object) -> str:
+    """Return a value for a sentence: text as it is, the rest as Python writes it, not too long."""
+    if isinstance(value, int) and abs(value) >= 10**_SHOWN_CHARACTERS:
+        return f"a number of {int(value.bit_length() * math.log10(2)) + 1:,} digits or so"
+    text = value if isinstance(value, str) else repr(value)
+    if len(text) <= _SHOWN_CHARACTERS:
+        return text
+    return f"{text[:_SHOWN_CHARACTERS]}... ({len(text):,} characters)"
+
+
+def printable(text: str) -> str:
+    r"""Return text in which what is not UTF-8, as in names of files, is written `\udcff`."""
+    return text.encode("utf-8", "backslashreplace").decode()

@@ -1,0 +1,414 @@
+"""Arguments that cannot be meant: one sentence and exit 2, for every option that there is."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import inspect
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import brimful as bf
+from brimful.catalog import algorithms
+from brimful.cli import app, tree
+from command import BUDGET, DONE, INPUT, USAGE, brimful, refuse, succeed, write_edges
+
+#: No option of whole numbers takes these.
+WRONG_INTEGERS = [str(2**64), "1" + "0" * 30, "-1", "1e3x", "", "1.5", "x", "1" * 5000, "٣x"]
+WRONG_NUMBERS = ["", "x", "nan", "inf", "-inf", "1" * 5000, "1e999"]
+
+
+def options_of(kind: str) -> list[tuple[str, str]]:
+    """Return verb and option for every option whose type was made by `arguments.KIND`."""
+    found = []
+    for verb, _, action in tree.every_action(app.build_parser()):
+        if getattr(action.type, "__qualname__", "").startswith(f"{kind}."):
+            found += [(verb, action.option_strings[0])]
+    return found
+
+
+def parsed(words: list[str]) -> tuple[int, str]:
+    """Return exit code and standard error of a command that is refused before any work."""
+    err = io.StringIO()
+    with contextlib.redirect_stderr(err), contextlib.redirect_stdout(io.StringIO()):
+        code = app.main(words)
+    return code, err.getvalue()
+
+
+@pytest.fixture
+def signals() -> Any:
+    """Keep the handlers that a command in this process replaces."""
+    import signal
+
+    kept = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in kept.items():
+        signal.signal(number, handler)
+
+
+def words_of(verb: str) -> list[str]:
+    """Return a command without options that the parser takes; nothing is at its paths."""
+    names = {
+        "import": ["no.txt", "no.brimful"],
+        "generate": ["rmat", "no.brimful"],
+        "run": ["pagerank", "no.brimful"],
+        "plan": ["no.brimful", "pagerank"],
+        "index": ["no.brimful", "in"],
+        "export": ["no.brimful", "no.csv"],
+    }
+    return [verb, *names.get(verb, ["no.brimful"])]
+
+
+def test_no_option_reads_numbers_in_its_own_way() -> None:
+    for verb, _, action in tree.every_action(app.build_parser()):
+        assert action.type not in (int, float), (verb, action.option_strings)
+    counted = options_of("integer")
+    assert {("run", "--top"), ("run", "--max-supersteps"), ("generate", "--seed")} <= set(counted)
+    assert len(counted) >= 12
+
+
+@pytest.mark.usefixtures("signals")
+@pytest.mark.parametrize(("verb", "option"), options_of("integer"))
+def test_integers_that_cannot_be_meant(verb: str, option: str) -> None:
+    most = 2**64 - 1 if option == "--seed" else 2**63 - 1
+    for text in [*WRONG_INTEGERS, str(most + 1), "1e3"]:
+        code, err = parsed([*words_of(verb), f"{option}={text}"])
+        assert (code, err.count("\n")) == (USAGE, 1), (text, err)
+        assert option in err and "whole number from" in err and len(err) < 300, err
+
+
+@pytest.mark.usefixtures("signals")
+@pytest.mark.parametrize(("verb", "option"), [*options_of("real"), *options_of("count")])
+def test_numbers_that_cannot_be_meant(verb: str, option: str) -> None:
+    for text in WRONG_NUMBERS:
+        code, err = parsed([*words_of(verb), f"{option}={text}"])
+        assert (code, err.count("\n")) == (USAGE, 1), (text, err)
+        assert option in err and len(err) < 300, err
+
+
+@pytest.mark.usefixtures("signals")
+def test_budgets_that_cannot_be_meant() -> None:
+    for verb in ("import", "generate", "run", "plan", "index", "export"):
+        for text in [*WRONG_INTEGERS, str(2**63), "1e3", "-1", "9" * 5000 + "G", "1.5"]:
+            if text == "1.5":  # a byte and a half is one
+                continue
+            code, err = parsed([*words_of(verb), f"--budget={text}"])
+            # What is at the paths is looked at first by some verbs, and is not there either way.
+            assert code in (USAGE, INPUT) and err.count("\n") == 1 and len(err) < 400, (text, err)
+            assert "internal error" not in err
+
+
+@pytest.mark.parametrize(
+    "option",
+    ["--checkpoint-every", "--cache", "--source", "--param=length", "--param=damping", "--top"],
+)
+def test_numbers_within_texts(tmp_path: Path, option: str) -> None:
+    graph = write_edges(tmp_path / "g.txt", [(1, 2)])
+    algorithm = {"--source": "bfs", "--param=length": "count_paths"}.get(option, "pagerank")
+    more = {"--cache": ["--store", "bytes"], "--param=length": ["--source", "1"]}.get(option, [])
+    for text in (str(2**64), "1" + "0" * 30, "1" * 5000, "1e999", "-1"):
+        value = f"lru:{text}" if option == "--cache" else text
+        outcome = brimful("run", algorithm, graph, *more, f"{option}={value}", "--quiet")
+        # A vertex of such an id there is not.
+        assert outcome.code in ((USAGE, INPUT) if option == "--source" else (USAGE,)), outcome
+        assert outcome.err.count("\n") == 1 and len(outcome.err) < 400, outcome.err
+
+
+def test_parameters_are_options(tmp_path: Path) -> None:
+    graph = write_edges(tmp_path / "g.txt", [(1, 2), (2, 3), (1, 3)])
+    named = [["--param", "damping=0.5"], ["--damping", "0.5"], ["--damping=0.5"]]
+    run = ["run", "pagerank", graph, "--quiet", "--top", 3]
+    tops = [succeed(*run, *words).out for words in named]
+    assert tops[0] == tops[1] == tops[2] != succeed(*run).out
+    front = ["run", "--damping", "0.5", "pagerank", graph, "--quiet", "--top", 3]
+    assert succeed(*front).out == tops[0]
+    succeed("plan", graph, "pagerank", "--damping", "0.5", "--quiet")
+    for words, part in (
+        (["--damping", "0.5", "--param", "damping=0.6"], "given twice"),
+        (["--damping"], "--damping needs a value"),
+        (["--length", "3"], "pagerank has no parameter 'length'"),
+        (["--dampin", "0.5"], "did you mean '--damping'"),
+        (["--variant", "normalised"], "did you mean 'normalized'"),
+    ):
+        assert part in refuse(USAGE, "run", "pagerank", graph, "--quiet", *words)
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["exprot", "a", "b"], "'export'"),
+        (["run", "page_rank", "g.txt"], "'pagerank'"),
+        (["run", "pagerank", "g.txt", "--max-superstep", "3"], "'--max-supersteps'"),
+        (["run", "pagerank", "g.txt", "--mode", "asinc"], "'async'"),
+        (["run", "pagerank", "g.txt", "--param", "dampign=.9"], "'damping'"),
+        (["run", "pagerank", "g.txt", "--store", "byte"], "'bytes'"),
+        (["import", "g.txt", "h.brimful", "--format", "edgelst"], "'edgelist'"),
+        (["import", "s4://bucket/g.txt", "h.brimful"], "'s3'"),
+        (["generate", "rmta", "h.brimful"], "'rmat'"),
+        (["index", "g.txt", "revers"], "'reverse'"),
+        (["completion", "bsh"], "'bash'"),
+        (["algorithms", "hit"], "'hits'"),
+        (["help", "improt"], "'import'"),
+    ],
+)
+def test_unknown_names_are_corrected(tmp_path: Path, words: list[str], meant: str) -> None:
+    write_edges(tmp_path / "g.txt", [(1, 2)])
+    assert f"did you mean {meant}?" in refuse(USAGE, *words, cwd=tmp_path)
+
+
+def test_a_graph_of_a_similar_name_is_named(tmp_path: Path) -> None:
+    succeed("generate", "ring", tmp_path / "web.brimful", "--vertices", 3, "--quiet")
+    said = refuse(INPUT, "info", tmp_path / "wbe.brimful")
+    assert "did you mean 'web.brimful'?" in said
+
+
+def test_help_version_and_nothing(tmp_path: Path) -> None:
+    whole = succeed("--help").out
+    assert succeed("help").out == whole
+    assert succeed("help", "run").out == succeed("run", "--help").out
+    assert succeed("-V").out == succeed("--version").out
+    nothing = brimful()
+    assert (nothing.code, nothing.out) == (USAGE, whole)
+    for verb in tree.verbs(app.build_parser()):
+        text = succeed(verb, "--help").out
+        assert "usage: brimful" in text
+        assert verb == "help" or f"\n  brimful {verb}" in text or f"(brimful {verb}" in text, text
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_knows_the_parser(shell: str) -> None:
+    script = succeed("completion", shell).out
+    names = {"pagerank", "connected_components", "union_find", "graphalytics", "decoupled"}
+    for word in {*tree.verbs(app.build_parser()), *names}:
+        assert word in script, word
+    assert ("-l max-supersteps" if shell == "fish" else "--max-supersteps") in script
+
+
+def test_bash_completes(tmp_path: Path) -> None:
+    import subprocess
+
+    script = succeed("completion", "bash").out
+
+    def completed(*words: str) -> set[str]:
+        quoted = " ".join(f"'{word}'" for word in words)
+        code = (
+            f"{script}\nCOMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _brimful\n"
+            'printf "%s\\n" "${COMPREPLY[@]}"'
+        )
+        done = subprocess.run(["bash", "-c", code], capture_output=True, text=True, check=True)
+        assert done.stderr == ""
+        return set(done.stdout.split())
+
+    assert completed("brimful", "ex") == {"export"}
+    assert completed("brimful", "run", "con") == {"connected_components"}
+    assert completed("brimful", "run", "pagerank", "g", "--mo") == {"--mode"}
+    assert completed("brimful", "run", "pagerank", "g", "--mode", "") == {"sync", "async"}
+    assert completed("brimful", "run", "pagerank", "g", "--damp") == {"--damping"}
+    assert completed("brimful", "generate", "gr") == {"grid"}
+
+
+# The functions of Python.
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    edges = write_edges(tmp_path_factory.mktemp("graph") / "g.txt", [(1, 2), (2, 3), (3, 1)])
+    with bf.read(edges) as graph:
+        yield graph
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {name: getattr(bf, name) for name in algorithms()}
+WRONG_VALUES: list[Any] = [2**63, 2**64, 10**30, -1, 10**5000, -(10**5000), 1.5, True]
+WRONG_VALUES += [float("nan"), float("inf"), "x", "", "\udcff", "a\0b", b"x", [], {}, object()]
+
+
+def keywords_of(function: Callable[..., Any]) -> list[str]:
+    """Return the keywords of an algorithm, those of its `**options` too."""
+    found = []
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY:
+            found.append(parameter.name)
+        elif parameter.kind is parameter.VAR_KEYWORD:
+            kind = str(parameter.annotation)
+            options = "Options" if "Options" in kind else "Checkpoints"
+            from brimful import algorithms as module
+
+            found += list(getattr(module, options).__annotations__)
+    return found
+
+
+def assert_refused_or_done(call: Callable[[], Any]) -> None:
+    """Insist that a call ends, or raises what it promises with a sentence of a few words."""
+    try:
+        call()
+    except (bf.BrimfulError, TypeError, ValueError) as error:
+        said = str(error)
+        assert said and len(said) < 400 and "\n" not in said, said
+        for foreign in ("extract field", "argument '", "cannot be converted", "object cannot"):
+            assert foreign not in said, said
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_wrong_arguments_of_algorithms(
+    name: str, graph: bf.Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    function = FUNCTIONS[name]
+    needed = [1] if "source" in algorithms()[name]["takes"] and name != "pagerank" else []
+    function(graph, *needed)
+    monkeypatch.chdir(tmp_path)
+    for keyword in keywords_of(function):
+        for value in WRONG_VALUES:
+            if (keyword, value) == ("progress", True):
+                continue
+            assert_refused_or_done(lambda: function(graph, *needed, **{keyword: value}))  # noqa: B023
+    for value in WRONG_VALUES:
+        assert_refused_or_done(lambda: function(value, *needed))  # noqa: B023
+        if needed:
+            assert_refused_or_done(lambda: function(graph, value))  # noqa: B023
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        bf.read,
+        bf.Graph.open,
+        bf.Graph.from_arrow,
+        bf.Graph.export,
+        bf.Graph.verify,
+        bf.plan,
+        bf.run,
+    ],
+)
+def test_wrong_arguments_of_functions_about_graphs(
+    call: Callable[..., Any],
+    graph: bf.Graph,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import pyarrow as pa
+
+    class Same(bf.Program):
+        def initial_state(self, vertex: Any) -> Any:
+            return 0
+
+        def signal(self, source: Any, target: Any, weight: float) -> Any:
+            return None
+
+        def collect(self, vertex: Any, signals: list[Any]) -> Any:
+            return 0
+
+    monkeypatch.chdir(tmp_path)
+    table = pa.table({"source": [1], "target": [2]})
+    usual: dict[Any, list[Any]] = {
+        bf.read: [table],
+        bf.Graph.open: [graph.path],
+        bf.Graph.from_arrow: [table],
+        bf.Graph.export: [graph, tmp_path / "out.csv"],
+        bf.Graph.verify: [graph],
+        bf.plan: [graph, "pagerank"],
+        bf.run: [graph, Same()],
+    }
+    given = usual[call]
+    done = call(*given)
+    for keyword, parameter in inspect.signature(call).parameters.items():
+        if parameter.kind is not parameter.KEYWORD_ONLY:
+            continue
+        for value in WRONG_VALUES:
+            if keyword == "progress" and value is True:
+                continue
+            assert_refused_or_done(lambda: call(*given, **{keyword: value}))  # noqa: B023
+    for place in range(len(given)):
+        for value in WRONG_VALUES:
+            words = [value if place == at else one for at, one in enumerate(given)]
+            if not (place == 0 and call in (bf.Graph.export, bf.Graph.verify)):
+                assert_refused_or_done(lambda: call(*words))  # noqa: B023
+    del done
+
+
+def test_one_table_of_parameters() -> None:
+    """The command line, which takes what the registry has, and Python take the same."""
+    shared = {"source", "tolerance", "precision", "weighted", "mode", "layout"}
+    for name, info in algorithms().items():
+        keywords = set(inspect.signature(FUNCTIONS[name]).parameters)
+        defaults = inspect.signature(FUNCTIONS[name]).parameters
+        for one in info["parameters"]:
+            assert one["name"] in keywords, (name, one["name"])
+            default = defaults[one["name"]].default
+            assert default is None or str(default) == one["default"], (name, one)
+            if one["choices"]:
+                assert one["default"] in one["choices"]
+        takes = {option.replace("-", "_") for option in info["takes"]}
+        assert keywords & shared == takes & shared, name
+        options = set(keywords_of(FUNCTIONS[name]))
+        assert ("store" in options) == ("store" in takes), name
+        assert ("checkpoint_every" in options) == ("checkpoint_every" in takes), name
+
+
+def test_the_words_of_the_table_are_those_that_work(graph: bf.Graph) -> None:
+    for name, info in algorithms().items():
+        needed = [1] if "source" in info["takes"] and name != "pagerank" else []
+        for one in info["parameters"]:
+            for word in one["choices"] or ():
+                FUNCTIONS[name](graph, *needed, **{one["name"]: word})
+            with pytest.raises(bf.UsageError, match=one["name"]):
+                FUNCTIONS[name](graph, *needed, **{one["name"]: "no such word"})
+
+
+def test_an_algorithm_takes_a_path(tmp_path: Path) -> None:
+    edges = write_edges(tmp_path / "edges.txt", [(1, 2), (2, 3)])
+    assert dict(bf.degrees(str(edges)).top(1)) == {1: 1}
+    assert (tmp_path / "edges.txt.brimful").is_dir()
+    assert bf.pagerank(tmp_path / "edges.txt.brimful")[3] > 0.3
+    with pytest.raises(bf.NotFoundError, match=r"did you mean 'edges.txt"):
+        bf.degrees(tmp_path / "edgse.txt")
+    with pytest.raises(bf.UsageError, match="found list; make a graph of it with brimful"):
+        bf.degrees([(1, 2)])  # type: ignore[arg-type]
+
+
+def test_progress_is_a_line(graph: bf.Graph, capfd: pytest.CaptureFixture[str]) -> None:
+    bf.pagerank(graph, progress=True, tolerance=0, max_supersteps=20_000)
+    out, err = capfd.readouterr()
+    assert out == "" and err.startswith("brimful: ") and err.endswith("\n")
+    bf.pagerank(graph, progress=False)
+    graph.verify(progress=True)
+    with pytest.raises(bf.UsageError, match="progress must be True, False or a function"):
+        bf.pagerank(graph, progress=3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("package", "call"),
+    [
+        ("pandas", lambda graph: bf.degrees(graph).to_pandas()),
+        ("polars", lambda graph: bf.degrees(graph).to_polars()),
+        ("pandas", lambda graph: graph.to_pandas()),
+        ("polars", lambda graph: graph.to_polars()),
+        ("networkx", lambda graph: graph.to_networkx()),
+        ("igraph", lambda graph: graph.to_igraph()),
+        ("scipy", lambda graph: graph.to_scipy()),
+    ],
+)
+def test_a_package_that_is_missing_is_named(
+    package: str, call: Any, graph: bf.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import sys
+
+    for name in [name for name in sys.modules if name.partition(".")[0] == package]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ImportError, match=f"pip install {package}") as raised:
+        call(graph)
+    assert isinstance(raised.value, bf.BrimfulError)
+
+
+def test_the_parser_of_argparse_can_be_looked_at() -> None:
+    """What `tree` relies on in argparse, which does not promise it."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--one")
+    parser.add_subparsers().add_parser("two").add_argument("three")
+    assert "--one" in tree.option_names(parser)
+    assert [action.dest for _, _, action in tree.every_action(parser)][-1] == "three"
+    assert BUDGET and DONE == 0

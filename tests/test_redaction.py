@@ -1,0 +1,94 @@
+"""Secrets in URLs appear nowhere: not in errors, not on the terminal, not in a log."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+
+import brimful as bf
+from brimful.redaction import redacted, redacted_about, redacted_word
+from command import IO, USAGE, brimful, refuse
+
+KEY, SECRET = "AKIAKEYKEYKEY", "wJalr/SEC+RET@x"
+QUICK = {"AWS_EC2_METADATA_DISABLED": "true", "AWS_MAX_ATTEMPTS": "1"}
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        (f"s3://{KEY}:{SECRET}@bucket/x", "s3://***@bucket/x"),
+        ("s3://KEY@bucket/x", "s3://***@bucket/x"),
+        ("s3://bucket/me@home.txt", "s3://bucket/me@home.txt"),
+        ("s3://bucket/x.txt?token=T&region=eu-1", "s3://bucket/x.txt?token=***&region=eu-1"),
+        (
+            "https://h/x?X-Amz-Signature=abc&Expires=9",
+            "https://h/x?X-Amz-Signature=***&Expires=***",
+        ),
+        ("abfs://folder@account.dfs.core.windows.net/x", None),
+        ("gs://anonymous@bucket/x", None),
+        ("file:/tmp/x?a=b", None),
+        ("no url: at@all?a=b", None),
+    ],
+)
+def test_urls_without_their_secrets(url: str, shown: str | None) -> None:
+    expected = url if shown is None else shown
+    assert redacted_word(url) == expected
+    assert redacted(f"cannot read {url}") == f"cannot read {expected}"
+    assert redacted(redacted(f"'{url}' is bad")) == f"'{expected}' is bad"
+
+
+def test_a_sentence_of_others_may_quote_pieces() -> None:
+    said = redacted_about(
+        "s3://KEY:a%2Fb c@h/x?sig=xyz", "bad a/b c in 's3://KEY:a%2Fb c@h/x?sig=xyz'"
+    )
+    assert said == "bad *** in 's3://***@h/x?sig=***'"
+
+
+def test_every_error_is_redacted() -> None:
+    kinds = [bf.BrimfulError]
+    for kind in kinds:
+        kinds.extend(kind.__subclasses__())
+    assert len(kinds) > 8
+    for kind in kinds:
+        said = repr(kind(f"cannot read s3://{KEY}:{SECRET}@bucket/x"))
+        assert KEY not in said and SECRET not in said, said
+
+
+def test_no_secret_on_the_command_line_is_shown(tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        place = f"bucket/x.txt?scheme=http&endpoint_override=127.0.0.1:{free.getsockname()[1]}"
+    log = tmp_path / "log"
+    commands: list[list[object]] = []
+    for user in (f"{KEY}:SECRETSECRET", f"{KEY}:{SECRET}"):
+        for scheme in ("s3", "s4", "http", "abfs", "gs", "hdfs"):
+            url = f"{scheme}://{user}@{place}&token=TOKENTOKEN"
+            commands.append(["import", url, "o.brimful"])
+            commands.append(["import", url.replace(".txt", "*.parquet"), "o.brimful"])
+        commands += [
+            ["run", "pagerank", url],
+            ["generate", "ring", url + ".brimful", "--vertices", 3],
+            ["run", "pagerank", "no", "--store", url],
+            ["run", "pagerank", "no", "-o", url + ".csv"],
+        ]
+    quick = QUICK | {"BRIMFUL_REMOTE_TIMEOUT": "3"}
+    for words in commands:
+        outcome = brimful(*words, "--log", log, env=quick, cwd=tmp_path)
+        said = outcome.out + outcome.err
+        assert outcome.code in (USAGE, IO, 3), said
+        assert said.count("brimful: ") == 1 and "internal error" not in said
+        said += log.read_text() if log.exists() else ""
+        for secret in (KEY, "SECRETSECRET", "SEC+RET", "TOKENTOKEN", "wJalr"):
+            assert secret not in said, (secret, said)
+
+
+def test_outputs_are_not_urls(tmp_path: Path) -> None:
+    (tmp_path / "e.txt").write_text("1 2\n")
+    for words in (
+        ["import", "e.txt", "s3://bucket/g.brimful"],
+        ["export", "e.txt", "s3://bucket/g.csv"],
+        ["run", "degrees", "e.txt", "-o", "s3://bucket/r.csv"],
+    ):
+        assert "is a URL; write to this machine" in refuse(USAGE, *words, cwd=tmp_path)
