@@ -302,7 +302,7 @@ def test_searches_of_graphalytics(data: Path, tmp_path: Path, name: str) -> None
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("small")
-    (folder / "edges.txt").write_text("0 1 2.5\n1 2 -1\n2 0 1\n")
+    (folder / "edges.txt").write_text("u v w\n0 1 2.5\n1 2 -1\n2 0 1\n")
     succeed("import", folder / "edges.txt", folder / "g.brimful", "--quiet")
     return folder / "g.brimful"
 

@@ -102,10 +102,10 @@ def test_only_a_header(tmp_path: Path) -> None:
         ("1 2\n2 18446744073709551616\n", 2),
         ("-9223372036854775809 2\n", 1),
         ("1 2\n1.5 2\n", 2),
-        ("1 2 heavy\n", 1),
-        ("1 2 0.5\n2 3\n", 2),
+        ("u v w\n1 2 heavy\n", 2),
+        ("u v w\n1 2 0.5\n2 3\n", 3),
         ("1 2\n\x002 3\n", 2),
-        ("1 2 3 4 5 six\n1 2\n", 1),
+        ("u v w\n1 2 3\n1 2 4 5 six\n", 3),
     ],
 )
 def test_lines_that_are_no_edges_are_named(tmp_path: Path, text: str, line: int) -> None:

@@ -174,7 +174,7 @@ def test_a_limit_can_be_raised(rmat: Path, tmp_path: Path) -> None:
 def test_the_case_of_giraph(tmp_path: Path) -> None:
     """Restart from the checkpoint of superstep 2 gives what the uninterrupted run gives."""
     edges = tmp_path / "edges.txt"
-    edges.write_text("1 2 1\n1 3 3\n2 3 1\n2 4 10\n3 4 2\n")
+    edges.write_text("u v w\n1 2 1\n1 3 3\n2 3 1\n2 4 10\n3 4 2\n")
     graph, folder = tmp_path / "g.brimful", tmp_path / "checkpoints"
     succeed("import", edges, graph, "--quiet")
     arguments = ["run", "sssp", graph, "--source", 1, "--weighted", "--checkpoint-dir", folder]

@@ -120,7 +120,7 @@ def imported(tmp_path: Path, edges: list[Edge], *options: object, weighted: bool
     """Import edges among declared vertices through Graph.from_arrow's equal, the command line."""
     text, out = tmp_path / "in.txt", tmp_path / "g.brimful"
     lines = [f"{s} {t} {w!r}" if weighted else f"{s} {t}" for s, t, w in edges]
-    text.write_text("\n".join(lines) + "\n")
+    text.write_text("\n".join(["u v w" if weighted else "u v", *lines]) + "\n")
     succeed("import", text, out, *options, "--quiet")
     return out
 
@@ -256,7 +256,8 @@ def test_export_then_import_gives_the_identical_graph(
     source = tmp_path / "source.e"
     source.write_text("".join(f"{s} {t} {w}\n" if weighted else f"{s} {t}\n" for s, t, w in edges))
     source.with_suffix(".v").write_text("".join(f"{id}\n" for id in range(1, 321)))
-    options = () if directed else ("--undirected",)
+    options = [] if directed else ["--undirected"]
+    options += ["--weight", "3"] if weighted else []
     first, second, out = tmp_path / "1.brimful", tmp_path / "2.brimful", tmp_path / READERS[name][0]
     figures = succeed("import", source, first, *options, "--json").figures
     assert (figures["vertices"], figures["edges"]) == (320, len(edges))

@@ -379,27 +379,30 @@ def test_broken_pairs(tmp_path: Path, length: int) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("source,target\n1,b\n", 'row 1, column "target": expected ID, found "b"'),
-        ("source,target\n1,2\n,2\n", 'row 2, column "source": expected ID, found ""'),
-        ("source,target\n1,2.5\n", 'row 1, column "target": expected ID, found "2.5"'),
+        ("source,target\n1,b\n", '2:3: expected ID, found "b"'),
+        ("source,target\n1,2\n,2\n", "3:1: expected ID, found an empty field"),
+        ("source,target\n1,2.5\n", '2:3: expected ID, found "2.5"'),
         (
             "source,target\n18446744073709551616,2\n",
-            'row 1, column "source": expected ID, found "18446744073709551616"',
+            '2:1: expected a vertex id between -2^63 and 2^64-1, found "18446744073709551616"',
         ),
         (
             "source,target,weight\n1,2,1\n1,2,inf\n",
-            'row 2, column "weight": expected a finite number as weight, found inf',
+            '3:5: expected a finite number as weight, found "inf"',
         ),
         (
             "source,target,weight\n1,2,nan\n",
-            'row 1, column "weight": expected a finite number as weight, found NaN',
+            '2:5: expected a finite number as weight, found "nan"',
+        ),
+        (
+            "source,target,weight\n1,2\n",
+            '2:1: expected 3 columns, as the first line has, found "1,2"',
         ),
     ],
 )
 def test_broken_csv_rows(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "a.csv").write_text(text)
     sentence = refuse(INPUT, "import", tmp_path / "a.csv", tmp_path / "g.brimful", "--quiet")
-    message = message.replace("ID", "an integer vertex id between -2^63 and 2^64-1 (HINT)")
-    message = message.replace("HINT", "text is taken as it is with --ids string")
-    advice = "correct the row, or leave such rows out with --on-error skip"
-    assert sentence == f"brimful: {tmp_path}/a.csv: {message}; {advice}"
+    hint = "text is taken as it is with --ids string"
+    message = message.replace("ID", f"an integer vertex id ({hint})")
+    assert sentence == f"brimful: {tmp_path}/a.csv:{message}; {LINE}"

@@ -126,13 +126,12 @@ def test_several_tables_are_one_graph(tmp_path: Path, kind: str) -> None:
     assert edges_of(tmp_path / "g.brimful") == sorted(EDGES)
     other = write("z", pa.table({"from": [1], "to": [2]}))
     sentence = refuse(INPUT, "import", tmp_path / f"part-0.{kind}", other, tmp_path / "h.brimful")
-    assert f"the columns of {other} are not those of" in sentence
-    # Rows are counted over all parts: two, one, and the second of this one.
+    assert str(other) in sentence and "are not those of" in sentence
     broken = write("part-9", pa.table({"source": ["1", "x"], "target": ["2", "3"]}))
     if kind == "csv":
         inputs = [tmp_path / "part-0.csv", tmp_path / "part-1.csv", broken]
         sentence = refuse(INPUT, "import", *inputs, tmp_path / "h.brimful", "--quiet")
-        assert 'part-0.csv and 2 more: row 5, column "source"' in sentence
+        assert "part-9.csv:3:1: expected an integer vertex id" in sentence
 
 
 def test_no_newline_at_the_end_and_carriage_returns(tmp_path: Path) -> None:
@@ -171,9 +170,9 @@ def test_named_columns_and_weights(tmp_path: Path) -> None:
         assert edges_of(graph) == [(1, 2, 0.5), (2, 3, 1.25), (3, 1, 3.0)]
 
 
-def test_the_third_column_of_an_edge_list_is_the_weight(tmp_path: Path) -> None:
+def test_the_third_column_of_an_edge_list_may_be_the_weight(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("1 2 0.5\n2 3 1e-3\n3 1 7\n")
-    succeed("import", tmp_path / "a.txt", tmp_path / "g.brimful", "--quiet")
+    succeed("import", tmp_path / "a.txt", tmp_path / "g.brimful", "--weight", 3, "--quiet")
     assert edges_of(tmp_path / "g.brimful") == [(1, 2, 0.5), (2, 3, 1e-3), (3, 1, 7.0)]
 
 
@@ -310,9 +309,8 @@ def test_what_import_refuses_as_usage(tmp_path: Path) -> None:
 
 def test_a_csv_without_a_header_is_not_silently_short(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("1,2\n2,3\n")
-    assert "header" in refuse(
-        INPUT, "import", tmp_path / "a.csv", tmp_path / "g.brimful", "--quiet"
-    )
+    succeed("import", tmp_path / "a.csv", tmp_path / "g.brimful", "--quiet")
+    assert edges_of(tmp_path / "g.brimful") == [(1, 2), (2, 3)]
 
 
 def test_info_shows_the_graph(tmp_path: Path) -> None:

@@ -81,9 +81,9 @@ def test_several_files(tmp_path: Path) -> None:
 
 
 def test_strings(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("a b\nb b\nc d\na b\n")
+    (tmp_path / "a.txt").write_text("u v\na b\nb b\nc d\na b\n")
     (tmp_path / "a.csv").write_text("source,target\na,b\nb,b\nc,d\na,b\n")
-    wanted = {"self-loop": (1, 2, "b b"), "duplicate edge": (1, 4, "a b")}
+    wanted = {"self-loop": (1, 3, "b b"), "duplicate edge": (1, 5, "a b")}
     for name in ("a.txt", "a.csv"):
         for found in imported(tmp_path, tmp_path / name):
             assert found == {
@@ -91,20 +91,20 @@ def test_strings(tmp_path: Path) -> None:
             }
 
 
-def test_tables_say_the_row(tmp_path: Path) -> None:
+def test_tables_say_the_line_or_the_row(tmp_path: Path) -> None:
     table = pa.table({"source": [e[0] for e in EDGES], "target": [e[1] for e in EDGES]})
     (tmp_path / "a.csv").write_text("source,target\n" + TEXT.replace(" ", ","))
     pq.write_table(table, tmp_path / "a.parquet")
     for name in ("a.csv", "a.parquet"):
         for found in imported(tmp_path, tmp_path / name):
-            assert found == expected(name)
+            assert found == expected(name, int(name == "a.csv"))
     (tmp_path / "0.csv").write_text("source,target\n8,9\n9,8\n")
     for found in imported(tmp_path, tmp_path / "0.csv", tmp_path / "a.csv"):
-        assert found == expected("a.csv")
+        assert found == expected("a.csv", 1)
     content = (tmp_path / "a.csv").read_bytes()
     options = [*DROP, "--format", "csv", "--json"]
     outcome = succeed("import", "-", tmp_path / "s.brimful", *options, stdin=content)
-    assert kinds(outcome.figures) == expected("standard input")
+    assert kinds(outcome.figures) == expected("-", 1)
 
 
 def test_rejected_rows_are_counted(tmp_path: Path) -> None:
@@ -114,11 +114,11 @@ def test_rejected_rows_are_counted(tmp_path: Path) -> None:
     inputs = [tmp_path / "0.csv", tmp_path / "a.csv"]
     figures = succeed("import", *inputs, tmp_path / "g.brimful", "--ids", "int", *options).figures
     assert kinds(figures) == {
-        "self-loop": (1, "a.csv", 4, "3 3"),
-        "duplicate edge": (1, "a.csv", 5, "1 2"),
+        "self-loop": (1, "a.csv", 5, "3 3"),
+        "duplicate edge": (1, "a.csv", 6, "1 2"),
     }
     first = figures["rejections"][0]
-    assert (Path(first["input"]).name, first["first_line"]) == ("a.csv", 2)
+    assert (Path(first["input"]).name, first["first_line"]) == ("a.csv", 3)
 
 
 def test_pairs_say_their_number(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def test_lines_that_are_no_edges(tmp_path: Path) -> None:
 
 
 def test_weights(tmp_path: Path) -> None:
-    figures = skipped(tmp_path, "a.txt", "1 2 0.5\n2 3 nan\n3 1\n3 2 inf\n1 3 7\n")
+    figures = skipped(tmp_path, "a.txt", "1 2 0.5\n2 3 nan\n3 1\n3 2 inf\n1 3 7\n", "--weight", 3)
     assert figures["kinds"] == {"not a finite weight": (3, 2)}
     assert edges_of(tmp_path / "g.brimful") == [(1, 2, 0.5), (1, 3, 7.0)]
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, final
 
 from brimful.reporting import Progress
+from brimful.tables import EdgeColumns
 
 __all__ = [
     "BloomFilter",
@@ -28,6 +29,7 @@ __all__ = [
     "States",
     "algorithms",
     "auto_budget_bytes",
+    "foreign_format",
     "generate",
     "import_files",
     "import_stream",
@@ -35,11 +37,13 @@ __all__ = [
     "log_start",
     "log_to",
     "peak_rss_bytes",
+    "pick_columns",
     "plan",
     "plan_import",
     "run",
     "run_program",
     "stores",
+    "text_columns",
 ]
 
 def auto_budget_bytes() -> int: ...
@@ -54,6 +58,7 @@ def import_files(
     out: str,
     *,
     format: str,
+    columns: EdgeColumns,
     undirected: bool | None,
     vertices: int | None,
     ids: str,
@@ -76,6 +81,7 @@ def import_stream(
     source: str,
     target: str,
     weight: str | None,
+    ignored: list[str] | None,
     undirected: bool | None,
     vertices: int | None,
     ids: str,
@@ -93,6 +99,13 @@ def import_stream(
     progress: Progress | None,
 ) -> dict[str, Any]: ...
 def join_declarations(first: str, second: str) -> str | None: ...
+def pick_columns(
+    name: str, names: list[str], wanted: EdgeColumns
+) -> tuple[int, int, int | None]: ...
+def text_columns(
+    start: bytes, ended: bool, format: str, wanted: EdgeColumns
+) -> tuple[str | None, tuple[int, int, int | None], int] | None: ...
+def foreign_format(path: str, start: bytes) -> str | None: ...
 def generate(
     kind: str,
     out: str,

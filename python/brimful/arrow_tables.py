@@ -64,7 +64,6 @@ def open_arrow(path: str, wanted: EdgeColumns, ids: str = "auto") -> EdgeTable:
             raw.seek(start)
             reader = resources.enter_context(pa.ipc.open_stream(raw))
             columns = pick_columns(path, reader.schema.names, wanted)
-            assert columns.source is not None and columns.target is not None
             schema = edge_schema(path, reader.schema, columns)
         table = EdgeTable(
             path,
@@ -73,6 +72,7 @@ def open_arrow(path: str, wanted: EdgeColumns, ids: str = "auto") -> EdgeTable:
             columns.weight,
             None,
             ARROW_RESERVE_BYTES + batch_bytes,
+            columns.ignored,
             ids=column_ids(path, schema, ids),
         )
         table.reader = guarded(table, schema, cast_batches(_parts(reader, schema.names), schema))

@@ -17,6 +17,7 @@ from brimful.wording import shortened, unknown
 InputFormat = Literal[
     "edgelist",
     "csv",
+    "tsv",
     "parquet",
     "arrow",
     "mtx",
@@ -31,7 +32,9 @@ InputFormat = Literal[
     "webgraph",
 ]
 #: Formats whose rows are read through pyarrow.
-TABLE_FORMATS = ("csv", "parquet", "arrow")
+TABLE_FORMATS = ("parquet", "arrow")
+#: Formats of text whose columns the user may choose; `auto` may turn out to be one.
+COLUMN_FORMATS = ("auto", "edgelist", "csv", "tsv", "graphalytics")
 #: Formats that `export` writes.
 ExportFormat = Literal[
     "edgelist", "u32pairs", "csv", "parquet", "arrow", "mtx", "metis", "graphalytics"
@@ -49,6 +52,8 @@ _WRITTEN_COMPRESSIONS = COMPRESSIONS[:-1]
 #: Graphalytics or an edge list: what lies beside the file, or its header, decides.
 _INPUT_SUFFIXES: dict[str, str] = {
     ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
     ".parquet": "parquet",
     ".pq": "parquet",
     ".arrow": "arrow",

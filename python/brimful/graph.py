@@ -109,9 +109,10 @@ class Graph(Conversions):
         cls,
         table: object,
         *,
-        source: str | None = None,
-        target: str | None = None,
-        weight: str | None = None,
+        source: str | int | None = None,
+        target: str | int | None = None,
+        weight: str | int | None = None,
+        ignore_extra: bool = False,
         path: str | os.PathLike[str] | None = None,
         undirected: bool | None = None,
         vertices: int | None = None,
@@ -127,21 +128,24 @@ class Graph(Conversions):
     ) -> Graph:
         """Import a table with one edge per row: anything with `__arrow_c_stream__`.
 
-        `source` and `target` name the id columns (integers of any width, or strings); default:
-        those called so, else the first two. `ids` "int" reads integers out of strings, "string"
-        takes integers as strings. `weight` names a numeric column; default: one
-        called `weight`, if any. The graph is kept at `path`, or in a temporary directory that is
+        `source` and `target` are the id columns (integers of any width, or strings), by name or by
+        number from 1; default: the two that there are, or one known pair of names such as
+        source and target. `weight` is a numeric column; default: one of a known name such as
+        weight. `ignore_extra` takes the first two columns where nothing else tells. The columns
+        taken are in `info()["columns"]`. `ids` "int" reads integers out of strings, "string"
+        takes integers as strings. The graph is kept at `path`, or in a temporary directory that is
         removed on `close`. `vertices` declares the ids 0..vertices-1. `weights`, `self_loops`
         and `duplicates` as for `read`. Memory: within `budget`, brimful's own; the table's is the
         caller's.
 
         Raises:
             InputError: missing columns, nulls, columns that are no ids, no edges.
-            UsageError: `table` has no `__arrow_c_stream__`, or `path` exists.
+            UsageError: `table` has no `__arrow_c_stream__`, its columns are not beyond doubt, or
+                `path` exists.
             BudgetError, StoreIoError: as their names say.
         """
         options = ImportOptions(
-            columns=EdgeColumns(source, target, weight),
+            columns=EdgeColumns(source, target, weight, ignore_extra=ignore_extra),
             undirected=undirected,
             vertices=vertices,
             on_error=on_error,
@@ -623,9 +627,12 @@ def read(
     budget: Budget = None,
     undirected: bool | None = None,
     format: InputFormat | None = None,
-    source: str | None = None,
-    target: str | None = None,
-    weight: str | None = None,
+    source: str | int | None = None,
+    target: str | int | None = None,
+    weight: str | int | None = None,
+    header: bool | None = None,
+    delimiter: str | None = None,
+    ignore_extra: bool = False,
     vertices: int | None = None,
     on_error: OnError = "fail",
     weights: Weights = "input",
@@ -646,8 +653,12 @@ def read(
     `from_networkx` and its like). All but the first two go to a temporary directory that `close`
     removes.
     `path` names the graph directory to make and keep instead. `format` is one of
-    `brimful.formats.InputFormat`, default by name, then by content. `source`, `target`, `weight`
-    name columns of tables. `ids` is `string` (ids are taken as they are), `int`, or `auto`: the
+    `brimful.formats.InputFormat`, default by name, then by content. `source`, `target` and `weight`
+    are columns of text and tables, by name or by number from 1; default: those that are beyond
+    doubt (docs/formats.md), else UsageError. `header` says whether the first line of text names
+    the columns, `delimiter` what separates them (a character, or "tab"), `ignore_extra` takes the
+    first two columns where nothing else tells. The columns taken are in `Graph.info()["columns"]`.
+    `ids` is `string` (ids are taken as they are), `int`, or `auto`: the
     type of the columns decides, of text whether most of the first 65,536 lines have an id that is
     no integer. `undirected` None is what the format says. `vertices` declares the ids
     0..vertices-1. `on_error="skip"` leaves out what is no edge and logs how often, and where first.
@@ -665,7 +676,7 @@ def read(
     """
     options = ImportOptions(
         format=format,
-        columns=EdgeColumns(source, target, weight),
+        columns=EdgeColumns(source, target, weight, header, delimiter, ignore_extra),
         undirected=undirected,
         vertices=vertices,
         on_error=on_error,
@@ -690,7 +701,7 @@ def read(
         return _make(
             lambda: import_arrow(source_data, out, options, resources), out, temporary, resources
         )
-    edges = convert_in.of(source_data, weight, undirected)
+    edges = convert_in.of(source_data, None if weight is None else str(weight), undirected)
     if edges is not None:
         return _from_object(edges, path, options, resources)
     if isinstance(source_data, (str, os.PathLike)):

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from brimful import checks
 from brimful.arrow_tables import open_arrow
-from brimful.csv_tables import open_csv
 from brimful.errors import InputError, StoreIoError, UsageError
-from brimful.formats import TABLE_FORMATS, input_format
+from brimful.formats import COLUMN_FORMATS, TABLE_FORMATS, input_format
 from brimful.parquet_tables import open_parquet
 from brimful.redaction import redacted
 from brimful.remote import Feed, check, expand, is_remote
@@ -42,6 +41,8 @@ _LOADING_BYTES = 64 << 20
 INDEX_NAMES = ("in", "reverse")
 #: What becomes of lines that are no edges.
 ON_ERROR = ("fail", "skip")
+#: Ignored columns that a summary lists.
+_SHOWN_COLUMNS = 8
 #: Where weights come from.
 WEIGHTS = ("input", "hash")
 #: What vertex ids are.
@@ -110,6 +111,9 @@ class ImportOptions:
             "source": self.columns.source,
             "target": self.columns.target,
             "weight": self.columns.weight,
+            "header": self.columns.header,
+            "delimiter": self.columns.delimiter,
+            "ignore_extra": self.columns.ignore_extra,
             "undirected": self.undirected,
             "vertices": self.vertices,
             "on_error": self.on_error,
@@ -201,10 +205,11 @@ def import_paths(
         )
     if format_name in TABLE_FORMATS:
         return _import_tables(list(paths), format_name, out, options, resources, origin)
-    if options.columns != EdgeColumns():
+    if options.columns != EdgeColumns() and format_name not in COLUMN_FORMATS:
         raise UsageError(
-            f"--source, --target and --weight name columns of csv, parquet and arrow, and the "
-            f"input is {_listed({format_name})}; leave them out, or name the format with --format"
+            "--source, --target, --weight, --header, --delimiter and --ignore-extra choose columns "
+            f"of text and tables, and the input is {_listed({format_name})}; leave them out, or "
+            "name the format with --format"
         )
     from brimful import _native
 
@@ -213,6 +218,7 @@ def import_paths(
             paths,
             out,
             format=format_name,
+            columns=options.columns,
             undirected=options.undirected,
             vertices=options.vertices,
             ids=options.ids,
@@ -273,6 +279,9 @@ def shared_format(paths: Sequence[str], options: ImportOptions) -> str:
         UsageError: they have several.
     """
     formats = {input_format(path, options.format) for path in paths}
+    if options.columns.delimiter is not None and formats == {"auto"}:
+        # A delimiter means columns that blanks do not end.
+        formats = {"csv"}
     if len(formats) != 1:
         raise UsageError(
             f"the inputs of one graph share one format, these have {_listed(formats)}; "
@@ -317,8 +326,6 @@ def _import_tables(
     stopped = threading.Event()
 
     def open_table(path: str) -> EdgeTable:
-        if format_name == "csv":
-            return open_csv(path, options.columns, skip=options.on_error == "skip", ids=options.ids)
         if format_name == "arrow":
             return open_arrow(path, options.columns, ids=options.ids)
         return open_parquet(path, options.columns, ids=options.ids, stopped=stopped)
@@ -352,6 +359,7 @@ def import_table(
         source=table.source,
         target=table.target,
         weight=table.weight,
+        ignored=table.ignored,
         undirected=options.undirected,
         vertices=options.vertices,
         ids=table.ids,
@@ -383,6 +391,28 @@ def left_out_sentences(figures: dict[str, Any]) -> list[str]:
         f"{kind['first_line']}: {kind['found']}"
         for kind in _left_out(figures)
     ]
+
+
+def columns_sentence(columns: dict[str, Any] | None) -> str | None:
+    """Return which columns were read, as a line of a summary; None where the format says."""
+    if columns is None:
+        return None
+    parts = [f"source {columns['source']}", f"target {columns['target']}"]
+    if columns["weight"] is not None:
+        parts.append(f"weight {columns['weight']}")
+    ignored = columns["ignored"]
+    if ignored:
+        more = (
+            f" and {len(ignored) - _SHOWN_COLUMNS:,} more" if len(ignored) > _SHOWN_COLUMNS else ""
+        )
+        parts.append("ignored " + ", ".join(ignored[:_SHOWN_COLUMNS]) + more)
+    if columns["header"] is not None:
+        parts.append("a header" if columns["header"] else "no header")
+    if columns["delimiter"] is not None:
+        parts.append(
+            f"delimiter {'tab' if columns['delimiter'] == chr(9) else columns['delimiter']}"
+        )
+    return "columns: " + "; ".join(parts)
 
 
 def _left_out(figures: dict[str, Any]) -> list[dict[str, Any]]:

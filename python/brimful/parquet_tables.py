@@ -37,6 +37,8 @@ _BATCH_BYTES = 8 << 20
 _BUFFER_BYTES = 1 << 20
 #: Of a file that has more pages, the first ones of the rest are looked at.
 _MOST_PAGES = 1 << 17
+#: What is looked at of a file that is no Parquet.
+_LOOKED_AT_BYTES = 4096
 #: Column chunks up to this size are covered by the reserve whatever their pages are.
 _SMALL_CHUNK_BYTES = 4 << 20
 
@@ -59,6 +61,8 @@ def open_parquet(
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    from brimful import _native
+
     resources = contextlib.ExitStack()
     with contextlib.ExitStack() as on_error:
         on_error.push(resources)
@@ -74,12 +78,15 @@ def open_parquet(
                     raw, pre_buffer=False, buffer_size=_BUFFER_BYTES, memory_map=False
                 )
             except pa.ArrowInvalid:
+                with open_file(path) if is_remote(path) else pa.OSFile(path, "rb") as again:
+                    foreign = _native.foreign_format(path, again.read(_LOOKED_AT_BYTES))
                 raise InputError(
-                    f"{path} is not a Parquet file or is cut off; write it again"
+                    f"{path}: {foreign}"
+                    if foreign and not foreign.startswith("this is Parquet")
+                    else f"{path} is not a Parquet file or is cut off; write it again"
                 ) from None
             schema = file.schema_arrow
             columns = pick_columns(path, schema.names, wanted)
-            assert columns.source is not None and columns.target is not None
             chosen = [columns.source, columns.target]
             if columns.weight is not None:
                 chosen.append(columns.weight)
@@ -97,6 +104,7 @@ def open_parquet(
             columns.weight,
             None,
             ARROW_RESERVE_BYTES + needs.page_bytes,
+            columns.ignored,
             ids=column_ids(path, target_schema, ids),
         )
         table.reader = guarded(table, target_schema, cast_batches(batches, target_schema))

@@ -26,16 +26,16 @@ from brimful.ingest import ImportOptions
 from brimful.parquet_tables import open_parquet
 from brimful.planning import MOST_COUNTED, Sizes
 from brimful.remote import is_remote
-from brimful.tables import ARROW_RESERVE_BYTES, EdgeColumns, pick_columns
+from brimful.tables import EdgeColumns
 
 _BLOCK_BYTES = 1 << 13
 _BLOCKS = 32
+#: What tells of the columns of text, as much as the reader looks at.
+_BEGINNING_BYTES = 1 << 20
 #: Of a compressed input so much is read.
 _FIRST_BYTES = 4 << 20
 _PAIR = struct.Struct("<II")
 _LENGTH = struct.Struct("<I")
-#: More fields of a line tell nothing.
-_MOST_FIELDS = 3
 #: Edges of a vertex where ids do not tell: real graphs mostly have more.
 _EDGES_PER_VERTEX = 16
 #: How compressed text begins, and what reads it; Python reads no zstd.
@@ -138,16 +138,16 @@ def _look(path: str, name: str, wanted: EdgeColumns) -> Seen | None:
     opened = None if magic is None else _COMPRESSED[magic]
     if name == "u32pairs":
         return None if magic is not None else _pairs(path)
-    if magic is not None and (opened is None or name == "csv"):
+    if magic is not None and opened is None:
         return None
-    if name == "csv":
-        return _csv(path, wanted)
     if name == "auto":
         with open(path, "rb") as raw, opened(raw) if opened else raw as stream:
             name = format_of(_read_lines(stream))
-    if name in ("edgelist", "adjacency", "adjacency-ids"):
+    if name in ("edgelist", "csv", "tsv"):
+        return _table(path, name, opened, wanted)
+    if name in ("adjacency", "adjacency-ids"):
         lines, length = _sampled(path) if opened is None else _first(path, opened)
-        return _text(lines, length) if name == "edgelist" else _lists(lines, length, name)
+        return _lists(lines, length, name)
     with open(path, "rb") as raw, opened(raw) if opened else raw as stream:
         header = read_header(path, name, _read_lines(stream))
     if header is None:
@@ -174,16 +174,16 @@ def _blocks(path: str) -> Iterator[bytes]:
             yield file.read(_BLOCK_BYTES)
 
 
-def _sampled(path: str) -> tuple[Iterator[bytes], int]:
-    """Return whole lines from all over a file, and its length."""
-    return _lines(path), os.path.getsize(path)
+def _sampled(path: str, skip: int = 0) -> tuple[Iterator[bytes], int]:
+    """Return whole lines from all over a file but its first `skip` bytes, and its length."""
+    return _lines(path, skip), os.path.getsize(path)
 
 
-def _lines(path: str) -> Iterator[bytes]:
+def _lines(path: str, skip: int) -> Iterator[bytes]:
     length = os.path.getsize(path)
     for block in _blocks(path):
         if len(block) == length:
-            yield from _split(block)
+            yield from _split(block[skip:])
         else:
             # The first and the last line of a block are cut.
             yield from _split(block[block.find(b"\n") + 1 : block.rfind(b"\n") + 1])
@@ -194,10 +194,15 @@ def _split(text: bytes) -> Iterator[bytes]:
     return (line.rstrip(b"\n") for line in io.BytesIO(text))
 
 
-def _first(path: str, opened: Callable[[BinaryIO], Any]) -> tuple[Iterator[bytes], int]:
-    """Return the first lines of a compressed text, and its length as far as they reach."""
+def _first(
+    path: str, opened: Callable[[BinaryIO], Any], skip: int = 0
+) -> tuple[Iterator[bytes], int]:
+    """Return the first lines of a compressed text, and its length as far as they reach.
+
+    The first `skip` bytes are left out.
+    """
     with open(path, "rb") as raw, opened(raw) as stream:
-        text = stream.read(_FIRST_BYTES)
+        text = stream.read(_FIRST_BYTES)[skip:]
         reached = raw.tell()
         raw.seek(-_LENGTH.size, os.SEEK_END)
         (low_bits,) = _LENGTH.unpack(raw.read())
@@ -216,9 +221,33 @@ def _pairs(path: str) -> Seen:
     return Seen(os.path.getsize(path) // _PAIR.size, largest, False)
 
 
-def _text(lines: Iterator[bytes], length: int) -> Seen | None:
-    rows = (line.replace(b",", b" ").split(maxsplit=_MOST_FIELDS) for line in lines)
-    return _counted(rows, length, (0, 1), None)
+def _table(
+    path: str, name: str, opened: Callable[[BinaryIO], Any] | None, wanted: EdgeColumns
+) -> Seen | None:
+    """Count the edges of lines of columns; None: these are no edges with integer ids."""
+    from brimful import _native
+
+    with open(path, "rb") as raw, opened(raw) if opened else raw as stream:
+        start = stream.read(_BEGINNING_BYTES)
+    layout = _native.text_columns(start, len(start) < _BEGINNING_BYTES, name, wanted)
+    if layout is None:
+        return None
+    delimiter, (source, target, weight), skip = layout
+    separator = None if delimiter is None else delimiter.encode()
+    lines, length = _sampled(path, skip) if opened is None else _first(path, opened, skip)
+    taken, count, largest = 0, 0, 0
+    for line in lines:
+        text = line.rstrip(b"\r")
+        fields = (text if separator else text.replace(b",", b" ")).split(separator)
+        if fields in ([], [b""]) or fields[0].startswith((b"#", b"%")):
+            continue
+        ends = [fields[end] for end in (source, target) if end < len(fields)]
+        if len(ends) < 2 or not all(map(bytes.isdigit, ends)):
+            return None
+        largest = max(largest, *map(int, ends))
+        taken += len(line) + 1
+        count += 1
+    return Seen(length * count // taken, largest, weight is not None) if count else None
 
 
 def _lists(lines: Iterator[bytes], length: int, name: str) -> Seen | None:
@@ -242,43 +271,6 @@ def _lists(lines: Iterator[bytes], length: int, name: str) -> Seen | None:
 def _last_gap(text: bytes) -> int:
     """Return where the last whole word of a cut text ends."""
     return max(text.rfind(b" "), text.rfind(b"\t"), text.rfind(b","), 0)
-
-
-def _counted(
-    rows: Iterator[list[bytes]], length: int, ends: tuple[int, int], weight: int | None
-) -> Seen | None:
-    """Count the edges of `length` bytes by some of its rows; None: these are no edges.
-
-    A weight is the third field where no place is named.
-    """
-    taken, count, largest, weighted = 0, 0, 0, weight is not None
-    for fields in rows:
-        if not fields or fields[0][:1] in b"#%":
-            continue
-        if len(fields) <= max(ends) or not all(fields[end].isdigit() for end in ends):
-            return None
-        largest = max(largest, *(int(fields[end]) for end in ends))
-        weighted |= len(fields) > 2 and ends == (0, 1) and weight is None
-        taken += sum(map(len, fields)) + len(fields)
-        count += 1
-    return Seen(length * count // taken, largest, weighted) if count else None
-
-
-def _csv(path: str, wanted: EdgeColumns) -> Seen | None:
-    # What the reader takes is there when the forecast is made.
-    import pyarrow.csv  # noqa: F401
-
-    with open(path, "rb") as file:
-        header = file.readline(_BLOCK_BYTES)
-    names = [name.strip() for name in header.decode("utf-8-sig").rstrip("\r\n").split(",")]
-    columns = pick_columns(path, names, wanted)
-    places = {name: place for place, name in enumerate(names)}
-    assert columns.source is not None and columns.target is not None
-    ends = places[columns.source], places[columns.target]
-    rows = (line.rstrip(b"\r").split(b",") for line in _lines(path) if line != header.rstrip())
-    weight = None if columns.weight is None else places[columns.weight]
-    seen = _counted((row for row in rows if row != [b""]), os.path.getsize(path), ends, weight)
-    return seen and Seen(seen.edges, seen.largest, weight is not None, ARROW_RESERVE_BYTES)
 
 
 def _parquet(path: str, wanted: EdgeColumns) -> Seen | None:

@@ -1,6 +1,6 @@
 """Edge tables as Arrow streams: anything with `__arrow_c_stream__`, and several tables as one.
 
-Files are opened as tables by `csv_tables` and `parquet_tables`.
+Files are opened as tables by `parquet_tables`; text is read natively.
 
 Invariant: a table is never whole in memory; batches are small, and `reserve_bytes` says what the
 reader needs at most beside brimful's own memory. Errors of the reader are kept, because the Arrow
@@ -29,11 +29,35 @@ _DECLARATION = b"brimful"
 
 @dataclass(frozen=True)
 class EdgeColumns:
-    """Which columns of a table are the edges; None means the default of `pick_columns`."""
+    """Which columns of an input are the edges; None: those that are beyond doubt.
 
-    source: str | None = None
-    target: str | None = None
-    weight: str | None = None
+    `source`, `target` and `weight` are names, or numbers from 1. `header` says whether the first
+    line of text has the names, `delimiter` what separates its columns. `ignore_extra` takes the
+    first two columns where nothing else tells, and leaves the others out.
+
+    Raises:
+        UsageError: `delimiter` is more than one character.
+    """
+
+    source: str | int | None = None
+    target: str | int | None = None
+    weight: str | int | None = None
+    header: bool | None = None
+    delimiter: str | None = None
+    ignore_extra: bool = False
+
+    def __post_init__(self) -> None:
+        """Take numbers of columns as text, and `tab` as the character."""
+        for name in ("source", "target", "weight"):
+            column = getattr(self, name)
+            if isinstance(column, int) and not isinstance(column, bool):
+                object.__setattr__(self, name, str(column))
+        if self.delimiter in ("tab", "\\t"):
+            object.__setattr__(self, "delimiter", "\t")
+        elif self.delimiter is not None and len(self.delimiter) != 1:
+            raise UsageError(
+                f"columns are separated by one character or 'tab', not by {self.delimiter!r}"
+            )
 
 
 @dataclass
@@ -50,12 +74,12 @@ class EdgeTable:
     weight: str | None
     reader: Any  # pyarrow.RecordBatchReader
     reserve_bytes: int
-    #: Rows left out for their number of columns: how many; input, line and text of the first.
-    malformed: tuple[int, str, int, str] = (0, "", 0, "")
-    #: Of several tables in one, those read: the name of each and its rows.
+    #: The names of the other columns, if the user chose from them.
+    ignored: list[str] | None = None
+    #: Of several tables in one, those opened so far: the name of each and its rows.
     parts: list[tuple[str, int]] = field(default_factory=list)
     failure: BaseException | None = None
-    #: What ids are: `int`, `string`, or `rows`: text of which the first rows decide.
+    #: What ids are: `int` or `string`.
     ids: str = "int"
     resources: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     #: Ends a read from a store.
@@ -85,51 +109,42 @@ class EdgeTable:
             raise self.failure from None
 
 
-def pick_columns(name: str, present: Sequence[str], wanted: EdgeColumns) -> EdgeColumns:
-    """Return the columns that hold the edges of table `name`.
+@dataclass(frozen=True)
+class PickedColumns:
+    """The names of the columns of a table that are the edges, and of the others."""
 
-    Source and target: the named ones, else those called `source` and `target`, else the first
-    two. Weight: the named one, else one called `weight`, else none.
+    source: str
+    target: str
+    weight: str | None
+    ignored: list[str]
+
+
+def pick_columns(name: str, present: Sequence[str], wanted: EdgeColumns) -> PickedColumns:
+    """Return the columns that hold the edges of table `name`, by the rule of docs/formats.md.
 
     Raises:
-        InputError: a named column is not there, is there twice, or there are fewer than two.
+        UsageError: the columns are not beyond doubt, one that is named is not there, or options
+            that are for text.
+        InputError: a column that is taken has the name of another.
     """
-    listed = ", ".join(present) if present else "none"
+    from brimful import _native
 
-    def check(column: str) -> str:
-        if column not in present:
-            raise InputError(
-                f"{name} has no column '{column}'; its columns are: {listed}; name others with "
-                "--source, --target and --weight"
-            )
+    if wanted.header is not None or wanted.delimiter is not None:
+        raise UsageError(
+            f"--header, --no-header and --delimiter are for text, and {name} is a table; leave "
+            "them out"
+        )
+    source, target, weight = _native.pick_columns(name, list(present), wanted)
+    taken = [present[at] for at in (source, target, weight) if at is not None]
+    for column in taken:
         if list(present).count(column) > 1:
             raise InputError(f"{name} has more than one column '{column}'; rename one of them")
-        return column
-
-    if wanted.source is not None and wanted.target is not None:
-        source, target = wanted.source, wanted.target
-    elif wanted.source is not None or wanted.target is not None:
-        missing = "target" if wanted.target is None else "source"
-        source = wanted.source if wanted.source is not None else missing
-        target = wanted.target if wanted.target is not None else missing
-    elif "source" in present and "target" in present:
-        source, target = "source", "target"
-    elif len(present) >= 2:
-        source, target = present[0], present[1]
-    else:
-        raise InputError(
-            f"{name} needs two columns, source and target, and has: {listed}; expected one edge "
-            "per row"
-        )
-    source, target = check(source), check(target)
-    if source == target:
-        raise InputError(f"{name}: source and target are both column '{source}'; name two columns")
-    weight = wanted.weight
-    if weight is None and "weight" in present and "weight" not in (source, target):
-        weight = "weight"
-    if weight is not None and check(weight) in (source, target):
-        raise InputError(f"{name}: column '{weight}' is named as weight and as an end of the edge")
-    return EdgeColumns(source, target, weight)
+    return PickedColumns(
+        present[source],
+        present[target],
+        None if weight is None else present[weight],
+        [column for column in present if column not in taken],
+    )
 
 
 def chain_tables(paths: Sequence[str], open_table: Callable[[str], EdgeTable]) -> EdgeTable:
@@ -143,7 +158,7 @@ def chain_tables(paths: Sequence[str], open_table: Callable[[str], EdgeTable]) -
     """
     import pyarrow as pa
 
-    first, reserve, joined = None, 0, None
+    first, reserve, joined, ignored = None, 0, None, None
     for path in paths:
         if path == "-":
             raise UsageError("standard input is one table; import it by itself")
@@ -152,6 +167,7 @@ def chain_tables(paths: Sequence[str], open_table: Callable[[str], EdgeTable]) -
             columns = (table.source, table.target, table.weight, table.reader.schema)
             own = table.reader.schema
             joined = own if joined is None else _joined(path, joined, paths[0], own)
+            ignored = table.ignored if first is None else ignored
             reserve = max(reserve, table.reserve_bytes)
         if first is None:
             first = columns
@@ -165,19 +181,17 @@ def chain_tables(paths: Sequence[str], open_table: Callable[[str], EdgeTable]) -
     schema = joined
     # The native side counts the rows of all of them.
     name = f"{paths[0]} and {len(paths) - 1} more"
-    chained = EdgeTable(name, source, target, weight, None, reserve, ids=ids)
+    chained = EdgeTable(name, source, target, weight, None, reserve, ignored, ids=ids)
 
     def batches() -> Iterator[Any]:
         for path in paths:
             with open_table(path) as table:
                 rows = 0
+                chained.parts.append((path, rows))
                 for batch in table.reader:
                     rows += batch.num_rows
+                    chained.parts[-1] = (path, rows)
                     yield batch
-                chained.parts.append((path, rows))
-                if table.malformed[0]:
-                    kept = chained.malformed if chained.malformed[0] else table.malformed
-                    chained.malformed = (chained.malformed[0] + table.malformed[0], *kept[1:])
 
     chained.reader = pa.RecordBatchReader.from_batches(schema, _kept(chained, batches()))
     return chained
@@ -202,9 +216,10 @@ def open_stream(
     with reader_errors(name):
         reader = pa.RecordBatchReader.from_stream(stream)
     columns = pick_columns(name, reader.schema.names, wanted)
-    assert columns.source is not None and columns.target is not None
     schema = edge_schema(name, reader.schema, columns)
-    table = EdgeTable(name, columns.source, columns.target, columns.weight, None, 0)
+    table = EdgeTable(
+        name, columns.source, columns.target, columns.weight, None, 0, columns.ignored
+    )
     table.ids = column_ids(name, schema, ids)
 
     def chosen() -> Iterator[Any]:
@@ -252,7 +267,7 @@ def shrink_arrow_pools() -> None:
     pa.set_io_thread_count(1)
 
 
-def edge_schema(name: str, schema: Any, columns: EdgeColumns) -> Any:
+def edge_schema(name: str, schema: Any, columns: PickedColumns) -> Any:
     """Return the schema handed to the native side: ids integer or string, weight numeric."""
     import pyarrow as pa
     import pyarrow.types as kinds

@@ -340,7 +340,7 @@ fn components_of_ids_far_apart_and_of_isolated_vertices_alone() {
 fn weighted_pagerank_follows_the_weights() {
     let folder = tempfile::tempdir().unwrap();
     let input = folder.path().join("e.txt");
-    std::fs::write(&input, "0 1 3\n0 2 1\n1 0 2.5\n2 0 0.1\n3 0 0\n").unwrap();
+    std::fs::write(&input, "u v w\n0 1 3\n0 2 1\n1 0 2.5\n2 0 0.1\n3 0 0\n").unwrap();
     let out = folder.path().join("g.brimful");
     let resources = resources(2, 1 << 28);
     import(Input::EdgeList(vec![input]), &out, &ImportOptions::default(), &resources).unwrap();

@@ -46,7 +46,7 @@
 //! # let folder = tempfile::tempdir()?;
 //! # let (text, path) = (folder.path().join("edges.txt"), folder.path().join("g.brimful"));
 //! # let resources = Resources::new(Budget::new(200 << 20, 0), Arc::new(Job::new()), Some(2))?;
-//! # std::fs::write(&text, "0 1 5\n1 2 5\n2 0 5\n2 3 1\n3 4 7\n4 5 7\n5 3 7\n")?;
+//! # std::fs::write(&text, "u v w\n0 1 5\n1 2 5\n2 0 5\n2 3 1\n3 4 7\n4 5 7\n5 3 7\n")?;
 //! # import(Input::EdgeList(vec![text]), &path, &ImportOptions { undirected: true, ..Default::default() }, &resources)?;
 //! # let graph = Graph::open(&path, resources.job.traffic())?;
 //! let options = RunOptions { weighted: true, max_supersteps: 20, ..Default::default() };

@@ -45,7 +45,7 @@ fn case(folder: &Path, seed: u64, edges: u64, undirected: bool) -> Case {
     let edges: Vec<_> = (0..edges).map(edge).collect();
     let lines: Vec<String> = edges.iter().map(|(s, t, weight)| format!("{s} {t} {weight}\n")).collect();
     let (text, path) = (folder.join("e.txt"), folder.join("g.brimful"));
-    std::fs::write(&text, lines.concat()).unwrap();
+    std::fs::write(&text, format!("source target weight\n{}", lines.concat())).unwrap();
     let options =
         ImportOptions { geometry: SMALL, undirected, vertices: Some(VERTICES), ..Default::default() };
     let resources = resources(2, 1 << 28);

@@ -215,9 +215,10 @@ impl Case {
 /// Why the graph could not be opened; else the verdict of `verify`, and what came of programs and the export.
 type Examined = Result<(brimful_graph::Result<()>, [Result<Vec<u64>, Error>; 3]), brimful_graph::Error>;
 
-fn text(folder: &Path, name: &str, edges: impl Iterator<Item = String>) -> Input<'static> {
+fn text(folder: &Path, name: &str, header: &str, edges: impl Iterator<Item = String>) -> Input<'static> {
     let path = folder.join(name);
-    std::fs::write(&path, edges.collect::<Vec<_>>().join("\n")).unwrap();
+    let lines = std::iter::once(header.to_owned()).chain(edges);
+    std::fs::write(&path, lines.collect::<Vec<_>>().join("\n")).unwrap();
     Input::EdgeList(vec![path])
 }
 
@@ -230,11 +231,16 @@ fn cases() -> Vec<Case> {
     let sparse = text(
         folder.path(),
         "sparse",
+        "source target weight",
         pairs().map(|(s, t)| format!("{} {} {}.5", s * s * 88_172_645_463, t << 40, s % 4)),
     );
-    let strings =
-        text(folder.path(), "strings", pairs().map(|(s, t)| format!("vertex-{s} vertex-{}", t * 1000)));
-    let plain = text(folder.path(), "plain", pairs().map(|(s, t)| format!("{s} {t}")));
+    let strings = text(
+        folder.path(),
+        "strings",
+        "source target",
+        pairs().map(|(s, t)| format!("vertex-{s} vertex-{}", t * 1000)),
+    );
+    let plain = text(folder.path(), "plain", "source target", pairs().map(|(s, t)| format!("{s} {t}")));
     let isolated = ImportOptions { undirected: true, vertices: Some(70), ..small.clone() };
     let grid = Generator::new(Kind::Grid { rows: 100, columns: 40, torus: false }, 1).unwrap();
     vec![

@@ -132,6 +132,15 @@ impl IdBitmap {
         }
     }
 
+    /// True if an id was declared.
+    #[inline]
+    pub(crate) fn is_declared(&self, id: u64) -> bool {
+        let slot = usize::try_from(id).ok().and_then(|id| self.pages.get(id / PAGE_IDS));
+        slot.and_then(OnceLock::get).is_some_and(|page| {
+            page.declared[(id as usize % PAGE_IDS) / 64].load(Ordering::Relaxed) & (1 << (id % 64)) != 0
+        })
+    }
+
     fn count_all(&self, ids: &[u64]) {
         let none = AtomicU8::new(u8::MAX);
         let mut counters = [&none; AT_ONCE];

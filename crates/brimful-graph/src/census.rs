@@ -15,10 +15,11 @@ use brimful_store::{Folder, Resources};
 
 use crate::bitmap::IdBitmap;
 use crate::choice::{EdgeSample, Sampled};
+use crate::columns::{ColumnChoice, Columns};
 use crate::decompress;
 use crate::edges::{BATCH_EDGES, EdgeBatch, EdgeSource, Spool};
 use crate::error::{Error, Result};
-use crate::formats::parser::{OnError, Output, Rejection, TextParser, VertexClaim};
+use crate::formats::parser::{OnError, Output, Rejection, Summary, TextParser, VertexClaim};
 use crate::formats::reader::{CHUNK_BYTES, TextReader, no_names};
 use crate::formats::{TextFile, TextFormat, graphalytics, webgraph::WebGraph};
 use crate::ids::IdType;
@@ -73,11 +74,15 @@ pub(crate) struct Seen {
     pub(crate) first_self_loop: Option<Placed>,
     /// What places are in.
     pub(crate) inputs: Vec<InputPart>,
+    /// The columns that were taken, where a format leaves that open.
+    pub(crate) columns: Option<Columns>,
     /// `None` if it gave up.
     pub(crate) bitmap: Option<IdBitmap>,
     pub(crate) sampled: Sampled,
     /// What exists without an edge.
     pub(crate) declared: Declared,
+    /// Edges may name no other vertices.
+    pub(crate) all_declared: bool,
     /// The format says that edges have no direction.
     pub(crate) undirected: bool,
     pub(crate) rejected: u64,
@@ -163,9 +168,11 @@ impl Census {
             self_loops: self.self_loops.into_inner(),
             first_self_loop: self.first_self_loop.into_inner().unwrap_or_else(PoisonError::into_inner),
             inputs: Vec::new(),
+            columns: None,
             bitmap: Some(self.bitmap).filter(|bitmap| !bitmap.gave_up()),
             sampled: self.sample.finish(),
             declared,
+            all_declared: false,
             undirected: false,
             rejected: 0,
             rejections: Vec::new(),
@@ -193,6 +200,8 @@ pub(crate) struct Reader<'a> {
     pub(crate) hashes_weights: bool,
     /// What ids are.
     pub(crate) ids: IdChoice,
+    /// What the user says about columns.
+    pub(crate) columns: &'a ColumnChoice,
     pub(crate) on_error: OnError,
     /// Memory for the set of ids, and for a decompressor's window.
     pub(crate) bitmap_bytes: u64,
@@ -240,7 +249,7 @@ impl Reader<'_> {
             (IdChoice::String, None, _) => self.read_named_text(files, None, census),
             (IdChoice::Auto, None, Some(first)) => {
                 let opened = self.open(&first.path)?;
-                match decide::look_at(opened, &first.path, first.format)? {
+                match decide::look_at(opened, &first.path, first.format, self.columns)? {
                     (true, opened) => self.read_named_text(files, Some(opened), census),
                     (false, opened) => self.read_text(files, Some(opened), census),
                 }
@@ -307,20 +316,79 @@ impl Reader<'_> {
     fn read_text<'i>(
         &self,
         files: &[TextFile],
-        mut first: Option<Box<dyn Read + Send>>,
+        first: Option<Box<dyn Read + Send>>,
         census: Census,
     ) -> Result<(Box<dyn EdgeSource + 'i>, Seen)> {
+        // Lists of vertices come first: edges may name no others.
+        let (vertices, edges): (Vec<_>, Vec<_>) =
+            files.iter().cloned().partition(|file| file.format == TextFormat::Vertices);
+        let spool = Spool::new(self.folder, &self.resources.job)?;
+        let listed = Spool::new(self.folder, &self.resources.job)?;
+        let mut signs = Signs::default();
+        let before = match vertices.is_empty() {
+            true => None,
+            false => {
+                let spools = [&spool, &listed];
+                Some(self.pump_text(&vertices, None, &census, spools, &mut signs, (None, 0))?)
+            }
+        };
+        let lines = before.as_ref().map_or(0, |summary| summary.lines);
+        let all_declared = before.is_some();
+        let settle = |listed: Spool, numbered| {
+            let listed = listed.into_source();
+            let listed = (listed.parts() > 0).then(|| Box::new(listed) as Listed);
+            self.settle(&census, numbered, listed)
+        };
+        let (summary, declared) = if let Some(before) = before {
+            let declared = settle(listed, 0..0)?;
+            let members = Some(&census.bitmap).filter(|bitmap| !bitmap.gave_up());
+            // Files of edges declare nothing.
+            let none = Spool::new(self.folder, &self.resources.job)?;
+            let spools = [&spool, &none];
+            let summary = self.pump_text(&edges, first, &census, spools, &mut signs, (members, lines))?;
+            (summary.after(before), declared)
+        } else {
+            let spools = [&spool, &listed];
+            let summary = self.pump_text(&edges, first, &census, spools, &mut signs, (None, 0))?;
+            let numbered = summary.declared.map_or(0..0, |Span { first, count }| first..first + count);
+            let declared = settle(listed, numbered)?;
+            (summary, declared)
+        };
+        check_signs(signs, files.first().map_or(Path::new("-"), |file| &file.path))?;
+        let id_type = if signs.huge { IdType::UInt64 } else { IdType::Int64 };
+        let seen = Seen {
+            undirected: summary.undirected,
+            rejected: summary.rejected,
+            rejections: summary.rejections,
+            inputs: summary.inputs,
+            columns: summary.columns,
+            claim: summary.claim,
+            all_declared,
+            ..census.into_seen(declared, id_type, summary.weighted, summary.lines)
+        };
+        Ok((Box::new(spool.into_source()), seen))
+    }
+
+    /// Reads files on all cores: edges among `members` to one spool, vertices to the other.
+    fn pump_text(
+        &self,
+        files: &[TextFile],
+        mut first: Option<Box<dyn Read + Send>>,
+        census: &Census,
+        [spool, listed]: [&Spool; 2],
+        signs: &mut Signs,
+        (members, lines): (Option<&IdBitmap>, u64),
+    ) -> Result<Summary> {
         let resources = self.resources;
         let open = |path: &Path| first.take().map_or_else(|| self.open(path), Ok);
-        let mut reader = TextReader::new(files, self.directed, CHUNK_BYTES, Box::new(open));
-        let parser = TextParser::new(files, self.on_error).noting_places(self.places);
-        let spool = Spool::new(self.folder, &resources.job)?;
-        let listed = Spool::new(self.folder, &resources.job)?;
-        let signs = Mutex::new(Signs::default());
+        let reader = TextReader::new(files, self.directed, CHUNK_BYTES, Box::new(open));
+        let mut reader = reader.with_columns(self.columns).after_lines(lines);
+        let parser = TextParser::new(files, self.on_error).noting_places(self.places).among(members);
+        let all_signs = Mutex::new(signs);
         let take = |out: &mut Output, room: &mut Vec<u8>| -> Result<()> {
             if !out.edges.is_empty() {
                 census.add(&out.edges);
-                self.keep(&spool, &mut out.edges, room)?;
+                self.keep(spool, &mut out.edges, room)?;
                 out.edges.clear();
             }
             if !out.declared.is_empty() {
@@ -341,27 +409,11 @@ impl Reader<'_> {
             || Ok((Output::default(), Vec::new())),
             |(out, room), _, chunk| parser.parse(chunk, out, &mut |out| take(out, room)),
             |(mut out, mut room)| {
-                signs.lock().unwrap_or_else(PoisonError::into_inner).merge(out.signs);
+                all_signs.lock().unwrap_or_else(PoisonError::into_inner).merge(out.signs);
                 take(&mut out, &mut room)
             },
         )?;
-        let signs = signs.into_inner().unwrap_or_else(PoisonError::into_inner);
-        check_signs(signs, files.first().map_or(Path::new("-"), |file| &file.path))?;
-        let id_type = if signs.huge { IdType::UInt64 } else { IdType::Int64 };
-        let summary = parser.finish(&reader.into_ends())?;
-        let numbered = summary.declared.map_or(0..0, |Span { first, count }| first..first + count);
-        let listed = listed.into_source();
-        let listed = (listed.parts() > 0).then(|| Box::new(listed) as Listed);
-        let declared = self.settle(&census, numbered, listed)?;
-        let seen = Seen {
-            undirected: summary.undirected,
-            rejected: summary.rejected,
-            rejections: summary.rejections,
-            inputs: summary.inputs,
-            claim: summary.claim,
-            ..census.into_seen(declared, id_type, summary.weighted, summary.lines)
-        };
-        Ok((Box::new(spool.into_source()), seen))
+        parser.finish(&reader.into_ends())
     }
 
     fn read_pairs<'i>(&self, files: &[PathBuf], census: Census) -> Result<(Box<dyn EdgeSource + 'i>, Seen)> {
@@ -429,8 +481,9 @@ impl Reader<'_> {
         let listed = (listed.parts() > 0).then(|| Box::new(listed) as Listed);
         let declared = self.settle(&census, stream.declared(), listed)?;
         let seen = census.into_seen(declared, stream.id_type()?, stream.weighted(), edges + rejected);
-        let (undirected, inputs) = (stream.undirected(), stream.inputs());
-        Ok((Box::new(spool.into_source()), Seen { undirected, rejected, rejections, inputs, claim, ..seen }))
+        let (undirected, inputs, columns) = (stream.undirected(), stream.inputs(), stream.columns());
+        let seen = Seen { undirected, rejected, rejections, inputs, columns, claim, ..seen };
+        Ok((Box::new(spool.into_source()), seen))
     }
 }
 

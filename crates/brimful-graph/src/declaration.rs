@@ -84,6 +84,11 @@ impl Declaration {
         text.push_str(VERTEX);
     }
 
+    /// True if a text begins with a declaration.
+    pub(crate) fn begins(text: &[u8]) -> bool {
+        text.starts_with(COMMENT.as_bytes())
+    }
+
     /// The declaration in a comment line; `None` if the line is another comment.
     pub(crate) fn of_comment(line: &[u8]) -> Option<std::result::Result<Self, Damage>> {
         let rest = line.strip_prefix(COMMENT.trim_end().as_bytes())?;

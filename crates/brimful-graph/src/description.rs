@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::columns::Columns;
 use crate::ids::IdType;
 use crate::weights::WeightRange;
 
@@ -52,6 +53,9 @@ pub struct Description {
     /// The seal of each file beside the manifest, by name: a whole file of another graph is not taken for it.
     #[serde(default)]
     pub seals: BTreeMap<String, u64>,
+    /// The columns of the input that the edges were read from; `None` where its format says, and before it was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub columns: Option<Columns>,
     /// Whatever the caller of the import wants to find again.
     pub origin: Option<String>,
 }

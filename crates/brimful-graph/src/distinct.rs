@@ -4,6 +4,7 @@
 //! windows, whatever the number of ids.
 
 use std::ops::Range;
+use std::path::Path;
 
 use brimful_store::sequence::{Sequence, SequenceReader, SequenceWriter};
 use brimful_store::sorter::Sorter;
@@ -105,6 +106,9 @@ pub(crate) struct DeclaredKeys<'d> {
     /// Order keys; the first range comes before the second.
     ranges: [Range<u64>; 2],
     listed: Option<SequenceReader<'d, u64>>,
+    /// There are no other ids; the input that says so.
+    only: Option<&'d Path>,
+    id_type: IdType,
 }
 
 impl<'d> DeclaredKeys<'d> {
@@ -112,7 +116,29 @@ impl<'d> DeclaredKeys<'d> {
     pub(crate) fn new(ranges: &[Range<u64>; 2], listed: Option<&'d Sequence<u64>>, id_type: IdType) -> Self {
         let keys = |range: &Range<u64>| id_type.order_key(range.start)..id_type.order_key(range.end);
         let [first, second] = ranges;
-        Self { ranges: [keys(first), keys(second)], listed: listed.map(Sequence::reader) }
+        let listed = listed.map(Sequence::reader);
+        Self { ranges: [keys(first), keys(second)], listed, only: None, id_type }
+    }
+
+    /// Says that there are no other ids, if an input does.
+    pub(crate) fn only(self, input: Option<&'d Path>) -> Self {
+        Self { only: input, ..self }
+    }
+
+    /// Passes an id that an edge names.
+    fn pass(&mut self, key: u64) -> Result<()> {
+        // It is declared too, or need not be.
+        if self.next_below(key.checked_add(1))?.is_some() {
+            return Ok(());
+        }
+        self.only.map_or(Ok(()), |input| {
+            let what = format!(
+                "an edge names the vertex {}, which the .v file does not have; add it there or take the edge out \
+                 (--on-error skip does in a larger budget)",
+                self.id_type.number(self.id_type.from_order_key(key))
+            );
+            Err(Error::input(input, what))
+        })
     }
 
     /// Passes the least key if it is below `end`, or there is no end.
@@ -148,8 +174,7 @@ struct Writer<'c> {
 impl Writer<'_> {
     fn connected(&mut self, key: u64) -> Result<()> {
         self.isolated_before(Some(key))?;
-        // It may be declared too.
-        self.declared.next_below(key.checked_add(1))?;
+        self.declared.pass(key)?;
         // Every counted end is the end of an edge, so none is skipped over.
         let count = match self.counts.peek()? {
             Some([counted, count]) if counted == key => {

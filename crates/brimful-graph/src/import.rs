@@ -22,6 +22,7 @@ use crate::bitmap::IdBitmap;
 use crate::build::{Built, encoding_bytes};
 use crate::census::{Reader, Seen, reading_bytes};
 use crate::choice;
+use crate::columns::ColumnChoice;
 use crate::description::{Counts, Description, FORMAT, Ids, Layer, Order, Shards};
 use crate::edges::EdgeSource;
 use crate::error::{Error, Result};
@@ -50,6 +51,8 @@ pub struct ImportOptions {
     pub on_error: OnError,
     /// What ids are.
     pub ids: IdChoice,
+    /// Which columns are the edges.
+    pub columns: ColumnChoice,
     /// Declares the vertices 0 to n - 1.
     pub vertices: Option<u64>,
     /// Build the reverse shards too.
@@ -227,6 +230,7 @@ impl Import<'_> {
             places: self.places,
             hashes_weights: self.options.weights == Weights::Hash,
             ids: self.options.ids,
+            columns: &self.options.columns,
             on_error: self.options.on_error,
             bitmap_bytes: if self.options.sort_ids { 0 } else { IDS_BYTES + half },
             // The sorters' share, which is not in use yet.
@@ -314,6 +318,7 @@ impl Import<'_> {
             forward: Some(layers(Index::In, forward)),
             reverse: reverse.map(|reverse| layers(Index::Reverse, reverse)),
             seals: BTreeMap::new(),
+            columns: seen.columns.clone(),
             origin: self.options.origin.clone(),
         }
     }

@@ -5,6 +5,7 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use crate::columns::Columns;
 use crate::edges::{EdgeBatch, EdgeSource};
 use crate::error::Result;
 use crate::formats::TextFormat;
@@ -70,6 +71,10 @@ pub trait EdgeStream: Send {
     /// What was left out, by reason, when the stream has ended.
     fn rejections(&self) -> Vec<Rejection> {
         Vec::new()
+    }
+    /// The columns that were taken, if it is a table.
+    fn columns(&self) -> Option<Columns> {
+        None
     }
     /// From now on every batch has the places of its edges; a stream that cannot say does nothing.
     fn note_places(&mut self) {}

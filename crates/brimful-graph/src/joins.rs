@@ -4,6 +4,8 @@
 //! sorted by source and merged with the ids, then by target and merged again. Every step is sequential,
 //! so memory is what the sorters are given. Invariant: the order is the one that a bitmap would give.
 
+use std::path::Path;
+
 use brimful_store::sequence::{Sequence, SequenceWriter};
 use brimful_store::sorter::{SortWriter, Sorter};
 use brimful_store::{Folder, Resources};
@@ -26,6 +28,8 @@ pub(crate) struct Spec<'a> {
     pub(crate) id_type: IdType,
     /// The vertices that exist without an edge.
     pub(crate) declared: &'a Declared,
+    /// Edges may name no other vertices; the input that says so.
+    pub(crate) all_declared: Option<&'a Path>,
     /// Self-loops will not be stored: vertices that have no other edge count as declared.
     pub(crate) drops_self_loops: bool,
     /// Memory of each of two sorters that live at once.
@@ -78,6 +82,7 @@ pub(crate) fn order_edges<R: EndsRecord>(
         Ok(writers.edges.finish()?)
     })?;
     let declared = DeclaredKeys::new(&spec.declared.ranges, listed.as_ref(), spec.id_type);
+    let declared = declared.only(spec.all_declared);
     let ids = DistinctIds::new(ends, counted, declared, spec.id_type, spec.folder, spec.resources)?;
     drop(listed);
     let name = choose(&ids, spec.id_type, sampled)?;

@@ -1,7 +1,7 @@
 //! Vertices and edges: from the user's file to shards on disk, and back.
 //!
 //! - [`edges`]: edges on their way in; [`formats`], [`pairs`], [`decompress`]: where they come from;
-//!   [`text`]: words of text; [`pump`]: how streams are parsed on all cores.
+//!   [`text`]: words of text; [`columns`]: which of them are the edges; [`pump`]: how streams are parsed on all cores.
 //! - [`generate`]: graphs made from a seed; `random`: its numbers.
 //! - [`import`]: from `input` to graph: `census`, the first pass; [`ids`], what the user calls vertices.
 //! - [`names`]: string ids, their ranks, and the file that keeps them.
@@ -22,6 +22,7 @@ mod census;
 mod choice;
 mod classes;
 pub mod codec;
+pub mod columns;
 pub mod declaration;
 pub mod decompress;
 mod degrees;

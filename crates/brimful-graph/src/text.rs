@@ -83,6 +83,10 @@ pub(crate) enum Reason {
     NotText,
     /// A word that is longer than an id may be.
     TooLong,
+    /// A record with more or fewer fields than the first.
+    Columns,
+    /// An id that no list of vertices has.
+    Undeclared,
 }
 
 impl Reason {
@@ -99,6 +103,8 @@ impl Reason {
             Self::Row => "list after the last vertex",
             Self::NotText => "id that is no UTF-8",
             Self::TooLong => "id that is too long",
+            Self::Columns => "wrong number of columns",
+            Self::Undeclared => "vertex that is not declared",
         }
     }
 }
@@ -139,7 +145,11 @@ pub(crate) fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// The word at `at` as messages show it, shortened.
 pub(crate) fn shown(text: &[u8], at: usize) -> String {
-    let word = word(text, at);
+    shown_word(word(text, at))
+}
+
+/// A word as messages show it, shortened.
+pub(crate) fn shown_word(word: &[u8]) -> String {
     let short = String::from_utf8_lossy(word.get(..40).unwrap_or(word));
     match word.len() {
         0 => "the end of the line".into(),
@@ -244,14 +254,27 @@ pub(crate) fn read_weight(text: &[u8], at: &mut usize) -> Result<f64, Flaw> {
         return Ok(weight);
     }
     let word = word(text, start);
-    let number = std::str::from_utf8(word).ok().and_then(|word| word.parse::<f64>().ok());
-    match number.filter(|weight| weight.is_finite()) {
+    match parse_long_weight(word) {
         Some(weight) => {
             *at = start + word.len();
             Ok(weight)
         }
         None => Err(Flaw { at: start, reason: Reason::Weight }),
     }
+}
+
+/// A whole word as a weight: a finite number.
+#[inline]
+pub(crate) fn parse_weight(word: &[u8]) -> Option<f64> {
+    match short_decimal(word) {
+        Some((weight, length)) if length == word.len() => Some(weight),
+        _ => parse_long_weight(word),
+    }
+}
+
+fn parse_long_weight(word: &[u8]) -> Option<f64> {
+    let number = std::str::from_utf8(word).ok()?.parse::<f64>().ok()?;
+    number.is_finite().then_some(number)
 }
 
 /// Digits with at most one point among them, few enough that one division is correctly rounded

@@ -88,7 +88,7 @@ fn random_text(seed: u64, ids: &[i128], count: usize, weighted: bool) -> String 
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         state >> 33
     };
-    let mut text = String::from("# random\n");
+    let mut text = String::from(if weighted { "source target weight\n" } else { "# random\n" });
     for _ in 0..count {
         let (s, t) = (ids[next() as usize % ids.len()], ids[next() as usize % ids.len()]);
         match weighted {
@@ -101,7 +101,7 @@ fn random_text(seed: u64, ids: &[i128], count: usize, weighted: bool) -> String 
 
 fn expected(text: &str) -> BTreeMap<(i128, i128, u64), usize> {
     let mut out = BTreeMap::new();
-    for line in text.lines().filter(|line| !line.starts_with('#')) {
+    for line in text.lines().filter(|line| !line.starts_with(['#', 's'])) {
         let fields: Vec<&str> = line.split_whitespace().collect();
         let weight: f64 = fields.get(2).map_or(1.0, |w| w.parse().unwrap());
         let key = (fields[0].parse().unwrap(), fields[1].parse().unwrap(), weight.to_bits());

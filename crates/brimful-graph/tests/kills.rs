@@ -38,13 +38,17 @@ struct Work {
 const WORKS: [Work; 4] = [
     Work {
         name: "import",
-        prepare: |folder| text(folder, |i| format!("{} {} {}.5\n", i * i * 88_172_645_463, i % 41, i % 7)),
+        prepare: |folder| {
+            text(folder, "source target weight\n", |i| {
+                format!("{} {} {}.5\n", i * i * 88_172_645_463, i % 41, i % 7)
+            })
+        },
         run: |folder, last| make(folder, last, input_of(folder)),
         again: |folder| make_again(folder, input_of(folder)),
     },
     Work {
         name: "import of strings",
-        prepare: |folder| text(folder, |i| format!("from-{} to-{}\n", i % 53, i * i % 61)),
+        prepare: |folder| text(folder, "source target\n", |i| format!("from-{} to-{}\n", i % 53, i * i % 61)),
         run: |folder, last| make(folder, last, input_of(folder)),
         again: |folder| make_again(folder, input_of(folder)),
     },
@@ -83,8 +87,9 @@ fn graph_of(folder: &Path) -> std::path::PathBuf {
     folder.join("g.brimful")
 }
 
-fn text(folder: &Path, line: fn(u64) -> String) -> Result<()> {
-    std::fs::write(folder.join("edges.txt"), (0..500).map(line).collect::<String>()).unwrap();
+fn text(folder: &Path, header: &str, line: fn(u64) -> String) -> Result<()> {
+    let text = header.to_owned() + &(0..500).map(line).collect::<String>();
+    std::fs::write(folder.join("edges.txt"), text).unwrap();
     Ok(())
 }
 

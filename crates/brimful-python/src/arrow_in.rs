@@ -1,6 +1,5 @@
 //! Edges from anything that speaks the Arrow C stream interface.
 
-use std::collections::VecDeque;
 use std::ffi::CStr;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -13,18 +12,19 @@ use arrow_array::types::{
 };
 use arrow_array::{Array, RecordBatch, RecordBatchReader};
 use arrow_schema::{DataType, Schema};
+use brimful::graph::columns::Columns;
 use brimful::graph::declaration::{Declaration, KEY};
 use brimful::graph::edges::{BATCH_EDGES, EdgeBatch, VertexList};
 use brimful::graph::ids::IdType;
 use brimful::graph::import::{EdgeStream, Listed, OnError, Rejection};
-use brimful::graph::names::{LOOKED_AT_LINES, NameBatch};
+use brimful::graph::names::NameBatch;
 use brimful::graph::places::{InputPart, locate};
 use brimful::graph::text::{Signs, check_signs, parse_number};
 use brimful::graph::{Error, Result};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use crate::arrow_names::{self, ColumnIds, rows_have_names};
+use crate::arrow_names::{self, ColumnIds};
 use crate::errors::Failure;
 
 const STREAM: &CStr = c"arrow_array_stream";
@@ -43,8 +43,6 @@ pub(crate) struct ArrowEdges {
     source: Wanted,
     target: Wanted,
     weight: Option<Wanted>,
-    /// Read already, to learn what ids are.
-    ahead: VecDeque<RecordBatch>,
     has_names: bool,
     batch: Option<RecordBatch>,
     row: usize,
@@ -64,6 +62,8 @@ pub(crate) struct ArrowEdges {
     /// Rows that are edges, and those that are vertices.
     edge_rows: u64,
     vertex_rows: u64,
+    /// The other columns, if they were the user's to choose from.
+    ignored: Option<Vec<String>>,
     table: Py<PyAny>,
 }
 
@@ -110,13 +110,12 @@ impl ArrowEdges {
         }
         let declaration = declaration(&schema, origin).map_err(Failure::from)?;
         let origin = origin.into();
-        let mut opened = Self {
+        let opened = Self {
             reader,
             origin,
             source,
             target,
             weight,
-            ahead: VecDeque::new(),
             has_names: ids == ColumnIds::String,
             batch: None,
             row: 0,
@@ -132,26 +131,15 @@ impl ArrowEdges {
             vertex_names: NameBatch::default(),
             edge_rows: 0,
             vertex_rows: 0,
+            ignored: None,
             table: object.clone().unbind(),
         };
-        if ids == ColumnIds::Rows {
-            opened.look_ahead().map_err(Failure::from)?;
-        }
         Ok(opened)
     }
 
-    /// Reads the first rows to learn what ids are.
-    fn look_ahead(&mut self) -> Result<()> {
-        let mut rows = 0;
-        while rows < LOOKED_AT_LINES {
-            let Some(batch) = self.reader.next() else { break };
-            let batch = batch.map_err(|error| Error::input(&self.origin, error.to_string()))?;
-            rows += batch.num_rows();
-            self.ahead.push_back(batch);
-        }
-        let wanted = [&self.source, &self.target];
-        self.has_names = rows_have_names(self.ahead.make_contiguous(), wanted)?;
-        Ok(())
+    /// Notes the names of the other columns, which are shown.
+    pub(crate) fn leave_out(&mut self, ignored: Option<Vec<String>>) {
+        self.ignored = ignored;
     }
 
     /// Adds vertices that exist whether an edge names them or not: the bits of their ids.
@@ -168,8 +156,7 @@ impl ArrowEdges {
         while self.batch.as_ref().is_none_or(|batch| self.row == batch.num_rows()) {
             self.rows_before += self.row as u64;
             (self.row, self.batch) = (0, None);
-            let next = self.ahead.pop_front().map(Ok).or_else(|| self.reader.next());
-            match next {
+            match self.reader.next() {
                 None => return Ok(false),
                 Some(Ok(batch)) => self.batch = Some(batch),
                 Some(Err(error)) => return Err(Error::input(&self.origin, error.to_string())),
@@ -228,6 +215,7 @@ impl EdgeStream for ArrowEdges {
         let slice = batch.slice(self.row, length);
         let mut judge = Judge {
             origin: &self.origin,
+            table: &self.table,
             first_row: self.rows_before + self.row as u64 + 1,
             on_error: self.on_error,
             rejected: Vec::new(),
@@ -270,6 +258,7 @@ impl EdgeStream for ArrowEdges {
         let slice = batch.slice(self.row, length);
         let mut judge = Judge {
             origin: &self.origin,
+            table: &self.table,
             first_row: self.rows_before + self.row as u64 + 1,
             on_error: self.on_error,
             rejected: Vec::new(),
@@ -342,28 +331,32 @@ impl EdgeStream for ArrowEdges {
     }
 
     fn rejections(&self) -> Vec<Rejection> {
-        let (mut rejections, inputs) = (of_reader(&self.table), self.inputs());
-        rejections.extend(self.rejections.iter().map(|kept| match locate(&inputs, kept.line) {
+        let inputs = self.inputs();
+        let placed = |kept: &Rejection| match locate(&inputs, kept.line) {
             Some((path, line)) => Rejection { path, line, ..kept.clone() },
             None => kept.clone(),
-        }));
-        rejections
+        };
+        self.rejections.iter().map(placed).collect()
+    }
+
+    fn columns(&self) -> Option<Columns> {
+        let ignored = self.ignored.clone()?;
+        Some(Columns {
+            source: self.source.name.clone(),
+            target: self.target.name.clone(),
+            weight: self.weight.as_ref().map(|wanted| wanted.name.clone()),
+            ignored,
+            header: None,
+            delimiter: None,
+        })
     }
 
     fn note_places(&mut self) {
         self.places = true;
     }
 
-    /// The tables of which this one is made, and their rows: its attribute `parts`, if it has one.
     fn inputs(&self) -> Vec<InputPart> {
-        let parts =
-            Python::attach(|py| self.table.bind(py).getattr("parts")?.extract::<Vec<(String, u64)>>());
-        match parts {
-            Ok(parts) if !parts.is_empty() => {
-                parts.into_iter().map(|(name, rows)| (name.into(), rows)).collect()
-            }
-            _ => vec![(self.origin.clone(), u64::MAX)],
-        }
+        parts(&self.table, &self.origin)
     }
 
     fn id_type(&self) -> Result<IdType> {
@@ -378,6 +371,15 @@ impl EdgeStream for ArrowEdges {
         };
         let (source, target) = (own(&self.source.data_type), own(&self.target.data_type));
         Ok(if source == target { source } else { wide })
+    }
+}
+
+/// The tables of which this one is made, and their rows so far: its attribute `parts`, if it has one.
+fn parts(table: &Py<PyAny>, origin: &Path) -> Vec<InputPart> {
+    let parts = Python::attach(|py| table.bind(py).getattr("parts")?.extract::<Vec<(String, u64)>>());
+    match parts {
+        Ok(parts) if !parts.is_empty() => parts.into_iter().map(|(name, rows)| (name.into(), rows)).collect(),
+        _ => vec![(origin.into(), u64::MAX)],
     }
 }
 
@@ -405,6 +407,7 @@ pub(crate) fn is_text(data_type: &DataType) -> bool {
 /// Decides what becomes of a row that is no edge.
 pub(crate) struct Judge<'a> {
     origin: &'a Path,
+    table: &'a Py<PyAny>,
     first_row: u64,
     on_error: OnError,
     /// Whether each row of this batch is left out; short if the last ones are not.
@@ -437,11 +440,13 @@ impl Judge<'_> {
         let shown: String = found.chars().take(40).collect();
         if self.on_error == OnError::Fail {
             let name = &wanted.name;
+            let (path, row) =
+                locate(&parts(self.table, self.origin), row).unwrap_or((self.origin.into(), row));
             let what = format!(
                 "row {row}, column {name:?}: expected {expected}, found {shown}; correct the row, or leave such rows \
                  out with --on-error skip"
             );
-            return Err(Error::input(self.origin, what));
+            return Err(Error::input(path, what));
         }
         if self.rejected.len() <= at {
             self.rejected.resize(at + 1, false);
@@ -473,24 +478,6 @@ impl Judge<'_> {
         keep(&mut edges.weights, &self.rejected);
         keep(&mut edges.places, &self.rejected);
     }
-}
-
-/// What the reader of the table left out by itself: its attribute `malformed`, if it has one, with
-/// how many rows, and the input, line and text of the first.
-fn of_reader(table: &Py<PyAny>) -> Vec<Rejection> {
-    const REASON: &str = "wrong number of columns";
-    Python::attach(|py| {
-        let Ok(kept) = table.bind(py).getattr("malformed") else {
-            return Vec::new();
-        };
-        let read: PyResult<(u64, String, u64, String)> = kept.extract();
-        match read {
-            Ok((count @ 1.., path, line, found)) => {
-                vec![Rejection { reason: REASON, count, path: path.into(), line, found }]
-            }
-            _ => Vec::new(),
-        }
-    })
 }
 
 pub(crate) fn ids(

@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, LargeStringArray, RecordBatch, StringArray, StringViewArray};
 use arrow_schema::DataType;
-use brimful::graph::names::{LONGEST_NAME, LOOKED_AT_LINES, NameBatch, are_names};
-use brimful::graph::text::{Signs, is_integer};
+use brimful::graph::names::{LONGEST_NAME, NameBatch};
+use brimful::graph::text::Signs;
 use brimful::graph::{Error, Result};
 
-use crate::arrow_in::{Judge, Wanted, ids, is_text, no_nulls, texts, weights};
+use crate::arrow_in::{Judge, Wanted, ids, is_text, no_nulls, weights};
 
 /// How the ids of a table are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,8 +18,6 @@ pub(crate) enum ColumnIds {
     Int,
     /// As strings, also integers.
     String,
-    /// Both columns are text, and the first rows decide.
-    Rows,
 }
 
 impl ColumnIds {
@@ -28,26 +26,9 @@ impl ColumnIds {
         match name {
             "int" => Ok(Self::Int),
             "string" => Ok(Self::String),
-            "rows" => Ok(Self::Rows),
-            _ => Err(Error::Usage(format!("ids of a table cannot be {name:?}; choose int, string or rows"))),
+            _ => Err(Error::Usage(format!("ids of a table cannot be {name:?}; choose int or string"))),
         }
     }
-}
-
-/// True if the ids of rows are strings, as far as `batches` tell: most of them are no integers.
-pub(crate) fn rows_have_names(batches: &[RecordBatch], wanted: [&Wanted; 2]) -> Result<bool> {
-    let (mut rows, mut others) = (0, 0);
-    for batch in batches {
-        let length = batch.num_rows().min(LOOKED_AT_LINES - rows.min(LOOKED_AT_LINES));
-        for wanted in wanted {
-            texts(batch.slice(0, length).column(wanted.index), |_, text| {
-                others += usize::from(!is_integer(text.trim().as_bytes()));
-                Ok(())
-            })?;
-        }
-        rows += length;
-    }
-    Ok(are_names(2 * rows, others))
 }
 
 /// A column of ids as text.

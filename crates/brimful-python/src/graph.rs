@@ -18,6 +18,7 @@ use pyo3::types::{PyByteArray, PyCapsule, PyDict};
 
 use crate::arrow_out::{Edges, VertexReader, capsule};
 use crate::call::{Limits, with_job, with_resources};
+use crate::columns::described;
 use crate::errors::Failure;
 
 /// A graph directory open for reading.
@@ -112,6 +113,7 @@ impl Graph {
         out.set_item("weight_max", graph.weights.map(|range| range.max))?;
         out.set_item("order", graph.order.name.name())?;
         out.set_item("isolated", graph.vertices - graph.connected)?;
+        out.set_item("columns", described(py, graph.columns.as_ref())?)?;
         out.set_item("id_type", graph.ids.id_type.name())?;
         out.set_item("ids_consecutive", graph.ids.first.is_some())?;
         if let Some(names) = self.inner.name_sizes().map_err(Failure::from)? {

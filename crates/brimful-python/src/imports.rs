@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use brimful::graph::columns::ColumnChoice;
 use brimful::graph::declaration::Declaration;
 use brimful::graph::formats::TextFormat;
 use brimful::graph::generate::{Amount, Generator, Kind};
@@ -19,6 +20,7 @@ use pyo3::types::PyDict;
 use crate::arrow_in::ArrowEdges;
 use crate::arrow_names::ColumnIds;
 use crate::call::{Limits, with_resources, with_stream};
+use crate::columns::{Wanted, described};
 use crate::errors::Failure;
 use crate::graph::bytes_per_edge;
 use crate::run::bytes_moved;
@@ -87,6 +89,7 @@ fn report<'py>(py: Python<'py>, report: &ImportReport, limits: Limits) -> PyResu
     out.set_item("self_loops_dropped", graph.counts.self_loops_dropped)?;
     out.set_item("duplicates_dropped", graph.counts.duplicates_dropped)?;
     out.set_item("left_out", kinds(py, &report.left_out)?)?;
+    out.set_item("columns", described(py, graph.columns.as_ref())?)?;
     out.set_item("seconds", report.seconds)?;
     out.set_item("peak_rss_bytes", peak_resident_bytes())?;
     out.set_item("bytes_on_disk", report.bytes_on_disk)?;
@@ -159,13 +162,14 @@ pub(crate) fn require_disk(out: PathBuf, temporary_bytes: u64, graph_bytes: u64)
 
 /// Imports files of every format that is no table as the new graph directory `out`.
 #[pyfunction]
-#[pyo3(signature = (paths, out, *, format, undirected, vertices, ids, on_error, index, weights, self_loops, duplicates, threads, budget, process_budget, origin, progress))]
+#[pyo3(signature = (paths, out, *, format, columns, undirected, vertices, ids, on_error, index, weights, self_loops, duplicates, threads, budget, process_budget, origin, progress))]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
 pub(crate) fn import_files<'py>(
     py: Python<'py>,
     paths: Vec<PathBuf>,
     out: PathBuf,
     format: &str,
+    columns: Wanted,
     undirected: Option<bool>,
     vertices: Option<u64>,
     ids: &str,
@@ -183,7 +187,8 @@ pub(crate) fn import_files<'py>(
     let limits = Limits { threads, budget, process_budget, reserve_bytes: 0 };
     let ids = IdChoice::from_name(ids).map_err(Failure::from)?;
     let choices = Choices { ids, on_error, weights, self_loops, duplicates };
-    let options = options(undirected, vertices, &index, &choices, origin)?;
+    let columns = ColumnChoice::try_from(columns)?;
+    let options = ImportOptions { columns, ..options(undirected, vertices, &index, &choices, origin)? };
     let input = match format {
         "u32pairs" => Input::Pairs(paths),
         "graphalytics" => Input::Graphalytics(paths),
@@ -208,7 +213,7 @@ pub(crate) fn import_files<'py>(
 
 /// Imports anything with `__arrow_c_stream__` as the new graph directory `out`.
 #[pyfunction]
-#[pyo3(signature = (stream, out, *, name, source, target, weight, undirected, vertices, ids, isolated, on_error, index, weights, self_loops, duplicates, threads, budget, process_budget, reserve_bytes, origin, progress))]
+#[pyo3(signature = (stream, out, *, name, source, target, weight, ignored, undirected, vertices, ids, isolated, on_error, index, weights, self_loops, duplicates, threads, budget, process_budget, reserve_bytes, origin, progress))]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
 pub(crate) fn import_stream<'py>(
     py: Python<'py>,
@@ -218,6 +223,7 @@ pub(crate) fn import_stream<'py>(
     source: &str,
     target: &str,
     weight: Option<&str>,
+    ignored: Option<Vec<String>>,
     undirected: Option<bool>,
     vertices: Option<u64>,
     ids: &str,
@@ -241,6 +247,7 @@ pub(crate) fn import_stream<'py>(
     let ids = ColumnIds::from_name(ids).map_err(Failure::from)?;
     let origin = Path::new(&name);
     let mut edges = ArrowEdges::open(stream, origin, source, target, weight, ids, options.on_error)?;
+    edges.leave_out(ignored);
     let (numbers, names) = split(isolated);
     edges.declare(id_bits(&numbers)?);
     edges.declare_names(names);

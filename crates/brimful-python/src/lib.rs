@@ -6,6 +6,7 @@ mod arrow_out;
 mod bags;
 mod boxes;
 mod call;
+mod columns;
 mod errors;
 mod graph;
 mod imports;
@@ -47,6 +48,9 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(imports::require_import_budget, module)?)?;
     module.add_function(wrap_pyfunction!(imports::require_disk, module)?)?;
     module.add_function(wrap_pyfunction!(program::run_program, module)?)?;
+    module.add_function(wrap_pyfunction!(columns::pick_columns, module)?)?;
+    module.add_function(wrap_pyfunction!(columns::text_columns, module)?)?;
+    module.add_function(wrap_pyfunction!(columns::foreign_format, module)?)?;
     module.add_function(wrap_pyfunction!(imports::import_files, module)?)?;
     module.add_function(wrap_pyfunction!(imports::import_stream, module)?)?;
     module.add_function(wrap_pyfunction!(imports::join_declarations, module)?)?;

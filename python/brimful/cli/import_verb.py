@@ -20,6 +20,7 @@ from brimful.ingest import (
     ImportOptions,
     Resources,
     check_input_file,
+    columns_sentence,
     expand_globs,
     import_paths,
     left_out_sentences,
@@ -57,9 +58,31 @@ def add_to(verbs: shared.Verbs) -> None:
         choices=get_args(InputFormat),
         help="default: by the name of the input, then by its content",
     )
-    parser.add_argument("--source", metavar="COL", help="column of source ids (csv, parquet)")
-    parser.add_argument("--target", metavar="COL", help="column of target ids (csv, parquet)")
-    parser.add_argument("--weight", metavar="COL", help="column of weights (csv, parquet)")
+    parser.add_argument(
+        "--source",
+        metavar="COL",
+        help="column of source ids: its name, or its number from 1 (edgelist, csv, tsv, parquet); "
+        "default: the columns that are beyond doubt, else the import asks",
+    )
+    parser.add_argument("--target", metavar="COL", help="column of target ids")
+    parser.add_argument("--weight", metavar="COL", help="column of weights")
+    parser.add_argument(
+        "--header",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="whether the first line of text has the names of the columns",
+    )
+    parser.add_argument(
+        "--delimiter",
+        metavar="C",
+        help="what separates the columns of csv: a character, or tab (default: the one of , ; tab "
+        "and | that splits the first records evenly)",
+    )
+    parser.add_argument(
+        "--ignore-extra",
+        action="store_true",
+        help="take the first two columns where nothing else tells, and leave the others out",
+    )
     direction = parser.add_mutually_exclusive_group()
     direction.add_argument("--undirected", action="store_true", help="edges have no direction")
     direction.add_argument("--directed", action="store_true", help="edges are arcs")
@@ -99,7 +122,14 @@ def act(options: argparse.Namespace) -> None:
     require_graph_suffix(options.out)
     import_options = ImportOptions(
         format=options.format,
-        columns=EdgeColumns(options.source, options.target, options.weight),
+        columns=EdgeColumns(
+            options.source,
+            options.target,
+            options.weight,
+            options.header,
+            options.delimiter,
+            options.ignore_extra,
+        ),
         undirected=True if options.undirected else False if options.directed else None,
         vertices=options.vertices,
         on_error=options.on_error,
@@ -212,6 +242,10 @@ def summary(out: str, figures: dict[str, object]) -> str:
     ]
     if kept:
         lines.append("  " + ", ".join(kept))
+    columns = figures.get("columns")
+    sentence = columns_sentence(columns if isinstance(columns, dict) else None)
+    if sentence is not None:
+        lines.append("  " + sentence)
     dropped = [
         f"{count(key):,} {name}"
         for key, name in (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -152,8 +153,19 @@ def within_address_space(budget: int | None) -> int | None:
 def open_named_graph(
     options: argparse.Namespace, given: Resources, progress: ProgressLine
 ) -> _native.Graph:
-    """Open options.graph, importing it first if it is an input file."""
-    return open_graph(options.graph, ImportOptions(), given, progress.say)
+    """Open options.graph, importing it first if it is an input file.
+
+    Raises:
+        UsageError: the file needs options that only `import` has.
+    """
+    try:
+        return open_graph(options.graph, ImportOptions(), given, progress.say)
+    except UsageError as error:
+        if not os.path.isfile(options.graph):
+            raise
+        raise UsageError(
+            f"{error}; these are options of 'brimful import {options.graph} NAME.brimful'"
+        ) from None
 
 
 def print_json(figures: dict[str, Any]) -> None:

@@ -106,7 +106,8 @@ fn twins() -> [Case; 2] {
     let folder = tempfile::tempdir().unwrap();
     let options = super::ImportOptions { geometry: super::SMALL, ..Default::default() };
     let ring = |step: u64| (0..20_u64).map(move |i| format!("{i} {}", (i + step) % 20));
-    let make = |name, step| Case::new(name, super::text(folder.path(), name, ring(step)), &options);
+    let make =
+        |name, step| Case::new(name, super::text(folder.path(), name, "source target", ring(step)), &options);
     let twins = [make("one", 3), make("other", 7)];
     assert_ne!(twins[0].answers[1], twins[1].answers[1]);
     let lengths = |case: &Case| case.files.values().map(Vec::len).collect::<Vec<_>>();

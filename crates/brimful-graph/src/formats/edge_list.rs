@@ -1,23 +1,16 @@
-//! `edgelist`: two ids a line, integers or names, perhaps a weight.
+//! `edgelist`: two ids a line, integers or names, perhaps with a weight and other columns.
 //!
-//! `#` and `%` begin a comment line. The first data line decides whether there are weights; every later
-//! line must agree. In an export of brimful's the first comment is a [`Declaration`], which decides instead.
+//! `#` and `%` begin a comment line. The first two lines of data and the user decide which words are the
+//! edge, and whether the first line has the names of the columns. In an export of brimful's the first comment
+//! is a [`Declaration`], which decides instead.
 
+use super::lines::Picked;
 use super::{Body, Claim, Draft, HeaderFlaw, IdWords, Lines, Shape, Step};
+use crate::columns::{ColumnChoice, Columns, Doubt, Roles};
 use crate::declaration::Declaration;
 use crate::text;
 
 const COMMENTS: &[u8] = b"#%";
-
-/// Lines of `columns` words after source and target, the first of them a weight.
-fn lines(comments: &'static [u8], columns: u8) -> Lines {
-    Lines { comments, columns, weight: (columns > 0).then_some(0), ..Lines::default() }
-}
-
-/// A body of such lines.
-pub(super) fn body(comments: &'static [u8], columns: u8) -> Body {
-    Body { weighted: columns > 0, ..Body::new(Shape::Lines(lines(comments, columns))) }
-}
 
 pub(super) fn header(line: &[u8], draft: &mut Draft) -> Result<Step, HeaderFlaw> {
     let words = IdWords::of(draft.names);
@@ -26,10 +19,9 @@ pub(super) fn header(line: &[u8], draft: &mut Draft) -> Result<Step, HeaderFlaw>
         return declared(&said, words, draft).map(Step::Header);
     }
     Ok(match first_line(line, COMMENTS, draft)? {
-        Step::Data(Body { shape: Shape::Lines(lines), weighted, .. }) => {
-            Step::Data(Body { weighted, ..Body::new(Shape::Lines(Lines { words, ..lines })) })
-        }
-        step => step,
+        Step::Data(body) => Step::Data(with_words(body, words)),
+        Step::Header(body) => Step::Header(with_words(body, words)),
+        Step::Skip => Step::Skip,
     })
 }
 
@@ -40,9 +32,23 @@ fn declared(said: &Declaration, words: IdWords, draft: &mut Draft) -> Result<Bod
             "vertices that are listed one by one, as ids are taken for strings; leave --ids string out";
         return Err(HeaderFlaw::new(0, expected));
     }
-    let lines = lines(COMMENTS, u8::from(said.weighted));
-    draft.columns = Some(lines.columns);
-    let lines = Lines { words, ids: said.span(), lists_vertices: true, ..lines };
+    draft.columns = Some(Columns {
+        source: "1".into(),
+        target: "2".into(),
+        weight: said.weighted.then(|| "3".into()),
+        ignored: Vec::new(),
+        header: Some(false),
+        delimiter: None,
+    });
+    let lines = Lines {
+        comments: COMMENTS,
+        columns: u8::from(said.weighted),
+        weight: said.weighted.then_some(0),
+        words,
+        ids: said.span(),
+        lists_vertices: true,
+        ..Lines::default()
+    };
     Ok(Body {
         undirected: !said.directed && !draft.directed,
         weighted: said.weighted,
@@ -52,20 +58,92 @@ fn declared(said: &Declaration, words: IdWords, draft: &mut Draft) -> Result<Bod
     })
 }
 
-/// Settles the number of columns on the first line that is no comment, or as an earlier file had it.
+/// The columns of a text that begins with a declaration.
+pub(super) fn declared_roles(text: &[u8]) -> Option<Roles> {
+    let line = text.split(|&byte| byte == b'\n').next()?;
+    let said = Declaration::of_comment(line)?.ok()?;
+    let width = 2 + usize::from(said.weighted);
+    Some(Roles { source: 0, target: 1, weight: said.weighted.then_some(2), width })
+}
+
+fn with_words(body: Body, words: IdWords) -> Body {
+    match body.shape {
+        Shape::Lines(lines) => Body { shape: Shape::Lines(Lines { words, ..lines }), ..body },
+        _ => body,
+    }
+}
+
+/// Settles the columns on the first line that is no comment.
 pub(super) fn first_line(
     line: &[u8],
     comments: &'static [u8],
     draft: &mut Draft,
 ) -> Result<Step, HeaderFlaw> {
-    let at = text::skip(line, 0);
-    match line.get(at) {
-        None => Ok(Step::Skip),
-        Some(byte) if comments.contains(byte) => Ok(Step::Skip),
-        Some(_) => {
-            let found = u8::from(text::words(line).count() > 2);
-            let columns = *draft.columns.get_or_insert(found);
-            Ok(Step::Data(body(comments, columns)))
-        }
+    if begins_with(line, comments) {
+        return Ok(Step::Skip);
     }
+    let (roles, columns) = settle(line, draft.second_line.as_deref(), &draft.choice)?;
+    let has_header = columns.header == Some(true);
+    draft.columns = Some(columns);
+    let body = body(comments, roles);
+    Ok(if has_header { Step::Header(body) } else { Step::Data(body) })
+}
+
+/// Lines of which the words at `roles` are edges.
+fn body(comments: &'static [u8], roles: Roles) -> Body {
+    let Roles { source, target, weight, .. } = roles;
+    let in_order = (source, target) == (0, 1) && weight.is_none_or(|weight| weight == 2);
+    let picked = Picked { source, target, weight };
+    let lines = Lines {
+        comments,
+        columns: u8::from(weight.is_some()),
+        weight: weight.map(|_| 0),
+        picked: (!in_order || roles.ignored().next().is_some()).then_some(picked),
+        ..Lines::default()
+    };
+    Body { weighted: weight.is_some(), ..Body::new(Shape::Lines(lines)) }
+}
+
+/// The columns of lines of words, by the first of them and the one after.
+pub(crate) fn settle(
+    first: &[u8],
+    second: Option<&[u8]>,
+    choice: &ColumnChoice,
+) -> Result<(Roles, Columns), Doubt> {
+    if choice.delimiter.is_some() {
+        let what = "blanks, tabs and commas separate the words of an edge list; leave --delimiter out, or say --format csv";
+        return Err(Doubt::Unsaid(what.into()));
+    }
+    let first = row(first);
+    if first.len() == 1 && *choice == ColumnChoice::default() {
+        // No edge; the parser says where.
+        let roles = Roles { source: 0, target: 1, weight: None, width: 2 };
+        return Ok((roles, roles.describe(&first, Some(false), None)));
+    }
+    let (roles, header) = choice.of_rows(&first, second.map(row).as_deref())?;
+    Ok((roles, roles.describe(&first, Some(header), None)))
+}
+
+fn row(line: &[u8]) -> Vec<String> {
+    text::words(line).map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+}
+
+/// True for a line of an edge list without an edge.
+pub(crate) fn is_comment(line: &[u8]) -> bool {
+    begins_with(line, COMMENTS)
+}
+
+/// True for a line that is blank or begins with one of `comments`.
+fn begins_with(line: &[u8], comments: &[u8]) -> bool {
+    line.get(text::skip(line, 0)).is_none_or(|byte| comments.contains(byte))
+}
+
+/// The first lines of `start` that have words and are no comments; the last line of an input that goes on may
+/// be cut and does not count.
+pub(crate) fn data_lines(start: &[u8], ended: bool) -> impl Iterator<Item = &[u8]> {
+    let whole = match memchr::memrchr(b'\n', start) {
+        _ if ended => start,
+        last => start.get(..last.unwrap_or(0)).unwrap_or_default(),
+    };
+    whole.split(|&b| b == b'\n').filter(|line| !is_comment(line))
 }

@@ -4,7 +4,7 @@
 //! directed. PACE (treewidth): comments `c`, header `p tw n m`, edges `u v`; undirected, no weights.
 //! Vertices: 1 to n. Invariant: the number of arcs or edges is that of the header.
 
-use super::{Body, Claim, HeaderFlaw, HeaderWords, IdWords, Lines, Shape, Step, span};
+use super::{Body, Claim, HeaderFlaw, HeaderWords, Lines, Shape, Step, span};
 
 pub(super) const HEADER: &str = "a line `p sp n m` (DIMACS) or `p tw n m` (PACE)";
 
@@ -49,8 +49,7 @@ pub(super) fn header(line: &[u8], wanted: Option<Problem>) -> Result<Step, Heade
         columns: u8::from(dimacs),
         weight: dimacs.then_some(0),
         ids: Some(ids),
-        words: IdWords::Integers,
-        lists_vertices: false,
+        ..Lines::default()
     };
     Ok(Step::Header(Body {
         shape: Shape::Lines(lines),

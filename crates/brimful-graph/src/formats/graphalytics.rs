@@ -2,8 +2,8 @@
 //!
 //! The two lie beside each other; any of them, or `NAME.properties`, names the graph. The properties
 //! say whether edges have a direction and which of their properties is the weight: the one that SSSP
-//! uses, or the one called `weight`, or none. Without that file edges are directed and a third column is
-//! the weight. Vertices: those of `NAME.v`, of any 64 bits.
+//! uses, or the one called `weight`, or none. Without that file edges are directed, and columns after
+//! the target are those that the user says. Vertices: those of `NAME.v`, of any 64 bits.
 //!
 //! Format: Iosup et al., "The LDBC Graphalytics Benchmark", arXiv:2011.15028, section 2.2.
 
@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use brimful_store::external::input_len;
 
 use super::{Body, Draft, HeaderFlaw, Lines, Shape, Step, TextFile, TextFormat, edge_list};
+use crate::columns::{ColumnChoice, Doubt};
 use crate::error::{Error, Result};
 
 const COMPRESSIONS: [&str; 5] = ["", "gz", "xz", "zst", "bz2"];
@@ -29,11 +30,20 @@ pub struct EdgeFile {
 
 pub(super) fn header(line: &[u8], file: EdgeFile, draft: &mut Draft) -> Result<Step, HeaderFlaw> {
     let body = match file.columns {
+        Some(_) if draft.choice != ColumnChoice::default() => {
+            let what = "its .properties say which columns there are; leave --source, --target, --weight, --header, \
+                        --delimiter and --ignore-extra out";
+            return Err(Doubt::Unsaid(what.into()).into());
+        }
         Some((columns, weight)) => {
             let lines = Lines { comments: b"#", columns, weight, ..Lines::default() };
             Step::Data(Body { weighted: weight.is_some(), ..Body::new(Shape::Lines(lines)) })
         }
-        None => edge_list::first_line(line, b"#", draft)?,
+        None => {
+            // The first line is an edge by definition.
+            draft.choice.header = Some(false);
+            edge_list::first_line(line, b"#", draft)?
+        }
     };
     Ok(match body {
         Step::Data(body) => Step::Data(Body { undirected: file.undirected, ..body }),

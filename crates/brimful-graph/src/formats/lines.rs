@@ -4,6 +4,7 @@
 
 use super::parser::{Output, Work};
 use super::{IdWords, named};
+use crate::bitmap::IdBitmap;
 use crate::declaration::Declaration;
 use crate::error::Result;
 use crate::names::LONGEST_NAME;
@@ -26,12 +27,61 @@ pub(crate) struct Lines {
     pub(crate) words: IdWords,
     /// Comment lines may name vertices without edges.
     pub(crate) lists_vertices: bool,
+    /// Where the words of an edge stand if these are not the first of the line, or not all of it.
+    pub(crate) picked: Option<Picked>,
+}
+
+/// Places of the words of an edge in a line, from 0; the others are skipped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Picked {
+    pub(crate) source: usize,
+    pub(crate) target: usize,
+    pub(crate) weight: Option<usize>,
+}
+
+impl Picked {
+    /// Where source, target and weight begin in the line at `at`, which moves to its end.
+    #[inline]
+    pub(super) fn find(self, bytes: &[u8], at: &mut usize) -> Result<[usize; 3], Flaw> {
+        let last = self.source.max(self.target).max(self.weight.unwrap_or(0));
+        let mut starts = [0; 3];
+        for place in 0..=last {
+            let length = word(bytes, *at).len();
+            if length == 0 {
+                return Err(Flaw { at: *at, reason: Reason::Missing });
+            }
+            for (start, wanted) in starts.iter_mut().zip([Some(self.source), Some(self.target), self.weight])
+            {
+                if wanted == Some(place) {
+                    *start = *at;
+                }
+            }
+            *at = skip(bytes, *at + length);
+        }
+        let rest = bytes.get(*at..).unwrap_or_default();
+        *at += memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+        Ok(starts)
+    }
 }
 
 struct Edge {
     source: Id,
     target: Id,
     weight: f64,
+}
+
+impl Edge {
+    /// Itself, if both ends are members.
+    fn among(self, members: &IdBitmap, bytes: &[u8], begin: usize) -> Result<Self, Flaw> {
+        if !members.is_declared(self.source.bits) {
+            return Err(Flaw { at: begin, reason: Reason::Undeclared });
+        }
+        if !members.is_declared(self.target.bits) {
+            let at = skip(bytes, begin + word(bytes, begin).len());
+            return Err(Flaw { at, reason: Reason::Undeclared });
+        }
+        Ok(self)
+    }
 }
 
 impl Lines {
@@ -53,7 +103,12 @@ impl Lines {
                 at = line_end(bytes, at);
                 continue;
             }
-            match self.edge(bytes, &mut at) {
+            let begin = at;
+            let edge = self.edge(bytes, &mut at).and_then(|edge| match work.members() {
+                Some(members) => edge.among(members, bytes, begin),
+                None => Ok(edge),
+            });
+            match edge {
                 Ok(edge) => {
                     out.push(edge.source, edge.target, self.weight.map(|_| edge.weight));
                     work.note_place(at, &mut out.edges.places);
@@ -99,6 +154,14 @@ impl Lines {
     /// Reads an edge and stops at the end of its line.
     #[inline]
     fn edge(&self, bytes: &[u8], at: &mut usize) -> Result<Edge, Flaw> {
+        if let Some(picked) = self.picked {
+            let [mut source, mut target, mut weight] = picked.find(bytes, at)?;
+            return Ok(Edge {
+                source: self.id(bytes, &mut source)?,
+                target: self.id(bytes, &mut target)?,
+                weight: picked.weight.map_or(Ok(1.0), |_| read_weight(bytes, &mut weight))?,
+            });
+        }
         if let Some(letter) = self.letter {
             if bytes.get(*at) != Some(&letter) || !bytes.get(*at + 1).is_some_and(|&b| is_separator(b)) {
                 return Err(Flaw { at: *at, reason: Reason::Letter });
@@ -137,14 +200,11 @@ impl Lines {
     /// What should have stood where a flaw is.
     pub(crate) fn expected(&self, reason: Reason) -> String {
         match reason {
+            Reason::Missing if self.picked.is_some() => "as many words as columns are read".into(),
             Reason::Missing => "two vertex ids on a line".into(),
             Reason::NotAnId if self.words == IdWords::NotNames => {
-                "an integer vertex id (a table with a heading is read with --format csv, ids that are words with \
-                 --ids string)"
+                "an integer vertex id (a table is read with --format csv, ids that are words with --ids string)"
                     .into()
-            }
-            Reason::NotAnId if self.ids.is_none() => {
-                "an integer vertex id (a table with a heading is read with --format csv)".into()
             }
             Reason::Extra if self.weight.is_some() => {
                 "the end of the line after source, target and weight".into()
@@ -162,7 +222,8 @@ impl Lines {
 /// What should have stood where a flaw is, in any shape.
 pub(super) fn expected(reason: Reason, ids: Option<Span>) -> String {
     match (reason, ids) {
-        (Reason::Missing, _) => "a vertex id".into(),
+        (Reason::Missing | Reason::Columns, _) => "a vertex id".into(),
+        (Reason::Undeclared, _) => "a vertex that the .v file has".into(),
         (Reason::NotAnId, _) => "an integer vertex id".into(),
         (Reason::NotText, _) => "a vertex id in UTF-8 (convert the file)".into(),
         (Reason::TooLong, _) => format!("a vertex id of at most {LONGEST_NAME} bytes"),

@@ -3,7 +3,8 @@
 //! `fmt` is up to three digits: vertex sizes, vertex weights (`ncon` of them), edge weights. Edge weights
 //! are kept, the rest is skipped. `%` begins a comment line; an empty line is a vertex without
 //! neighbours, and that of the last vertex may be missing. Undirected: every edge is listed at both ends
-//! and stored once, and both sides must agree; a self-loop is listed once. Vertices: 1 to n.
+//! and stored once, and both sides must agree; a self-loop is listed once. With `--directed` every entry is an
+//! arc, and the header may count arcs or pairs of them. Vertices: 1 to n.
 //!
 //! Format: Karypis, "METIS manual 5.1", section 4.1.1.
 
@@ -41,7 +42,7 @@ pub(super) fn header(line: &[u8], draft: &Draft) -> Result<Step, HeaderFlaw> {
         skip: u64::from(sizes) + if vertex_weights { constraints.min(u64::MAX - 1) } else { 0 },
         weighted,
         comment: Some(b'%'),
-        mirrored: true,
+        mirrored: !draft.directed,
         once: !draft.directed,
         words: IdWords::Integers,
     };
@@ -50,7 +51,7 @@ pub(super) fn header(line: &[u8], draft: &Draft) -> Result<Step, HeaderFlaw> {
         undirected: true,
         weighted,
         declared: Some(ids),
-        claim: Some(Claim::Mirrored(edges)),
+        claim: Some(if draft.directed { Claim::Arcs(edges) } else { Claim::Mirrored(edges) }),
     }))
 }
 

@@ -2,20 +2,23 @@
 //!
 //! `reader` cuts files into chunks and lets the format's own module read the header: `edge_list`,
 //! `mtx`, `gr` (DIMACS and PACE), `jlg`, `metis`, `adjacency`, [`graphalytics`]. All of them
-//! end in one of two shapes, `lines` (an edge a line) or `lists` (the targets of one vertex a line),
-//! which `parser` reads on all cores. [`webgraph`] is the binary one, with its `bits`.
+//! end in one of three shapes, `lines` (an edge a line), `records` (an edge a record of CSV) or `lists`
+//! (the targets of one vertex a line), which `parser` reads on all cores. [`webgraph`] is the binary one,
+//! with its `bits`. [`foreign`] names formats that are not read.
 //!
 //! Invariant: what a header claims is believed only about the meaning of words, never about sizes:
 //! nothing is allocated for a count, and counts are compared with what was found.
 
 use std::path::PathBuf;
 
+use crate::columns::{ColumnChoice, Columns, Doubt, Roles};
 use crate::declaration::Declaration;
 use crate::text::{self, Span};
 
 mod adjacency;
 mod bits;
-mod edge_list;
+pub(crate) mod edge_list;
+pub mod foreign;
 mod gr;
 pub mod graphalytics;
 mod jlg;
@@ -26,19 +29,23 @@ mod mtx;
 mod named;
 pub(crate) mod parser;
 pub(crate) mod reader;
+pub(crate) mod records;
 pub mod scan;
 pub mod webgraph;
 
 pub(crate) use lines::Lines;
 pub(crate) use lists::Lists;
+pub(crate) use records::Records;
 
 /// A format of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TextFormat {
     /// The first line decides: `mtx`, `.gr` and `jlg` are known by it, anything else is an edge list.
     Auto,
-    /// `source target [weight]`.
+    /// Words: source and target, and perhaps a weight.
     EdgeList,
+    /// Records of CSV, perhaps with a header; fields are separated by this, or by what the first records tell.
+    Delimited(Option<u8>),
     /// MatrixMarket coordinates.
     Mtx,
     /// METIS and Chaco adjacency lists.
@@ -67,6 +74,8 @@ impl TextFormat {
         Some(match name {
             "auto" => Self::Auto,
             "edgelist" => Self::EdgeList,
+            "csv" => Self::Delimited(None),
+            "tsv" => Self::Delimited(Some(b'\t')),
             "mtx" => Self::Mtx,
             "metis" => Self::Metis,
             "dimacs" => Self::Dimacs,
@@ -90,15 +99,32 @@ impl TextFormat {
         }
     }
 
+    /// What a file of this format that begins with `start` is: an edge list that declares itself is one by any name.
+    pub(crate) fn of_start(self, start: &[u8]) -> Self {
+        match self {
+            Self::Delimited(_) if Declaration::begins(start) => Self::EdgeList,
+            _ => self,
+        }
+    }
+
     /// True if its vertices may be called by strings.
     pub(crate) fn may_have_names(self) -> bool {
-        matches!(self, Self::Auto | Self::EdgeList | Self::AdjacencyIds)
+        matches!(self, Self::Auto | Self::EdgeList | Self::Delimited(_) | Self::AdjacencyIds)
+    }
+
+    /// True if the user may say which columns are the edges.
+    pub(crate) fn has_columns(self) -> bool {
+        matches!(
+            self,
+            Self::Auto | Self::EdgeList | Self::Delimited(_) | Self::Graphalytics(_) | Self::Vertices
+        )
     }
 
     /// Its name in messages.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Auto | Self::EdgeList => "edgelist",
+            Self::Delimited(_) => "csv",
             Self::Mtx => "mtx",
             Self::Metis => "metis",
             Self::Dimacs => "dimacs",
@@ -124,7 +150,8 @@ impl TextFormat {
             Self::Adjacency => adjacency::header(line),
             Self::Jlg => jlg::header(line),
             Self::Graphalytics(file) => graphalytics::header(line, file, draft),
-            Self::AdjacencyIds | Self::Vertices => {
+            // The reader looks at the beginning of a table at once.
+            Self::Delimited(_) | Self::AdjacencyIds | Self::Vertices => {
                 Ok(self.without_header(draft.names).map_or(Step::Skip, Step::Data))
             }
         }
@@ -142,6 +169,7 @@ impl TextFormat {
     /// What a file without a body lacks; `None` if a file may end there.
     fn missing_header(self) -> Option<&'static str> {
         match self {
+            Self::Delimited(_) => Some(records::HEADER),
             Self::Mtx => Some(mtx::HEADER),
             Self::Metis => Some(metis::HEADER),
             Self::Dimacs | Self::Pace | Self::Gr => Some(gr::HEADER),
@@ -149,6 +177,47 @@ impl TextFormat {
             Self::Jlg => Some(jlg::HEADER),
             _ => None,
         }
+    }
+}
+
+/// How the edges of a table of text are laid out, by its beginning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TextLayout {
+    /// What separates columns; `None`: blanks, tabs and commas.
+    pub delimiter: Option<u8>,
+    /// The columns that are the edges.
+    pub roles: Roles,
+    /// Bytes before the first edge, comments aside.
+    pub skip: usize,
+}
+
+/// The layout of text that begins with `start`; `None` if it is no table, or the import will refuse it.
+pub fn text_layout(
+    start: &[u8],
+    ended: bool,
+    format: TextFormat,
+    choice: &ColumnChoice,
+) -> Option<TextLayout> {
+    let text = reader::without_mark(start);
+    let mark = start.len() - text.len();
+    match format.of_start(text) {
+        TextFormat::Delimited(delimiter) => {
+            let begun = records::begin(text, ended, delimiter, choice, false).ok()??;
+            let (delimiter, roles) = (Some(begun.records.delimiter()), begun.records.roles);
+            Some(TextLayout { delimiter, roles, skip: mark + begun.skip })
+        }
+        TextFormat::EdgeList => {
+            if let Some(roles) = edge_list::declared_roles(text) {
+                return Some(TextLayout { delimiter: None, roles, skip: mark });
+            }
+            let mut lines = edge_list::data_lines(text, ended);
+            let (first, second) = (lines.next()?, lines.next());
+            let (roles, columns) = edge_list::settle(first, second, choice).ok()?;
+            let header_end = (first.as_ptr().addr() - text.as_ptr().addr()) + first.len() + 1;
+            let skip = if columns.header == Some(true) { mark + header_end } else { mark };
+            Some(TextLayout { delimiter: None, roles, skip })
+        }
+        _ => None,
     }
 }
 
@@ -184,6 +253,8 @@ impl IdWords {
 pub(crate) enum Shape {
     /// An edge a line.
     Lines(Lines),
+    /// An edge a record.
+    Records(Records),
     /// The targets of a vertex a line.
     Lists(Lists),
     /// A vertex a line.
@@ -217,14 +288,20 @@ pub(crate) enum Claim {
     Mirrored(u64),
     /// The counts of an export.
     Declared(Declaration),
+    /// So many arcs, or so many pairs of them.
+    Arcs(u64),
 }
 
 /// What is kept between the lines of a header.
 #[derive(Debug, Default)]
 pub(crate) struct Draft {
     mtx: Option<mtx::Banner>,
-    /// Columns after source and target, as an earlier file of the same import had them.
-    pub(crate) columns: Option<u8>,
+    /// What the user says about columns.
+    pub(crate) choice: ColumnChoice,
+    /// The line after the first that is no comment, where both are near the beginning of the file.
+    pub(crate) second_line: Option<Vec<u8>>,
+    /// The columns that were taken.
+    pub(crate) columns: Option<Columns>,
     /// Store every edge in the direction it is written.
     pub(crate) directed: bool,
     /// Ids are strings.
@@ -242,15 +319,23 @@ pub(crate) enum Step {
 }
 
 /// A header that is not what it should be.
-pub(crate) struct HeaderFlaw {
-    /// Offset of the offending word in its line.
-    pub(crate) at: usize,
-    pub(crate) expected: String,
+#[derive(Debug)]
+pub(crate) enum HeaderFlaw {
+    /// A word at an offset in its line where something else was expected.
+    Wrong { at: usize, expected: String },
+    /// The user must say more.
+    Doubt(Doubt),
 }
 
 impl HeaderFlaw {
     pub(crate) fn new(at: usize, expected: impl Into<String>) -> Self {
-        Self { at, expected: expected.into() }
+        Self::Wrong { at, expected: expected.into() }
+    }
+}
+
+impl From<Doubt> for HeaderFlaw {
+    fn from(doubt: Doubt) -> Self {
+        Self::Doubt(doubt)
     }
 }
 

@@ -113,6 +113,11 @@ fn comment(words: &Words<'_>, at: usize, work: &mut Work<'_>, out: &mut Output) 
 /// Reads an edge and stops at the end of its line.
 #[inline]
 fn edge(lines: &Lines, words: &Words<'_>, at: &mut usize) -> Result<(Range<usize>, Range<usize>, f64), Flaw> {
+    if let Some(picked) = lines.picked {
+        let [mut source, mut target, mut weight] = picked.find(words.bytes, at)?;
+        let weight = picked.weight.map_or(Ok(1.0), |_| read_weight(words.bytes, &mut weight))?;
+        return Ok((words.name(&mut source)?, words.name(&mut target)?, weight));
+    }
     let (source, target) = (words.name(at)?, words.name(at)?);
     let mut weight = 1.0;
     for column in 0..lines.columns {

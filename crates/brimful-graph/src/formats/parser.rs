@@ -9,6 +9,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::reader::{Chunk, FileEnd, Start};
 use super::{Body, Claim, Shape, TextFile, lines};
+use crate::bitmap::IdBitmap;
+use crate::columns::Columns;
 use crate::edges::{BATCH_EDGES, EdgeBatch};
 use crate::error::{Error, Result};
 use crate::names::NameBatch;
@@ -150,6 +152,12 @@ impl<'w> Work<'w> {
         self.chunk.from
     }
 
+    /// The ids that edges may name; `None`: all.
+    #[inline]
+    pub(crate) fn members(&self) -> Option<&'w IdBitmap> {
+        self.parser.members
+    }
+
     /// The first word of the list in which the chunk begins.
     pub(crate) fn name(&self) -> &'w [u8] {
         &self.chunk.name
@@ -190,25 +198,55 @@ impl<'w> Work<'w> {
             let kept = rejections.entry(flaw.reason).or_default();
             kept.count += 1;
             if kept.count == 1 || place < kept.place {
-                (kept.place, kept.found) = (place, text::shown(&self.chunk.bytes, flaw.at));
+                (kept.place, kept.found) = (place, self.shown(flaw));
             }
             return Ok(());
         }
-        let first_line = self.line_begin <= self.chunk.from;
-        let before_chunk = if first_line { self.chunk.start.column } else { 0 };
-        let line_begin = self.line_begin.max(self.chunk.from);
         Err(Error::Parse {
-            path: self.parser.files.get(self.chunk.file).map(|file| file.path.clone()).unwrap_or_default(),
+            path: self.path(),
             line: self.line,
-            column: before_chunk + (flaw.at - line_begin) as u64 + 1,
+            column: self.column(flaw.at),
             expected: match self.shape {
                 Shape::Lines(lines) => lines.expected(flaw.reason),
+                Shape::Records(records) => records.expected(flaw.reason),
                 Shape::Lists(lists) => lists.expected(flaw.reason),
                 Shape::Vertices => lines::expected(flaw.reason, None),
             },
-            found: text::shown(&self.chunk.bytes, flaw.at),
+            found: self.shown(flaw),
             advice: "correct the line, or leave such lines out with --on-error skip".into(),
         })
+    }
+
+    /// The error of a text that ends in the record at `at`.
+    #[cold]
+    pub(crate) fn unfinished(&mut self, at: usize, expected: &str) -> Error {
+        self.go_to(at);
+        Error::Parse {
+            path: self.path(),
+            line: self.line,
+            column: self.column(at),
+            expected: expected.into(),
+            found: "the end of the file".into(),
+            advice: "correct the file, or get it again if it was cut".into(),
+        }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.parser.files.get(self.chunk.file).map(|file| file.path.clone()).unwrap_or_default()
+    }
+
+    /// The column of an offset in the line that was reached.
+    fn column(&self, at: usize) -> u64 {
+        let first_line = self.line_begin <= self.chunk.from;
+        let before_chunk = if first_line { self.chunk.start.column } else { 0 };
+        before_chunk + (at - self.line_begin.max(self.chunk.from)) as u64 + 1
+    }
+
+    fn shown(&self, flaw: Flaw) -> String {
+        match self.shape {
+            Shape::Records(records) => records.shown(&self.chunk.bytes, flaw),
+            _ => text::shown(&self.chunk.bytes, flaw.at),
+        }
     }
 }
 
@@ -233,6 +271,8 @@ pub(crate) struct Summary {
     pub(crate) declared: Option<Span>,
     /// How many vertices the declaration of the only file counts.
     pub(crate) claim: Option<VertexClaim>,
+    /// The columns that were taken, where a format leaves that open.
+    pub(crate) columns: Option<Columns>,
 }
 
 /// A number of vertices that a file declares, to be compared when they are known.
@@ -270,20 +310,46 @@ pub(crate) struct TextParser<'a> {
     files: &'a [TextFile],
     on_error: OnError,
     places: bool,
+    members: Option<&'a IdBitmap>,
     tallies: Mutex<Vec<Tally>>,
     rejections: Mutex<BTreeMap<Reason, Kept>>,
+}
+
+impl Summary {
+    /// What was in `before`, and then in this.
+    pub(crate) fn after(self, before: Self) -> Self {
+        let mut rejections = before.rejections;
+        for rejection in self.rejections {
+            match rejections.iter_mut().find(|kept| kept.reason == rejection.reason) {
+                Some(kept) => kept.count += rejection.count,
+                None => rejections.push(rejection),
+            }
+        }
+        Self {
+            lines: before.lines + self.lines,
+            rejected: before.rejected + self.rejected,
+            rejections,
+            inputs: [before.inputs, self.inputs].concat(),
+            ..self
+        }
+    }
 }
 
 impl<'a> TextParser<'a> {
     /// A parser for chunks of `files`.
     pub(crate) fn new(files: &'a [TextFile], on_error: OnError) -> Self {
         let tallies = Mutex::new(vec![Tally::default(); files.len()]);
-        Self { files, on_error, places: false, tallies, rejections: Mutex::default() }
+        Self { files, on_error, places: false, members: None, tallies, rejections: Mutex::default() }
     }
 
     /// Notes where every edge stands, if `places`.
     pub(crate) fn noting_places(self, places: bool) -> Self {
         Self { places, ..self }
+    }
+
+    /// Takes edges between the declared ids of `members` alone, if there are such.
+    pub(crate) fn among(self, members: Option<&'a IdBitmap>) -> Self {
+        Self { members, ..self }
     }
 
     fn rejections(&self) -> MutexGuard<'_, BTreeMap<Reason, Kept>> {
@@ -305,6 +371,7 @@ impl<'a> TextParser<'a> {
         out.tally = Tally::default();
         match shape {
             Shape::Lines(lines) => lines.parse(&mut work, out, full)?,
+            Shape::Records(records) => records.parse(&mut work, out, full)?,
             Shape::Lists(lists) => lists.parse(&mut work, out, full)?,
             Shape::Vertices => lines::parse_vertices(&mut work, out, full)?,
         }
@@ -319,7 +386,7 @@ impl<'a> TextParser<'a> {
     pub(crate) fn finish(self, ends: &[FileEnd]) -> Result<Summary> {
         let tallies = self.tallies.into_inner().unwrap_or_else(PoisonError::into_inner);
         let mut summary = Summary::default();
-        let mut first: Option<(&TextFile, &Body)> = None;
+        let mut first: Option<(&TextFile, &Body, &FileEnd)> = None;
         let mut free = false;
         for ((file, end), tally) in self.files.iter().zip(ends).zip(&tallies) {
             summary.lines += end.lines;
@@ -337,14 +404,18 @@ impl<'a> TextParser<'a> {
                 continue;
             }
             match first {
-                None => first = Some((file, body)),
-                Some((known, other)) => check_same(known, other, file, body)?,
+                None => first = Some((file, body, end)),
+                Some((known, other, known_end)) => {
+                    check_columns(known, known_end, file, end)?;
+                    check_same(known, other, file, body)?;
+                }
             }
             (summary.undirected, summary.weighted) = (body.undirected, body.weighted);
         }
         if free {
             summary.declared = None;
         }
+        summary.columns = first.and_then(|(.., end)| end.columns.clone());
         let rejections = self.rejections.into_inner().unwrap_or_else(PoisonError::into_inner);
         summary.rejections = rejections
             .into_iter()
@@ -368,6 +439,21 @@ fn merge(a: Option<Span>, b: Option<Span>) -> Option<Span> {
     let first = a.first.min(b.first);
     let end = (a.first + a.count).max(b.first + b.count);
     Some(Span { first, count: end - first })
+}
+
+/// Files of one graph have the same columns.
+fn check_columns(known: &TextFile, known_end: &FileEnd, file: &TextFile, end: &FileEnd) -> Result<()> {
+    let taken =
+        |end: &FileEnd| end.columns.as_ref().map(|c| (c.source.clone(), c.target.clone(), c.weight.clone()));
+    if taken(known_end) == taken(end) {
+        return Ok(());
+    }
+    let what = format!(
+        "its columns are not those of {}; name them with --source, --target and --weight where they have names, or \
+         import the files apart",
+        known.path.display()
+    );
+    Err(Error::input(&file.path, what))
 }
 
 /// Files of one graph agree on direction and weights.
@@ -419,6 +505,13 @@ fn check_claim(file: &TextFile, end: &FileEnd, body: &Body, tally: &Tally) -> Re
                 ),
                 format!("{edges} and {listed}"),
             )
+        }
+        Some(Claim::Arcs(claimed)) => {
+            let found = tally.entries + tally.rejected;
+            if found == claimed || found == 2 * claimed {
+                return Ok(());
+            }
+            fail(format!("{claimed} or {} arcs, as the header says", 2 * claimed), found.to_string())
         }
         // What was rejected cannot be told from what is missing.
         Some(Claim::Mirrored(_)) if tally.rejected > 0 => Ok(()),

@@ -5,15 +5,19 @@
 //! that it can be parsed, and blamed, without those before it. The last line of a file always ends with
 //! a line end here, whatever the file says.
 
-use std::io::Read;
+use std::io::{Cursor, Read};
 use std::path::Path;
 
-use super::{Body, Draft, Lists, Shape, Step, TextFile, TextFormat, lists};
+use super::{
+    Body, Draft, HeaderFlaw, Lists, Shape, Step, TextFile, TextFormat, edge_list, foreign, lists, records,
+};
+use crate::columns::{ColumnChoice, Columns};
 use crate::decompress;
 use crate::error::{Error, Result};
 use crate::text::{self, Id};
 
-/// Bytes read at once; also the longest line of a format with an edge a line.
+/// Bytes read at once; also the longest line of a format with an edge a line, and the beginning of a file that
+/// tells of its columns.
 pub(crate) const CHUNK_BYTES: usize = 1 << 20;
 
 /// What to do about a header.
@@ -54,12 +58,14 @@ pub(crate) struct Chunk {
 }
 
 /// What a whole file was.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct FileEnd {
     /// `None` if there was nothing but comments.
     pub(crate) body: Option<Body>,
     pub(crate) header_line: u64,
     pub(crate) lines: u64,
+    /// The columns that were taken, where the format leaves that open.
+    pub(crate) columns: Option<Columns>,
 }
 
 type Open<'a> = Box<dyn FnMut(&Path) -> Result<Box<dyn Read + Send>> + Send + 'a>;
@@ -71,6 +77,7 @@ pub(crate) struct TextReader<'a> {
     chunk_bytes: usize,
     directed: bool,
     names: bool,
+    choice: ColumnChoice,
     current: Option<Current<'a>>,
     ends: Vec<FileEnd>,
     /// Lines of the files read.
@@ -81,7 +88,28 @@ impl<'a> TextReader<'a> {
     /// A reader of `files` in chunks of `chunk_bytes`; with `directed`, edges listed at both ends are
     /// arcs.
     pub(crate) fn new(files: &'a [TextFile], directed: bool, chunk_bytes: usize, open: Open<'a>) -> Self {
-        Self { files, open, chunk_bytes, directed, names: false, current: None, ends: Vec::new(), lines: 0 }
+        let choice = ColumnChoice::default();
+        Self {
+            files,
+            open,
+            chunk_bytes,
+            directed,
+            names: false,
+            choice,
+            current: None,
+            ends: Vec::new(),
+            lines: 0,
+        }
+    }
+
+    /// Takes the columns that the user says.
+    pub(crate) fn with_columns(self, choice: &ColumnChoice) -> Self {
+        Self { choice: choice.clone(), ..self }
+    }
+
+    /// Counts on from files of so many lines.
+    pub(crate) fn after_lines(self, lines: u64) -> Self {
+        Self { lines, ..self }
     }
 
     /// Takes ids as names.
@@ -99,10 +127,9 @@ impl<'a> TextReader<'a> {
                         return Ok(false);
                     };
                     let reader = (self.open)(&file.path)?;
-                    let columns = self.ends.iter().find_map(|end| columns(&end.body?));
-                    let (directed, names) = (self.directed, self.names);
-                    let draft = Draft { columns, directed, names, ..Draft::default() };
-                    self.current.insert(Current::new(file, reader, draft, self.chunk_bytes))
+                    let (directed, names, choice) = (self.directed, self.names, self.choice.clone());
+                    let draft = Draft { directed, names, choice, ..Draft::default() };
+                    self.current.insert(Current::open(file, reader, draft, self.chunk_bytes)?)
                 }
             };
             (chunk.file, chunk.lines_before) = (self.ends.len(), self.lines);
@@ -127,13 +154,6 @@ impl<'a> TextReader<'a> {
     }
 }
 
-fn columns(body: &Body) -> Option<u8> {
-    match body.shape {
-        Shape::Lines(lines) => Some(lines.columns),
-        _ => None,
-    }
-}
-
 /// The file being read.
 struct Current<'a> {
     file: &'a TextFile,
@@ -152,12 +172,80 @@ struct Current<'a> {
 }
 
 impl<'a> Current<'a> {
-    fn new(file: &'a TextFile, reader: Box<dyn Read + Send>, draft: Draft, chunk_bytes: usize) -> Self {
+    /// Looks at the beginning of `file`, which decides about columns.
+    fn open(
+        file: &'a TextFile,
+        mut reader: Box<dyn Read + Send>,
+        draft: Draft,
+        chunk_bytes: usize,
+    ) -> Result<Self> {
+        let mut start = Vec::new();
+        let read = reader.by_ref().take(CHUNK_BYTES as u64).read_to_end(&mut start);
+        read.map_err(|e| decompress::read_error(&file.path, e))?;
+        let ended = start.len() < CHUNK_BYTES;
+        foreign::refuse(&file.path, &start)?;
+        let text = without_mark(&start);
+        let mark = start.len() - text.len();
+        let (format, body) = (file.format.of_start(text), file.format.without_header(draft.names));
         let at = Start { line: 1, ..Start::default() };
-        let (format, rest) = (file.format, Vec::new());
-        let body = format.without_header(draft.names);
-        let name = Vec::new();
-        Self { file, format, reader, ended: false, rest, chunk_bytes, draft, body, header_line: 1, at, name }
+        let mut current = Self {
+            file,
+            format,
+            reader,
+            ended: false,
+            rest: Vec::new(),
+            chunk_bytes,
+            draft,
+            body,
+            header_line: 1,
+            at,
+            name: Vec::new(),
+        };
+        if !format.has_columns() {
+            current.refuse_columns()?;
+        }
+        let skip = match format {
+            TextFormat::Delimited(delimiter) => current.begin_records(text, ended, delimiter)?,
+            _ => {
+                current.draft.second_line = edge_list::data_lines(text, ended).nth(1).map(<[u8]>::to_vec);
+                0
+            }
+        };
+        start.drain(..mark + skip);
+        let rest = std::mem::replace(&mut current.reader, Box::new(std::io::empty()));
+        current.reader = Box::new(Restarted::new(start, rest));
+        Ok(current)
+    }
+
+    /// Settles the columns of records; returns the bytes before the first edge.
+    fn begin_records(&mut self, text: &[u8], ended: bool, delimiter: Option<u8>) -> Result<usize> {
+        let begun = records::begin(text, ended, delimiter, &self.draft.choice, self.draft.names);
+        let begun = begun.map_err(|flaw| {
+            let before = match &flaw {
+                HeaderFlaw::Wrong { at, .. } => text.get(..*at).unwrap_or_default(),
+                HeaderFlaw::Doubt(_) => &[],
+            };
+            let line = memchr::memchr_iter(b'\n', before).count() as u64 + 1;
+            header_error(&self.file.path, line, text.get(before.len()..).unwrap_or_default(), flaw, 0)
+        })?;
+        let Some(begun) = begun else { return Ok(0) };
+        (self.body, self.draft.columns) = (Some(begun.body), Some(begun.columns));
+        let skipped = text.get(..begun.skip).unwrap_or_default();
+        self.at.line += memchr::memchr_iter(b'\n', skipped).count() as u64;
+        Ok(begun.skip)
+    }
+
+    /// Refuses what the user says about columns of a format that leaves nothing open.
+    fn refuse_columns(&self) -> Result<()> {
+        if self.draft.choice == ColumnChoice::default() {
+            return Ok(());
+        }
+        Err(Error::Usage(format!(
+            "{}: the format {} says which columns are the edges; leave --source, --target, --weight, --header, \
+             --delimiter and --ignore-extra out, or name another format with --format",
+            self.file.path.display(),
+            self.format.name()
+        )))
     }
 
     fn next(&mut self, chunk: &mut Chunk) -> Result<bool> {
@@ -215,13 +303,17 @@ impl<'a> Current<'a> {
 
     /// Keeps what follows the last whole line, or the last whole entry of a line that fills the chunk.
     fn cut(&mut self, bytes: &mut Vec<u8>) -> Result<()> {
-        let end = match memchr::memrchr(b'\n', bytes) {
-            Some(end) => end + 1,
-            None => self.cut_line(bytes),
+        let end = match self.body.map(|body| body.shape) {
+            Some(Shape::Records(records)) => records::whole(bytes, records.delimiter()),
+            _ => match memchr::memrchr(b'\n', bytes) {
+                Some(end) => end + 1,
+                None => self.cut_line(bytes),
+            },
         };
         if end == 0 {
             let expected = match self.body.map(|body| body.shape) {
                 Some(Shape::Lists(_)) => "a vertex id",
+                Some(Shape::Records(_)) => "a record of at most 1 MiB, its quotes closed",
                 Some(_) => "one edge on a line",
                 None => "a header or an edge",
             };
@@ -269,15 +361,14 @@ impl<'a> Current<'a> {
                 if self.draft.names && !self.format.may_have_names() {
                     return Err(no_names(&self.file.path, self.format));
                 }
+                if !self.format.has_columns() {
+                    self.refuse_columns()?;
+                }
             }
             let step = if blank { self.blank_line() } else { self.format.header(line, &mut self.draft) };
-            let step = step.map_err(|flaw| Error::Parse {
-                path: self.file.path.clone(),
-                line: chunk.start.line,
-                column: flaw.at as u64 + 1,
-                expected: flaw.expected,
-                found: text::shown(line, flaw.at),
-                advice: ADVICE.into(),
+            let step = step.map_err(|flaw| {
+                let at = if let HeaderFlaw::Wrong { at, .. } = &flaw { *at } else { 0 };
+                header_error(&self.file.path, chunk.start.line, line, flaw, at)
             })?;
             match step {
                 Step::Data(body) => self.body = Some(body),
@@ -333,8 +424,52 @@ impl<'a> Current<'a> {
             let expected = format!("{} lists, one for each vertex of the header", ids.count);
             return Err(fail(expected, format!("the end of the file after {}", self.at.row)));
         }
-        let (body, header_line) = (self.body, self.header_line);
-        Ok(FileEnd { body, header_line, lines: self.at.line - 1 })
+        let (body, header_line, columns) = (self.body, self.header_line, self.draft.columns.clone());
+        Ok(FileEnd { body, header_line, lines: self.at.line - 1, columns })
+    }
+}
+
+/// The error of a flaw `at` bytes into a line.
+fn header_error(path: &Path, line: u64, text: &[u8], flaw: HeaderFlaw, at: usize) -> Error {
+    match flaw {
+        HeaderFlaw::Wrong { expected, .. } => Error::Parse {
+            path: path.into(),
+            line,
+            column: at as u64 + 1,
+            expected,
+            found: text::shown(text, at),
+            advice: ADVICE.into(),
+        },
+        HeaderFlaw::Doubt(doubt) => doubt.error(path),
+    }
+}
+
+/// Text without the byte order mark that it may begin with.
+pub(crate) fn without_mark(start: &[u8]) -> &[u8] {
+    start.strip_prefix("\u{feff}".as_bytes()).unwrap_or(start)
+}
+
+/// A file of which the beginning was read already.
+pub(crate) struct Restarted {
+    start: Cursor<Vec<u8>>,
+    file: Box<dyn Read + Send>,
+}
+
+impl Restarted {
+    pub(crate) fn new(start: Vec<u8>, file: Box<dyn Read + Send>) -> Self {
+        Self { start: Cursor::new(start), file }
+    }
+}
+
+impl Read for Restarted {
+    fn read(&mut self, room: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.start.read(room)?;
+        if read > 0 || room.is_empty() {
+            return Ok(read);
+        }
+        // The memory is needed no more.
+        self.start = Cursor::default();
+        self.file.read(room)
     }
 }
 

@@ -10,6 +10,7 @@ use super::parser::{OnError, Output, Rejection, TextParser};
 use super::reader::{Chunk, TextReader};
 use super::webgraph::WebGraph;
 use super::{TextFile, TextFormat};
+use crate::columns::ColumnChoice;
 use crate::edges::EdgeBatch;
 use crate::error::{Error, Result};
 use crate::input::EdgeStream;
@@ -52,7 +53,7 @@ impl Scanned {
 /// Those of an import.
 pub fn scan_text(format: TextFormat, bytes: &[u8], chunk_bytes: usize, on_error: OnError) -> Result<Scanned> {
     let files = [TextFile { path: PathBuf::from("NAME"), format }];
-    let mut reader = reader_of(&files, bytes, chunk_bytes);
+    let mut reader = reader_of(&files, bytes, chunk_bytes, &ColumnChoice::default());
     let parser = TextParser::new(&files, on_error).noting_places(true);
     let (mut chunk, mut out, mut scanned) = (Chunk::default(), Output::default(), Scanned::default());
     let mut full = |out: &mut Output| {
@@ -87,7 +88,14 @@ pub fn scan_names(
     on_error: OnError,
 ) -> Result<(Vec<String>, Vec<String>)> {
     let files = [TextFile { path: PathBuf::from("NAME"), format }];
-    let mut reader = reader_of(&files, bytes, chunk_bytes).with_names();
+    // Any two words are an edge.
+    let choice = match format {
+        TextFormat::EdgeList => {
+            ColumnChoice { header: Some(false), ignore_extra: true, ..ColumnChoice::default() }
+        }
+        _ => ColumnChoice::default(),
+    };
+    let mut reader = reader_of(&files, bytes, chunk_bytes, &choice).with_names();
     let parser = TextParser::new(&files, on_error);
     let (mut chunk, mut out) = (Chunk::default(), Output::default());
     let (mut ends, mut alone) = (Vec::new(), Vec::new());
@@ -106,12 +114,17 @@ pub fn scan_names(
     Ok((ends, alone))
 }
 
-fn reader_of<'f>(files: &'f [TextFile], bytes: &[u8], chunk_bytes: usize) -> TextReader<'f> {
+fn reader_of<'f>(
+    files: &'f [TextFile],
+    bytes: &[u8],
+    chunk_bytes: usize,
+    choice: &ColumnChoice,
+) -> TextReader<'f> {
     let input = bytes.to_vec();
     let open = Box::new(move |_: &Path| -> Result<Box<dyn Read + Send>> {
         Ok(Box::new(Cursor::new(input.clone())))
     });
-    TextReader::new(files, false, chunk_bytes, open)
+    TextReader::new(files, false, chunk_bytes, open).with_columns(choice)
 }
 
 /// Reads a WebGraph from its two files; lists may take `memory_bytes`.
@@ -130,7 +143,7 @@ pub fn scan_webgraph(properties: &[u8], graph: &[u8], memory_bytes: u64) -> Resu
     Ok(Scanned { declared: Some((0, stream.declared().end)), ..scanned })
 }
 
-/// True if an error says where in the text it is.
+/// True if an error says where in the text it is, or is about the file as a whole: its columns, or its format.
 pub fn has_place(error: &Error) -> bool {
-    matches!(error, Error::Parse { line: 1.., column: 1.., .. })
+    matches!(error, Error::Parse { line: 1.., column: 1.., .. } | Error::Usage(_) | Error::Input { .. })
 }

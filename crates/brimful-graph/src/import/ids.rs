@@ -133,6 +133,7 @@ impl Import<'_> {
             folder: self.folder,
             id_type: seen.id_type,
             declared: &seen.declared,
+            all_declared: seen.all_declared.then_some(&*self.input),
             drops_self_loops: self.options.policy.drops_self_loops(),
             bytes: self.sorter_bytes(0) / 2,
             resources: self.resources,

@@ -3,13 +3,15 @@
 //! Invariant: what was decided on the first lines holds for the whole input; a line that does not fit is
 //! judged as any other flaw.
 
-use std::io::{Cursor, Read};
+use std::io::Read;
 use std::path::Path;
 
+use crate::columns::ColumnChoice;
 use crate::declaration::Declaration;
 use crate::decompress::read_error;
 use crate::error::{Error, Result};
-use crate::formats::TextFormat;
+use crate::formats::reader::{CHUNK_BYTES, Restarted, without_mark};
+use crate::formats::{TextFormat, edge_list, records};
 use crate::text;
 
 /// What the user says about ids.
@@ -40,12 +42,12 @@ impl IdChoice {
 }
 
 /// Lines that are looked at.
-pub const LOOKED_AT_LINES: usize = 1 << 16;
+pub(crate) const LOOKED_AT_LINES: usize = 1 << 16;
 /// Most bytes of them.
 const LOOKED_AT_BYTES: usize = 4 << 20;
 
 /// True if ids are strings: of `ids` ids so many as `others` are no integers.
-pub fn are_names(ids: usize, others: usize) -> bool {
+pub(crate) fn are_names(ids: usize, others: usize) -> bool {
     2 * others > ids
 }
 
@@ -54,63 +56,72 @@ pub(crate) fn look_at(
     mut file: Box<dyn Read + Send>,
     path: &Path,
     format: TextFormat,
+    choice: &ColumnChoice,
 ) -> Result<(bool, Box<dyn Read + Send>)> {
     let mut start = Vec::new();
-    let mut lines = 0;
-    while lines < LOOKED_AT_LINES && start.len() < LOOKED_AT_BYTES {
+    let (mut lines, mut ended) = (0, false);
+    while !ended && lines < LOOKED_AT_LINES && start.len() < LOOKED_AT_BYTES {
         let before = start.len();
-        let read = file.by_ref().take(64 << 10).read_to_end(&mut start);
+        let read = file.by_ref().take(CHUNK_BYTES as u64).read_to_end(&mut start);
         read.map_err(|e| read_error(path, e))?;
-        if start.len() == before {
-            break;
-        }
-        lines += memchr::memchr_iter(b'\n', start.get(before..).unwrap_or_default()).count();
+        let new = start.get(before..).unwrap_or_default();
+        ended = new.len() < CHUNK_BYTES;
+        lines += memchr::memchr_iter(b'\n', new).count();
     }
-    let names = in_text(&start, format);
-    Ok((names, Box::new(Restarted { start: Cursor::new(start), file })))
+    let names = in_text(&start, ended, format, choice);
+    Ok((names, Box::new(Restarted::new(start, file))))
 }
 
-fn in_text(text: &[u8], format: TextFormat) -> bool {
+/// Whether ids are strings; integers where the reader will refuse the text anyway.
+fn in_text(start: &[u8], ended: bool, format: TextFormat, choice: &ColumnChoice) -> bool {
+    let text = without_mark(start);
     let mut lines = text.split(|&b| b == b'\n').filter(|line| text::skip(line, 0) < line.len()).peekable();
-    let format = match (format, lines.peek()) {
+    let format = match (format.of_start(text), lines.peek()) {
         (TextFormat::Auto, Some(first)) => TextFormat::of_first_line(first),
-        _ => format,
-    };
-    let (comments, most): (&[u8], _) = match format {
-        TextFormat::EdgeList => (b"#%", 2),
-        TextFormat::AdjacencyIds => (b"#", usize::MAX),
-        _ => return false,
+        (format, _) => format,
     };
     let (mut seen, mut others) = (0, 0);
-    for line in lines.take(LOOKED_AT_LINES) {
-        if line.get(text::skip(line, 0)).is_some_and(|first| comments.contains(first)) {
-            if let (TextFormat::EdgeList, 0, Some(Ok(said))) = (format, seen, Declaration::of_comment(line)) {
+    let mut count = |is_integer: bool| {
+        seen += 1;
+        others += usize::from(!is_integer);
+    };
+    match format {
+        TextFormat::EdgeList => {
+            // An export declares the kind of its ids before its first edge.
+            let comments = lines.take_while(|line| edge_list::is_comment(line));
+            if let Some(Ok(said)) = comments.into_iter().find_map(Declaration::of_comment) {
                 return said.names;
             }
-            continue;
+            let mut lines = edge_list::data_lines(text, ended).take(LOOKED_AT_LINES).peekable();
+            let Some(first) = lines.next() else { return false };
+            let Ok((roles, columns)) = edge_list::settle(first, lines.peek().copied(), choice) else {
+                return false;
+            };
+            let first = (columns.header != Some(true)).then_some(first);
+            for line in first.into_iter().chain(lines) {
+                for (at, word) in text::words(line).enumerate() {
+                    if at == roles.source || at == roles.target {
+                        count(text::is_integer(word));
+                    }
+                }
+            }
         }
-        for word in text::words(line).take(most) {
-            seen += 1;
-            others += usize::from(!text::is_integer(word));
+        TextFormat::Delimited(delimiter) => {
+            // As much as the reader looks at.
+            let beginning = without_mark(start.get(..CHUNK_BYTES).unwrap_or(start));
+            let begun = records::begin(beginning, start.len() < CHUNK_BYTES, delimiter, choice, false);
+            let Ok(Some(begun)) = begun else { return false };
+            let body = text.get(begun.skip..).unwrap_or_default();
+            begun.records.ids(body).take(LOOKED_AT_LINES).flatten().for_each(count);
         }
+        TextFormat::AdjacencyIds => {
+            for line in lines.take(LOOKED_AT_LINES) {
+                if line.get(text::skip(line, 0)) != Some(&b'#') {
+                    text::words(line).for_each(|word| count(text::is_integer(word)));
+                }
+            }
+        }
+        _ => return false,
     }
     are_names(seen, others)
-}
-
-/// A file of which the beginning was read already.
-struct Restarted {
-    start: Cursor<Vec<u8>>,
-    file: Box<dyn Read + Send>,
-}
-
-impl Read for Restarted {
-    fn read(&mut self, room: &mut [u8]) -> std::io::Result<usize> {
-        let read = self.start.read(room)?;
-        if read > 0 || room.is_empty() {
-            return Ok(read);
-        }
-        // The memory is needed no more.
-        self.start = Cursor::default();
-        self.file.read(room)
-    }
 }

@@ -20,6 +20,7 @@ mod varint;
 
 pub use batch::{LONGEST_NAME, NameBatch};
 pub use cursor::{Labels, NameCursor};
-pub use decide::{IdChoice, LOOKED_AT_LINES, are_names};
+pub use decide::IdChoice;
+pub(crate) use decide::{LOOKED_AT_LINES, are_names};
 pub(crate) use file::NameFile;
 pub use file::NameSizes;

@@ -57,7 +57,8 @@ impl Reader<'_> {
         self.check_names()?;
         let resources = self.resources;
         let open = |path: &Path| first.take().map_or_else(|| self.open(path), Ok);
-        let mut reader = TextReader::new(files, self.directed, CHUNK_BYTES, Box::new(open)).with_names();
+        let reader = TextReader::new(files, self.directed, CHUNK_BYTES, Box::new(open));
+        let mut reader = reader.with_columns(self.columns).with_names();
         let parser = TextParser::new(files, self.on_error).noting_places(self.places);
         // A decompressor has its window beside.
         let plain = files.iter().all(|file| self.is_plain(&file.path));
@@ -89,6 +90,7 @@ impl Reader<'_> {
             inputs: summary.inputs,
             undirected: summary.undirected,
             claim: summary.claim,
+            columns: summary.columns,
             ..census.into_seen(declared, IdType::String, summary.weighted, summary.lines)
         };
         Ok((Box::new(spool), seen))
@@ -134,8 +136,10 @@ impl Reader<'_> {
         let claim = self.claim_of(stream, rejected)?;
         let declared = self.settle(&census, 0..names, None)?;
         let seen = census.into_seen(declared, IdType::String, stream.weighted(), 0);
-        let (lines, undirected, inputs) = (seen.edges + rejected, stream.undirected(), stream.inputs());
-        Ok((Box::new(spool), Seen { undirected, rejected, rejections, lines, inputs, claim, ..seen }))
+        let (lines, undirected) = (seen.edges + rejected, stream.undirected());
+        let (inputs, columns) = (stream.inputs(), stream.columns());
+        let seen = Seen { undirected, rejected, rejections, lines, inputs, columns, claim, ..seen };
+        Ok((Box::new(spool), seen))
     }
 
     /// Writes the names and counts the edges by rank; returns these, and how many names there are.

@@ -101,7 +101,7 @@ fn edge_lists_keep_their_meaning_under_auto() {
         assert_eq!(pairs(&scan("auto", text)), [(1, 2), (2, 3)]);
         assert_eq!(pairs(&scan("edgelist", text)), [(1, 2), (2, 3)]);
     }
-    assert_eq!(scan("auto", "1 2 3\n").edges, [(1, 2, 3.0)]);
+    assert_eq!(scan("auto", "u v w\n1 2 3\n").edges, [(1, 2, 3.0)]);
 }
 
 #[test]
@@ -479,8 +479,8 @@ fn broken() -> Vec<Case> {
         ),
         case(
             "edgelist",
-            "# x\na b\n",
-            "2:1: expected an integer vertex id (a table with a heading is read with --format csv, ids that are words with --ids string), found \"a\"",
+            "1 2\na b\n",
+            "2:1: expected an integer vertex id (a table is read with --format csv, ids that are words with --ids string), found \"a\"",
             LINE,
         ),
         case(
@@ -491,20 +491,20 @@ fn broken() -> Vec<Case> {
         ),
         case(
             "edgelist",
-            "1 2 3\n1 2 3 4\n",
+            "u v w\n1 2 3 4\n",
             "2:7: expected the end of the line after source, target and weight, found \"4\"",
             LINE,
         ),
         case(
             "edgelist",
-            "1 2 3\n1 2\n",
+            "u v w\n1 2\n",
             "2:4: expected a finite number as weight, as in the first line, found the end of the line",
             LINE,
         ),
         case(
             "edgelist",
-            "1 2 inf\n",
-            "1:5: expected a finite number as weight, as in the first line, found \"inf\"",
+            "u v w\n1 2 inf\n",
+            "2:5: expected a finite number as weight, as in the first line, found \"inf\"",
             LINE,
         ),
         case(
@@ -516,7 +516,7 @@ fn broken() -> Vec<Case> {
         case(
             "edgelist",
             &format!("1 2\n{} 3\n", "x".repeat(50)),
-            "2:1: expected an integer vertex id (a table with a heading is read with --format csv, ids that are words with --ids string), found \"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\"...",
+            "2:1: expected an integer vertex id (a table is read with --format csv, ids that are words with --ids string), found \"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\"...",
             LINE,
         ),
     ]

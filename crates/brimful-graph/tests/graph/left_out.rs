@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use brimful_graph::columns::ColumnChoice;
 use brimful_graph::formats::TextFormat;
 use brimful_graph::import::{IdChoice, ImportOptions, Input, OnError, Rejection, import, minimum_bytes};
 use brimful_graph::policy::{Duplicates, Policy, SelfLoops};
@@ -108,6 +109,7 @@ fn the_first_is_found_at_any_thread_count_and_budget() {
                     undirected,
                     sort_ids: threads == 1,
                     ids: if prefix.is_empty() { IdChoice::Int } else { IdChoice::String },
+                    columns: ColumnChoice { header: Some(false), ..ColumnChoice::default() },
                     ..ImportOptions::default()
                 };
                 let input = Input::EdgeList(paths.clone());
@@ -137,7 +139,7 @@ fn every_text_format_says_its_line() {
     let folder = tempfile::tempdir().unwrap();
     for (format, text, self_loop, duplicate) in [
         ("edgelist", "# c\n\n1 2\n3 3\n1 2\n", Some((4, "3 3")), Some((5, "1 2"))),
-        ("edgelist", "1 2 0.5\n2 1 1\n1 2 0.25\n", None, Some((3, "1 2"))),
+        ("edgelist", "u v w\n1 2 0.5\n2 1 1\n1 2 0.25\n", None, Some((4, "1 2"))),
         (
             "mtx",
             "%%MatrixMarket matrix coordinate pattern general\n% c\n4 4 4\n1 2\n2 2\n% c\n2 1\n1 2\n",
@@ -241,7 +243,7 @@ fn pairs_say_their_number() {
 #[test]
 fn an_infinite_sum_names_the_file() {
     let folder = tempfile::tempdir().unwrap();
-    let path = write(folder.path(), "heavy.txt", "1 2 1e308\n1 2 1e308\n");
+    let path = write(folder.path(), "heavy.txt", "u v w\n1 2 1e308\n1 2 1e308\n");
     let policy = Policy { self_loops: SelfLoops::Keep, duplicates: Duplicates::Sum };
     let options = ImportOptions { policy, ..ImportOptions::default() };
     let out = folder.path().join("g.brimful");
@@ -254,7 +256,7 @@ fn an_infinite_sum_names_the_file() {
 #[test]
 fn the_graph_is_the_same_whether_places_are_known_or_not() {
     let folder = tempfile::tempdir().unwrap();
-    let path = write(folder.path(), "0.txt", "1 2 3\n2 2 1\n1 2 0.5\n2 1 1\n");
+    let path = write(folder.path(), "0.txt", "u v w\n1 2 3\n2 2 1\n1 2 0.5\n2 1 1\n");
     let options = ImportOptions { policy: BOTH, reverse: true, ..ImportOptions::default() };
     let resources = resources(2, 1 << 28);
     let out = folder.path().join("g.brimful");

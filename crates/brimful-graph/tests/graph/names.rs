@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use brimful_graph::columns::ColumnChoice;
 use brimful_graph::edges::EdgeBatch;
 use brimful_graph::export::{self, EdgeReader, ExportOptions, Format};
 use brimful_graph::formats::TextFormat;
@@ -18,8 +19,12 @@ use brimful_store::{ErrorKind, Job};
 
 use super::{SMALL, resources, write};
 
+fn no_header() -> ColumnChoice {
+    ColumnChoice { header: Some(false), ..ColumnChoice::default() }
+}
+
 fn strings() -> ImportOptions {
-    ImportOptions { ids: IdChoice::String, geometry: SMALL, ..ImportOptions::default() }
+    ImportOptions { ids: IdChoice::String, columns: no_header(), geometry: SMALL, ..ImportOptions::default() }
 }
 
 fn import_as(
@@ -32,7 +37,11 @@ fn import_as(
     let out = folder.join("g.brimful");
     let _ = std::fs::remove_dir_all(&out);
     let resources = resources(2, 1 << 30);
-    import(Input::Text(format, vec![input]), &out, options, &resources)?;
+    let mut options = options.clone();
+    if format != TextFormat::EdgeList && format != TextFormat::Auto {
+        options.columns = ColumnChoice::default();
+    }
+    import(Input::Text(format, vec![input]), &out, &options, &resources)?;
     let graph = Graph::open(&out, resources.job.traffic())?;
     verify::verify(&graph, &Job::new())?;
     Ok(graph)
@@ -65,7 +74,9 @@ fn model(pairs: &[(&str, &str)]) -> BTreeMap<(String, String), usize> {
 fn words_are_ids() {
     let folder = tempfile::tempdir().unwrap();
     let text = "# people\nbob\tann 2\n  1,bob,.5\r\nann ann 1\nbob ann 2\nzoë #x 3";
-    let graph = import_as(folder.path(), TextFormat::Auto, text, &strings()).unwrap();
+    let columns = ColumnChoice { weight: Some("3".into()), ..no_header() };
+    let weighted = ImportOptions { columns, ..strings() };
+    let graph = import_as(folder.path(), TextFormat::Auto, text, &weighted).unwrap();
     assert_eq!((graph.vertices(), graph.longest_name()), (5, Some(4)));
     let graph = Arc::new(graph);
     let lookup = Lookup::new(Arc::clone(&graph));
@@ -108,7 +119,7 @@ fn lists_of_names_and_long_lines() {
 #[test]
 fn auto_goes_by_most_of_the_first_lines() {
     let folder = tempfile::tempdir().unwrap();
-    let auto = ImportOptions { geometry: SMALL, ..ImportOptions::default() };
+    let auto = ImportOptions { geometry: SMALL, columns: no_header(), ..ImportOptions::default() };
     let names = |text: &str| {
         import_as(folder.path(), TextFormat::Auto, text, &auto).map(|graph| graph.longest_name().is_some())
     };
@@ -180,7 +191,7 @@ fn the_same_bytes_at_any_threads_and_budget() {
         let out = folder.path().join("g.brimful");
         let _ = std::fs::remove_dir_all(&out);
         let resources = resources(threads, budget);
-        let options = ImportOptions { sort_ids, ..ImportOptions::default() };
+        let options = ImportOptions { sort_ids, columns: no_header(), ..ImportOptions::default() };
         import(Input::EdgeList(vec![input.clone()]), &out, &options, &resources).unwrap();
         let mut files: Vec<(String, Vec<u8>)> = std::fs::read_dir(&out)
             .unwrap()

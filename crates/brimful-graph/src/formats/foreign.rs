@@ -1,0 +1,329 @@
+//! Formats that are not read, known by their first bytes whatever a file is called, and how to convert them.
+//!
+//! Invariant: only what no edge list, matrix or list of neighbours begins with is refused.
+
+use std::path::Path;
+
+use crate::error::{Error, Result};
+
+/// A format that is not read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Foreign {
+    /// Its name.
+    pub name: &'static str,
+    /// What to do; `IN` stands for the file, `OUT` for its name without suffix.
+    advice: &'static str,
+}
+
+/// Bytes at the beginning that are looked at.
+const LOOKED_AT: usize = 4096;
+
+const fn foreign(name: &'static str, advice: &'static str) -> Foreign {
+    Foreign { name, advice }
+}
+
+/// Formats of binary files, by the bytes that they begin with.
+const BINARY: [(&[u8], Foreign); 14] = [
+    (
+        b"\x93NUMPY",
+        foreign(
+            "a NumPy array",
+            "convert it with python -c \"import numpy; numpy.savetxt('OUT.csv', numpy.load('IN'), fmt='%d', delimiter=',')\"",
+        ),
+    ),
+    (b"\x89HDF", foreign("HDF5", "write its edges as Parquet or CSV")),
+    (
+        b"SQLite format 3\0",
+        foreign(
+            "an SQLite database",
+            "convert it with sqlite3 -csv IN 'SELECT source, target FROM edges' > OUT.csv",
+        ),
+    ),
+    (
+        b"MATLAB 5.0",
+        foreign(
+            "a MATLAB file",
+            "write its matrix as MatrixMarket, for example with scipy.io.loadmat and scipy.io.mmwrite",
+        ),
+    ),
+    (b"\xd0\xcf\x11\xe0", EXCEL),
+    (
+        b"ORC",
+        foreign(
+            "ORC",
+            "convert it with python -c \"import pyarrow.orc, pyarrow.parquet; pyarrow.parquet.write_table(pyarrow.orc.read_table('IN'), 'OUT.parquet')\"",
+        ),
+    ),
+    (
+        b"Obj\x01",
+        foreign(
+            "Avro",
+            "convert it with python -c \"import polars; polars.read_avro('IN').write_parquet('OUT.parquet')\"",
+        ),
+    ),
+    (
+        b"PAR1",
+        foreign(
+            "Parquet",
+            "give it as a file, not as a stream, and call it OUT.parquet or say --format parquet",
+        ),
+    ),
+    (
+        b">>graph6<<",
+        foreign(
+            "graph6",
+            "convert it with python -c \"import brimful, networkx; brimful.Graph.from_networkx(networkx.read_graph6('IN'), path='OUT.brimful')\"",
+        ),
+    ),
+    (
+        b">>sparse6<<",
+        foreign(
+            "sparse6",
+            "convert it with python -c \"import brimful, networkx; brimful.Graph.from_networkx(networkx.read_sparse6('IN'), path='OUT.brimful')\"",
+        ),
+    ),
+    (b"\xff\xfe", UTF_16),
+    (b"\xfe\xff", UTF_16),
+    (b"%PDF-", foreign("a PDF document", "get the data that it describes")),
+    (b"7z\xbc\xaf", foreign("a 7z archive", "unpack it and import the files in it")),
+];
+
+const EXCEL: Foreign = foreign(
+    "an Excel workbook",
+    "convert it with python -c \"import polars; polars.read_excel('IN').write_csv('OUT.csv')\"",
+);
+const UTF_16: Foreign =
+    foreign("text in UTF-16", "convert it to UTF-8 with iconv -f UTF-16 -t UTF-8 IN > OUT.txt");
+const PICKLE: Foreign = foreign(
+    "a Python pickle",
+    "if it is a NetworkX graph that you trust, convert it with python -c \"import brimful, pickle; \
+     brimful.Graph.from_networkx(pickle.load(open('IN', 'rb')), path='OUT.brimful')\"",
+);
+const NPZ: Foreign = foreign(
+    "NumPy npz",
+    "if it is a sparse matrix, convert it with python -c \"import brimful, scipy.sparse; \
+     brimful.Graph.from_scipy(scipy.sparse.load_npz('IN'), path='OUT.brimful')\"",
+);
+const ZIP: Foreign = foreign("a zip archive", "unpack it and import the files in it");
+const TAR: Foreign = foreign("a tar archive", "unpack it and import the files in it");
+const GRAPHML: Foreign = foreign(
+    "GraphML",
+    "convert it with python -c \"import brimful, networkx; \
+     brimful.Graph.from_networkx(networkx.read_graphml('IN'), path='OUT.brimful')\"",
+);
+const GEXF: Foreign = foreign(
+    "GEXF",
+    "convert it with python -c \"import brimful, networkx; \
+     brimful.Graph.from_networkx(networkx.read_gexf('IN'), path='OUT.brimful')\"",
+);
+const GML: Foreign = foreign(
+    "GML",
+    "convert it with python -c \"import brimful, networkx; \
+     brimful.Graph.from_networkx(networkx.read_gml('IN'), path='OUT.brimful')\"",
+);
+const PAJEK: Foreign = foreign(
+    "Pajek",
+    "convert it with python -c \"import brimful, networkx; \
+     brimful.Graph.from_networkx(networkx.read_pajek('IN'), path='OUT.brimful')\"",
+);
+const DOT: Foreign = foreign(
+    "DOT",
+    "convert it with python -c \"import brimful, networkx; \
+     brimful.Graph.from_networkx(networkx.nx_pydot.read_dot('IN'), path='OUT.brimful')\"",
+);
+const DGS: Foreign = foreign(
+    "DGS",
+    "write the edges that it adds with awk '$1 == \"ae\" {gsub(/\"/, \"\"); if ($4 == \"<\") print $5, $3; \
+     else if ($4 == \">\") print $3, $5; else print $3, $4}' IN > OUT.txt",
+);
+const XML: Foreign = foreign("XML", "write its edges as CSV");
+const HTML: Foreign = foreign("a web page", "download the data itself");
+const RUTHERFORD_BOEING: Foreign = foreign(
+    "a Harwell-Boeing or Rutherford-Boeing matrix",
+    "get it as MatrixMarket, or convert it with python -c \"import scipy.io; \
+     scipy.io.mmwrite('OUT.mtx', scipy.io.hb_read('IN'))\"",
+);
+const GRAPHSON: Foreign = foreign(
+    "GraphSON",
+    "export the edges of the database as CSV, or a smaller graph as GraphML for NetworkX",
+);
+const NODE_LINK: Foreign = foreign(
+    "JSON of nodes and links",
+    "convert it with python -c \"import brimful, json, networkx; brimful.Graph.from_networkx(\
+     networkx.node_link_graph(json.load(open('IN')), edges='links'), path='OUT.brimful')\"",
+);
+const JSON_LINES: Foreign = foreign(
+    "JSON lines",
+    "convert it with python -c \"import polars; polars.read_ndjson('IN').write_csv('OUT.csv')\"",
+);
+const JSON: Foreign = foreign(
+    "JSON",
+    "convert it with python -c \"import polars; polars.read_json('IN').write_csv('OUT.csv')\"",
+);
+
+/// The format of a file that begins with `start`, if it is one that is not read.
+pub fn of(start: &[u8]) -> Option<Foreign> {
+    let start = start.get(..LOOKED_AT).unwrap_or(start);
+    let has = |text: &str| memchr::memmem::find(start, text.as_bytes()).is_some();
+    if let Some((_, known)) = BINARY.iter().find(|(magic, _)| start.starts_with(magic)) {
+        return Some(*known);
+    }
+    if start.starts_with(b"PK\x03\x04") {
+        return Some(if has(".npy") {
+            NPZ
+        } else if has("xl/") || has("[Content_Types].xml") {
+            EXCEL
+        } else {
+            ZIP
+        });
+    }
+    // A pickle of protocol 2 or later; of 4 and later with a frame.
+    if matches!(start, [0x80, 2..=5, b')' | b'c' | b'(' | b']' | b'}' | 0x95, ..]) {
+        return Some(PICKLE);
+    }
+    if start.get(257..262) == Some(b"ustar") {
+        return Some(TAR);
+    }
+    of_text(start)
+}
+
+fn of_text(start: &[u8]) -> Option<Foreign> {
+    let text = String::from_utf8_lossy(start.strip_prefix("\u{feff}".as_bytes()).unwrap_or(start));
+    let text = text.trim_start();
+    let lower = text.to_ascii_lowercase();
+    let first_line = lower.lines().next().unwrap_or_default().trim_end();
+    let begins = |known: &[&str]| known.iter().any(|known| lower.starts_with(known));
+    if begins(&["<?xml", "<graphml", "<gexf", "<!doctype", "<html"]) {
+        return Some(match () {
+            () if lower.contains("<graphml") => GRAPHML,
+            () if lower.contains("<gexf") => GEXF,
+            () if begins(&["<html"]) || lower.contains("<!doctype html") => HTML,
+            () => XML,
+        });
+    }
+    if first_line.starts_with("dgs00") {
+        return Some(DGS);
+    }
+    if begins(&["*vertices", "*network"]) {
+        return Some(PAJEK);
+    }
+    // GML is `graph [`, perhaps after a creator, a version and comments; DOT `graph name {`.
+    let code = || lower.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let is_graph = |line: &str| line == "graph" || line.starts_with("graph [") || line.starts_with("graph[");
+    let before_graph =
+        |line: &&str| ["creator ", "version ", "comment "].iter().any(|word| line.starts_with(word));
+    let mut gml = code().skip_while(before_graph);
+    if let Some(line) = gml.next()
+        && is_graph(line)
+        && (line.contains('[') || gml.next().is_some_and(|next| next.starts_with('[')))
+    {
+        return Some(GML);
+    }
+    if code().next().is_some_and(|line| {
+        let kinds = ["strict digraph", "strict graph", "digraph", "graph"];
+        let rest = kinds.iter().find_map(|kind| line.strip_prefix(kind));
+        rest.is_some_and(|rest| rest.ends_with('{') && (rest.starts_with([' ', '{'])))
+    }) {
+        return Some(DOT);
+    }
+    of_json(text).or_else(|| is_rutherford_boeing(start).then_some(RUTHERFORD_BOEING))
+}
+
+fn of_json(text: &str) -> Option<Foreign> {
+    let mut bytes = text.bytes().filter(|byte| !byte.is_ascii_whitespace());
+    match (bytes.next()?, bytes.next()?) {
+        (b'{', b'"' | b'}') => {
+            let first = text.lines().next().unwrap_or_default().trim_end();
+            let second = text.lines().nth(1).unwrap_or_default();
+            Some(if text.contains("\"inE\"") || text.contains("\"outE\"") || text.contains("tinker:") {
+                GRAPHSON
+            } else if text.contains("\"links\"") || text.contains("\"nodes\"") {
+                NODE_LINK
+            } else if first.ends_with('}') && (second.is_empty() || second.starts_with('{')) {
+                JSON_LINES
+            } else {
+                JSON
+            })
+        }
+        (b'[', b'{' | b'[' | b'"' | b']') => Some(JSON),
+        _ => None,
+    }
+}
+
+/// The third line begins with three letters: the values, the symmetry and `a` for assembled, `e` for elements.
+fn is_rutherford_boeing(start: &[u8]) -> bool {
+    let mut lines = start.split(|&byte| byte == b'\n');
+    let (Some(_), Some(counts), Some(kind)) = (lines.next(), lines.next(), lines.next()) else {
+        return false;
+    };
+    let is_number = |word: &&[u8]| word.iter().all(u8::is_ascii_digit);
+    let counts: Vec<_> = counts.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).collect();
+    let mut words = kind.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    let kind = words.next().unwrap_or_default().to_ascii_lowercase();
+    let known = matches!(
+        kind[..],
+        [b'r' | b'c' | b'p' | b'i' | b'q', b's' | b'u' | b'h' | b'z' | b'r' | b'g', b'a' | b'e']
+    );
+    counts.len() >= 4 && counts.iter().all(is_number) && known && words.filter(is_number).count() >= 4
+}
+
+/// The sentence for a file at `path` that begins with `start`, if it is in a format that is not read.
+pub fn sentence(path: &Path, start: &[u8]) -> Option<String> {
+    let known = of(start)?;
+    let (shown, stem) = (path.display().to_string(), path.with_extension("").display().to_string());
+    let advice = known.advice.replace("IN", "\u{1}").replace("OUT", &stem).replace('\u{1}', &shown);
+    Some(format!("this is {}, which brimful does not read; {advice}", known.name))
+}
+
+/// Refuses a file that begins with `start` if it is in a format that is not read.
+pub(crate) fn refuse(path: &Path, start: &[u8]) -> Result<()> {
+    sentence(path, start).map_or(Ok(()), |what| Err(Error::input(path, what)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formats_are_known_by_their_content() {
+        for (start, name) in [
+            ("<?xml version=\"1.0\"?>\n<graphml xmlns=\"x\">", "GraphML"),
+            ("<gexf version=\"1.2\">", "GEXF"),
+            ("graph [\n  node [", "GML"),
+            ("Creator \"igraph\"\nVersion 1\ngraph\n[", "GML"),
+            ("DGS004\nnull 0 0", "DGS"),
+            ("{\"source\":1,\"target\":2}\n{\"source\":2,\"target\":3}\n", "JSON lines"),
+            ("{\"directed\": true, \"nodes\": [], \"links\": []}", "JSON of nodes and links"),
+            ("[\n {\"source\": 1}]", "JSON"),
+            ("{\"id\":1,\"label\":\"v\",\"outE\":{}}", "GraphSON"),
+            ("PK\x03\x04....indices.npy", "NumPy npz"),
+            ("PK\x03\x04....[Content_Types].xml", "an Excel workbook"),
+            ("*Vertices 3\n1 \"a\"", "Pajek"),
+            ("digraph g {\n a -> b", "DOT"),
+            (
+                "1138_bus   |1138_bus\n   5   1   2   2\nrsa    1138   1138   2596   0\n",
+                "a Harwell-Boeing or Rutherford-Boeing matrix",
+            ),
+        ] {
+            assert_eq!(of(start.as_bytes()).map(|known| known.name), Some(name), "{start}");
+        }
+        assert_eq!(of(b"\x80\x04\x95\x10").map(|known| known.name), Some("a Python pickle"));
+    }
+
+    #[test]
+    fn edges_are_not_taken_for_anything_else() {
+        for start in [
+            "1 2\n3 4\n5 6 7 8\n",
+            "graph bigraph\nalice bob\n",
+            "{a} {b}\n",
+            "[1] [2]\n",
+            "<http://a> <http://b> <http://c> .\n",
+            "rua 1 2\n3 4\nrua 5 6 7\n",
+            "source,target\n\"{\"\"a\"\"}\",b\n",
+            "%%MatrixMarket matrix coordinate real general\n3 3 1\n1 2 3\n",
+            "",
+        ] {
+            assert_eq!(of(start.as_bytes()), None, "{start}");
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! `pick_columns`, `text_columns`, `foreign_format`: which columns of an input are the edges.
+
+use std::path::{Path, PathBuf};
+
+use brimful::graph::Error as GraphError;
+use brimful::graph::columns::{ColumnChoice, Columns, Roles};
+use brimful::graph::formats::{TextFormat, foreign, text_layout};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::errors::Failure;
+
+/// `brimful.tables.EdgeColumns`.
+#[derive(FromPyObject)]
+pub(crate) struct Wanted {
+    source: Option<String>,
+    target: Option<String>,
+    weight: Option<String>,
+    header: Option<bool>,
+    delimiter: Option<char>,
+    ignore_extra: bool,
+}
+
+impl TryFrom<Wanted> for ColumnChoice {
+    type Error = Failure;
+
+    fn try_from(wanted: Wanted) -> Result<Self, Failure> {
+        let Wanted { source, target, weight, header, delimiter, ignore_extra } = wanted;
+        let byte = |c: char| {
+            let byte =
+                u8::try_from(c).ok().filter(|byte| byte.is_ascii() && !matches!(byte, b'"' | b'\r' | b'\n'));
+            byte.ok_or_else(|| {
+                let what =
+                    format!("columns are separated by one ASCII character that is no quote, not by {c:?}");
+                Failure::from(GraphError::Usage(what))
+            })
+        };
+        let delimiter = delimiter.map(byte).transpose()?;
+        Ok(Self { source, target, weight, header, delimiter, ignore_extra })
+    }
+}
+
+/// Places, from 0, of source, target and weight among the columns of a table.
+type Places = (usize, usize, Option<usize>);
+
+/// The columns of the table `name` that are the edges.
+#[pyfunction]
+pub(crate) fn pick_columns(name: &str, names: Vec<String>, wanted: Wanted) -> PyResult<Places> {
+    let choice = ColumnChoice::try_from(wanted)?;
+    let picked = choice.of_names(&names).map_err(|doubt| Failure::from(doubt.error(Path::new(name))));
+    let Roles { source, target, weight, .. } = picked?;
+    Ok((source, target, weight))
+}
+
+/// How text that begins with `start` is laid out: delimiter, columns, and the bytes before the first edge.
+/// None: nothing in it tells, or the import will say what is wrong.
+#[pyfunction]
+pub(crate) fn text_columns(
+    start: &[u8],
+    ended: bool,
+    format: &str,
+    wanted: Wanted,
+) -> PyResult<Option<(Option<char>, Places, usize)>> {
+    let choice = ColumnChoice::try_from(wanted)?;
+    let layout = TextFormat::from_name(format).and_then(|format| text_layout(start, ended, format, &choice));
+    Ok(layout.map(|layout| {
+        let Roles { source, target, weight, .. } = layout.roles;
+        (layout.delimiter.map(char::from), (source, target, weight), layout.skip)
+    }))
+}
+
+/// A sentence about a file that begins with `start`, if it is in a format that is not read.
+#[pyfunction]
+pub(crate) fn foreign_format(path: PathBuf, start: &[u8]) -> Option<String> {
+    foreign::sentence(Path::new(&path), start)
+}
+
+/// The columns that were taken as a dict; None where the format says.
+pub(crate) fn described<'py>(
+    py: Python<'py>,
+    columns: Option<&Columns>,
+) -> PyResult<Option<Bound<'py, PyDict>>> {
+    let Some(columns) = columns else { return Ok(None) };
+    let out = PyDict::new(py);
+    out.set_item("source", &columns.source)?;
+    out.set_item("target", &columns.target)?;
+    out.set_item("weight", &columns.weight)?;
+    out.set_item("ignored", &columns.ignored)?;
+    out.set_item("header", columns.header)?;
+    out.set_item("delimiter", &columns.delimiter)?;
+    Ok(Some(out))
+}
