@@ -70,12 +70,20 @@ def _weighted(session: Session) -> Path:
     return session.made(out, "import", session.pairs(scale), out, *options)
 
 
-def _roads(session: Session) -> Path:
+def _real(session: Session, file: str, name: str, *options: str) -> Path:
     data = Path(os.environ.get("BRIMFUL_TEST_DATA", ROOT / ".." / "shared" / "data"))
-    if not (data / "NE.gr.xz").is_file():
-        raise NotMeasured(f"{data / 'NE.gr.xz'} is not there")
-    out = session.folder / "NE.brimful"
-    return session.made(out, "import", data / "NE.gr.xz", out)
+    if not (data / file).is_file():
+        raise NotMeasured(f"{data / file} is not there")
+    out = session.folder / f"{name}.brimful"
+    return session.made(out, "import", data / file, out, *options)
+
+
+def _roads(session: Session) -> Path:
+    return _real(session, "NE.gr.xz", "NE", "--weights", "hash")
+
+
+def _web(session: Session) -> Path:
+    return _real(session, "cnr-2000.graph-txt.gz", "cnr-2000")
 
 
 def _chain(session: Session) -> Path:
@@ -102,6 +110,13 @@ _CASES = [
     _Case(_medium, "medium", "clustering", (), "500M", True, None),
     _Case(_roads, "NE", "bfs", (), "128M", True, 2),
     _Case(_roads, "NE", "sssp", (), "128M", True, 3),
+    _Case(_roads, "NE, weights 1 to 100", "sssp", ("--weighted",), "1G", False, 1.5),
+    _Case(_roads, "NE, weights 1 to 100", "sssp", ("--weighted",), "128M", True, 3),
+    _Case(
+        _roads, "NE, weights, async", "sssp", ("--weighted", "--mode", "async"), "1G", False, None
+    ),
+    _Case(_roads, "NE", "scc", (), "1G", False, None),
+    _Case(_web, "cnr-2000", "scc", (), "1G", False, 0.3),
     _Case(_chain, "chain", "bfs", (), "128M", True, 4),
     _Case(_lognormal, "log-normal", "sssp", (), "500M", True, 3),
     _Case(_lognormal, "log-normal", "sssp", (), "200M", True, None),
@@ -112,17 +127,25 @@ def tables(session: Session) -> Iterator[Table]:
     """Yield one table, of seconds from the first byte read to the last superstep."""
     size = session.size
     sizes = {"large": f"RMAT-{size.large_scale}", "medium": f"RMAT-{size.medium_scale}"}
-    cases = [case for case in _CASES if case.graph is not _roads or _has_roads(session)]
+    real = _has_real(session)
+    cases = [case for case in _CASES if real or case.graph not in (_roads, _web)]
     pairs = session.pairs(size.medium_scale)
     references = [
         reference(name, str(pairs), str(1 << size.medium_scale))
         for name in ("csr_bfs", "csr_components")
     ]
+    if real:
+        roads = _roads(session)
+        references.append(reference("dijkstra", str(roads), _source(roads)))
+        references.append(reference("strong", str(_web(session))))
     large = _large(session)
     again = Command("bench.algorithms", (str(large), _source(large), "7"))
     examples.build("brimful-algos", "loaded")
-    *series, loaded, bfs, components = session.measure(
-        *(case.command(session) for case in cases), again, *references
+    measured = session.measure(*(case.command(session) for case in cases), again, *references)
+    series, loaded, others = (
+        measured[: len(cases)],
+        measured[len(cases)],
+        measured[len(cases) + 1 :],
     )
     table = Table(
         "algorithms: seconds in all",
@@ -159,15 +182,18 @@ def tables(session: Session) -> Iterator[Table]:
         "-",
         "-",
     )
-    for name, one in (("SciPy BFS order", bfs), ("SciPy components", components)):
-        table.row(sizes["medium"], name, "all in memory", figure(one, "seconds"), "-", "-", "-")
-    table.ran(*series, loaded, bfs, components)
+    graphs = (sizes["medium"], sizes["medium"], "NE, weights 1 to 100", "cnr-2000")
+    names = ("BFS order", "components", "Dijkstra", "strong components")
+    for graph, name, one in zip(graphs, names, others, strict=False):
+        row = (graph, f"SciPy {name}", "all in memory", figure(one, "seconds"), "-", "-", "-")
+        table.row(*row)
+    table.ran(*series, loaded, *others)
     yield table
 
 
-def _has_roads(session: Session) -> bool:
+def _has_real(session: Session) -> bool:
     try:
-        _roads(session)
+        _roads(session), _web(session)
     except NotMeasured:
         return False
     return True

@@ -118,6 +118,33 @@ def csr_components(path: str, vertices: str) -> dict[str, float]:
     return {"seconds": time.perf_counter() - started, "components": int(count)}
 
 
+def dijkstra(graph: str, source: str) -> dict[str, float]:
+    """Find the distances from one vertex by SciPy, along the weights of a graph of brimful's."""
+    from scipy.sparse import csgraph
+
+    import brimful as bf
+
+    with bf.Graph.open(graph) as opened:
+        matrix, ids = opened.to_scipy()
+    index = ids.tolist().index(int(source))
+    started = time.perf_counter()
+    csgraph.dijkstra(matrix, indices=index)
+    return {"seconds": time.perf_counter() - started}
+
+
+def strong(graph: str) -> dict[str, float]:
+    """Find strongly connected components by SciPy, of a graph of brimful's."""
+    from scipy.sparse import csgraph
+
+    import brimful as bf
+
+    with bf.Graph.open(graph) as opened:
+        matrix, _ = opened.to_scipy()
+    started = time.perf_counter()
+    csgraph.connected_components(matrix, directed=True, connection="strong")
+    return {"seconds": time.perf_counter() - started}
+
+
 def lines(path: str) -> dict[str, float]:
     """Count the lines of a file with `wc -l`."""
     program = shutil.which("wc")
@@ -178,6 +205,8 @@ _PROGRAMS: dict[str, Callable[..., dict[str, float]]] = {
         spmv,
         csr_bfs,
         csr_components,
+        dijkstra,
+        strong,
         lines,
         pandas,
         arrow,

@@ -327,8 +327,9 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (USAGE, ["color", "--layout", "coupled"], "color takes no layout but shards"),
         (USAGE, ["color", "--max-supersteps", 3], "color has no supersteps to limit"),
         (USAGE, ["kcore", "--param", "k=3"], "kcore has no parameter"),
-        (USAGE, ["sssp", "--source", 0, "--weighted"], "weights down to -1"),
-        (USAGE, ["hits", "--weighted"], "weights down to -1"),
+        (INPUT, ["sssp", "--source", 0, "--weighted"], "the smallest is -1"),
+        (INPUT, ["hits", "--weighted"], "the smallest is -1"),
+        (INPUT, ["pagerank", "--weighted"], "the smallest is -1"),
         (
             USAGE,
             ["pagerank", "--source", 0, "--param", "variant=unnormalized"],

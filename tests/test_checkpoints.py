@@ -236,7 +236,7 @@ def test_a_full_disk_ends_the_run(rmat: Path, tmp_path: Path) -> None:
 def test_python_resumes(rmat: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     folder = tmp_path / "checkpoints"
     with bf.Graph.open(rmat, budget="200M") as graph:
-        whole = bf.scc(graph)
+        whole = bf.scc(graph, method="coloring")
         bf.scc(graph, max_supersteps=5, checkpoint_every=2, checkpoint_dir=folder)
         with caplog.at_level(logging.WARNING, "brimful"):
             resumed = bf.scc(graph, checkpoint_every="1s", checkpoint_dir=folder, resume=True)

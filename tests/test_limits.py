@@ -246,7 +246,7 @@ def test_a_read_only_graph(tmp_path: Path) -> None:
         figures = succeed(*run, env={"TMPDIR": str(elsewhere)}).figures
         assert figures["bytes_written_by"]["states"] > 0
         assert names_below(elsewhere) == set()
-        sentence = refuse(INPUT, "run", "scc", graph, "--quiet")
+        sentence = refuse(INPUT, "run", "scc", graph, "--quiet", "--param", "method=coloring")
         assert "brimful index" in sentence
         succeed("verify", graph, "--quiet")
 
@@ -259,7 +259,9 @@ def test_a_graph_is_run_by_two_processes(tmp_path: Path) -> None:
 
     def run(name: str) -> None:
         output = tmp_path / f"{name}.csv"
-        outcomes[name] = brimful("run", "scc", graph, "--quiet", "-o", output)
+        outcomes[name] = brimful(
+            *("run", "scc", graph, "--quiet", "-o", output), *("--param", "method=coloring")
+        )
 
     threads = [threading.Thread(target=run, args=(name,)) for name in ("a", "b", "c")]
     for thread in threads:

@@ -3,6 +3,7 @@
 //! Returns, for each vertex, the smallest id of its component (`component`, of the type of ids); direction is
 //! ignored. Exact, whichever method: union-find where its arrays fit the budget, else label propagation.
 
+pub(crate) mod labels;
 pub mod propagation;
 mod union_find;
 
@@ -33,18 +34,26 @@ pub(crate) const INFO: Info = Info {
         meaning: "union_find: one pass, arrays in memory; propagation: any budget; auto: union_find if it fits",
         values: Accepts::Words(&["auto", "union_find", "propagation"]),
     }],
-    run: |request, graph, resources| {
-        let range = graph.key_bounds()?.map_or(0, |(smallest, largest)| largest.saturating_sub(smallest));
-        match fits_narrow(range) {
-            true => run::<u32>(request, graph, resources),
-            false => run::<u64>(request, graph, resources),
-        }
-    },
-    plan: |planner| match planner.has_narrow_places()? {
+    run: find,
+    plan: plan_any,
+};
+
+/// Finds the components, with labels as narrow as can be.
+pub(crate) fn find(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {
+    let range = graph.key_bounds()?.map_or(0, |(smallest, largest)| largest.saturating_sub(smallest));
+    match fits_narrow(range) {
+        true => run::<u32>(request, graph, resources),
+        false => run::<u64>(request, graph, resources),
+    }
+}
+
+/// What that takes.
+pub(crate) fn plan_any(planner: &Planner<'_>) -> Result<Forecast> {
+    match planner.has_narrow_places()? {
         true => plan::<u32>(planner),
         false => plan::<u64>(planner),
-    },
-};
+    }
+}
 
 /// When union-find runs.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -34,8 +34,9 @@ use brimful_graph::Graph;
 use brimful_store::Resources;
 use bytemuck::{Pod, Zeroable};
 
-use crate::pagerank::{Precision, SUPERSTEPS, Settings, Variant};
-use crate::request::{Finished, Output, Request};
+use crate::out_weights;
+use crate::pagerank::{Precision, SUPERSTEPS, Settings, Variant, check_sum, sum_of_scores};
+use crate::request::{Finished, Request};
 use crate::{Error, Result};
 
 /// Score, and what of it is yet to be signalled.
@@ -55,6 +56,8 @@ pub struct DeltaPageRank<S> {
     source: Option<u64>,
     /// Sum of the start.
     mass: f64,
+    /// A power of two that signals are multiplied by, and one that sums are.
+    scales: (f64, f64),
     precision: PhantomData<S>,
 }
 
@@ -68,7 +71,7 @@ impl<S: Precision> DeltaPageRank<S> {
         match (0.0..1.0).contains(&damping) {
             true => {
                 let mass = if source.is_some() { 1.0 } else { connected as f64 };
-                Ok(Self { damping, source, mass, precision: PhantomData })
+                Ok(Self { damping, source, mass, scales: (1.0, 1.0), precision: PhantomData })
             }
             false => {
                 Err(format!("damping must be at least 0 and below 1 for the method delta, not {damping}"))
@@ -80,11 +83,11 @@ impl<S: Precision> DeltaPageRank<S> {
     fn begins(&self, vertex: Vertex) -> f64 {
         f64::from(u8::from(self.source.is_none_or(|source| source == vertex.id)))
     }
-}
 
-/// What each arc carries of `residual`; a sink has nobody to signal.
-fn per_arc(residual: f64, vertex: Vertex) -> f64 {
-    if vertex.strength == 0.0 { 0.0 } else { residual / vertex.strength }
+    /// What each arc carries of `residual`; a sink has nobody to signal.
+    fn per_arc(&self, residual: f64, vertex: Vertex) -> f64 {
+        if vertex.strength == 0.0 { 0.0 } else { residual * self.scales.0 / vertex.strength }
+    }
 }
 
 impl<S: Precision> Program for DeltaPageRank<S> {
@@ -97,7 +100,7 @@ impl<S: Precision> Program for DeltaPageRank<S> {
     const NEEDS_DEGREES: bool = true;
 
     fn initial(&self, vertex: Vertex, _: &Globals<Sum>) -> Rank {
-        Rank { score: self.begins(vertex), due: per_arc(self.begins(vertex), vertex) }
+        Rank { score: self.begins(vertex), due: self.per_arc(self.begins(vertex), vertex) }
     }
 
     #[inline]
@@ -112,8 +115,9 @@ impl<S: Precision> Program for DeltaPageRank<S> {
 
     #[inline]
     fn collect(&self, vertex: Vertex, rank: Rank, sum: f64, globals: &Globals<Sum>) -> Rank {
+        let sum = sum * self.scales.1;
         // What the first superstep brings is the round's to pass on.
-        let due = if globals.round == 0 { 0.0 } else { rank.due + per_arc(sum, vertex) };
+        let due = if globals.round == 0 { 0.0 } else { rank.due + self.per_arc(sum, vertex) };
         Rank { score: rank.score + sum, due }
     }
 
@@ -142,40 +146,22 @@ impl<S: Precision> Program for DeltaPageRank<S> {
         // At most d times the mass was gained, so that this is above 0 and at most 1, but for rounding.
         let scale = (1.0 - self.damping) * self.mass / (self.mass - gained);
         let score = (1.0 - self.damping) * begins + scale * (rank.score - begins);
-        Rank { score, due: per_arc(score - scale * begins, vertex) }
+        Rank { score, due: self.per_arc(score - scale * begins, vertex) }
     }
 }
 
-/// The sum of all weights, or the number of arcs without.
-fn total_strength(graph: &Graph, weighted: bool) -> Result<f64> {
+/// The sum of all weights, or the number of arcs without, divided by the scale of signals.
+fn total_strength(graph: &Graph, weighted: bool, inverse: f64) -> Result<f64> {
     // A run that asks for weights where there are none is refused when it begins.
     if !weighted || !graph.description().weighted {
         return Ok(graph.description().arcs as f64);
     }
-    let connected = graph.connected() as usize;
-    let (mut sum, mut strengths) = (0.0, vec![0.0; AT_ONCE]);
-    for start in (0..connected).step_by(AT_ONCE) {
-        let part = &mut strengths[..AT_ONCE.min(connected - start)];
-        graph.strengths(start as u64, part)?;
-        sum += part.iter().sum::<f64>();
-    }
-    Ok(sum)
-}
-
-/// Vertices read at once.
-const AT_ONCE: usize = 1 << 14;
-
-/// The sum of the scores of vertices with edges, in internal order.
-fn sum_of_scores<S: Precision>(output: &Output<DeltaPageRank<S>>) -> Result<f64> {
-    let (mut start, mut sum) = (0, 0.0);
-    let mut ranks = vec![Rank::zeroed(); AT_ONCE.min(output.states.len())];
-    while start < output.states.len() {
-        let count = ranks.len().min(output.states.len() - start);
-        output.states.read(start, &mut ranks[..count])?;
-        sum += ranks[..count].iter().map(|rank| rank.score).sum::<f64>();
-        start += count;
-    }
-    Ok(sum)
+    let mut total = 0.0;
+    out_weights::for_each(graph, |_, sums| {
+        total += sums.iter().map(|sum| sum * inverse).sum::<f64>();
+        Ok(())
+    })?;
+    Ok(total)
 }
 
 /// Ranks by increments.
@@ -188,12 +174,14 @@ pub(crate) fn run_request<S: Precision>(
     let Settings { variant, damping, tolerance, source } = *settings;
     let program = DeltaPageRank::<S>::new(damping, source.map(|source| source.id), graph.connected())
         .map_err(Error::Usage)?;
+    let scale = out_weights::scale(request, graph, S::EXPONENTS)?;
+    let program = DeltaPageRank { scales: (scale, 1.0 / scale), ..program };
     let mass = if source.is_some() { 1.0 } else { graph.vertices() as f64 };
     let unsent = match variant {
         Variant::Unnormalized => tolerance * mass,
         Variant::Normalized => tolerance * mass * (1.0 - damping) / 2.0,
     };
-    let arcs = total_strength(graph, request.weighted)?;
+    let arcs = total_strength(graph, request.weighted, program.scales.1)?;
     // Without arcs there is nothing to signal.
     let threshold = if arcs > 0.0 { unsent / arcs } else { 0.0 };
     let options = RunOptions { signal_threshold: Some(threshold), ..request.options(SUPERSTEPS) };
@@ -209,10 +197,9 @@ pub(crate) fn run_request<S: Precision>(
         Some(source) if source.id == u64::MAX => 1.0 - damping,
         Some(_) => 0.0,
     };
-    let whole = match variant {
-        Variant::Normalized => sum_of_scores(&output)? + isolated,
-        Variant::Unnormalized => 1.0,
-    };
+    let sum = sum_of_scores(&output.states, |rank: Rank| rank.score)? + isolated;
+    check_sum(graph, sum, None)?;
+    let whole = if variant == Variant::Normalized { sum } else { 1.0 };
     let values = Values::floats(
         output.states,
         move |rank: Rank| Some(rank.score / whole),

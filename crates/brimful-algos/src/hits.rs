@@ -21,6 +21,7 @@ use brimful_store::Resources;
 use bytemuck::{Pod, Zeroable};
 
 use crate::Result;
+use crate::pagerank::{check_sum, sum_of_scores};
 use crate::registry::{Accepts, Info, ParameterInfo, Takes};
 use crate::request::{Finished, Request};
 
@@ -167,6 +168,10 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
         move |scores: Scores| if name == made_last { share(scores.raw, whole) } else { scores.before };
     // Where there is no isolated vertex, nobody asks for its score.
     let isolated = if let Isolated::Same(scores) = output.isolated { score(scores) } else { 0.0 };
+    let without_edges = (graph.vertices() - graph.connected()) as f64;
+    let sum = sum_of_scores(&output.states, score)? + without_edges * isolated;
+    // Without edges, or where all weights are 0, all scores are.
+    check_sum(graph, sum, Some(if sum == 0.0 { 0.0 } else { 1.0 }))?;
     let values = Values::floats(output.states, move |scores| Some(score(scores)), move |_| Some(isolated));
     Finished::new(graph, name, values.without_nulls(), output.stats, "sum")
 }

@@ -10,6 +10,7 @@ pub mod delta_pagerank;
 pub mod hits;
 pub mod kcore;
 pub mod label_propagation;
+mod out_weights;
 pub mod pagerank;
 pub mod planning;
 pub mod registry;

@@ -23,8 +23,11 @@ use brimful_engine::forecast::{Forecast, Steps};
 use brimful_engine::{Add, Globals, Isolated, Mode, Program, Sum, Values, Vertex};
 use brimful_graph::Graph;
 use brimful_store::Resources;
+use brimful_store::scratch::ScratchArray;
+use bytemuck::Pod;
 
 use crate::delta_pagerank::{self, DeltaPageRank};
+use crate::out_weights::{self, AT_ONCE, Exponents};
 use crate::planning::{Planner, supersteps_of_a_power};
 use crate::registry::{Accepts, Info, ParameterInfo, Takes};
 use crate::request::{Finished, Request, Source};
@@ -34,6 +37,9 @@ use crate::{Error, Result};
 const TOLERANCE: f64 = 1e-6;
 /// Most supersteps unless the user says so.
 pub(crate) const SUPERSTEPS: u64 = 100;
+
+/// How far from 1 normalized scores may add up: rounding, also of 32-bit signals, stays far below.
+const SUM_TOLERANCE: f64 = 1e-4;
 
 /// What there is to know of it.
 pub(crate) const INFO: Info = Info {
@@ -101,6 +107,8 @@ impl Variant {
 
 /// The precision of a signal.
 pub trait Precision: Addend<Sum = f64> + 'static {
+    /// What signals of this precision can be.
+    const EXPONENTS: Exponents;
     /// Rounds to this precision.
     fn from_f64(value: f64) -> Self;
     /// Widens, exactly.
@@ -108,6 +116,8 @@ pub trait Precision: Addend<Sum = f64> + 'static {
 }
 
 impl Precision for f64 {
+    const EXPONENTS: Exponents =
+        Exponents { normal: (Self::MIN_EXP - 1, Self::MAX_EXP - 1), least_scale: -500 };
     fn from_f64(value: f64) -> Self {
         value
     }
@@ -117,6 +127,8 @@ impl Precision for f64 {
 }
 
 impl Precision for f32 {
+    const EXPONENTS: Exponents =
+        Exponents { normal: (Self::MIN_EXP - 1, Self::MAX_EXP - 1), least_scale: -40 };
     fn from_f64(value: f64) -> Self {
         value as Self
     }
@@ -132,6 +144,8 @@ pub struct PageRank<S> {
     damping: f64,
     tolerance: f64,
     source: Option<u64>,
+    /// A power of two that signals are multiplied by, and one that sums are.
+    scales: (f64, f64),
     precision: PhantomData<S>,
 }
 
@@ -156,13 +170,18 @@ impl<S: Precision> PageRank<S> {
         if tolerance.is_nan() || tolerance < 0.0 {
             return Err(format!("tolerance must be at least 0, not {tolerance}"));
         }
-        Ok(Self { variant, damping, tolerance, source: None, precision: PhantomData })
+        Ok(Self { variant, damping, tolerance, source: None, scales: (1.0, 1.0), precision: PhantomData })
     }
 
     /// Personalised: rank begins, and that of sinks goes on, at `source` only, an internal id. Normalized.
     #[must_use]
     pub fn from_source(self, source: u64) -> Self {
         Self { variant: Variant::Normalized, source: Some(source), ..self }
+    }
+
+    /// With signals multiplied by `scale`, a power of two: scores are the same bits.
+    fn scaled(self, scale: f64) -> Self {
+        Self { scales: (scale, 1.0 / scale), ..self }
     }
 }
 
@@ -190,7 +209,7 @@ impl<S: Precision> Program for PageRank<S> {
     #[inline]
     fn signal(&self, vertex: Vertex, score: f64) -> S {
         // A sink has nobody to signal; its score is in the aggregate.
-        S::from_f64(if vertex.strength == 0.0 { 0.0 } else { score / vertex.strength })
+        S::from_f64(if vertex.strength == 0.0 { 0.0 } else { score * self.scales.0 / vertex.strength })
     }
 
     #[inline]
@@ -200,6 +219,7 @@ impl<S: Precision> Program for PageRank<S> {
 
     #[inline]
     fn collect(&self, vertex: Vertex, _: f64, sum: f64, globals: &Globals<(Sum, Sum)>) -> f64 {
+        let sum = sum * self.scales.1;
         if let Some(source) = self.source {
             let begins = if vertex.id == source { 1.0 } else { 0.0 };
             return begins * (1.0 - self.damping)
@@ -288,7 +308,8 @@ fn run<S: Precision>(request: &Request, graph: &Arc<Graph>, resources: &Resource
         return delta_pagerank::run_request::<S>(request, &Settings { source, ..settings }, graph, resources);
     }
     let Settings { variant, damping, tolerance, .. } = settings;
-    let program = PageRank::<S>::new(variant, damping, tolerance).map_err(Error::Usage)?;
+    let scale = out_weights::scale(request, graph, S::EXPONENTS)?;
+    let program = PageRank::<S>::new(variant, damping, tolerance).map_err(Error::Usage)?.scaled(scale);
     let program = match source {
         Some(source) => program.from_source(source.id),
         None => program,
@@ -301,6 +322,43 @@ fn run<S: Precision>(request: &Request, graph: &Arc<Graph>, resources: &Resource
         Some(source) if place == source.place => 1.0,
         _ => isolated,
     };
+    let elsewhere = match source {
+        Some(source) => f64::from(u8::from(source.id == u64::MAX)),
+        None => (graph.vertices() - graph.connected()) as f64 * isolated,
+    };
+    let whole = sum_of_scores(&output.states, |score: f64| score)? + elsewhere;
+    // What asynchronous sweeps add to the whole, or lose of it, is made good only in the end.
+    let expected = (variant == Variant::Normalized && !request.asynchronous).then_some(1.0);
+    check_sum(graph, whole, expected)?;
     let values = Values::floats(output.states, Some, move |place| Some(own(place))).without_nulls();
     Finished::new(graph, "pagerank", values, output.stats, variant.name())
+}
+
+/// The sum of the scores in `states`, in internal order.
+pub(crate) fn sum_of_scores<T: Pod + Send>(
+    states: &ScratchArray<T>,
+    score: impl Fn(T) -> f64,
+) -> Result<f64> {
+    let (mut start, mut sum) = (0, 0.0);
+    let mut part = vec![T::zeroed(); AT_ONCE.min(states.len())];
+    while start < states.len() {
+        let count = part.len().min(states.len() - start);
+        states.read(start, &mut part[..count])?;
+        sum += part[..count].iter().map(|state| score(*state)).sum::<f64>();
+        start += count;
+    }
+    Ok(sum)
+}
+
+/// Refuses scores that are no numbers, or do not add up to what they should: whatever the weights, no wrong score is a result.
+pub(crate) fn check_sum(graph: &Graph, sum: f64, expected: Option<f64>) -> Result<()> {
+    if sum.is_finite() && expected.is_none_or(|expected| (sum - expected).abs() <= SUM_TOLERANCE) {
+        return Ok(());
+    }
+    let expected = expected.map_or("a finite number".to_owned(), |expected| expected.to_string());
+    let what = format!(
+        "the scores add up to {sum} instead of {expected}: these weights cannot be ranked in this precision; use weights \
+         that lie closer together"
+    );
+    Err(brimful_graph::Error::input(graph.path(), what).into())
 }

@@ -136,6 +136,14 @@ impl<'p> Planner<'p> {
         }))
     }
 
+    /// False if every edge leads both ways.
+    pub(crate) fn is_directed(&self) -> bool {
+        match self.subject {
+            Subject::Graph(graph) => graph.description().directed,
+            Subject::Sizes(sizes) => !sizes.undirected,
+        }
+    }
+
     /// Stored arcs.
     pub(crate) fn arcs(&self) -> u64 {
         match self.subject {

@@ -236,12 +236,12 @@ impl Request {
         else {
             return Ok(());
         };
-        Err(Error::Usage(format!(
-            "{} needs weights that are not negative; {} has weights down to {}",
-            self.algorithm,
-            graph.path().display(),
-            range.min
-        )))
+        let what = format!(
+            "{} needs weights of at least 0, and the smallest is {}; run it without --weighted (Python: weighted=) or \
+             import the graph with other weights",
+            self.algorithm, range.min
+        );
+        Err(brimful_graph::Error::input(graph.path(), what).into())
     }
 
     /// Refuses weights whose sum along a path could be infinite, if weights count: such a vertex would seem to be out of reach.

@@ -1,4 +1,5 @@
-//! Strongly connected components by colouring.
+//! Strongly connected components: by a depth-first search where edges fit into memory unpacked ([`depth_first`]), else by colouring; those of an undirected
+//! graph are its connected components.
 //!
 //! Returns for each vertex the smallest id of its component: of the vertices that it reaches along edges and
 //! that reach it (`component`). Exact.
@@ -27,18 +28,23 @@
 //! such number. A seven costs as many supersteps as the longest path on which colours travel, and sweeps only segments with
 //! vertices that signal; as many sevens as needed to name all components, in the worst case one for each.
 
+mod depth_first;
+
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use brimful_engine::forecast::Steps;
-use brimful_engine::{Combiner, Count, Globals, Mode, Program, Reason, Values, Vertex};
+use brimful_engine::extent::Extent;
+use brimful_engine::forecast::{Forecast, Setting, Steps};
+use brimful_engine::{Combiner, Count, Globals, Layout, Mode, Program, Reason, Values, Vertex};
 use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
 
-use crate::Result;
 use crate::connected_components::propagation::{Label, fits_narrow};
-use crate::registry::{Info, Takes};
+use crate::connected_components::{self};
+use crate::planning::Planner;
+use crate::registry::{Accepts, Info, ParameterInfo, Takes};
 use crate::request::{Finished, Request};
+use crate::{Error, Result};
 
 /// What there is to know of it.
 pub(crate) const INFO: Info = Info {
@@ -46,20 +52,81 @@ pub(crate) const INFO: Info = Info {
     computes: "strongly connected components, each named by its smallest vertex",
     column: "component",
     takes: Takes { layouts: true, stores: true, checkpoints: true, ..Takes::NOTHING },
-    parameters: &[],
+    parameters: &[ParameterInfo {
+        name: "method",
+        default: "auto",
+        meaning: "search: depth-first, edges in memory; coloring: any budget; auto: search if it fits",
+        values: Accepts::Words(&["auto", "search", "coloring"]),
+    }],
     run: |request, graph, resources| {
+        if is_undirected(request, graph.description().directed)? {
+            return connected_components::find(request, graph, resources);
+        }
         let range = graph.key_bounds()?.map_or(0, |(smallest, largest)| largest.saturating_sub(smallest));
         match fits_narrow(range) && fits_narrow(graph.description().arcs) {
             true => run::<u32>(request, graph, resources),
             false => run::<u64>(request, graph, resources),
         }
     },
-    // R-MAT of 2^20 vertices: 22 supersteps, which go over both indexes five times in all.
-    plan: |planner| match planner.has_narrow_places()? && fits_narrow(planner.arcs()) {
-        true => planner.program(&StrongComponents::<u32>::new(), Steps::about(22, 5.0)),
-        false => planner.program(&StrongComponents::<u64>::new(), Steps::about(22, 5.0)),
+    plan: |planner| {
+        if is_undirected(planner.request, planner.is_directed())? {
+            return connected_components::plan_any(planner);
+        }
+        match planner.has_narrow_places()? && fits_narrow(planner.arcs()) {
+            true => plan::<u32>(planner),
+            false => plan::<u64>(planner),
+        }
     },
 };
+
+/// When a depth-first search is made.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Search {
+    /// In any case.
+    Always,
+    /// If the edges fit into memory.
+    IfItFits,
+    Never,
+}
+
+/// Whether a request wants a depth-first search.
+fn search_wanted(request: &Request) -> Result<Search> {
+    let method = request.choice("method", &["auto", "search", "coloring"])?;
+    let in_supersteps = request.max_supersteps.is_some()
+        || request.layout != Layout::Shards
+        || request.store.is_some()
+        || request.checkpoints.is_some();
+    if method == "search" && in_supersteps {
+        let what = "the method search has no supersteps to limit, no store, no layout but shards and no checkpoints; use the \
+                    method coloring";
+        return Err(Error::Usage(what.into()));
+    }
+    Ok(match method {
+        "search" => Search::Always,
+        "auto" if !in_supersteps => Search::IfItFits,
+        _ => Search::Never,
+    })
+}
+
+/// True if strong components are those of [`connected_components`], as all edges lead both ways, and may be found like those.
+fn is_undirected(request: &Request, directed: bool) -> Result<bool> {
+    Ok(!directed && search_wanted(request)? == Search::IfItFits)
+}
+
+fn plan<L: Label + 'static>(planner: &Planner<'_>) -> Result<Forecast> {
+    let wanted = search_wanted(planner.request)?;
+    let bytes = |setting: &Setting<'_>| depth_first::bytes::<L>(setting.extent, setting.workers);
+    let fits =
+        || planner.of_scan(|setting| bytes(setting).is_some_and(|(needed, _)| needed <= setting.limit));
+    if wanted == Search::Always || wanted == Search::IfItFits && fits() {
+        return Ok(planner.scans(1, |setting| {
+            let (needed, labels) = bytes(setting).unwrap_or((u64::MAX, 0));
+            (needed, labels, labels)
+        }));
+    }
+    // R-MAT of 2^20 vertices: 22 supersteps, which go over both indexes five times in all.
+    planner.program(&StrongComponents::<L>::new(), Steps::about(22, 5.0))
+}
 
 /// The least signal and how many there were.
 #[derive(Debug, Clone, Copy)]
@@ -246,6 +313,19 @@ impl<L: Label + 'static> Program for StrongComponents<L> {
 }
 
 fn run<L: Label + 'static>(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {
+    let wanted = search_wanted(request)?;
+    let extent = Extent::of(graph, &[Index::In], false);
+    let needed = depth_first::bytes::<L>(&extent, resources.workers()).map(|(needed, _)| needed);
+    let fits = needed.is_some_and(|needed| needed <= resources.budget.limit());
+    if wanted == Search::Always || wanted == Search::IfItFits && fits {
+        let Some(needed) = needed else {
+            let what = "the method search is for less than 2^32 vertices and edges; use the method coloring";
+            return Err(Error::Usage(what.into()));
+        };
+        let (labels, stats) = depth_first::components::<L>(graph, needed, resources)?;
+        let values = Values::vertices(labels, |label: L| Some(label.into()), Some).without_nulls();
+        return Finished::new(graph, "component", values, stats, "search");
+    }
     let output = request.run(&StrongComponents::<L>::new(), u64::MAX, graph, resources)?;
     let values = Values::vertices(output.states, component::<L>, Some);
     // Only a run that its limits ended leaves vertices without a component.

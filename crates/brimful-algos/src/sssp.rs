@@ -53,6 +53,7 @@ impl Program for ShortestPaths {
     const MODE: Mode = Mode::Idempotent;
     const ASYNCHRONOUS: bool = true;
     const KEEPS_SILENCE: bool = true;
+    const ORDERED: bool = true;
 
     fn initial(&self, vertex: Vertex, _: &Globals<()>) -> f64 {
         if vertex.id == self.source { 0.0 } else { f64::INFINITY }
@@ -70,6 +71,11 @@ impl Program for ShortestPaths {
     #[inline]
     fn collect(&self, _: Vertex, distance: f64, least: f64, _: &Globals<()>) -> f64 {
         if least < distance { least } else { distance }
+    }
+
+    #[inline]
+    fn before(&self, one: f64, other: f64) -> bool {
+        one < other
     }
 
     /// Near ones first: what they say is more likely to last.

@@ -8,6 +8,7 @@ use brimful_graph::shards::{Geometry, Segment, ShardFile};
 use brimful_graph::sizes::Sizes;
 use brimful_graph::{Graph, Index};
 
+use crate::adjacency;
 use crate::residency::{columns, segments_of_intervals, unit_bytes};
 
 /// How large a graph is.
@@ -19,6 +20,8 @@ pub struct Extent {
     pub interval_bits: u32,
     /// Weights count.
     pub weighted: bool,
+    /// Bytes of a weight in the narrowest of the types of 4 and 8 bytes that holds all exactly.
+    pub weight_bytes: u8,
     /// Sums that are kept apart: one for each interval, and where it has several windows one for each of them.
     pub turns: u64,
     /// Windows of the interval that has most, of all indexes.
@@ -114,6 +117,9 @@ impl Extent {
             vertices: graph.connected(),
             interval_bits: graph.description().interval_bits,
             weighted,
+            weight_bytes: adjacency::weight_bytes(
+                shards.iter().flat_map(|shards| shards.segments().iter().map(|segment| segment.weight_type)),
+            ),
             turns,
             most_parts,
             longest_list: shards.iter().map(longest).sum(),
@@ -153,6 +159,7 @@ impl Extent {
             vertices: sizes.vertices,
             interval_bits: geometry.interval_bits,
             weighted: sizes.weighted,
+            weight_bytes: 4,
             turns: intervals + arcs / geometry.window_edges,
             most_parts: (1 + arcs / intervals / geometry.window_edges) * count as u64,
             // Nobody knows it.
@@ -368,6 +375,7 @@ mod tests {
             degrees: true,
             external: false,
             full: true,
+            ordered: false,
             indexes: &[Index::In],
         };
         let real = Extent::of(&graph, needs.indexes, false);

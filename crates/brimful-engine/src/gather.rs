@@ -61,7 +61,7 @@
 //! ```
 
 mod checkpoint;
-mod edges;
+pub(crate) mod edges;
 mod known;
 mod lists;
 pub(crate) mod plan;

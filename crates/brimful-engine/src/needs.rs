@@ -28,6 +28,8 @@ pub struct Needs {
     pub external: bool,
     /// Everybody signals in every superstep.
     pub full: bool,
+    /// Vertices may signal in an order ([`Program::ORDERED`]).
+    pub ordered: bool,
     /// Indexes that are walked.
     pub indexes: &'static [Index],
 }
@@ -44,6 +46,7 @@ impl Needs {
             degrees: P::NEEDS_DEGREES,
             external: P::NEEDS_EXTERNAL,
             full: P::MODE == Mode::Full,
+            ordered: P::ORDERED,
             indexes: program.indexes(),
         }
     }

@@ -180,6 +180,13 @@ impl RunOptions {
                 P::Combiner::IDEMPOTENT || !matches!(P::MODE, Mode::Idempotent),
                 "the mode is idempotent, but its combiner is not"
             );
+            assert!(
+                !P::ORDERED
+                    || P::ASYNCHRONOUS
+                        && matches!(P::MODE, Mode::Idempotent)
+                        && size_of::<P::Aggregate>() == 0,
+                "only an asynchronous idempotent program without an aggregate can be ordered"
+            );
         }
         let given = [self.signal_threshold, self.collect_threshold];
         if given.iter().flatten().any(|threshold| threshold.is_nan()) {

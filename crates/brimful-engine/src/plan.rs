@@ -7,6 +7,7 @@
 
 use brimful_store::Budget;
 
+use crate::adjacency::Adjacency;
 use crate::error::Result;
 use crate::extent::Extent;
 use crate::frontier::Frontier;
@@ -16,6 +17,7 @@ use crate::schedule::Schedule;
 use crate::sparse;
 use crate::sums::KeptSums;
 use crate::sweep;
+use crate::worklist;
 
 /// What the budget is for, in its errors.
 pub(crate) const PURPOSE: &str = "to run this program on this graph";
@@ -42,6 +44,8 @@ pub struct Plan {
     pub degrees_resident: bool,
     /// Supersteps may be sparse.
     pub sparse: bool,
+    /// The rest of a run may be a traversal in order (`worklist`).
+    pub worklist: bool,
     /// Bytes of packed units that stay in memory.
     pub pinned_bytes: u64,
     /// Bytes reserved in all.
@@ -98,7 +102,7 @@ impl Plan {
             plan.source_window = Some(widest_window(extent, of_interval, &mut spare) as usize);
         }
         let sparse = sparse::memory_bytes(needs, extent, workers);
-        let may_be_sparse = !needs.full && !asynchronous && windowed.is_none();
+        let may_be_sparse = !needs.full && windowed.is_none();
         // Where everything fits, it is read once: more reads in flight then come last.
         let packed = extent.packed();
         let vertex_bytes: u64 = needs.of_vertices(vertices, weighted).iter().sum();
@@ -121,7 +125,22 @@ impl Plan {
             spare -= plan.pinned_bytes;
         }
         plan.total_bytes = budget.limit() - spare;
+        let in_order = Self::worklist_bytes(needs, extent).filter(|bytes| *bytes <= budget.limit());
+        if let Some(bytes) =
+            in_order.filter(|_| plan.states_resident && (plan.degrees_resident || !needs.degrees))
+        {
+            plan.worklist = true;
+            plan.total_bytes = plan.total_bytes.max(bytes);
+        }
         Ok(plan)
+    }
+
+    /// Bytes while vertices signal in order: by then nothing else of a superstep is in memory. `None` if they cannot.
+    fn worklist_bytes(needs: &Needs, extent: &Extent) -> Option<u64> {
+        let of_vertices = extent.vertices * (needs.signal + needs.state + if needs.degrees { 8 } else { 0 });
+        let reading = Adjacency::reading_bytes(extent);
+        let own = worklist::memory_bytes(extent).filter(|_| needs.ordered)?;
+        Some(tables(needs, extent) + of_vertices + reading + own)
     }
 
     /// Plans a run over records in blocks of at most `block_bytes`.
@@ -162,6 +181,7 @@ impl Plan {
             next_resident: false,
             degrees_resident: false,
             sparse: false,
+            worklist: false,
             pinned_bytes: 0,
             total_bytes: minimum,
         };

@@ -127,6 +127,11 @@ pub trait Program: Sync {
     /// path that is for the modes full and idempotent; on stores of vertices, where there are no supersteps then, for delta and
     /// idempotent, and the aggregate may be used only where a round ends, and is that over the whole round.
     const ASYNCHRONOUS: bool = false;
+    /// True if vertices may signal in the order of [`Program::before`], without supersteps: the mode is idempotent and the
+    /// program asynchronous, an edge never makes a signal come before its source, and a vertex that comes later never has anything to tell one
+    /// that came before. Each then signals about once, however far signals travel (Dijkstra 1959). The program has no rounds and no aggregate,
+    /// walks all of its indexes always, and takes edges one by one.
+    const ORDERED: bool = false;
     /// False if nothing is signalled along edges from a vertex to itself.
     const SELF_LOOPS: bool = true;
 
@@ -183,6 +188,13 @@ pub trait Program: Sync {
     #[inline]
     fn urgency(&self, state: Self::State) -> f64 {
         self.signal_score(state, state)
+    }
+
+    /// Whether a vertex in state `one` signals before one in state `other`, in a program that is [`Program::ORDERED`].
+    #[inline]
+    fn before(&self, one: Self::State, other: Self::State) -> bool {
+        let _ = (one, other);
+        false
     }
 
     /// How much there is to collect: the vertex collects if this exceeds the threshold, else the signals are forgotten.

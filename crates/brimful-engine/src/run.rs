@@ -12,6 +12,7 @@ mod dense;
 mod fixed;
 mod sparse;
 mod windowed;
+mod worklist;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -262,7 +263,9 @@ impl<P: Program> Supersteps for Run<'_, P> {
             Some(_) => self.fixed.graph.intervals(),
             None => self.fixed.files.iter().map(|file| file.shards().edges()).sum(),
         };
-        Ok(if self.asynchronous_superstep(edges)? {
+        Ok(if self.worklist_superstep(edges)? {
+            "worklist"
+        } else if self.asynchronous_superstep(edges)? {
             "sweep"
         } else if self.windowed_superstep(edges)? {
             "windows"

@@ -78,6 +78,14 @@ impl<T: Pod + Send> ScratchArray<T> {
         }
     }
 
+    /// All records to be changed, if they are in memory.
+    pub fn in_memory_mut(&mut self) -> Option<&mut [T]> {
+        match &mut self.home {
+            Home::Resident(data) => Some(data),
+            Home::Paged(_) => None,
+        }
+    }
+
     /// The records of `range`: where they are, or read into `buffer`.
     ///
     /// # Panics

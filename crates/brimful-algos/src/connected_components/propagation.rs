@@ -82,6 +82,7 @@ impl<L: Label + 'static> Program for ConnectedComponents<L> {
     const MODE: Mode = Mode::Idempotent;
     const ASYNCHRONOUS: bool = true;
     const KEEPS_SILENCE: bool = true;
+    const ORDERED: bool = true;
     const NEEDS_EXTERNAL: bool = true;
 
     fn indexes(&self) -> &'static [Index] {
@@ -99,5 +100,10 @@ impl<L: Label + 'static> Program for ConnectedComponents<L> {
     #[inline]
     fn collect(&self, _: Vertex, label: L, least: L, _: &Globals<()>) -> L {
         label.min(least)
+    }
+
+    #[inline]
+    fn before(&self, one: L, other: L) -> bool {
+        one < other
     }
 }

@@ -20,10 +20,8 @@ use brimful_store::Resources;
 use brimful_store::huge::advise_spare;
 use brimful_store::scratch::ScratchArray;
 
+use super::labels::{WINDOW, labels};
 use super::propagation::Label;
-
-/// Vertices labelled at once.
-const WINDOW: usize = 1 << 16;
 
 /// Bytes of the arrays: parents, the least place below each root, and labels.
 fn array_bytes<L>(vertices: u64) -> u64 {
@@ -65,7 +63,7 @@ pub(super) fn components<L: Label>(graph: &Graph, resources: &Resources) -> Resu
     scan.for_each(resources, |edges| forest.join(edges))?;
     drop(scan);
     let joined = begin.elapsed().as_secs_f64();
-    let labels = labels(graph, &forest, resources)?;
+    let labels = labels(graph, &|vertex| forest.root(vertex), resources)?;
     let phases = vec![("join", joined), ("label", begin.elapsed().as_secs_f64() - joined)];
     let moved = moved(graph, resources) - moved_before;
     let stats = Stats::one_pass(phases, shards.edges(), moved, workers);
@@ -134,39 +132,4 @@ impl Forest {
         }
         one
     }
-}
-
-/// The least place of each component, vertex by vertex.
-fn labels<L: Label>(graph: &Graph, forest: &Forest, resources: &Resources) -> Result<ScratchArray<L>> {
-    let vertices = forest.0.len();
-    let smallest = graph.key_bounds()?.map_or(0, |(smallest, _)| smallest);
-    let least: Vec<L::Atomic> = (0..vertices).map(|_| L::atomic()).collect();
-    let windows = vertices.div_ceil(WINDOW);
-    resources.job.begin("label", 2 * windows as u64);
-    resources.share(windows, |window, ids: &mut Vec<u64>| -> Result<()> {
-        let start = window * WINDOW;
-        ids.resize(WINDOW.min(vertices - start), 0);
-        graph.external_ids(start as u64, ids)?;
-        for (at, id) in ids.iter().enumerate() {
-            let place = graph.id_type().order_key(*id).wrapping_sub(smallest);
-            L::lower(&least[forest.root((start + at) as u32) as usize], place);
-        }
-        resources.job.advance(1);
-        Ok(())
-    })?;
-    let mut labels = ScratchArray::resident(vertices, WINDOW);
-    let out = labels.windows();
-    resources.share(windows, |window, (): &mut ()| -> Result<()> {
-        let start = window * WINDOW;
-        let fill = |labels: &mut [L]| {
-            for (at, label) in labels.iter_mut().enumerate() {
-                *label = L::get(&least[forest.root((start + at) as u32) as usize]);
-            }
-        };
-        out.overwrite(window, &mut Vec::new(), fill)?;
-        resources.job.advance(1);
-        Ok(())
-    })?;
-    drop(out);
-    Ok(labels)
 }

@@ -122,8 +122,15 @@ fn intervals_of_finished_vertices_are_left_out() {
 
 #[test]
 fn strong_components_agree_with_tarjan() {
-    let request = Request { algorithm: "scc".into(), ..Default::default() };
-    let check = |case: &Case| assert_eq!(column(case, &request), strong_components(case));
+    let by = |method: &str| {
+        let parameters = [("method".to_owned(), Parameter::Word(method.into()))].into();
+        Request { algorithm: "scc".into(), parameters, ..Default::default() }
+    };
+    let check = |case: &Case| {
+        for method in ["auto", "search", "coloring"] {
+            assert_eq!(column(case, &by(method)), strong_components(case), "{method}");
+        }
+    };
     for number in 0..CASES {
         let folder = tempfile::tempdir().unwrap();
         check(&cases(folder.path(), number));
@@ -147,7 +154,7 @@ fn strong_components_agree_with_tarjan() {
         let folder = tempfile::tempdir().unwrap();
         let case = case_of(folder.path(), &edges, 103);
         check(&case);
-        let stats = run_request(&request, &case.graph, &resources(2, 1 << 28)).unwrap().stats;
+        let stats = run_request(&by("coloring"), &case.graph, &resources(2, 1 << 28)).unwrap().stats;
         assert!(stats.supersteps < 500, "{} supersteps", stats.supersteps);
     }
     let folder = tempfile::tempdir().unwrap();

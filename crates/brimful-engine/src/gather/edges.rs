@@ -17,10 +17,10 @@ use crate::error::Result;
 use crate::residency::{Resident, Shard, Spare, segments_of_intervals};
 
 /// A batch of edges into one interval; sources ascend.
-pub(super) struct Edges<'b> {
+pub(crate) struct Edges<'b> {
     pub(super) ends: Ends<'b>,
     /// None where they do not count.
-    pub(super) weights: &'b [f64],
+    pub(crate) weights: &'b [f64],
 }
 
 /// Sources and targets of a batch.
@@ -34,7 +34,7 @@ pub(super) enum Ends<'b> {
 impl Edges<'_> {
     /// Calls `edge(source, target)`, the target counted within its interval. False if that returns false, or an end is no vertex.
     #[inline]
-    pub(super) fn all(&self, mut edge: impl FnMut(u64, usize) -> bool) -> bool {
+    pub(crate) fn all(&self, mut edge: impl FnMut(u64, usize) -> bool) -> bool {
         match &self.ends {
             Ends::Keys { base, keys, bits, bounds: (vertices, targets) } => {
                 let mask = (1_u32 << bits) - 1;
@@ -52,7 +52,7 @@ impl Edges<'_> {
 
 /// What one worker reads edges with.
 #[derive(Default)]
-pub(super) struct Reader {
+pub(crate) struct Reader {
     /// For each file one for each column.
     spares: Vec<[Spare; 2]>,
     plain: Vec<u8>,
@@ -75,7 +75,7 @@ impl Reader {
 }
 
 /// The edges of the indexes that make lists.
-pub(super) struct Shards {
+pub(crate) struct Shards {
     files: Vec<Resident>,
     /// For each interval, its segments in each file.
     intervals: Vec<Shard>,
@@ -85,7 +85,7 @@ pub(super) struct Shards {
 
 impl Shards {
     /// Keeps `pinned_bytes` of packed edges, and of their weights if they count, in memory.
-    pub(super) fn new(graph: &Graph, files: Vec<Arc<ShardFile>>, weighted: bool, pinned_bytes: u64) -> Self {
+    pub(crate) fn new(graph: &Graph, files: Vec<Arc<ShardFile>>, weighted: bool, pinned_bytes: u64) -> Self {
         Self {
             intervals: segments_of_intervals(&files, graph.intervals() as usize),
             files: Resident::spread(files, weighted, pinned_bytes),
@@ -95,17 +95,17 @@ impl Shards {
     }
 
     /// Number of intervals.
-    pub(super) fn intervals(&self) -> usize {
+    pub(crate) fn intervals(&self) -> usize {
         self.intervals.len()
     }
 
     /// The vertices of an interval.
-    pub(super) fn window(&self, interval: usize) -> std::ops::Range<usize> {
+    pub(crate) fn window(&self, interval: usize) -> std::ops::Range<usize> {
         interval << self.bits..((interval + 1) << self.bits).min(self.vertices)
     }
 
     /// The interval of a vertex.
-    pub(super) fn interval(&self, vertex: usize) -> usize {
+    pub(crate) fn interval(&self, vertex: usize) -> usize {
         vertex >> self.bits
     }
 
@@ -123,7 +123,7 @@ impl Shards {
     ///
     /// # Errors
     /// Corruption also where `batch` returns false.
-    pub(super) fn each(
+    pub(crate) fn each(
         &self,
         interval: usize,
         weighted: bool,

@@ -6,7 +6,7 @@
 //! as it can be told from how many edges lead there. In a full program every block takes one turn a sweep. In an
 //! idempotent one a vertex that has nothing new to say goes on saying what it said last, and a block listens
 //! again only where somebody has spoken since it last did. Increments must be heard exactly once by everybody, so they
-//! are not for this mode.
+//! are not for this mode. Where an idempotent program has gone over the edges often and is not done, the rest is in supersteps or in order.
 //!
 //! Invariant: nothing depends on which thread does what. Blocks end where units end that are not held in memory, so that the order of turns may
 //! depend on the budget and, through it, on how many threads there are.
@@ -177,11 +177,28 @@ impl<P: Program> Run<'_, P> {
 
     /// One sweep; false if the run is synchronous.
     pub(super) fn asynchronous_superstep(&mut self, edges: u64) -> Result<bool> {
+        if P::MODE == Mode::Idempotent && self.is_long(edges) {
+            self.end_sweeps();
+        }
         let Some(mut asynchronous) = self.asynchronous.take() else { return Ok(false) };
         self.fixed.resources.job.begin(format!("sweep {}", self.globals.superstep + 1), edges);
         let result = self.asynchronous_sweep(&mut asynchronous);
         self.asynchronous = Some(asynchronous);
         result.map(|()| true)
+    }
+
+    /// Goes on in supersteps: a sweep goes over whole blocks, however few of their vertices have something to say, which a graph of
+    /// high diameter has for long. Who has spoken in the last sweep is the frontier; some of that has been heard, and may be again.
+    fn end_sweeps(&mut self) {
+        if self.asynchronous.take().is_none() {
+            return;
+        }
+        let Some(frontier) = &mut self.frontier else { return };
+        for (signals, spoke) in self.signals.chunks_mut(1 << ACTIVITY_BITS).zip(frontier.map()) {
+            if !spoke.load(Ordering::Relaxed) {
+                signals.fill(P::Combiner::SILENCE);
+            }
+        }
     }
 
     fn asynchronous_sweep(&mut self, asynchronous: &mut Asynchronous) -> Result<()> {

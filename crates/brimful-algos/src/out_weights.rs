@@ -1,0 +1,127 @@
+//! The sums of the weights of the edges that leave a vertex, by which programs that share a score among edges divide.
+//!
+//! A weight may be as small as 2^-1074, and a sum of weights as large as 2^1024: a score divided by such a sum may be no
+//! number. A power of two by which all signals are multiplied, and all sums of signals divided, keeps both in range and
+//! changes no bit of a score. Invariant: signals that are scaled so are finite, and none of a score that counts loses a bit.
+
+use brimful_graph::Graph;
+use brimful_graph::names::NameCursor;
+
+use crate::Result;
+use crate::request::Request;
+
+/// Scores are below 2^50, and those that count are at least 2^-60.
+const SCORES: (i32, i32) = (-60, 50);
+/// Vertices read at once.
+pub(crate) const AT_ONCE: usize = 1 << 14;
+
+/// The exponents of signals of one precision.
+#[derive(Debug, Clone, Copy)]
+pub struct Exponents {
+    /// The least of a normal number, and the greatest.
+    pub(crate) normal: (i32, i32),
+    /// The least by which signals may be scaled: what an edge carries of one still has to be a normal number.
+    pub(crate) least_scale: i32,
+}
+
+/// Calls `each(first, sums)` with the sums of the outgoing weights of all vertices with edges.
+pub(crate) fn for_each(graph: &Graph, mut each: impl FnMut(u64, &[f64]) -> Result<()>) -> Result<()> {
+    let connected = graph.connected() as usize;
+    let mut sums = vec![0.0; AT_ONCE.min(connected)];
+    for start in (0..connected).step_by(AT_ONCE) {
+        let part = &mut sums[..AT_ONCE.min(connected - start)];
+        graph.strengths(start as u64, part)?;
+        each(start as u64, part)?;
+    }
+    Ok(())
+}
+
+/// The power of two that signals are multiplied by: 1 unless weights are extreme.
+///
+/// # Errors
+/// [`brimful_graph::Error::Input`] for weights that cannot be shared: negative ones, sums that overflow, and sums that lie
+/// too far apart.
+pub(crate) fn scale(request: &Request, graph: &Graph, exponents: Exponents) -> Result<f64> {
+    // A run that asks for weights where there are none is refused when it begins.
+    if !request.weighted || !graph.description().weighted {
+        return Ok(1.0);
+    }
+    request.refuse_negative_weights(graph)?;
+    let (mut least, mut greatest) = (f64::INFINITY, 0.0_f64);
+    for_each(graph, |start, sums| {
+        if let Some(at) = sums.iter().position(|sum| !sum.is_finite()) {
+            let what = format!(
+                "the weights of the edges that leave vertex {} add up to more than {:e}, the largest number there is; \
+                 divide all weights by the same number, which changes no score",
+                shown(graph, start + at as u64)?,
+                f64::MAX
+            );
+            return Err(brimful_graph::Error::input(graph.path(), what).into());
+        }
+        let positive = sums.iter().copied().filter(|sum| *sum > 0.0);
+        (least, greatest) = positive.fold((least, greatest), |(a, b), sum| (a.min(sum), b.max(sum)));
+        Ok(())
+    })?;
+    if greatest == 0.0 {
+        return Ok(1.0);
+    }
+    exponent(least, greatest, exponents).map(|exponent| 2_f64.powi(exponent)).ok_or_else(|| {
+        let advice = match request.narrow {
+            true => "use --precision f64 (Python: precision=)",
+            false => "bring them closer together",
+        };
+        let what = format!(
+            "the weights of the edges that leave a vertex add up to between {least:e} and {greatest:e}, too far apart or \
+             too far from 1 to be ranked in this precision; {advice}"
+        );
+        brimful_graph::Error::input(graph.path(), what).into()
+    })
+}
+
+/// The exponent nearest to 0 with which the signals of all sums between these are normal numbers.
+fn exponent(least: f64, greatest: f64, Exponents { normal, least_scale }: Exponents) -> Option<i32> {
+    let of = |sum: f64| sum.log2().floor() as i32;
+    let from = (normal.0 - SCORES.0 + of(greatest) + 1).max(least_scale);
+    let to = (normal.1 - SCORES.1 + of(least)).min(normal.1 - SCORES.1);
+    (from <= to).then(|| 0.clamp(from, to))
+}
+
+/// A vertex as messages show it.
+fn shown(graph: &Graph, vertex: u64) -> Result<String> {
+    let mut bits = [0];
+    graph.external_ids(vertex, &mut bits)?;
+    Ok(match graph.longest_name() {
+        Some(_) => format!("{:?}", NameCursor::default().labels(graph, &bits)?.get(0)),
+        None => graph.id_type().number(bits[0]).to_string(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a failure is a failed test")]
+
+    use super::*;
+
+    const F64: Exponents = Exponents { normal: (-1022, 1023), least_scale: -500 };
+    const F32: Exponents = Exponents { normal: (-126, 127), least_scale: -40 };
+
+    #[test]
+    fn usual_weights_are_not_scaled() {
+        for exponents in [F64, F32] {
+            assert_eq!(exponent(1e-9, 1e12, exponents), Some(0));
+        }
+    }
+
+    #[test]
+    fn signals_of_extreme_weights_are_normal_numbers() {
+        for (least, greatest) in [(5e-324, 5e-324), (5e-324, 1.0), (1.0, f64::MAX), (1e-310, 1e200)] {
+            let scale = 2_f64.powi(exponent(least, greatest, F64).unwrap());
+            let largest = 2_f64.powi(SCORES.1) * scale / least;
+            let smallest = 2_f64.powi(SCORES.0) * scale / greatest;
+            assert!(largest.is_normal() && smallest.is_normal(), "{least:e} {greatest:e}");
+        }
+        assert_eq!(exponent(5e-324, f64::MAX, F64), None);
+        assert_eq!(exponent(1e-40, 1.0, F32), None);
+        assert_eq!(exponent(1e-30, 1e10, F32), Some(-23));
+    }
+}

@@ -1,0 +1,124 @@
+//! Strongly connected components by one depth-first search, where the edges fit into memory unpacked.
+//!
+//! Tarjan 1972 in the form of Pearce, *A Space-Efficient Algorithm for Finding Strongly Connected Components* (2016): one number a vertex,
+//! first when the search reached it, or the least that leads back from it to where the search still is, then the number of its
+//! component. Those count down from the number of vertices, so that a component is never below a place of the search. O(|V| + |E|),
+//! on one thread.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use brimful_engine::adjacency::Adjacency;
+use brimful_engine::extent::Extent;
+use brimful_engine::run::moved;
+use brimful_engine::{Result, Stats};
+use brimful_graph::{Graph, Index};
+use brimful_store::Resources;
+use brimful_store::scratch::ScratchArray;
+
+use crate::connected_components::labels::{WINDOW, labels};
+use crate::connected_components::propagation::Label;
+
+/// Vertices between two looks at whether the run was cancelled.
+const TURNS: usize = 1 << 14;
+
+/// A vertex that the search is at: which of its edges is next, and whether none has led back yet.
+struct Place {
+    vertex: u32,
+    next: u32,
+    is_root: bool,
+}
+
+/// Bytes of memory while edges are unpacked and searched, and of the labels that stay; `None` if vertices or edges are too many.
+pub(super) fn bytes<L>(extent: &Extent, workers: usize) -> Option<(u64, u64)> {
+    let adjacency = Adjacency::memory_bytes(extent)?;
+    let of_search = (size_of::<Place>() + 2 * size_of::<u32>()) as u64;
+    let search = adjacency + extent.vertices * of_search.max(4 + 2 * size_of::<L>() as u64);
+    let windows = (workers * WINDOW * size_of::<u64>()) as u64;
+    let labels = extent.vertices * size_of::<L>() as u64;
+    Some((search + windows + Adjacency::reading_bytes(extent), labels))
+}
+
+/// The label of every vertex with edges: the least place of its component.
+///
+/// # Errors
+/// [`brimful_store::Error::Budget`] before any work; corruption and I/O as they are met.
+pub(super) fn components<L: Label>(
+    graph: &Graph,
+    needed: u64,
+    resources: &Resources,
+) -> Result<(ScratchArray<L>, Stats)> {
+    let begin = Instant::now();
+    let _memory = resources.budget.reserve(needed, "to search for strong components in memory")?;
+    let moved_before = moved(graph, resources);
+    let indexes: Vec<_> = graph.shards(Index::In).map(Arc::clone).into_iter().collect();
+    resources.job.begin("unpack", graph.description().arcs);
+    let adjacency = Adjacency::of(graph, indexes, (false, false), &resources.job)?;
+    let unpacked = begin.elapsed().as_secs_f64();
+    let components = search(&adjacency, graph.connected() as usize, resources)?;
+    drop(adjacency);
+    let searched = begin.elapsed().as_secs_f64();
+    let labels = labels(graph, &|vertex| components[vertex as usize], resources)?;
+    let labelled = begin.elapsed().as_secs_f64();
+    let phases = vec![("unpack", unpacked), ("search", searched - unpacked), ("label", labelled - searched)];
+    let moved = moved(graph, resources) - moved_before;
+    Ok((labels, Stats::one_pass(phases, graph.description().arcs, moved, resources.workers())))
+}
+
+/// A number for each vertex, below that of vertices, which those of its component share.
+fn search(edges: &Adjacency, vertices: usize, resources: &Resources) -> Result<Vec<u32>> {
+    // 0: not reached yet.
+    let mut numbers = vec![0_u32; vertices];
+    let (mut next, mut component) = (1_u32, vertices as u32);
+    // The search, and vertices behind it whose component is not complete.
+    let (mut path, mut behind): (Vec<Place>, Vec<u32>) = (Vec::new(), Vec::new());
+    resources.job.begin("search", vertices as u64);
+    for start in 0..vertices {
+        if start % TURNS == 0 {
+            resources.job.check()?;
+            resources.job.advance(TURNS.min(vertices - start) as u64);
+        }
+        if numbers[start] != 0 {
+            continue;
+        }
+        numbers[start] = next;
+        next += 1;
+        path.push(Place { vertex: start as u32, next: 0, is_root: true });
+        while let Some(place) = path.last_mut() {
+            let own = place.vertex as usize;
+            if let Some(&target) = edges.targets(own).get(place.next as usize) {
+                let number = numbers[target as usize];
+                if number == 0 {
+                    // Looked at again when the search comes back.
+                    numbers[target as usize] = next;
+                    next += 1;
+                    path.push(Place { vertex: target, next: 0, is_root: true });
+                    continue;
+                }
+                place.next += 1;
+                if number < numbers[own] {
+                    numbers[own] = number;
+                    place.is_root = false;
+                }
+                continue;
+            }
+            let is_root = place.is_root;
+            path.pop();
+            if !is_root {
+                behind.push(own as u32);
+                continue;
+            }
+            next -= 1;
+            while let Some(&last) = behind.last().filter(|last| numbers[**last as usize] >= numbers[own]) {
+                behind.pop();
+                numbers[last as usize] = component;
+                next -= 1;
+            }
+            numbers[own] = component;
+            component -= 1;
+        }
+    }
+    // From 1 on they were, so that 0 is no component.
+    numbers.iter_mut().for_each(|number| *number -= 1);
+    Ok(numbers)
+}

@@ -1,0 +1,92 @@
+//! The rest of a run whose signals have an order: one traversal, where the edges fit into memory unpacked.
+
+use std::sync::Arc;
+
+use brimful_store::scratch::ScratchArray;
+
+use super::Run;
+use crate::adjacency::Adjacency;
+use crate::collect::{Partial, turn};
+use crate::combiner::Combiner;
+use crate::error::Result;
+use crate::program::{Program, Vertex};
+use crate::residency::Resident;
+use crate::stats::Swept;
+use crate::worklist::{BRIEF, PATIENCE, Queue, TURNS};
+
+impl<P: Program> Run<'_, P> {
+    /// True if supersteps, or sweeps, have looked at so many edges that they are likely to go on for long.
+    pub(super) fn is_long(&self, edges: u64) -> bool {
+        self.swept.edges > BRIEF.max(PATIENCE * edges)
+    }
+
+    /// True if the rest of the run is a traversal in order. Supersteps that are limited are done as they are counted.
+    fn prefers_worklist(&self, edges: u64) -> bool {
+        let options = self.fixed.options;
+        let is_limited = options.max_supersteps != u64::MAX || options.max_seconds.is_some();
+        self.fixed.plan.worklist && !is_limited && self.is_long(edges)
+    }
+
+    /// Lets vertices signal in order until none has anything to say; false if supersteps go on.
+    pub(super) fn worklist_superstep(&mut self, edges: u64) -> Result<bool> {
+        if !self.prefers_worklist(edges) {
+            return Ok(false);
+        }
+        let Some(frontier) = &mut self.frontier else { return Ok(false) };
+        let fixed = &mut self.fixed;
+        fixed.resources.job.begin("in order", edges);
+        frontier.list(|vertex| self.signals[vertex] != P::Combiner::SILENCE);
+        let seeds = frontier.replace(Vec::new());
+        // What supersteps need is not in memory any more: no other follows.
+        self.sparse = None;
+        self.next = ScratchArray::resident(0, fixed.window());
+        let shards: Vec<_> = fixed.files.iter().map(|file| Arc::clone(file.shards())).collect();
+        fixed.files = Resident::spread(shards.clone(), fixed.options.weighted, 0);
+        let kinds = (fixed.options.weighted, P::SELF_LOOPS);
+        let adjacency = Adjacency::of(fixed.graph, shards, kinds, &fixed.resources.job)?;
+        let Some(states) = self.states.in_memory_mut() else { return Ok(false) };
+        let (signals, mut partial) = (&mut self.signals, Partial::default());
+        let mut queue = Queue::new(states.len());
+        for seed in seeds {
+            queue.push(seed as usize, |one, other| {
+                fixed.program.before(states[one as usize], states[other as usize])
+            });
+        }
+        let mut swept = Swept::default();
+        loop {
+            fixed.resources.job.check()?;
+            for _ in 0..TURNS {
+                let next = queue
+                    .pop(|one, other| fixed.program.before(states[one as usize], states[other as usize]));
+                let Some(source) = next else {
+                    self.swept += swept;
+                    self.globals.superstep += 1;
+                    return Ok(true);
+                };
+                let said = std::mem::replace(&mut signals[source], P::Combiner::SILENCE);
+                let edges = adjacency.each(source, |target, weight| {
+                    let (degree, strength) = fixed.degrees.of(target as u64);
+                    let vertex = Vertex { id: target as u64, degree, strength, external: 0 };
+                    let sum = P::Combiner::combine(P::Combiner::IDENTITY, fixed.program.along(said, weight));
+                    let signal = turn(
+                        fixed.program,
+                        vertex,
+                        &mut states[target],
+                        sum,
+                        &self.globals,
+                        fixed.thresholds,
+                        &mut partial,
+                    );
+                    if signal != P::Combiner::SILENCE {
+                        signals[target] = signal;
+                        queue.push(target, |one, other| {
+                            fixed.program.before(states[one as usize], states[other as usize])
+                        });
+                    }
+                });
+                swept += Swept { signals: edges, edges };
+                fixed.resources.job.advance(edges);
+            }
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Vertices that have something to signal, in the order that a program gives them.
+//!
+//! On a graph of high diameter a superstep wakes few vertices, and many of them signal again later, when a shorter way has
+//! arrived. Taken in order (Dijkstra 1959) each signals about once. Invariant: whatever the order, the states end as those of
+//! supersteps do, for a program says by [`crate::Program::ORDERED`] that its states are the least that any way of signals
+//! gives.
+
+use crate::adjacency::Adjacency;
+use crate::extent::Extent;
+
+/// Edges that supersteps look at for each edge of the graph before a worklist is made: making one takes the time of about as many.
+pub(crate) const PATIENCE: u64 = 12;
+/// Edges that are looked at in too little time for anything else to be worth beginning: some ten milliseconds.
+pub(crate) const BRIEF: u64 = 1 << 22;
+/// Vertices that signal between two looks at whether the run was cancelled.
+pub(crate) const TURNS: usize = 1 << 12;
+/// Children of a place in the queue: few enough to share a cache line.
+const CHILDREN: usize = 4;
+/// The place of a vertex that is not in the queue.
+const NOWHERE: u32 = u32::MAX;
+
+/// Bytes of the adjacency and the queue of a whole graph; `None` if it cannot have one.
+pub(crate) fn memory_bytes(extent: &Extent) -> Option<u64> {
+    Adjacency::memory_bytes(extent).map(|bytes| bytes + 2 * 4 * extent.vertices)
+}
+
+/// Vertices, each once, those first whose states come first: a heap that knows the place of each.
+pub(crate) struct Queue {
+    heap: Vec<u32>,
+    places: Vec<u32>,
+}
+
+impl Queue {
+    /// An empty queue for so many vertices.
+    pub(crate) fn new(vertices: usize) -> Self {
+        Self { heap: Vec::with_capacity(vertices), places: vec![NOWHERE; vertices] }
+    }
+
+    /// Adds a vertex, or moves one forward whose state has changed. `before` tells which of two comes first.
+    #[inline]
+    pub(crate) fn push(&mut self, vertex: usize, before: impl Fn(u32, u32) -> bool) {
+        let mut place = self.places[vertex] as usize;
+        if self.places[vertex] == NOWHERE {
+            place = self.heap.len();
+            self.heap.push(vertex as u32);
+        }
+        while place > 0 {
+            let parent = (place - 1) / CHILDREN;
+            if !before(vertex as u32, self.heap[parent]) {
+                break;
+            }
+            self.put(place, self.heap[parent]);
+            place = parent;
+        }
+        self.put(place, vertex as u32);
+    }
+
+    /// Takes the first vertex out.
+    #[inline]
+    pub(crate) fn pop(&mut self, before: impl Fn(u32, u32) -> bool) -> Option<usize> {
+        let first = *self.heap.first()?;
+        self.places[first as usize] = NOWHERE;
+        let last = self.heap.pop()?;
+        if self.heap.is_empty() {
+            return Some(first as usize);
+        }
+        let mut place = 0;
+        loop {
+            let begin = place * CHILDREN + 1;
+            let children = begin..(begin + CHILDREN).min(self.heap.len());
+            let Some(mut least) = children.clone().next().filter(|_| !children.is_empty()) else { break };
+            for child in children.skip(1) {
+                if before(self.heap[child], self.heap[least]) {
+                    least = child;
+                }
+            }
+            if !before(self.heap[least], last) {
+                break;
+            }
+            self.put(place, self.heap[least]);
+            place = least;
+        }
+        self.put(place, last);
+        Some(first as usize)
+    }
+
+    fn put(&mut self, place: usize, vertex: u32) {
+        self.heap[place] = vertex;
+        self.places[vertex as usize] = place as u32;
+    }
+}
