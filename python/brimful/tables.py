@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from brimful import checks
 from brimful.errors import BrimfulError, InputError, UsageError
 from brimful.reader_errors import reader_errors
 
@@ -36,7 +37,7 @@ class EdgeColumns:
     first two columns where nothing else tells, and leaves the others out.
 
     Raises:
-        UsageError: `delimiter` is more than one character.
+        UsageError: a value of another type, or `delimiter` is more than one character.
     """
 
     source: str | int | None = None
@@ -51,7 +52,12 @@ class EdgeColumns:
         for name in ("source", "target", "weight"):
             column = getattr(self, name)
             if isinstance(column, int) and not isinstance(column, bool):
-                object.__setattr__(self, name, str(column))
+                column = str(column)
+            object.__setattr__(self, name, checks.text(column, name))
+        if self.header is not None:
+            object.__setattr__(self, "header", checks.flag(self.header, "header"))
+        object.__setattr__(self, "ignore_extra", checks.flag(self.ignore_extra, "ignore_extra"))
+        checks.text(self.delimiter, "delimiter")
         if self.delimiter in ("tab", "\\t"):
             object.__setattr__(self, "delimiter", "\t")
         elif self.delimiter is not None and len(self.delimiter) != 1:

@@ -73,7 +73,11 @@ def refuse_in_graph(path: str) -> None:
         UsageError: it is.
     """
     folder = os.path.dirname(os.path.realpath(path))
-    with contextlib.suppress(OSError), open(os.path.join(folder, "current"), "rb") as file:
+    pointer = os.path.join(folder, "current")
+    # Opening a pipe would wait for its writer.
+    if not os.path.isfile(pointer):
+        return
+    with contextlib.suppress(OSError), open(pointer, "rb") as file:
         if file.read(len(_MAGIC)) == _MAGIC:
             raise UsageError(
                 f"{path} is inside the graph directory {folder}; name a file elsewhere"
