@@ -129,7 +129,6 @@ pub(crate) fn phases<'py>(py: Python<'py>, phases: &[(&'static str, f64)]) -> Py
 /// Refuses a budget that no import of an input of this format fits, before anything is read.
 #[pyfunction]
 #[pyo3(signature = (format, *, weights, self_loops, duplicates, threads, budget, process_budget, reserve_bytes))]
-#[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
 pub(crate) fn require_import_budget(
     format: &str,
     weights: &str,
