@@ -23,11 +23,10 @@ from command import BRIMFUL, BUDGET, INPUT, USAGE, names_below, refuse, succeed
 @pytest.fixture
 def undirected(tmp_path: Path) -> Path:
     """Vertices 10, 20, 30, 40, of which 40 has no edge."""
-    (tmp_path / "in.txt").write_text("10 20\n20 30\n10 20\n")
     out = tmp_path / "u.brimful"
     (tmp_path / "in.v").write_text("10\n20\n30\n40\n")
     (tmp_path / "in.e").write_text("10 20 0.5\n20 30 2\n10 20 0.5\n")
-    succeed("import", tmp_path / "in.e", out, "--undirected", "--quiet")
+    succeed("import", tmp_path / "in.e", out, "--undirected", "--weight", 3, "--quiet")
     return out
 
 
@@ -263,7 +262,8 @@ def test_outputs_do_not_replace_files_of_graphs(undirected: Path, tmp_path: Path
 
 def test_control_characters_of_ids_reach_no_terminal(tmp_path: Path) -> None:
     (tmp_path / "in.txt").write_text("\x1b[31mred\x9b b\n")
-    succeed("import", tmp_path / "in.txt", tmp_path / "g.brimful", "--ids", "string", "--quiet")
+    options = ["--ids", "string", "--no-header", "--quiet"]
+    succeed("import", tmp_path / "in.txt", tmp_path / "g.brimful", *options)
     arguments = ("run", "degrees", tmp_path / "g.brimful", "--top", "5", "--quiet")
     assert "\x1b[31mred" in succeed(*arguments).out
     pid, terminal = pty.fork()

@@ -101,7 +101,7 @@ def test_format_forces(tmp_path: Path) -> None:
     sentence = refuse(INPUT, "import", source, tmp_path / "g.brimful", "--format", "dimacs")
     assert "p.gr:1:3: expected `sp`" in sentence and "--format pace" in sentence
     assert "p.gr:1:1:" in refuse(
-        INPUT, "import", source, tmp_path / "g.brimful", "--format", "edgelist"
+        INPUT, "import", source, tmp_path / "g.brimful", "--format", "edgelist", "--ignore-extra"
     )
 
 
@@ -161,7 +161,7 @@ def test_graphalytics_edges_weights_and_adjacency_agree(data: Path, tmp_path: Pa
 
 def graphalytics(folder: Path, properties: str | None) -> None:
     # Vertex 2**63 + 5 has no edge; ids are sparse, so that none of them fits a bitmap.
-    (folder / "g.v").write_text(f"{2**63 + 5}\n10\n20\n30\n77\n")
+    (folder / "g.v").write_text(f"{2**63 + 5}\n10\n20\n30\n77\n{2**63}\n")
     (folder / "g.e").write_text(f"10 20 1.5\n20 30 2.5\n10 {2**63} 3.5\n")
     if properties is not None:
         (folder / "g.properties").write_text(properties)
@@ -170,7 +170,7 @@ def graphalytics(folder: Path, properties: str | None) -> None:
 @pytest.mark.parametrize("budget", ["auto", "120M"])
 def test_graphalytics_vertices_of_any_64_bits(tmp_path: Path, budget: str) -> None:
     graphalytics(tmp_path, None)
-    options = ["--budget", budget, "--json"]
+    options = ["--budget", budget, "--weight", 3, "--json"]
     figures = succeed("import", tmp_path / "g.e", tmp_path / "g.brimful", *options).figures
     assert (figures["vertices"], figures["edges"], figures["directed"]) == (6, 3, True)
     with bf.Graph.open(tmp_path / "g.brimful") as graph:
@@ -208,7 +208,7 @@ def test_an_edge_file_alone_is_an_edge_list(tmp_path: Path) -> None:
 def test_a_changed_companion_imports_again(tmp_path: Path) -> None:
     graphalytics(tmp_path, "graph.g.directed = true\ngraph.g.edge-properties.names = weight\n")
     assert succeed("info", tmp_path / "g.e", "--json").figures["vertices"] == 6
-    (tmp_path / "g.v").write_text("1\n2\n3\n")
+    (tmp_path / "g.v").write_text(f"1\n2\n3\n10\n20\n30\n{2**63}\n")
     outcome = succeed("info", tmp_path / "g.e", "--json")
     assert outcome.figures["vertices"] == 7 and "belongs to it" in outcome.err
 
@@ -325,7 +325,7 @@ WEIGHTED = "graph.g.edge-properties.names = weight\n"
             "g.e:1:2: expected two vertex ids on a line, found the end of the line; " + LINE,
         ),
         (
-            "1\n",
+            "1\n2\n",
             "1 2\n1 2 0.5\n",
             "",
             "g.e:2:5: expected the end of the line after source and target, as in the lines "

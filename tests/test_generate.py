@@ -143,7 +143,7 @@ def test_impossible_parameters_are_refused(tmp_path: Path) -> None:
         ("one of the two", "erdos-renyi", "--vertices", 9),
         ("one of the two", "erdos-renyi", "--vertices", 9, "--edges", 3, "--probability", 0.1),
         ("36 pairs", "erdos-renyi", "--vertices", 9, "--edges", 37, "--undirected"),
-        ("between 0 and 1", "erdos-renyi", "--vertices", 9, "--probability", 1.5),
+        ("from 0 to 1", "erdos-renyi", "--vertices", 9, "--probability", 1.5),
         ("even", "watts-strogatz", "--vertices", 9, "--neighbors", 3, "--probability", 0),
         ("--neighbors", "watts-strogatz", "--vertices", 9, "--probability", 0),
         ("does not belong", "mesh", "--vertices", 9, "--edges", 3),

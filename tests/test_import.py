@@ -300,7 +300,6 @@ def test_what_import_refuses_as_usage(tmp_path: Path) -> None:
     assert ".brimful" in refuse(USAGE, "import", source, tmp_path / "graph")
     refuse(USAGE, "import", source, out, "--source", "a")
     refuse(USAGE, "import", source, tmp_path / "a.csv", out)
-    refuse(USAGE, "import", tmp_path / "a.csv", "-", out, "--format", "csv")
     refuse(USAGE, "import", "-", "-", out)
     refuse(USAGE, "import", source, out, "--vertices", "-1")
     refuse(USAGE, "import", source, out, "--budget", "lots")

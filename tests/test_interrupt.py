@@ -142,7 +142,7 @@ def add_many():
         counter.add_many(more)
     except KeyboardInterrupt as error:
         added = int(error.__notes__[0].split()[0])
-        assert added == counter.native.taken - before and added % (1 << 22) == 0
+        assert added == counter.native.taken - before and added % (1 << 18) == 0
         raise
 
 

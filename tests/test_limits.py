@@ -92,7 +92,8 @@ def test_an_algorithm_keeps_a_small_limit(graph: Path, algorithm: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["e.u32", "e.txt"])
 def test_export_and_import_keep_a_small_limit(graph: Path, tmp_path: Path, name: str) -> None:
-    passes_or_refuses(96, 96, "export", graph, tmp_path / name)
+    lossy = ["--lossy"] if name.endswith((".u32", ".csv")) else []
+    passes_or_refuses(96, 96, "export", graph, tmp_path / name, *lossy)
     again = tmp_path / "g.brimful"
     passes_or_refuses(96, 256, "import", tmp_path / name, again, "--index", "in,reverse")
 
@@ -153,7 +154,8 @@ def test_64_open_files_are_enough(rmat: Path, tmp_path: Path) -> None:
         (tmp_path / f"part-{part:03}.txt").write_text("".join(lines[part * 10 : part * 10 + 10]))
     graph = tmp_path / "g.brimful"
     parts = tmp_path / "part-*.txt"
-    arguments = ["import", parts, graph, "--index", "in,reverse", "--quiet", "--json"]
+    options = ["--weight", 3, "--index", "in,reverse", "--quiet", "--json"]
+    arguments = ["import", parts, graph, *options]
     assert succeed(*arguments, before=few_files).figures["edges"] == 1000
     for algorithm in ("pagerank", "scc", "label_propagation"):
         output = tmp_path / f"{algorithm}.parquet"
@@ -207,7 +209,8 @@ def test_a_full_disk_is_said_and_nothing_half_made_stays(rmat: Path, tmp_path: P
             ["export", rmat, disk / "edges.txt"],
         ):
             sentence = refuse(IO, *arguments, "--quiet")
-            assert str(disk) in sentence and "space" in sentence, sentence
+            assert str(disk) in sentence, sentence
+            assert "space" in sentence or "make room" in sentence, sentence
             assert names_below(disk) == set()
         (disk / "full").write_bytes(bytes((1 << 20) - (64 << 10)))
         for name in ("r.csv", "r.parquet", "r.arrow"):

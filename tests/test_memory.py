@@ -68,7 +68,9 @@ def test_components_within_their_limit(large: Path) -> None:
 def test_export_and_import_within_their_limit(large: Path, tmp_path: Path, kind: str) -> None:
     out, again = tmp_path / f"e.{kind}", tmp_path / "again.brimful"
     limit = TABLE_LIMIT if kind == "parquet" else LIMIT
-    assert limited(limit, "export", large, out)["edges"] == 64 << 20
+    # Isolated vertices have no place in pairs and CSV.
+    lossy = ["--lossy"] if kind in ("u32", "csv") else []
+    assert limited(limit, "export", large, out, *lossy)["edges"] == 64 << 20
     figures = limited(limit, "import", out, again)
     assert figures["edges"] == 64 << 20
     assert figures["bytes_on_disk"] > LARGE
@@ -114,17 +116,17 @@ def test_the_smallest_budget_named_for_a_generator_works(tmp_path: Path) -> None
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [[], ["--duplicates", "sum"], ["--index", "in,reverse"]])
 def test_one_edge_repeated_within_its_limit(tmp_path: Path, options: list[str]) -> None:
-    pairs, bomb, edges = tmp_path / "a.u32", tmp_path / "a.txt.gz", 12 << 20
+    pairs, bomb, parts = tmp_path / "a.u32", tmp_path / "a.txt.gz", 12
     with pairs.open("wb") as file:
-        for _ in range(24):
+        for _ in range(parts):
             file.write(struct.pack("<II", 5, 6) * (1 << 20))
     with gzip.open(bomb, "wb", 6) as packed:
-        for _ in range(24):
+        for _ in range(parts):
             packed.write(b"5 6\n" * (1 << 20))
     for number, path in enumerate((pairs, bomb)):
         arguments = ["import", path, tmp_path / f"{number}.brimful", *options]
         figures = limited(smallest(*arguments), *arguments)
-        assert figures["duplicates"] == edges - 1
+        assert figures["duplicates"] == (parts << 20) - 1
         assert figures["bytes_on_disk"] < 4 << 20
 
 

@@ -24,7 +24,7 @@ def named_graph(folder: Path, length: int, vertices: int) -> Path:
             ends = (number * 7919 % vertices, (number + 1) * 7919 % vertices)
             # Front coding finds nothing in common.
             file.write("\t".join(f"{end:08d}".ljust(length, "x")[::-1] for end in ends) + "\n")
-    succeed("import", text, out, "--ids", "string", "--quiet")
+    succeed("import", text, out, "--ids", "string", "--no-header", "--quiet")
     text.unlink()
     return out
 

@@ -134,11 +134,12 @@ def test_columns_of_tables() -> None:
     for columns in (
         {"source": "gone", "target": "to"},
         {"source": "w", "target": "to"},
-        {"source": "from", "target": "from"},
         {"source": "from", "target": "to", "weight": "gone"},
     ):
         with pytest.raises(bf.InputError):
             bf.Graph.from_arrow(table, **columns)
+    with pytest.raises(bf.UsageError, match="named twice"):
+        bf.Graph.from_arrow(table, source="from", target="from")
     with pytest.raises(bf.InputError, match="null"):
         bf.Graph.from_arrow(pa.table({"source": [1, None], "target": [1, 2]}))
 

@@ -60,7 +60,7 @@ def hub(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         # Without their loops these have no edges.
         out.writelines(f"alone-{at} alone-{at}\n" for at in range(1000))
     graph = folder / "hub.brimful"
-    options = ["--ids", "string", "--self-loops", "drop", "--index", request.param]
+    options = ["--ids", "string", "--no-header", "--self-loops", "drop", "--index", request.param]
     succeed("import", folder / "hub.txt", graph, *options, "--quiet")
     return graph
 

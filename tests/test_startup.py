@@ -154,8 +154,9 @@ def test_a_full_standard_output_is_said(rmat: Path) -> None:
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
 def test_any_name_can_be_printed(tmp_path: Path, encoding: str) -> None:
     (tmp_path / "e.txt").write_text("é ś\né b\n")
+    succeed("import", tmp_path / "e.txt", tmp_path / "e.brimful", "--no-header", "--quiet")
     done = in_shell(
-        "brimful run degrees e.txt --top 1 --json",
+        "brimful run degrees e.brimful --top 1 --json",
         cwd=tmp_path,
         env=os.environ | {"PYTHONIOENCODING": encoding},
     )

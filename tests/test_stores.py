@@ -23,7 +23,7 @@ RUNS: list[tuple[str, dict[str, Any]]] = [
     ("pagerank", {"method": "delta", "tolerance": 1e-12}),
     ("hits", {"weighted": True}),
     ("connected_components", {}),
-    ("scc", {}),
+    ("scc", {"method": "coloring"}),
     ("kcore", {}),
     ("bfs", {"source": True}),
     ("bfs", {"source": True, "values": "parent"}),
@@ -125,7 +125,7 @@ def test_without_supersteps(
 @pytest.mark.parametrize("serializer", ["native", "compact", "generic"])
 @pytest.mark.parametrize("compression", ["", "+lz4", "+zstd", "+zlib"])
 def test_serializers(graph: bf.Graph, serializer: str, compression: str) -> None:
-    for algorithm, options in (("pagerank", {"weighted": True}), ("scc", {})):
+    for algorithm, options in (("pagerank", {"weighted": True}), ("scc", {"method": "coloring"})):
         wanted = compute(graph, algorithm, options)
         chosen = serializer + compression
         found = compute(graph, algorithm, options, store="bytes", serializer=chosen)

@@ -45,9 +45,9 @@ type Places = (usize, usize, Option<usize>);
 
 /// The columns of the table `name` that are the edges.
 #[pyfunction]
-pub(crate) fn pick_columns(name: &str, names: Vec<String>, wanted: Wanted) -> PyResult<Places> {
+pub(crate) fn pick_columns(name: PathBuf, names: Vec<String>, wanted: Wanted) -> PyResult<Places> {
     let choice = ColumnChoice::try_from(wanted)?;
-    let picked = choice.of_names(&names).map_err(|doubt| Failure::from(doubt.error(Path::new(name))));
+    let picked = choice.of_names(&names).map_err(|doubt| Failure::from(doubt.error(&name)));
     let Roles { source, target, weight, .. } = picked?;
     Ok((source, target, weight))
 }

@@ -28,6 +28,13 @@ pub struct EdgeFile {
     columns: Option<(u8, Option<u8>)>,
 }
 
+impl EdgeFile {
+    /// Whether edges have no direction, and whether they have weights, as the properties say.
+    pub(super) fn kind(self) -> (bool, bool) {
+        (self.undirected, self.columns.is_some_and(|(_, weight)| weight.is_some()))
+    }
+}
+
 pub(super) fn header(line: &[u8], file: EdgeFile, draft: &mut Draft) -> Result<Step, HeaderFlaw> {
     let body = match file.columns {
         Some(_) if draft.choice != ColumnChoice::default() => {

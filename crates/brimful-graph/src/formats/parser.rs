@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::reader::{Chunk, FileEnd, Start};
-use super::{Body, Claim, Shape, TextFile, lines};
+use super::{Body, Claim, Shape, TextFile, TextFormat, lines};
 use crate::bitmap::IdBitmap;
 use crate::columns::Columns;
 use crate::edges::{BATCH_EDGES, EdgeBatch};
@@ -392,7 +392,13 @@ impl<'a> TextParser<'a> {
             summary.lines += end.lines;
             summary.rejected += tally.rejected;
             summary.inputs.push((file.path.clone(), end.lines));
-            let Some(body) = &end.body else { continue };
+            let Some(body) = &end.body else {
+                // Without an edge the properties alone tell.
+                if let TextFormat::Graphalytics(edges) = file.format {
+                    (summary.undirected, summary.weighted) = edges.kind();
+                }
+                continue;
+            };
             check_claim(file, end, body, tally)?;
             if let (Some(Claim::Declared(said)), [_], 0) = (body.claim, self.files, tally.rejected) {
                 let (path, line) = (file.path.clone(), Some(end.header_line));
