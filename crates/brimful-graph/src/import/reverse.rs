@@ -6,7 +6,7 @@
 use std::io::ErrorKind;
 use std::time::Instant;
 
-use brimful_store::external::{FolderLock, require_space};
+use brimful_store::external::FolderLock;
 use brimful_store::{Error as StoreError, Folder, Resources, manifest};
 
 use super::forecast::forecast_index;
@@ -63,7 +63,13 @@ pub fn build_reverse_alone(graph: &Graph, resources: &Resources) -> Result<f64> 
     };
     let bytes = graph.description().forward.iter().flat_map(|shards| &shards.layers).map(|l| l.bytes).sum();
     let foreseen = forecast_index(&sizes, bytes, resources.budget.limit(), resources.workers());
-    require_space(&folder.path().join(Index::Reverse.name()), foreseen.least_disk_bytes())?;
+    let needed = foreseen.least_disk_bytes();
+    // The folder tells: it need not be one of the file system.
+    let free = folder.free_bytes().map_err(|e| StoreError::io(folder.path(), "look at", e))?;
+    if free < needed {
+        let path = folder.path().join(Index::Reverse.name());
+        return Err(StoreError::NoSpace { path, needed, free }.into());
+    }
     let geometry = Geometry { interval_bits: graph.description().interval_bits, ..Geometry::default() };
     let options = ImportOptions { geometry, ..ImportOptions::default() };
     let mut import = Import {
