@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use brimful_graph::columns::ColumnChoice;
 use brimful_graph::export::{ExportOptions, Format};
 use brimful_graph::generate::{Generator, Kind};
 use brimful_graph::import::{ImportOptions, Input, build_reverse_alone, import_in};
@@ -57,6 +58,7 @@ fn makings(folder: &Path) -> Vec<Making> {
     };
     let sparse: Vec<i128> = (0..40).map(|i| i * i * 88_172_645_463_325_252 % (1 << 63)).collect();
     let strings = (0..300).map(|i| format!("name-{} name-{}\n", i * i % 37, i % 41)).collect();
+    let columns = ColumnChoice { header: Some(false), ..ColumnChoice::default() };
     let small = ImportOptions { geometry: SMALL, reverse: true, ..Default::default() };
     let generate = |folder: &FaultFolder| {
         let generator = Generator::new(Kind::Rmat { scale: 7, edge_factor: 4 }, 3).unwrap();
@@ -67,7 +69,7 @@ fn makings(folder: &Path) -> Vec<Making> {
     vec![
         import("weighted", random_text(3, &sparse, 400, true), small.clone()),
         import("sorted", random_text(4, &sparse, 300, false), ImportOptions { sort_ids: true, ..small }),
-        import("strings", strings, ImportOptions { geometry: SMALL, ..Default::default() }),
+        import("strings", strings, ImportOptions { geometry: SMALL, columns, ..Default::default() }),
         Making { name: "generated", make: Box::new(generate) },
     ]
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use brimful_graph::columns::ColumnChoice;
 use brimful_graph::edges::EdgeBatch;
 use brimful_graph::import::{ImportOptions, build_reverse};
 use brimful_graph::lookup::{Direction, Lookup, NeighborReader};
@@ -129,7 +130,9 @@ fn they_agree_with_a_scan() {
         (false, true, ImportOptions::default().geometry),
     ] {
         let folder = tempfile::tempdir().unwrap();
-        let options = ImportOptions { undirected, geometry, ..Default::default() };
+        let weight = weighted.then(|| "3".to_owned());
+        let columns = ColumnChoice { weight, header: Some(false), ..ColumnChoice::default() };
+        let options = ImportOptions { undirected, columns, geometry, ..Default::default() };
         let (graph, _) = import_text(folder.path(), &lines(4000, weighted), &options);
         build_reverse(&graph, &resources(2, 1 << 28)).unwrap();
         check(graph);
