@@ -98,8 +98,6 @@ fn shown(graph: &Graph, vertex: u64) -> Result<String> {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a failure is a failed test")]
-
     use super::*;
 
     const F64: Exponents = Exponents { normal: (-1022, 1023), least_scale: -500 };
