@@ -1,4 +1,4 @@
-//! Strongly connected components: by a depth-first search where edges fit into memory unpacked ([`depth_first`]), else by colouring; those of an undirected
+//! Strongly connected components: by a depth-first search where edges fit into memory unpacked (`depth_first`), else by colouring; those of an undirected
 //! graph are its connected components.
 //!
 //! Returns for each vertex the smallest id of its component: of the vertices that it reaches along edges and

@@ -302,7 +302,7 @@ const TOP_ROWS: u64 = 1 << 17;
 
 /// The rows with the largest values, one after another.
 ///
-/// All rows are read again for every [`TOP_ROWS`] of them, so that memory is bounded whatever their number.
+/// All rows are read again for every `TOP_ROWS` of them, so that memory is bounded whatever their number.
 pub struct Top<T> {
     table: T,
     left: u64,
