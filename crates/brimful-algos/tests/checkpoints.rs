@@ -59,6 +59,7 @@ fn requests() -> Vec<Request> {
     let pagerank = request("pagerank", &[]);
     let components = request("connected_components", &[("method", "propagation")]);
     let sssp = Request { weighted: true, ..sourced(request("sssp", &[])) };
+    let scc = request("scc", &[("method", "coloring")]);
     let mut all = vec![
         Request { narrow: true, ..pagerank.clone() },
         Request { weighted: true, ..sourced(pagerank.clone()) },
@@ -67,8 +68,8 @@ fn requests() -> Vec<Request> {
         request("hits", &[]),
         Request { asynchronous: true, ..components.clone() },
         Request { asynchronous: true, ..sssp.clone() },
-        request("scc", &[]),
-        Request { layout: Layout::Coupled, ..request("scc", &[]) },
+        scc.clone(),
+        Request { layout: Layout::Coupled, ..scc },
         request("kcore", &[]),
         sourced(request("bfs", &[])),
         sourced(request("bfs", &[("values", "parent")])),
