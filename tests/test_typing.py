@@ -1,10 +1,13 @@
-"""What a type checker says of calls: options are words of a few."""
+"""What a type checker says of calls: every exported name has its type, options are literals."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
+
+import brimful as bf
 
 RIGHT = """
 import brimful as bf
@@ -20,6 +23,70 @@ def right(graph: bf.Graph) -> None:
     total: float = sum(weights)
     for vertex, value in bf.pagerank(graph).items():
         print(vertex, value, total)
+"""
+#: A program that uses every exported name; a name without a type is an `object`, which fails here.
+EVERY_NAME = """
+from collections.abc import Callable
+
+import numpy as np
+
+import brimful as bf
+
+
+def analyse(graph: bf.Graph) -> list[bf.Result]:
+    forecast: bf.Forecast = bf.plan(graph, "pagerank", budget="500M")
+    assert forecast.fits, bf.__version__.upper()
+    by_graph: list[Callable[[bf.Graph], bf.Result]] = [
+        bf.clustering, bf.color, bf.connected_components, bf.degrees, bf.hits, bf.kcore,
+        bf.label_propagation, bf.pagerank, bf.scc, bf.triangles,
+    ]
+    by_source: list[Callable[[bf.Graph, int], bf.Result]] = [bf.bfs, bf.count_paths, bf.sssp]
+    return [one(graph) for one in by_graph] + [one(graph, 7) for one in by_source]
+
+
+class Degree(bf.Program):
+    def initial_state(self, vertex: bf.Vertex) -> int:
+        return vertex.degree
+
+    def signal(self, source: bf.Vertex, target: object, weight: float) -> None:
+        return None
+
+    def collect(self, vertex: bf.Vertex, signals: list[object]) -> object:
+        return vertex.state
+
+
+def collect(states: bf.States) -> int:
+    with bf.Box("box", "f8") as box, bf.Bag("bag") as bag, bf.Map("map") as words:
+        box.extend(np.zeros(3))
+        bag.append(b"one")
+        words["one"] = b"1"
+    with bf.FrequencyCounter("counter") as counter, bf.MembershipSet("set") as members:
+        counter.add(1)
+        members.add(1)
+    with bf.BloomFilter("filter", 100) as maybe, bf.Lists("lists", 3) as lists:
+        maybe.add(1)
+        lists.append_many([0], [1])
+    cache: bf.SpillingDict[str, int] = bf.SpillingDict(10)
+    cache["one"] = 1
+    return len(states) + sum(len(numbers) for numbers in bf.sort([[3, 1, 2]]))
+
+
+def careful() -> bf.BrimfulError | None:
+    try:
+        with bf.read("edges.txt") as graph:
+            analyse(graph)
+            collect(bf.run(graph, Degree()))
+    except bf.BudgetError as error:
+        print(error.needed_bytes)
+    except bf.StoreIoError as error:
+        print(error.errno)
+    except bf.ProgramError as error:
+        print(error.vertex)
+    except (bf.RecordIdError, bf.NotFoundError, bf.MissingPackageError) as error:
+        return error
+    except (bf.InputError, bf.UsageError, bf.CorruptError) as error:
+        return error
+    return None
 """
 WRONG = (
     'bf.pagerank(graph, variant="normalised")',
@@ -39,6 +106,10 @@ WRONG = (
 )
 
 
+def test_the_program_uses_every_exported_name() -> None:
+    assert {name for name in bf.__all__ if not re.search(rf"bf\.{name}\b", EVERY_NAME)} == set()
+
+
 @pytest.mark.slow
 def test_options_are_literals(tmp_path: Path) -> None:
     from mypy import api
@@ -46,6 +117,7 @@ def test_options_are_literals(tmp_path: Path) -> None:
     root = Path(__file__).parents[1]
     for name, text in (
         ("right.py", RIGHT),
+        ("every_name.py", EVERY_NAME),
         ("wrong.py", f"import brimful as bf\ngraph: bf.Graph\n{chr(10).join(WRONG)}\n"),
     ):
         (tmp_path / name).write_text(text)
@@ -55,8 +127,9 @@ def test_options_are_literals(tmp_path: Path) -> None:
         "--cache-dir",
         str(tmp_path / "cache"),
     ]
-    out, err, code = api.run([*options, str(tmp_path / "right.py")])
-    assert code == 0, out + err
+    for name in ("right.py", "every_name.py"):
+        out, err, code = api.run([*options, str(tmp_path / name)])
+        assert code == 0, out + err
     out, err, code = api.run([*options, str(tmp_path / "wrong.py")])
     refused = {int(line.split(":")[1]) - 3 for line in out.splitlines() if "error:" in line}
     assert refused == set(range(len(WRONG))), out + err

@@ -1,10 +1,11 @@
 """Graphs and collections larger than memory, in a memory budget that you set.
 
->>> import brimful as bf
->>> g = bf.read("edges.txt.gz", budget="500M")  # doctest: +SKIP
->>> bf.pagerank(g).top(10)  # doctest: +SKIP
-
 Importing this package is cheap: the native module, pyarrow and the rest load when first used.
+
+>>> import brimful as bf, pyarrow as pa
+>>> with bf.read(pa.table({"source": [1, 2], "target": [3, 3]}), budget="500M") as graph:
+...     bf.pagerank(graph).top(1)[0][0]
+3
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from brimful.algorithms import (
         bfs,
         clustering,
+        color,
         connected_components,
         count_paths,
         degrees,
