@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-import doctest
-import importlib
 import os
 import pickle
 import signal
@@ -24,12 +22,6 @@ from test_startup import loaded_after
 
 BUDGET = "64M"
 POINT = np.dtype([("x", "f8"), ("n", "i4"), ("name", "S5")])
-
-
-@pytest.mark.parametrize("name", ["bags", "boxes", "ready_made", "sorting", "spilling"])
-def test_examples_in_the_documentation(name: str) -> None:
-    outcome = doctest.testmod(importlib.import_module(f"brimful.{name}"))
-    assert outcome.attempted > 0 and outcome.failed == 0
 
 
 def test_numpy_loads_only_with_a_collection() -> None:

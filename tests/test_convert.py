@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import importlib
 import sys
 from collections import Counter
@@ -335,8 +334,3 @@ def test_a_closed_graph_gives_nothing() -> None:
     graph.close()
     with pytest.raises(bf.UsageError, match="closed"):
         graph.to_arrow()
-
-
-def test_examples_in_docstrings() -> None:
-    outcome = doctest.testmod(importlib.import_module("brimful.convert_out"))
-    assert outcome.failed == 0 and outcome.attempted > 0

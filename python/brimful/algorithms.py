@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 from brimful import checks
 from brimful.catalog import asked
 from brimful.choices import Layout, Lists, Mode, Precision
+from brimful.described import RUN, RUN_ERRORS, described
 from brimful.graph import GraphLike, as_graph
 from brimful.ingest import Resources
 from brimful.reporting import reported
@@ -21,19 +22,14 @@ if TYPE_CHECKING:
 
 
 class Checkpoints(TypedDict, total=False):
-    """Where a run can be gone on from.
+    """Checkpoint and resume options.
 
-    `checkpoint_every` 5 makes a checkpoint after every fifth superstep, "30s" after the first one
-    that ends 30 seconds after the last, in the folder `checkpoint_dir` (default: beside the graph,
-    `NAME.ALGORITHM.checkpoints`). `resume` goes on from the last complete one, which must be of
-    the same graph, algorithm and parameters, and ends with the bits of a run that nothing stopped;
-    only limits, `budget` and `threads` may differ, but in `mode` "async" another division into
-    blocks, which the budget decides, is refused. Without one it starts from the beginning and says
-    so (logger `brimful`; `stats["resumed_from"]`). A run that converges removes its checkpoints,
-    one that a limit ends (of `label_propagation` 10 supersteps by default) keeps them.
-    `connected_components` with checkpoints propagates labels in place of union-find. With a
-    `store` too; where `mode` is "async" it has no supersteps there, and checkpoints come by the
-    second.
+    A resumed run ends with the same bits as one that was never stopped. In `mode` "async" a budget
+    that would divide the edges into other blocks is refused. A run that starts from the beginning
+    for want of a checkpoint says so (logger `brimful`; `stats["resumed_from"]`). A run that
+    converges removes its checkpoints; a run that a limit ends keeps them (`label_propagation`: 10
+    supersteps by default). With checkpoints, `connected_components` propagates labels in place of
+    union-find. On a `store` in `mode` "async" there are no supersteps; intervals are in seconds.
     """
 
     checkpoint_every: int | str | None
@@ -42,15 +38,11 @@ class Checkpoints(TypedDict, total=False):
 
 
 class Options(Checkpoints, total=False):
-    """Checkpoints, or vertices as records in a store in place of edges that stream from shards.
+    """Checkpoint and resume options, and options of stores.
 
-    `store`: "memory" (live objects), "bytes" (records in memory) or "file:PATH" (records in a
-    folder of the run within PATH, which is removed after it).
-    `serializer`: how records are written, "native" (the default), "compact" or "generic",
-    each also with "+lz4", "+zstd" or "+zlib". `cache`: "lru:N" or "score:N", N vertices kept live.
-    `lists`: "memory" or "disk", where vertices that are to signal and signals that are to be
-    collected wait. With `mode` "async" there are no supersteps. What the store did is in
-    `stats["store_figures"]`, what the cache did in `stats["cache"]`. The answers are the same.
+    A store keeps vertices as records in place of edges that stream from shards; the results are
+    the same. In `mode` "async" there are no supersteps. `stats["store_figures"]` and
+    `stats["cache"]` say what store and cache did.
     """
 
     store: str | None
@@ -59,6 +51,7 @@ class Options(Checkpoints, total=False):
     lists: Lists | None
 
 
+@described(RUN, *RUN_ERRORS)
 def pagerank(
     graph: GraphLike,
     *,
@@ -79,42 +72,35 @@ def pagerank(
 ) -> Result:
     """Rank vertices by the edges that lead to them (Page, Brin, Motwani, Winograd 1999).
 
-    `variant` "normalized" sums to 1, spreads the rank of sinks over all vertices and stops at an
-    L1 change <= `tolerance`. "unnormalized" is Signal/Collect's: 1 - damping + damping * sum, no
-    sink term, and the change is divided by the number of vertices. `tolerance` 0 never stops
-    early: exactly `max_supersteps` updates, by default 100. `precision` "f32" narrows the signals
-    in memory. `weighted` splits a rank by edge weights.
+    With `source`, rank begins at that vertex only, and the rank of sinks returns to it (NetworkX's
+    `personalization={source: 1}`). One superstep of "power" is one pass over the edges. The result
+    of `mode` "sync" has the same bits at any budget and number of threads. `mode` "async" reaches
+    the same limit and visits the vertices with the largest change first; `stats["edge_visits"]`
+    counts its edge visits: about as many as "sync" on web and road graphs, up to 2.3 times as many
+    on R-MAT graphs. On a `store`, sums differ by the order of their terms; "async" has no
+    supersteps there, so `max_supersteps` does not apply, and uses `method` "delta".
 
-    `source`, a vertex id, personalises: rank begins, and the rank of sinks goes on, at that vertex
-    only (NetworkX's `personalization={source: 1}`); normalized only. `method` "delta" signals
-    increments, and only those above a threshold that `tolerance` gives: scores that are wrong by
-    at most what "power" allows at the same tolerance, mostly with fewer signals; `damping` < 1.
+    Args:
+        damping: Share of a rank that follows edges, from 0 to 1; below 1 for "delta".
+        tolerance: Stop at an L1 change of at most this, divided by the number of vertices for
+            "unnormalized"; 0 never stops early.
+        max_supersteps: Stop after this many supersteps; None: 100.
+        variant: "normalized" sums to 1 and spreads the rank of sinks over all vertices.
+            "unnormalized" is Signal/Collect's 1 - damping + damping * sum, without a sink term.
+        source: Id of the vertex to personalise for; "normalized" only.
+        method: "power" recomputes every rank; "delta" signals increments above a threshold that
+            `tolerance` implies, mostly with fewer signals and at most the same error; None:
+            "power".
+        weighted: Split a rank by the weights of the edges.
 
-    `mode` "async" lets vertices hear signals within the same sweep over the edges (Gauss-Seidel),
-    those with the most change first: the same limit, not the same bits. `stats["edge_visits"]` says
-    what that took: about as many edge visits on web and road graphs, up to twice as many on R-MAT
-    graphs, where "sync" converges in a dozen supersteps.
-
-    `budget` (bytes or "500M"; default: the graph's) limits brimful's own memory; the result of
-    "sync" is the same bits at any budget and thread count.
-    `layout` says how edges lie on disk during the run: "shards", or for comparison a list of
-    in-neighbours for each vertex, apart from its state ("decoupled") or in one record with it
-    ("coupled"), made in scratch space first (Koduru, Gupta, Neamtiu 2015); the same bits again.
-    `options` are checkpoints to resume from, see `Checkpoints`, or a store that keeps vertices in
-    place of shards: `store="bytes"`, see `Options`. There sums differ by the order in which they
-    are added; "async" has no supersteps there, and so takes no `max_supersteps` and chooses the
-    `method` "delta" (else "power"), which it says (logger `brimful`).
-
-    Returns a `Result` with column `pagerank`, float64[n_vertices]. One pass over the edges per
-    superstep ("power").
+    Returns:
+        A `Result` with the column `pagerank`: float64[n_vertices].
 
     Raises:
-        UsageError: a parameter out of range, or `source` with "unnormalized".
-        InputError: `weighted`, and weights that cannot be shared: negative ones, those of a vertex
-            that add up to infinity, or sums of vertices that lie too far apart for `precision`.
-        NotFoundError: the graph has no vertex `source`.
-        BudgetError: before the work, naming the smallest budget that works.
-        CorruptError, StoreIoError: as their names say.
+        UsageError: `source` is given with "unnormalized".
+        NotFoundError: The graph has no vertex `source`.
+        InputError: `weighted`, and a weight is negative, or the weights of a vertex add up to
+            infinity or lie too far apart for `precision`.
 
     >>> import brimful as bf, pyarrow as pa
     >>> ring = pa.table({"source": [0, 1, 2, 3], "target": [1, 2, 3, 0]})
@@ -137,6 +123,7 @@ def pagerank(
     )
 
 
+@described(RUN, *RUN_ERRORS)
 def hits(
     graph: GraphLike,
     *,
@@ -152,21 +139,23 @@ def hits(
 ) -> Result:
     """Find hubs and authorities (Kleinberg 1999): good hubs lead to good authorities.
 
-    With A the matrix of arcs, counted with multiplicity or (`weighted`) by their weights, which
-    must not be negative: the limits of a = A.T @ h and h = A @ a, each divided by its sum after
-    every step, from h = 1 / n_vertices. Supersteps make authorities and hubs in turn; stops when
-    those that a superstep reads differ from the ones before by at most `tolerance` in L1, 0 never
-    stops early. Where the largest singular value of A has several vectors, that nearest to the
-    start is the limit (NetworkX gives any). Without edges all scores are 0.
-    `budget`, `layout` and `options` as in `pagerank`.
+    With A the matrix of arcs: the limits of a = A.T @ h and h = A @ a, each divided by its sum
+    after every step, from h = 1 / n_vertices. Supersteps compute authorities and hubs in turn.
+    Where the largest singular value of A has several vectors, the one nearest to the start is the
+    limit (NetworkX returns any). Without edges all scores are 0.
 
-    Returns a `Result` with column `authority` or `hub`, as `values` says, float64[n_vertices] of
-    sum 1.
+    Args:
+        values: The score to return: "authority" or "hub".
+        tolerance: Stop when the scores that a superstep reads differ by at most this in L1 from
+            the ones before; 0 never stops early.
+        max_supersteps: Stop after this many supersteps.
+        weighted: Arcs count by their weights, which must not be negative, in place of once each.
+
+    Returns:
+        A `Result` with the column `authority` or `hub`: float64[n_vertices], of sum 1.
 
     Raises:
-        UsageError: a parameter out of range; `weighted`, and there are no weights or negative ones.
-        BudgetError: before the work, naming the smallest budget that works.
-        CorruptError, StoreIoError: as their names say.
+        InputError: `weighted`, and a weight is negative.
 
     >>> import brimful as bf, pyarrow as pa
     >>> with bf.Graph.from_arrow(pa.table({"source": [0, 1], "target": [2, 2]})) as graph:
@@ -187,6 +176,7 @@ def hits(
     )
 
 
+@described(RUN, *RUN_ERRORS)
 def connected_components(
     graph: GraphLike,
     *,
@@ -201,16 +191,20 @@ def connected_components(
 ) -> Result:
     """Label vertices by weakly connected component: the smallest vertex id in it.
 
-    Direction is ignored. `method` "union_find" goes over the edges once, with arrays in memory;
-    "propagation" works in any budget: it runs until no label changes, or for `max_supersteps`;
-    "auto" is union-find where it fits. `mode` "async" spreads labels within a sweep over the edges.
-    `budget`, `layout` and `options` as in `pagerank`.
+    The direction of edges is ignored.
 
-    Returns a `Result` with column `component`, of the type of `vertex`.
+    Args:
+        method: "union_find" passes over the edges once, with arrays in memory. "propagation" works
+            in any budget and runs until no label changes. "auto" is union-find where it fits, and
+            propagation with checkpoints or `max_supersteps`.
 
-    Raises:
-        BudgetError: before the work, naming the smallest budget that works.
-        CorruptError, StoreIoError: as their names say.
+    Returns:
+        A `Result` with the column `component`, of the type of `vertex`.
+
+    >>> import brimful as bf, pyarrow as pa
+    >>> with bf.Graph.from_arrow(pa.table({"source": [5, 7], "target": [6, 8]})) as graph:
+    ...     dict(bf.connected_components(graph))
+    {5: 5, 6: 5, 7: 7, 8: 7}
     """
     common = _Common(max_supersteps, threads, budget, progress)
     return _run(
@@ -224,6 +218,7 @@ def connected_components(
     )
 
 
+@described(RUN, *RUN_ERRORS)
 def scc(
     graph: GraphLike,
     *,
@@ -237,18 +232,16 @@ def scc(
 ) -> Result:
     """Label vertices by strongly connected component: the smallest vertex id in it.
 
-    Two vertices are in one component if each reaches the other along edges. `method` "search" is
-    one depth-first search with the edges in memory, "coloring" works at any budget; "auto"
-    searches if the edges fit and nothing asks for supersteps. Of an undirected graph "auto" finds
-    the connected components, which are the same.
-    `budget`, `layout` and `options` as in `pagerank`.
+    Two vertices are in one component if each reaches the other along edges.
 
-    Returns a `Result` with column `component`, of the type of `vertex`; null for vertices that a
-    run which `max_supersteps` ended did not get to.
+    Args:
+        method: "search" is one depth-first search with the edges in memory. "coloring" works in
+            any budget. "auto" searches if the edges fit and no other argument needs supersteps; of
+            an undirected graph it finds the connected components, which are the same.
 
-    Raises:
-        BudgetError: before the work, naming the smallest budget that works.
-        CorruptError, StoreIoError: as their names say.
+    Returns:
+        A `Result` with the column `component`, of the type of `vertex`; null for vertices that a
+        run limited by `max_supersteps` did not reach.
 
     >>> import brimful as bf, pyarrow as pa
     >>> with bf.Graph.from_arrow(pa.table({"source": [1, 2, 2], "target": [2, 1, 3]})) as graph:
@@ -265,6 +258,7 @@ def scc(
     )
 
 
+@described(RUN, *RUN_ERRORS)
 def kcore(
     graph: GraphLike,
     *,
@@ -277,16 +271,13 @@ def kcore(
 ) -> Result:
     """Compute core numbers: the largest k such that a vertex is in the k-core.
 
-    The k-core is the greatest set of vertices each of which has k neighbours within it. Direction
-    is ignored, parallel arcs count each, so that opposite arcs count twice in a directed graph;
-    self-loops do not count. `budget`, `layout` and `options` as in `pagerank`.
+    The k-core is the largest set of vertices with k neighbours each within the set. Direction is
+    ignored and parallel arcs count each, so opposite arcs of a directed graph count twice;
+    self-loops do not count.
 
-    Returns a `Result` with column `core`, int64[n_vertices]; null for vertices that a run which
-    `max_supersteps` ended did not get to.
-
-    Raises:
-        BudgetError: before the work, naming the smallest budget that works.
-        CorruptError, StoreIoError: as their names say.
+    Returns:
+        A `Result` with the column `core`: int64[n_vertices]; null for vertices that a run limited
+        by `max_supersteps` did not reach.
 
     >>> import brimful as bf, pyarrow as pa
     >>> table = pa.table({"source": [0, 1, 2, 2], "target": [1, 2, 0, 3]})
@@ -304,6 +295,7 @@ def kcore(
     )
 
 
+@described(RUN, *RUN_ERRORS)
 def bfs(
     graph: GraphLike,
     source: int | str,
@@ -317,22 +309,24 @@ def bfs(
     progress: Progress | None = None,
     **options: Unpack[Options],
 ) -> Result:
-    """Search breadth-first along edges from `source`, a vertex id.
+    """Search breadth-first along edges from `source`.
 
-    `values` "distance": column `distance`, int64, edges from the source. "parent": column
-    `parent`, of the type of `vertex`: of the vertices one edge nearer with an edge to this one
-    that with the smallest id; the source is its own parent. Null where no path leads.
-    `max_supersteps` is also the largest distance looked at, but in `mode` "async" (for distances
-    only): there levels are not waited for, and are corrected. `budget`, `layout` and `options` as
-    in `pagerank`.
+    Args:
+        values: "distance" counts edges from the source. "parent" is the vertex with the smallest
+            id among those one edge nearer with an edge to this vertex; the source is its own
+            parent.
+        max_supersteps: Stop after this many supersteps, which is also the largest distance in
+            `mode` "sync"; None: no limit.
+        mode: "sync" runs level by level; "async" (for distances only) does not wait for a level
+            to end and corrects distances.
 
-    Returns a `Result`.
+    Returns:
+        A `Result` with the column `distance`, int64[n_vertices], or `parent`, of the type of
+        `vertex`; null where no path leads.
 
     Raises:
-        NotFoundError: the graph has no vertex `source`.
-        UsageError: "parent", and ids from both ends of 64 bits; before the work.
-        BudgetError: before the work, naming the smallest budget that works.
-        CorruptError, StoreIoError: as their names say.
+        NotFoundError: The graph has no vertex `source`.
+        UsageError: "parent", and ids reach from below 0 to 2**63 or beyond.
 
     >>> import brimful as bf, pyarrow as pa
     >>> with bf.Graph.from_arrow(pa.table({"source": [5, 7], "target": [7, 9]})) as graph:
@@ -352,6 +346,7 @@ def bfs(
     )
 
 
+@described(RUN, *RUN_ERRORS)
 def sssp(
     graph: GraphLike,
     source: int | str,
@@ -365,23 +360,29 @@ def sssp(
     progress: Progress | None = None,
     **options: Unpack[Options],
 ) -> Result:
-    """Find shortest paths along edges from `source`, a vertex id.
+    """Find shortest paths along edges from `source`.
 
-    `weighted`: the length of a path is the sum of its weights, which must not be negative; else
-    its number of edges. Runs until no distance shrinks, or for `max_supersteps`. A run that goes
-    on for long, as on roads, ends in order (Dijkstra) where the edges fit `budget` in memory: one
-    superstep more, and the same bits; `max_supersteps` keeps it in supersteps. `mode` "async"
-    spreads distances within a sweep over the edges until then. `budget`, `layout` and `options` as
-    in `pagerank`.
+    The run lasts until no distance shrinks. A run of many supersteps, as on roads, ends in the
+    order of distances (Dijkstra) where the edges fit `budget`: one superstep more, and the same
+    bits; `max_supersteps` prevents it.
 
-    Returns a `Result` with column `distance`, float64[n_vertices], null where no path leads.
+    Args:
+        weighted: The length of a path is the sum of its weights, which must not be negative, in
+            place of its number of edges.
+
+    Returns:
+        A `Result` with the column `distance`: float64[n_vertices], null where no path leads.
 
     Raises:
-        NotFoundError: the graph has no vertex `source`.
-        UsageError: `weighted`, and there are no weights; before the work.
-        InputError: `weighted`, and there are negative weights; before the work.
-        BudgetError: before the work, naming the smallest budget that works.
-        CorruptError, StoreIoError: as their names say.
+        NotFoundError: The graph has no vertex `source`.
+        UsageError: `weighted`, and the graph has no weights.
+        InputError: `weighted`, and a weight is negative.
+
+    >>> import brimful as bf, pyarrow as pa
+    >>> table = pa.table({"source": [5, 5, 7], "target": [7, 9, 9], "weight": [1.0, 5.0, 2.0]})
+    >>> with bf.Graph.from_arrow(table) as graph:
+    ...     bf.sssp(graph, 5, weighted=True)[9], bf.sssp(graph, 5)[9]
+    (3.0, 1.0)
     """
     common = _Common(max_supersteps, threads, budget, progress)
     return _run(
@@ -397,6 +398,7 @@ def sssp(
     )
 
 
+@described(RUN, *RUN_ERRORS)
 def count_paths(
     graph: GraphLike,
     source: int | str,
@@ -408,17 +410,25 @@ def count_paths(
     progress: Progress | None = None,
     **options: Unpack[Options],
 ) -> Result:
-    """Count shortest paths from `source`, a vertex id, or with `length` walks of so many edges.
+    """Count shortest paths from `source`, or walks of `length` edges.
 
-    Parallel edges make paths of their own. `budget`, `layout` and `options` as in `pagerank`.
+    Parallel edges make paths of their own.
 
-    Returns a `Result` with column `paths`, uint64[n_vertices], 0 where no path leads.
+    Args:
+        length: Count walks of this many edges in place of shortest paths; None: shortest paths.
+
+    Returns:
+        A `Result` with the column `paths`: uint64[n_vertices], 0 where no path leads.
 
     Raises:
-        NotFoundError: the graph has no vertex `source`.
-        ProgramError: a vertex has more than 2**64 - 2 paths.
-        BudgetError: before the work, naming the smallest budget that works.
-        CorruptError, StoreIoError: as their names say.
+        NotFoundError: The graph has no vertex `source`.
+        ProgramError: A vertex has more than 2**64 - 2 paths.
+
+    >>> import brimful as bf, pyarrow as pa
+    >>> table = pa.table({"source": [0, 0, 1, 2], "target": [1, 2, 3, 3]})
+    >>> with bf.Graph.from_arrow(table) as graph:
+    ...     bf.count_paths(graph, 0)[3], bf.count_paths(graph, 0, length=1)[3]
+    (2, 0)
     """
     params: dict[str, object] = {} if length is None else {"length": length}
     return _run(
@@ -432,6 +442,7 @@ def count_paths(
     )
 
 
+@described(RUN, *RUN_ERRORS)
 def degrees(
     graph: GraphLike,
     *,
@@ -442,20 +453,24 @@ def degrees(
     progress: Progress | None = None,
     **options: Unpack[Options],
 ) -> Result:
-    """Count arcs that leave (`direction` "out"), reach ("in") or do either ("both").
+    """Count the arcs of each vertex; parallel arcs count each.
 
-    Parallel arcs count each. `budget`, `layout` and `options` as in `pagerank`.
+    Args:
+        direction: Arcs that leave ("out"), that reach ("in"), or both.
 
-    Returns a `Result` with column `degree`, int64[n_vertices].
+    Returns:
+        A `Result` with the column `degree`: int64[n_vertices].
 
-    Raises:
-        BudgetError: before the work, naming the smallest budget that works.
-        CorruptError, StoreIoError: as their names say.
+    >>> import brimful as bf, pyarrow as pa
+    >>> with bf.Graph.from_arrow(pa.table({"source": [0, 0], "target": [1, 2]})) as graph:
+    ...     bf.degrees(graph)[0], bf.degrees(graph, direction="in")[0]
+    (2, 0)
     """
     common = _Common(None, threads, budget, progress)
     return _run(graph, "degrees", {"direction": direction}, common, layout=layout, options=options)
 
 
+@described(RUN, *RUN_ERRORS)
 def label_propagation(
     graph: GraphLike,
     *,
@@ -465,22 +480,29 @@ def label_propagation(
     progress: Progress | None = None,
     **options: Unpack[Checkpoints],
 ) -> Result:
-    """Find communities: for `max_supersteps` everybody takes its neighbours' most frequent label.
+    """Find communities: each vertex takes the most frequent label of its neighbours.
 
-    Labels begin as vertex ids; the smallest wins a tie; without neighbours a vertex keeps its own
+    Labels begin as vertex ids; the smallest wins a tie; a vertex without neighbours keeps its own
     (LDBC Graphalytics' CDLP). Direction is ignored, but a neighbour joined both ways counts twice.
-    Stops early where no label changes. `budget` and checkpoints (`options`) as in `pagerank`.
+    The run stops early where no label changes.
 
-    Returns a `Result` with column `label`, of the type of `vertex`.
+    Args:
+        max_supersteps: Number of rounds.
 
-    Raises:
-        BudgetError: naming the smallest budget that works.
-        CorruptError, StoreIoError: as their names say.
+    Returns:
+        A `Result` with the column `label`, of the type of `vertex`.
+
+    >>> import brimful as bf, pyarrow as pa
+    >>> table = pa.table({"source": [0, 1, 2], "target": [1, 2, 0]})
+    >>> with bf.Graph.from_arrow(table, undirected=True) as graph:
+    ...     bf.label_propagation(graph).to_arrow()["label"].to_pylist()
+    [0, 0, 0]
     """
     common = _Common(max_supersteps, threads, budget, progress)
     return _run(graph, "label_propagation", {}, common, options=options)
 
 
+@described(RUN, *RUN_ERRORS)
 def color(
     graph: GraphLike,
     *,
@@ -492,16 +514,12 @@ def color(
     """Colour vertices so that no edge joins two of the same colour: first-fit in a fixed order.
 
     The order is descending by the bit length of the degree (arcs in either direction, self-loops
-    left out), then by splitmix64(vertex - smallest vertex), for strings of the place among them
+    left out), then by splitmix64(vertex - smallest vertex), for strings of the rank among them
     (largest-log-degree-first: Hasenplaugh, Kaler, Schardl, Leiserson 2014). Each vertex takes the
-    least colour that no neighbour before it has. `budget` and checkpoints (`options`) as in
-    `pagerank`.
+    least colour that no neighbour before it has.
 
-    Returns a `Result` with column `color`, uint64[n_vertices], from 0 on.
-
-    Raises:
-        BudgetError: naming the smallest budget that works.
-        CorruptError, StoreIoError: as their names say.
+    Returns:
+        A `Result` with the column `color`: uint64[n_vertices], from 0 on.
 
     >>> import brimful as bf, pyarrow as pa
     >>> with bf.Graph.from_arrow(pa.table({"source": [0, 0, 0], "target": [1, 2, 3]})) as star:
@@ -512,6 +530,7 @@ def color(
     return _run(graph, "color", {}, common, options=options)
 
 
+@described(RUN, *RUN_ERRORS)
 def clustering(
     graph: GraphLike,
     *,
@@ -519,21 +538,26 @@ def clustering(
     budget: Budget = None,
     progress: Progress | None = None,
 ) -> Result:
-    """Find local clustering coefficients: how many pairs of neighbours are joined.
+    """Compute local clustering coefficients: the share of pairs of neighbours that are joined.
 
-    Neighbours are those in either direction, each once; the coefficient is the number of arcs
-    among them divided by that of ordered pairs, 0 with fewer than two (LDBC Graphalytics' LCC).
-    Self-loops and parallel arcs count nothing. The neighbours must fit `budget`: 4 bytes an arc.
+    Neighbours are those in either direction, each once. The coefficient is the number of arcs
+    among them divided by the number of ordered pairs, 0 with fewer than two neighbours (LDBC
+    Graphalytics' LCC). Self-loops and parallel arcs do not count. The neighbours must fit `budget`:
+    4 bytes an arc.
 
-    Returns a `Result` with column `coefficient`, float64[n_vertices].
+    Returns:
+        A `Result` with the column `coefficient`: float64[n_vertices].
 
-    Raises:
-        BudgetError: before the work, naming the smallest budget that works.
-        CorruptError, StoreIoError: as their names say.
+    >>> import brimful as bf, pyarrow as pa
+    >>> table = pa.table({"source": [0, 1, 2], "target": [1, 2, 0]})
+    >>> with bf.Graph.from_arrow(table, undirected=True) as graph:
+    ...     bf.clustering(graph)[0]
+    1.0
     """
     return _run(graph, "clustering", {}, _Common(None, threads, budget, progress))
 
 
+@described(RUN, *RUN_ERRORS)
 def triangles(
     graph: GraphLike,
     *,
@@ -541,22 +565,24 @@ def triangles(
     budget: Budget = None,
     progress: Progress | None = None,
 ) -> Result:
-    """Count the triangles that each vertex is part of, whatever the direction of edges.
+    """Count the triangles that contain each vertex, whatever the direction of the edges.
 
-    Self-loops and parallel arcs count nothing. The neighbours must fit `budget`: 4 bytes an arc.
+    Self-loops and parallel arcs do not count. The neighbours must fit `budget`: 4 bytes an arc.
 
-    Returns a `Result` with column `triangles`, int64[n_vertices].
+    Returns:
+        A `Result` with the column `triangles`: int64[n_vertices].
 
-    Raises:
-        BudgetError: before the work, naming the smallest budget that works.
-        CorruptError, StoreIoError: as their names say.
+    >>> import brimful as bf, pyarrow as pa
+    >>> with bf.Graph.from_arrow(pa.table({"source": [0, 1, 2], "target": [1, 2, 0]})) as graph:
+    ...     bf.triangles(graph)[0]
+    1
     """
     return _run(graph, "triangles", {}, _Common(None, threads, budget, progress))
 
 
 @dataclass(frozen=True)
 class _Common:
-    """What every algorithm takes."""
+    """The parameters of every algorithm."""
 
     max_supersteps: int | None
     threads: int | None
@@ -582,8 +608,7 @@ def _run(
 
     options = options or {}
     if unknown := options.keys() - Options.__annotations__.keys():
-        what = f"{algorithm}() got an unexpected keyword argument {min(unknown)!r}"
-        raise TypeError(what)
+        raise TypeError(f"{algorithm}() got an unexpected keyword argument {min(unknown)!r}")
     wanted = asked(
         algorithm,
         params,

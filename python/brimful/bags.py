@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from brimful import _native
 from brimful.collection import CHUNK_BYTES, Collection, batches, one_id, whole
+from brimful.described import COLLECTION, described
 from brimful.errors import CorruptError, RecordIdError, UsageError
 from brimful.sizes import Budget, parse_budget
 
@@ -49,12 +50,8 @@ class Serializer(Protocol):
 class Bag(Collection[_native.RecordBag]):
     """A disk-resident sequence of records of any length, in a memory budget.
 
-    `path` is a folder, made if it is not there. Records are `bytes`; with `serializer="str"` text,
-    with "json" or "pickle" what those modules write, or anything with `dumps` and `loads`. A bag is
-    opened with the serializer it was made with. A single record may be longer than the budget: it
-    is written and fetched page by page. A batch (`fetch_batch`, a slice) refuses a record that
-    takes more than a quarter of the budget. **Pickle runs code from the file**: it is used only
-    when named, and only for files that you trust.
+    A record may be longer than the budget: it is written and fetched page by page. A batch
+    (`fetch_batch`, a slice) refuses a record that takes more than a quarter of the budget.
 
     >>> import brimful as bf, tempfile
     >>> with bf.Bag(tempfile.mkdtemp() + "/x", serializer="str", budget="64M") as bag:
@@ -63,15 +60,12 @@ class Bag(Collection[_native.RecordBag]):
     ...     bag.append_to(0, " and more")
     ...     del bag[2]
     ...     len(bag), bag[0], list(bag), 2 in bag
+    ...     bag.serializer, bag.count, bag.file_bytes > 0, bag.path.endswith("/x"), bag.closed
     (3, 'one and more', ['one and more', 'a much longer record'], False)
-
-    Raises:
-        InputError: it was made with another serializer.
-        StoreIoError: another process has it open, or the system refuses.
-        CorruptError: it is damaged.
-        BudgetError: the budget is too small.
+    ('str', 2, True, True, False)
     """
 
+    @described(COLLECTION, "usage", "budget", "corrupt", "io")
     def __init__(
         self,
         path: str | os.PathLike[str],
@@ -79,28 +73,38 @@ class Bag(Collection[_native.RecordBag]):
         serializer: str | Serializer = "bytes",
         budget: Budget = None,
     ) -> None:
-        """Open the bag at `path`, or make it."""
+        """Open the bag at `path`, or make it.
+
+        Args:
+            serializer: How values become bytes: "bytes", "str", "json", "pickle", or an object with
+                `dumps` and `loads`. A bag is opened with the serializer it was made with. **Pickle
+                runs code from the file**: name it only for files that you trust.
+
+        Raises:
+            InputError: The bag was made with another serializer.
+            StoreIoError: Another process has the bag open.
+        """
         self._name, self._dumps, self._loads = serializer_of(serializer)
         native = _native.RecordBag.open(os.fspath(path), self._name, parse_budget(budget))
         super().__init__(native, path)
 
     @property
     def serializer(self) -> str:
-        """The name of the serializer."""
+        """Name of the serializer."""
         return self._name
 
     @property
     def count(self) -> int:
-        """The number of records that were not removed."""
+        """Number of records that were not removed."""
         return self.native.count
 
     @property
     def file_bytes(self) -> int:
-        """The size of the file."""
+        """Size of the file."""
         return self.native.file_bytes()
 
     def __len__(self) -> int:
-        """Return how many ids were given out; removed records keep theirs."""
+        """Return the number of ids given out; removed records keep theirs."""
         return len(self.native)
 
     def __repr__(self) -> str:
@@ -114,19 +118,53 @@ class Bag(Collection[_native.RecordBag]):
         except UnicodeDecodeError as error:
             raise CorruptError(f"record {id} of {self._path} is no text: {error}") from None
 
+    @described(COLLECTION, "record", "closed", "corrupt", "io")
     def fetch(self, id: int) -> Any:
-        """Return one record, as `bag[id]` does."""
+        """Return one record, as `bag[id]` does.
+
+        Returns:
+            The value.
+
+        >>> import brimful as bf, tempfile
+        >>> with bf.Bag(tempfile.mkdtemp() + "/x", serializer="str") as bag:
+        ...     first = bag.extend(["one", "two", "three"])
+        ...     bag.fetch(1)
+        'two'
+        """
         return self[id]
 
+    @described(COLLECTION, "record", "closed", "corrupt", "io")
     def fetch_range(self, start: int, count: int) -> list[Any]:
-        """Return `count` records from `start` on; None for those that were removed."""
+        """Return consecutive records.
+
+        Returns:
+            A list; None stands for a removed record.
+
+        >>> import brimful as bf, tempfile
+        >>> with bf.Bag(tempfile.mkdtemp() + "/x", serializer="str") as bag:
+        ...     first = bag.extend(["one", "two", "three"])
+        ...     del bag[1]
+        ...     bag.fetch_range(0, 3)
+        ['one', None, 'three']
+        """
         start, count = whole(start, "an id"), whole(count, "a number of records")
         records = self.native.fetch_range(start, count)
         found = zip(itertools.count(start), records, strict=False)
         return [None if record is None else self._value(id, record) for id, record in found]
 
+    @described(COLLECTION, "record", "closed", "corrupt", "io")
     def fetch_batch(self, ids: ArrayLike) -> list[Any]:
-        """Return the records `ids`, in their order."""
+        """Return the records with these ids, in their order.
+
+        Returns:
+            A list of values.
+
+        >>> import brimful as bf, tempfile
+        >>> with bf.Bag(tempfile.mkdtemp() + "/x", serializer="str") as bag:
+        ...     first = bag.extend(["one", "two", "three"])
+        ...     bag.fetch_batch([2, 0])
+        ['three', 'one']
+        """
         from brimful.collection import ids as as_ids
 
         found = as_ids(ids, len(self))
@@ -136,35 +174,114 @@ class Bag(Collection[_native.RecordBag]):
         pairs = zip(found.tolist(), records, strict=True)
         return [self._value(id, record) for id, record in pairs]
 
+    @described(COLLECTION, "record", "closed", "corrupt", "io")
     def store(self, id: int, value: Any) -> None:
-        """Replace one record, as `bag[id] = value` does; one that was removed is there again."""
+        """Replace one record, as `bag[id] = value` does; a removed record exists again.
+
+        Raises:
+            UsageError: The serializer cannot write the value.
+
+        >>> import brimful as bf, tempfile
+        >>> with bf.Bag(tempfile.mkdtemp() + "/x", serializer="str") as bag:
+        ...     first = bag.extend(["one", "two", "three"])
+        ...     bag.store(1, "second")
+        ...     bag[1]
+        'second'
+        """
         self.native.store(one_id(id, len(self)), self._dumps(value))
 
+    @described(COLLECTION, "record", "closed", "corrupt", "io")
     def store_batch(self, ids: ArrayLike, values: Iterable[Any]) -> None:
-        """Replace the records `ids`; of an id that occurs twice the last one stays."""
+        """Replace the records with these ids; of an id that occurs twice the last value stays.
+
+        Raises:
+            UsageError: The serializer cannot write a value.
+
+        >>> import brimful as bf, tempfile
+        >>> with bf.Bag(tempfile.mkdtemp() + "/x", serializer="str") as bag:
+        ...     first = bag.extend(["one", "two", "three"])
+        ...     bag.store_batch([2, 0], ["3", "1"])
+        ...     list(bag)
+        ['1', 'two', '3']
+        """
         from brimful.collection import ids as as_ids
 
         records = [self._dumps(value) for value in values]
         self.native.store_batch(as_ids(ids, len(self)), records)
 
+    @described(COLLECTION, "closed", "corrupt", "io")
     def append(self, value: Any) -> int:
-        """Append one record; return its id."""
+        """Append one record.
+
+        Returns:
+            Its id.
+
+        Raises:
+            UsageError: The serializer cannot write the value.
+
+        >>> import brimful as bf, tempfile
+        >>> with bf.Bag(tempfile.mkdtemp() + "/x", serializer="str") as bag:
+        ...     first = bag.extend(["one", "two", "three"])
+        ...     bag.append("four")
+        3
+        """
         return self.native.extend([self._dumps(value)])
 
+    @described(COLLECTION, "closed", "corrupt", "io")
     def extend(self, values: Iterable[Any]) -> int:
-        """Append records, in batches; return the id of the first."""
+        """Append records, in batches.
+
+        Returns:
+            The id of the first one.
+
+        Raises:
+            UsageError: The serializer cannot write a value.
+
+        >>> import brimful as bf, tempfile
+        >>> with bf.Bag(tempfile.mkdtemp() + "/x", serializer="str") as bag:
+        ...     first = bag.extend(["one", "two", "three"])
+        ...     bag.extend(["four", "five"]), len(bag)
+        (3, 5)
+        """
         first = len(self)
         for batch in _in_batches(map(self._dumps, values)):
             self.native.extend(batch)
         return first
 
+    @described(COLLECTION, "record", "closed", "corrupt", "io")
     def append_to(self, id: int, value: Any) -> None:
-        """Add to the end of a record of bytes or text: amortised O(1)."""
+        """Add to the end of a record of bytes or text: amortised O(1).
+
+        Args:
+            value: Bytes or text.
+
+        Raises:
+            UsageError: The serializer writes neither bytes nor text.
+
+        >>> import brimful as bf, tempfile
+        >>> with bf.Bag(tempfile.mkdtemp() + "/x", serializer="str") as bag:
+        ...     first = bag.extend(["one", "two", "three"])
+        ...     bag.append_to(0, " more")
+        ...     bag[0]
+        'one more'
+        """
         self._require_concatenation()
         self.native.append_to(one_id(id, len(self)), self._dumps(value))
 
+    @described(COLLECTION, "record", "closed", "corrupt", "io")
     def append_to_batch(self, ids: ArrayLike, values: Iterable[Any]) -> None:
-        """Add to the ends of the records `ids`, in their order."""
+        """Add to the ends of the records with these ids, in their order.
+
+        Raises:
+            UsageError: The serializer writes neither bytes nor text.
+
+        >>> import brimful as bf, tempfile
+        >>> with bf.Bag(tempfile.mkdtemp() + "/x", serializer="str") as bag:
+        ...     first = bag.extend(["one", "two", "three"])
+        ...     bag.append_to_batch([0, 2], ["!", "?"])
+        ...     list(bag)
+        ['one!', 'two', 'three?']
+        """
         from brimful.collection import ids as as_ids
 
         self._require_concatenation()
@@ -175,8 +292,17 @@ class Bag(Collection[_native.RecordBag]):
         if self._name not in ("bytes", "str"):
             raise UsageError(f"records of '{self._name}' cannot be added to; store them anew")
 
+    @described(COLLECTION, "record", "closed", "corrupt", "io")
     def remove(self, id: int) -> None:
-        """Remove one record, as `del bag[id]` does; its id is not given out again."""
+        """Remove one record, as `del bag[id]` does; its id is not given out again.
+
+        >>> import brimful as bf, tempfile
+        >>> with bf.Bag(tempfile.mkdtemp() + "/x", serializer="str") as bag:
+        ...     first = bag.extend(["one", "two", "three"])
+        ...     bag.remove(1)
+        ...     list(bag), len(bag)
+        (['one', 'three'], 3)
+        """
         self.native.remove(one_id(id, len(self)))
 
     def __getitem__(self, key: Any) -> Any:
@@ -203,8 +329,20 @@ class Bag(Collection[_native.RecordBag]):
         """Yield all records that were not removed, reading them in batches."""
         return (value for _, value in self.items())
 
+    @described(COLLECTION, "closed", "corrupt", "io")
     def items(self) -> Iterator[tuple[int, Any]]:
-        """Yield id and value of all records that were not removed."""
+        """Yield the ids and values of all records that were not removed.
+
+        Yields:
+            Pairs `(id, value)`, by ascending id.
+
+        >>> import brimful as bf, tempfile
+        >>> with bf.Bag(tempfile.mkdtemp() + "/x", serializer="str") as bag:
+        ...     first = bag.extend(["one", "two", "three"])
+        ...     del bag[1]
+        ...     list(bag.items())
+        [(0, 'one'), (2, 'three')]
+        """
         for id, record in self._records(range(len(self))):
             yield id, self._value(id, record)
 
@@ -231,15 +369,28 @@ class Bag(Collection[_native.RecordBag]):
             return False
         return 0 <= id < len(self) and self.native.contains(id)
 
+    @described(COLLECTION, "closed", "corrupt", "io")
     def process(
         self,
         update: Callable[[int, Any], Any],
         order: str | range | Sequence[range] | Sequence[int] | None = None,
     ) -> None:
-        """Stream the bag through `update(id, value)`; what it returns is the new value.
+        """Stream the bag through a function that returns new values.
 
-        None keeps the old one. Only records whose bytes changed are written back. `order` is that
-        of `Box.process`.
+        Args:
+            update: Called with the id and the value of each record; returns the new value, or None
+                to keep the old one. Only records whose bytes changed are written back.
+            order: "ascending", "descending", a range, ranges or ids; None: ascending.
+
+        Raises:
+            UsageError: The order is unknown.
+
+        >>> import brimful as bf, tempfile
+        >>> with bf.Bag(tempfile.mkdtemp() + "/x", serializer="str") as bag:
+        ...     first = bag.extend(["one", "two", "three"])
+        ...     bag.process(lambda id, value: value.upper())
+        ...     list(bag)
+        ['ONE', 'TWO', 'THREE']
         """
         import numpy as np
 
@@ -268,15 +419,29 @@ class Bag(Collection[_native.RecordBag]):
                 raise
             return None
 
+    @described(COLLECTION, "closed", "corrupt", "io")
     def compact(self) -> None:
-        """Give unused space back; makes everything durable."""
+        """Give unused space back; syncs.
+
+        >>> import brimful as bf, tempfile
+        >>> with bf.Bag(tempfile.mkdtemp() + "/x", serializer="str") as bag:
+        ...     first = bag.extend(["one", "two", "three"])
+        ...     del bag[1]
+        ...     bag.compact()
+        ...     bag.count
+        2
+        """
         self.native.compact()
 
 
 def serializer_of(
     serializer: str | Serializer,
 ) -> tuple[str, Callable[[Any], bytes], Callable[[bytes], Any]]:
-    """Return name, `dumps` and `loads` of a serializer, given by name or as an object."""
+    """Return name, `dumps` and `loads` of a serializer, given by name or as an object.
+
+    Raises:
+        UsageError: There is no such serializer.
+    """
     if serializer == "bytes":
         return "bytes", _require_bytes, bytes
     if serializer == "str":

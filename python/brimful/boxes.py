@@ -11,6 +11,7 @@ import numpy as np
 
 from brimful import _native
 from brimful.collection import CHUNK_BYTES, Collection, batches, ids, one_id, whole
+from brimful.described import COLLECTION, described
 from brimful.errors import UsageError
 from brimful.sizes import Budget, parse_budget
 
@@ -23,27 +24,32 @@ if TYPE_CHECKING:
 class Box(Collection[_native.RecordBox]):
     """A disk-resident array of fixed-size records, in a memory budget.
 
-    `path` is a folder, made if it is not there; `dtype` any NumPy dtype of fixed size, structured
-    ones included. `budget` is brimful's own memory.
+    It is indexed like an array: `box[3]`, `box[2:5]`, `box[[7, 3]]` and `box[mask]` return records
+    and can be assigned to.
 
     >>> import brimful as bf, tempfile
     >>> with bf.Box(tempfile.mkdtemp() + "/x", "f8", budget="64M") as box:
     ...     first = box.extend([1.5, 2.5, 3.5])
     ...     box[1] = 7
     ...     len(box), box[0].item(), box[1:].tolist(), box[[2, 0]].tolist()
+    ...     box.dtype, box.file_bytes > 0, box.path.endswith("/x"), box.closed
     (3, 1.5, [7.0, 3.5], [3.5, 1.5])
-
-    Raises:
-        InputError: it was made with another dtype.
-        StoreIoError: another process has it open, or the system refuses.
-        CorruptError: it is damaged.
-        BudgetError: the budget is too small.
+    (dtype('float64'), True, True, False)
     """
 
+    @described(COLLECTION, "usage", "budget", "corrupt", "io")
     def __init__(
         self, path: str | os.PathLike[str], dtype: DTypeLike, *, budget: Budget = None
     ) -> None:
-        """Open the box at `path`, or make it."""
+        """Open the box at `path`, or make it.
+
+        Args:
+            dtype: NumPy dtype of fixed size, structured ones included.
+
+        Raises:
+            InputError: The box was made with another dtype.
+            StoreIoError: Another process has the box open.
+        """
         self._dtype = np.dtype(dtype)
         if self._dtype.hasobject or self._dtype.itemsize == 0:
             raise UsageError(
@@ -57,12 +63,12 @@ class Box(Collection[_native.RecordBox]):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The dtype of the records."""
+        """Dtype of the records."""
         return self._dtype
 
     @property
     def file_bytes(self) -> int:
-        """The size of the file."""
+        """Size of the file."""
         return self.native.file_bytes()
 
     def __len__(self) -> int:
@@ -90,44 +96,147 @@ class Box(Collection[_native.RecordBox]):
         return flat
 
     def _converted(self, records: ArrayLike) -> NDArray[Any]:
-        """Return records as this dtype, without losing anything but a float's precision."""
+        """Return records as this dtype; only the precision of a float may be lost."""
         try:
             return _cast(records, self._dtype)
         except (TypeError, ValueError, OverflowError) as error:
             raise UsageError(f"these are no records of {self._dtype}: {error}") from None
 
+    @described(COLLECTION, "record", "closed", "corrupt", "io")
     def fetch(self, id: int) -> Any:
-        """Return one record, as `box[id]` does."""
+        """Return one record, as `box[id]` does.
+
+        Returns:
+            A scalar of the dtype, or a tuple-like record of a structured one.
+
+        >>> import brimful as bf, tempfile
+        >>> with bf.Box(tempfile.mkdtemp() + "/x", "i8") as box:
+        ...     first = box.extend([1, 2, 3])
+        ...     box.fetch(1).item()
+        2
+        """
         return self[id]
 
+    @described(COLLECTION, "record", "closed", "corrupt", "io")
     def fetch_range(self, start: int, count: int) -> NDArray[Any]:
-        """Return `count` records from `start` on: a new, writable array."""
+        """Return consecutive records.
+
+        Returns:
+            A new, writable array[count].
+
+        >>> import brimful as bf, tempfile
+        >>> with bf.Box(tempfile.mkdtemp() + "/x", "i8") as box:
+        ...     first = box.extend([1, 2, 3])
+        ...     box.fetch_range(1, 2).tolist()
+        [2, 3]
+        """
         start, count = whole(start, "an id"), whole(count, "a number of records")
         return self._array(self.native.fetch_range(start, count))
 
+    @described(COLLECTION, "record", "closed", "corrupt", "io")
     def fetch_batch(self, ids_: ArrayLike) -> NDArray[Any]:
-        """Return the records `ids_`, in their order: a new, writable array."""
+        """Return the records with these ids, in their order.
+
+        Returns:
+            A new, writable array[len(ids_)].
+
+        >>> import brimful as bf, tempfile
+        >>> with bf.Box(tempfile.mkdtemp() + "/x", "i8") as box:
+        ...     first = box.extend([1, 2, 3])
+        ...     box.fetch_batch([2, 0, 2]).tolist()
+        [3, 1, 3]
+        """
         return self._array(self.native.fetch_batch(ids(ids_, len(self))))
 
+    @described(COLLECTION, "record", "closed", "corrupt", "io")
     def store(self, id: int, record: Any) -> None:
-        """Replace one record, as `box[id] = record` does."""
+        """Replace one record, as `box[id] = record` does.
+
+        Raises:
+            UsageError: The record would have to be changed to fit the dtype.
+
+        >>> import brimful as bf, tempfile
+        >>> with bf.Box(tempfile.mkdtemp() + "/x", "i8") as box:
+        ...     first = box.extend([1, 2, 3])
+        ...     box.store(1, 20)
+        ...     box[1].item()
+        20
+        """
         self[id] = record
 
+    @described(COLLECTION, "record", "closed", "corrupt", "io")
     def store_range(self, start: int, records: ArrayLike) -> None:
-        """Replace the records from `start` on."""
+        """Replace consecutive records from `start` on.
+
+        Raises:
+            UsageError: A record would have to be changed to fit the dtype.
+
+        >>> import brimful as bf, tempfile
+        >>> with bf.Box(tempfile.mkdtemp() + "/x", "i8") as box:
+        ...     first = box.extend([1, 2, 3])
+        ...     box.store_range(1, [20, 30])
+        ...     box[:].tolist()
+        [1, 20, 30]
+        """
         self.native.store_range(whole(start, "an id"), self._bytes(records))
 
+    @described(COLLECTION, "record", "closed", "corrupt", "io")
     def store_batch(self, ids_: ArrayLike, records: ArrayLike) -> None:
-        """Replace the records `ids_`; of an id that occurs twice the last one stays."""
+        """Replace the records with these ids; of an id that occurs twice the last record stays.
+
+        Args:
+            records: One record for each id, or one for all.
+
+        Raises:
+            UsageError: A record would have to be changed to fit the dtype.
+
+        >>> import brimful as bf, tempfile
+        >>> with bf.Box(tempfile.mkdtemp() + "/x", "i8") as box:
+        ...     first = box.extend([1, 2, 3])
+        ...     box.store_batch([2, 0], [30, 10])
+        ...     box[:].tolist()
+        [10, 2, 30]
+        """
         found = ids(ids_, len(self))
         self.native.store_batch(found, self._bytes(records, count=len(found)))
 
+    @described(COLLECTION, "closed", "corrupt", "io")
     def append(self, record: Any) -> int:
-        """Append one record; return its id."""
+        """Append one record.
+
+        Returns:
+            Its id.
+
+        Raises:
+            UsageError: The record would have to be changed to fit the dtype.
+
+        >>> import brimful as bf, tempfile
+        >>> with bf.Box(tempfile.mkdtemp() + "/x", "i8") as box:
+        ...     first = box.extend([1, 2, 3])
+        ...     box.append(4), len(box)
+        (3, 4)
+        """
         return self.native.extend(self._bytes(_scalar(record, self._dtype), count=1))
 
+    @described(COLLECTION, "closed", "corrupt", "io")
     def extend(self, records: ArrayLike) -> int:
-        """Append records; return the id of the first."""
+        """Append records.
+
+        Args:
+            records: An array of one dimension, or a list.
+
+        Returns:
+            The id of the first one.
+
+        Raises:
+            UsageError: A record would have to be changed to fit the dtype.
+
+        >>> import brimful as bf, tempfile
+        >>> with bf.Box(tempfile.mkdtemp() + "/x", "i8") as box:
+        ...     first = box.extend([1, 2, 3])
+        ...     box.extend([4, 5]), len(box)
+        (3, 5)
+        """
         # A list takes more memory than its array; an array is converted in chunks.
         array = records if isinstance(records, np.ndarray) else self._converted(records)
         first = len(self)
@@ -138,8 +247,20 @@ class Box(Collection[_native.RecordBox]):
             self.native.extend(self._bytes(array[start : start + step]))
         return first
 
+    @described(COLLECTION, "closed", "corrupt", "io")
     def resize(self, length: int) -> None:
-        """Make the box `length` records long; what is new is zero."""
+        """Make the box `length` records long; new records are zero.
+
+        Args:
+            length: Number of records.
+
+        >>> import brimful as bf, tempfile
+        >>> with bf.Box(tempfile.mkdtemp() + "/x", "i8") as box:
+        ...     first = box.extend([1, 2, 3])
+        ...     box.resize(5)
+        ...     box[:].tolist()
+        [1, 2, 3, 0, 0]
+        """
         self.native.resize(whole(length, "the length of a box"))
 
     def __getitem__(self, key: Any) -> Any:
@@ -154,7 +275,7 @@ class Box(Collection[_native.RecordBox]):
         return self._array(self.native.fetch(one_id(key, len(self))))[0]
 
     def __setitem__(self, key: Any, records: Any) -> None:
-        """Replace what `__getitem__` would return; one record may serve for all."""
+        """Replace the records that `__getitem__` would return; one record may serve for all."""
         if isinstance(key, slice):
             start, stop, step = key.indices(len(self))
             positions = range(start, stop, step)
@@ -193,16 +314,30 @@ class Box(Collection[_native.RecordBox]):
             for start in starts
         )
 
+    @described(COLLECTION, "closed", "corrupt", "io")
     def process(
         self,
         update: Callable[[NDArray[Any]], object],
         order: str | range | Sequence[range] | ArrayLike | None = None,
     ) -> None:
-        """Stream the box through `update`, which gets batches to change in place.
+        """Stream the box through a function that changes batches in place.
 
-        Batches are sized by the budget; the next one is read while `update` runs, and only records
-        that changed are written back. `order`: "ascending" (default), "descending", a range, ranges
-        or ids.
+        Batches are sized by the budget; the next one is read while `update` runs, and only changed
+        records are written back.
+
+        Args:
+            update: Called with each batch, an array.
+            order: "ascending", "descending", a range, ranges or ids; None: ascending.
+
+        Raises:
+            UsageError: The order is unknown.
+
+        >>> import brimful as bf, tempfile
+        >>> with bf.Box(tempfile.mkdtemp() + "/x", "i8") as box:
+        ...     first = box.extend([1, 2, 3])
+        ...     box.process(lambda batch: batch.__imul__(10))
+        ...     box[:].tolist()
+        [10, 20, 30]
         """
         parts = batches(order, len(self), self.native.batch_len)
         with ThreadPoolExecutor(1, "brimful-read") as reader:
@@ -230,13 +365,23 @@ class Box(Collection[_native.RecordBox]):
             return self.fetch_range(part.start, len(part))
         return self.fetch_batch(np.asarray(part))
 
+    @described(COLLECTION, "closed", "corrupt", "io")
     def compact(self) -> None:
-        """Give unused space of the file back; makes everything durable."""
+        """Give unused space of the file back; syncs.
+
+        >>> import brimful as bf, tempfile
+        >>> with bf.Box(tempfile.mkdtemp() + "/x", "i8") as box:
+        ...     first = box.extend([1, 2, 3])
+        ...     box.resize(1)
+        ...     box.compact()
+        ...     len(box)
+        1
+        """
         self.native.compact()
 
 
 def _rows(records: NDArray[Any]) -> NDArray[Any]:
-    """Return records as bytes that compare as such, NaNs included."""
+    """Return records as bytes, which compare as such, NaNs included."""
     return records.view(np.dtype((np.void, records.dtype.itemsize)))
 
 
@@ -244,7 +389,7 @@ def _scalar(record: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
     """Return one record.
 
     Raises:
-        UsageError: it is none, or it is longer than a text or bytes record may be.
+        UsageError: It is not one record, or longer than a text or bytes record may be.
     """
     try:
         array = _cast(record, dtype)
@@ -256,7 +401,7 @@ def _scalar(record: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
 
 
 def _cast(records: ArrayLike, wanted: np.dtype[Any]) -> NDArray[Any]:
-    """Return records as `wanted`, without losing anything but a float's precision."""
+    """Return records as `wanted`; only the precision of a float may be lost."""
     if wanted.names is not None:
         return _cast_fields(records, wanted)
     if wanted.subdtype is not None:

@@ -1,4 +1,4 @@
-"""What all collections share: opening, closing, refusing to be used when closed."""
+"""The common part of all collections: opening, closing, refusing use after closing."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, Self, TypeVar, cast
 
+from brimful.described import COLLECTION, described
 from brimful.errors import RecordIdError, UsageError
 
 if TYPE_CHECKING:
@@ -32,10 +33,10 @@ CHUNK = CHUNK_BYTES // 8
 
 
 class Collection(Generic[N]):
-    """A collection in a folder of its own: a context manager that makes it durable on leaving.
+    """A collection in a folder of its own: a context manager that syncs on leaving.
 
-    What was not synced when the process ends is gone: the collection is then what it was at the
-    last `sync`.
+    Changes that were not synced when the process ends are lost as a whole: the collection is then
+    as it was at the last `sync`.
     """
 
     def __init__(self, native: N, path: str | os.PathLike[str]) -> None:
@@ -45,7 +46,7 @@ class Collection(Generic[N]):
 
     @property
     def path(self) -> str:
-        """Where the collection is."""
+        """Folder of the collection."""
         return self._path
 
     @property
@@ -53,7 +54,7 @@ class Collection(Generic[N]):
         """The native collection.
 
         Raises:
-            UsageError: the collection is closed.
+            UsageError: The collection is closed.
         """
         if self.__native is None:
             raise UsageError(f"{self._path} is closed; open it again")
@@ -64,22 +65,48 @@ class Collection(Generic[N]):
         """Whether `close` was called."""
         return self.__native is None
 
+    @described(COLLECTION, "closed", "corrupt", "io")
     def sync(self) -> None:
-        """Make everything stored so far survive a crash: all of it, or nothing if this fails."""
+        """Make all changes so far durable: all of them, or none if this fails.
+
+        >>> import brimful as bf, tempfile
+        >>> with bf.Box(tempfile.mkdtemp() + "/x", "i8") as box:
+        ...     first = box.extend([1, 2, 3])
+        ...     box.sync()
+        """
         self.native.sync()
 
+    @described(COLLECTION, "closed", "io")
     def verify(self) -> int:
-        """Read the whole collection and compare it with its checksums; return the bytes read.
+        """Read the whole collection and compare it with its checksums.
 
-        What was stored and not yet written is not looked at. Nothing must be changed meanwhile.
+        Changes that were not written yet are not checked. The collection must not change meanwhile.
+
+        Returns:
+            The number of bytes read.
 
         Raises:
-            CorruptError: it is damaged, naming the offset in its file.
+            CorruptError: The collection is damaged; the message names the offset in its file.
+
+        >>> import brimful as bf, tempfile
+        >>> with bf.Box(tempfile.mkdtemp() + "/x", "i8") as box:
+        ...     first = box.extend([1, 2, 3])
+        ...     box.sync()
+        ...     box.verify() > 0
+        True
         """
         return self.native.verify()
 
+    @described(COLLECTION, "corrupt", "io")
     def close(self) -> None:
-        """Make everything durable and give the memory back; closing twice does nothing."""
+        """Sync and release the memory; a second call does nothing.
+
+        >>> import brimful as bf, tempfile
+        >>> box = bf.Box(tempfile.mkdtemp() + "/x", "i8")
+        >>> box.close()
+        >>> box.closed
+        True
+        """
         if self.__native is not None:
             try:
                 self.__native.sync()
@@ -96,7 +123,7 @@ class Collection(Generic[N]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close it; after an exception what was not synced is dropped."""
+        """Close it; after an exception changes that were not synced are dropped."""
         if kind is None:
             self.close()
         else:
@@ -114,7 +141,7 @@ def integers(numbers: ArrayLike, what: str) -> NDArray[Any]:
     """Return integers as an array of one dimension and of their own dtype.
 
     Raises:
-        UsageError: one of them is no integer.
+        UsageError: One of them is not an integer.
     """
     import numpy as np
 
@@ -152,10 +179,10 @@ def _short(number: int) -> str:
 
 
 def unsigned(numbers: ArrayLike, what: str) -> NDArray[Any]:
-    """Return `integers` of which none is negative.
+    """Return `integers`, none of which is negative.
 
     Raises:
-        UsageError: one of them is no integer from 0 to 2**64 - 1.
+        UsageError: One of them is not an integer from 0 to 2**64 - 1.
     """
     array = integers(numbers, what)
     if array.dtype.kind == "i" and int(array.min()) < 0:
@@ -182,7 +209,7 @@ def ids(numbers: ArrayLike, length: int) -> NDArray[np.uint64]:
     """Return record ids, counted from the end where they are negative.
 
     Raises:
-        RecordIdError: one of them is no id.
+        RecordIdError: One of them is not an id.
     """
     import numpy as np
 
@@ -199,7 +226,7 @@ def whole(number: Any, what: str, *, least: int = 0, most: int = 2**64 - 1) -> i
     """Return a whole number from `least` to `most`.
 
     Raises:
-        UsageError: it is none.
+        UsageError: `number` is not one.
     """
     try:
         found = operator.index(number)
@@ -217,7 +244,7 @@ def one_id(number: Any, length: int) -> int:
     """Return a record id, counted from the end if it is negative.
 
     Raises:
-        RecordIdError: there is none.
+        RecordIdError: There is no such record.
     """
     index = whole(number, "a record id", least=-sys.maxsize, most=sys.maxsize)
     found = index + length if index < 0 else index

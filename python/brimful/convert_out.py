@@ -10,6 +10,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from brimful.described import described
 from brimful.errors import MissingPackageError
 from brimful.output import native_batches
 
@@ -29,7 +30,7 @@ def require(package: str, purpose: str) -> Any:
     """Import a package that `purpose` needs and brimful does not.
 
     Raises:
-        MissingPackageError: it is not installed.
+        MissingPackageError: The package is not installed.
     """
     try:
         return import_module(package)
@@ -43,7 +44,7 @@ def require(package: str, purpose: str) -> Any:
 
 
 class Conversions:
-    """What `Graph` becomes outside; its `native` graph is where the edges come from."""
+    """Conversions of a `Graph`; its `native` graph supplies the edges."""
 
     @property
     def native(self) -> _native.Graph:
@@ -58,10 +59,19 @@ class Conversions:
         stream: Any = self._edge_stream()
         return stream.__arrow_c_stream__(requested_schema)
 
+    @described({}, "closed graph", "corrupt", "io")
     def vertex_ids(self) -> pyarrow.Array:
-        """Return the ids of all vertices, ascending: integers or strings[n_vertices], a copy.
+        """Return the ids of all vertices in ascending order.
 
-        Memory: 8 bytes a vertex, or their strings, and twice that while they are put together.
+        Memory: 8 bytes a vertex, or their strings, and twice that while they are assembled.
+
+        Returns:
+            A `pyarrow.Array`, a copy: integers or strings[n_vertices].
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> with bf.Graph.from_arrow(pa.table({"source": [5], "target": [2]})) as graph:
+        ...     graph.vertex_ids().to_pylist()
+        [2, 5]
         """
         import pyarrow as pa
 
@@ -69,42 +79,73 @@ class Conversions:
         table = pa.Table.from_batches(native_batches(source), source.schema)
         return table.column("vertex").combine_chunks()
 
+    @described({}, "closed graph", "corrupt", "io")
     def to_arrow(self) -> pyarrow.Table:
-        """Return a `pyarrow.Table` of the edges, a copy, in no promised order.
+        """Return the edges as a `pyarrow.Table`, a copy, in no promised order.
 
-        Columns `source` and `target` (integers of the input's type) and, with weights, `weight`
-        (float64); an undirected edge is one row. Vertices without edges are not in it: `vertex_ids`
-        has them. Memory: 16 bytes an edge, 24 with weights.
+        Vertices without edges are not in it, see `vertex_ids`. Memory: 16 bytes an edge, 24 with
+        weights.
+
+        Returns:
+            Columns `source` and `target` (integers of the input's type, or strings) and, with
+            weights,
+            `weight` (float64); an undirected edge is one row.
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> with bf.Graph.from_arrow(pa.table({"source": [5], "target": [2]})) as graph:
+        ...     graph.to_arrow().to_pydict()
+        {'source': [5], 'target': [2]}
         """
         import pyarrow as pa
 
         source = self._edge_reader()
         return pa.Table.from_batches(native_batches(source), source.schema)
 
+    @described({}, "closed graph", "corrupt", "io")
     def to_pandas(self) -> pandas.DataFrame:
         """Return the table of `to_arrow` as a `pandas.DataFrame`; memory: twice its size.
 
+        Returns:
+            The edges.
+
         Raises:
             MissingPackageError: pandas is not installed.
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> with bf.Graph.from_arrow(pa.table({"source": [5], "target": [2]})) as graph:
+        ...     graph.to_pandas().shape
+        (1, 2)
         """
         require("pandas", "to_pandas")
         frame: pandas.DataFrame = self.to_arrow().to_pandas()
         return frame
 
+    @described({}, "closed graph", "corrupt", "io")
     def to_polars(self) -> polars.DataFrame:
         """Return the table of `to_arrow` as a `polars.DataFrame`.
 
+        Returns:
+            The edges.
+
         Raises:
             MissingPackageError: polars is not installed.
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> with bf.Graph.from_arrow(pa.table({"source": [5], "target": [2]})) as graph:
+        ...     graph.to_polars().rows()
+        [(5, 2)]
         """
         frame: polars.DataFrame = require("polars", "to_polars").DataFrame(self.to_arrow())
         return frame
 
+    @described({}, "closed graph", "corrupt", "io")
     def to_networkx(self) -> networkx.Graph:
-        """Return a NetworkX `Graph` or `DiGraph`, or their multigraph if there are multi-edges.
+        """Return a NetworkX graph; memory: some 500 bytes an edge, NetworkX's own.
 
-        Nodes are the vertex ids; weights are the edge attribute `weight`. Memory: some 500 bytes an
-        edge, NetworkX's own.
+        Returns:
+            A `Graph` or `DiGraph`, or their multigraph if there are multi-edges. Nodes are the
+            vertex ids;
+            weights are the edge attribute `weight`.
 
         Raises:
             MissingPackageError: networkx is not installed.
@@ -130,18 +171,28 @@ class Conversions:
                 graph.add_edges_from(edges)
         return graph
 
+    @described({}, "closed graph", "corrupt", "io")
     def to_scipy(self) -> tuple[scipy.sparse.csr_array, numpy.ndarray[Any, Any]]:
-        """Return `(matrix, ids)`: the adjacency matrix and the vertex id of each row.
+        """Return the adjacency matrix and the vertex id of each row.
 
-        `matrix` is a `scipy.sparse.csr_array` of shape [n_vertices, n_vertices], row source, column
-        target; float64 weights, or int64 numbers of edges without weights. `ids` is
-        integers[n_vertices], ascending: row i is vertex `ids[i]`. A matrix has one entry for
-        multi-edges: their sum. Undirected edges are in both triangles, a self-loop once. Indices
-        are int32 where they suffice. Memory: the matrix, 12 bytes an arc (16 from 2^31 arcs or
-        vertices on), and while it is made 16 more a vertex.
+        A matrix has one entry for multi-edges: their sum. Undirected edges are in both triangles, a
+        self-loop once. Indices are int32 where they suffice. Memory: the matrix, 12 bytes an arc
+        (16 from 2^31 arcs or vertices on), and 16 more a vertex while it is made.
+
+        Returns:
+            `(matrix, ids)`: a `scipy.sparse.csr_array` of shape [n_vertices, n_vertices], row
+            source,
+            column target, with float64 weights, or int64 numbers of edges without weights; and
+            integers[n_vertices], ascending: row i is vertex `ids[i]`.
 
         Raises:
             MissingPackageError: scipy is not installed.
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> with bf.Graph.from_arrow(pa.table({"source": [5, 5], "target": [7, 7]})) as graph:
+        ...     matrix, ids = graph.to_scipy()
+        >>> matrix.toarray().tolist(), ids.tolist()
+        ([[0, 2], [0, 0]], [5, 7])
         """
         sparse = require("scipy.sparse", "to_scipy")
         import numpy as np
@@ -162,15 +213,25 @@ class Conversions:
         matrix.has_canonical_format = True
         return matrix, ids
 
+    @described({}, "closed graph", "corrupt", "io")
     def to_igraph(self) -> igraph.Graph:
-        """Return an `igraph.Graph`; multi-edges and self-loops are kept.
+        """Return an `igraph.Graph` with its multi-edges and self-loops.
 
-        igraph numbers vertices 0..n-1: the vertex attribute `vertex` holds the ids, which ascend.
-        Weights are the edge attribute `weight`. Memory: igraph's own, some
-        100 bytes an edge, and 32 an edge while it is made.
+        Memory: igraph's own, some 100 bytes an edge, and 32 an edge while it is made.
+
+        Returns:
+            A graph with vertices 0 to n-1, whose attribute `vertex` holds the ids in ascending
+            order.
+            Weights are the edge attribute `weight`.
 
         Raises:
             MissingPackageError: igraph is not installed.
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> with bf.Graph.from_arrow(pa.table({"source": [5], "target": [7]})) as graph:
+        ...     made = graph.to_igraph()
+        >>> made.vs["vertex"], made.get_edgelist()
+        ([5, 7], [(0, 1)])
         """
         module = require("igraph", "to_igraph")
         import numpy as np

@@ -1,7 +1,7 @@
 """Every error that brimful raises: one root, one class per exit code of the command line.
 
 The native module raises these classes by name, so that Python code and the command line see one
-tree. A message is one sentence: what, where, what was expected, what to do.
+tree. A message is one sentence: subject, place, expectation, remedy.
 """
 
 from __future__ import annotations
@@ -12,13 +12,21 @@ from brimful.redaction import redacted
 
 
 class BrimfulError(Exception):
-    """The root of brimful's errors; never raised itself."""
+    """The root of brimful's errors; never raised itself.
 
-    #: What the command line exits with.
+    >>> import brimful as bf
+    >>> try:
+    ...     bf.read("no-such-file.txt")
+    ... except bf.BrimfulError as error:
+    ...     type(error).__name__, error.exit_code
+    ('NotFoundError', 3)
+    """
+
+    #: Exit code of the command line.
     exit_code: ClassVar[int] = 1
 
     def __init__(self, message: str = "", *rest: object) -> None:
-        """Keep the sentence, without the secrets of URLs in it."""
+        """Keep the sentence, with the secrets of URLs masked."""
         super().__init__(message, *rest)
         # Set here, because an `OSError` takes its arguments before.
         self.args = (redacted(message), *rest)
@@ -29,31 +37,71 @@ class BrimfulError(Exception):
 
 
 class UsageError(BrimfulError, ValueError):
-    """The call itself is wrong: an unknown option, a bad size, an output that exists."""
+    """The call itself is wrong: an unknown option, a bad size, an output that exists.
+
+    >>> import brimful as bf
+    >>> bf.read("edges.txt", budget="lots")
+    Traceback (most recent call last):
+    brimful.errors.UsageError: ...
+    """
 
     exit_code: ClassVar[int] = 2
 
 
 class MissingPackageError(UsageError, ImportError):
-    """A package that the call needs, and brimful does not, is not installed."""
+    """A package that the call needs, and brimful does not require, is not installed.
+
+    >>> import brimful as bf
+    >>> issubclass(bf.MissingPackageError, (bf.UsageError, ImportError))
+    True
+    """
 
 
 class InputError(BrimfulError, ValueError):
-    """The input or the graph is not what it should be."""
+    """The input or the graph is not of its format.
+
+    >>> import brimful as bf, pyarrow as pa
+    >>> bf.read(pa.table({"source": [1, None], "target": [1, 2]}))
+    Traceback (most recent call last):
+    brimful.errors.InputError: ...
+    """
 
     exit_code: ClassVar[int] = 3
 
 
 class NotFoundError(InputError, KeyError):
-    """A vertex or a graph that is not there."""
+    """A vertex or a graph does not exist; also a `KeyError`.
+
+    >>> import brimful as bf
+    >>> bf.Graph.open("no-such.brimful")
+    Traceback (most recent call last):
+    brimful.errors.NotFoundError: ...
+    """
 
 
 class RecordIdError(NotFoundError, IndexError):
-    """A record id that a collection does not have, or whose record was removed."""
+    """A collection has no record with this id, or the record was removed; also an `IndexError`.
+
+    >>> import brimful as bf, tempfile
+    >>> with bf.Bag(tempfile.mkdtemp() + "/x") as bag:
+    ...     bag[0]
+    Traceback (most recent call last):
+    brimful.errors.RecordIdError: ...
+    """
 
 
 class BudgetError(BrimfulError, MemoryError):
-    """The memory budget cannot hold what the work needs; raised before the work begins."""
+    """The memory budget cannot hold what the work needs; raised before the work begins.
+
+    >>> import brimful as bf, pyarrow as pa
+    >>> with bf.Graph.from_arrow(pa.table({"source": [1], "target": [2]})) as graph:
+    ...     try:
+    ...         ranks = bf.pagerank(graph, budget=1)
+    ...     except bf.BudgetError as error:
+    ...         ranks = bf.pagerank(graph, budget=error.needed_bytes)
+    >>> len(ranks)
+    2
+    """
 
     exit_code: ClassVar[int] = 4
 
@@ -71,18 +119,28 @@ class BudgetError(BrimfulError, MemoryError):
 
 
 class CorruptError(BrimfulError):
-    """Bytes on disk fail their checksum or contradict their own structure."""
+    """Bytes on disk fail their checksum or contradict their own structure.
+
+    >>> import brimful as bf
+    >>> bf.CorruptError.exit_code
+    5
+    """
 
     exit_code: ClassVar[int] = 5
 
 
 class StoreIoError(BrimfulError, OSError):
-    """The operating system refused to open, read or write; `errno` says why (None: unknown)."""
+    """The operating system refused to open, read or write; `errno` is its number (None: unknown).
+
+    >>> import brimful as bf
+    >>> issubclass(bf.StoreIoError, OSError), bf.StoreIoError.exit_code
+    (True, 6)
+    """
 
     exit_code: ClassVar[int] = 6
 
     def __new__(cls, message: str, errno: int | None = None) -> StoreIoError:
-        """Build without letting `OSError` pick a subclass from the number."""
+        """Build without letting `OSError` choose a subclass by the number."""
         return super().__new__(cls, message)
 
     def __init__(self, message: str, errno: int | None = None) -> None:
@@ -96,11 +154,27 @@ class StoreIoError(BrimfulError, OSError):
 
 
 class ProgramError(BrimfulError):
-    """The user's own program failed while it ran."""
+    """A method of the user's program raised an exception.
+
+    >>> import brimful as bf, pyarrow as pa
+    >>> class Wrong(bf.Program):
+    ...     def initial_state(self, vertex):
+    ...         return 1 / 0
+    ...     def signal(self, source, target, weight):
+    ...         return None
+    ...     def collect(self, vertex, signals):
+    ...         return None
+    >>> with bf.Graph.from_arrow(pa.table({"source": [1], "target": [2]})) as graph:
+    ...     try:
+    ...         bf.run(graph, Wrong())
+    ...     except bf.ProgramError as error:
+    ...         error.vertex in (1, 2), type(error.__cause__).__name__
+    (True, 'ZeroDivisionError')
+    """
 
     exit_code: ClassVar[int] = 7
 
-    #: The vertex at which it failed; None when unknown.
+    #: The vertex whose method failed; None when unknown.
     vertex: int | str | None
 
     def __init__(self, message: str, vertex: int | str | None = None) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from brimful import convert_in
 from brimful.choices import Direction, Duplicates, Ids, OnError, SelfLoops, Weights
 from brimful.convert_out import Conversions
+from brimful.described import EXPORT, IMPORT, LOOK_UP, described
 from brimful.errors import NotFoundError, UsageError
 from brimful.formats import (
     GRAPH_SUFFIX,
@@ -52,21 +53,23 @@ if TYPE_CHECKING:
 class Graph(Conversions):
     """A graph in a `.brimful` directory; its edges stay on disk.
 
-    `vertices`, `edges` and `arcs` are counts; iteration gives the vertices, ascending. Made by
-    `brimful.read`, `Graph.open` or one of `Graph.from_*`; `to_*` copy it into memory. As a context
-    manager it is closed on leaving, which removes the directory if it was temporary. A graph that
-    is kept can be pickled: what is pickled is its path.
+    Made by `brimful.read`, `Graph.open` or one of `Graph.from_*`; `to_*` copy it into memory.
+    Iteration yields the vertices in ascending order. As a context manager it is closed on leaving,
+    which removes the directory if it was temporary. A graph that is kept can be pickled: its path
+    is pickled.
 
     Look-ups (`neighbors`, `degree`, `has_edge`, `neighbors_many`, ...) read only the blocks of
-    edges that they need. They keep what they read last: at most 64 MiB for the graph, or the
-    largest unit of edges or weights (about 4 MiB of edges) if that is more, and 14 MiB of strings.
-    Threads may share a graph.
+    edges that they need and cache what they read last: at most 64 MiB for the graph, or the largest
+    unit of edges or weights (about 4 MiB of edges) if that is more, and 14 MiB of strings. Threads
+    may share a graph.
 
     >>> import brimful as bf, pyarrow as pa
     >>> table = pa.table({"source": [0, 0, 2], "target": [1, 2, 0]})
-    >>> with bf.Graph.from_arrow(table) as graph:
-    ...     graph.vertices, graph.edges, graph.neighbors(0), graph.degree(1), 3 in graph
-    (3, 3, [1, 2], 0, False)
+    >>> with bf.Graph.from_arrow(table, budget="200M") as graph:
+    ...     graph.vertices, graph.edges, graph.arcs, list(graph), 3 in graph
+    ...     graph.directed, graph.weighted, graph.budget >> 20, graph.path.endswith(".brimful")
+    (3, 3, 3, [0, 1, 2], False)
+    (True, False, 200, True)
     """
 
     def __init__(
@@ -74,8 +77,10 @@ class Graph(Conversions):
     ) -> None:
         """Wrap a native graph; use `open`, `from_arrow` or `brimful.read`.
 
-        `budget` (bytes, None: auto) is the default of algorithms run on it. `temporary` is a
-        directory that belongs to this object and is removed with it.
+        Args:
+            native: The native graph.
+            budget: Default budget of algorithms on it, in bytes; None: auto.
+            temporary: Directory that belongs to this object and is removed with it; None: nothing.
         """
         self._native: _native.Graph | None = native
         self._opened: _native.Lookup | None = None
@@ -89,15 +94,29 @@ class Graph(Conversions):
         )
 
     @classmethod
+    @described(IMPORT, "io")
     def open(cls, path: str | os.PathLike[str], *, budget: Budget = None) -> Graph:
         """Open the graph directory at `path`.
 
-        Reads the manifest and headers; `verify` checks every byte.
+        Only the manifest and headers are read; `verify` checks every byte.
+
+        Args:
+            path: Graph directory.
+
+        Returns:
+            The graph.
 
         Raises:
-            NotFoundError: there is none.
-            InputError: it was written by a newer version.
-            CorruptError: it is damaged.
+            NotFoundError: There is no graph at `path`.
+            InputError: The graph was written by a newer version.
+            CorruptError: The manifest or a header is damaged.
+
+        >>> import brimful as bf, os, pyarrow as pa, tempfile
+        >>> path = os.path.join(tempfile.mkdtemp(), "pair.brimful")
+        >>> bf.Graph.from_arrow(pa.table({"source": [1], "target": [2]}), path=path).close()
+        >>> with bf.Graph.open(path) as graph:
+        ...     graph.edges
+        1
         """
         from brimful import _native
 
@@ -105,6 +124,7 @@ class Graph(Conversions):
 
     @classmethod
     @shows_progress
+    @described(IMPORT, "usage", "budget", "io")
     def from_arrow(
         cls,
         table: object,
@@ -126,23 +146,29 @@ class Graph(Conversions):
         budget: Budget = None,
         progress: Progress | None = None,
     ) -> Graph:
-        """Import a table with one edge per row: anything with `__arrow_c_stream__`.
+        """Import a table with one edge per row: any object with `__arrow_c_stream__`.
 
-        `source` and `target` are the id columns (integers of any width, or strings), by name or by
-        number from 1; default: the two that there are, or one known pair of names such as
-        source and target. `weight` is a numeric column; default: one of a known name such as
-        weight. `ignore_extra` takes the first two columns where nothing else tells. The columns
-        taken are in `info()["columns"]`. `ids` "int" reads integers out of strings, "string"
-        takes integers as strings. The graph is kept at `path`, or in a temporary directory that is
-        removed on `close`. `vertices` declares the ids 0..vertices-1. `weights`, `self_loops`
-        and `duplicates` as for `read`. Memory: within `budget`, brimful's own; the table's is the
-        caller's.
+        `info()["columns"]` names the columns taken. Memory: within `budget`, brimful's own; the
+        table is beside it.
+
+        Args:
+            table: `pyarrow.Table`, `polars.DataFrame`, `pandas.DataFrame` (2.2 or newer), DuckDB
+                relation or the like.
+
+        Returns:
+            The graph.
 
         Raises:
-            InputError: missing columns, nulls, columns that are no ids, no edges.
-            UsageError: `table` has no `__arrow_c_stream__`, its columns are not beyond doubt, or
-                `path` exists.
-            BudgetError, StoreIoError: as their names say.
+            InputError: A column is missing, contains nulls or is no column of ids, or there are no
+                edges.
+            UsageError: `table` has no `__arrow_c_stream__`, its columns are in doubt, or `path`
+                exists.
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> table = pa.table({"to": [2, 3], "from": [1, 2], "weight": [1.0, 2.5]})
+        >>> with bf.Graph.from_arrow(table) as graph:
+        ...     graph.neighbors(2, weights=True), graph.info()["columns"]["source"]
+        (([3], [2.5]), 'from')
         """
         options = ImportOptions(
             columns=EdgeColumns(source, target, weight, ignore_extra=ignore_extra),
@@ -167,6 +193,7 @@ class Graph(Conversions):
 
     @classmethod
     @shows_progress
+    @described(IMPORT, "usage", "budget", "io")
     def from_networkx(
         cls,
         graph: object,
@@ -180,17 +207,27 @@ class Graph(Conversions):
     ) -> Graph:
         """Import a NetworkX graph of any of its four kinds.
 
-        Nodes are integers of 64 bits, or all of them strings, and become the vertex ids, those
-        without edges too; direction, self-loops and multi-edges stay. `weight` names the edge
-        attribute of weights; an edge that lacks it counts 1, as in NetworkX; if no edge has it, or
-        with None, there are no weights. Other attributes are left out.
-        `path`, `index`, `budget` as for `from_arrow`. Memory: within `budget`, brimful's own; edges
-        are handed over in batches.
+        Nodes become vertices, also those without edges; direction, self-loops and multi-edges stay,
+        other attributes are left out. Memory: within `budget`, brimful's own; edges are handed over
+        in batches.
+
+        Args:
+            graph: Graph whose nodes are integers of 64 bits, or all strings.
+            weight: Edge attribute of weights; an edge without it counts 1, as in NetworkX. If no
+                edge has it, or with None, there are no weights.
+
+        Returns:
+            The graph.
 
         Raises:
-            InputError: nodes that are neither, a weight that is no finite number, no node.
+            InputError: A node is neither integer nor string, a weight is no finite number, or there
+                are no nodes.
             UsageError: `graph` is no NetworkX graph, or `path` exists.
-            BudgetError, StoreIoError: as their names say.
+
+        >>> import brimful as bf, networkx as nx
+        >>> with bf.Graph.from_networkx(nx.path_graph(3)) as graph:
+        ...     graph.neighbors(1), graph.directed
+        ([0, 2], False)
         """
         edges = convert_in.from_networkx(graph, weight)
         return _from_object(
@@ -202,6 +239,7 @@ class Graph(Conversions):
 
     @classmethod
     @shows_progress
+    @described(IMPORT, "usage", "budget", "io")
     def from_scipy(
         cls,
         matrix: object,
@@ -216,16 +254,27 @@ class Graph(Conversions):
     ) -> Graph:
         """Import the stored entries of a square sparse matrix: entry (i, j) is the edge i -> j.
 
-        Vertices are 0..n-1 for a matrix of n rows. `weighted`: whether values are weights; default:
-        unless they are of type bool. Stored zeros are edges; repeated entries of a `coo_array` are
-        multi-edges. With `undirected` the matrix is symmetric and an entry and its mirror are one
-        edge. `path`, `index`, `budget` as for `from_arrow`. Memory: within `budget`, brimful's own,
-        beside a copy of the matrix in coordinate form (16 to 24 bytes an entry).
+        Vertices are 0 to n-1 for a matrix of n rows. Stored zeros are edges; repeated entries of a
+        `coo_array` are multi-edges. Memory: within `budget`, brimful's own, beside a copy of the
+        matrix in coordinate form (16 to 24 bytes an entry).
+
+        Args:
+            matrix: Sparse matrix or array of `scipy.sparse`.
+            undirected: The matrix is symmetric; an entry and its mirror are one edge.
+            weighted: Whether values are weights; None: unless they are of type bool.
+
+        Returns:
+            The graph.
 
         Raises:
-            InputError: not square, no real numbers, not symmetric though `undirected`, no vertex.
+            InputError: The matrix is not square, contains no real numbers, is not symmetric
+                although `undirected`, or has no rows.
             UsageError: `matrix` is not sparse, or `path` exists.
-            BudgetError, StoreIoError: as their names say.
+
+        >>> import brimful as bf, scipy.sparse
+        >>> with bf.Graph.from_scipy(scipy.sparse.csr_array([[0, 2], [0, 0]])) as graph:
+        ...     graph.neighbors(0, weights=True)
+        ([1], [2.0])
         """
         edges = convert_in.from_scipy(matrix, undirected, weighted)
         return _from_object(
@@ -237,6 +286,7 @@ class Graph(Conversions):
 
     @classmethod
     @shows_progress
+    @described(IMPORT, "usage", "budget", "io")
     def from_igraph(
         cls,
         graph: object,
@@ -249,18 +299,30 @@ class Graph(Conversions):
         budget: Budget = None,
         progress: Progress | None = None,
     ) -> Graph:
-        """Import an `igraph.Graph`, vertices without edges too.
+        """Import an `igraph.Graph`, also its vertices without edges.
 
-        `vertex` names the vertex attribute that holds ids, integers or strings, as `to_igraph`
-        makes it; if there is none, or with None, ids are igraph's own, 0..n-1. `weight` names the
-        edge attribute of weights (None: 1); if there is none there are no weights. Direction,
-        self-loops and multi-edges stay. `path`, `index`, `budget` as for `from_arrow`. Memory:
-        within `budget`, brimful's own, beside a list of the edges (about 120 bytes each).
+        Direction, self-loops and multi-edges stay. Memory: within `budget`, brimful's own, beside a
+        list of the edges (about 120 bytes each).
+
+        Args:
+            graph: Graph of igraph.
+            weight: Edge attribute of weights, where None counts 1. If there is none, or with None,
+                there are no weights.
+            vertex: Vertex attribute of ids, integers or strings, as `to_igraph` makes it. If there
+                is none, or with None, ids are igraph's own, 0 to n-1.
+
+        Returns:
+            The graph.
 
         Raises:
-            InputError: ids that are neither or not distinct, a weight that is no finite number.
+            InputError: An id is neither integer nor string or occurs twice, or a weight is no
+                finite number.
             UsageError: `graph` is no igraph graph, or `path` exists.
-            BudgetError, StoreIoError: as their names say.
+
+        >>> import brimful as bf, igraph
+        >>> with bf.Graph.from_igraph(igraph.Graph.Ring(4)) as graph:
+        ...     graph.neighbors(0)
+        [1, 3]
         """
         edges = convert_in.from_igraph(graph, weight, vertex)
         return _from_object(
@@ -272,27 +334,27 @@ class Graph(Conversions):
 
     @property
     def path(self) -> str:
-        """Where the graph directory is."""
+        """Path of the graph directory."""
         return self._path
 
     @property
     def budget(self) -> int | None:
-        """The default budget of algorithms on this graph, in bytes; None: auto."""
+        """Default budget of algorithms on this graph, in bytes; None: auto."""
         return self._budget
 
     @property
     def vertices(self) -> int:
-        """The number of vertices."""
+        """Number of vertices."""
         return self.native.vertices
 
     @property
     def edges(self) -> int:
-        """The number of input edges; an undirected one counts once."""
+        """Number of input edges; an undirected edge counts once."""
         return self.native.edges
 
     @property
     def arcs(self) -> int:
-        """The number of stored arcs; an undirected edge has two, a self-loop one."""
+        """Number of stored arcs; an undirected edge has two, a self-loop one."""
         return self.native.arcs
 
     @property
@@ -310,7 +372,7 @@ class Graph(Conversions):
         """The native graph.
 
         Raises:
-            UsageError: the graph is closed.
+            UsageError: The graph is closed.
         """
         if self._native is None:
             raise UsageError(f"the graph {self._path} is closed; open it again")
@@ -324,24 +386,28 @@ class Graph(Conversions):
         self, vertex: int | str, *, weights: Literal[True]
     ) -> tuple[list[Any], list[float]]: ...
 
+    @described(LOOK_UP, "vertex", "closed graph", "corrupt", "io")
     def neighbors(
         self, vertex: int | str, *, weights: bool = False
     ) -> list[Any] | tuple[list[Any], list[float]]:
-        """Return the targets of the out-edges of `vertex`, ascending, one entry per edge.
+        """Return the targets of the out-edges of a vertex, ascending, one entry per edge.
 
-        Parallel edges are entries of their own, a self-loop is one entry. In an undirected graph
-        these are all neighbours. With `weights`: `(targets, weights)`, two lists of one length;
-        parallel edges are in the order of their weights.
+        Parallel edges have entries of their own, a self-loop has one. In an undirected graph these
+        are all neighbours.
+
+        Returns:
+            The targets; with `weights` two lists of one length, targets and weights, where parallel
+            edges
+            are in the order of their weights.
 
         Raises:
-            NotFoundError: there is no such vertex (also a `KeyError`).
             UsageError: `weights`, and the edges have none.
 
         >>> import brimful as bf, pyarrow as pa
         >>> table = pa.table({"source": [5, 5], "target": [9, 7], "weight": [1.5, 2.0]})
         >>> with bf.Graph.from_arrow(table) as graph:
-        ...     graph.neighbors(5), graph.neighbors(5, weights=True), graph.in_neighbors(7)
-        ([7, 9], ([7, 9], [2.0, 1.5]), [5])
+        ...     graph.neighbors(5), graph.neighbors(5, weights=True)
+        ([7, 9], ([7, 9], [2.0, 1.5]))
         """
         return self._lookups.neighbors(vertex_id(vertex), "out", weights)
 
@@ -353,74 +419,125 @@ class Graph(Conversions):
         self, vertex: int | str, *, weights: Literal[True]
     ) -> tuple[list[Any], list[float]]: ...
 
+    @described(LOOK_UP, "vertex", "closed graph", "corrupt", "io")
     def in_neighbors(
         self, vertex: int | str, *, weights: bool = False
     ) -> list[Any] | tuple[list[Any], list[float]]:
-        """Return the sources of the edges that reach `vertex`, as `neighbors` does targets.
+        """Return the sources of the edges that reach a vertex, ascending, one entry per edge.
 
-        A directed graph needs its reverse index for that: if it is missing it is built by the first
-        call, within the graph's budget, which the logger `brimful` reports, and it stays.
+        A directed graph needs its reverse index. The first call builds it if it is missing, within
+        the graph's budget, and says so on the logger `brimful`; the index stays.
+
+        Returns:
+            The sources; with `weights` two lists of one length, sources and weights.
 
         Raises:
-            NotFoundError, UsageError: as `neighbors`.
-            InputError: the index is missing, and the graph cannot be written to.
-            BudgetError: naming a budget in which the index can be built.
+            UsageError: `weights`, and the edges have none.
+            InputError: The index is missing, and the graph cannot be written to.
+            BudgetError: The index does not fit the budget; the message names one that works.
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> table = pa.table({"source": [5, 6], "target": [9, 9]})
+        >>> with bf.Graph.from_arrow(table, index="in,reverse") as graph:
+        ...     graph.in_neighbors(9), graph.in_neighbors(5)
+        ([5, 6], [])
         """
         return self._indexed("in").neighbors(vertex_id(vertex), "in", weights)
 
+    @described(LOOK_UP, "vertex", "closed graph", "corrupt", "io")
     def degree(self, vertex: int | str) -> int:
-        """Return the number of out-edges of `vertex`, as `out_degree`.
+        """Return the number of out-edges of a vertex, as `out_degree`.
 
         NetworkX adds in-edges for a directed graph, and counts a self-loop twice.
 
-        Raises:
-            NotFoundError: there is no such vertex.
+        Returns:
+            The degree.
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> with bf.Graph.from_arrow(pa.table({"source": [5, 5], "target": [9, 7]})) as graph:
+        ...     graph.degree(5), graph.degree(9)
+        (2, 0)
         """
         return self.out_degree(vertex)
 
+    @described(LOOK_UP, "vertex", "closed graph", "corrupt", "io")
     def out_degree(self, vertex: int | str) -> int:
-        """Return the number of out-edges of `vertex`, multi-edges counted, a self-loop as one.
+        """Return the number of out-edges of a vertex; a multi-edge counts each, a self-loop once.
 
-        Raises:
-            NotFoundError: there is no such vertex.
+        Returns:
+            The degree.
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> with bf.Graph.from_arrow(pa.table({"source": [5, 5], "target": [9, 9]})) as graph:
+        ...     graph.out_degree(5)
+        2
         """
         return self._lookups.degree(vertex_id(vertex), "out")
 
+    @described(LOOK_UP, "vertex", "closed graph", "corrupt", "io")
     def in_degree(self, vertex: int | str) -> int:
-        """Return the number of edges that reach `vertex`, multi-edges counted, a self-loop as one.
+        """Return the number of edges that reach a vertex; multi-edges count each, self-loops once.
 
-        They are counted in the reverse index: see `in_neighbors`.
+        The reverse index counts them, see `in_neighbors`.
+
+        Returns:
+            The degree.
 
         Raises:
-            NotFoundError: there is no such vertex.
-            InputError, BudgetError: as `in_neighbors`.
+            InputError: The index is missing, and the graph cannot be written to.
+            BudgetError: The index does not fit the budget; the message names one that works.
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> table = pa.table({"source": [5, 6], "target": [9, 9]})
+        >>> with bf.Graph.from_arrow(table, index="in,reverse") as graph:
+        ...     graph.in_degree(9)
+        2
         """
         return self._indexed("in").degree(vertex_id(vertex), "in")
 
+    @described(LOOK_UP, "closed graph", "corrupt", "io")
     def has_edge(self, source: object, target: object) -> bool:
-        """Return whether an edge leads from `source` to `target`; False if one is no vertex."""
+        """Return whether an edge leads from `source` to `target`.
+
+        Args:
+            source: Id of a vertex.
+            target: Id of a vertex.
+
+        Returns:
+            True if there is such an edge; False also if one of the two is no vertex.
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> with bf.Graph.from_arrow(pa.table({"source": [5], "target": [9]})) as graph:
+        ...     graph.has_edge(5, 9), graph.has_edge(9, 5), graph.has_edge(5, "nobody")
+        (True, False, False)
+        """
         try:
             ends = vertex_id(source), vertex_id(target)
         except NotFoundError:
             return False
         return self._lookups.has_edge(*ends)
 
+    @described(LOOK_UP, "closed graph", "corrupt", "io")
     def neighbors_many(
         self, vertices: object, *, direction: Direction = "out", weights: bool = False
     ) -> pyarrow.Table:
         """Return the edges of many vertices: far faster than one `neighbors` for each.
 
-        `vertices` are integers or strings: a list, a NumPy or Arrow array, a column of a data
-        frame. The table has the columns `source`, `target` (of the type of the ids) and, with
-        `weights`, `weight` (float64): for each of `vertices`, in the order given, its edges by
-        ascending neighbour. With `direction` "in" they are those that reach it, which needs the
-        reverse index: see `in_neighbors`. Memory: the table, 16 bytes an edge or 24, and 64 bytes
-        for each of 262,144 edges, or of those of 16,384 vertices if `direction` is "in".
+        With `direction` "in" a directed graph needs its reverse index, see `in_neighbors`. Memory:
+        the table, 16 bytes an edge or 24, and 64 bytes for each of 262,144 edges, or of those of
+        16,384 vertices if `direction` is "in".
+
+        Returns:
+            A `pyarrow.Table` with the columns `source`, `target` (of the type of the ids) and, with
+            `weights`, `weight` (float64): for each of `vertices`, in the order given, its edges by
+            ascending neighbour.
 
         Raises:
-            NotFoundError: one of them is no vertex.
-            UsageError: they are neither integers nor strings, or `weights`, and there are none.
-            InputError, BudgetError: as `in_neighbors`.
+            NotFoundError: One of `vertices` is no vertex.
+            UsageError: `vertices` are neither integers nor strings, or `weights`, and the edges
+                have none.
+            InputError: The index is missing, and the graph cannot be written to.
+            BudgetError: The index does not fit the budget; the message names one that works.
 
         >>> import brimful as bf, pyarrow as pa
         >>> table = pa.table({"source": [0, 0, 2], "target": [2, 1, 0]})
@@ -435,13 +552,26 @@ class Graph(Conversions):
         source = pa.RecordBatchReader.from_stream(stream)
         return pa.Table.from_batches(native_batches(source), source.schema)
 
+    @described(LOOK_UP, "closed graph", "corrupt", "io")
     def degrees_many(self, vertices: object, *, direction: Direction = "out") -> pyarrow.Int64Array:
-        """Return the degrees of many vertices, in the order given: int64[len(vertices)].
+        """Return the degrees of many vertices, in the order given.
 
-        `vertices` and `direction` as in `neighbors_many`; `brimful.degrees` counts those of all.
+        `brimful.degrees` counts those of all vertices.
+
+        Returns:
+            A `pyarrow.Int64Array`: int64[len(vertices)].
 
         Raises:
-            NotFoundError, UsageError, InputError, BudgetError: as `neighbors_many`.
+            NotFoundError: One of `vertices` is no vertex.
+            UsageError: `vertices` are neither integers nor strings.
+            InputError: The index is missing, and the graph cannot be written to.
+            BudgetError: The index does not fit the budget; the message names one that works.
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> table = pa.table({"source": [0, 0, 2], "target": [2, 1, 0]})
+        >>> with bf.Graph.from_arrow(table) as graph:
+        ...     graph.degrees_many([2, 0, 1]).to_pylist()
+        [1, 2, 0]
         """
         import pyarrow as pa
 
@@ -479,22 +609,40 @@ class Graph(Conversions):
             self._has_reverse = True
         return lookup
 
+    @described({}, "closed graph")
     def info(self) -> dict[str, Any]:
-        """Return what `brimful info` shows: format version, counts, order, indexes, bytes."""
+        """Return what `brimful info` shows.
+
+        Returns:
+            Format version, counts, order, columns, indexes and sizes, by name.
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> with bf.Graph.from_arrow(pa.table({"source": [0], "target": [2]})) as graph:
+        ...     graph.info()["vertices"], graph.info()["self_loops"]
+        (2, 0)
+        """
         return self.native.info()
 
     @shows_progress
+    @described(IMPORT, "closed graph", "io")
     def verify(self, *, progress: Progress | None = None) -> dict[str, Any]:
         """Check every byte and structure; one pass over all files.
 
-        Returns `{"files", "bytes", "arcs", "seconds"}`.
+        Returns:
+            The figures `files`, `bytes`, `arcs` and `seconds`.
 
         Raises:
-            CorruptError: naming the file, the offset and the remedy.
+            CorruptError: A file is damaged; the message names file, offset and remedy.
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> with bf.Graph.from_arrow(pa.table({"source": [0], "target": [2]})) as graph:
+        ...     graph.verify()["arcs"]
+        1
         """
         return self.native.verify(progress=progress)
 
     @shows_progress
+    @described(EXPORT, "closed graph", "budget", "corrupt", "io")
     def export(
         self,
         path: str | os.PathLike[str],
@@ -506,19 +654,31 @@ class Graph(Conversions):
         budget: Budget = None,
         progress: Progress | None = None,
     ) -> int:
-        """Write the graph to a file, as `brimful export` does; return the number of edges.
+        """Write the graph to a file, as `brimful export` does.
 
-        `format`, by default from the name: `parquet` and `arrow` hold every graph; `edgelist` every
-        one whose ids are words; `graphalytics`, `mtx`, `metis` and `csv`, `u32pairs` some. What is
-        written so reads back as the same graph. `lossy` writes `csv` and `u32pairs` without what
-        they have no place for, and logs what that is. `renumber`: `mtx` and `metis` number vertices
-        1 to n; consecutive ids that begin elsewhere are written so. An undirected edge is written
-        once. Memory: within `budget`, brimful's own.
+        A file so written reads back as the same graph; on failure nothing is left. An undirected
+        edge is written once. Memory: within `budget`, brimful's own.
+
+        Args:
+            format: `parquet` and `arrow` hold every graph, `edgelist` every one whose ids are
+                words; `graphalytics`, `mtx`, `metis`, `csv` and `u32pairs` hold some. None: by the
+                name.
+            renumber: Write consecutive ids of `mtx` and `metis` as 1 to n where they begin
+                elsewhere.
+            lossy: Write `csv` and `u32pairs` without what they cannot hold, and log it.
+
+        Returns:
+            The number of edges written.
 
         Raises:
-            UsageError: the format cannot hold the graph (the sentence names one that can) and
-                `lossy` is false, or the file exists and `overwrite` is false.
-            BudgetError, StoreIoError: as their names say; nothing is left.
+            UsageError: The format cannot hold the graph and `lossy` is false (the message names one
+                that can), or the file exists and `overwrite` is false.
+
+        >>> import brimful as bf, os, pyarrow as pa, tempfile
+        >>> path = os.path.join(tempfile.mkdtemp(), "edges.parquet")
+        >>> with bf.Graph.from_arrow(pa.table({"source": [0], "target": [2]})) as graph:
+        ...     graph.export(path)
+        1
         """
         name = os.fspath(path)
         exported = write_graph(
@@ -535,7 +695,14 @@ class Graph(Conversions):
         return exported.edges
 
     def close(self) -> None:
-        """Let go of the files, and remove the directory if it was temporary; may be repeated."""
+        """Let go of the files, and remove the directory if it was temporary; may be repeated.
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> graph = bf.Graph.from_arrow(pa.table({"source": [0], "target": [2]}))
+        >>> graph.close()
+        >>> graph
+        <brimful.Graph ... (closed)>
+        """
         self._native = self._opened = None
         if self._remove is not None:
             self._remove()
@@ -554,10 +721,10 @@ class Graph(Conversions):
         self.close()
 
     def __reduce__(self) -> tuple[Callable[..., Graph], tuple[str, int | None]]:
-        """Pickle by path: the copy opens the directory, which must be there, again.
+        """Pickle by path: the copy opens the directory again, which must still exist.
 
         Raises:
-            UsageError: the directory is temporary, or the graph is closed.
+            UsageError: The directory is temporary, or the graph is closed.
         """
         if self._remove is not None:
             raise UsageError(
@@ -573,7 +740,7 @@ class Graph(Conversions):
         return self.vertices
 
     def __iter__(self) -> Iterator[Any]:
-        """Iterate over the vertices, ascending; streamed."""
+        """Iterate over the vertices in ascending order, streamed."""
         import pyarrow as pa
 
         for batch in native_batches(pa.RecordBatchReader.from_stream(self.native.vertex_stream())):
@@ -584,7 +751,7 @@ class Graph(Conversions):
         return True
 
     def __contains__(self, vertex: object) -> bool:
-        """Return whether there is a vertex of this id."""
+        """Return whether there is a vertex with this id."""
         try:
             number = vertex_id(vertex)
         except NotFoundError:
@@ -621,6 +788,7 @@ class Graph(Conversions):
 
 
 @shows_progress
+@described(IMPORT, "budget", "corrupt", "io")
 def read(
     source_data: object,
     *,
@@ -644,35 +812,35 @@ def read(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Graph:
-    """Open a graph, or make one from files, a table or an object of another package.
+    r"""Open a graph, or make one from files, a table or an object of another package.
 
-    `source_data` is a graph directory (opened), an input file (imported beside itself as
-    `<file name>.brimful` and kept; imported again when it changed), a list of files of one graph,
-    a pattern such as `part-*.txt`, a URL such as `s3://bucket/edges.txt.gz`, anything with
-    `__arrow_c_stream__`, or a graph of NetworkX, igraph or SciPy (with the defaults of
-    `from_networkx` and its like). All but the first two go to a temporary directory that `close`
-    removes.
-    `path` names the graph directory to make and keep instead. `format` is one of
-    `brimful.formats.InputFormat`, default by name, then by content. `source`, `target` and `weight`
-    are columns of text and tables, by name or by number from 1; default: those that are beyond
-    doubt (docs/formats.md), else UsageError. `header` says whether the first line of text names
-    the columns, `delimiter` what separates them (a character, or "tab"), `ignore_extra` takes the
-    first two columns where nothing else tells. The columns taken are in `Graph.info()["columns"]`.
-    `ids` is `string` (ids are taken as they are), `int`, or `auto`: the
-    type of the columns decides, of text whether most of the first 65,536 lines have an id that is
-    no integer. `undirected` None is what the format says. `vertices` declares the ids
-    0..vertices-1. `on_error="skip"` leaves out what is no edge and logs how often, and where first.
-    `weights="hash"` replaces weights by whole numbers from 1 to 100 made of the two ids, the same
-    in both directions. `self_loops` is `keep` or `drop`. `duplicates`, edges with the same ends, is
-    `keep`, `drop` (all but one), `sum` (one edge with the sum of their weights; without weights
-    each counts 1) or `min` (the one of least weight). What was dropped is in `Graph.info()`.
-    `budget` limits brimful's own memory, in bytes or as "500M"; it is also the default of
-    algorithms on the graph.
+    Args:
+        source_data: A graph directory (opened); an input file (imported beside itself as `<file
+            name>.brimful` and kept; imported again when the file changed); a list of files of one
+            graph; a pattern such as `part-*.txt`; a URL such as `s3://bucket/edges.txt.gz`; an
+            object with `__arrow_c_stream__`; or a graph of NetworkX, igraph or SciPy, with the
+            defaults of `from_networkx` and its like. All but the first two go to a temporary
+            directory unless `path` is given.
+        format: One of `brimful.formats.InputFormat`; None: by name, then by content.
+        header: Whether the first line of text names the columns; None: as its content implies.
+        delimiter: Character between the columns of text, or "tab"; None: as its content implies.
+
+    Returns:
+        The graph. `Graph.info()` has the columns taken and counts the edges left out.
 
     Raises:
-        NotFoundError: nothing is there.
-        InputError: the content is not what it should be.
-        CorruptError, BudgetError, StoreIoError, UsageError: as their names say.
+        NotFoundError: There is no graph or file at the path.
+        InputError: The content is not of the format.
+        UsageError: The columns are in doubt, an argument is unknown or out of range, or `path`
+            exists.
+
+    >>> import brimful as bf, os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "edges.txt")
+    >>> with open(path, "w") as file:
+    ...     _ = file.write("1 2\n2 3\n3 3\n")
+    >>> with bf.read(path, self_loops="drop", budget="200M") as graph:
+    ...     graph.edges, graph.neighbors(1)
+    (2, [2])
     """
     options = ImportOptions(
         format=format,

@@ -14,6 +14,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Generic, Never, SupportsIndex, TypeVar, cast
 
 from brimful.convert_out import require
+from brimful.described import described
 from brimful.errors import NotFoundError, UsageError
 from brimful.wording import printable, shortened
 
@@ -37,7 +38,7 @@ def vertex_id(vertex: object) -> int | str:
     """Return a vertex id as an `int` of 64 bits, signed or not, or as a string.
 
     Raises:
-        NotFoundError: it is neither, or wider: no graph has such a vertex.
+        NotFoundError: The id is of another type, or wider: no graph has such a vertex.
     """
     if type(vertex) is int:
         number = vertex
@@ -62,12 +63,12 @@ def _no_such_vertex(vertex: object) -> NotFoundError:
 
 
 class PerVertex(ABC, Generic[V]):
-    """One value for every vertex: a mapping from vertices to values that cannot be changed.
+    """A value for every vertex: a mapping from vertices to values that cannot be changed.
 
-    Iteration gives vertices, ascending; `in`, `get`, `keys`, `values`, `items` and `dict` are as in
-    a `dict`. Rows are read in batches of 65,536, so a loop takes a few MB, whatever the size.
-    `==` compares identity, as comparing values would read both as a whole: for that compare
-    `dict(result)`, or `result.to_arrow()` by `equals`.
+    Iteration yields the vertices in ascending order; `in`, `get`, `keys`, `values`, `items` and
+    `dict` are as in a `dict`. Rows are read in batches of 65,536, so a loop takes a few MB,
+    whatever the size. `==` compares identity, as comparing values would read both as a whole: for
+    that compare `dict(result)`, or `result.to_arrow()` by `equals`.
 
     It is not registered as a `collections.abc.Mapping`: polars takes those for a table of columns.
     `polars.DataFrame(result)`, DuckDB and pyarrow read both columns through `__arrow_c_stream__`.
@@ -77,12 +78,12 @@ class PerVertex(ABC, Generic[V]):
     @property
     @abstractmethod
     def column(self) -> str:
-        """The name of the value column."""
+        """Name of the value column."""
 
     @property
     @abstractmethod
     def stats(self) -> dict[str, Any]:
-        """The figures of the run."""
+        """Figures of the run."""
 
     @abstractmethod
     def __len__(self) -> int:
@@ -93,7 +94,7 @@ class PerVertex(ABC, Generic[V]):
         """Return the value of a vertex.
 
         Raises:
-            NotFoundError: the graph has no such vertex (also a `KeyError`).
+            NotFoundError: The graph has no such vertex (also a `KeyError`).
         """
 
     @abstractmethod
@@ -116,21 +117,39 @@ class PerVertex(ABC, Generic[V]):
     def to_arrow(self) -> pyarrow.Table:
         """Return a `pyarrow.Table` of both columns, a copy in memory."""
 
+    @described({}, "corrupt", "io")
     def to_pandas(self) -> pandas.DataFrame:
-        """Return a `pandas.DataFrame` of both columns.
+        """Return both columns as a `pandas.DataFrame`, a copy.
+
+        Returns:
+            The columns `vertex` and the name in `column`.
 
         Raises:
             MissingPackageError: pandas is not installed.
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> with bf.Graph.from_arrow(pa.table({"source": [0], "target": [1]})) as graph:
+        ...     bf.degrees(graph).to_pandas()["degree"].tolist()
+        [1, 0]
         """
         require("pandas", "to_pandas")
         frame: pandas.DataFrame = self.to_arrow().to_pandas()
         return frame
 
+    @described({}, "corrupt", "io")
     def to_polars(self) -> polars.DataFrame:
-        """Return a `polars.DataFrame` of both columns.
+        """Return both columns as a `polars.DataFrame`, a copy.
+
+        Returns:
+            The columns `vertex` and the name in `column`.
 
         Raises:
             MissingPackageError: polars is not installed.
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> with bf.Graph.from_arrow(pa.table({"source": [0], "target": [1]})) as graph:
+        ...     bf.degrees(graph).to_polars().rows()
+        [(0, 1), (1, 0)]
         """
         frame: polars.DataFrame = require("polars", "to_polars").DataFrame(self.to_arrow())
         return frame
@@ -149,34 +168,78 @@ class PerVertex(ABC, Generic[V]):
         return rows if dtype is None else rows.astype(dtype)
 
     def __iter__(self) -> Iterator[Any]:
-        """Iterate over vertices, ascending."""
+        """Iterate over the vertices in ascending order."""
         return chain.from_iterable(vertices for vertices, _ in self._batches())
 
     def __contains__(self, vertex: object) -> bool:
-        """Return whether there is a vertex of this id."""
+        """Return whether there is a vertex with this id."""
         try:
             self[cast("int | str", vertex)]
         except NotFoundError:
             return False
         return True
 
+    @described({}, "corrupt", "io")
     def get(self, vertex: int | str, default: D | None = None) -> V | D | None:
-        """Return the value of a vertex, or `default` if there is no such vertex."""
+        """Return the value of a vertex, or `default` if there is no such vertex.
+
+        Args:
+            vertex: Id of the vertex.
+            default: Returned if the graph has no such vertex.
+
+        Returns:
+            The value or `default`.
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> with bf.Graph.from_arrow(pa.table({"source": [0], "target": [1]})) as graph:
+        ...     bf.degrees(graph).get(0), bf.degrees(graph).get(9, "nobody")
+        (1, 'nobody')
+        """
         try:
             return self[vertex]
         except NotFoundError:
             return default
 
+    @described({}, "corrupt", "io")
     def keys(self) -> KeysView[Any]:
-        """Return a view of the vertices, ascending."""
+        """Return a view of the vertices in ascending order.
+
+        Returns:
+            A view that streams the vertices.
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> with bf.Graph.from_arrow(pa.table({"source": [3], "target": [1]})) as graph:
+        ...     list(bf.degrees(graph).keys())
+        [1, 3]
+        """
         return KeysView(cast(Any, self))
 
+    @described({}, "corrupt", "io")
     def values(self) -> ValuesView[V]:
-        """Return a view of the values, in the order of vertices."""
+        """Return a view of the values, in the order of vertices.
+
+        Returns:
+            A view that streams the values.
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> with bf.Graph.from_arrow(pa.table({"source": [3], "target": [1]})) as graph:
+        ...     list(bf.degrees(graph).values())
+        [0, 1]
+        """
         return _Values(cast(Any, self))
 
+    @described({}, "corrupt", "io")
     def items(self) -> ItemsView[Any, V]:
-        """Return a view of pairs of vertices and values, in the order of vertices."""
+        """Return a view of pairs of vertices and values, in the order of vertices.
+
+        Returns:
+            A view that streams the pairs.
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> with bf.Graph.from_arrow(pa.table({"source": [3], "target": [1]})) as graph:
+        ...     list(bf.degrees(graph).items())
+        [(1, 0), (3, 1)]
+        """
         return _Items(cast(Any, self))
 
     def __copy__(self) -> PerVertex[V]:
@@ -191,7 +254,7 @@ class PerVertex(ABC, Generic[V]):
         """Refuse to be pickled.
 
         Raises:
-            UsageError: always.
+            UsageError: Always.
         """
         name = type(self).__name__
         raise UsageError(

@@ -1,4 +1,4 @@
-"""Forecasts: what a run will take of memory, disk and time, before it begins."""
+"""Forecasts of the memory, disk and time of a run, before it begins."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from brimful import checks
 from brimful.catalog import asked
 from brimful.choices import Layout, Mode, Precision
+from brimful.described import RUN, described
 from brimful.errors import UsageError
 from brimful.ingest import Resources, parse_indexes
 from brimful.sizes import Budget, parse_budget
@@ -27,10 +28,15 @@ MOST_COUNTED = 2**44
 
 @dataclass(frozen=True)
 class ImportForecast:
-    """What building a graph will take.
+    """The memory, disk and time of an import.
 
-    `peak_memory_bytes` is of the whole process, `temporary_bytes` is the most disk beside the
-    graph of `graph_bytes`, `disk_bytes` both. `seconds` is an estimate.
+    Attributes:
+        minimum_budget_bytes: The smallest budget that suffices.
+        peak_memory_bytes: Peak memory of the whole process.
+        temporary_bytes: The most disk beside the graph.
+        graph_bytes: Size of the graph on disk.
+        disk_bytes: Sum of the two.
+        seconds: An estimate; None: unknown.
     """
 
     minimum_budget_bytes: int
@@ -43,18 +49,36 @@ class ImportForecast:
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a run will take.
+    """The memory, disk and time of a run.
 
-    `fits` says whether `budget_bytes` suffices; `minimum_budget_bytes` is the smallest that does,
-    and if it does not fit the other figures are those of the smallest. `peak_memory_bytes` is of
-    the whole process. `disk_bytes` is the most disk beside the graph as it is: scratch
-    (`scratch_bytes`, with the vertices of a store on disk) or the temporary files of an index to be
-    built first, and that index (`index_bytes`), which stays. In a superstep over all edges
-    `read_bytes_per_superstep` and `written_bytes_per_superstep` are moved; `read_once_bytes` are
-    read in the first one and stay in memory; None on a store. `supersteps`, of which
-    `supersteps_guessed` says whether they are a guess, go over all edges `passes` times.
-    `seconds_per_superstep` and `seconds` are estimates from the bandwidths in GB/s; None where the
-    time depends on more than is known. `imported` is None for a graph that is there.
+    Attributes:
+        algorithm: Name of the algorithm.
+        fits: Whether `budget_bytes` suffices. If not, the other figures are those of the smallest
+            budget.
+        minimum_budget_bytes: The smallest budget that suffices.
+        budget_bytes: The budget asked for.
+        threads: Number of threads.
+        peak_memory_bytes: Peak memory of the whole process.
+        disk_bytes: The most disk beside the graph as it is: scratch, or the temporary files of an
+            index that is built first, and that index.
+        scratch_bytes: Scratch, with the vertices of a store on disk.
+        index_bytes: The index that is built and stays.
+        read_once_bytes: Bytes that the first superstep reads and keeps in memory; None on a store.
+        read_bytes_per_superstep: Bytes that a superstep over all edges reads; None on a store.
+        written_bytes_per_superstep: Bytes that a superstep over all edges writes; None on a store.
+        supersteps: Number of supersteps.
+        supersteps_guessed: Whether that number is a guess.
+        passes: How often the run passes over all edges.
+        seconds_per_superstep: An estimate; None where the time depends on more than is known.
+        seconds: An estimate; None likewise.
+        memory_bandwidth: In GB/s, given or measured; None: not used.
+        disk_bandwidth: In GB/s, given or measured; None: not used.
+        imported: Forecast of the import; None for a graph that exists.
+
+    >>> import brimful as bf
+    >>> foreseen = bf.plan(None, "bfs", vertices=1e6, edges=1e7, budget="1G")
+    >>> foreseen.fits, foreseen.algorithm, foreseen.minimum_budget_bytes < foreseen.budget_bytes
+    (True, 'bfs', True)
     """
 
     algorithm: str
@@ -81,7 +105,7 @@ class Forecast:
 
 @dataclass(frozen=True)
 class Sizes:
-    """A graph that is not built: vertices that have edges, edges, and what else is known."""
+    """A graph that is not built: vertices that have edges, edges, and other known properties."""
 
     vertices: int
     edges: int
@@ -106,6 +130,7 @@ class Machine:
     disk: float | None = None
 
 
+@described(RUN, "graph", "corrupt", "io")
 def plan(
     graph: GraphLike | None,
     algorithm: str,
@@ -131,20 +156,32 @@ def plan(
     disk_bandwidth: float | None = None,
     memory_bandwidth: float | None = None,
 ) -> Forecast:
-    """Forecast a run of `algorithm` on `graph`, or on one of `vertices` and `edges` not yet built.
+    """Forecast a run of `algorithm` on `graph`, or on a graph that is not built.
 
-    Memory and disk are those of the plan that the run itself would follow; time is an estimate
-    from the bandwidths of memory and disk in GB/s, which are measured in a moment on this machine
-    unless given. `vertices` counts those that have edges. Of a graph that is not built an edge is
-    taken to take `bytes_per_edge` on disk, by default what graphs of its size usually do, and
-    `index` "in,reverse" says that it is built with both; its import is forecast too
-    (`Forecast.imported`). `params` are the algorithm's own parameters, `budget` and the rest as in
-    the algorithm's function; a vertex to begin with is not needed. What a run on a `store` takes is
-    an estimate, its smallest budget too, and its time is not known.
+    Memory and disk are those of the plan that the run itself would follow; the time is an estimate.
+    A run on a `store` has estimates of memory and disk only, also of its smallest budget.
+
+    Args:
+        graph: A `Graph`, or the path of a graph directory or of an input file; None: a graph of
+            `vertices` and `edges` that is not built, whose import is forecast too
+            (`Forecast.imported`).
+        algorithm: Name of the algorithm.
+        vertices: Number of vertices that have edges.
+        edges: Number of edges.
+        undirected: Edges of the graph that is not built have no direction.
+        index: "in,reverse": it is built with both indexes.
+        bytes_per_edge: Bytes that an edge takes on disk; None: as in most graphs of its size.
+        params: The algorithm's own parameters by name; a source is not needed.
+        tolerance: As in the function of the algorithm.
+        disk_bandwidth: In GB/s; None: measured in a moment on this machine.
+        memory_bandwidth: In GB/s; None: measured in a moment on this machine.
+
+    Returns:
+        The forecast.
 
     Raises:
-        UsageError: an unknown algorithm, neither a graph nor `vertices` and `edges`, or both; a
-            number that makes no sense.
+        UsageError: The algorithm is unknown, both or neither of a graph and its sizes are given, or
+            a number is out of range.
 
     >>> import brimful as bf
     >>> web = bf.plan(None, "pagerank", vertices=11.5e9, edges=128e9, budget="64G",
@@ -200,10 +237,10 @@ def sizes_of(
     reverse: bool = False,
     bytes_per_edge: float | None = None,
 ) -> Sizes | None:
-    """Return the sizes of a graph that is not built; None if there is one.
+    """Return the sizes of a graph that is not built; None if there is a graph.
 
     Raises:
-        UsageError: both or neither, or numbers that count nothing.
+        UsageError: Both or neither are given, or a number is out of range.
     """
     if has_graph:
         given = (vertices, edges, bytes_per_edge)
@@ -250,10 +287,10 @@ def forecast(
     reserve_bytes: int = 0,
     checkpoints: bool = False,
 ) -> Forecast:
-    """Return the forecast of what is asked; without a machine it has no time.
+    """Return the forecast of a request; without a machine it has no time.
 
     Raises:
-        UsageError: as `plan`.
+        UsageError: As `plan`.
     """
     from brimful import _native
 

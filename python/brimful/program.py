@@ -13,6 +13,7 @@ from brimful import checks
 from brimful.bags import serializer_of
 from brimful.catalog import MODES, check_store
 from brimful.choices import Lists, Mode
+from brimful.described import EXPORT, RUN, described
 from brimful.errors import UsageError
 from brimful.identity import dependencies
 from brimful.output import native_batches, write_table
@@ -34,58 +35,186 @@ _BATCH = 1 << 12
 
 
 class Vertex(Protocol):
-    """A vertex as a program sees it; it cannot be changed."""
+    """A vertex as the methods of a program receive it; it cannot be changed.
+
+    >>> import brimful as bf, pyarrow as pa
+    >>> class Seen(bf.Program):
+    ...     def initial_state(self, vertex):
+    ...         return [vertex.id, vertex.degree, vertex.state]
+    ...     def signal(self, source, target, weight):
+    ...         return None
+    ...     def collect(self, vertex, signals):
+    ...         return vertex.state
+    >>> with bf.Graph.from_arrow(pa.table({"source": ["a"], "target": ["b"]})) as graph:
+    ...     bf.run(graph, Seen())["a"]
+    ['a', 1, None]
+    """
 
     @property
     def id(self) -> Any:
-        """The id, an integer or a string."""
+        """Id of the vertex, an integer or a string."""
         ...
 
     @property
     def state(self) -> Any:
-        """A copy of its state; None while the first one is made."""
+        """Copy of its state; None while the first state is made."""
         ...
 
     @property
     def degree(self) -> int:
-        """The number of outgoing arcs."""
+        """Number of out-edges."""
         ...
 
 
 class Program(ABC):
-    """What a vertex does (Signal/Collect: Stutz, Bernstein, Cohen 2010).
+    """The base class of vertex programs (Signal/Collect: Stutz, Bernstein, Cohen 2010).
 
-    A vertex whose state changed since it last signalled signals along its outgoing arcs; one for
-    which signals wait collects them into a new state. The run ends when neither is left. Methods
-    are pure: they change neither the program nor what they are given, and are called from several
-    threads in turn.
+    A vertex whose state changed since it last signalled signals along its out-edges; a vertex that
+    received signals collects them into a new state. The run ends when no vertex has anything to do.
+    Methods are pure: they change neither the program nor their arguments. They are called from
+    several threads in turn.
+
+    >>> import brimful as bf, pyarrow as pa
+    >>> class Largest(bf.Program):
+    ...     delivery = "combined"
+    ...     def initial_state(self, vertex):
+    ...         return vertex.id
+    ...     def signal(self, source, target, weight):
+    ...         return source.state
+    ...     def combine(self, left, right):
+    ...         return max(left, right)
+    ...     def collect(self, vertex, signals):
+    ...         return max([vertex.state, *signals])
+    >>> with bf.Graph.from_arrow(pa.table({"source": [9, 1], "target": [1, 2]})) as graph:
+    ...     dict(bf.run(graph, Largest()))
+    {1: 9, 2: 9, 9: 9}
     """
 
-    #: What becomes of signals: "each" is collected once; "combined": those to one vertex are made
-    #: one by `combine`; "latest": a vertex collects the latest of each edge every time.
+    #: How signals reach a vertex: "each" signal is collected once; "combined": `combine` merges
+    #: those to one vertex; "latest": a vertex collects the latest signal of each edge every time.
     delivery: ClassVar[Literal["each", "combined", "latest"]] = "each"
 
     @abstractmethod
     def initial_state(self, vertex: Vertex) -> Any:
-        """Return the first state."""
+        """Return the first state of a vertex.
+
+        Args:
+            vertex: The vertex; its state is None.
+
+        Returns:
+            Any object that the serializer can write.
+
+        Raises:
+            Exception: Any exception ends the run as a `ProgramError` that names the vertex.
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> class Ones(bf.Program):
+        ...     def initial_state(self, vertex):
+        ...         return 1
+        ...     def signal(self, source, target, weight):
+        ...         return None
+        ...     def collect(self, vertex, signals):
+        ...         return vertex.state
+        >>> with bf.Graph.from_arrow(pa.table({"source": [7], "target": [8]})) as graph:
+        ...     dict(bf.run(graph, Ones()))
+        {7: 1, 8: 1}
+        """
 
     @abstractmethod
     def signal(self, source: Vertex, target: Any, weight: float) -> Any:
-        """Return what goes along an arc to the vertex with id `target`; None for nothing."""
+        """Return the signal along one edge.
+
+        Args:
+            source: The vertex that signals.
+            target: Id of the vertex that will collect.
+            weight: Weight of the edge; 1 unless the run is `weighted`.
+
+        Returns:
+            Any object that the serializer can write; None for no signal.
+
+        Raises:
+            Exception: Any exception ends the run as a `ProgramError` that names the vertex.
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> class Received(bf.Program):
+        ...     def initial_state(self, vertex):
+        ...         return []
+        ...     def signal(self, source, target, weight):
+        ...         return [source.id, target, weight] if not source.state else None
+        ...     def collect(self, vertex, signals):
+        ...         return signals
+        >>> table = pa.table({"source": [7], "target": [8], "weight": [0.5]})
+        >>> with bf.Graph.from_arrow(table) as graph:
+        ...     bf.run(graph, Received(), weighted=True)[8]
+        [[7, 8, 0.5]]
+        """
 
     @abstractmethod
     def collect(self, vertex: Vertex, signals: list[Any]) -> Any:
-        """Return the new state."""
+        """Return the new state of a vertex that received signals.
+
+        Args:
+            vertex: The vertex with its present state.
+            signals: The signals: all that wait ("each", "combined"), or the latest of each edge
+                ("latest").
+
+        Returns:
+            Any object that the serializer can write. The vertex signals again if it differs from
+            the
+            present state.
+
+        Raises:
+            Exception: Any exception ends the run as a `ProgramError` that names the vertex.
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> class Count(bf.Program):
+        ...     def initial_state(self, vertex):
+        ...         return 0
+        ...     def signal(self, source, target, weight):
+        ...         return 1
+        ...     def collect(self, vertex, signals):
+        ...         return len(signals)
+        >>> with bf.Graph.from_arrow(pa.table({"source": [7, 6], "target": [8, 8]})) as graph:
+        ...     bf.run(graph, Count())[8]
+        2
+        """
 
     def combine(self, left: Any, right: Any) -> Any:
-        """Return one signal for two to the same vertex, in any order."""
+        """Return one signal for two to the same vertex, in any order; for `delivery` "combined".
+
+        Args:
+            left: A signal.
+            right: A signal.
+
+        Returns:
+            The signal that stands for both.
+
+        Raises:
+            NotImplementedError: `delivery` is "combined", and the class does not define the method.
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> class Total(bf.Program):
+        ...     delivery = "combined"
+        ...     def initial_state(self, vertex):
+        ...         return 0
+        ...     def signal(self, source, target, weight):
+        ...         return weight
+        ...     def combine(self, left, right):
+        ...         return left + right
+        ...     def collect(self, vertex, signals):
+        ...         return sum(signals)
+        >>> with bf.Graph.from_arrow(pa.table({"source": [7, 6], "target": [8, 8]})) as graph:
+        ...     bf.run(graph, Total())[8]
+        2.0
+        """
         raise NotImplementedError(f"{type(self).__name__} combines signals, but has no combine()")
 
 
 class States(PerVertex[Any]):
     """The states that a run ended with: a mapping from every vertex to its state.
 
-    Columns are `vertex` and `state`, of the type that Arrow finds for all states.
+    Columns are `vertex` and `state`, of the type that Arrow finds for all states. `stats` has mode,
+    supersteps, seconds, signals, and the figures of store and cache.
 
     >>> import brimful as bf, pyarrow as pa
     >>> class Degree(bf.Program):
@@ -97,32 +226,49 @@ class States(PerVertex[Any]):
     ...         return vertex.state
     >>> with bf.Graph.from_arrow(pa.table({"source": [1, 1], "target": [2, 3]})) as graph:
     ...     states = bf.run(graph, Degree())
-    >>> dict(states), states.top(1), states.to_arrow().column_names
-    ({1: 2, 2: 0, 3: 0}, [(1, 2)], ['vertex', 'state'])
+    >>> dict(states), states.top(1), states.column, states.stats["mode"]
+    ({1: 2, 2: 0, 3: 0}, [(1, 2)], 'state', 'sync')
     """
 
     def __init__(self, native: _native.States, loads: Callable[[bytes], Any]) -> None:
-        """Wrap what the native side has; made by `run`."""
+        """Wrap the native states; made by `run`."""
         self._native, self._loads = native, loads
 
     @property
     def column(self) -> str:
-        """The name of the value column."""
+        """Name of the value column."""
         return "state"
 
     @property
     def stats(self) -> dict[str, Any]:
-        """Mode, supersteps, seconds, signals, and what store and cache did."""
+        """Mode, supersteps, seconds, signals, and the figures of store and cache."""
         return self._native.stats
 
+    @described({})
     def top(self, n: int = 10, *, key: Callable[[Any], Any] | None = None) -> list[tuple[Any, Any]]:
-        """Return the `n` largest states as `(vertex, state)`, largest first, ties by vertex id.
+        """Return the largest states; those that are None are left out.
 
-        `key` makes of a state what is compared, default: the state. Those that are None are left
-        out.
+        Args:
+            n: Number of rows.
+            key: Function of a state whose result is compared; None: the state itself.
+
+        Returns:
+            Pairs `(vertex, state)`, largest first, ties by vertex id.
 
         Raises:
-            UsageError: two states cannot be compared.
+            UsageError: Two states cannot be compared.
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> class Degree(bf.Program):
+        ...     def initial_state(self, vertex):
+        ...         return vertex.degree
+        ...     def signal(self, source, target, weight):
+        ...         return None
+        ...     def collect(self, vertex, signals):
+        ...         return vertex.state
+        >>> with bf.Graph.from_arrow(pa.table({"source": [1, 1], "target": [2, 3]})) as graph:
+        ...     bf.run(graph, Degree()).top(1)
+        [(1, 2)]
         """
         ranked = (pair for pair in self.items() if pair[1] is not None)
         measure = key or (lambda state: state)
@@ -131,11 +277,27 @@ class States(PerVertex[Any]):
         except TypeError as error:
             raise UsageError(f"these states have no order: {error}; give top() a key=") from error
 
+    @described({})
     def to_arrow(self) -> pyarrow.Table:
-        """Return a `pyarrow.Table` of both columns, a copy in memory.
+        """Return both columns as a `pyarrow.Table`, a copy in memory.
+
+        Returns:
+            The columns `vertex` and `state`.
 
         Raises:
-            UsageError: Arrow has no type that all states are of.
+            UsageError: Arrow has no type for all states.
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> class Degree(bf.Program):
+        ...     def initial_state(self, vertex):
+        ...         return vertex.degree
+        ...     def signal(self, source, target, weight):
+        ...         return None
+        ...     def collect(self, vertex, signals):
+        ...         return vertex.state
+        >>> with bf.Graph.from_arrow(pa.table({"source": [1, 1], "target": [2, 3]})) as graph:
+        ...     bf.run(graph, Degree()).to_arrow().to_pydict()
+        {'vertex': [1, 2, 3], 'state': [2, 0, 0]}
         """
         import pyarrow as pa
 
@@ -151,15 +313,32 @@ class States(PerVertex[Any]):
             ) from None
         return pa.table({"vertex": vertices, self.column: states})
 
+    @described(EXPORT, "io")
     def write(self, path: str, *, overwrite: bool = False) -> None:
-        """Write both columns to a .parquet, .csv or .arrow file, whole or not at all.
+        """Write both columns to a file, whole or not at all.
 
         Memory: that of `to_arrow`. Lists and records go to Parquet and Arrow only.
 
+        Args:
+            path: File to write: .parquet, .csv or .arrow.
+
         Raises:
-            UsageError: an unknown suffix, states that the format cannot hold, or the file exists
+            UsageError: The suffix is unknown, the format cannot hold the states, or the file exists
                 and `overwrite` is false.
-            StoreIoError: it cannot be written.
+
+        >>> import brimful as bf, os, pathlib, pyarrow as pa, tempfile
+        >>> path = os.path.join(tempfile.mkdtemp(), "states.csv")
+        >>> class Degree(bf.Program):
+        ...     def initial_state(self, vertex):
+        ...         return vertex.degree
+        ...     def signal(self, source, target, weight):
+        ...         return None
+        ...     def collect(self, vertex, signals):
+        ...         return vertex.state
+        >>> with bf.Graph.from_arrow(pa.table({"source": [1], "target": [2]})) as graph:
+        ...     bf.run(graph, Degree()).write(path)
+        >>> pathlib.Path(path).read_text().split()
+        ['"vertex","state"', '1,1', '2,0']
         """
         write_table(self.to_arrow, path, overwrite=overwrite)
 
@@ -171,7 +350,7 @@ class States(PerVertex[Any]):
         """Return the state of a vertex.
 
         Raises:
-            NotFoundError: the graph has no such vertex (also a `KeyError`).
+            NotFoundError: The graph has no such vertex (also a `KeyError`).
         """
         return self._loads(self._native.state(vertex_id(vertex)))
 
@@ -190,6 +369,7 @@ class States(PerVertex[Any]):
 
 
 @shows_progress
+@described(RUN, "graph", "corrupt", "io")
 def run(
     graph: GraphLike,
     program: Program,
@@ -210,28 +390,37 @@ def run(
 ) -> States:
     """Run a program written in Python on the vertices of a graph.
 
-    States and signals are any objects that `serializer` writes: between two calls they are its
-    bytes. "json" (default; tuples come back as lists, keys of a dict as strings), "str", "bytes",
-    "pickle", or anything with `dumps` and `loads`. **Pickle runs code from what it reads**: it is
-    used only when named, for stores that you trust. `store`, `cache` and `lists` as in `Stores`;
-    `mode` "async" has no supersteps, nor `max_supersteps`. `weighted`: `signal` gets the weights of
-    arcs, else 1.
-
-    Checkpoints as in `Checkpoints`: of whole vertices, by supersteps, or by seconds where `mode` is
-    "async". A resumed run must have the same graph, class, `serializer`, `weighted` and `mode`, the
-    same code of the methods of the class, and the same values of all attributes of class and
-    instance but those whose names begin with an underscore: states may not depend on these. What
-    methods call outside of the class is not compared.
-
     Every method is called under the interpreter's lock, some microseconds each: for graphs of some
     million arcs; the algorithms of this package are compiled. The ids and states of all vertices
     come back in memory, within `budget`.
 
+    Checkpoints hold whole vertices. A resumed run must have the same graph, class, `serializer`,
+    `weighted` and `mode`, the same code of the methods of the class, and the same values of all
+    attributes of class and instance except those whose names begin with an underscore: states may
+    not depend on these. Functions outside the class are not compared.
+
+    Args:
+        program: An instance of a class derived from `Program`.
+        max_supersteps: Stop after this many supersteps; None: no limit. `mode` "async" has none.
+        mode: "sync" runs in supersteps; "async" has no supersteps, and its checkpoints come by the
+            second.
+        weighted: `signal` receives the weights of edges, else 1.
+        serializer: How states and signals become bytes between two calls: "json" (tuples come back
+            as lists, keys of a dict as strings), "str", "bytes", "pickle", or an object with
+            `dumps` and `loads`. **Pickle runs code from the bytes it reads**: name it only for
+            stores that you trust.
+        store: Where vertices lie: "memory" (live objects), "bytes" (records in memory) or
+            "file:PATH" (records in a folder within PATH, which is removed after the run).
+
+    Returns:
+        The states, a mapping from vertices.
+
     Raises:
-        ProgramError: a method raised, or an object cannot be written; `vertex` says where, and
-            `__cause__` is the exception.
-        UsageError: an unknown store, cache or serializer; weights that there are not.
-        BudgetError: naming a budget that works.
+        ProgramError: A method raised an exception (`__cause__`), or the serializer cannot write an
+            object; `vertex` is the vertex.
+        UsageError: The store, cache or serializer is unknown, or `weighted`, and the graph has no
+            weights.
+        BudgetError: The budget is too small; the message names one that works.
 
     >>> import brimful as bf, pyarrow as pa
     >>> class Longest(bf.Program):

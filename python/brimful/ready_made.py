@@ -1,9 +1,8 @@
 """Ready-made collections larger than memory: counter, set, Bloom filter, map, lists.
 
 Batches are NumPy arrays; keys are partitioned before they touch the disk, so that random input is
-not random I/O. Keys are integers from 0 to 2**64 - 1. Text is no key of a counter, set or filter,
-as a hash of 64 bits would sometimes take two texts for one: `Map` takes text and compares it in
-full.
+not random I/O. Keys are integers from 0 to 2**64 - 1. A counter, set or filter refuses text, as a
+hash of 64 bits would sometimes take two texts for one: `Map` takes text and compares it in full.
 
 A question (`contains_many`, `count_many`) reads each page of a structure about once, however many
 keys it has: where the structure is larger than memory, ask for 8 million keys or more at a time.
@@ -22,6 +21,7 @@ import numpy as np
 
 from brimful import _native
 from brimful.collection import CHUNK, CHUNK_BYTES, Collection, chunks, ids, one_id, unsigned, whole
+from brimful.described import COLLECTION, described
 from brimful.errors import NotFoundError, UsageError
 from brimful.sizes import Budget, parse_budget
 
@@ -64,42 +64,98 @@ class FrequencyCounter(Collection[_native.FrequencyCounter]):
     >>> with bf.FrequencyCounter(tempfile.mkdtemp() + "/x", budget="64M") as counter:
     ...     counter.add_many([3, 1, 3])
     ...     counter[3], counter.count_many([1, 2, 3]).tolist(), counter.top(1), len(counter)
+    ...     counter.path.endswith("/x"), counter.closed
     (2, [1, 0, 2], [(3, 2)], 2)
+    (True, False)
     """
 
+    @described(COLLECTION, "usage", "budget", "corrupt", "io")
     def __init__(self, path: str | os.PathLike[str], *, budget: Budget = None) -> None:
         """Open the counter at `path`, or make it."""
         native = _native.FrequencyCounter.open(os.fspath(path), parse_budget(budget))
         super().__init__(native, path)
 
+    @described(COLLECTION, "closed", "corrupt", "io")
     def add_many(self, keys: ArrayLike) -> None:
         """Count each of `keys` once more.
 
-        262,144 keys at a time are counted all or not at all: an error, or Ctrl-C, comes with a
-        note of how many were. After an I/O error the counter is refused until it is opened again,
-        and is then what it was at the last `sync`.
+        262,144 keys at a time are counted all or not at all: an error, or Ctrl-C, comes with a note
+        of how many were. After an I/O error the collection refuses use until it is opened again,
+        and is then as it was at the last `sync`.
+
+        Raises:
+            UsageError: A key is not an integer from 0 to 2**64 - 1.
+
+        >>> import brimful as bf, tempfile
+        >>> with bf.FrequencyCounter(tempfile.mkdtemp() + "/x") as counter:
+        ...     counter.add_many([3, 1, 3])
+        ...     counter[3]
+        2
         """
         array = unsigned(keys, "keys")
         with _whole_chunks(self.native, len(array)):
             for chunk in chunks(array):
                 self.native.add_many(chunk)
 
+    @described(COLLECTION, "closed", "corrupt", "io")
     def add(self, key: int) -> None:
-        """Count `key` once more; `add_many` is much faster."""
+        """Count a key once more; `add_many` is much faster.
+
+        Raises:
+            UsageError: The key is not an integer from 0 to 2**64 - 1.
+
+        >>> import brimful as bf, tempfile
+        >>> with bf.FrequencyCounter(tempfile.mkdtemp() + "/x") as counter:
+        ...     counter.add_many([3, 1, 3])
+        ...     counter.add(1)
+        ...     counter[1]
+        2
+        """
         self.native.add_many(np.array([_key(key)], np.uint64))
 
     def __getitem__(self, key: int) -> int:
-        """Return how often `key` occurred."""
+        """Return how often a key occurred."""
         return self.native.count(_key(key))
 
+    @described(COLLECTION, "closed", "corrupt", "io")
     def count_many(self, keys: ArrayLike) -> NDArray[np.uint64]:
-        """Return how often each of `keys` occurred: uint64[len(keys)]."""
+        """Return how often each of `keys` occurred.
+
+        Returns:
+            uint64[len(keys)].
+
+        Raises:
+            UsageError: A key is not an integer from 0 to 2**64 - 1.
+
+        >>> import brimful as bf, tempfile
+        >>> with bf.FrequencyCounter(tempfile.mkdtemp() + "/x") as counter:
+        ...     counter.add_many([3, 1, 3])
+        ...     counter.count_many([1, 2, 3]).tolist()
+        [1, 0, 2]
+        """
         questions = chunks(unsigned(keys, "keys"), _QUESTION)
         found = [self.native.count_many(question) for question in questions]
         return np.frombuffer(b"".join(found), np.uint64)
 
+    @described(COLLECTION, "closed", "corrupt", "io")
     def top(self, count: int) -> list[tuple[int, int]]:
-        """Return the `count` most frequent keys with their counts; one sequential pass."""
+        """Return the most frequent keys with their counts; one sequential pass.
+
+        Args:
+            count: Number of keys.
+
+        Returns:
+            Pairs `(key, count)`, most frequent first.
+
+        Raises:
+            UsageError: `count` is negative.
+
+        >>> import brimful as bf, tempfile
+        >>> with bf.FrequencyCounter(tempfile.mkdtemp() + "/x") as counter:
+        ...     counter.add_many([3, 1, 3])
+        ...     counter.top(1)
+        [(3, 2)]
+        """
         return self.native.top(whole(count, "a number of keys", most=sys.maxsize))
 
     def __len__(self) -> int:
@@ -114,37 +170,90 @@ class MembershipSet(Collection[_native.MembershipSet]):
     >>> with bf.MembershipSet(tempfile.mkdtemp() + "/x", budget="64M") as members:
     ...     members.add_many([3, 1, 3])
     ...     3 in members, members.contains_many([1, 2]).tolist(), len(members)
+    ...     members.path.endswith("/x"), members.closed
     (True, [True, False], 2)
+    (True, False)
     """
 
+    @described(COLLECTION, "usage", "budget", "corrupt", "io")
     def __init__(self, path: str | os.PathLike[str], *, budget: Budget = None) -> None:
         """Open the set at `path`, or make it."""
         super().__init__(_native.MembershipSet.open(os.fspath(path), parse_budget(budget)), path)
 
+    @described(COLLECTION, "closed", "corrupt", "io")
     def add_many(self, keys: ArrayLike) -> None:
         """Add keys.
 
-        262,144 keys at a time are added all or not at all: an error, or Ctrl-C, comes with a
-        note of how many were. After an I/O error everything is refused until it is opened again,
-        and is then what it was at the last `sync`.
+        262,144 keys at a time are added all or not at all: an error, or Ctrl-C, comes with a note
+        of how many were. After an I/O error the collection refuses use until it is opened again,
+        and is then as it was at the last `sync`.
+
+        Raises:
+            UsageError: A key is not an integer from 0 to 2**64 - 1.
+
+        >>> import brimful as bf, tempfile
+        >>> with bf.MembershipSet(tempfile.mkdtemp() + "/x") as members:
+        ...     members.add_many([3, 1, 3])
+        ...     len(members)
+        2
         """
         array = unsigned(keys, "keys")
         with _whole_chunks(self.native, len(array)):
             for chunk in chunks(array):
                 self.native.add_many(chunk)
 
+    @described(COLLECTION, "closed", "corrupt", "io")
     def add(self, key: int) -> None:
-        """Add one key; `add_many` is much faster."""
+        """Add a key; `add_many` is much faster.
+
+        Raises:
+            UsageError: The key is not an integer from 0 to 2**64 - 1.
+
+        >>> import brimful as bf, tempfile
+        >>> with bf.MembershipSet(tempfile.mkdtemp() + "/x") as members:
+        ...     members.add_many([3, 1, 3])
+        ...     members.add(7)
+        ...     7 in members
+        True
+        """
         self.native.add_many(np.array([_key(key)], np.uint64))
 
+    @described(COLLECTION, "closed", "corrupt", "io")
     def contains_many(self, keys: ArrayLike) -> NDArray[np.bool_]:
-        """Return which of `keys` are in the set: bool[len(keys)]."""
+        """Return which of `keys` are in the set.
+
+        Returns:
+            bool[len(keys)].
+
+        Raises:
+            UsageError: A key is not an integer from 0 to 2**64 - 1.
+
+        >>> import brimful as bf, tempfile
+        >>> with bf.MembershipSet(tempfile.mkdtemp() + "/x") as members:
+        ...     members.add_many([3, 1, 3])
+        ...     members.contains_many([1, 2]).tolist()
+        [True, False]
+        """
         questions = chunks(unsigned(keys, "keys"), _QUESTION)
         found = [self.native.contains_many(question) for question in questions]
         return np.frombuffer(b"".join(found), np.bool_)
 
+    @described(COLLECTION, "closed", "corrupt", "io")
     def discard(self, key: int) -> bool:
-        """Remove a key; return whether it was there."""
+        """Remove a key.
+
+        Returns:
+            Whether the key was in the set.
+
+        Raises:
+            UsageError: The key is not an integer from 0 to 2**64 - 1.
+
+        >>> import brimful as bf, tempfile
+        >>> with bf.MembershipSet(tempfile.mkdtemp() + "/x") as members:
+        ...     members.add_many([3, 1, 3])
+        ...     members.discard(1), members.discard(1)
+        (True, False)
+        """
         return self.native.remove(_key(key))
 
     def __contains__(self, key: object) -> bool:
@@ -159,16 +268,17 @@ class MembershipSet(Collection[_native.MembershipSet]):
 class BloomFilter(Collection[_native.BloomFilter]):
     """A set of 64-bit keys in a few bits each, which may say yes to a key that was never added.
 
-    `keys` is how many will be added, `false_positives` how often another key is found then.
-
     >>> import brimful as bf, tempfile
     >>> folder = tempfile.mkdtemp() + "/x"
     >>> with bf.BloomFilter(folder, 10_000, 0.01, budget="64M") as maybe:
     ...     maybe.add_many(range(10_000))
     ...     bool(maybe.contains_many(range(10_000)).all()), 5 in maybe
+    ...     maybe.bytes, maybe.path == folder, maybe.closed
     (True, True)
+    (16384, True, False)
     """
 
+    @described(COLLECTION, "usage", "budget", "corrupt", "io")
     def __init__(
         self,
         path: str | os.PathLike[str],
@@ -177,7 +287,12 @@ class BloomFilter(Collection[_native.BloomFilter]):
         *,
         budget: Budget = None,
     ) -> None:
-        """Open the filter at `path`, or make it."""
+        """Open the filter at `path`, or make it.
+
+        Args:
+            keys: Number of keys that will be added.
+            false_positives: Share of other keys that are found then.
+        """
         keys = whole(keys, "the number of keys of a Bloom filter", least=1)
         native = _native.BloomFilter.open(
             os.fspath(path), keys, false_positives, parse_budget(budget)
@@ -186,27 +301,63 @@ class BloomFilter(Collection[_native.BloomFilter]):
 
     @property
     def bytes(self) -> int:
-        """The size of the bits."""
+        """Size of the bits."""
         return self.native.bytes
 
+    @described(COLLECTION, "closed", "corrupt", "io")
     def add_many(self, keys: ArrayLike) -> None:
         """Add keys.
 
-        262,144 keys at a time are added all or not at all: an error, or Ctrl-C, comes with a
-        note of how many were. After an I/O error everything is refused until it is opened again,
-        and is then what it was at the last `sync`.
+        262,144 keys at a time are added all or not at all: an error, or Ctrl-C, comes with a note
+        of how many were. After an I/O error the collection refuses use until it is opened again,
+        and is then as it was at the last `sync`.
+
+        Raises:
+            UsageError: A key is not an integer from 0 to 2**64 - 1.
+
+        >>> import brimful as bf, tempfile
+        >>> with bf.BloomFilter(tempfile.mkdtemp() + "/x", 100) as maybe:
+        ...     maybe.add_many([3, 1, 3])
+        ...     3 in maybe
+        True
         """
         array = unsigned(keys, "keys")
         with _whole_chunks(self.native, len(array)):
             for chunk in chunks(array):
                 self.native.add_many(chunk)
 
+    @described(COLLECTION, "closed", "corrupt", "io")
     def add(self, key: int) -> None:
-        """Add one key; `add_many` is much faster."""
+        """Add a key; `add_many` is much faster.
+
+        Raises:
+            UsageError: The key is not an integer from 0 to 2**64 - 1.
+
+        >>> import brimful as bf, tempfile
+        >>> with bf.BloomFilter(tempfile.mkdtemp() + "/x", 100) as maybe:
+        ...     maybe.add_many([3, 1, 3])
+        ...     maybe.add(7)
+        ...     7 in maybe
+        True
+        """
         self.native.add_many(np.array([_key(key)], np.uint64))
 
+    @described(COLLECTION, "closed", "corrupt", "io")
     def contains_many(self, keys: ArrayLike) -> NDArray[np.bool_]:
-        """Return for each of `keys` whether it may have been added: bool[len(keys)]."""
+        """Return for each of `keys` whether it may have been added.
+
+        Returns:
+            bool[len(keys)]; True for every key that was added.
+
+        Raises:
+            UsageError: A key is not an integer from 0 to 2**64 - 1.
+
+        >>> import brimful as bf, tempfile
+        >>> with bf.BloomFilter(tempfile.mkdtemp() + "/x", 100) as maybe:
+        ...     maybe.add_many([3, 1, 3])
+        ...     maybe.contains_many([1, 3]).tolist()
+        [True, True]
+        """
         questions = chunks(unsigned(keys, "keys"), _QUESTION)
         found = [self.native.contains_many(question) for question in questions]
         return np.frombuffer(b"".join(found), np.bool_)
@@ -250,60 +401,151 @@ class Map(Collection[_native.DiskMap], MutableMapping[bytes, bytes]):
     """A map from bytes (or text, stored as UTF-8) to one or more values of bytes each.
 
     It is a `MutableMapping` of the first values. Keys, values and items are streamed in batches of
-    the budget, in the order in which keys came; a change of the map while it is iterated over may
-    be seen or not.
+    the budget, in the order in which keys were added; a change of the map during iteration may be
+    seen or not.
 
     >>> import brimful as bf, tempfile
     >>> with bf.Map(tempfile.mkdtemp() + "/x", budget="64M") as words:
     ...     words["one"] = b"1"
     ...     words.chain("one", b"uno")
     ...     words["one"], words.get_all("one"), "two" in words, len(words), dict(words)
+    ...     words.path.endswith("/x"), words.closed
     (b'1', [b'1', b'uno'], False, 1, {b'one': b'1'})
+    (True, False)
     """
 
+    @described(COLLECTION, "usage", "budget", "corrupt", "io")
     def __init__(self, path: str | os.PathLike[str], *, budget: Budget = None) -> None:
         """Open the map at `path`, or make it."""
         super().__init__(_native.DiskMap.open(os.fspath(path), parse_budget(budget)), path)
         #: The keys that `popitem` removes next.
         self._leaving: Iterator[bytes] = iter(())
 
+    @described(COLLECTION, "closed", "corrupt", "io")
     def get(self, key: bytes | str, default: Any = None) -> Any:
-        """Return the first value of `key`, or `default`."""
+        """Return the first value of a key, or `default`.
+
+        Returns:
+            The value or `default`.
+
+        Raises:
+            UsageError: A key or value is neither bytes nor text.
+
+        >>> import brimful as bf, tempfile
+        >>> with bf.Map(tempfile.mkdtemp() + "/x") as words:
+        ...     words.update({"one": "1", "two": "2"})
+        ...     words.get("one"), words.get("ten", "none")
+        (b'1', 'none')
+        """
         value = self.native.get(_text_or_bytes(key))
         return default if value is None else value
 
+    @described(COLLECTION, "closed", "corrupt", "io")
     def get_all(self, key: bytes | str) -> list[bytes]:
-        """Return all values of `key`, the oldest first."""
+        """Return all values of a key, the oldest first.
+
+        Returns:
+            The values; an empty list if there is no such key.
+
+        Raises:
+            UsageError: A key or value is neither bytes nor text.
+
+        >>> import brimful as bf, tempfile
+        >>> with bf.Map(tempfile.mkdtemp() + "/x") as words:
+        ...     words.update({"one": "1", "two": "2"})
+        ...     words.get_all("one"), words.get_all("ten")
+        ([b'1'], [])
+        """
         return self.native.get_all(_text_or_bytes(key))
 
+    @described(COLLECTION, "closed", "corrupt", "io")
     def chain(self, key: bytes | str, value: bytes | str) -> None:
-        """Add a value to those of `key`."""
+        """Add a value to those of a key.
+
+        Raises:
+            UsageError: A key or value is neither bytes nor text.
+
+        >>> import brimful as bf, tempfile
+        >>> with bf.Map(tempfile.mkdtemp() + "/x") as words:
+        ...     words.update({"one": "1", "two": "2"})
+        ...     words.chain("one", "uno")
+        ...     words.get_all("one")
+        [b'1', b'uno']
+        """
         self.native.chain(_text_or_bytes(key), _text_or_bytes(value))
 
+    @described(COLLECTION, "closed", "corrupt", "io")
     def get_many(self, keys: Iterable[bytes | str]) -> list[bytes | None]:
-        """Return the first value of each of `keys`, None where there is none."""
+        """Return the first values of many keys.
+
+        Args:
+            keys: The keys, bytes or text.
+
+        Returns:
+            A value for each of `keys`, None where there is none.
+
+        Raises:
+            UsageError: A key or value is neither bytes nor text.
+
+        >>> import brimful as bf, tempfile
+        >>> with bf.Map(tempfile.mkdtemp() + "/x") as words:
+        ...     words.update({"one": "1", "two": "2"})
+        ...     words.get_many(["two", "ten"])
+        [b'2', None]
+        """
         return self.native.get_many([_text_or_bytes(key) for key in keys])
 
+    @described(COLLECTION, "closed", "corrupt", "io")
     def update(  # type: ignore[override]
         self,
         pairs: Mapping[Any, Any] | Iterable[tuple[Any, Any]] = (),
         /,
         **more: bytes | str,
     ) -> None:
-        """Make each value the only one of its key; of a key that comes twice the last one stays."""
+        """Make each value the only one of its key; of a key that occurs twice the last value stays.
+
+        Args:
+            pairs: A mapping, or pairs of keys and values.
+            more: Keys and values as keywords.
+
+        Raises:
+            UsageError: A key or value is neither bytes nor text.
+
+        >>> import brimful as bf, tempfile
+        >>> with bf.Map(tempfile.mkdtemp() + "/x") as words:
+        ...     words.update({"one": "1", "two": "2"})
+        ...     words.update({"two": "zwei"}, ten="zehn")
+        ...     dict(words)
+        {b'one': b'1', b'two': b'zwei', b'ten': b'zehn'}
+        """
         for batch in _pairs_in_batches(pairs, more):
             self.native.insert_many(batch)
 
+    @described(COLLECTION, "closed", "corrupt", "io")
     def chain_many(self, pairs: Iterable[tuple[bytes | str, bytes | str]]) -> None:
-        """Add each value to those of its key."""
+        """Add each value to those of its key.
+
+        Args:
+            pairs: Pairs of keys and values.
+
+        Raises:
+            UsageError: A key or value is neither bytes nor text.
+
+        >>> import brimful as bf, tempfile
+        >>> with bf.Map(tempfile.mkdtemp() + "/x") as words:
+        ...     words.update({"one": "1", "two": "2"})
+        ...     words.chain_many([("one", "uno"), ("ten", "10")])
+        ...     words.get_all("one"), len(words)
+        ([b'1', b'uno'], 3)
+        """
         for batch in _pairs_in_batches(pairs, {}):
             self.native.chain_many(batch)
 
     def __getitem__(self, key: bytes | str) -> bytes:
-        """Return the first value of `key`.
+        """Return the first value of a key.
 
         Raises:
-            NotFoundError: it has none.
+            NotFoundError: There is no such key (also a `KeyError`).
         """
         value = self.native.get(_text_or_bytes(key))
         if value is None:
@@ -315,7 +557,11 @@ class Map(Collection[_native.DiskMap], MutableMapping[bytes, bytes]):
         self.native.insert(_text_or_bytes(key), _text_or_bytes(value))
 
     def __delitem__(self, key: bytes | str) -> None:
-        """Remove `key` with all its values."""
+        """Remove a key with all its values.
+
+        Raises:
+            NotFoundError: There is no such key (also a `KeyError`).
+        """
         if not self.native.remove(_text_or_bytes(key)):
             raise NotFoundError(f"{self._path} has no key {key!r}")
 
@@ -331,12 +577,34 @@ class Map(Collection[_native.DiskMap], MutableMapping[bytes, bytes]):
         """Yield all keys, reading them in batches."""
         return (key for key, _ in self._stream())
 
+    @described(COLLECTION, "closed", "corrupt", "io")
     def items(self) -> ItemsView[bytes, bytes]:
-        """Return a view of the keys with their first values."""
+        """Return a view of the keys with their first values.
+
+        Returns:
+            A view that streams the pairs.
+
+        >>> import brimful as bf, tempfile
+        >>> with bf.Map(tempfile.mkdtemp() + "/x") as words:
+        ...     words.update({"one": "1", "two": "2"})
+        ...     list(words.items())
+        [(b'one', b'1'), (b'two', b'2')]
+        """
         return _Items(self)
 
+    @described(COLLECTION, "closed", "corrupt", "io")
     def values(self) -> ValuesView[bytes]:
-        """Return a view of the first values."""
+        """Return a view of the first values.
+
+        Returns:
+            A view that streams the values.
+
+        >>> import brimful as bf, tempfile
+        >>> with bf.Map(tempfile.mkdtemp() + "/x") as words:
+        ...     words.update({"one": "1", "two": "2"})
+        ...     list(words.values())
+        [b'1', b'2']
+        """
         return _Values(self)
 
     def _stream(self) -> Iterator[tuple[bytes, bytes]]:
@@ -345,11 +613,21 @@ class Map(Collection[_native.DiskMap], MutableMapping[bytes, bytes]):
             pairs, start = self.native.items_from(start)
             yield from pairs
 
+    @described(COLLECTION, "closed", "corrupt", "io")
     def popitem(self) -> tuple[bytes, bytes]:
-        """Remove a key with all its values; return it with its first value.
+        """Remove a key with all its values.
+
+        Returns:
+            The key with its first value.
 
         Raises:
-            KeyError: the map is empty.
+            NotFoundError: The map is empty (also a `KeyError`).
+
+        >>> import brimful as bf, tempfile
+        >>> with bf.Map(tempfile.mkdtemp() + "/x") as words:
+        ...     words.update({"one": "1", "two": "2"})
+        ...     words.popitem(), len(words)
+        ((b'one', b'1'), 1)
         """
         while len(self):
             for key in self._leaving:
@@ -359,8 +637,17 @@ class Map(Collection[_native.DiskMap], MutableMapping[bytes, bytes]):
             self._leaving = iter(self)
         raise NotFoundError(f"{self._path} is empty")
 
+    @described(COLLECTION, "closed", "corrupt", "io")
     def clear(self) -> None:
-        """Remove all keys."""
+        """Remove all keys.
+
+        >>> import brimful as bf, tempfile
+        >>> with bf.Map(tempfile.mkdtemp() + "/x") as words:
+        ...     words.update({"one": "1", "two": "2"})
+        ...     words.clear()
+        ...     len(words)
+        0
+        """
         for key in self:
             self.native.remove(key)
 
@@ -405,22 +692,43 @@ class Lists(Collection[_native.DiskLists]):
     >>> with bf.Lists(tempfile.mkdtemp() + "/x", 3, budget="64M") as neighbours:
     ...     neighbours.append_many([0, 2, 0], [2, 0, 1])
     ...     neighbours[0].tolist(), neighbours[1].tolist()
+    ...     neighbours.path.endswith("/x"), neighbours.closed
     ([1, 2], [])
+    (True, False)
     """
 
+    @described(COLLECTION, "usage", "budget", "corrupt", "io")
     def __init__(self, path: str | os.PathLike[str], count: int, *, budget: Budget = None) -> None:
-        """Open the lists at `path`, or make `count` empty ones."""
+        """Open the lists at `path`, or make them.
+
+        Args:
+            count: Number of lists, empty at first.
+        """
         count = whole(count, "the number of lists", least=1, most=2**32)
         native = _native.DiskLists.open(os.fspath(path), count, parse_budget(budget))
         super().__init__(native, path)
 
+    @described(COLLECTION, "closed", "corrupt", "io")
     def append_many(self, lists: ArrayLike, items: ArrayLike) -> None:
         """Append `items[i]` to list `lists[i]`.
 
         The items of a list come in ascending runs: those that memory held together are one run.
-
         262,144 items at a time are appended all or not at all: an error, or Ctrl-C, comes with a
         note of how many were.
+
+        Args:
+            lists: Numbers of lists.
+            items: Items, as many as `lists`.
+
+        Raises:
+            UsageError: A number is not an integer from 0 to 2**32 - 1, or the lengths differ.
+
+        >>> import brimful as bf, tempfile
+        >>> with bf.Lists(tempfile.mkdtemp() + "/x", 3) as lists:
+        ...     lists.append_many([0, 2, 0], [2, 0, 1])
+        ...     lists.append_many([1], [7])
+        ...     lists[1].tolist()
+        [7]
         """
         targets, values = (self._of_32_bits(numbers) for numbers in (lists, items))
         if len(targets) != len(values):
@@ -443,6 +751,9 @@ class Lists(Collection[_native.DiskLists]):
         """Return the items of a list: uint32[n].
 
         A list may be longer than the budget: its items go into the result at once.
+
+        Raises:
+            RecordIdError: There is no such list.
         """
         return np.frombuffer(self.native.get(one_id(index, len(self))), "<u4")
 
@@ -450,8 +761,27 @@ class Lists(Collection[_native.DiskLists]):
         """Yield the items of every list."""
         return (self[index] for index in range(len(self)))
 
+    @described(COLLECTION, "closed", "corrupt", "io")
     def get_many(self, lists: ArrayLike) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
-        """Return how many items each of `lists` has, and all items, list after list."""
+        """Return the items of many lists.
+
+        Args:
+            lists: Numbers of lists.
+
+        Returns:
+            `(counts, items)`: uint64[len(lists)], and all items, list after list, as
+            uint32[sum(counts)].
+
+        Raises:
+            RecordIdError: There is no such list.
+
+        >>> import brimful as bf, tempfile
+        >>> with bf.Lists(tempfile.mkdtemp() + "/x", 3) as lists:
+        ...     lists.append_many([0, 2, 0], [2, 0, 1])
+        ...     counts, items = lists.get_many([2, 0])
+        ...     counts.tolist(), items.tolist()
+        ([1, 2], [0, 1, 2])
+        """
         counts, items = self.native.get_many(ids(lists, len(self)))
         return np.frombuffer(counts, np.uint64), np.frombuffer(items, np.uint32)
 

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from brimful.described import EXPORT, described
 from brimful.output import native_batches, write_result
 from brimful.per_vertex import PerVertex, vertex_id
 
@@ -23,14 +24,15 @@ class Result(PerVertex["float | int | str | None"]):
     algorithm's value (`pagerank`: float64; `component`: the type of `vertex`). Every vertex occurs
     once. As a mapping it gives each vertex its value, None where the column is null. Conversions
     copy; `__arrow_c_stream__` streams batches, so `polars.DataFrame(result)` and DuckDB read it as
-    it is.
+    it is. `stats` has the fields of `brimful run --json`: counts, supersteps, seconds, bytes, peak
+    memory.
 
     >>> import brimful as bf, pyarrow as pa
     >>> table = pa.table({"source": [0, 1, 2], "target": [1, 2, 0]})
     >>> with bf.Graph.from_arrow(table) as graph:
     ...     result = bf.connected_components(graph)
-    >>> result[2], len(result), result.column
-    (0, 3, 'component')
+    >>> result[2], len(result), result.column, result.stats["converged"]
+    (0, 3, 'component', True)
     >>> dict(result), 3 in result, list(result)
     ({0: 0, 1: 0, 2: 0}, False, [0, 1, 2])
     """
@@ -42,35 +44,65 @@ class Result(PerVertex["float | int | str | None"]):
 
     @property
     def column(self) -> str:
-        """The name of the value column."""
+        """Name of the value column."""
         return self._native.column
 
     @property
     def stats(self) -> dict[str, Any]:
-        """What `brimful run --json` prints: counts, supersteps, seconds, bytes, peak memory."""
+        """Fields of `brimful run --json`: counts, supersteps, seconds, bytes, peak memory."""
         return {**self._native.stats, "output": self._output}
 
+    @described({}, "corrupt", "io")
     def top(self, n: int = 10) -> list[tuple[Any, Any]]:
-        """Return the `n` largest values as `(vertex, value)`, largest first, ties by vertex id.
+        """Return the largest values; vertices without a value are left out.
 
-        Vertices without a value are left out.
+        Args:
+            n: Number of rows.
+
+        Returns:
+            Pairs `(vertex, value)`, largest first, ties by vertex id.
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> with bf.Graph.from_arrow(pa.table({"source": [0, 0], "target": [1, 2]})) as graph:
+        ...     bf.degrees(graph).top(2)
+        [(0, 2), (1, 0)]
         """
         count = min(max(0, operator.index(n)), 2**63)
         return [row for rows in self._native.top(count) for row in rows]
 
+    @described({}, "corrupt", "io")
     def to_arrow(self) -> pyarrow.Table:
-        """Return a `pyarrow.Table` of both columns, a copy in memory."""
+        """Return both columns as a `pyarrow.Table`, a copy in memory.
+
+        Returns:
+            The columns `vertex` and the name in `column`.
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> with bf.Graph.from_arrow(pa.table({"source": [0], "target": [1]})) as graph:
+        ...     bf.degrees(graph).to_arrow().to_pydict()
+        {'vertex': [0, 1], 'degree': [1, 0]}
+        """
         import pyarrow as pa
 
         source = pa.RecordBatchReader.from_stream(self._native)
         return pa.Table.from_batches(native_batches(source), source.schema)
 
+    @described(EXPORT, "corrupt", "io")
     def write(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write both columns to a .parquet, .csv or .arrow file, streamed, whole or not at all.
+        """Write both columns to a file, streamed, whole or not at all.
+
+        Args:
+            path: File to write: .parquet, .csv or .arrow.
 
         Raises:
-            UsageError: an unknown suffix, or the file exists and `overwrite` is false.
-            StoreIoError: it cannot be written.
+            UsageError: The suffix is unknown, or the file exists and `overwrite` is false.
+
+        >>> import brimful as bf, os, pathlib, pyarrow as pa, tempfile
+        >>> path = os.path.join(tempfile.mkdtemp(), "degrees.csv")
+        >>> with bf.Graph.from_arrow(pa.table({"source": [0], "target": [1]})) as graph:
+        ...     bf.degrees(graph).write(path)
+        >>> pathlib.Path(path).read_text().split()
+        ['vertex,degree', '0,1', '1,0']
         """
         name = os.fspath(path)
         write_result(self._native, name, overwrite=overwrite)
@@ -80,7 +112,7 @@ class Result(PerVertex["float | int | str | None"]):
         """Return the value of a vertex.
 
         Raises:
-            NotFoundError: the graph has no such vertex (also a `KeyError`).
+            NotFoundError: The graph has no such vertex (also a `KeyError`).
         """
         return self._native.value(vertex_id(vertex))
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from brimful import _native
 from brimful.collection import integers
+from brimful.described import described
 from brimful.errors import UsageError
 from brimful.sizes import Budget, parse_budget
 
@@ -22,26 +23,34 @@ _SIGN = np.uint64(1 << 63)
 _CHUNK = 1 << 17
 
 
+@described({}, "budget", "io")
 def sort(
     batches: Iterable[ArrayLike],
     *,
     budget: Budget = None,
     folder: str | os.PathLike[str] | None = None,
 ) -> Iterator[NDArray[Any]]:
-    """Yield the integers of all `batches`, ascending, in arrays of their dtype.
+    """Sort more integers than fit in memory.
 
-    All batches have the dtype of the first that is not empty, one of integers. What the budget does
-    not hold is in a nameless file in `folder` (else where temporary files go) meanwhile. Nothing is
-    read before the first array is asked for.
+    Nothing is read before the first array is asked for. Numbers beyond the budget wait in a
+    nameless file.
+
+    Args:
+        batches: Arrays of integers, all of the dtype of the first that is not empty.
+        budget: Memory for brimful's own use, in bytes or as "64M"; None: three quarters of the
+            available memory.
+        folder: Folder of the nameless file; None: the folder of temporary files.
+
+    Yields:
+        The integers of all batches in ascending order, in arrays of their dtype.
+
+    Raises:
+        UsageError: A batch has no integers, or another dtype than the first.
 
     >>> import brimful as bf, numpy as np
     >>> batches = (np.arange(n, -3, -1) for n in (3, 5))
     >>> np.concatenate(list(bf.sort(batches, budget="64M"))).tolist()
     [-2, -2, -1, -1, 0, 0, 1, 1, 2, 2, 3, 3, 4, 5]
-
-    Raises:
-        UsageError: a batch has no integers, or another dtype than the first.
-        BudgetError: the budget is too small.
     """
     sorter = _native.Sorter(os.fspath(folder or tempfile.gettempdir()), parse_budget(budget))
     dtype: np.dtype[Any] | None = None

@@ -10,6 +10,7 @@ import numpy as np
 
 from brimful.bags import Bag, Serializer
 from brimful.collection import whole
+from brimful.described import COLLECTION, described
 from brimful.errors import UsageError
 from brimful.sizes import Budget
 from brimful.temporary import make_folder, remove_folder
@@ -40,20 +41,21 @@ class SpillingDict(dict[K, V]):
     """A `dict` that keeps `limit` values as live objects and the rest in a `Bag`.
 
     A hit runs no Python code: it costs 8 to 35 ns more than in a plain `dict`, as Python looks for
-    `__getitem__` in any subclass. What came in first goes first, however often it was asked for
-    since; a spilled value that is asked for comes back as the youngest. Values change only by
-    assignment: one that is changed in place may be forgotten. `len`, `in` and iteration count
-    spilled keys too. It is a cache: it begins empty and its folder is removed with it. `copy` and
-    `|` make a cache of its own folder; it cannot be pickled or copied deeply.
+    `__getitem__` in any subclass. The oldest values are spilled first, however often they were
+    asked for; a spilled value that is asked for becomes the youngest. Values change only by
+    assignment: a value that is changed in place may be lost. `len`, `in` and iteration count
+    spilled keys too. It is a cache: it begins empty, and its folder is removed with it. `copy` and
+    `|` make a cache with a folder of its own; it cannot be pickled or copied deeply.
 
     >>> import brimful as bf
     >>> cache = bf.SpillingDict(limit=2, budget="64M")
     >>> for number in range(5):
     ...     cache[number] = str(number)
-    >>> len(cache), cache.live, cache[0], 9 in cache
-    (5, 2, '0', False)
+    >>> len(cache), cache.live, cache[0], 9 in cache, type(cache.bag).__name__
+    (5, 2, '0', False, 'Bag')
     """
 
+    @described(COLLECTION, "budget", "io")
     def __init__(
         self,
         limit: int,
@@ -62,7 +64,17 @@ class SpillingDict(dict[K, V]):
         folder: str | os.PathLike[str] | None = None,
         budget: Budget = "64M",
     ) -> None:
-        """Begin an empty cache of at most `limit` live values; the rest goes below `folder`."""
+        """Make an empty cache.
+
+        Args:
+            limit: Number of values that stay live.
+            serializer: How spilled values become bytes: "pickle", "json", "str", "bytes", or an
+                object with `dumps` and `loads`.
+            folder: Folder in which the cache makes its own; None: the folder of temporary files.
+
+        Raises:
+            UsageError: The limit is below 1, or the serializer is unknown.
+        """
         super().__init__()
         self._limit = whole(limit, "the limit of a cache", least=1)
         self._made_with = (serializer, folder, budget)
@@ -79,10 +91,10 @@ class SpillingDict(dict[K, V]):
 
     @property
     def bag(self) -> Bag:
-        """Where the spilled values are.
+        """The bag of the spilled values.
 
         Raises:
-            UsageError: the cache is closed.
+            UsageError: The cache is closed.
         """
         if self._bag is None:
             raise UsageError("the cache is closed")
@@ -90,7 +102,7 @@ class SpillingDict(dict[K, V]):
 
     @property
     def live(self) -> int:
-        """The number of live values."""
+        """Number of live values."""
         return super().__len__()
 
     def __repr__(self) -> str:
@@ -98,7 +110,7 @@ class SpillingDict(dict[K, V]):
         return f"SpillingDict(limit={self._limit}): {len(self)} keys, {self.live} of them live"
 
     def __setitem__(self, key: K, value: V) -> None:
-        """Put a value in."""
+        """Store a value."""
         for known in (self._spilled, self._clean):
             if (record := known.pop(key, None)) is not None:
                 self._unused.append(record)
@@ -107,7 +119,7 @@ class SpillingDict(dict[K, V]):
             self._spill()
 
     def __missing__(self, key: K) -> V:
-        """Bring a spilled value back."""
+        """Fetch a spilled value."""
         record = self._spilled.get(key)
         if record is None:
             raise KeyError(key)
@@ -148,8 +160,19 @@ class SpillingDict(dict[K, V]):
         elif not found:
             raise KeyError(key)
 
+    @described(COLLECTION, "closed", "corrupt", "io")
     def get(self, key: K, default: Any = None) -> Any:
-        """Return the value of `key`, or `default`."""
+        """Return the value of a key, or `default`.
+
+        Returns:
+            The value or `default`.
+
+        >>> import brimful as bf
+        >>> cache = bf.SpillingDict(limit=2)
+        >>> cache.update(zip("abc", range(3)))
+        >>> cache.get("a"), cache.get("z", 9)
+        (0, 9)
+        """
         try:
             return self[key]
         except KeyError:
@@ -186,16 +209,55 @@ class SpillingDict(dict[K, V]):
     setdefault = MutableMapping.setdefault
     __hash__ = None
 
+    @described(COLLECTION, "closed", "corrupt", "io")
     def items(self) -> ItemsView[K, V]:  # type: ignore[override]
-        """Return a view of all keys with their values."""
+        """Return a view of all keys with their values; spilled values stay where they are.
+
+        Returns:
+            A view that streams the pairs.
+
+        >>> import brimful as bf
+        >>> cache = bf.SpillingDict(limit=2)
+        >>> cache.update(zip("abc", range(3)))
+        >>> sorted(cache.items())
+        [('a', 0), ('b', 1), ('c', 2)]
+        """
         return _Items(self)
 
+    @described(COLLECTION, "closed", "corrupt", "io")
     def values(self) -> ValuesView[V]:  # type: ignore[override]
-        """Return a view of all values."""
+        """Return a view of all values; spilled values stay where they are.
+
+        Returns:
+            A view that streams the values.
+
+        >>> import brimful as bf
+        >>> cache = bf.SpillingDict(limit=2)
+        >>> cache.update(zip("abc", range(3)))
+        >>> sorted(cache.values())
+        [0, 1, 2]
+        """
         return _Values(self)
 
+    @described(COLLECTION, "closed", "corrupt", "io")
     def pop(self, key: K, *default: Any) -> Any:
-        """Remove a key and return its value, or `default`."""
+        """Remove a key and return its value.
+
+        Args:
+            default: Returned if there is no such key.
+
+        Returns:
+            The value or `default`.
+
+        Raises:
+            KeyError: There is no such key, and no default.
+
+        >>> import brimful as bf
+        >>> cache = bf.SpillingDict(limit=2)
+        >>> cache.update(zip("abc", range(3)))
+        >>> cache.pop("a"), cache.pop("a", None), len(cache)
+        (0, None, 2)
+        """
         try:
             value = self[key]
         except KeyError:
@@ -205,22 +267,61 @@ class SpillingDict(dict[K, V]):
         del self[key]
         return value
 
+    @described(COLLECTION, "closed", "corrupt", "io")
     def popitem(self) -> tuple[K, V]:
-        """Remove the youngest live key, else a spilled one; return it with its value."""
+        """Remove the youngest live key, or else a spilled one.
+
+        Returns:
+            The key and its value.
+
+        Raises:
+            KeyError: The cache is empty.
+
+        >>> import brimful as bf
+        >>> cache = bf.SpillingDict(limit=2)
+        >>> cache.update(zip("abc", range(3)))
+        >>> cache.popitem()
+        ('c', 2)
+        """
         for keys in (super().__reversed__(), reversed(self._spilled)):
             for key in keys:
                 return key, self.pop(key)
         raise KeyError("the cache is empty")
 
+    @described(COLLECTION)
     def clear(self) -> None:
-        """Remove all keys."""
+        """Remove all keys.
+
+        Raises:
+            UsageError: The cache is closed.
+
+        >>> import brimful as bf
+        >>> cache = bf.SpillingDict(limit=2)
+        >>> cache.update(zip("abc", range(3)))
+        >>> cache.clear()
+        >>> len(cache)
+        0
+        """
         for known in (self._spilled, self._clean):
             self._unused += known.values()
             known.clear()
         super().clear()
 
+    @described(COLLECTION, "closed", "corrupt", "io")
     def copy(self) -> SpillingDict[K, V]:
-        """Return a cache with the same keys and values and a folder of its own."""
+        """Return a cache with the same keys and values and a folder of its own.
+
+        Returns:
+            The copy.
+
+        >>> import brimful as bf
+        >>> cache = bf.SpillingDict(limit=2)
+        >>> cache.update(zip("abc", range(3)))
+        >>> other = cache.copy()
+        >>> other["a"] = 7
+        >>> cache["a"], other["a"]
+        (0, 7)
+        """
         serializer, folder, budget = self._made_with
         other: SpillingDict[K, V] = SpillingDict(
             self._limit, serializer=serializer, folder=folder, budget=budget
@@ -243,7 +344,20 @@ class SpillingDict(dict[K, V]):
 
     @classmethod
     def fromkeys(cls, iterable: Iterable[Any], value: Any = None, /) -> NoReturn:
-        """Refuse: a cache needs its limit."""
+        """Refuse to make a cache, which would have no limit.
+
+        Args:
+            iterable: Not used.
+            value: Not used.
+
+        Raises:
+            UsageError: Always; update a `SpillingDict(limit)` instead.
+
+        >>> import brimful as bf
+        >>> bf.SpillingDict.fromkeys("abc")
+        Traceback (most recent call last):
+        brimful.errors.UsageError: ...
+        """
         raise UsageError(
             "SpillingDict.fromkeys does not know the limit; update a SpillingDict(limit) instead"
         )
@@ -267,7 +381,7 @@ class SpillingDict(dict[K, V]):
         return both
 
     def __ior__(self, other: Any) -> Self:  # type: ignore[override,misc]
-        """Put all items of `other` in."""
+        """Store all items of `other`."""
         self.update(other)
         return self
 
@@ -280,12 +394,21 @@ class SpillingDict(dict[K, V]):
         return all(key in other and other[key] == value for key, value in self.items())
 
     def __ne__(self, other: object) -> bool:
-        """Return whether `other` is anything else."""
+        """Return whether `other` differs."""
         equal = self.__eq__(other)
         return equal if equal is NotImplemented else not equal
 
+    @described(COLLECTION, "io")
     def close(self) -> None:
-        """Forget everything and remove the folder."""
+        """Forget everything and remove the folder; a second call does nothing.
+
+        >>> import brimful as bf
+        >>> cache = bf.SpillingDict(limit=2)
+        >>> cache.update(zip("abc", range(3)))
+        >>> cache.close()
+        >>> len(cache)
+        0
+        """
         if self._bag is not None:
             self._bag.__exit__(KeyboardInterrupt, None, None)
             self._bag = None
