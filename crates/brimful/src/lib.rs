@@ -53,3 +53,12 @@ pub use brimful_engine as engine;
 pub use brimful_graph as graph;
 pub use brimful_store as store;
 pub use brimful_vertices as vertices;
+
+/// The examples in Rust of the documents.
+#[cfg(doctest)]
+mod documents {
+    #[doc = include_str!("../../../README.md")]
+    struct Readme;
+    #[doc = include_str!("../../../docs/guide/collections.md")]
+    struct Collections;
+}
