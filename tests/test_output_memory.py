@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cgroup import hard_limit
-from command import succeed
+from command import BUDGET, brimful, succeed
 
 MIB = 1 << 20
 
@@ -61,6 +62,21 @@ def test_long_ids_are_written_in_little_memory(folder: Path, length: int, vertic
     parent = ("--source", "00000000".ljust(length, "x")[::-1], "--param", "values=parent")
     within(80, "run", "bfs", graph, *parent, "-o", folder / "parents.csv", "--overwrite")
     within(100, "export", graph, folder / "out.txt", "--overwrite")
+
+
+def test_a_budget_too_small_for_tables_is_refused_before_pyarrow_is_loaded(tmp_path: Path) -> None:
+    graph = tmp_path / "g.brimful"
+    succeed("generate", "rmat", graph, "--scale", 10, "--edge-factor", 4, "--quiet")
+    out = tmp_path / "out.parquet"
+    for words in (["export", graph, out], ["run", "degrees", graph, "-o", out]):
+        with hard_limit(36 * MIB) as enter:
+            outcome = brimful(*words, "--budget", "36M", "--quiet", before=enter)
+        assert outcome.code == BUDGET, outcome.err
+        named = re.search(r"smallest that works is (\d+)M", outcome.err)
+        assert named is not None, outcome.err
+        with hard_limit(int(named[1]) * MIB) as enter:
+            succeed(*words, "--budget", f"{named[1]}M", "--quiet", "--overwrite", before=enter)
+        out.unlink()
 
 
 def test_millions_of_top_rows_take_little_memory(tmp_path: Path) -> None:

@@ -136,18 +136,16 @@ def write_graph(
         check_output(output, overwrite=overwrite)
     graph = open_graph()
     if format_name in ("parquet", "arrow"):
+        # Refuses a budget that is too small, before pyarrow is loaded.
+        stream = graph.edge_stream(
+            declared=True,
+            budget=resources.budget,
+            process_budget=resources.process_budget,
+            reserve_bytes=ARROW_RESERVE_BYTES,
+        )
         shrink_arrow_pools()
         with new_file(path, overwrite=overwrite) as partial:
-            write_arrow(
-                graph.edge_stream(
-                    declared=True,
-                    budget=resources.budget,
-                    process_budget=resources.process_budget,
-                    reserve_bytes=ARROW_RESERVE_BYTES,
-                ),
-                partial,
-                format_name,
-            )
+            write_arrow(stream, partial, format_name)
         return Exported(graph.edges)
     edges, lost = graph.export_text(
         path,
