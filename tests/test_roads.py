@@ -75,6 +75,30 @@ def test_a_small_budget_gives_the_same_bits(streets: bf.Graph) -> None:
         assert _distances(least).tobytes() == wanted, mode
 
 
+@pytest.mark.parametrize("column", ["distance", "parent", "component"])
+def test_long_supersteps_visit_few_edges_where_all_fit_unpacked(
+    streets: bf.Graph, column: str
+) -> None:
+    def run(budget: int | None) -> bf.Result:
+        if column == "component":
+            return bf.scc(streets, method="coloring", budget=budget)
+        return bf.bfs(streets, 0, values=column, budget=budget)
+
+    with pytest.raises(bf.BudgetError) as caught:
+        run(1)
+    unpacked, packed = run(None), run(caught.value.needed_bytes)
+    assert unpacked.to_arrow()[column].equals(packed.to_arrow()[column])
+    assert unpacked.stats["supersteps"] == packed.stats["supersteps"] > 100
+    assert unpacked.stats["edge_visits"] < packed.stats["edge_visits"] / 3
+
+
+def test_a_plan_knows_that_streets_are_long(streets: bf.Graph) -> None:
+    supersteps = bf.bfs(streets, 0).stats["supersteps"]
+    forecast = bf.plan(streets, "bfs")
+    assert supersteps / 2 < forecast.supersteps < 2 * supersteps
+    assert forecast.passes > 5
+
+
 def test_a_long_chain_is_no_slower_asynchronously(tmp_path: Path) -> None:
     path = tmp_path / "chain.brimful"
     succeed("generate", "chain", path, "--vertices", 50_000, "--quiet")

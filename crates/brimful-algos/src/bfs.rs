@@ -40,7 +40,7 @@ pub(crate) const INFO: Info = Info {
     run,
     // A search of R-MAT graphs of 2^20 vertices takes 8 supersteps that go over the edges three times in all.
     plan: |planner| {
-        let steps = Steps::about(8, 3.0);
+        let steps = planner.spreading(Steps::about(8, 3.0))?;
         match planner.request.choice("values", &["distance", "parent"])? {
             "parent" => planner.program(&Parents { source: 0 }, steps),
             _ if planner.request.asynchronous => planner.program(&ShortestPaths { source: 0 }, steps),

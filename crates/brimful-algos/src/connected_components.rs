@@ -76,7 +76,8 @@ fn plan<L: Label + 'static>(planner: &Planner<'_>) -> Result<Forecast> {
         return Ok(Forecast { minimum_bytes: least, ..forecast });
     }
     // R-MAT of 2^20 vertices takes 7 supersteps, which go over both indexes four times in all.
-    let forecast = planner.program(&ConnectedComponents::<L>::new(), Steps::about(7, 4.0))?;
+    let forecast =
+        planner.program(&ConnectedComponents::<L>::new(), planner.spreading(Steps::about(7, 4.0))?)?;
     let minimum = forecast.minimum_bytes;
     Ok(Forecast { minimum_bytes: least.map_or(minimum, |least| least.min(minimum)), ..forecast })
 }

@@ -31,7 +31,7 @@ pub(crate) const INFO: Info = Info {
     run,
     plan: |planner| match planner.request.count("length")? {
         Some(length) => planner.program(&WalkCounts { source: 0 }, Steps::exactly(length)),
-        None => planner.program(&ShortestPathCounts { source: 0 }, Steps::about(8, 3.0)),
+        None => planner.program(&ShortestPathCounts { source: 0 }, planner.spreading(Steps::about(8, 3.0))?),
     },
 };
 

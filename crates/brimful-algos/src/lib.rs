@@ -7,6 +7,7 @@ pub mod connected_components;
 pub mod count_paths;
 pub mod degrees;
 pub mod delta_pagerank;
+mod diameter;
 pub mod hits;
 pub mod kcore;
 pub mod label_propagation;

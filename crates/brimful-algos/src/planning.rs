@@ -12,7 +12,11 @@ use brimful_vertices::numeric::forecast::{Held, Planned, Taken};
 
 use crate::Result;
 use crate::connected_components::propagation::fits_narrow;
+use crate::diameter::supersteps_across;
 use crate::request::{Request, StoreChoice};
+
+/// How much more often supersteps go over the edges of a wide graph: a block of edges is read for each source in it that signals.
+const WIDE: f64 = 8.0;
 
 /// The graph that is planned for.
 #[derive(Debug, Clone, Copy)]
@@ -163,6 +167,18 @@ impl<'p> Planner<'p> {
 
     fn setting<'e>(&self, extent: &'e Extent) -> Setting<'e> {
         Setting { extent, workers: self.workers, limit: self.limit }
+    }
+
+    /// The steps of a program whose signals spread from vertex to vertex: `narrow` ones, unless the graph is wide.
+    pub(crate) fn spreading(&self, narrow: Steps) -> Result<Steps> {
+        let across = match self.subject {
+            Subject::Graph(graph) => supersteps_across(graph)?,
+            // Nobody has seen its edges.
+            Subject::Sizes(_) => None,
+        };
+        Ok(across.map_or(narrow, |supersteps| {
+            Steps::about(supersteps.max(narrow.supersteps), WIDE * narrow.passes)
+        }))
     }
 
     fn limited(&self, steps: Steps) -> Steps {

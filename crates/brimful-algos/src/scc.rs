@@ -125,7 +125,7 @@ fn plan<L: Label + 'static>(planner: &Planner<'_>) -> Result<Forecast> {
         }));
     }
     // R-MAT of 2^20 vertices: 22 supersteps, which go over both indexes five times in all.
-    planner.program(&StrongComponents::<L>::new(), Steps::about(22, 5.0))
+    planner.program(&StrongComponents::<L>::new(), planner.spreading(Steps::about(22, 5.0))?)
 }
 
 /// The least signal and how many there were.
@@ -136,6 +136,7 @@ impl<L: Label + 'static> Combiner for LeastAndCount<L> {
     type Signal = L;
     type Sum = [u64; 2];
     const IDEMPOTENT: bool = false;
+    const COMMUTES: bool = true;
     const IDENTITY: [u64; 2] = [u64::MAX, 0];
     const SILENCE: L = L::GREATEST;
 

@@ -35,7 +35,7 @@ pub(crate) const INFO: Info = Info {
     // Twice what a search by edges takes where weights differ.
     plan: |planner| {
         let steps = if planner.request.weighted { Steps::about(12, 6.0) } else { Steps::about(8, 3.0) };
-        planner.program(&ShortestPaths { source: 0 }, steps)
+        planner.program(&ShortestPaths { source: 0 }, planner.spreading(steps)?)
     },
 };
 

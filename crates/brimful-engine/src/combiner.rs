@@ -19,6 +19,8 @@ pub trait Combiner: 'static {
 
     /// True if combining the same signal twice changes nothing: min, max, or.
     const IDEMPOTENT: bool;
+    /// True if sums are the same bits in whatever order signals are combined: all but sums of floats.
+    const COMMUTES: bool = Self::IDEMPOTENT;
     /// The sum of no signals.
     const IDENTITY: Self::Sum;
     /// A signal that is never combined: a vertex sends it to say nothing.
@@ -128,6 +130,8 @@ impl Combiner for Or {
 pub trait Addend: Pod + Send + Sync + PartialEq + Debug {
     /// The type of sums.
     type Sum: Pod + Send + Sync + PartialEq + Debug;
+    /// True if sums do not depend on the order of their numbers.
+    const IS_EXACT: bool;
     /// Nothing.
     const ZERO: Self;
     /// Nothing, added up.
@@ -140,6 +144,7 @@ pub trait Addend: Pod + Send + Sync + PartialEq + Debug {
 
 impl Addend for f64 {
     type Sum = Self;
+    const IS_EXACT: bool = false;
     const ZERO: Self = 0.0;
     const ZERO_SUM: Self = 0.0;
 
@@ -156,6 +161,7 @@ impl Addend for f64 {
 
 impl Addend for f32 {
     type Sum = f64;
+    const IS_EXACT: bool = false;
     const ZERO: Self = 0.0;
     const ZERO_SUM: f64 = 0.0;
 
@@ -173,6 +179,7 @@ impl Addend for f32 {
 /// For counting: signals of one byte.
 impl Addend for u8 {
     type Sum = u64;
+    const IS_EXACT: bool = true;
     const ZERO: Self = 0;
     const ZERO_SUM: u64 = 0;
 
@@ -190,6 +197,7 @@ impl Addend for u8 {
 /// Stays at the greatest number where a sum would exceed it, so that a program can tell.
 impl Addend for u64 {
     type Sum = Self;
+    const IS_EXACT: bool = true;
     const ZERO: Self = 0;
     const ZERO_SUM: Self = 0;
 
@@ -212,6 +220,7 @@ impl<T: Addend + 'static> Combiner for Add<T> {
     type Signal = T;
     type Sum = T::Sum;
     const IDEMPOTENT: bool = false;
+    const COMMUTES: bool = T::IS_EXACT;
     const IDENTITY: T::Sum = T::ZERO_SUM;
     const SILENCE: T = T::ZERO;
 

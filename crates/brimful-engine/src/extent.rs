@@ -376,6 +376,7 @@ mod tests {
             external: false,
             full: true,
             ordered: false,
+            commutes: false,
             indexes: &[Index::In],
         };
         let real = Extent::of(&graph, needs.indexes, false);

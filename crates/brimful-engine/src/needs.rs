@@ -6,6 +6,7 @@ use brimful_graph::Index;
 
 use crate::aggregate::Aggregate;
 use crate::collect::Partial;
+use crate::combiner::Combiner;
 use crate::gather::Gather;
 use crate::program::{Globals, Mode, Program, SignalOf, SumOf};
 
@@ -30,6 +31,8 @@ pub struct Needs {
     pub full: bool,
     /// Vertices may signal in an order ([`Program::ORDERED`]).
     pub ordered: bool,
+    /// Sums are the same in whatever order signals are combined ([`Combiner::COMMUTES`]).
+    pub commutes: bool,
     /// Indexes that are walked.
     pub indexes: &'static [Index],
 }
@@ -47,6 +50,7 @@ impl Needs {
             external: P::NEEDS_EXTERNAL,
             full: P::MODE == Mode::Full,
             ordered: P::ORDERED,
+            commutes: P::Combiner::COMMUTES,
             indexes: program.indexes(),
         }
     }

@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::extent::Extent;
 use crate::frontier::Frontier;
 use crate::needs::Needs;
-use crate::run::asynchronous;
+use crate::run::{asynchronous, unpacked};
 use crate::schedule::Schedule;
 use crate::sparse;
 use crate::sums::KeptSums;
@@ -44,8 +44,8 @@ pub struct Plan {
     pub degrees_resident: bool,
     /// Supersteps may be sparse.
     pub sparse: bool,
-    /// The rest of a run may be a traversal in order (`worklist`).
-    pub worklist: bool,
+    /// The rest of a long run may go over edges unpacked in memory, in order (`worklist`) or in supersteps.
+    pub unpacked: bool,
     /// Bytes of packed units that stay in memory.
     pub pinned_bytes: u64,
     /// Bytes reserved in all.
@@ -125,22 +125,26 @@ impl Plan {
             spare -= plan.pinned_bytes;
         }
         plan.total_bytes = budget.limit() - spare;
-        let in_order = Self::worklist_bytes(needs, extent).filter(|bytes| *bytes <= budget.limit());
-        if let Some(bytes) =
-            in_order.filter(|_| plan.states_resident && (plan.degrees_resident || !needs.degrees))
-        {
-            plan.worklist = true;
+        let has_vertices =
+            plan.states_resident && plan.source_window.is_none() && (plan.degrees_resident || !needs.degrees);
+        let unpacked = Self::unpacked_bytes(needs, extent).filter(|bytes| *bytes <= budget.limit());
+        if let Some(bytes) = unpacked.filter(|_| has_vertices) {
+            plan.unpacked = true;
             plan.total_bytes = plan.total_bytes.max(bytes);
         }
         Ok(plan)
     }
 
-    /// Bytes while vertices signal in order: by then nothing else of a superstep is in memory. `None` if they cannot.
-    fn worklist_bytes(needs: &Needs, extent: &Extent) -> Option<u64> {
-        let of_vertices = extent.vertices * (needs.signal + needs.state + if needs.degrees { 8 } else { 0 });
-        let reading = Adjacency::reading_bytes(extent);
-        let own = worklist::memory_bytes(extent).filter(|_| needs.ordered)?;
-        Some(tables(needs, extent) + of_vertices + reading + own)
+    /// Bytes while vertices signal along unpacked edges: by then no packed edge is in memory. `None` if they cannot.
+    fn unpacked_bytes(needs: &Needs, extent: &Extent) -> Option<u64> {
+        // In order no signals are made for a next superstep.
+        let (own, signals) = match (needs.ordered, needs.commutes && !needs.full) {
+            (true, _) => (worklist::memory_bytes(extent)?, 1),
+            (false, true) => (unpacked::memory_bytes(needs, extent)?, 2),
+            (false, false) => return None,
+        };
+        let of_vertex = signals * needs.signal + needs.state + if needs.degrees { 8 } else { 0 };
+        Some(tables(needs, extent) + extent.vertices * of_vertex + Adjacency::reading_bytes(extent) + own)
     }
 
     /// Plans a run over records in blocks of at most `block_bytes`.
@@ -181,7 +185,7 @@ impl Plan {
             next_resident: false,
             degrees_resident: false,
             sparse: false,
-            worklist: false,
+            unpacked: false,
             pinned_bytes: 0,
             total_bytes: minimum,
         };

@@ -11,6 +11,7 @@ mod checkpoint;
 mod dense;
 mod fixed;
 mod sparse;
+pub(crate) mod unpacked;
 mod windowed;
 mod worklist;
 
@@ -43,6 +44,7 @@ use crate::supersteps::{Supersteps, build_missing, run_supersteps};
 use asynchronous::Asynchronous;
 pub use checkpoint::identity;
 use fixed::Fixed;
+use unpacked::Unpacked;
 
 /// The states at the end of a run of `P`, and what the run did.
 #[derive(Debug)]
@@ -169,9 +171,12 @@ struct Run<'a, P: Program> {
     globals: Globals<P::Aggregate>,
     asynchronous: Option<Asynchronous>,
     swept: Swept,
+    /// Edges that the last superstep visited.
+    last_visits: u64,
     sparse_supersteps: u64,
     durations: Durations,
     sparse: Option<Sparse<SumOf<P>>>,
+    unpacked: Option<Unpacked<SumOf<P>>>,
     /// Where sums wait, if signals are in memory a window at a time.
     kept: Option<KeptSums>,
 }
@@ -208,9 +213,11 @@ impl<'a, P: Program> Run<'a, P> {
                 .asynchronous
                 .then(|| Asynchronous::new(files, schedule, vertices, interval_bits)),
             swept: Swept::default(),
+            last_visits: 0,
             sparse_supersteps: 0,
             durations: Durations::default(),
             sparse,
+            unpacked: None,
             kept,
             fixed,
         })
@@ -263,18 +270,23 @@ impl<P: Program> Supersteps for Run<'_, P> {
             Some(_) => self.fixed.graph.intervals(),
             None => self.fixed.files.iter().map(|file| file.shards().edges()).sum(),
         };
-        Ok(if self.worklist_superstep(edges)? {
+        let visits_before = self.swept.edges;
+        let traversal = if self.worklist_superstep(edges)? {
             "worklist"
         } else if self.asynchronous_superstep(edges)? {
             "sweep"
         } else if self.windowed_superstep(edges)? {
             "windows"
+        } else if self.unpacked_superstep(edges)? {
+            "unpacked"
         } else if self.sparse_superstep(edges)? {
             "sparse"
         } else {
             self.dense_superstep(edges)?;
             "dense"
-        })
+        };
+        self.last_visits = self.swept.edges - visits_before;
+        Ok(traversal)
     }
 
     fn converged(&mut self) -> bool {

@@ -221,7 +221,7 @@ impl<S: Copy + Send> Sparse<S> {
         if windows.len() > 1 {
             for letters in std::mem::take(&mut windows) {
                 for (target, sum) in letters {
-                    let total = room.sums.at::<P::Combiner>(target, combine.interval_bits);
+                    let total = room.sums.at::<P::Combiner>(target, 1 << combine.interval_bits);
                     *total = P::Combiner::merge(*total, sum);
                 }
             }
@@ -313,7 +313,7 @@ impl<S: Copy + Send> Sparse<S> {
                         let target = key & ((1 << combine.interval_bits) - 1);
                         let to_itself = (base + offset) as u64 == first_target + u64::from(target);
                         if signal != P::Combiner::SILENCE && (P::SELF_LOOPS || !to_itself) {
-                            let sum = sums.at::<P::Combiner>(target, combine.interval_bits);
+                            let sum = sums.at::<P::Combiner>(target, 1 << combine.interval_bits);
                             count.signals += 1;
                             if batcher.is_none() {
                                 *sum = P::Combiner::combine(*sum, combine.program.along(signal, weight));
@@ -348,21 +348,33 @@ fn span(files: &[Resident], shard: &Shard) -> (u64, u64) {
     })
 }
 
-/// Sums of the targets of one interval, of which few are touched.
-struct Touched<S> {
+/// Sums of targets, of which few are touched.
+pub(crate) struct Touched<S> {
     sums: Vec<S>,
     /// A bit for each target that has a sum.
     marks: Vec<u64>,
     targets: Vec<u32>,
 }
 
+impl<S> Default for Touched<S> {
+    fn default() -> Self {
+        Self { sums: Vec::new(), marks: Vec::new(), targets: Vec::new() }
+    }
+}
+
 impl<S: Copy> Touched<S> {
-    /// The sum of `target`, which is below 2^`bits`.
+    /// Bytes for `targets`, all of them touched, with sums of `sum` bytes.
+    pub(crate) fn memory_bytes(targets: u64, sum: u64) -> u64 {
+        // The list grows by doubling.
+        targets * (sum + 2 * 4) + targets.div_ceil(8)
+    }
+
+    /// The sum of `target`, one of `targets`.
     #[inline]
-    fn at<C: Combiner<Sum = S>>(&mut self, target: u32, bits: u32) -> &mut S {
+    pub(crate) fn at<C: Combiner<Sum = S>>(&mut self, target: u32, targets: usize) -> &mut S {
         if self.sums.is_empty() {
-            self.sums = vec![C::IDENTITY; 1 << bits];
-            self.marks = vec![0; (1_usize << bits).div_ceil(64)];
+            self.sums = vec![C::IDENTITY; targets];
+            self.marks = vec![0; targets.div_ceil(64)];
         }
         let (word, bit) = (&mut self.marks[target as usize / 64], 1 << (target % 64));
         if *word & bit == 0 {
@@ -373,11 +385,20 @@ impl<S: Copy> Touched<S> {
     }
 
     /// Moves the sums, if there are any, to the end of `windows`.
-    fn drain_into<C: Combiner<Sum = S>>(&mut self, windows: &mut Vec<Letters<S>>) {
+    pub(crate) fn drain_into<C: Combiner<Sum = S>>(&mut self, windows: &mut Vec<Letters<S>>) {
         if self.targets.is_empty() {
             return;
         }
-        self.targets.sort_unstable();
+        if self.targets.len() < self.marks.len() {
+            self.targets.sort_unstable();
+        } else {
+            self.targets.clear();
+            let of_word = |(place, word): (usize, &u64)| {
+                let (base, word) = (place as u32 * 64, *word);
+                (0..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| base + bit)
+            };
+            self.targets.extend(self.marks.iter().enumerate().flat_map(of_word));
+        }
         let letters = self.targets.drain(..).map(|target| {
             self.marks[target as usize / 64] = 0;
             (target, std::mem::replace(&mut self.sums[target as usize], C::IDENTITY))
@@ -415,9 +436,8 @@ pub(crate) struct Room<S> {
 
 impl<S> Default for Room<S> {
     fn default() -> Self {
-        let sums = Touched { sums: Vec::new(), marks: Vec::new(), targets: Vec::new() };
         Self {
-            sums,
+            sums: Touched::default(),
             spares: Spares::default(),
             plain: Vec::new(),
             single: Vec::new(),

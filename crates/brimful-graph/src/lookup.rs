@@ -6,6 +6,7 @@
 //! in-neighbours are the same in the reverse index. Invariant: memory is [`Lookup::MEMORY_BYTES`], or what one
 //! unit takes if that is more, beside the answer.
 
+mod nearby;
 mod recent;
 mod walk;
 
@@ -18,6 +19,7 @@ use crate::error::{Error, Result};
 use crate::graph::{Graph, Index};
 use crate::ids::ExternalId;
 use crate::names::{Labels, NameCursor};
+pub use nearby::vertices_by_distance;
 
 use recent::Recent;
 use walk::{Blocks, Reach};

@@ -79,7 +79,7 @@ pub enum Error {
         purpose: String,
     },
     /// The disk has less free space than the work will surely take.
-    #[error("{} takes at least {} of disk and {} are free; make room or choose another disk", path.display(), rough(*needed), rough(*free))]
+    #[error("{} takes at least {} of disk, {} more than there is; make room or choose another disk", path.display(), rough(*needed), rough(needed.saturating_sub(*free)))]
     NoSpace {
         /// What is to be made.
         path: PathBuf,

@@ -56,7 +56,7 @@ impl<P: Program> Run<'_, P> {
     }
 
     /// Lets the vertices that got letters collect, and makes those that signal the frontier.
-    fn collect_mail(&mut self, mail: Vec<(usize, Letters<SumOf<P>>)>) -> Result<()> {
+    pub(super) fn collect_mail(&mut self, mail: Vec<(usize, Letters<SumOf<P>>)>) -> Result<()> {
         let fixed = &self.fixed;
         let Some(frontier) = &mut self.frontier else { return Ok(()) };
         let mut list = Vec::with_capacity(mail.iter().map(|(_, letters)| letters.len()).sum());

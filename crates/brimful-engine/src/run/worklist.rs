@@ -1,30 +1,28 @@
 //! The rest of a run whose signals have an order: one traversal, where the edges fit into memory unpacked.
 
-use std::sync::Arc;
-
 use brimful_store::scratch::ScratchArray;
 
 use super::Run;
-use crate::adjacency::Adjacency;
 use crate::collect::{Partial, turn};
 use crate::combiner::Combiner;
 use crate::error::Result;
 use crate::program::{Program, Vertex};
-use crate::residency::Resident;
 use crate::stats::Swept;
 use crate::worklist::{BRIEF, PATIENCE, Queue, TURNS};
 
 impl<P: Program> Run<'_, P> {
-    /// True if supersteps, or sweeps, have looked at so many edges that they are likely to go on for long.
+    /// True if supersteps, or sweeps, are likely to visit many more edges than making a worklist costs: they have done so,
+    /// or will if as many follow as were done and each visits as many as the last.
     pub(super) fn is_long(&self, edges: u64) -> bool {
-        self.swept.edges > BRIEF.max(PATIENCE * edges)
+        let ahead = self.globals.superstep.saturating_mul(self.last_visits);
+        self.swept.edges.max(ahead) > BRIEF.max(PATIENCE * edges)
     }
 
     /// True if the rest of the run is a traversal in order. Supersteps that are limited are done as they are counted.
     fn prefers_worklist(&self, edges: u64) -> bool {
         let options = self.fixed.options;
         let is_limited = options.max_supersteps != u64::MAX || options.max_seconds.is_some();
-        self.fixed.plan.worklist && !is_limited && self.is_long(edges)
+        P::ORDERED && self.fixed.plan.unpacked && !is_limited && self.is_long(edges)
     }
 
     /// Lets vertices signal in order until none has anything to say; false if supersteps go on.
@@ -40,10 +38,8 @@ impl<P: Program> Run<'_, P> {
         // What supersteps need is not in memory any more: no other follows.
         self.sparse = None;
         self.next = ScratchArray::resident(0, fixed.window());
-        let shards: Vec<_> = fixed.files.iter().map(|file| Arc::clone(file.shards())).collect();
-        fixed.files = Resident::spread(shards.clone(), fixed.options.weighted, 0);
-        let kinds = (fixed.options.weighted, P::SELF_LOOPS);
-        let adjacency = Adjacency::of(fixed.graph, shards, kinds, &fixed.resources.job)?;
+        let adjacencies = fixed.unpack(|files| vec![files])?;
+        let Some(adjacency) = adjacencies.first() else { return Ok(false) };
         let Some(states) = self.states.in_memory_mut() else { return Ok(false) };
         let (signals, mut partial) = (&mut self.signals, Partial::default());
         let mut queue = Queue::new(states.len());

@@ -1,0 +1,63 @@
+//! The number of supersteps in which signals spread over a graph, estimated from the surroundings of a few vertices.
+//!
+//! Where every vertex has few edges, as on roads and grids, the number of vertices within a distance r of one grows as r^d for
+//! a small d, the dimension (Song, Havlin and Makse 2005), and a graph of n vertices is about n^(1/d) wide. In other graphs it
+//! grows exponentially, and a few supersteps reach everything.
+
+use brimful_graph::Graph;
+use brimful_graph::lookup::vertices_by_distance;
+
+use crate::Result;
+
+/// Longer lists of neighbours make a graph narrow.
+const LONGEST_LIST: u64 = 64;
+/// Vertices that are looked at around one.
+const SURROUNDINGS: usize = 2048;
+/// Vertices that are tried until one has so many around it.
+const TRIES: u64 = 3;
+/// A ball that grows faster than by this power of its radius grows exponentially.
+const GREATEST_DIMENSION: f64 = 3.0;
+/// The distance from a vertex to the farthest, in radii of the graph: 1 from its centre, 2 from its rim.
+const ECCENTRICITY: f64 = 1.5;
+
+/// The supersteps in which a vertex of a wide graph reaches the farthest; `None` for graphs that are not wide, and where it
+/// is not known.
+pub(crate) fn supersteps_across(graph: &Graph) -> Result<Option<u64>> {
+    let lists = graph.description().longest_lists;
+    if lists.is_none_or(|lists| lists.outgoing > LONGEST_LIST) {
+        return Ok(None);
+    }
+    let vertices = graph.connected();
+    for place in 0..TRIES {
+        let counts = vertices_by_distance(graph, place * (vertices / TRIES), SURROUNDINGS)?;
+        if counts.iter().sum::<u64>() >= SURROUNDINGS as u64 / 2 {
+            return Ok(across(&counts, vertices));
+        }
+    }
+    Ok(None)
+}
+
+/// The distance to the farthest of `vertices`, of which `counts` lie at distance 0, 1, ... from one.
+fn across(counts: &[u64], vertices: u64) -> Option<u64> {
+    let radius = counts.len() - 1;
+    let within = |distance: usize| counts[..=distance].iter().sum::<u64>() as f64;
+    let dimension = (within(radius) / within(radius / 2)).log2().max(1.0);
+    let radius_of_all = radius as f64 * (vertices as f64 / within(radius)).powf(dimension.recip());
+    let farthest = ((ECCENTRICITY * radius_of_all).ceil() as u64).min(vertices);
+    (dimension <= GREATEST_DIMENSION).then_some(farthest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::across;
+
+    #[test]
+    fn chains_and_grids_are_wide_and_trees_are_not() {
+        assert_eq!(across(&[1; 1024], 50_000), Some(50_000));
+        let grid: Vec<u64> = std::iter::once(1).chain((1..32).map(|distance| 4 * distance)).collect();
+        let width = across(&grid, 1_000_000).unwrap();
+        assert!((707..2000).contains(&width), "{width}");
+        let tree: Vec<u64> = (0..11).map(|distance| 1 << distance).collect();
+        assert_eq!(across(&tree, 1_000_000), None);
+    }
+}

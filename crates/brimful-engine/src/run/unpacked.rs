@@ -1,0 +1,125 @@
+//! Supersteps of a long run over edges that lie in memory unpacked.
+//!
+//! A sparse superstep decodes a whole block of edges for each of its few sources. A run that goes on for long pays once for
+//! unpacking all edges, and then visits those of the frontier alone. Invariant: states, signals and aggregates are the bits
+//! that the other traversals give, since the combiner gives the same sum in any order.
+
+use std::sync::Arc;
+
+use brimful_graph::shards::ShardFile;
+use brimful_store::Resources;
+
+use super::Run;
+use super::fixed::Fixed;
+use crate::adjacency::Adjacency;
+use crate::combiner::Combiner;
+use crate::error::Result;
+use crate::extent::Extent;
+use crate::needs::Needs;
+use crate::options::Door;
+use crate::program::{Program, SumOf};
+use crate::residency::Resident;
+use crate::sparse::{Letters, Touched};
+use crate::stats::Swept;
+use crate::worklist::TURNS;
+
+/// Of these supersteps, which may take microseconds, one in so many is shown.
+const SUPERSTEPS_SHOWN: u64 = 64;
+
+/// The edges, and the sums of the targets of a superstep.
+pub(super) struct Unpacked<S> {
+    /// One for each file.
+    adjacencies: Vec<Adjacency>,
+    sums: Touched<S>,
+}
+
+/// Bytes of the edges, the sums and the lists of a superstep at most; `None` if the edges cannot be unpacked.
+pub(crate) fn memory_bytes(needs: &Needs, extent: &Extent) -> Option<u64> {
+    let (vertices, files) = (extent.vertices, extent.indexes.len() as u64);
+    let of_targets = Touched::<()>::memory_bytes(vertices, needs.sum) + vertices * 2 * (needs.letter + 8);
+    // Every file has its own table of where the edges of a source begin.
+    Adjacency::memory_bytes(extent).map(|edges| edges + files * 4 * vertices + of_targets)
+}
+
+impl<P: Program> Fixed<'_, P> {
+    /// Lets go of the packed edges that are in memory, and unpacks the files of each group that `groups` makes of them.
+    pub(super) fn unpack(
+        &mut self,
+        groups: impl Fn(Vec<Arc<ShardFile>>) -> Vec<Vec<Arc<ShardFile>>>,
+    ) -> Result<Vec<Adjacency>> {
+        let shards: Vec<_> = self.files.iter().map(|file| Arc::clone(file.shards())).collect();
+        self.files = Resident::spread(shards.clone(), self.options.weighted, 0);
+        let kinds = (self.options.weighted, P::SELF_LOOPS);
+        let unpack = |files| Adjacency::of(self.graph, files, kinds, &self.resources.job);
+        groups(shards).into_iter().map(unpack).collect()
+    }
+}
+
+impl<P: Program> Run<'_, P> {
+    /// Does a superstep over unpacked edges; false if they are not in memory and better stay packed.
+    pub(super) fn unpacked_superstep(&mut self, edges: u64) -> Result<bool> {
+        let Some(mut unpacked) =
+            self.unpacked.take().map_or_else(|| self.unpack_if_long(edges), |own| Ok(Some(own)))?
+        else {
+            return Ok(false);
+        };
+        let letters = self.combine_unpacked(&mut unpacked, edges)?;
+        self.unpacked = Some(unpacked);
+        let bits = self.fixed.graph.description().interval_bits;
+        let by_interval = letters.chunk_by(|one, other| one.0 >> bits == other.0 >> bits).map(|letters| {
+            let within = |&(target, sum): &(u32, SumOf<P>)| (target & ((1 << bits) - 1), sum);
+            ((letters[0].0 >> bits) as usize, letters.iter().map(within).collect::<Letters<_>>())
+        });
+        let mail = by_interval.filter(|(interval, _)| !self.over[*interval]).collect();
+        self.collect_mail(mail)?;
+        self.globals.superstep += 1;
+        Ok(true)
+    }
+
+    fn unpack_if_long(&mut self, edges: u64) -> Result<Option<Unpacked<SumOf<P>>>> {
+        let fixed = &self.fixed;
+        let may_unpack = fixed.plan.unpacked && !P::ORDERED && fixed.program.batched().is_none();
+        let is_chosen = fixed.options.door == Door::Auto && self.frontier.is_some() && self.is_long(edges);
+        if !(may_unpack && is_chosen) {
+            return Ok(None);
+        }
+        // Nothing but these supersteps follows.
+        self.sparse = None;
+        self.fixed.resources.job.begin("unpack", edges);
+        let adjacencies = self.fixed.unpack(|files| files.into_iter().map(|file| vec![file]).collect())?;
+        Ok(Some(Unpacked { adjacencies, sums: Touched::default() }))
+    }
+
+    /// Combines what the frontier signals: targets, ascending, and sums.
+    fn combine_unpacked(
+        &mut self,
+        unpacked: &mut Unpacked<SumOf<P>>,
+        edges: u64,
+    ) -> Result<Letters<SumOf<P>>> {
+        let Unpacked { adjacencies, sums } = unpacked;
+        let Resources { job, .. } = self.fixed.resources;
+        if self.globals.superstep.is_multiple_of(SUPERSTEPS_SHOWN) {
+            job.begin(format!("superstep {}", self.globals.superstep + 1), edges);
+        }
+        let walked = self.fixed.walked(&self.globals);
+        let Some(frontier) = &mut self.frontier else { return Ok(Letters::new()) };
+        let sources = frontier.list(|vertex| self.signals[vertex] != P::Combiner::SILENCE);
+        let (program, vertices, mut visited) = (self.fixed.program, self.signals.len(), 0);
+        for some in sources.chunks(TURNS) {
+            job.check()?;
+            for (adjacency, _) in adjacencies.iter().zip(&walked).filter(|(_, walked)| **walked) {
+                for &source in some {
+                    let signal = self.signals[source as usize];
+                    visited += adjacency.each(source as usize, |target, weight| {
+                        let sum = sums.at::<P::Combiner>(target as u32, vertices);
+                        *sum = P::Combiner::combine(*sum, program.along(signal, weight));
+                    });
+                }
+            }
+        }
+        self.swept += Swept { signals: visited, edges: visited };
+        let mut letters = Vec::with_capacity(1);
+        sums.drain_into::<P::Combiner>(&mut letters);
+        Ok(letters.pop().unwrap_or_default())
+    }
+}
