@@ -68,6 +68,7 @@ pub(crate) mod plan;
 mod run;
 mod spill;
 mod step;
+mod urgent;
 
 use brimful_graph::Index;
 use brimful_store::scratch::ScratchArray;
@@ -154,7 +155,8 @@ pub trait Gather: Sync {
     const ROOM_BYTES: u64 = 0;
     /// True if every vertex comes to a state that follows from what its neighbours come to, whenever it sees that. Then
     /// those whose lists are made together see at once what the more urgent of them have become; how many
-    /// supersteps there are may depend on the memory, the states at the end do not.
+    /// supersteps there are may depend on the memory, the states at the end do not. The first superstep gathers everybody;
+    /// later ones may gather the most urgent alone.
     const SETTLES: bool = false;
 
     /// Whose edges make lists: [`Index::In`] in-neighbours, [`Index::Reverse`] out-neighbours.

@@ -333,6 +333,31 @@ fn programs_that_settle_come_to_the_same_states_in_fewer_supersteps_with_more_me
 }
 
 #[test]
+fn programs_that_settle_take_few_supersteps_in_little_memory() {
+    for (seed, undirected) in [(8, false), (9, true)] {
+        let folder = tempfile::tempdir().unwrap();
+        let case = case(folder.path(), seed, 60_000, undirected);
+        let run = |threads: usize, budget: u64| {
+            gather(&FirstFit, &case.graph, &RunOptions::default(), &resources(threads, budget))
+        };
+        let wanted = states::<FirstFit>(&run(2, 1 << 28).unwrap());
+        let mut most = 0;
+        for threads in [1, 3] {
+            let needed = smallest(|budget| run(threads, budget));
+            // All states are in memory with so much more.
+            let resident = needed + case.graph.connected() * (16 + 4);
+            for budget in (resident..needed + (2 << 20)).step_by(1 << 16) {
+                let output = run(threads, budget).unwrap();
+                assert_eq!(states::<FirstFit>(&output), wanted, "{threads} threads, {budget} bytes");
+                most = most.max(output.stats.supersteps);
+            }
+        }
+        // Everybody once, and then as often as the lists are longer than what memory holds of them.
+        assert!((3..=40).contains(&most), "{most} supersteps");
+    }
+}
+
+#[test]
 fn a_run_ends_at_its_limits_and_refuses_what_makes_no_sense() {
     let folder = tempfile::tempdir().unwrap();
     let case = case(folder.path(), 7, 800, false);

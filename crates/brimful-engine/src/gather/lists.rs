@@ -15,7 +15,7 @@ use super::{Neighbours, States};
 use crate::error::Result;
 
 /// Where the neighbours of vertices go that need no list.
-const NOWHERE: usize = usize::MAX;
+pub(super) const NOWHERE: usize = usize::MAX;
 
 /// Lists, and what they are made with.
 pub(super) struct Lists<S> {
@@ -138,7 +138,7 @@ impl<S: Pod + Send> Lists<S> {
 
 /// Puts sources where the lists of their targets are: all there is to do where states are in memory and weights do not
 /// count.
-fn place(edges: &Edges<'_>, shift: usize, ends: &mut [usize], ids: &mut [u32]) -> bool {
+pub(super) fn place(edges: &Edges<'_>, shift: usize, ends: &mut [usize], ids: &mut [u32]) -> bool {
     edges.all(|source, target| {
         if let Some(end) = ends.get_mut(shift.wrapping_add(target))
             && let Some(id) = ids.get_mut(*end)

@@ -1,6 +1,6 @@
 //! What a run over neighbour lists needs, worked out before it begins.
 //!
-//! States, old and new, and lengths of lists are in memory together, or all on disk; a worker holds the lists of one
+//! States, old and new but of programs that settle, and lengths of lists are in memory together, or all on disk; a worker holds the lists of one
 //! item at least, and those of its longest. Invariant: the sum of all parts is within the budget.
 
 use brimful_store::Budget;
@@ -21,6 +21,8 @@ pub(crate) struct Plan {
     /// Most targets whose lists a worker makes together, and most neighbours of theirs.
     pub(crate) targets: u64,
     pub(crate) neighbours: u64,
+    /// Bytes of the lists of all workers, and of their targets.
+    pub(crate) list_bytes: u64,
     /// Bytes of packed units that stay in memory.
     pub(crate) pinned_bytes: u64,
 }
@@ -47,9 +49,10 @@ impl Cost {
     }
 }
 
-/// Bytes of old and new states and lengths of lists.
+/// Bytes of states, old and new unless they settle, and lengths of lists.
 fn arrays(needs: &GatherNeeds, extent: &Extent) -> u64 {
-    extent.vertices * (2 * needs.state + 4)
+    let copies = if needs.settles { 1 } else { 2 };
+    extent.vertices * (copies * needs.state + 4)
 }
 
 /// Bytes of a unit of each file, and of a segment of each unpacked.
@@ -97,10 +100,13 @@ impl Plan {
         let lists = share.max(spare.saturating_sub(packed)) / workers;
         let cost = Cost::new(needs, resident, extent.weighted);
         let more = if needs.settles { (vertices - window).min(lists / 4 / cost.target) } else { 0 };
+        let targets = window + more;
+        let neighbours = least_neighbours(extent) + (lists - more * cost.target) / cost.neighbour;
         Ok(Self {
             resident,
-            targets: window + more,
-            neighbours: least_neighbours(extent) + (lists - more * cost.target) / cost.neighbour,
+            targets,
+            neighbours,
+            list_bytes: workers * (targets * cost.target + neighbours * cost.neighbour),
             pinned_bytes: packed.min(spare - lists * workers),
         })
     }

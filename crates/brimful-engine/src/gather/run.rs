@@ -107,8 +107,8 @@ pub fn gather<G: Gather>(
 pub(super) struct Run<'a, G: Gather> {
     pub(super) fixed: Fixed<'a, G>,
     pub(super) handed: Handed<G>,
-    /// States being made.
-    next: ScratchArray<G::State>,
+    /// States being made; of programs that settle they are shown as soon as they are made.
+    next: Option<ScratchArray<G::State>>,
     /// What is gathered at a time; of programs that settle anew in every superstep.
     items: Vec<Range<usize>>,
     /// The last superstep.
@@ -151,7 +151,7 @@ impl<'a, G: Gather> Run<'a, G> {
         Ok(Self {
             fixed: Fixed { program, graph, resources, weighted, plan, shards, spill, lengths },
             handed: Handed { states: states()?, globals },
-            next: states()?,
+            next: if G::SETTLES { None } else { Some(states()?) },
             items: Vec::new(),
             last: Step::default(),
             swept: Swept::default(),
@@ -208,22 +208,35 @@ impl<G: Gather> Supersteps for Run<'_, G> {
         }
         let number = handed.globals.superstep + 1;
         fixed.resources.job.begin(format!("superstep {number}"), fixed.graph.connected());
-        // Items of programs that settle see what those before them have become.
-        let at_once = if G::SETTLES { fixed.resources.workers() } else { self.items.len() };
-        let mut steps = Vec::new();
-        for items in self.items.chunks(at_once.max(1)) {
-            let next = self.next.windows();
-            let gather =
-                |index: usize, room: &mut Room<G>| fixed.item(items[index].clone(), handed, &next, room);
-            steps.extend(fixed.resources.share(items.len(), gather)?);
-            drop(next);
-            if G::SETTLES {
-                handed.show(&self.next, items)?;
+        let steps = match &mut self.next {
+            None if number > 1 && self.items.len() > 1 && fixed.can_choose() => {
+                vec![fixed.most_urgent(handed)?]
             }
+            next => {
+                // Items of programs that settle see what those before them have become.
+                let at_once = if G::SETTLES { fixed.resources.workers() } else { self.items.len() };
+                let mut steps = Vec::new();
+                for items in self.items.chunks(at_once.max(1)) {
+                    let windows = next.as_mut().map(ScratchArray::windows);
+                    let gather = |index: usize, room: &mut Room<G>| {
+                        fixed.item(items[index].clone(), handed, windows.as_ref(), room)
+                    };
+                    let made = fixed.resources.share(items.len(), gather)?;
+                    drop(windows);
+                    let shown = handed.states.windows();
+                    for ((step, states), targets) in made.into_iter().zip(items) {
+                        steps.push(step);
+                        shown.write(targets.start, &states)?;
+                    }
+                }
+                steps
+            }
+        };
+        if let Some(next) = &mut self.next {
+            handed.globals.aggregate = fixed.aggregate(&handed.states, next)?;
+            std::mem::swap(&mut handed.states, next);
         }
-        handed.globals.aggregate = fixed.aggregate(&handed.states, &self.next)?;
         handed.globals.superstep = number;
-        std::mem::swap(&mut handed.states, &mut self.next);
         self.last = Step::default();
         steps.into_iter().for_each(|step| self.last += step);
         self.swept += self.last.swept;

@@ -2,7 +2,8 @@
 //!
 //! Targets are taken an item at a time, an interval or a part of one; of programs that settle an item may span
 //! intervals, for the more vertices see each other's new states the fewer supersteps there are; and those items go one after
-//! another, as many at a time as there are threads, and see what the ones before them have made. Invariant: but for
+//! another, as many at a time as there are threads, and see what the ones before them have made. When it is known who is urgent, `urgent`
+//! takes the place of items. Invariant: but for
 //! those, a superstep reads the states of the one before alone.
 
 use std::cmp::Reverse;
@@ -23,25 +24,10 @@ use crate::error::Result;
 use crate::program::Globals;
 use crate::stats::Swept;
 
-/// States that are shown at once.
-const SHOWN: usize = 1 << 12;
-
 /// Everything a superstep hands to the next.
 pub(super) struct Handed<G: Gather> {
     pub(super) states: ScratchArray<G::State>,
     pub(super) globals: Globals<G::Aggregate>,
-}
-
-impl<G: Gather> Handed<G> {
-    /// Shows the states that were made of the targets of `items`, which follow one another.
-    pub(super) fn show(&mut self, next: &ScratchArray<G::State>, items: &[Range<usize>]) -> Result<()> {
-        let Some((first, last)) = items.first().zip(items.last()) else { return Ok(()) };
-        let (states, mut room) = (self.states.windows(), Vec::new());
-        for start in (first.start..last.end).step_by(SHOWN) {
-            states.write(start, next.slice(start..last.end.min(start + SHOWN), &mut room)?)?;
-        }
-        Ok(())
-    }
 }
 
 /// What supersteps did.
@@ -104,7 +90,7 @@ impl<G: Gather> Default for Room<G> {
 }
 
 impl<G: Gather> Fixed<'_, G> {
-    fn is_settled(&self, state: G::State) -> bool {
+    pub(super) fn is_settled(&self, state: G::State) -> bool {
         G::SETTLES && self.program.settled(state)
     }
 
@@ -133,14 +119,14 @@ impl<G: Gather> Fixed<'_, G> {
         Ok(items)
     }
 
-    /// Gathers the targets of one item that are not settled.
+    /// Gathers the targets of one item that are not settled. Their states go to `next`, or, if there is none, to the caller.
     pub(super) fn item(
         &self,
         targets: Range<usize>,
         handed: &Handed<G>,
-        next: &Windows<'_, G::State>,
+        next: Option<&Windows<'_, G::State>>,
         room: &mut Room<G>,
-    ) -> Result<Step> {
+    ) -> Result<(Step, Vec<G::State>)> {
         let Room { lists, old, new, lengths, order, known, own } = room;
         let (first, states) = (targets.start, &handed.states);
         let old = states.slice(targets.clone(), old)?;
@@ -173,9 +159,10 @@ impl<G: Gather> Fixed<'_, G> {
             step.open += u64::from(!self.is_settled(state));
             new[at] = state;
         }
-        next.write(first, new)?;
         self.resources.job.advance(targets.len() as u64);
-        Ok(step)
+        let Some(next) = next else { return Ok((step, std::mem::take(new))) };
+        next.write(first, new)?;
+        Ok((step, Vec::new()))
     }
 
     /// The aggregate over a superstep that took states from `old` to `new`. A pass of its own, for items may cut

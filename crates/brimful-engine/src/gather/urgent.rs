@@ -1,0 +1,175 @@
+//! A superstep of a program that settles, where memory does not hold the lists of all vertices.
+//!
+//! Whoever waits waits for more urgent vertices. So the lists of the most urgent ones are made, wherever
+//! these are, as many as memory holds, and gathered in order: all of them settle. There are about as many
+//! supersteps as lists are too many. Invariant: a vertex is gathered after all that are more urgent.
+
+use std::cmp::Reverse;
+use std::sync::{Mutex, PoisonError};
+
+use brimful_store::huge::HugeArray;
+
+use super::edges::Reader;
+use super::known::Known;
+use super::lists::{NOWHERE, place};
+use super::step::{Fixed, Handed, Step};
+use super::{Gather, Neighbours, States};
+use crate::error::Result;
+use crate::stats::Swept;
+
+/// Classes of urgency that are told apart in one pass over all vertices.
+const CLASS_BITS: u32 = 12;
+/// Vertices that are gathered between two looks at whether the run was cancelled.
+const TURNS: usize = 1 << 12;
+
+/// A vertex whose list is made.
+#[derive(Debug, Clone, Copy)]
+struct Chosen {
+    vertex: u32,
+    length: u32,
+    /// Where its list begins.
+    start: usize,
+}
+
+impl Chosen {
+    /// Bytes that it takes with its list.
+    fn bytes(length: u32) -> u64 {
+        size_of::<Self>() as u64 + u64::from(length) * size_of::<u32>() as u64
+    }
+
+    fn list(self) -> std::ops::Range<usize> {
+        self.start..self.start + self.length as usize
+    }
+}
+
+/// Chosen vertices of one interval, and their lists.
+type Part<'p> = (usize, &'p [Chosen], &'p mut [u32]);
+
+impl<G: Gather> Fixed<'_, G> {
+    /// True if vertices can be chosen anywhere: where ids and states in memory are all that is looked at.
+    pub(super) fn can_choose(&self) -> bool {
+        G::SETTLES && !G::NEEDS_DEGREES && !self.weighted && self.plan.resident
+    }
+
+    /// Gathers the most urgent vertices that are not settled.
+    pub(super) fn most_urgent(&self, handed: &mut Handed<G>) -> Result<Step> {
+        let Handed { states, globals } = handed;
+        let Some(states) = states.in_memory_mut() else { return Ok(Step::default()) };
+        let (mut chosen, open) = self.choose(states)?;
+        let mut ids = HugeArray::zeroed(chosen.last().map_or(0, |last| last.list().end));
+        let edges = self.list(&chosen, &mut ids)?;
+        let mut step = Step { swept: Swept { signals: ids.len() as u64, edges }, changed: 0, open };
+        chosen.sort_unstable_by_key(|one| Reverse(self.program.urgency(states[one.vertex as usize])));
+        let (known, mut own) = (Known::default(), G::Room::default());
+        for chosen in chosen.chunks(TURNS) {
+            self.resources.job.check()?;
+            for one in chosen {
+                let (at, list) = (one.vertex as usize, &ids[one.list()]);
+                let neighbours =
+                    Neighbours { ids: list, weights: &[], states: States::All(states), new: (0, &[]) };
+                let state =
+                    self.program.gather(known.vertex(at, 0), states[at], neighbours, globals, &mut own);
+                step.changed += u64::from(state != states[at]);
+                step.open -= u64::from(self.is_settled(state));
+                states[at] = state;
+            }
+            self.resources.job.advance(chosen.len() as u64);
+        }
+        Ok(step)
+    }
+
+    /// The most urgent vertices whose lists fit the memory together, by id, and how many are not settled.
+    fn choose(&self, states: &[G::State]) -> Result<(Vec<Chosen>, u64)> {
+        let Some(lengths) = self.lengths.in_memory() else { return Ok((Vec::new(), 0)) };
+        let open = || {
+            let all = (0_u32..).zip(states.iter().zip(lengths));
+            all.filter(|(_, (state, _))| !self.is_settled(**state))
+                .map(|(vertex, (state, length))| (vertex, self.program.urgency(*state), *length))
+        };
+        let (mut count, mut low, mut high) = (0, u128::MAX, 0);
+        for (_, urgency, _) in open() {
+            (count, low, high) = (count + 1, low.min(urgency), high.max(urgency));
+        }
+        if count == 0 {
+            return Ok((Vec::new(), 0));
+        }
+        // Each worker has the places in the lists of an interval beside.
+        let places = self.resources.workers() * self.shards.window(0).len() * size_of::<usize>();
+        let room = self.plan.list_bytes.saturating_sub(places as u64);
+        // All from `least` on are chosen; those from `low` to `high` are in doubt.
+        let (mut taken, mut least) = (0, u128::MAX);
+        loop {
+            self.resources.job.check()?;
+            let bits = u128::BITS - (high - low).leading_zeros();
+            let shift = bits.saturating_sub(CLASS_BITS);
+            let mut classes = vec![0; 1 << CLASS_BITS];
+            for (_, urgency, length) in open().filter(|(_, urgency, _)| (low..=high).contains(urgency)) {
+                classes[((urgency - low) >> shift) as usize] += Chosen::bytes(length);
+            }
+            let class = classes.iter().rposition(|bytes| {
+                let fits = taken + bytes <= room;
+                taken += if fits { *bytes } else { 0 };
+                !fits
+            });
+            let Some(class) = class else {
+                least = low;
+                break;
+            };
+            let first = low + ((class as u128) << shift);
+            let last = first.saturating_add((1 << shift) - 1).min(high);
+            if taken == 0 && shift == 0 {
+                // Of vertices that are equally urgent as many as fit.
+                least = first;
+                break;
+            }
+            if taken > 0 {
+                least = last + 1;
+            }
+            if shift == 0 || taken > room / 2 {
+                break;
+            }
+            (low, high) = (first, last);
+        }
+        let (mut chosen, mut start, mut held) = (Vec::new(), 0, 0);
+        for (vertex, _, length) in open().filter(|(_, urgency, _)| *urgency >= least) {
+            held += Chosen::bytes(length);
+            if held > room {
+                break;
+            }
+            chosen.push(Chosen { vertex, length, start });
+            start += length as usize;
+        }
+        Ok((chosen, count))
+    }
+
+    /// Makes the lists of `chosen`, which ascend, in `ids`; how many edges were read.
+    fn list(&self, chosen: &[Chosen], ids: &mut [u32]) -> Result<u64> {
+        let (mut parts, mut rest) = (Vec::new(), ids);
+        let interval = |one: &Chosen| self.shards.interval(one.vertex as usize);
+        for chosen in chosen.chunk_by(|a, b| interval(a) == interval(b)) {
+            let length = chosen.iter().map(|one| one.length as usize).sum();
+            let (own, others) = rest.split_at_mut(length);
+            parts.push(Mutex::new((interval(&chosen[0]), chosen, own)));
+            rest = others;
+        }
+        let make = |index: usize, (reader, ends): &mut (Reader, Vec<usize>)| -> Result<u64> {
+            let mut part = parts[index].lock().unwrap_or_else(PoisonError::into_inner);
+            let (interval, chosen, ids): &mut Part<'_> = &mut part;
+            let window = self.shards.window(*interval);
+            let base = chosen.first().map_or(0, |first| first.start);
+            ends.clear();
+            ends.resize(window.len(), NOWHERE);
+            for one in *chosen {
+                ends[one.vertex as usize - window.start] = one.start - base;
+            }
+            let mut put = |edges: super::edges::Edges<'_>| place(&edges, 0, ends, ids);
+            let edges = self.shards.each(*interval, false, &self.resources.job, reader, &mut put)?;
+            let is_whole = |one: &Chosen| ends[one.vertex as usize - window.start] == one.list().end - base;
+            match chosen.iter().all(is_whole) {
+                true => Ok(edges),
+                false => Err(self.shards.changed(*interval).into()),
+            }
+        };
+        Ok(self.resources.share(parts.len(), make)?.into_iter().sum())
+    }
+}
