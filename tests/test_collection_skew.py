@@ -109,6 +109,42 @@ grown(before)
     assert growth(tmp_path, work) <= 64 + SLACK + 16  # the batches are the user's
 
 
+ASKED = 12_000_000
+
+QUESTIONS = {
+    "set": ("MembershipSet(path, ", "contains_many"),
+    "counter": ("FrequencyCounter(path, ", "count_many"),
+    "filter": ("BloomFilter(path, 1000, ", "contains_many"),
+}
+
+
+@pytest.mark.parametrize("kind", QUESTIONS)
+def test_a_long_question_takes_no_more_than_the_budget(tmp_path: Path, kind: str) -> None:
+    opened, ask = QUESTIONS[kind]
+    work = f"""
+asked = np.arange({ASKED}, dtype=np.uint64)
+before = begin()
+with bf.{opened}budget="32M") as keys:
+    keys.add_many(hot32)
+    answers = keys.{ask}(asked)
+    assert len(answers) == {ASKED} and answers[7] and not answers[8]
+grown(before)
+"""
+    answers = ASKED * (8 if kind == "counter" else 1)
+    assert growth(tmp_path, work) <= 32 + SLACK + (answers >> 20)
+
+
+def test_questions_are_answered_in_order_however_they_are_cut(tmp_path: Path) -> None:
+    import numpy as np
+
+    rng = np.random.default_rng(3)
+    with bf.FrequencyCounter(tmp_path / "counts", budget="16M") as counter:
+        counter.add_many(np.repeat(np.arange(1000), np.arange(1000)))
+        asked = rng.integers(0, 2000, 700_000)
+        assert np.array_equal(counter.count_many(asked), np.where(asked < 1000, asked, 0))
+        assert counter.count_many([]).tolist() == []
+
+
 def test_a_hot_list_keeps_every_item_in_ascending_runs(tmp_path: Path) -> None:
     import numpy as np
 

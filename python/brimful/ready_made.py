@@ -4,8 +4,9 @@ Batches are NumPy arrays; keys are partitioned before they touch the disk, so th
 not random I/O. Keys are integers from 0 to 2**64 - 1. A counter, set or filter refuses text, as a
 hash of 64 bits would sometimes take two texts for one: `Map` takes text and compares it in full.
 
-A question (`contains_many`, `count_many`) reads each page of a structure about once, however many
-keys it has: where the structure is larger than memory, ask for 8 million keys or more at a time.
+A question (`contains_many`, `count_many`) reads each page of a structure about once for as many
+keys as an eighth of the budget holds with their answers, 8 million in 1 GiB: where the structure is
+larger than memory, ask for as many at a time.
 """
 
 from __future__ import annotations
@@ -13,9 +14,17 @@ from __future__ import annotations
 import itertools
 import os
 import sys
-from collections.abc import ItemsView, Iterable, Iterator, Mapping, MutableMapping, ValuesView
+from collections.abc import (
+    Callable,
+    ItemsView,
+    Iterable,
+    Iterator,
+    Mapping,
+    MutableMapping,
+    ValuesView,
+)
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -29,13 +38,17 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 
-#: Keys asked for at once: a question reads a structure once, however many keys it has.
-_QUESTION = 1 << 24
+Answer = TypeVar("Answer", np.uint64, np.bool_)
 
 
 class _Taking(Protocol):
     @property
     def taken(self) -> int: ...
+
+
+class _Asked(Protocol):
+    @property
+    def question_len(self) -> int: ...
 
 
 @contextmanager
@@ -47,6 +60,19 @@ def _whole_chunks(native: _Taking, count: int, what: str = "keys") -> Iterator[N
     except BaseException as error:
         error.add_note(f"{native.taken - before} of {count} {what} were added, the others were not")
         raise
+
+
+def _answers(
+    native: _Asked, ask: Callable[[object], bytearray], keys: ArrayLike, dtype: type[Answer]
+) -> NDArray[Answer]:
+    """Return what `ask` says of each of `keys`, asked for as many at once as the budget allows."""
+    array = unsigned(keys, "keys")
+    answers = np.empty(len(array), dtype)
+    done = 0
+    for question in chunks(array, native.question_len):
+        answers[done : done + len(question)] = np.frombuffer(ask(question), dtype)
+        done += len(question)
+    return answers
 
 
 def _key(key: Any) -> int:
@@ -133,9 +159,7 @@ class FrequencyCounter(Collection[_native.FrequencyCounter]):
         ...     counter.count_many([1, 2, 3]).tolist()
         [1, 0, 2]
         """
-        questions = chunks(unsigned(keys, "keys"), _QUESTION)
-        found = [self.native.count_many(question) for question in questions]
-        return np.frombuffer(b"".join(found), np.uint64)
+        return _answers(self.native, self.native.count_many, keys, np.uint64)
 
     @described(COLLECTION, "closed", "corrupt", "io")
     def top(self, count: int) -> list[tuple[int, int]]:
@@ -234,9 +258,7 @@ class MembershipSet(Collection[_native.MembershipSet]):
         ...     members.contains_many([1, 2]).tolist()
         [True, False]
         """
-        questions = chunks(unsigned(keys, "keys"), _QUESTION)
-        found = [self.native.contains_many(question) for question in questions]
-        return np.frombuffer(b"".join(found), np.bool_)
+        return _answers(self.native, self.native.contains_many, keys, np.bool_)
 
     @described(COLLECTION, "closed", "corrupt", "io")
     def discard(self, key: int) -> bool:
@@ -358,9 +380,7 @@ class BloomFilter(Collection[_native.BloomFilter]):
         ...     maybe.contains_many([1, 3]).tolist()
         [True, True]
         """
-        questions = chunks(unsigned(keys, "keys"), _QUESTION)
-        found = [self.native.contains_many(question) for question in questions]
-        return np.frombuffer(b"".join(found), np.bool_)
+        return _answers(self.native, self.native.contains_many, keys, np.bool_)
 
     def __contains__(self, key: object) -> bool:
         """Return whether `key` may have been added."""

@@ -11,7 +11,7 @@ use brimful_store::durable::{PageFile, PageId, Scanner};
 use brimful_store::external::FolderLock;
 use brimful_store::{Error as StoreError, Folder};
 
-use crate::by_range::{Asked, by_range};
+use crate::by_range::{Asked, by_range, question_len};
 use crate::error::{Error, Result};
 use crate::hash_pages::{mix, unmix};
 use crate::home::{Home, Options, open_pages, u64_at};
@@ -187,6 +187,12 @@ impl BloomFilter {
         self.apply()?;
         let mixed = mix(key);
         Ok(self.pages.read(PageId::new(0, self.page_of(mixed)), |bytes| self.may_be(bytes, mixed))?)
+    }
+
+    /// Keys that are best asked for at once by a caller who copies them and the answers: as many as the budget
+    /// has memory for. Others cost no copy however many they are, and are best asked for all at once.
+    pub fn question_len(&self) -> usize {
+        question_len(&self.options)
     }
 
     /// [`BloomFilter::contains`] for each of `keys`, in their order.

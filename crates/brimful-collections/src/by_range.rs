@@ -20,6 +20,14 @@ const MOST_RANGES: usize = 64;
 const PARTS: usize = 32;
 /// Fewest keys that are worth a range.
 const FEWEST_KEYS: usize = 1 << 14;
+/// Fewest keys that are worth a pass over a structure.
+const FEWEST_COPIED: usize = 1 << 18;
+
+/// Keys that a caller who copies them, and the answers, gives at once: both copies take the half of a batch's memory
+/// that is not for sorting, or some MiB.
+pub(crate) fn question_len(options: &Options) -> usize {
+    (options.batch_bytes() / 2 / (2 * size_of::<u64>())).max(FEWEST_COPIED)
+}
 
 /// A key that is asked for: what it is mixed to, and its place among those asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]

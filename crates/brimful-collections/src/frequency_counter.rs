@@ -69,6 +69,12 @@ impl FrequencyCounter {
         Ok(self.0.get(key)?.unwrap_or(0))
     }
 
+    /// Keys that are best asked for at once by a caller who copies them and the answers: as many as the budget
+    /// has memory for. Others cost no copy however many they are, and are best asked for all at once.
+    pub fn question_len(&self) -> usize {
+        self.0.question_len()
+    }
+
     /// How often each of `keys` occurred, in their order.
     pub fn count_many(&self, keys: &[u64]) -> Result<Vec<u64>> {
         self.0.get_many(keys, 0, |count| count)

@@ -8,7 +8,7 @@ use brimful_store::Folder;
 use brimful_store::durable::PageFile;
 use brimful_store::external::FolderLock;
 
-use crate::by_range::by_range;
+use crate::by_range::{by_range, question_len};
 use crate::error::Result;
 use crate::hash_pages::{HashPages, mix, unmix};
 use crate::home::{Home, Options, open_pages, u64_at};
@@ -85,6 +85,11 @@ impl Keyed {
     pub(crate) fn remove(&self, key: u64) -> Result<bool> {
         self.apply()?;
         Ok(self.table.set(&self.pages, &self.pages.write(), mix(key), None)?.is_some())
+    }
+
+    /// As [`question_len`].
+    pub(crate) fn question_len(&self) -> usize {
+        question_len(&self.options)
     }
 
     /// What `f` makes of each key's value, in the order of `keys`; `absent` for keys that are not there.

@@ -54,6 +54,12 @@ impl MembershipSet {
         Ok(self.0.get(key)?.is_some())
     }
 
+    /// Keys that are best asked for at once by a caller who copies them and the answers: as many as the budget
+    /// has memory for. Others cost no copy however many they are, and are best asked for all at once.
+    pub fn question_len(&self) -> usize {
+        self.0.question_len()
+    }
+
     /// Which of `keys` are in the set, in their order.
     pub fn contains_many(&self, keys: &[u64]) -> Result<Vec<bool>> {
         self.0.get_many(keys, false, |_| true)

@@ -59,9 +59,17 @@ impl FrequencyCounter {
         self.inner.call(py, self.inner.waiting() > 0, |inner| inner.count(key))
     }
 
+    /// Keys that are best asked for at once.
+    #[getter]
+    fn question_len(&self) -> usize {
+        self.inner.question_len()
+    }
+
     fn count_many<'py>(&self, py: Python<'py>, keys: PyBuffer<u64>) -> PyResult<Bound<'py, PyByteArray>> {
         let keys = keys.to_vec(py)?;
-        Ok(words(py, &self.inner.call(py, keys.len() >= LONG, |inner| inner.count_many(&keys))?))
+        let counts = self.inner.call(py, keys.len() >= LONG, |inner| inner.count_many(&keys))?;
+        drop(keys);
+        Ok(words(py, &counts))
     }
 
     fn top(&self, py: Python<'_>, most: usize) -> PyResult<Vec<(u64, u64)>> {
@@ -112,6 +120,12 @@ impl MembershipSet {
 
     fn contains(&self, py: Python<'_>, key: u64) -> PyResult<bool> {
         self.inner.call(py, self.inner.waiting() > 0, |inner| inner.contains(key))
+    }
+
+    /// Keys that are best asked for at once.
+    #[getter]
+    fn question_len(&self) -> usize {
+        self.inner.question_len()
     }
 
     fn contains_many<'py>(&self, py: Python<'py>, keys: PyBuffer<u64>) -> PyResult<Bound<'py, PyByteArray>> {
@@ -167,6 +181,12 @@ impl BloomFilter {
 
     fn contains(&self, py: Python<'_>, key: u64) -> PyResult<bool> {
         self.inner.call(py, self.inner.waiting() > 0, |inner| inner.contains(key))
+    }
+
+    /// Keys that are best asked for at once.
+    #[getter]
+    fn question_len(&self) -> usize {
+        self.inner.question_len()
     }
 
     fn contains_many<'py>(&self, py: Python<'py>, keys: PyBuffer<u64>) -> PyResult<Bound<'py, PyByteArray>> {
