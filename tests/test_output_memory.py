@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from pathlib import Path
 
@@ -83,3 +84,46 @@ def test_millions_of_top_rows_take_little_memory(tmp_path: Path) -> None:
     graph = tmp_path / "g.brimful"
     succeed("generate", "rmat", graph, "--scale", 21, "--edge-factor", 2, "--quiet")
     within(100, "run", "degrees", graph, "--top", 4_000_000)
+
+
+@pytest.fixture(scope="module")
+def mixed(folder: Path) -> Path:
+    """A graph of hubs whose ids have from 10 bytes to 10 kB."""
+    rng = random.Random(5)
+    names = []
+    for number in range(8000):
+        length = 10 if number % 4 == 0 else 10_000 if number % 50 == 1 else rng.randint(100, 10_000)
+        word = f"{number:08d}"[::-1] + f"{rng.getrandbits(64):x}"
+        names.append((word * (length // len(word) + 1))[: max(length, 10)])
+    text, out = folder / "mixed.txt", folder / "mixed.brimful"
+    with text.open("w") as file:
+        for hub in (0, 1, 2, 51):
+            file.writelines(f"{names[hub]}\t{name}\n" for name in rng.sample(names, 1500))
+        ring = range(len(names))
+        file.writelines(f"{names[at]}\t{names[(at * 7919 + 1) % len(names)]}\n" for at in ring)
+    words = ["--ids", "string", "--no-header", "--index", "in,reverse", "--quiet"]
+    succeed("import", text, out, *words)
+    text.unlink()
+    return out
+
+
+@pytest.mark.parametrize("algorithm", ["connected_components", "scc", "pagerank", "bfs"])
+def test_long_names_fit_60_mib_or_are_refused_at_once(
+    folder: Path, mixed: Path, algorithm: str
+) -> None:
+    words = ["run", algorithm, mixed, "--quiet"]
+    if algorithm == "bfs":
+        top = succeed("run", "degrees", mixed, "--top", 1, "--quiet").out
+        hub = top.splitlines()[-1].split("\t")[0]
+        words += ["--param", "values=parent", "--source", hub]
+    csv, parquet = (["-o", folder / f"{algorithm}.{suffix}"] for suffix in ("csv", "parquet"))
+    for rest in (["--top", 1000], csv):
+        with hard_limit(60 * MIB) as enter:
+            succeed(*words, *rest, "--budget", "60M", before=enter)
+    with hard_limit(60 * MIB) as enter:
+        outcome = brimful(*words, *parquet, "--budget", "60M", before=enter)
+    assert outcome.code == BUDGET, outcome.err
+    named = re.search(r"smallest that works is (\d+)M", outcome.err)
+    assert named is not None, outcome.err
+    with hard_limit(int(named[1]) * MIB) as enter:
+        succeed(*words, *parquet, "--budget", f"{named[1]}M", before=enter)
