@@ -145,6 +145,21 @@ def test_questions_are_answered_in_order_however_they_are_cut(tmp_path: Path) ->
         assert counter.count_many([]).tolist() == []
 
 
+def test_a_sort_takes_no_more_than_the_budget(tmp_path: Path) -> None:
+    work = """
+size = 500_000
+batches = (rng.integers(-2**62, 2**62, size) for _ in range(30))
+count, last = 0, -2**63
+for part in bf.sort(batches, budget="32M", folder=sys.argv[1][:-2]):
+    count += len(part)
+    assert int(part[0]) >= last
+    last = int(part[-1])
+assert count == 30 * size
+grown(before)
+"""
+    assert growth(tmp_path, work) <= 32 + SLACK + 8  # two batches are the user's
+
+
 def test_a_hot_list_keeps_every_item_in_ascending_runs(tmp_path: Path) -> None:
     import numpy as np
 

@@ -4,13 +4,14 @@
 //! ended when the sorter is gone.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use brimful::collections::{self, Options, sort};
-use brimful::store::memory::auto_budget_bytes;
+use brimful::store::memory::{auto_budget_bytes, release_free_memory};
 use brimful::store::{Budget, Error as StoreError, Job, Resources};
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
@@ -21,6 +22,9 @@ use crate::keyed::words;
 
 /// Numbers that go out at once.
 const CHUNK_LEN: usize = 1 << 18;
+/// Numbers after which what is free in the heap goes back to the system. Buffers grow and go, and the C library of somebody
+/// else's process keeps what they leave: as much again as the budget.
+const RELEASE_LEN: usize = 1 << 19;
 /// How often a wait looks for Ctrl-C.
 const TICK: Duration = Duration::from_millis(50);
 
@@ -51,12 +55,23 @@ impl Sorter {
         let thread = std::thread::spawn(move || -> Outcome {
             let budget = Budget::new(budget.unwrap_or_else(auto_budget_bytes), 0);
             let resources = Arc::new(Resources::new(budget, sort_job, None)?);
+            let moved = AtomicUsize::new(0);
+            let release = |count: usize| {
+                if moved.fetch_add(count, Ordering::Relaxed) + count >= RELEASE_LEN {
+                    moved.store(0, Ordering::Relaxed);
+                    release_free_memory();
+                }
+            };
             let feed = |push: &mut dyn FnMut(u64) -> collections::Result<()>| {
-                numbers.iter().try_for_each(|batch| batch.into_iter().try_for_each(&mut *push))
+                numbers.iter().try_for_each(|batch| {
+                    release(batch.len());
+                    batch.into_iter().try_for_each(&mut *push)
+                })
             };
             sort(&folder, &Options::new(&resources), feed, |batch: &[u64]| {
                 // In parts, as some of them are in the queue and in Python's memory. It fails when nobody listens.
                 batch.chunks(CHUNK_LEN).try_for_each(|part| {
+                    release(part.len());
                     sorted.send(part.to_vec()).map_err(|_| StoreError::Interrupted.into())
                 })
             })?;
