@@ -79,10 +79,10 @@ fn settled_vertices_are_not_gathered_again() {
     // A star: degrees, then all, the centre first, for all lists are made together.
     let arcs = case.graph.description().arcs;
     assert_eq!((stats.supersteps, stats.signals), (2, 2 * arcs));
-    // With little memory leaves wait, but not those whose lists are made with that of the centre.
+    // With little memory the centre and some leaves, then the others: each list once all the same.
     let stats = run(smallest(run)).unwrap().stats;
-    assert_eq!(stats.supersteps, 3);
-    assert!(stats.signals < 3 * arcs);
+    assert!(stats.supersteps > 2);
+    assert_eq!(stats.signals, 2 * arcs);
 }
 
 #[test]
