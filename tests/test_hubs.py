@@ -54,3 +54,12 @@ SHORT = ["--max-supersteps", 2, "--tolerance", 0]
 @pytest.mark.parametrize("store", ["memory", "bytes"])
 def test_a_hub_fits_the_budget_that_is_named(hub: Path, store: str, first: int) -> None:
     at_named_budgets(hub, first, "pagerank", hub, "--store", store, *SHORT)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("algorithm", ["pagerank", "connected_components"])
+def test_a_hub_on_disk_fits_the_budget_that_is_named(
+    hub: Path, tmp_path: Path, algorithm: str
+) -> None:
+    store = f"file:{tmp_path / 'store'}"
+    at_named_budgets(hub, 60, algorithm, hub, "--store", store, "--max-supersteps", 2)

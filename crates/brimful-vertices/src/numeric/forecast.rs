@@ -91,7 +91,7 @@ const HELD: (u64, u64) = (9, 10);
 const EVICTED: u64 = 8;
 const KEY_BYTES: u64 = 15;
 /// Bytes of records on disk for a byte of the tables of their pages.
-const PAGES_PER_TABLE: u64 = 128;
+const PAGES_PER_TABLE: u64 = 32;
 
 impl BySize for Average<'_> {
     type Out = Sample;
