@@ -55,6 +55,10 @@ def test_a_long_search_ends_in_order_with_the_bits_of_supersteps(streets: bf.Gra
     assert in_order.stats["converged"] and supersteps.stats["converged"]
     assert in_order.stats["supersteps"] < supersteps.stats["supersteps"] / 2
     assert in_order.stats["edge_visits"] < supersteps.stats["edge_visits"] / 2
+    traversals = in_order.stats["traversals"]
+    assert traversals["worklist"] == 1 and sum(traversals.values()) == in_order.stats["supersteps"]
+    assert in_order.stats["last_traversal"] == "worklist"
+    assert "worklist" not in supersteps.stats["traversals"]
 
 
 @pytest.mark.parametrize("threads", [1, 3])

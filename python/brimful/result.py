@@ -49,7 +49,15 @@ class Result(PerVertex["float | int | str | None"]):
 
     @property
     def stats(self) -> dict[str, Any]:
-        """Fields of `brimful run --json`: counts, supersteps, seconds, bytes, peak memory."""
+        """Fields of `brimful run --json`: counts, supersteps, seconds, bytes, peak memory.
+
+        `traversals` counts the supersteps by how they went over the edges: "dense" (all edges),
+        "windows" (all, with the signals of a part of the vertices in memory at a time), "sparse"
+        (those of vertices that signal), "unpacked" (the same, unpacked in memory), "sweep" (all,
+        asynchronously), "worklist" (vertex by vertex, in order), "gather" (lists of neighbours),
+        "store", "scan" (all edges once) or "search" (depth first). `last_traversal` is that of the
+        last superstep, None without one.
+        """
         return {**self._native.stats, "output": self._output}
 
     @described({}, "corrupt", "io")

@@ -17,6 +17,7 @@ use brimful_engine::extent::Extent;
 use brimful_engine::forecast::Forecast;
 use brimful_engine::run::moved;
 use brimful_engine::scan::Scan;
+use brimful_engine::stats::Traversal;
 use brimful_engine::{Stats, Values};
 use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
@@ -142,7 +143,7 @@ fn count(request: &Request, graph: &Graph, resources: &Resources) -> Result<(Scr
     let counts = triangles(&lists, resources)?;
     let phases = vec![("list", listed), ("intersect", begin.elapsed().as_secs_f64() - listed)];
     let moved = moved(graph, resources) - moved_before;
-    let stats = Stats::one_pass(phases, shards.edges(), moved, workers);
+    let stats = Stats::one_pass(Traversal::Scan, phases, shards.edges(), moved, workers);
     Ok((ScratchArray::of(counts, 1 << graph.description().interval_bits), stats))
 }
 

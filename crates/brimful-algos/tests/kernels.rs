@@ -13,6 +13,7 @@ use brimful_algos::pagerank::{PageRank, Variant};
 use brimful_algos::sssp::ShortestPaths;
 use brimful_engine::batch::BATCH;
 use brimful_engine::kernel::{ABI_VERSION, Call, Context};
+use brimful_engine::stats::Traversal;
 use brimful_engine::{
     Add, Door, Error, Globals, Kernel, KernelProgram, Min, Mode, Program, RunOptions, Shape, Vertex, run,
 };
@@ -86,7 +87,7 @@ fn outcome<P: Program>(
         bits.extend_from_slice(bytemuck::bytes_of(&state));
     }
     let stats = output.stats;
-    Ok((bits, stats.supersteps, stats.signals, stats.sparse_supersteps))
+    Ok((bits, stats.supersteps, stats.signals, stats.durations.count(Traversal::Sparse)))
 }
 
 /// The smallest budget that a run works in.

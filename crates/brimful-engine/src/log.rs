@@ -4,7 +4,7 @@ use brimful_store::Moved;
 use tracing::Level;
 
 use crate::plan::Plan;
-use crate::stats::{Stats, Swept};
+use crate::stats::{Stats, Swept, Traversal};
 
 /// Figures as of the superstep before, from which those of the next one are told.
 #[derive(Debug)]
@@ -19,11 +19,11 @@ impl SuperstepLog {
         Self { swept, moved }
     }
 
-    /// Tells of a superstep that went through `door`, with the run's signals, edges and bytes so far.
+    /// Tells of a superstep that went by `traversal`, with the run's signals, edges and bytes so far.
     pub(crate) fn tell(
         &mut self,
         (superstep, seconds): (u64, f64),
-        door: &'static str,
+        traversal: Traversal,
         swept: Swept,
         moved: impl FnOnce() -> Moved,
     ) {
@@ -35,7 +35,7 @@ impl SuperstepLog {
         tracing::info!(
             superstep,
             seconds,
-            door,
+            door = traversal.name(),
             signals = work.signals,
             edges = work.edges,
             bytes_read = step.bytes_read(),
@@ -76,7 +76,7 @@ impl Stats {
         self.moved.log();
         tracing::info!(
             supersteps = self.supersteps,
-            sparse_supersteps = self.sparse_supersteps,
+            sparse_supersteps = self.durations.count(Traversal::Sparse),
             reason = self.reason.phrase(),
             seconds = self.seconds,
             index_seconds = self.index_seconds,

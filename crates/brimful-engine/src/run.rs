@@ -38,7 +38,7 @@ use crate::plan::PURPOSE;
 use crate::program::{Globals, Program, SignalOf, SumOf};
 use crate::records::Records;
 use crate::sparse::Sparse;
-use crate::stats::{Durations, Stats, Swept};
+use crate::stats::{Durations, Stats, Swept, Traversal};
 use crate::sums::KeptSums;
 use crate::supersteps::{Supersteps, build_missing, run_supersteps};
 use asynchronous::Asynchronous;
@@ -134,7 +134,6 @@ pub fn run<P: Program>(
         supersteps: run.globals.superstep,
         reason,
         durations: run.durations,
-        sparse_supersteps: run.sparse_supersteps,
         seconds,
         index_seconds,
         signals: run.swept.signals,
@@ -173,7 +172,6 @@ struct Run<'a, P: Program> {
     swept: Swept,
     /// Edges that the last superstep visited.
     last_visits: u64,
-    sparse_supersteps: u64,
     durations: Durations,
     sparse: Option<Sparse<SumOf<P>>>,
     unpacked: Option<Unpacked<SumOf<P>>>,
@@ -214,7 +212,6 @@ impl<'a, P: Program> Run<'a, P> {
                 .then(|| Asynchronous::new(files, schedule, vertices, interval_bits)),
             swept: Swept::default(),
             last_visits: 0,
-            sparse_supersteps: 0,
             durations: Durations::default(),
             sparse,
             unpacked: None,
@@ -265,25 +262,25 @@ impl<P: Program> Supersteps for Run<'_, P> {
         &mut self.durations
     }
 
-    fn superstep(&mut self) -> Result<&'static str> {
+    fn superstep(&mut self) -> Result<Traversal> {
         let edges: u64 = match self.fixed.records {
             Some(_) => self.fixed.graph.intervals(),
             None => self.fixed.files.iter().map(|file| file.shards().edges()).sum(),
         };
         let visits_before = self.swept.edges;
         let traversal = if self.worklist_superstep(edges)? {
-            "worklist"
+            Traversal::Worklist
         } else if self.asynchronous_superstep(edges)? {
-            "sweep"
+            Traversal::Sweep
         } else if self.windowed_superstep(edges)? {
-            "windows"
+            Traversal::Windows
         } else if self.unpacked_superstep(edges)? {
-            "unpacked"
+            Traversal::Unpacked
         } else if self.sparse_superstep(edges)? {
-            "sparse"
+            Traversal::Sparse
         } else {
             self.dense_superstep(edges)?;
-            "dense"
+            Traversal::Dense
         };
         self.last_visits = self.swept.edges - visits_before;
         Ok(traversal)

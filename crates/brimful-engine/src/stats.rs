@@ -36,7 +36,64 @@ impl Reason {
     }
 }
 
-/// Durations of supersteps, of which there may be millions: the first ones, and figures of all.
+/// A way to go over the edges in a superstep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Traversal {
+    /// All edges, with the signals of all vertices in memory.
+    Dense,
+    /// All edges, with the signals of a window of sources in memory at a time.
+    Windows,
+    /// The blocks with edges of the frontier only.
+    Sparse,
+    /// The edges of the frontier only, unpacked in memory.
+    Unpacked,
+    /// All edges, whose signals are heard within the superstep.
+    Sweep,
+    /// The edges of one vertex after another, in the order of their states: the rest of the run.
+    Worklist,
+    /// Lists of neighbours.
+    Gather,
+    /// The edges of the vertices of a store.
+    Store,
+    /// All edges once, in any order: the whole run.
+    Scan,
+    /// Depth first: the whole run.
+    Search,
+}
+
+impl Traversal {
+    /// All of them.
+    pub const ALL: [Self; 10] = [
+        Self::Dense,
+        Self::Windows,
+        Self::Sparse,
+        Self::Unpacked,
+        Self::Sweep,
+        Self::Worklist,
+        Self::Gather,
+        Self::Store,
+        Self::Scan,
+        Self::Search,
+    ];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Dense => "dense",
+            Self::Windows => "windows",
+            Self::Sparse => "sparse",
+            Self::Unpacked => "unpacked",
+            Self::Sweep => "sweep",
+            Self::Worklist => "worklist",
+            Self::Gather => "gather",
+            Self::Store => "store",
+            Self::Scan => "scan",
+            Self::Search => "search",
+        }
+    }
+}
+
+/// Supersteps done, of which there may be millions: durations of the first ones, figures of all, and how they went over the edges.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Durations {
     first: Vec<f64>,
@@ -46,6 +103,9 @@ pub struct Durations {
     greatest: f64,
     /// How many fell into each class of durations that differ by at most 1/32.
     classes: Vec<u64>,
+    /// How many were of each of [`Traversal::ALL`].
+    traversals: [u64; Traversal::ALL.len()],
+    last: Option<Traversal>,
 }
 
 /// Shortest duration told apart, in seconds.
@@ -62,8 +122,10 @@ impl Durations {
     /// Durations listed one by one.
     pub const MOST_LISTED: usize = 1000;
 
-    /// Adds a superstep of `seconds`.
-    pub fn push(&mut self, seconds: f64) {
+    /// Adds a superstep of `seconds` that went over the edges so.
+    pub fn push(&mut self, seconds: f64, traversal: Traversal) {
+        self.traversals[traversal as usize] += 1;
+        self.last = Some(traversal);
         if self.first.len() < Self::MOST_LISTED {
             self.first.push(seconds);
         }
@@ -81,6 +143,16 @@ impl Durations {
     /// Seconds of the first supersteps, at most [`Durations::MOST_LISTED`].
     pub fn first(&self) -> &[f64] {
         &self.first
+    }
+
+    /// How many supersteps went over the edges so.
+    pub fn count(&self, traversal: Traversal) -> u64 {
+        self.traversals[traversal as usize]
+    }
+
+    /// How the last superstep went over the edges.
+    pub fn last_traversal(&self) -> Option<Traversal> {
+        self.last
     }
 
     /// Seconds of all supersteps together.
@@ -139,10 +211,8 @@ pub struct Stats {
     pub supersteps: u64,
     /// Why the run ended.
     pub reason: Reason,
-    /// How long supersteps took.
+    /// How long supersteps took, and how they went over the edges.
     pub durations: Durations,
-    /// Supersteps that read only the blocks with edges of the frontier.
-    pub sparse_supersteps: u64,
     /// Seconds from the first byte read to the last superstep, without building indexes.
     pub seconds: f64,
     /// Seconds spent building an index that was missing.
@@ -162,16 +232,21 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Figures of an algorithm that goes over the edges once: its phases with their seconds, edges seen, bytes moved.
-    pub fn one_pass(phases: Vec<(&'static str, f64)>, edges: u64, moved: Moved, threads: usize) -> Self {
+    /// Figures of an algorithm that goes over the edges once: how, its phases with their seconds, edges seen, bytes moved.
+    pub fn one_pass(
+        traversal: Traversal,
+        phases: Vec<(&'static str, f64)>,
+        edges: u64,
+        moved: Moved,
+        threads: usize,
+    ) -> Self {
         let seconds = phases.iter().map(|(_, seconds)| seconds).sum();
         let mut durations = Durations::default();
-        durations.push(seconds);
+        durations.push(seconds, traversal);
         Self {
             supersteps: 1,
             reason: Reason::Finished,
             durations,
-            sparse_supersteps: 0,
             seconds,
             index_seconds: 0.0,
             signals: edges,
@@ -198,14 +273,18 @@ mod tests {
         let mut durations = Durations::default();
         assert_eq!(durations.spread(), None);
         for index in 0..3 {
-            durations.push(f64::from(3 - index));
+            durations.push(f64::from(3 - index), Traversal::Dense);
         }
         assert_eq!(durations.spread(), Some([1.0, 2.0, 3.0]));
         for index in 0..5000 {
-            durations.push(f64::from(index) * 1e-6);
+            durations.push(f64::from(index) * 1e-6, Traversal::Sparse);
         }
         let [least, median, greatest] = durations.spread().unwrap();
         assert_eq!((least, greatest, durations.first().len()), (0.0, 3.0, 1000));
         assert!((median / 2.5e-3 - 1.0).abs() < 0.03, "{median}");
+        let counts = Traversal::ALL.map(|traversal| durations.count(traversal));
+        assert_eq!(counts, [3, 0, 5000, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(durations.last_traversal(), Some(Traversal::Sparse));
+        assert!(Traversal::ALL.iter().enumerate().all(|(at, traversal)| *traversal as usize == at));
     }
 }

@@ -9,7 +9,7 @@ use brimful_store::{Moved, Resources};
 use crate::error::Result;
 use crate::log::SuperstepLog;
 use crate::options::RunOptions;
-use crate::stats::{Durations, Reason, Swept};
+use crate::stats::{Durations, Reason, Swept, Traversal};
 
 /// What runs in supersteps.
 pub trait Supersteps {
@@ -22,11 +22,11 @@ pub trait Supersteps {
     /// Signals combined and edges looked at so far.
     fn swept(&mut self) -> Swept;
 
-    /// How long supersteps took.
+    /// How long supersteps took, and how they went over the edges.
     fn durations(&mut self) -> &mut Durations;
 
-    /// Does one more; how it went over the edges, in a word for the log.
-    fn superstep(&mut self) -> Result<&'static str, Self::Error>;
+    /// Does one more; how it went over the edges.
+    fn superstep(&mut self) -> Result<Traversal, Self::Error>;
 
     /// True if the program says that this was the last one.
     fn converged(&mut self) -> bool;
@@ -50,12 +50,12 @@ pub fn run_supersteps<R: Supersteps>(
         if run.done() > first && options.max_seconds.is_some_and(|most| spent >= most) {
             return Ok(Reason::MaxSeconds);
         }
-        let door = run.superstep()?;
+        let traversal = run.superstep()?;
         let end = Instant::now();
         let seconds = (end - begin).as_secs_f64();
-        run.durations().push(seconds);
+        run.durations().push(seconds, traversal);
         begin = end;
-        log.tell((run.done(), seconds), door, run.swept(), &moved);
+        log.tell((run.done(), seconds), traversal, run.swept(), &moved);
         if run.converged() {
             return Ok(Reason::Converged);
         }

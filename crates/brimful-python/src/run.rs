@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use brimful::algos::planning::Subject;
 use brimful::algos::registry::{ALGORITHMS, Accepts, Finished, Parameter, Request, StoreChoice, run_request};
 use brimful::engine::checkpoint::{self, CheckpointOptions, Every};
+use brimful::engine::stats::Traversal;
 use brimful::engine::table::{Top, Value};
 use brimful::engine::{Error as EngineError, Layout, ResultTable, Stats};
 use brimful::graph::ids::ExternalId;
@@ -325,7 +326,16 @@ fn superstep_figures(out: &Bound<'_, PyDict>, stats: &Stats) -> PyResult<()> {
         out.set_item(name, spread.map(|spread| spread[at]))?;
     }
     out.set_item("superstep_total", stats.durations.total())?;
-    out.set_item("sparse_supersteps", stats.sparse_supersteps)
+    let traversals = PyDict::new(out.py());
+    for traversal in Traversal::ALL {
+        let count = stats.durations.count(traversal);
+        if count > 0 {
+            traversals.set_item(traversal.name(), count)?;
+        }
+    }
+    out.set_item("traversals", traversals)?;
+    out.set_item("last_traversal", stats.durations.last_traversal().map(Traversal::name))?;
+    out.set_item("sparse_supersteps", stats.durations.count(Traversal::Sparse))
 }
 
 /// The result of a run: one value per vertex.

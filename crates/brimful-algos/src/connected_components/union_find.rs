@@ -13,6 +13,7 @@ use std::time::Instant;
 use brimful_engine::extent::Extent;
 use brimful_engine::run::moved;
 use brimful_engine::scan::{Edges, Scan};
+use brimful_engine::stats::Traversal;
 use brimful_engine::{Error, Result, Stats};
 use brimful_graph::shards::ShardFile;
 use brimful_graph::{Graph, Index};
@@ -66,7 +67,7 @@ pub(super) fn components<L: Label>(graph: &Graph, resources: &Resources) -> Resu
     let labels = labels(graph, &|vertex| forest.root(vertex), resources)?;
     let phases = vec![("join", joined), ("label", begin.elapsed().as_secs_f64() - joined)];
     let moved = moved(graph, resources) - moved_before;
-    let stats = Stats::one_pass(phases, shards.edges(), moved, workers);
+    let stats = Stats::one_pass(Traversal::Scan, phases, shards.edges(), moved, workers);
     Ok((labels, stats))
 }
 

@@ -11,6 +11,7 @@ use std::time::Instant;
 use brimful_engine::adjacency::Adjacency;
 use brimful_engine::extent::Extent;
 use brimful_engine::run::moved;
+use brimful_engine::stats::Traversal;
 use brimful_engine::{Result, Stats};
 use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
@@ -62,7 +63,10 @@ pub(super) fn components<L: Label>(
     let labelled = begin.elapsed().as_secs_f64();
     let phases = vec![("unpack", unpacked), ("search", searched - unpacked), ("label", labelled - searched)];
     let moved = moved(graph, resources) - moved_before;
-    Ok((labels, Stats::one_pass(phases, graph.description().arcs, moved, resources.workers())))
+    Ok((
+        labels,
+        Stats::one_pass(Traversal::Search, phases, graph.description().arcs, moved, resources.workers()),
+    ))
 }
 
 /// A number for each vertex, below that of vertices, which those of its component share.

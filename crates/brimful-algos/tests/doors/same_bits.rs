@@ -11,6 +11,7 @@ use brimful_algos::pagerank::{PageRank, Variant};
 use brimful_algos::registry::{Parameter, Request, run_request};
 use brimful_algos::scc::StrongComponents;
 use brimful_algos::sssp::ShortestPaths;
+use brimful_engine::stats::Traversal;
 use brimful_engine::{Door, Layout, Program, Reason, RunOptions, run};
 use brimful_graph::Graph;
 use brimful_graph::generate::{Generator, Kind};
@@ -34,7 +35,12 @@ fn outcome<P: Program>(
     output.states.read(0, &mut states).unwrap();
     let stats = output.stats;
     assert_eq!(stats.reason == Reason::NoChange, options.max_supersteps == u64::MAX);
-    Ok((bytemuck::cast_slice(&states).to_vec(), stats.supersteps, stats.signals, stats.sparse_supersteps))
+    Ok((
+        bytemuck::cast_slice(&states).to_vec(),
+        stats.supersteps,
+        stats.signals,
+        stats.durations.count(Traversal::Sparse),
+    ))
 }
 
 /// Runs `program` through every door, with one to four threads, in three budgets.
@@ -219,7 +225,7 @@ fn few_blocks_of_a_unit_on_disk_are_read_alone_and_checked() {
         let mut levels = vec![0; all as usize];
         output.states.read(0, &mut levels).unwrap();
         let read = output.stats.moved.bytes_read();
-        Ok::<_, brimful_engine::Error>((levels, output.stats.sparse_supersteps, read))
+        Ok::<_, brimful_engine::Error>((levels, output.stats.durations.count(Traversal::Sparse), read))
     };
     let (wanted, _, read) = search(Door::Dense, 1 << 28).unwrap();
     assert!(read >= unit.len, "the unit is read whole");

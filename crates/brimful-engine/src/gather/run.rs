@@ -27,7 +27,7 @@ use crate::needs::GatherNeeds;
 use crate::options::RunOptions;
 use crate::program::Globals;
 use crate::run::moved;
-use crate::stats::{Durations, Stats, Swept};
+use crate::stats::{Durations, Stats, Swept, Traversal};
 use crate::supersteps::{Supersteps, build_missing, run_supersteps};
 
 /// Runs `program` until it converges, no state changes, or a limit of `options` is reached.
@@ -91,7 +91,6 @@ pub fn gather<G: Gather>(
         supersteps: globals.superstep,
         reason,
         durations: run.durations,
-        sparse_supersteps: 0,
         seconds,
         index_seconds,
         signals: run.swept.signals,
@@ -201,7 +200,7 @@ impl<G: Gather> Supersteps for Run<'_, G> {
     }
 
     /// Gathers everybody who is not settled once.
-    fn superstep(&mut self) -> Result<&'static str> {
+    fn superstep(&mut self) -> Result<Traversal> {
         let (fixed, handed) = (&self.fixed, &mut self.handed);
         if self.items.is_empty() || G::SETTLES {
             self.items = fixed.cut(&handed.states)?;
@@ -240,7 +239,7 @@ impl<G: Gather> Supersteps for Run<'_, G> {
         self.last = Step::default();
         steps.into_iter().for_each(|step| self.last += step);
         self.swept += self.last.swept;
-        Ok("gather")
+        Ok(Traversal::Gather)
     }
 
     fn converged(&mut self) -> bool {

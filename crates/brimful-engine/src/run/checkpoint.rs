@@ -35,7 +35,6 @@ pub(super) struct Handed {
     signals: u64,
     edges: u64,
     last_visits: u64,
-    sparse_supersteps: u64,
     durations: Durations,
     asynchronous: Option<Heard>,
 }
@@ -81,7 +80,6 @@ impl<P: Program> Run<'_, P> {
             signals: self.swept.signals,
             edges: self.swept.edges,
             last_visits: self.last_visits,
-            sparse_supersteps: self.sparse_supersteps,
             durations: self.durations.clone(),
             asynchronous: self.asynchronous.as_ref().map(|asynchronous| asynchronous.save()),
         };
@@ -138,7 +136,6 @@ impl<P: Program> Run<'_, P> {
         (self.globals.superstep, self.globals.round) = (handed.superstep, handed.round);
         self.swept = Swept { signals: handed.signals, edges: handed.edges };
         self.last_visits = handed.last_visits;
-        self.sparse_supersteps = handed.sparse_supersteps;
         self.durations = handed.durations;
         match (&mut self.asynchronous, handed.asynchronous) {
             (Some(asynchronous), Some(heard)) => asynchronous.restore(heard),

@@ -51,7 +51,6 @@ impl<P: Program> Run<'_, P> {
         self.swept += mail.swept;
         self.collect_mail(mail.intervals)?;
         self.globals.superstep += 1;
-        self.sparse_supersteps += 1;
         Ok(true)
     }
 

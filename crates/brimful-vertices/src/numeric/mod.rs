@@ -20,7 +20,7 @@ use brimful_engine::checkpoint::Every;
 use brimful_engine::extent::Extent;
 use brimful_engine::needs::Needs;
 use brimful_engine::run::{identity, moved};
-use brimful_engine::stats::{Durations, Swept};
+use brimful_engine::stats::{Durations, Swept, Traversal};
 use brimful_engine::supersteps::{Supersteps, build_missing, run_supersteps};
 use brimful_engine::{Output, Program, Reason, RunOptions};
 use brimful_graph::{Graph, Index};
@@ -130,7 +130,6 @@ fn run_in<P: Program>(
         supersteps: typed.globals.superstep,
         reason: done.reason,
         durations: done.durations,
-        sparse_supersteps: 0,
         seconds: done.seconds,
         index_seconds,
         signals: done.before.signals + done.stats.signals_sent,
@@ -443,11 +442,11 @@ impl<const S: usize, const M: usize, E: EdgeData> Supersteps for Run<'_, S, M, E
         &mut self.durations
     }
 
-    fn superstep(&mut self) -> Result<&'static str> {
+    fn superstep(&mut self) -> Result<Traversal> {
         self.execution.program_mut().begin_superstep();
         self.is_due = self.execution.superstep()?;
         self.program().end_superstep();
-        Ok("store")
+        Ok(Traversal::Store)
     }
 
     fn converged(&mut self) -> bool {
