@@ -52,6 +52,12 @@ pub enum Error {
         /// The external id as messages show it; strings are quoted.
         vertex: String,
     },
+    /// A graph whose files are not those that were opened.
+    #[error("{} was replaced or removed after it was opened; open it again", path.display())]
+    Replaced {
+        /// The graph.
+        path: PathBuf,
+    },
     /// An index that was never built and cannot be built here.
     #[error("{} has no `{index}` index and cannot be written to; build it once with `brimful index {} {index}`", path.display(), path.display())]
     MissingIndex {
@@ -77,6 +83,7 @@ impl Error {
             Self::Store(error) => error.kind(),
             Self::Parse { .. }
             | Self::Input { .. }
+            | Self::Replaced { .. }
             | Self::NotAGraph { .. }
             | Self::NoSuchVertex { .. }
             | Self::MissingIndex { .. } => ErrorKind::Input,

@@ -237,6 +237,20 @@ impl Graph {
         &self.description
     }
 
+    /// The same graph as it is on disk by now: it may have another index.
+    ///
+    /// # Errors
+    /// [`Error::Replaced`] if it is another one, or gone; corruption.
+    pub(crate) fn opened_again(&self) -> Result<Self> {
+        let replaced = || Error::Replaced { path: self.path.clone() };
+        match Self::open_files(&*self.folder, &self.traffic) {
+            Ok(newer) if newer.fingerprint() == self.fingerprint() => Ok(newer),
+            Ok(_) => Err(replaced()),
+            Err(Error::Store(error)) if error.is_missing() => Err(replaced()),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Makes an index that `newer` has, the same graph opened again, this graph's too.
     pub(crate) fn adopt_reverse(&self, newer: &Self) {
         if let Some(reverse) = newer.reverse.get() {

@@ -123,6 +123,12 @@ impl Error {
         Self::Corrupt { path: path.into(), offset, what: what.into(), remedy }
     }
 
+    /// True if what was to be opened is not there.
+    pub fn is_missing(&self) -> bool {
+        use io::ErrorKind::{NotADirectory, NotFound};
+        matches!(self, Self::Io { source, .. } if matches!(source.kind(), NotFound | NotADirectory))
+    }
+
     /// The kind of this error.
     pub fn kind(&self) -> ErrorKind {
         match self {

@@ -22,7 +22,7 @@ use crate::sizes::Sizes;
 /// nothing happens if they are there.
 ///
 /// # Errors
-/// [`Error::MissingIndex`] if the graph cannot be written to.
+/// [`Error::MissingIndex`] if the graph cannot be written to, [`Error::Replaced`] if it is not there any more.
 pub fn build_reverse(graph: &Graph, resources: &Resources) -> Result<f64> {
     if graph.shards(Index::Reverse).is_some() {
         return Ok(0.0);
@@ -33,6 +33,7 @@ pub fn build_reverse(graph: &Graph, resources: &Resources) -> Result<f64> {
         {
             Error::MissingIndex { path: graph.path().into(), index: Index::Reverse.name() }
         }
+        error if error.is_missing() => Error::Replaced { path: graph.path().into() },
         error => error.into(),
     })?;
     build_reverse_alone(graph, resources)
@@ -47,7 +48,7 @@ pub fn build_reverse_alone(graph: &Graph, resources: &Resources) -> Result<f64> 
     resources.budget.require(minimum, "to build an index")?;
     let memory = resources.budget.reserve(resources.budget.limit(), "to build an index")?;
     // Another process may have built it, and published a manifest, since this graph was opened.
-    let latest = Graph::open_folder(folder, graph.traffic())?;
+    let latest = graph.opened_again()?;
     let Some(forward) = latest.shards(Index::In).filter(|_| latest.shards(Index::Reverse).is_none()) else {
         graph.adopt_reverse(&latest);
         return done();
@@ -90,10 +91,10 @@ pub fn build_reverse_alone(graph: &Graph, resources: &Resources) -> Result<f64> 
     let mut description = latest.description().clone();
     let layer = Layer { name: Index::Reverse.name().into(), arcs: built.arcs, bytes: built.bytes };
     description.reverse = Some(Shards { layers: vec![layer] });
-    let number = latest.manifest_number() + 1;
+    let number = graph.opened_again()?.manifest_number() + 1;
     Graph::publish(folder, number, &mut description, resources.job.traffic())?;
     manifest::sweep(folder, number)?;
-    graph.adopt_reverse(&Graph::open_folder(folder, graph.traffic())?);
+    graph.adopt_reverse(&graph.opened_again()?);
     done()
 }
 

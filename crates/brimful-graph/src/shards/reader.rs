@@ -12,7 +12,7 @@ use brimful_store::{Error as StoreError, Folder, Traffic};
 use super::Names;
 use super::segment::{Segment, TABLE_ROW};
 use crate::codec::{Batches, DIRECTORY_ROW, Packing, Unpack, Weights, plain_bytes};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// An index open for reading.
 #[derive(Debug)]
@@ -149,8 +149,17 @@ impl ShardFile {
     }
 
     /// Opens the file of block starts, whose block `u` is that of unit `u`.
+    ///
+    /// # Errors
+    /// [`Error::Replaced`] where the folder has another file of this name by now, or none.
     pub fn open_directory(&self) -> Result<SealedFile> {
-        Ok(SealedFile::open(&*self.folder, &self.directory_name, Kind::Directory, 0, &Arc::default())?)
+        let replaced = || Error::Replaced { path: self.folder.path().into() };
+        match SealedFile::open(&*self.folder, &self.directory_name, Kind::Directory, 0, &Arc::default()) {
+            Ok(file) if file.seal() == self.directory_seal => Ok(file),
+            Ok(_) => Err(replaced()),
+            Err(error) if error.is_missing() => Err(replaced()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Length of the file of block starts in bytes.
