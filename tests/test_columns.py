@@ -160,6 +160,26 @@ def test_what_the_user_says_and_is_not_there(tmp_path: Path) -> None:
     for options in (["--source", "x", "--target", "b"], ["--weight", 4]):
         assert "no column" in asked(tmp_path, "a.csv", content, *options, code=INPUT)
     asked(tmp_path, "a.csv", content, "--source", "a", "--target", "a")
+    content = "source,target,weight\n1,2,3\n"
+    for name in ("a.csv", "a.txt"):
+        sentence = asked(
+            tmp_path,
+            name,
+            content.replace(",", "," if "csv" in name else " "),
+            "--weight",
+            "wieght",
+            code=INPUT,
+        )
+        assert "no column 'wieght'" in sentence and "source, target, weight" in sentence
+        assert sentence.endswith("did you mean 'weight'?")
+    table = pa.table({"follower": [1], "followee": [2], "strength": [2.0]})
+    pq.write_table(table, tmp_path / "a.parquet")
+    arguments = ["import", tmp_path / "a.parquet", tmp_path / "g.brimful", "--quiet"]
+    sentence = refuse(INPUT, *arguments, "--source", "folower", "--target", "followee")
+    assert sentence.endswith("did you mean 'follower'?")
+    assert "did you mean" not in refuse(INPUT, *arguments, "--weight", "quite another")
+    with pytest.raises(bf.InputError, match="did you mean 'follower'"):
+        bf.Graph.from_arrow(table, source="folower", target="followee")
     arguments = ["import", tmp_path / "a.csv", tmp_path / "g.brimful", "--quiet"]
     assert "not by 'long'" in refuse(USAGE, *arguments, "--delimiter", "long")
     arguments += ["--format", "mtx", "--weight", 3]

@@ -41,6 +41,8 @@ pub const WEIGHTS: [&str; 6] = ["weight", "weights", "w", "wt", "wgt", "edgeweig
 const SHOWN: usize = 12;
 /// Longest text of each.
 const SHOWN_CHARS: usize = 24;
+/// Longest name that may have been meant by another.
+const NAME_BYTES: usize = 64;
 
 /// What the user says about columns.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -118,8 +120,17 @@ impl Roles {
 pub enum Doubt {
     /// The user must say more.
     Unsaid(String),
-    /// The input does not have what the user says, or no edges.
+    /// The input has no edges.
     Unfit(String),
+    /// The input does not have a column that the user names.
+    NoColumn {
+        /// The sentence.
+        what: String,
+        /// The column.
+        column: String,
+        /// The names of its columns; none where they have only numbers.
+        names: Vec<String>,
+    },
 }
 
 impl Doubt {
@@ -128,6 +139,9 @@ impl Doubt {
         match self {
             Self::Unsaid(what) => Error::Usage(format!("{}: {what}", path.display())),
             Self::Unfit(what) => Error::input(path, what),
+            Self::NoColumn { what, column, names } => {
+                Error::NoColumn { path: path.into(), what, column, names }
+            }
         }
     }
 }
@@ -249,8 +263,11 @@ fn find(names: &[String], column: &str, header: bool) -> Result<usize, Doubt> {
     }
     let at = number(column).and_then(|number| number.checked_sub(1)).filter(|&at| at < names.len());
     at.ok_or_else(|| {
-        let (column, found) = (shown(column), found(names, header));
-        Doubt::Unfit(format!("it has no column '{column}'; {found}"))
+        let what = format!("it has no column '{}'; {}", shown(column), found(names, header));
+        // Longer names, and others with characters that a terminal would obey, are nobody's typing errors.
+        let is_plain = |name: &&String| name.len() <= NAME_BYTES && !name.contains(char::is_control);
+        let names = if header { names.iter().filter(is_plain).cloned().collect() } else { Vec::new() };
+        Doubt::NoColumn { what, column: column.into(), names }
     })
 }
 

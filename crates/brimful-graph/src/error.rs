@@ -38,6 +38,18 @@ pub enum Error {
         /// What is wrong and what to do.
         what: String,
     },
+    /// A column that an input does not have.
+    #[error("{}: {what}", path.display())]
+    NoColumn {
+        /// The input.
+        path: PathBuf,
+        /// What is wrong and what to do.
+        what: String,
+        /// The column asked for.
+        column: String,
+        /// Those that there are.
+        names: Vec<String>,
+    },
     /// A path that holds no graph.
     #[error("{} is not a brimful graph: {what}", path.display())]
     NotAGraph {
@@ -83,6 +95,7 @@ impl Error {
             Self::Store(error) => error.kind(),
             Self::Parse { .. }
             | Self::Input { .. }
+            | Self::NoColumn { .. }
             | Self::Replaced { .. }
             | Self::NotAGraph { .. }
             | Self::NoSuchVertex { .. }

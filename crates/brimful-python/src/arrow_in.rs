@@ -83,10 +83,9 @@ impl ArrowEdges {
         let schema = reader.schema();
         let find = |name: &str| -> Result<Wanted> {
             let Ok(index) = schema.index_of(name) else {
-                return Err(Error::input(
-                    origin,
-                    format!("there is no column {name:?}; it has {}", columns(&schema)),
-                ));
+                let names = schema.fields().iter().map(|field| field.name().clone()).collect();
+                let what = format!("there is no column {name:?}; it has {}", columns(&schema));
+                return Err(Error::NoColumn { path: origin.into(), what, column: name.into(), names });
             };
             Ok(Wanted { name: name.into(), index, data_type: schema.field(index).data_type().clone() })
         };

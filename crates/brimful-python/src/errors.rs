@@ -48,7 +48,11 @@ pub(crate) fn labelled(error: impl Into<Error>) -> String {
 }
 
 fn to_python(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
-    let message = error.to_string();
+    let mut message = error.to_string();
+    if let Error::Graph(graph::Error::NoColumn { column, names, .. }) = error {
+        let hint = py.import("brimful.wording")?.call_method1("did_you_mean", (column, names))?;
+        message += hint.extract::<&str>()?;
+    }
     let Some(class) = class_name(error) else {
         return Ok(PyKeyboardInterrupt::new_err(message));
     };

@@ -80,11 +80,11 @@ pub(crate) fn begin(
         return Err(HeaderFlaw::new(from, "a record of at most 1 MiB and 65,536 columns, its quotes closed"));
     };
     let (names_end, second) = (rows.fields.at, rows.next());
-    let (roles, header) = choice.of_rows(&first, second.as_deref()).map_err(|doubt| match doubt {
-        Doubt::Unfit(what) if first.len() == 1 => {
-            Doubt::Unfit(format!("{what}; say with --delimiter C what separates its columns"))
+    let (roles, header) = choice.of_rows(&first, second.as_deref()).map_err(|mut doubt| {
+        if let (Doubt::Unfit(what) | Doubt::NoColumn { what, .. }, 1) = (&mut doubt, first.len()) {
+            what.push_str("; say with --delimiter C what separates its columns");
         }
-        doubt => doubt,
+        doubt
     })?;
     let words = IdWords::of(names);
     let records = Records { delimiter, roles, words };

@@ -145,5 +145,6 @@ pub fn scan_webgraph(properties: &[u8], graph: &[u8], memory_bytes: u64) -> Resu
 
 /// True if an error says where in the text it is, or is about the file as a whole: its columns, or its format.
 pub fn has_place(error: &Error) -> bool {
-    matches!(error, Error::Parse { line: 1.., column: 1.., .. } | Error::Usage(_) | Error::Input { .. })
+    let is_of_the_file = matches!(error, Error::Usage(_) | Error::Input { .. } | Error::NoColumn { .. });
+    is_of_the_file || matches!(error, Error::Parse { line: 1.., column: 1.., .. })
 }
