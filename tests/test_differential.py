@@ -28,16 +28,26 @@ def source_of(case: Case, data: st.DataObject) -> int:
     return data.draw(st.sampled_from(case.vertices), label="source")
 
 
+def sources_of(case: Case, data: st.DataObject) -> list[int]:
+    some = st.lists(st.sampled_from(case.vertices), min_size=1, max_size=4)
+    return data.draw(some, label="sources")
+
+
+def levels_of(case: Case, sources: list[int]) -> dict[int, int]:
+    ways = nx.multi_source_dijkstra_path_length(case.networkx(), set(sources), weight=lambda *_: 1)
+    return dict(ways)
+
+
 @few
 @given(case=cases(), data=st.data())
 def test_bfs(case: Case, data: st.DataObject) -> None:
-    source = source_of(case, data)
-    levels = nx.single_source_shortest_path_length(case.networkx(), source)
+    sources = sources_of(case, data)
+    levels = levels_of(case, sources)
     with case.graph() as graph:
-        assert values(bf.bfs(graph, source)) == {v: levels.get(v) for v in case.vertices}
-        parents = values(bf.bfs(graph, source, values="parent"))
-        limited = values(bf.bfs(graph, source, max_supersteps=2))
-    nearer: dict[int, int] = {source: source}
+        assert values(bf.bfs(graph, sources)) == {v: levels.get(v) for v in case.vertices}
+        parents = values(bf.bfs(graph, sources, values="parent"))
+        limited = values(bf.bfs(graph, sources, max_supersteps=2))
+    nearer: dict[int, int] = {source: source for source in sources}
     for parent, child in sorted(case.arcs):
         if parent in levels and levels[child] == levels[parent] + 1:
             nearer.setdefault(child, parent)
@@ -49,17 +59,17 @@ def test_bfs(case: Case, data: st.DataObject) -> None:
 @few
 @given(case=cases(), data=st.data())
 def test_sssp(case: Case, data: st.DataObject) -> None:
-    source = source_of(case, data)
+    sources = sources_of(case, data)
     size = len(case.edges)
     # Quarters add up without rounding.
     quarters = st.lists(st.integers(0, 40), min_size=size, max_size=size)
     weights = [number / 4 for number in data.draw(quarters, label="weights in quarters")]
-    reach = nx.single_source_dijkstra_path_length(case.networkx(weights), source)
-    hops = nx.single_source_shortest_path_length(case.networkx(), source)
+    reach = nx.multi_source_dijkstra_path_length(case.networkx(weights), set(sources))
+    hops = levels_of(case, sources)
     with case.graph(weights) as graph:
-        assert values(bf.sssp(graph, source)) == {v: hops.get(v) for v in case.vertices}
+        assert values(bf.sssp(graph, sources)) == {v: hops.get(v) for v in case.vertices}
         if size:
-            result = bf.sssp(graph, source, weighted=True)
+            result = bf.sssp(graph, sources, weighted=True)
             assert values(result) == {v: reach.get(v) for v in case.vertices}
 
 
@@ -183,13 +193,14 @@ def test_hits_of_networkx(case: Case) -> None:
 @few
 @given(case=cases(), data=st.data(), method=st.sampled_from(["power", "delta"]))
 def test_personalised_pagerank(case: Case, data: st.DataObject, method: str) -> None:
-    source = source_of(case, data)
+    sources = sources_of(case, data)
+    personal = dict.fromkeys(sources, 1)
     theirs = nx.pagerank(
-        case.networkx(), personalization={source: 1}, tol=1e-14 / len(case.vertices), max_iter=2000
+        case.networkx(), personalization=personal, tol=1e-14 / len(case.vertices), max_iter=2000
     )
     with case.graph() as graph:
         result = bf.pagerank(
-            graph, source=source, method=method, tolerance=1e-13, max_supersteps=2000
+            graph, source=sources, method=method, tolerance=1e-13, max_supersteps=2000
         )
     assert values(result) == pytest.approx(theirs, abs=1e-11)
     assert sum(values(result).values()) == pytest.approx(1.0, rel=1e-12)

@@ -13,6 +13,7 @@ from brimful.reporting import Progress
 from brimful.tables import EdgeColumns
 
 __all__ = [
+    "MOST_SOURCES",
     "BloomFilter",
     "DiskLists",
     "DiskMap",
@@ -49,6 +50,9 @@ __all__ = [
     "stores",
     "text_columns",
 ]
+
+#: Most vertices that a run begins at.
+MOST_SOURCES: int
 
 def auto_budget_bytes() -> int: ...
 def peak_rss_bytes() -> int | None: ...

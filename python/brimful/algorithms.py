@@ -13,6 +13,7 @@ from brimful.choices import Layout, Lists, Mode, Precision
 from brimful.described import RUN, RUN_ERRORS, described
 from brimful.graph import GraphLike, as_graph
 from brimful.ingest import Resources
+from brimful.per_vertex import Vertices
 from brimful.reporting import reported
 from brimful.result import Result
 from brimful.sizes import Budget, checkpoint_interval, parse_budget
@@ -59,7 +60,7 @@ def pagerank(
     tolerance: float = 1e-6,
     max_supersteps: int | None = None,
     variant: Literal["normalized", "unnormalized"] = "normalized",
-    source: int | str | None = None,
+    source: Vertices | None = None,
     method: Literal["power", "delta"] | None = None,
     precision: Precision = "f64",
     weighted: bool = False,
@@ -73,8 +74,9 @@ def pagerank(
     """Rank vertices by the edges that lead to them (Page, Brin, Motwani, Winograd 1999).
 
     With `source`, rank begins at that vertex only, and the rank of sinks returns to it (NetworkX's
-    `personalization={source: 1}`). One superstep of "power" is one pass over the edges. The result
-    of `mode` "sync" has the same bits at any budget and number of threads. `mode` "async" reaches
+    `personalization={source: 1}`); several vertices share both evenly. One superstep of "power" is
+    one pass over the edges. The result of `mode` "sync" has the same bits at any budget and number
+    of threads. `mode` "async" reaches
     the same limit and visits the vertices with the largest change first; `stats["edge_visits"]`
     counts its edge visits: about as many as "sync" on web and road graphs, up to 2.3 times as many
     on R-MAT graphs. On a `store`, sums differ by the order of their terms; "async" has no
@@ -87,7 +89,7 @@ def pagerank(
         max_supersteps: Stop after this many supersteps; None: 100.
         variant: "normalized" sums to 1 and spreads the rank of sinks over all vertices.
             "unnormalized" is Signal/Collect's 1 - damping + damping * sum, without a sink term.
-        source: Id of the vertex to personalise for; "normalized" only.
+        source: Id of the vertex to personalise for, or several in a sequence; "normalized" only.
         method: "power" recomputes every rank; "delta" signals increments above a threshold that
             `tolerance` implies, mostly with fewer signals and at most the same error; None:
             "power".
@@ -98,7 +100,7 @@ def pagerank(
 
     Raises:
         UsageError: `source` is given with "unnormalized".
-        NotFoundError: The graph has no vertex `source`.
+        NotFoundError: The graph has no vertex `source`, or lacks one of several.
         InputError: `weighted`, and a weight is negative, or the weights of a vertex add up to
             infinity or lie too far apart for `precision`.
 
@@ -298,7 +300,7 @@ def kcore(
 @described(RUN, *RUN_ERRORS)
 def bfs(
     graph: GraphLike,
-    source: int | str,
+    source: Vertices,
     *,
     values: Literal["distance", "parent"] = "distance",
     max_supersteps: int | None = None,
@@ -312,9 +314,9 @@ def bfs(
     """Search breadth-first along edges from `source`.
 
     Args:
-        values: "distance" counts edges from the source. "parent" is the vertex with the smallest
-            id among those one edge nearer with an edge to this vertex; the source is its own
-            parent.
+        values: "distance" counts edges from the nearest source. "parent" is the vertex with the
+            smallest id among those one edge nearer with an edge to this vertex; a source is its
+            own parent.
         max_supersteps: Stop after this many supersteps, which is also the largest distance in
             `mode` "sync"; None: no limit.
         mode: "sync" runs level by level; "async" (for distances only) does not wait for a level
@@ -325,13 +327,16 @@ def bfs(
         `vertex`; null where no path leads.
 
     Raises:
-        NotFoundError: The graph has no vertex `source`.
+        NotFoundError: The graph has no vertex `source`, or lacks one of several.
         UsageError: "parent", and ids reach from below 0 to 2**63 or beyond.
 
     >>> import brimful as bf, pyarrow as pa
     >>> with bf.Graph.from_arrow(pa.table({"source": [5, 7], "target": [7, 9]})) as graph:
     ...     bf.bfs(graph, 7).to_arrow()["distance"].to_pylist()
     [None, 0, 1]
+    >>> with bf.Graph.from_arrow(pa.table({"source": [5, 7], "target": [7, 9]})) as graph:
+    ...     bf.bfs(graph, [5, 9], values="parent").to_arrow()["parent"].to_pylist()
+    [5, 5, 9]
     """
     common = _Common(max_supersteps, threads, budget, progress)
     return _run(
@@ -349,7 +354,7 @@ def bfs(
 @described(RUN, *RUN_ERRORS)
 def sssp(
     graph: GraphLike,
-    source: int | str,
+    source: Vertices,
     *,
     weighted: bool = False,
     max_supersteps: int | None = None,
@@ -364,7 +369,7 @@ def sssp(
 
     The run lasts until no distance shrinks. A run of many supersteps, as on roads, ends in the
     order of distances (Dijkstra) where the edges fit `budget`: one superstep more, and the same
-    bits; `max_supersteps` prevents it.
+    bits; `max_supersteps` prevents it. Several sources are NetworkX's `multi_source_dijkstra`.
 
     Args:
         weighted: The length of a path is the sum of its weights, which must not be negative, in
@@ -374,7 +379,7 @@ def sssp(
         A `Result` with the column `distance`: float64[n_vertices], null where no path leads.
 
     Raises:
-        NotFoundError: The graph has no vertex `source`.
+        NotFoundError: The graph has no vertex `source`, or lacks one of several.
         UsageError: `weighted`, and the graph has no weights.
         InputError: `weighted`, and a weight is negative.
 
@@ -401,7 +406,7 @@ def sssp(
 @described(RUN, *RUN_ERRORS)
 def count_paths(
     graph: GraphLike,
-    source: int | str,
+    source: Vertices,
     *,
     length: int | None = None,
     layout: Layout = "shards",
@@ -412,7 +417,8 @@ def count_paths(
 ) -> Result:
     """Count shortest paths from `source`, or walks of `length` edges.
 
-    Parallel edges make paths of their own.
+    Parallel edges make paths of their own. With several sources, shortest paths are those from the
+    nearest of them, and walks those from any.
 
     Args:
         length: Count walks of this many edges in place of shortest paths; None: shortest paths.
@@ -421,7 +427,7 @@ def count_paths(
         A `Result` with the column `paths`: uint64[n_vertices], 0 where no path leads.
 
     Raises:
-        NotFoundError: The graph has no vertex `source`.
+        NotFoundError: The graph has no vertex `source`, or lacks one of several.
         ProgramError: A vertex has more than 2**64 - 2 paths.
 
     >>> import brimful as bf, pyarrow as pa
@@ -596,7 +602,7 @@ def _run(
     params: dict[str, object],
     common: _Common,
     *,
-    source: int | str | None = None,
+    source: Vertices | None = None,
     precision: Precision = "f64",
     mode: Mode = "sync",
     tolerance: float | None = None,

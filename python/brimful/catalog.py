@@ -14,7 +14,7 @@ from typing import Any, get_args
 from brimful import checks
 from brimful.choices import Layout, Lists, Mode, Precision
 from brimful.errors import UsageError
-from brimful.per_vertex import vertex_id
+from brimful.per_vertex import Vertices, vertex_ids
 from brimful.sizes import MOST, parse_count
 from brimful.wording import did_you_mean, shortened, unknown
 
@@ -36,7 +36,7 @@ def asked(
     algorithm: str,
     params: Mapping[str, object],
     *,
-    source: int | str | None = None,
+    source: Vertices | None = None,
     precision: str = "f64",
     mode: str = "sync",
     tolerance: float | None = None,
@@ -60,7 +60,7 @@ def asked(
     return {
         "algorithm": algorithm,
         "params": dict(params),
-        "source": None if source is None else vertex_id(source),
+        "source": [] if source is None else vertex_ids(source),
         "precision": checks.word(precision, "precision", PRECISIONS),
         "mode": checks.word(mode, "mode", MODES),
         "tolerance": checks.real(tolerance, "tolerance"),

@@ -30,7 +30,8 @@ _WORK = {
 #: Parameters of runs.
 RUN = _WORK | {
     "graph": "A `Graph`, or the path of a graph directory or of an input file.",
-    "source": "Id of the vertex to begin with.",
+    "source": "Id of the vertex to begin with, or several in a sequence: distances are those from "
+    "the nearest. Order and repeats do not matter.",
     "weighted": "Use the weights of the edges.",
     "max_supersteps": "Stop after this many supersteps; None: no limit.",
     "mode": '"sync" runs in supersteps; "async" receives signals within the same sweep over the '

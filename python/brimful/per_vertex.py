@@ -9,7 +9,15 @@ from __future__ import annotations
 import html
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import ItemsView, Iterator, KeysView, Sequence, ValuesView
+from collections.abc import (
+    ItemsView,
+    Iterable,
+    Iterator,
+    KeysView,
+    Mapping,
+    Sequence,
+    ValuesView,
+)
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Generic, Never, SupportsIndex, TypeVar, cast
 
@@ -26,6 +34,8 @@ if TYPE_CHECKING:
 
 V = TypeVar("V")
 D = TypeVar("D")
+#: A vertex id, or several.
+Vertices = int | str | Iterable[int | str]
 
 #: Rows that `repr` shows, and a notebook.
 _SHOWN_ROWS = 5
@@ -53,6 +63,29 @@ def vertex_id(vertex: object) -> int | str:
     if not -(2**63) <= number < 2**64:
         raise _no_such_vertex(vertex)
     return number
+
+
+def vertex_ids(vertices: object) -> list[int | str]:
+    """Return the ids of one vertex, or of several in a sequence, a set, an array or any iterable.
+
+    At most one more than `MOST_SOURCES` are taken, which the run then refuses.
+
+    Raises:
+        UsageError: there is none, or they come with values.
+        NotFoundError: one is not an id.
+    """
+    from brimful._native import MOST_SOURCES
+
+    # NumPy, pyarrow and pandas have scalars of their own, which a list of theirs has not.
+    plain = vertices.tolist() if hasattr(vertices, "tolist") else vertices
+    if isinstance(plain, Mapping):
+        raise UsageError("source must be a vertex id or a sequence of them, not a mapping")
+    if isinstance(plain, (str, bytes)) or not isinstance(plain, Iterable):
+        return [vertex_id(plain)]
+    ids = [vertex_id(vertex) for vertex in islice(plain, MOST_SOURCES + 1)]
+    if not ids:
+        raise UsageError("source must have at least one vertex id; it is empty")
+    return ids
 
 
 def _no_such_vertex(vertex: object) -> NotFoundError:

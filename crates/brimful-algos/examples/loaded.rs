@@ -52,8 +52,8 @@ fn main() {
     let number = |at: usize| arguments[at].parse::<u64>().unwrap();
     let resources = Resources::new(Budget::new(number(1), 0), Arc::new(Job::new()), None).unwrap();
     let graph = Graph::open(Path::new(&arguments[0]), resources.job.traffic()).unwrap();
-    let (source, rounds) = (graph.find(number(2).into()).unwrap(), number(3));
-    let program = Searches { search: Levels { source }, rounds };
+    let (sources, rounds) = (graph.find(number(2).into()).unwrap().into(), number(3));
+    let program = Searches { search: Levels { sources }, rounds };
     let output = brimful_engine::run(&program, &graph, &RunOptions::default(), &resources).unwrap();
     let durations = output.stats.durations.first();
     let each = durations.len() / rounds as usize;

@@ -1,7 +1,7 @@
 //! Breadth-first search: levels or parents.
 //!
-//! Returns for each vertex its distance from the source in edges (`distance`, int64), or its parent in a tree of
-//! shortest paths (`parent`): of the neighbours one level nearer that have edges to it the one with the smallest id; the source is its own. Null where no
+//! Returns for each vertex its distance from the nearest source in edges (`distance`, int64), or its parent in a forest of
+//! shortest paths (`parent`): of the neighbours one level nearer that have edges to it the one with the smallest id; a source is its own. Null where no
 //! path leads. Direction-following; exact. As many supersteps as levels, each over the edges of
 //! the level before (Moore 1959).
 
@@ -15,13 +15,14 @@ use bytemuck::{Pod, Zeroable};
 
 use crate::registry::{Accepts, Info, ParameterInfo, Takes};
 use crate::request::{Finished, Request};
+use crate::sources::Sources;
 use crate::sssp::ShortestPaths;
 use crate::{Error, Result};
 
 /// What there is to know of it.
 pub(crate) const INFO: Info = Info {
     name: "bfs",
-    computes: "breadth-first search along edges: distance in edges from the source, or parent in the tree",
+    computes: "breadth-first search along edges: distance in edges from the nearest source, or parent in the tree",
     column: "distance",
     takes: Takes {
         source: true,
@@ -42,19 +43,19 @@ pub(crate) const INFO: Info = Info {
     plan: |planner| {
         let steps = planner.spreading(Steps::about(8, 3.0))?;
         match planner.request.choice("values", &["distance", "parent"])? {
-            "parent" => planner.program(&Parents { source: 0 }, steps),
-            _ if planner.request.asynchronous => planner.program(&ShortestPaths { source: 0 }, steps),
-            _ => planner.program(&Levels { source: 0 }, steps),
+            "parent" => planner.program(&Parents { sources: 0.into() }, steps),
+            _ if planner.request.asynchronous => planner.program(&ShortestPaths { sources: 0.into() }, steps),
+            _ => planner.program(&Levels { sources: 0.into() }, steps),
         }
     },
 };
 
-/// Levels. State: the distance from the source, all ones where there is none yet; a signal, one byte so that the sums of
+/// Levels. State: the distance from the nearest source, all ones where there is none yet; a signal, one byte so that the sums of
 /// an interval stay in the fastest cache, only says that the sender has just been reached.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Levels {
-    /// Internal id of the source.
-    pub source: u64,
+    /// The vertices at distance 0.
+    pub sources: Sources,
 }
 
 impl Program for Levels {
@@ -65,7 +66,7 @@ impl Program for Levels {
     const KEEPS_SILENCE: bool = true;
 
     fn initial(&self, vertex: Vertex, _: &Globals<()>) -> u32 {
-        if vertex.id == self.source { 0 } else { u32::MAX }
+        if self.sources.contains(vertex.id) { 0 } else { u32::MAX }
     }
 
     fn signal(&self, _: Vertex, level: u32) -> u8 {
@@ -79,10 +80,10 @@ impl Program for Levels {
 }
 
 /// Parents. A signal is the place of the sender, and the first that arrive are the last.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Parents {
-    /// Internal id of the source.
-    pub source: u64,
+    /// The vertices that are their own parents.
+    pub sources: Sources,
 }
 
 /// Places of a vertex and of its parent; all ones for none yet.
@@ -103,7 +104,7 @@ impl Program for Parents {
 
     fn initial(&self, vertex: Vertex, _: &Globals<()>) -> Child {
         let own = vertex.external;
-        Child { own, parent: if vertex.id == self.source { own } else { u64::MAX } }
+        Child { own, parent: if self.sources.contains(vertex.id) { own } else { u64::MAX } }
     }
 
     fn signal(&self, _: Vertex, child: Child) -> u64 {
@@ -116,7 +117,7 @@ impl Program for Parents {
 }
 
 fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {
-    let source = request.source(graph)?;
+    let sources = request.sources(graph)?;
     if request.choice("values", &["distance", "parent"])? == "parent" {
         if graph.key_bounds()?.is_some_and(|(smallest, largest)| largest - smallest == u64::MAX) {
             // The last place would be the mark of no parent.
@@ -124,22 +125,24 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
                 "parents need ids within less than 64 bits of each other; these take all 2^64".into(),
             ));
         }
-        let output = request.run(&Parents { source: source.id }, u64::MAX, graph, resources)?;
+        let output = request.run(&Parents { sources: sources.clone() }, u64::MAX, graph, resources)?;
         let parent = |child: Child| (child.parent != u64::MAX).then_some(child.parent);
-        let values =
-            Values::vertices(output.states, parent, move |place| (place == source.place).then_some(place));
+        let values = Values::vertices(output.states, parent, move |place| {
+            sources.has_isolated(place).then_some(place)
+        });
         return Finished::new(graph, "parent", values, output.stats, "parents");
     }
     if request.asynchronous {
-        let output = request.run(&ShortestPaths { source: source.id }, u64::MAX, graph, resources)?;
+        let output = request.run(&ShortestPaths { sources: sources.clone() }, u64::MAX, graph, resources)?;
         let level = |length: f64| length.is_finite().then_some(length as i64);
         let values =
-            Values::integers(output.states, level, move |place| (place == source.place).then_some(0));
+            Values::integers(output.states, level, move |place| sources.has_isolated(place).then_some(0));
         return Finished::new(graph, "distance", values, output.stats, "levels");
     }
     let most = u64::from(u32::MAX) - 1;
-    let output = request.run(&Levels { source: source.id }, most, graph, resources)?;
+    let output = request.run(&Levels { sources: sources.clone() }, most, graph, resources)?;
     let level = |level: u32| (level != u32::MAX).then_some(level.into());
-    let values = Values::integers(output.states, level, move |place| (place == source.place).then_some(0));
+    let values =
+        Values::integers(output.states, level, move |place| sources.has_isolated(place).then_some(0));
     Finished::new(graph, "distance", values, output.stats, "levels")
 }

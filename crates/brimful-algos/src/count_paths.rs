@@ -1,6 +1,6 @@
-//! Numbers of paths from one vertex.
+//! Numbers of paths from one vertex, or from several.
 //!
-//! Returns for each vertex the number of *shortest* paths from the source (`paths`, uint64; parallel edges make paths of
+//! Returns for each vertex the number of *shortest* paths from the nearest sources (`paths`, uint64; parallel edges make paths of
 //! their own), 0 where there is none; with `length` k the number of walks of k edges. More than 2^64 - 2 of them are an error, never a
 //! wrapped number. Shortest paths: a vertex adds up what first arrives and signals it once (the forward phase
 //! of Brandes 2001), a superstep per level. Walks: k supersteps over all edges.
@@ -14,12 +14,13 @@ use brimful_store::Resources;
 
 use crate::registry::{Accepts, Info, ParameterInfo, Takes};
 use crate::request::{Finished, Output, Request};
+use crate::sources::Sources;
 use crate::{Error, Result};
 
 /// What there is to know of it.
 pub(crate) const INFO: Info = Info {
     name: "count_paths",
-    computes: "number of shortest paths along edges from the source, or of walks of a given length",
+    computes: "number of shortest paths along edges from the nearest sources, or of walks of a given length",
     column: "paths",
     takes: Takes { source: true, layouts: true, stores: true, checkpoints: true, ..Takes::NOTHING },
     parameters: &[ParameterInfo {
@@ -30,16 +31,17 @@ pub(crate) const INFO: Info = Info {
     }],
     run,
     plan: |planner| match planner.request.count("length")? {
-        Some(length) => planner.program(&WalkCounts { source: 0 }, Steps::exactly(length)),
-        None => planner.program(&ShortestPathCounts { source: 0 }, planner.spreading(Steps::about(8, 3.0))?),
+        Some(length) => planner.program(&WalkCounts { sources: 0.into() }, Steps::exactly(length)),
+        None => planner
+            .program(&ShortestPathCounts { sources: 0.into() }, planner.spreading(Steps::about(8, 3.0))?),
     },
 };
 
 /// Counts shortest paths. State and signal: their number, 0 where none was found yet; all ones: too many.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct ShortestPathCounts {
-    /// Internal id of the source.
-    pub source: u64,
+    /// The vertices at which paths begin.
+    pub sources: Sources,
 }
 
 impl Program for ShortestPathCounts {
@@ -51,7 +53,7 @@ impl Program for ShortestPathCounts {
     const KEEPS_SILENCE: bool = true;
 
     fn initial(&self, vertex: Vertex, _: &Globals<Count>) -> u64 {
-        u64::from(vertex.id == self.source)
+        u64::from(self.sources.contains(vertex.id))
     }
 
     fn signal(&self, _: Vertex, paths: u64) -> u64 {
@@ -72,10 +74,10 @@ impl Program for ShortestPathCounts {
 }
 
 /// Counts walks: after k supersteps, those of k edges.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct WalkCounts {
-    /// Internal id of the source.
-    pub source: u64,
+    /// The vertices at which walks begin.
+    pub sources: Sources,
 }
 
 impl Program for WalkCounts {
@@ -86,7 +88,7 @@ impl Program for WalkCounts {
     const MODE: Mode = Mode::Full;
 
     fn initial(&self, vertex: Vertex, _: &Globals<Count>) -> u64 {
-        u64::from(vertex.id == self.source)
+        u64::from(self.sources.contains(vertex.id))
     }
 
     fn signal(&self, _: Vertex, walks: u64) -> u64 {
@@ -107,11 +109,11 @@ impl Program for WalkCounts {
 }
 
 fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {
-    let source = request.source(graph)?;
+    let sources = request.sources(graph)?;
     let Some(length) = request.count("length")? else {
-        let program = ShortestPathCounts { source: source.id };
+        let program = ShortestPathCounts { sources: sources.clone() };
         let output = checked(request.run(&program, u64::MAX, graph, resources)?)?;
-        let own = move |place| Some(u64::from(place == source.place));
+        let own = move |place| Some(u64::from(sources.has_isolated(place)));
         let values = Values::unsigned(output.states, Some, own).without_nulls();
         return Finished::new(graph, "paths", values, output.stats, "shortest");
     };
@@ -120,8 +122,8 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
                     max_supersteps=), not both";
         return Err(Error::Usage(what.into()));
     }
-    let output = checked(request.run(&WalkCounts { source: source.id }, length, graph, resources)?)?;
-    let own = move |place| Some(u64::from(length == 0 && place == source.place));
+    let output = checked(request.run(&WalkCounts { sources: sources.clone() }, length, graph, resources)?)?;
+    let own = move |place| Some(u64::from(length == 0 && sources.has_isolated(place)));
     let values = Values::unsigned(output.states, Some, own).without_nulls();
     Finished::new(graph, "paths", values, output.stats, "walks")
 }

@@ -12,7 +12,7 @@
 //! |V| * tolerance * d/(1-d), which power steps promise when they stop at the same tolerance. A threshold per arc, not per vertex,
 //! (Andersen, Chung and Lang 2006) gives that at the least number of signals: who has few arcs signals first. (With weights |E| is their sum.)
 //!
-//! *Normalized* scores y solve y = d P y + b u, where u is 1 for all vertices (with a source: for that vertex, and 0 for
+//! *Normalized* scores y solve y = d P y + b u, where u is 1 for all vertices (with sources: for those, and 0 for
 //! the others), and b = ((1-d) + d * mass of sinks) / sum of u is a number. The system is linear and d < 1, so y = (b / (1-d)) x
 //! where x = (1-d) u + d P x: **the normalized scores are the unnormalized ones divided by their sum**, whatever b is. So they are
 //! computed. With X the sum of x and E that of |x - s|, |s/sum(s) - x/X| <= 2 E / X; X is at least (1-d) * sum of u, and a
@@ -37,6 +37,7 @@ use bytemuck::{Pod, Zeroable};
 use crate::out_weights;
 use crate::pagerank::{Precision, SUPERSTEPS, Settings, Variant, check_sum, sum_of_scores};
 use crate::request::{Finished, Request};
+use crate::sources::Sources;
 use crate::{Error, Result};
 
 /// Score, and what of it is yet to be signalled.
@@ -50,10 +51,10 @@ pub struct Rank {
 }
 
 /// Unnormalized PageRank by increments with signals of type `S`.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct DeltaPageRank<S> {
     damping: f64,
-    source: Option<u64>,
+    sources: Option<Sources>,
     /// Sum of the start.
     mass: f64,
     /// A power of two that signals are multiplied by, and one that sums are.
@@ -62,16 +63,16 @@ pub struct DeltaPageRank<S> {
 }
 
 impl<S: Precision> DeltaPageRank<S> {
-    /// `damping` in [0, 1); `source`, an internal id: only there do scores begin, else at each of `connected`
-    /// vertices with edges.
+    /// `damping` in [0, 1); `sources`: only there do scores begin, else at each of `connected` vertices with edges.
     ///
     /// # Errors
     /// A sentence, if a parameter is out of range.
-    pub fn new(damping: f64, source: Option<u64>, connected: u64) -> Result<Self, String> {
+    pub fn new(damping: f64, sources: Option<Sources>, connected: u64) -> Result<Self, String> {
         match (0.0..1.0).contains(&damping) {
             true => {
-                let mass = if source.is_some() { 1.0 } else { connected as f64 };
-                Ok(Self { damping, source, mass, scales: (1.0, 1.0), precision: PhantomData })
+                // Where all sources are isolated nothing is gained, of whatever mass.
+                let mass = sources.as_ref().map_or(connected, |sources| sources.connected().max(1)) as f64;
+                Ok(Self { damping, sources, mass, scales: (1.0, 1.0), precision: PhantomData })
             }
             false => {
                 Err(format!("damping must be at least 0 and below 1 for the method delta, not {damping}"))
@@ -81,7 +82,7 @@ impl<S: Precision> DeltaPageRank<S> {
 
     /// 1 where scores begin, else 0.
     fn begins(&self, vertex: Vertex) -> f64 {
-        f64::from(u8::from(self.source.is_none_or(|source| source == vertex.id)))
+        f64::from(u8::from(self.sources.as_ref().is_none_or(|sources| sources.contains(vertex.id))))
     }
 
     /// What each arc carries of `residual`; a sink has nobody to signal.
@@ -171,12 +172,12 @@ pub(crate) fn run_request<S: Precision>(
     graph: &Arc<Graph>,
     resources: &Resources,
 ) -> Result<Finished> {
-    let Settings { variant, damping, tolerance, source } = *settings;
-    let program = DeltaPageRank::<S>::new(damping, source.map(|source| source.id), graph.connected())
-        .map_err(Error::Usage)?;
+    let Settings { variant, damping, tolerance, ref sources } = *settings;
+    let program =
+        DeltaPageRank::<S>::new(damping, sources.clone(), graph.connected()).map_err(Error::Usage)?;
     let scale = out_weights::scale(request, graph, S::EXPONENTS)?;
     let program = DeltaPageRank { scales: (scale, 1.0 / scale), ..program };
-    let mass = if source.is_some() { 1.0 } else { graph.vertices() as f64 };
+    let mass = sources.as_ref().map_or(graph.vertices(), Sources::count) as f64;
     let unsent = match variant {
         Variant::Unnormalized => tolerance * mass,
         Variant::Normalized => tolerance * mass * (1.0 - damping) / 2.0,
@@ -187,17 +188,13 @@ pub(crate) fn run_request<S: Precision>(
     let options = RunOptions { signal_threshold: Some(threshold), ..request.options(SUPERSTEPS) };
     let output = request.run_with(&program, options, graph, resources)?;
     // An isolated vertex keeps what it began with.
-    let own = move |place: u64| match source {
-        None => 1.0 - damping,
-        Some(source) if place == source.place => 1.0 - damping,
-        Some(_) => 0.0,
+    let alone = sources.as_ref().map_or(graph.vertices() - graph.connected(), Sources::isolated);
+    let sources = sources.clone();
+    let own = move |place: u64| match &sources {
+        Some(sources) if !sources.has_isolated(place) => 0.0,
+        _ => 1.0 - damping,
     };
-    let isolated = match source {
-        None => (graph.vertices() - graph.connected()) as f64 * (1.0 - damping),
-        Some(source) if source.id == u64::MAX => 1.0 - damping,
-        Some(_) => 0.0,
-    };
-    let sum = sum_of_scores(&output.states, |rank: Rank| rank.score)? + isolated;
+    let sum = sum_of_scores(&output.states, |rank: Rank| rank.score)? + alone as f64 * (1.0 - damping);
     check_sum(graph, sum, None)?;
     let whole = if variant == Variant::Normalized { sum } else { 1.0 };
     let values = Values::floats(

@@ -17,6 +17,7 @@ pub mod planning;
 pub mod registry;
 mod request;
 pub mod scc;
+pub mod sources;
 pub mod sssp;
 
 /// Errors of either path: the disk path's come out as what they are, see [`brimful_vertices::Error`].

@@ -7,8 +7,8 @@
 //! - *unnormalized* (Signal/Collect's; *Making Signal/Collect Scale*, section 4): start 1-d; score = (1-d) +
 //!   d * sum; sinks keep what they have. Stops at an L1 change per vertex of at most the tolerance.
 //!
-//! *Personalised* (Page, Brin, Motwani and Winograd 1999, section 6; normalized only): where 1/|V| stands above stands 1 for the source and 0
-//! for the others, so that both the (1-d) and the mass of sinks go to the source alone.
+//! *Personalised* (Page, Brin, Motwani and Winograd 1999, section 6; normalized only): where 1/|V| stands above stands 1/k for each of k sources
+//! and 0 for the others, so that both the (1-d) and the mass of sinks go to the sources alone.
 //!
 //! State: the score, f64. Signal: score / out-degree (with weights: score / sum of outgoing weights,
 //! times the weight of the edge), f64, or f32 for `--precision f32`: each signal then carries a
@@ -30,7 +30,8 @@ use crate::delta_pagerank::{self, DeltaPageRank};
 use crate::out_weights::{self, AT_ONCE, Exponents};
 use crate::planning::{Planner, supersteps_of_a_power};
 use crate::registry::{Accepts, Info, ParameterInfo, Takes};
-use crate::request::{Finished, Request, Source};
+use crate::request::{Finished, Request};
+use crate::sources::Sources;
 use crate::{Error, Result};
 
 /// The tolerance where none is given.
@@ -44,7 +45,7 @@ const SUM_TOLERANCE: f64 = 1e-4;
 /// What there is to know of it.
 pub(crate) const INFO: Info = Info {
     name: "pagerank",
-    computes: "PageRank: normalized (scores sum to 1), personalised with a source, or unnormalized (Signal/Collect's)",
+    computes: "PageRank: normalized (scores sum to 1), personalised with sources, or unnormalized (Signal/Collect's)",
     column: "pagerank",
     takes: Takes {
         source: true,
@@ -138,24 +139,50 @@ impl Precision for f32 {
 }
 
 /// PageRank with signals of type `S`.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct PageRank<S> {
     variant: Variant,
     damping: f64,
     tolerance: f64,
-    source: Option<u64>,
+    personal: Option<Personal>,
     /// A power of two that signals are multiplied by, and one that sums are.
     scales: (f64, f64),
     precision: PhantomData<S>,
 }
 
+/// Where a personalised rank begins.
+///
+/// Vertices without edges share one state, so all of them have that of a source where one of them is a source; the result
+/// gives it to the sources alone, and the change counts as often as there are such sources.
+#[derive(Debug, Clone)]
+struct Personal {
+    sources: Sources,
+    /// What each source has of the whole.
+    share: f64,
+    /// Vertices with edges.
+    connected: u64,
+    /// The part of the vertices without edges that are sources.
+    isolated: f64,
+}
+
+impl Personal {
+    /// What of the whole begins at a vertex.
+    fn begins(&self, vertex: Vertex) -> f64 {
+        let is_source = match vertex.id < self.connected {
+            true => self.sources.contains(vertex.id),
+            false => self.sources.isolated() > 0,
+        };
+        if is_source { self.share } else { 0.0 }
+    }
+}
+
 /// What the caller wants computed.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Settings {
     pub(crate) variant: Variant,
     pub(crate) damping: f64,
     pub(crate) tolerance: f64,
-    pub(crate) source: Option<Source>,
+    pub(crate) sources: Option<Sources>,
 }
 
 impl<S: Precision> PageRank<S> {
@@ -170,13 +197,16 @@ impl<S: Precision> PageRank<S> {
         if tolerance.is_nan() || tolerance < 0.0 {
             return Err(format!("tolerance must be at least 0, not {tolerance}"));
         }
-        Ok(Self { variant, damping, tolerance, source: None, scales: (1.0, 1.0), precision: PhantomData })
+        Ok(Self { variant, damping, tolerance, personal: None, scales: (1.0, 1.0), precision: PhantomData })
     }
 
-    /// Personalised: rank begins, and that of sinks goes on, at `source` only, an internal id. Normalized.
+    /// Personalised: rank begins, and that of sinks goes on, at `sources` of `graph` only. Normalized.
     #[must_use]
-    pub fn from_source(self, source: u64) -> Self {
-        Self { variant: Variant::Normalized, source: Some(source), ..self }
+    pub fn from_sources(self, sources: Sources, graph: &Graph) -> Self {
+        let (connected, share) = (graph.connected(), 1.0 / sources.count() as f64);
+        let isolated = sources.isolated() as f64 / (graph.vertices() - connected).max(1) as f64;
+        let personal = Personal { sources, share, connected, isolated };
+        Self { variant: Variant::Normalized, personal: Some(personal), ..self }
     }
 
     /// With signals multiplied by `scale`, a power of two: scores are the same bits.
@@ -197,8 +227,8 @@ impl<S: Precision> Program for PageRank<S> {
     const NEEDS_DEGREES: bool = true;
 
     fn initial(&self, vertex: Vertex, globals: &Globals<(Sum, Sum)>) -> f64 {
-        if let Some(source) = self.source {
-            return f64::from(u8::from(vertex.id == source));
+        if let Some(personal) = &self.personal {
+            return personal.begins(vertex);
         }
         match self.variant {
             Variant::Normalized => 1.0 / globals.vertices as f64,
@@ -220,8 +250,8 @@ impl<S: Precision> Program for PageRank<S> {
     #[inline]
     fn collect(&self, vertex: Vertex, _: f64, sum: f64, globals: &Globals<(Sum, Sum)>) -> f64 {
         let sum = sum * self.scales.1;
-        if let Some(source) = self.source {
-            let begins = if vertex.id == source { 1.0 } else { 0.0 };
+        if let Some(personal) = &self.personal {
+            let begins = personal.begins(vertex);
             return begins * (1.0 - self.damping)
                 + self.damping * (sum + begins * (1.0 - globals.aggregate.0.0));
         }
@@ -236,7 +266,12 @@ impl<S: Precision> Program for PageRank<S> {
 
     #[inline]
     fn aggregate(&self, vertex: Vertex, old: f64, new: f64) -> (Sum, Sum) {
-        (Sum(if vertex.strength == 0.0 { 0.0 } else { new }), Sum((new - old).abs()))
+        let change = (new - old).abs();
+        let change = match &self.personal {
+            Some(personal) if vertex.id >= personal.connected => change * personal.isolated,
+            _ => change,
+        };
+        (Sum(if vertex.strength == 0.0 { 0.0 } else { new }), Sum(change))
     }
 
     fn signal_score(&self, old: f64, new: f64) -> f64 {
@@ -253,7 +288,7 @@ impl<S: Precision> Program for PageRank<S> {
     }
 }
 
-/// What is asked for, without a source, and whether by increments.
+/// What is asked for, without sources, and whether by increments.
 fn settings<S: Precision>(request: &Request) -> Result<(Settings, bool)> {
     let variant = match request.choice("variant", &["normalized", "unnormalized"])? {
         "normalized" => Variant::Normalized,
@@ -261,7 +296,7 @@ fn settings<S: Precision>(request: &Request) -> Result<(Settings, bool)> {
     };
     let (damping, tolerance) = (request.number("damping", 0.85)?, request.tolerance.unwrap_or(TOLERANCE));
     PageRank::<S>::new(variant, damping, tolerance).map_err(Error::Usage)?;
-    if request.source.is_some() && variant == Variant::Unnormalized {
+    if !request.sources.is_empty() && variant == Variant::Unnormalized {
         return Err(Error::Usage(
             "personalised PageRank is normalized: leave out --source or --param variant (Python: source=, variant=)"
                 .into(),
@@ -276,7 +311,7 @@ fn settings<S: Precision>(request: &Request) -> Result<(Settings, bool)> {
         }
         by_increments = true;
     }
-    Ok((Settings { variant, damping, tolerance, source: None }, by_increments))
+    Ok((Settings { variant, damping, tolerance, sources: None }, by_increments))
 }
 
 /// Changes shrink by the damping factor at least. Power steps need a third of the supersteps that this allows, or fewer: R-MAT graphs
@@ -297,7 +332,7 @@ fn plan<S: Precision>(planner: &Planner<'_>) -> Result<Forecast> {
 
 fn run<S: Precision>(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {
     let (settings, by_increments) = settings::<S>(request)?;
-    let source = request.source.as_ref().map(|_| request.source(graph)).transpose()?;
+    let sources = (!request.sources.is_empty()).then(|| request.sources(graph)).transpose()?;
     if by_increments {
         if !request.parameters.contains_key("method") && request.asynchronous && request.store.is_some() {
             resources.job.say(
@@ -305,26 +340,28 @@ fn run<S: Precision>(request: &Request, graph: &Arc<Graph>, resources: &Resource
                  (method=delta)",
             );
         }
-        return delta_pagerank::run_request::<S>(request, &Settings { source, ..settings }, graph, resources);
+        return delta_pagerank::run_request::<S>(
+            request,
+            &Settings { sources, ..settings },
+            graph,
+            resources,
+        );
     }
     let Settings { variant, damping, tolerance, .. } = settings;
     let scale = out_weights::scale(request, graph, S::EXPONENTS)?;
     let program = PageRank::<S>::new(variant, damping, tolerance).map_err(Error::Usage)?.scaled(scale);
-    let program = match source {
-        Some(source) => program.from_source(source.id),
+    let program = match &sources {
+        Some(sources) => program.from_sources(sources.clone(), graph),
         None => program,
     };
     let output = request.run(&program, SUPERSTEPS, graph, resources)?;
     // Where there is no isolated vertex, nobody asks for its score.
     let isolated = if let Isolated::Same(score) = output.isolated { score } else { 0.0 };
-    let own = move |place| match source {
-        // An isolated source keeps all rank.
-        Some(source) if place == source.place => 1.0,
+    let alone = sources.as_ref().map_or(graph.vertices() - graph.connected(), Sources::isolated);
+    let elsewhere = alone as f64 * isolated;
+    let own = move |place| match &sources {
+        Some(sources) if !sources.has_isolated(place) => 0.0,
         _ => isolated,
-    };
-    let elsewhere = match source {
-        Some(source) => f64::from(u8::from(source.id == u64::MAX)),
-        None => (graph.vertices() - graph.connected()) as f64 * isolated,
     };
     let whole = sum_of_scores(&output.states, |score: f64| score)? + elsewhere;
     // What asynchronous sweeps add to the whole, or lose of it, is made good only in the end.

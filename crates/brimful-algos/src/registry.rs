@@ -5,14 +5,13 @@ use std::sync::Arc;
 use brimful_engine::Layout;
 use brimful_engine::forecast::Forecast;
 use brimful_graph::Graph;
-use brimful_graph::ids::ExternalId;
 use brimful_store::Resources;
 
 use crate::planning::{Planner, Subject};
 pub use crate::request::{Finished, Parameter, Request, StoreChoice};
 use crate::{
     Error, Result, bfs, clustering, color, connected_components, count_paths, degrees, hits, kcore,
-    label_propagation, pagerank, scc, sssp,
+    label_propagation, pagerank, scc, sources, sssp,
 };
 
 /// A parameter that an algorithm takes.
@@ -42,7 +41,7 @@ pub enum Accepts {
 /// Which of the options that algorithms share it takes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Takes {
-    /// A vertex to begin with.
+    /// Vertices to begin at.
     pub source: bool,
     /// A tolerance: its default.
     pub tolerance: Option<f64>,
@@ -126,7 +125,7 @@ pub fn run_request(request: &Request, graph: &Arc<Graph>, resources: &Resources)
     Ok(finished)
 }
 
-/// What the request would take of `workers` threads and `limit` bytes of memory beside the process; a source need not be given.
+/// What the request would take of `workers` threads and `limit` bytes of memory beside the process; sources need not be given.
 ///
 /// # Errors
 /// [`Error::Usage`] as [`run_request`], and for what there is no forecast of.
@@ -154,7 +153,7 @@ fn find(request: &Request) -> Result<&'static Info> {
         return Err(Error::Usage(format!("{} has no parameter {unknown:?}; {known}", info.name)));
     }
     let given = [
-        (request.source.is_some(), info.takes.source, "source", "source"),
+        (!request.sources.is_empty(), info.takes.source, "source", "source"),
         (request.tolerance.is_some(), info.takes.tolerance.is_some(), "tolerance", "tolerance"),
         (request.narrow, info.takes.precision, "precision", "precision"),
         (request.weighted, info.takes.weights, "weights", "weighted"),
@@ -180,10 +179,7 @@ fn identity(request: &Request, info: &Info) -> Vec<(String, String)> {
         let given = request.parameters.get(parameter.name);
         item(parameter.name, given.map_or_else(|| parameter.default.into(), ToString::to_string))
     }));
-    items.extend(request.source.as_ref().map(|source| match source {
-        ExternalId::Number(number) => item("source", number.to_string()),
-        ExternalId::Name(name) => item("source", format!("{name:?}")),
-    }));
+    items.extend(sources::identity(&request.sources).map(|sources| item("source", sources)));
     let tolerance = info.takes.tolerance.map(|usual| request.tolerance.unwrap_or(usual));
     items.extend(tolerance.map(|tolerance| item("tolerance", tolerance.to_string())));
     items.push(item("precision", if request.narrow { "f32" } else { "f64" }.into()));

@@ -14,6 +14,7 @@ use brimful_vertices::cache::Choice;
 use brimful_vertices::numeric::{self, NumericOptions};
 use brimful_vertices::{self as vertices, Lists, Mode, Schedule, Schemes};
 
+use crate::sources::Sources;
 use crate::{Error, Result};
 
 /// A parameter as given.
@@ -41,8 +42,8 @@ pub struct Request {
     pub algorithm: String,
     /// Its own parameters.
     pub parameters: BTreeMap<String, Parameter>,
-    /// External id of the vertex to begin with.
-    pub source: Option<ExternalId>,
+    /// External ids of the vertices to begin at, in any order; empty: none are given.
+    pub sources: Vec<ExternalId>,
     /// 32-bit signals.
     pub narrow: bool,
     /// Edge weights count.
@@ -110,15 +111,6 @@ impl From<engine::Stats> for Stats {
     }
 }
 
-/// A vertex to begin with.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Source {
-    /// Internal id if it has edges, else one that no vertex has.
-    pub(crate) id: u64,
-    /// Place of its external id (see [`brimful_engine::Vertex::external`]).
-    pub(crate) place: u64,
-}
-
 impl Request {
     /// The number `name`, or `default`.
     pub(crate) fn number(&self, name: &str, default: f64) -> Result<f64> {
@@ -158,20 +150,15 @@ impl Request {
         }
     }
 
-    /// The vertex to begin with.
-    pub(crate) fn source(&self, graph: &Graph) -> Result<Source> {
-        let source = self.source.as_ref().ok_or_else(|| {
+    /// The vertices to begin at.
+    pub(crate) fn sources(&self, graph: &Graph) -> Result<Sources> {
+        if self.sources.is_empty() {
             let name = &self.algorithm;
-            Error::Usage(format!(
-                "{name} needs a vertex to begin with; name it with --source ID (Python: source=)"
-            ))
-        })?;
-        let internal = graph.find_id(source)?;
-        let mut bits = [0];
-        graph.external_ids(internal, &mut bits)?;
-        let smallest = graph.key_bounds()?.map_or(0, |(smallest, _)| smallest);
-        let place = graph.id_type().order_key(bits[0]).wrapping_sub(smallest);
-        Ok(Source { id: if internal < graph.connected() { internal } else { u64::MAX }, place })
+            let what =
+                format!("{name} needs a vertex to begin with; name it with --source ID (Python: source=)");
+            return Err(Error::Usage(what));
+        }
+        Sources::find(&self.sources, graph)
     }
 
     /// Runs `program` with the limits asked for.

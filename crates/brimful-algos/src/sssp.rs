@@ -1,6 +1,6 @@
-//! Shortest paths from one vertex.
+//! Shortest paths from one vertex, or from the nearest of several.
 //!
-//! Returns for each vertex the least sum of weights of a path from the source (`distance`, float64), null where
+//! Returns for each vertex the least sum of weights of a path from a source (`distance`, float64), null where
 //! no path leads; without weights each edge counts 1. Weights must not be negative. State, signal and sum: the
 //! distance found so far, f64. Label correcting (Bellman 1958, Ford 1956): a vertex signals when its distance shrank; as many
 //! supersteps as the shortest paths have edges at most. Exact but for the rounding of sums, which is that of adding along the path.
@@ -15,11 +15,12 @@ use brimful_store::Resources;
 use crate::Result;
 use crate::registry::{Info, Takes};
 use crate::request::{Finished, Request};
+use crate::sources::Sources;
 
 /// What there is to know of it.
 pub(crate) const INFO: Info = Info {
     name: "sssp",
-    computes: "shortest paths along edges from the source: the least sum of weights, or of edges without weights",
+    computes: "shortest paths along edges from the nearest source: the least sum of weights, or of edges without weights",
     column: "distance",
     takes: Takes {
         source: true,
@@ -35,15 +36,15 @@ pub(crate) const INFO: Info = Info {
     // Twice what a search by edges takes where weights differ.
     plan: |planner| {
         let steps = if planner.request.weighted { Steps::about(12, 6.0) } else { Steps::about(8, 3.0) };
-        planner.program(&ShortestPaths { source: 0 }, planner.spreading(steps)?)
+        planner.program(&ShortestPaths { sources: 0.into() }, planner.spreading(steps)?)
     },
 };
 
 /// The program.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct ShortestPaths {
-    /// Internal id of the source.
-    pub source: u64,
+    /// The vertices at distance 0.
+    pub sources: Sources,
 }
 
 impl Program for ShortestPaths {
@@ -56,7 +57,7 @@ impl Program for ShortestPaths {
     const ORDERED: bool = true;
 
     fn initial(&self, vertex: Vertex, _: &Globals<()>) -> f64 {
-        if vertex.id == self.source { 0.0 } else { f64::INFINITY }
+        if self.sources.contains(vertex.id) { 0.0 } else { f64::INFINITY }
     }
 
     fn signal(&self, _: Vertex, distance: f64) -> f64 {
@@ -87,9 +88,10 @@ impl Program for ShortestPaths {
 fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {
     request.refuse_negative_weights(graph)?;
     request.refuse_overflowing_weights(graph)?;
-    let source = request.source(graph)?;
-    let output = request.run(&ShortestPaths { source: source.id }, u64::MAX, graph, resources)?;
+    let sources = request.sources(graph)?;
+    let output = request.run(&ShortestPaths { sources: sources.clone() }, u64::MAX, graph, resources)?;
     let distance = |distance: f64| distance.is_finite().then_some(distance);
-    let values = Values::floats(output.states, distance, move |place| (place == source.place).then_some(0.0));
+    let values =
+        Values::floats(output.states, distance, move |place| sources.has_isolated(place).then_some(0.0));
     Finished::new(graph, "distance", values, output.stats, if request.weighted { "weighted" } else { "unit" })
 }

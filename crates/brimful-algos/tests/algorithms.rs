@@ -200,7 +200,7 @@ fn results_are_the_same_bits_at_any_budget_and_thread_count() {
     let (graph, _) = graph(folder.path(), Kind::Rmat { scale: 8, edge_factor: 40 }, false);
     let program = PageRank::<f64>::new(Variant::Normalized, 0.85, 1e-9).unwrap();
     let narrow = PageRank::<f32>::new(Variant::Normalized, 0.85, 1e-9).unwrap();
-    let personal = program.from_source(graph.find(3).unwrap());
+    let personal = program.clone().from_sources(graph.find(3).unwrap().into(), &graph);
     let hits = HubsAndAuthorities::new(0.0).unwrap();
     let labels = ConnectedComponents::<u32>::new();
     brimful_graph::import::build_reverse(&graph, &resources(2, 1 << 28)).unwrap();

@@ -51,7 +51,7 @@ fn request(algorithm: &str, parameters: &[(&str, &str)]) -> Request {
 }
 
 fn sourced(request: Request) -> Request {
-    Request { source: Some(ExternalId::Number(3)), ..request }
+    Request { sources: vec![ExternalId::Number(3), ExternalId::Number(9)], ..request }
 }
 
 /// Every program that has supersteps, in all modes and layouts.
@@ -333,7 +333,7 @@ fn another_run_does_not_go_on() {
         (Request { asynchronous: true, ..request.clone() }, "mode was sync"),
         (Request { layout: Layout::Coupled, ..request.clone() }, "layout was shards"),
         (Request { tolerance: Some(1e-3), ..request.clone() }, "tolerance was 0.000001 there and is 0.001"),
-        (sourced(request.clone()), "source was nothing there and is 3 here"),
+        (sourced(request.clone()), "source was nothing there and is 3, 9 here"),
         (until(request.clone(), 2), "superstep 3"),
     ];
     for (request, what) in differing {

@@ -363,10 +363,10 @@ fn kernels_give_the_bits_of_the_same_programs_in_rust() {
         for weighted in [false, true] {
             compare(&rust, &ranks, graph, weighted);
             let distances = program::<Distances>(shortest_paths, &[source as f64]);
-            compare(&ShortestPaths { source }, &distances, graph, weighted);
+            compare(&ShortestPaths { sources: source.into() }, &distances, graph, weighted);
             compare(&rounds, &increments, graph, weighted);
             let loopless = program::<LooplessDistances>(shortest_paths, &[source as f64]);
-            compare(&LooplessPaths(ShortestPaths { source }), &loopless, graph, weighted);
+            compare(&LooplessPaths(ShortestPaths { sources: source.into() }), &loopless, graph, weighted);
         }
         let labels = program::<Labels>(components, &[]).over(&[Index::In, Index::Reverse]);
         compare(&ConnectedComponents::<u64>::new(), &labels, graph, false);

@@ -155,12 +155,12 @@ fn hits_stops_at_its_tolerance_and_no_edges_have_no_score() {
     assert_eq!((scores, stats.converged()), (vec![0.0; 3], true));
 }
 
-/// Normalized PageRank that begins at `source`, or everywhere.
-fn dense_pagerank(case: &Case, source: Option<usize>, damping: f64, supersteps: u64) -> Vec<f64> {
+/// Normalized PageRank that begins at `sources`, or everywhere.
+fn dense_pagerank(case: &Case, sources: &[usize], damping: f64, supersteps: u64) -> Vec<f64> {
     let mut begin = vec![1.0 / case.n as f64; case.n];
-    if let Some(source) = source {
+    if !sources.is_empty() {
         begin.fill(0.0);
-        begin[source] = 1.0;
+        sources.iter().for_each(|source| begin[*source] = 1.0 / sources.len() as f64);
     }
     let mut degree = vec![0.0; case.n];
     case.arcs.iter().for_each(|(source, ..)| degree[*source] += 1.0);
@@ -175,11 +175,11 @@ fn dense_pagerank(case: &Case, source: Option<usize>, damping: f64, supersteps: 
     rank
 }
 
-fn pagerank(method: &str, variant: &str, source: Option<usize>, tolerance: f64) -> Request {
+fn pagerank(method: &str, variant: &str, sources: &[usize], tolerance: f64) -> Request {
     Request {
         algorithm: "pagerank".into(),
         parameters: words([("method", method), ("variant", variant)]),
-        source: source.map(|source| ExternalId::Number(source as i128)),
+        sources: sources.iter().map(|source| ExternalId::Number(*source as i128)).collect(),
         tolerance: Some(tolerance),
         max_supersteps: Some(2000),
         ..Default::default()
@@ -191,12 +191,14 @@ fn personalised_pagerank_agrees_with_its_definition() {
     for (kind, undirected) in KINDS {
         let folder = tempfile::tempdir().unwrap();
         let case = case(folder.path(), kind, undirected);
-        for source in [0, 1, case.n / 2, case.n - 1] {
+        let few = [0, 1, case.n / 2, case.n - 1];
+        for sources in few.map(|source| vec![source]).into_iter().chain([few.to_vec(), (0..case.n).collect()])
+        {
             let request =
-                Request { max_supersteps: Some(9), ..pagerank("power", "normalized", Some(source), 0.0) };
+                Request { max_supersteps: Some(9), ..pagerank("power", "normalized", &sources, 0.0) };
             let (found, _) = ranked(&case, &request);
-            let wanted = dense_pagerank(&case, Some(source), 0.85, 9);
-            assert!(distance(&found, &wanted) < 1e-12, "{kind:?} from {source}");
+            let wanted = dense_pagerank(&case, &sources, 0.85, 9);
+            assert!(distance(&found, &wanted) < 1e-12, "{kind:?} from {sources:?}");
         }
     }
 }
@@ -209,7 +211,27 @@ fn an_isolated_source_keeps_all_rank() {
     let mut wanted = vec![0.0; case.n];
     wanted[isolated] = 1.0;
     for method in ["power", "delta"] {
-        assert_eq!(ranked(&case, &pagerank(method, "normalized", Some(isolated), 1e-9)).0, wanted);
+        assert_eq!(ranked(&case, &pagerank(method, "normalized", &[isolated], 1e-9)).0, wanted);
+    }
+}
+
+#[test]
+fn isolated_sources_share_the_rank_of_sinks() {
+    let folder = tempfile::tempdir().unwrap();
+    let case = case(folder.path(), Kind::Rmat { scale: 8, edge_factor: 1 }, false);
+    let is_isolated = |v: &usize| case.arcs.iter().all(|(s, t, _)| s != v && t != v);
+    let isolated: Vec<usize> = (0..case.n).filter(is_isolated).collect();
+    assert!(isolated.len() > 4);
+    let hub = case.arcs[0].0;
+    for sources in [isolated[..2].to_vec(), vec![isolated[0], isolated[3], hub], isolated.clone()] {
+        let exact = dense_pagerank(&case, &sources, 0.85, 400);
+        for method in ["power", "delta"] {
+            let (found, stats) = ranked(&case, &pagerank(method, "normalized", &sources, 1e-12));
+            assert!(stats.converged());
+            assert!(distance(&found, &exact) < 1e-11, "{method} from {sources:?}");
+        }
+        let nine = Request { max_supersteps: Some(9), ..pagerank("power", "normalized", &sources, 0.0) };
+        assert!(distance(&ranked(&case, &nine).0, &dense_pagerank(&case, &sources, 0.85, 9)) < 1e-12);
     }
 }
 
@@ -218,19 +240,19 @@ fn increments_reach_the_accuracy_they_promise() {
     for (kind, undirected) in KINDS {
         let folder = tempfile::tempdir().unwrap();
         let case = case(folder.path(), kind, undirected);
-        for source in [None, Some(0), Some(case.n - 1)] {
-            let exact = dense_pagerank(&case, source, 0.85, 400);
+        for sources in [vec![], vec![0], vec![case.n - 1], vec![0, 3, case.n - 1]] {
+            let exact = dense_pagerank(&case, &sources, 0.85, 400);
             for tolerance in [1e-3, 1e-6, 1e-10] {
-                let (found, stats) = ranked(&case, &pagerank("delta", "normalized", source, tolerance));
+                let (found, stats) = ranked(&case, &pagerank("delta", "normalized", &sources, tolerance));
                 let error = distance(&found, &exact);
                 assert!(stats.converged());
-                assert!(error <= tolerance * 0.85 / 0.15 + 1e-13, "{kind:?} from {source:?}: {error}");
+                assert!(error <= tolerance * 0.85 / 0.15 + 1e-13, "{kind:?} from {sources:?}: {error}");
                 assert!((found.iter().sum::<f64>() - 1.0).abs() < 1e-12);
             }
         }
-        let (exact, _) = ranked(&case, &pagerank("power", "unnormalized", None, 1e-14));
+        let (exact, _) = ranked(&case, &pagerank("power", "unnormalized", &[], 1e-14));
         for tolerance in [1e-3, 1e-6, 1e-10] {
-            let (found, _) = ranked(&case, &pagerank("delta", "unnormalized", None, tolerance));
+            let (found, _) = ranked(&case, &pagerank("delta", "unnormalized", &[], tolerance));
             assert!(distance(&found, &exact) <= case.n as f64 * (tolerance * 0.85 / 0.15 + 1e-13));
         }
     }
@@ -240,12 +262,12 @@ fn increments_reach_the_accuracy_they_promise() {
 fn increments_send_fewer_signals_than_power_steps_of_the_same_accuracy() {
     let folder = tempfile::tempdir().unwrap();
     let case = case(folder.path(), Kind::Rmat { scale: 10, edge_factor: 8 }, false);
-    let (exact, _) = ranked(&case, &pagerank("power", "unnormalized", None, 1e-15));
+    let (exact, _) = ranked(&case, &pagerank("power", "unnormalized", &[], 1e-15));
     for tolerance in [1e-2, 1e-4, 1e-7] {
-        let (found, delta) = ranked(&case, &pagerank("delta", "unnormalized", None, tolerance));
+        let (found, delta) = ranked(&case, &pagerank("delta", "unnormalized", &[], tolerance));
         let error = distance(&found, &exact);
         let after =
-            |steps| Request { max_supersteps: Some(steps), ..pagerank("power", "unnormalized", None, 0.0) };
+            |steps| Request { max_supersteps: Some(steps), ..pagerank("power", "unnormalized", &[], 0.0) };
         let worse = |steps: &u64| distance(&ranked(&case, &after(*steps)).0, &exact) > error;
         let power = (1..200).take_while(worse).count() as u64 * case.arcs.len() as u64;
         assert!(delta.signals < power, "{} signals, {power} by power steps", delta.signals);
@@ -256,10 +278,10 @@ fn increments_send_fewer_signals_than_power_steps_of_the_same_accuracy() {
 fn without_a_tolerance_increments_go_on_to_the_last_bits() {
     let folder = tempfile::tempdir().unwrap();
     let case = case(folder.path(), Kind::Rmat { scale: 8, edge_factor: 5 }, false);
-    let exact = dense_pagerank(&case, None, 0.85, 400);
+    let exact = dense_pagerank(&case, &[], 0.85, 400);
     let limited = |supersteps| Request {
         max_supersteps: Some(supersteps),
-        ..pagerank("delta", "normalized", None, 0.0)
+        ..pagerank("delta", "normalized", &[], 0.0)
     };
     assert!(distance(&ranked(&case, &limited(400)).0, &exact) < 1e-14);
     for supersteps in [0, 1, 2] {
@@ -273,7 +295,7 @@ fn without_a_tolerance_increments_go_on_to_the_last_bits() {
 fn increments_follow_weights_and_may_be_narrow() {
     let folder = tempfile::tempdir().unwrap();
     let case = case(folder.path(), Kind::Rmat { scale: 8, edge_factor: 5 }, false);
-    let weighted = |method| Request { weighted: true, ..pagerank(method, "normalized", None, 1e-12) };
+    let weighted = |method| Request { weighted: true, ..pagerank(method, "normalized", &[], 1e-12) };
     let (exact, _) = ranked(&case, &weighted("power"));
     assert!(distance(&ranked(&case, &weighted("delta")).0, &exact) < 1e-11);
     let narrow = Request { narrow: true, ..weighted("delta") };
@@ -296,12 +318,12 @@ fn requests_that_make_no_sense_are_refused() {
         ..Default::default()
     };
     let cases = [
-        (pagerank("power", "unnormalized", Some(1), 0.1), "personalised PageRank is normalized"),
-        (pagerank("guess", "normalized", None, 0.1), "method must be power or delta"),
-        (damped(pagerank("delta", "normalized", None, 0.1)), "below 1 for the method delta"),
+        (pagerank("power", "unnormalized", &[1], 0.1), "personalised PageRank is normalized"),
+        (pagerank("guess", "normalized", &[], 0.1), "method must be power or delta"),
+        (damped(pagerank("delta", "normalized", &[], 0.1)), "below 1 for the method delta"),
         (hits("both", 0.1), "values must be authority or hub"),
         (hits("hub", -0.1), "tolerance must be at least 0"),
-        (Request { source: Some(ExternalId::Number(1)), ..hits("hub", 0.1) }, "hits takes no source"),
+        (Request { sources: vec![ExternalId::Number(1)], ..hits("hub", 0.1) }, "hits takes no source"),
     ];
     for (request, message) in cases {
         let error = run_request(&request, &case.graph, &resources(1, 1 << 28)).unwrap_err();

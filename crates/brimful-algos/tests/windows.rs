@@ -150,8 +150,8 @@ fn windows_of_sources_give_the_same_bits() {
             check(&HubsAndAuthorities::new(0.0).unwrap(), &graph, weighted, 5);
         }
         check(&PageRank::<f32>::new(Variant::Unnormalized, 0.85, 0.0).unwrap(), &graph, false, 5);
-        check(&ShortestPaths { source }, &graph, true, u64::MAX);
-        check(&Levels { source }, &graph, false, u64::MAX);
+        check(&ShortestPaths { sources: source.into() }, &graph, true, u64::MAX);
+        check(&Levels { sources: source.into() }, &graph, false, u64::MAX);
         check(&ConnectedComponents::<u32>::new(), &graph, false, u64::MAX);
         check(&StrongComponents::<u64>::new(), &graph, false, u64::MAX);
         check(&CoreNumbers, &graph, false, u64::MAX);
@@ -182,7 +182,7 @@ fn graphs_of_nothing_and_of_one_vertex_have_the_least_window() {
 fn windows_in_which_nobody_speaks_are_left_out() {
     let folder = tempfile::tempdir().unwrap();
     let graph = generated(folder.path(), Kind::Chain { vertices: 40_000 }, false);
-    let (supersteps, program) = (20, Levels { source: graph.find(3).unwrap() });
+    let (supersteps, program) = (20, Levels { sources: graph.find(3).unwrap().into() });
     let options = RunOptions { max_supersteps: supersteps, ..Default::default() };
     let budget = smallest(&program, &graph, &options, 2);
     let count = windows(&program, &graph, &options, 2, budget) as u64;

@@ -128,7 +128,7 @@ impl Store {
 pub(crate) struct Asked<'py> {
     algorithm: String,
     params: Bound<'py, PyDict>,
-    source: Option<Vertex>,
+    source: Vec<Vertex>,
     precision: String,
     mode: String,
     tolerance: Option<f64>,
@@ -151,7 +151,7 @@ pub(crate) fn request(asked: &Asked<'_>) -> PyResult<Request> {
     Ok(Request {
         algorithm: asked.algorithm.clone(),
         parameters: parameters(&asked.params)?,
-        source: asked.source.clone().map(ExternalId::from),
+        sources: asked.source.iter().cloned().map(ExternalId::from).collect(),
         narrow: chosen(&asked.precision, "f64", "f32", "precision")?,
         weighted: asked.weighted,
         asynchronous: chosen(&asked.mode, "sync", "async", "mode")?,

@@ -10,6 +10,7 @@ from brimful import catalog
 from brimful.catalog import algorithms
 from brimful.cli.arguments import integer, real
 from brimful.errors import UsageError
+from brimful.per_vertex import Vertices
 from brimful.wording import shortened
 
 
@@ -71,12 +72,18 @@ def add_request(parser: argparse.ArgumentParser) -> None:
         type=real(0),
         help="stop when values change by no more than X; 0: never stop early",
     )
-    parser.add_argument("--source", metavar="ID", help="the vertex to begin with")
+    parser.add_argument(
+        "--source",
+        metavar="ID",
+        action="append",
+        help="a vertex to begin with; given several times, all of them: distances are those from "
+        "the nearest, and a personalised rank begins at each",
+    )
     parser.add_argument("--weighted", action="store_true", help="use the weights of the edges")
     parser.add_argument("--precision", choices=catalog.PRECISIONS, default="f64")
 
 
-def asked(options: argparse.Namespace, algorithm: str, source: int | str | None) -> dict[str, Any]:
+def asked(options: argparse.Namespace, algorithm: str, source: Vertices | None) -> dict[str, Any]:
     """Return what the options ask of `algorithm`, as the native module takes it.
 
     Raises:

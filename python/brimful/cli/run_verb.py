@@ -86,7 +86,7 @@ def act(options: argparse.Namespace) -> None:
     with ProgressLine(quiet=options.quiet) as progress, said_to(progress):
         given = shared.resources(options, progress)
         graph = shared.open_named_graph(options, given, progress)
-        request = asked(options, options.algorithm, _source(options.source, graph))
+        request = asked(options, options.algorithm, _sources(options.source, graph))
         saving = options.checkpoint_every is not None or options.resume
         figures = _forecast(graph, request, given, reserve_bytes, checkpoints=saving)
         small = figures is not None and is_small(figures, figures["budget_bytes"])
@@ -152,14 +152,18 @@ def _forecast(
     return asdict(foreseen) if foreseen.fits else None
 
 
-def _source(text: str | None, graph: _native.Graph) -> int | str | None:
-    """Return the vertex to begin with, of the type of the graph's ids.
+def _sources(texts: list[str] | None, graph: _native.Graph) -> list[int] | list[str] | None:
+    """Return the vertices to begin with, of the type of the graph's ids.
 
     Raises:
-        UsageError: it is no integer, and the graph has no other ids.
+        UsageError: one is no integer, and the graph has no other ids.
     """
-    if text is None or graph.id_type == "string":
-        return text
+    if texts is None or graph.id_type == "string":
+        return texts
+    return [_integer(text) for text in texts]
+
+
+def _integer(text: str) -> int:
     try:
         return int(text)
     except ValueError:

@@ -11,31 +11,36 @@ use brimful_store::ErrorKind;
 use std::sync::Arc;
 
 use crate::references::{core_numbers, distances, levels, path_counts, strong_components};
-use crate::{CASES, Case, case, case_of, cases, column, request, resources};
+use crate::{CASES, Case, case, case_of, cases, column, request, request_from, resources};
 
 #[test]
 fn searches_from_a_vertex_agree_with_queues_and_heaps() {
     for number in 0..CASES {
         let folder = tempfile::tempdir().unwrap();
         let case = cases(folder.path(), number);
-        for source in [0, 7, case.out.len() - 1] {
-            let level = levels(&case, source);
-            assert_eq!(column(&case, &request("bfs", source)), level, "case {number} from {source}");
-            assert_eq!(column(&case, &request("sssp", source)), level);
-            let weighted = Request { weighted: true, ..request("sssp", source) };
-            assert_eq!(column(&case, &weighted), distances(&case, source), "case {number} from {source}");
-            let counts = column(&case, &request("count_paths", source));
-            assert!(counts.into_iter().map(Option::unwrap).eq(path_counts(&case, source)));
+        let last = case.out.len() - 1;
+        for sources in [vec![0], vec![7], vec![last], vec![last, 0, 7], vec![7, last / 2, 7]] {
+            let named = format!("case {number} from {sources:?}");
+            let request = |algorithm| request_from(algorithm, &sources);
+            let level = levels(&case, &sources);
+            assert_eq!(column(&case, &request("bfs")), level, "{named}");
+            assert_eq!(column(&case, &Request { asynchronous: true, ..request("bfs") }), level, "{named}");
+            assert_eq!(column(&case, &request("sssp")), level);
+            let weighted = Request { weighted: true, ..request("sssp") };
+            assert_eq!(column(&case, &weighted), distances(&case, &sources), "{named}");
+            let counts = column(&case, &request("count_paths"));
+            assert!(counts.into_iter().map(Option::unwrap).eq(path_counts(&case, &sources)), "{named}");
 
-            let mut parents = request("bfs", source);
+            let mut parents = request("bfs");
             parents.parameters.insert("values".into(), Parameter::Word("parent".into()));
             for (vertex, parent) in column(&case, &parents).into_iter().enumerate() {
                 let leads = |from: &usize| {
                     level[*from].is_some_and(|near| Some(near + 1) == level[vertex])
                         && case.out[*from].iter().any(|(target, _)| *target == vertex)
                 };
-                let wanted = if vertex == source { Some(source) } else { (0..case.out.len()).find(leads) };
-                assert_eq!(parent, wanted.map(|from| from as u64), "case {number}, {source} to {vertex}");
+                let is_source = sources.contains(&vertex);
+                let wanted = if is_source { Some(vertex) } else { (0..case.out.len()).find(leads) };
+                assert_eq!(parent, wanted.map(|from| from as u64), "{named}, to {vertex}");
             }
         }
     }

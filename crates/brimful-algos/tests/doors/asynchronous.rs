@@ -60,11 +60,11 @@ fn asynchronous_runs_reach_the_same_fixpoint() {
         let case = cases(folder.path(), number);
         build_reverse(&case.graph, &resources(2, 1 << 28)).unwrap();
         let source = case.graph.find(7).unwrap();
-        check_modes(&ShortestPaths { source }, &case, true);
-        check_modes(&ShortestPaths { source }, &case, false);
+        check_modes(&ShortestPaths { sources: source.into() }, &case, true);
+        check_modes(&ShortestPaths { sources: source.into() }, &case, false);
         check_modes(&ConnectedComponents::<u32>::new(), &case, false);
         let asynchronous = Request { asynchronous: true, ..request("bfs", 7) };
-        assert_eq!(column(&case, &asynchronous), levels(&case, 7));
+        assert_eq!(column(&case, &asynchronous), levels(&case, &[7]));
     }
 }
 
@@ -102,7 +102,7 @@ fn what_must_be_synchronous_says_so() {
         parameters: parameters.into_iter().collect(),
         ..Default::default()
     };
-    let parents = Request { source: Some(0_i128.into()), ..with("bfs", vec![word("values", "parent")]) };
+    let parents = Request { sources: vec![0_i128.into()], ..with("bfs", vec![word("values", "parent")]) };
     for (request, part) in [
         (with("kcore", vec![]), "kcore takes no asynchronous mode"),
         (with("label_propagation", vec![]), "takes no asynchronous mode"),

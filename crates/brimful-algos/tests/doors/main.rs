@@ -99,7 +99,12 @@ fn column(case: &Case, request: &Request) -> Vec<Option<u64>> {
 }
 
 fn request(algorithm: &str, source: usize) -> Request {
-    Request { algorithm: algorithm.into(), source: Some((source as i128).into()), ..Default::default() }
+    request_from(algorithm, &[source])
+}
+
+fn request_from(algorithm: &str, sources: &[usize]) -> Request {
+    let sources = sources.iter().map(|source| (*source as i128).into()).collect();
+    Request { algorithm: algorithm.into(), sources, ..Default::default() }
 }
 
 /// The smallest budget with which `attempt` works, by its own word.

@@ -6,10 +6,11 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use crate::Case;
 
-pub(crate) fn levels(case: &Case, source: usize) -> Vec<Option<u64>> {
+/// Distances in edges from the nearest of `sources`.
+pub(crate) fn levels(case: &Case, sources: &[usize]) -> Vec<Option<u64>> {
     let mut level = vec![None; case.out.len()];
-    level[source] = Some(0);
-    let mut queue = VecDeque::from([source]);
+    sources.iter().for_each(|source| level[*source] = Some(0));
+    let mut queue: VecDeque<usize> = sources.iter().copied().collect();
     while let Some(vertex) = queue.pop_front() {
         for &(target, _) in &case.out[vertex] {
             if level[target].is_none() {
@@ -22,9 +23,9 @@ pub(crate) fn levels(case: &Case, source: usize) -> Vec<Option<u64>> {
 }
 
 /// Dijkstra; weights are whole numbers, so that sums are exact.
-pub(crate) fn distances(case: &Case, source: usize) -> Vec<Option<u64>> {
+pub(crate) fn distances(case: &Case, sources: &[usize]) -> Vec<Option<u64>> {
     let mut distance = vec![None; case.out.len()];
-    let mut heap = BinaryHeap::from([(Reverse(0), source)]);
+    let mut heap = BinaryHeap::from_iter(sources.iter().map(|source| (Reverse(0), *source)));
     while let Some((Reverse(length), vertex)) = heap.pop() {
         if distance[vertex].is_some() {
             continue;
@@ -38,12 +39,12 @@ pub(crate) fn distances(case: &Case, source: usize) -> Vec<Option<u64>> {
 }
 
 /// Numbers of shortest paths, level by level.
-pub(crate) fn path_counts(case: &Case, source: usize) -> Vec<u64> {
-    let level = levels(case, source);
+pub(crate) fn path_counts(case: &Case, sources: &[usize]) -> Vec<u64> {
+    let level = levels(case, sources);
     let mut order: Vec<usize> = (0..level.len()).filter(|vertex| level[*vertex].is_some()).collect();
     order.sort_by_key(|vertex| level[*vertex]);
     let mut counts = vec![0; level.len()];
-    counts[source] = 1;
+    sources.iter().for_each(|source| counts[*source] = 1);
     for vertex in order {
         for &(target, _) in &case.out[vertex] {
             if level[target] == level[vertex].map(|level| level + 1) {

@@ -10,6 +10,7 @@ use brimful_algos::kcore::CoreNumbers;
 use brimful_algos::pagerank::{PageRank, Variant};
 use brimful_algos::registry::{Parameter, Request, run_request};
 use brimful_algos::scc::StrongComponents;
+use brimful_algos::sources::Sources;
 use brimful_algos::sssp::ShortestPaths;
 use brimful_engine::stats::Traversal;
 use brimful_engine::{Door, Layout, Program, Reason, RunOptions, run};
@@ -72,17 +73,18 @@ fn doors_threads_and_budgets_give_the_same_bits() {
         let folder = tempfile::tempdir().unwrap();
         let case = cases(folder.path(), number);
         build_reverse(&case.graph, &resources(2, 1 << 28)).unwrap();
-        let (source, connected) = (case.graph.find(7).unwrap(), case.graph.connected());
-        check_doors(&Levels { source }, &case, false);
-        check_doors(&Parents { source }, &case, false);
-        check_doors(&ShortestPaths { source }, &case, true);
-        check_doors(&ShortestPathCounts { source }, &case, false);
+        let connected = case.graph.connected();
+        let sources: Sources = [7, 0, 131].into_iter().map(|id| case.graph.find(id).unwrap()).collect();
+        check_doors(&Levels { sources: sources.clone() }, &case, false);
+        check_doors(&Parents { sources: sources.clone() }, &case, false);
+        check_doors(&ShortestPaths { sources: sources.clone() }, &case, true);
+        check_doors(&ShortestPathCounts { sources: sources.clone() }, &case, false);
         check_doors(&ConnectedComponents::<u32>::new(), &case, false);
         check_doors(&StrongComponents::<u32>::new(), &case, false);
         check_doors(&StrongComponents::<u64>::new(), &case, false);
         check_doors(&CoreNumbers, &case, false);
         check_doors(&DeltaPageRank::<f64>::new(0.85, None, connected).unwrap(), &case, true);
-        check_doors(&DeltaPageRank::<f32>::new(0.85, Some(source), connected).unwrap(), &case, false);
+        check_doors(&DeltaPageRank::<f32>::new(0.85, Some(sources), connected).unwrap(), &case, false);
     }
 }
 
@@ -109,11 +111,12 @@ fn layouts_threads_and_budgets_give_the_same_bits() {
         let folder = tempfile::tempdir().unwrap();
         let case = cases(folder.path(), number);
         build_reverse(&case.graph, &resources(2, 1 << 28)).unwrap();
-        let (source, connected) = (case.graph.find(7).unwrap(), case.graph.connected());
-        check_layouts(&Levels { source }, &case, false, u64::MAX);
-        check_layouts(&Parents { source }, &case, false, u64::MAX);
-        check_layouts(&ShortestPaths { source }, &case, true, u64::MAX);
-        check_layouts(&ShortestPathCounts { source }, &case, false, u64::MAX);
+        let connected = case.graph.connected();
+        let sources: Sources = [7, 0, 131].into_iter().map(|id| case.graph.find(id).unwrap()).collect();
+        check_layouts(&Levels { sources: sources.clone() }, &case, false, u64::MAX);
+        check_layouts(&Parents { sources: sources.clone() }, &case, false, u64::MAX);
+        check_layouts(&ShortestPaths { sources: sources.clone() }, &case, true, u64::MAX);
+        check_layouts(&ShortestPathCounts { sources: sources.clone() }, &case, false, u64::MAX);
         check_layouts(&ConnectedComponents::<u32>::new(), &case, false, u64::MAX);
         check_layouts(&StrongComponents::<u64>::new(), &case, false, u64::MAX);
         check_layouts(&CoreNumbers, &case, false, u64::MAX);
@@ -182,7 +185,8 @@ fn a_run_ends_at_its_limits_and_says_so() {
     let case = cases(folder.path(), 2);
     let source = case.graph.find(0).unwrap();
     let reason = |options: &RunOptions| {
-        let output = run(&Levels { source }, &case.graph, options, &resources(2, 1 << 28)).unwrap();
+        let output =
+            run(&Levels { sources: source.into() }, &case.graph, options, &resources(2, 1 << 28)).unwrap();
         (output.stats.supersteps, output.stats.reason)
     };
     let limited =
@@ -197,7 +201,8 @@ fn a_run_ends_at_its_limits_and_says_so() {
     let deaf = RunOptions { collect_threshold: Some(1.0), ..Default::default() };
     assert_eq!(reason(&deaf), (1, Reason::NoChange));
     let nonsense = RunOptions { signal_threshold: Some(f64::NAN), ..Default::default() };
-    let error = run(&Levels { source }, &case.graph, &nonsense, &resources(2, 1 << 28)).unwrap_err();
+    let error =
+        run(&Levels { sources: source.into() }, &case.graph, &nonsense, &resources(2, 1 << 28)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Usage);
 }
 
@@ -221,7 +226,7 @@ fn few_blocks_of_a_unit_on_disk_are_read_alone_and_checked() {
         let resources = resources(1, budget);
         let graph = Graph::open(&path, resources.job.traffic()).unwrap();
         let options = RunOptions { door, max_supersteps: 1, ..Default::default() };
-        let output = run(&Levels { source }, &graph, &options, &resources)?;
+        let output = run(&Levels { sources: source.into() }, &graph, &options, &resources)?;
         let mut levels = vec![0; all as usize];
         output.states.read(0, &mut levels).unwrap();
         let read = output.stats.moved.bytes_read();

@@ -171,14 +171,14 @@ fn searches_and_components() {
     let folder = tempfile::tempdir().unwrap();
     let [directed, undirected] = both(&folder);
     let (graphs, options) = ([&directed, &undirected], RunOptions::default());
-    compare(&Levels { source: 3 }, &graphs, &options, false, bits);
-    compare(&Parents { source: 3 }, &graphs, &options, false, bits);
-    compare(&ShortestPathCounts { source: 3 }, &graphs, &options, false, bits);
+    compare(&Levels { sources: 3.into() }, &graphs, &options, false, bits);
+    compare(&Parents { sources: 3.into() }, &graphs, &options, false, bits);
+    compare(&ShortestPathCounts { sources: 3.into() }, &graphs, &options, false, bits);
     compare(&ConnectedComponents::<u32>::new(), &graphs, &options, true, bits);
     compare(&StrongComponents::<u32>::new(), &graphs, &options, false, bits);
-    compare(&ShortestPaths { source: 3 }, &graphs, &options, true, bits);
+    compare(&ShortestPaths { sources: 3.into() }, &graphs, &options, true, bits);
     let weighted = RunOptions { weighted: true, ..RunOptions::default() };
-    compare(&ShortestPaths { source: 3 }, &graphs, &weighted, true, bits);
+    compare(&ShortestPaths { sources: 3.into() }, &graphs, &weighted, true, bits);
     compare(&CoreNumbers, &[&undirected], &options, false, bits);
 }
 
@@ -197,11 +197,11 @@ fn what_counts_on_supersteps_is_refused_without_them() {
         lists: Lists::Memory,
         run: RunOptions::default(),
     };
-    let error = run(&Parents { source: 0 }, &graph, &options, &resources(2)).err().unwrap();
+    let error = run(&Parents { sources: 0.into() }, &graph, &options, &resources(2)).err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Usage);
     assert!(error.to_string().contains("run it synchronously"), "{error}");
     let options = NumericOptions { store: "nowhere", mode: Mode::Synchronous, ..options };
-    let error = run(&Levels { source: 0 }, &graph, &options, &resources(2)).err().unwrap();
+    let error = run(&Levels { sources: 0.into() }, &graph, &options, &resources(2)).err().unwrap();
     assert!(error.to_string().contains("there is no store"), "{error}");
     let left = Schemes::default().with("left", "left", |_, place| {
         let mut store = BytesStore::new(&place.resources.budget)?;
@@ -209,12 +209,12 @@ fn what_counts_on_supersteps_is_refused_without_them() {
         Ok(Box::new(store))
     });
     let options = NumericOptions { store: "left", schemes: &left, ..options };
-    let error = run(&Levels { source: 0 }, &graph, &options, &resources(2)).err().unwrap();
+    let error = run(&Levels { sources: 0.into() }, &graph, &options, &resources(2)).err().unwrap();
     assert!(error.to_string().contains("has 2 vertices of another run"), "{error}");
     let store = format!("file:{}", folder.path().join("vertices").display());
     let options = NumericOptions { store: &store, schemes: &schemes, ..options };
     let options = NumericOptions { partitions: Some(9), ..options };
-    let error = run(&Levels { source: 0 }, &graph, &options, &resources(2)).err().unwrap();
+    let error = run(&Levels { sources: 0.into() }, &graph, &options, &resources(2)).err().unwrap();
     assert!(error.to_string().contains("8 of them at most, not 9"), "{error}");
 }
 

@@ -1,0 +1,144 @@
+//! The vertices that a search, or a personalised rank, begins at.
+//!
+//! Invariant: ids and places ascend, each once: neither the order in which vertices are named nor naming
+//! one twice changes anything.
+
+use std::sync::Arc;
+
+use brimful_graph::Graph;
+use brimful_graph::ids::ExternalId;
+
+use crate::{Error, Result};
+
+/// Most vertices that a run begins at: what they take of memory is below what a budget leaves free.
+pub const MOST_SOURCES: usize = 1 << 16;
+/// Sources that the identity of a run lists one by one.
+const LISTED: usize = 8;
+
+/// Vertices to begin at.
+#[derive(Debug, Clone)]
+pub struct Sources {
+    /// Internal ids of those with edges.
+    ids: Arc<[u64]>,
+    /// Places of the external ids of those without (see [`brimful_engine::Vertex::external`]).
+    isolated: Arc<[u64]>,
+}
+
+impl Sources {
+    /// Finds the vertices with these external ids.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for more than [`MOST_SOURCES`]; [`brimful_graph::Error::NoSuchVertex`].
+    pub(crate) fn find(named: &[ExternalId], graph: &Graph) -> Result<Self> {
+        if named.len() > MOST_SOURCES {
+            return Err(Error::Usage(format!(
+                "a run begins at {MOST_SOURCES} vertices at most; name fewer sources"
+            )));
+        }
+        let smallest = graph.key_bounds()?.map_or(0, |(smallest, _)| smallest);
+        let (mut ids, mut isolated) = (Vec::new(), Vec::new());
+        for source in named {
+            let internal = graph.find_id(source)?;
+            if internal < graph.connected() {
+                ids.push(internal);
+                continue;
+            }
+            let mut bits = [0];
+            graph.external_ids(internal, &mut bits)?;
+            isolated.push(graph.id_type().order_key(bits[0]).wrapping_sub(smallest));
+        }
+        Ok(Self { ids: ascending(ids), isolated: ascending(isolated) })
+    }
+
+    /// True if the vertex with this internal id is one, and has edges.
+    #[inline]
+    pub fn contains(&self, id: u64) -> bool {
+        self.ids.binary_search(&id).is_ok()
+    }
+
+    /// True if the vertex at this place is one, and has no edges.
+    pub(crate) fn has_isolated(&self, place: u64) -> bool {
+        self.isolated.binary_search(&place).is_ok()
+    }
+
+    /// How many have edges.
+    pub fn connected(&self) -> u64 {
+        self.ids.len() as u64
+    }
+
+    /// How many have none.
+    pub fn isolated(&self) -> u64 {
+        self.isolated.len() as u64
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> u64 {
+        self.connected() + self.isolated()
+    }
+}
+
+/// One vertex that has edges.
+impl From<u64> for Sources {
+    fn from(id: u64) -> Self {
+        Self { ids: [id].into(), isolated: [].into() }
+    }
+}
+
+/// Vertices that have edges.
+impl FromIterator<u64> for Sources {
+    fn from_iter<I: IntoIterator<Item = u64>>(ids: I) -> Self {
+        Self { ids: ascending(ids.into_iter().collect()), isolated: [].into() }
+    }
+}
+
+fn ascending(mut numbers: Vec<u64>) -> Arc<[u64]> {
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers.into()
+}
+
+/// What the identity of a run has of these sources, whatever their order; `None` of none.
+pub(crate) fn identity(named: &[ExternalId]) -> Option<String> {
+    let mut texts: Vec<String> = named
+        .iter()
+        .map(|source| match source {
+            ExternalId::Number(number) => number.to_string(),
+            ExternalId::Name(name) => format!("{name:?}"),
+        })
+        .collect();
+    texts.sort_unstable();
+    texts.dedup();
+    let list = texts.join(", ");
+    match texts.len() {
+        0 => None,
+        1..=LISTED => Some(list),
+        count => Some(format!("{count} vertices ({:016x})", brimful_store::checksum(list.as_bytes()))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_source_counts_once_in_any_order() {
+        let sources: Sources = [7, 3, 7].into_iter().collect();
+        assert_eq!((sources.count(), sources.connected(), sources.isolated()), (2, 2, 0));
+        assert!(sources.contains(3) && sources.contains(7) && !sources.contains(5));
+    }
+
+    #[test]
+    fn the_identity_depends_on_the_set_alone() {
+        let named = |ids: &[i128]| ids.iter().copied().map(ExternalId::from).collect::<Vec<_>>();
+        assert_eq!(identity(&[]), None);
+        assert_eq!(identity(&named(&[3])).as_deref(), Some("3"));
+        assert_eq!(identity(&named(&[7, 3, 7])).as_deref(), Some("3, 7"));
+        let name = |text: &str| ExternalId::Name(text.into());
+        assert_ne!(identity(&[name("a"), name("b")]), identity(&[name("a, b")]));
+        let many: Vec<i128> = (0..100).collect();
+        let turned: Vec<i128> = (0..100).rev().collect();
+        assert_eq!(identity(&named(&many)), identity(&named(&turned)));
+        assert_ne!(identity(&named(&many)), identity(&named(&many[1..])));
+        assert!(identity(&named(&many)).unwrap().starts_with("100 vertices ("));
+    }
+}
