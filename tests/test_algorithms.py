@@ -327,7 +327,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (USAGE, ["color", "--layout", "coupled"], "color takes no layout but shards"),
         (USAGE, ["color", "--max-supersteps", 3], "color has no supersteps to limit"),
         (USAGE, ["kcore", "--param", "k=3"], "kcore has no parameter"),
-        (INPUT, ["sssp", "--source", 0, "--weighted"], "the smallest is -1"),
+        (INPUT, ["sssp", "--source", 0, "--weighted"], "has -1, and the smallest is -1"),
         (INPUT, ["hits", "--weighted"], "the smallest is -1"),
         (INPUT, ["pagerank", "--weighted"], "the smallest is -1"),
         (
@@ -389,9 +389,19 @@ def test_paths_too_long_for_a_number_are_refused(tmp_path: Path) -> None:
     """A vertex whose distance overflowed seemed to be out of reach, with exit 0."""
     table = pa.table({"source": [0, 1], "target": [1, 2], "weight": [1e308, 1e308]})
     with bf.Graph.from_arrow(table, weight="weight") as graph:
-        with pytest.raises(bf.UsageError, match="divide all weights by the same number"):
-            bf.sssp(graph, 0, weighted=True)
+        says = (
+            "distance of vertex 2 is more than .*: the edge from 1 adds 1e308; divide all weights"
+        )
+        for store in (None, "bytes"):
+            with pytest.raises(bf.InputError, match=says):
+                bf.sssp(graph, 0, weighted=True, store=store)
         assert bf.sssp(graph, 0)[2] == 2
+        # Two such edges on no path do no harm.
+        assert values(bf.sssp(graph, 1, weighted=True)) == {0: None, 1: 0.0, 2: 1e308}
+    around = {"source": [0, 1, 0, 3], "target": [1, 2, 2, 0], "weight": [1e308, 1e308, 7.0, 1.0]}
+    with bf.Graph.from_arrow(pa.table(around), weight="weight") as graph:
+        assert values(bf.sssp(graph, 0, weighted=True)) == {0: 0.0, 1: 1e308, 2: 7.0, 3: None}
+        assert bf.sssp(graph, 0, weighted=True, mode="async")[2] == 7.0
     half = table.set_column(2, "weight", pa.array([8e307, 8e307]))
     with bf.Graph.from_arrow(half, weight="weight") as graph:
         assert bf.sssp(graph, 0, weighted=True)[2] == 16e307

@@ -104,7 +104,7 @@ def test_equal_weights_of_any_size_give_the_bits_of_ones(weight: float) -> None:
 )
 def test_weights_that_cannot_be_ranked_are_refused(options: dict[str, str]) -> None:
     for edges, what in [
-        ([(0, 1, -3.0), (0, 2, 4.0)], "weights of at least 0, and the smallest is -3"),
+        ([(0, 1, -3.0), (0, 2, 4.0)], "at least 0; the edge from 0 to 1 has -3, and the smallest"),
         ([(7, 1, 1.7e308), (7, 2, 1.7e308)], "leave vertex 7 add up to more than"),
         ([(0, 1, 5e-324), (1, 0, 1.7e308)], "too far apart"),
     ]:

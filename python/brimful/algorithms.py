@@ -373,7 +373,7 @@ def sssp(
 
     Args:
         weighted: The length of a path is the sum of its weights, which must not be negative, in
-            place of its number of edges.
+            place of its number of edges. Sums may be up to 1.8e308 along shortest paths.
 
     Returns:
         A `Result` with the column `distance`: float64[n_vertices], null where no path leads.
@@ -381,7 +381,8 @@ def sssp(
     Raises:
         NotFoundError: The graph has no vertex `source`, or lacks one of several.
         UsageError: `weighted`, and the graph has no weights.
-        InputError: `weighted`, and a weight is negative.
+        InputError: `weighted`, and a weight is negative, or a distance is beyond the largest
+            number.
 
     >>> import brimful as bf, pyarrow as pa
     >>> table = pa.table({"source": [5, 5, 7], "target": [7, 9, 9], "weight": [1.0, 5.0, 2.0]})

@@ -175,7 +175,7 @@ pub(crate) fn run_request<S: Precision>(
     let Settings { variant, damping, tolerance, ref sources } = *settings;
     let program =
         DeltaPageRank::<S>::new(damping, sources.clone(), graph.connected()).map_err(Error::Usage)?;
-    let scale = out_weights::scale(request, graph, S::EXPONENTS)?;
+    let scale = out_weights::scale(request, graph, S::EXPONENTS, &resources.job)?;
     let program = DeltaPageRank { scales: (scale, 1.0 / scale), ..program };
     let mass = sources.as_ref().map_or(graph.vertices(), Sources::count) as f64;
     let unsent = match variant {

@@ -156,7 +156,7 @@ impl Program for HubsAndAuthorities {
 
 fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {
     let name = request.choice("values", &["authority", "hub"])?;
-    request.refuse_negative_weights(graph)?;
+    request.refuse_negative_weights(graph, &resources.job)?;
     let program = HubsAndAuthorities::new(request.tolerance.unwrap_or(TOLERANCE))
         .map_err(brimful_engine::Error::Usage)?;
     let greatest = graph.description().weights.filter(|_| request.weighted).map(|range| range.max);

@@ -6,6 +6,7 @@
 
 use brimful_graph::Graph;
 use brimful_graph::names::NameCursor;
+use brimful_store::Job;
 
 use crate::Result;
 use crate::request::Request;
@@ -41,12 +42,12 @@ pub(crate) fn for_each(graph: &Graph, mut each: impl FnMut(u64, &[f64]) -> Resul
 /// # Errors
 /// [`brimful_graph::Error::Input`] for weights that cannot be shared: negative ones, sums that overflow, and sums that lie
 /// too far apart.
-pub(crate) fn scale(request: &Request, graph: &Graph, exponents: Exponents) -> Result<f64> {
+pub(crate) fn scale(request: &Request, graph: &Graph, exponents: Exponents, job: &Job) -> Result<f64> {
     // A run that asks for weights where there are none is refused when it begins.
     if !request.weighted || !graph.description().weighted {
         return Ok(1.0);
     }
-    request.refuse_negative_weights(graph)?;
+    request.refuse_negative_weights(graph, job)?;
     let (mut least, mut greatest) = (f64::INFINITY, 0.0_f64);
     for_each(graph, |start, sums| {
         if let Some(at) = sums.iter().position(|sum| !sum.is_finite()) {
@@ -87,7 +88,7 @@ fn exponent(least: f64, greatest: f64, Exponents { normal, least_scale }: Expone
 }
 
 /// A vertex as messages show it.
-fn shown(graph: &Graph, vertex: u64) -> Result<String> {
+pub(crate) fn shown(graph: &Graph, vertex: u64) -> Result<String> {
     let mut bits = [0];
     graph.external_ids(vertex, &mut bits)?;
     Ok(match graph.longest_name() {

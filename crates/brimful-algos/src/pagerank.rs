@@ -348,7 +348,7 @@ fn run<S: Precision>(request: &Request, graph: &Arc<Graph>, resources: &Resource
         );
     }
     let Settings { variant, damping, tolerance, .. } = settings;
-    let scale = out_weights::scale(request, graph, S::EXPONENTS)?;
+    let scale = out_weights::scale(request, graph, S::EXPONENTS, &resources.job)?;
     let program = PageRank::<S>::new(variant, damping, tolerance).map_err(Error::Usage)?.scaled(scale);
     let program = match &sources {
         Some(sources) => program.from_sources(sources.clone(), graph),

@@ -7,13 +7,15 @@ use std::sync::Arc;
 use brimful_engine::checkpoint::CheckpointOptions;
 use brimful_engine::{self as engine, Isolated, Layout, Program, ResultTable, RunOptions, Values};
 use brimful_graph::Graph;
+use brimful_graph::codec::WeightType;
 use brimful_graph::ids::ExternalId;
-use brimful_store::Resources;
 use brimful_store::scratch::ScratchArray;
+use brimful_store::{Job, Resources};
 use brimful_vertices::cache::Choice;
 use brimful_vertices::numeric::{self, NumericOptions};
 use brimful_vertices::{self as vertices, Lists, Mode, Schedule, Schemes};
 
+use crate::out_weights::shown;
 use crate::sources::Sources;
 use crate::{Error, Result};
 
@@ -218,35 +220,25 @@ impl Request {
     }
 
     /// Refuses negative weights, if weights count.
-    pub(crate) fn refuse_negative_weights(&self, graph: &Graph) -> Result<()> {
+    pub(crate) fn refuse_negative_weights(&self, graph: &Graph, job: &Job) -> Result<()> {
         let Some(range) = graph.description().weights.filter(|range| self.weighted && range.any_negative())
         else {
             return Ok(());
         };
+        let is_negative = |_, _, weight: f64| Ok(weight < 0.0);
+        let example = match graph.find_edge(&[WeightType::F32, WeightType::F64], job, is_negative)? {
+            Some((source, target, weight)) => {
+                let (source, target) = (shown(graph, source)?, shown(graph, target)?);
+                format!("the edge from {source} to {target} has {weight}, and ")
+            }
+            None => String::new(),
+        };
         let what = format!(
-            "{} needs weights of at least 0, and the smallest is {}; run it without --weighted (Python: weighted=) or \
+            "{} needs weights of at least 0; {example}the smallest is {}; run it without --weighted (Python: weighted=) or \
              import the graph with other weights",
             self.algorithm, range.min
         );
         Err(brimful_graph::Error::input(graph.path(), what).into())
-    }
-
-    /// Refuses weights whose sum along a path could be infinite, if weights count: such a vertex would seem to be out of reach.
-    pub(crate) fn refuse_overflowing_weights(&self, graph: &Graph) -> Result<()> {
-        let (longest, description) = (graph.connected().saturating_sub(1), graph.description());
-        let Some(range) =
-            description.weights.filter(|range| self.weighted && !(range.max * longest as f64).is_finite())
-        else {
-            return Ok(());
-        };
-        Err(Error::Usage(format!(
-            "{} adds weights along paths, and those of {} are up to {:e}: {longest} of them may exceed the largest number, {:e}; divide \
-             all weights by the same number and import them again",
-            self.algorithm,
-            graph.path().display(),
-            range.max,
-            f64::MAX,
-        )))
     }
 }
 

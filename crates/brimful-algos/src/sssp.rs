@@ -1,7 +1,8 @@
 //! Shortest paths from one vertex, or from the nearest of several.
 //!
 //! Returns for each vertex the least sum of weights of a path from a source (`distance`, float64), null where
-//! no path leads; without weights each edge counts 1. Weights must not be negative. State, signal and sum: the
+//! no path leads; without weights each edge counts 1. Weights must not be negative, and a vertex that is reached only by
+//! paths longer than the largest number, about 1.8e308, is an error: it would seem to be out of reach. State, signal and sum: the
 //! distance found so far, f64. Label correcting (Bellman 1958, Ford 1956): a vertex signals when its distance shrank; as many
 //! supersteps as the shortest paths have edges at most. Exact but for the rounding of sums, which is that of adding along the path.
 
@@ -10,9 +11,12 @@ use std::sync::Arc;
 use brimful_engine::forecast::Steps;
 use brimful_engine::{Globals, Min, Mode, Program, Values, Vertex};
 use brimful_graph::Graph;
+use brimful_graph::codec::WeightType;
 use brimful_store::Resources;
+use brimful_store::scratch::ScratchArray;
 
 use crate::Result;
+use crate::out_weights::{AT_ONCE, shown};
 use crate::registry::{Info, Takes};
 use crate::request::{Finished, Request};
 use crate::sources::Sources;
@@ -86,12 +90,49 @@ impl Program for ShortestPaths {
 }
 
 fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {
-    request.refuse_negative_weights(graph)?;
-    request.refuse_overflowing_weights(graph)?;
+    request.refuse_negative_weights(graph, &resources.job)?;
     let sources = request.sources(graph)?;
     let output = request.run(&ShortestPaths { sources: sources.clone() }, u64::MAX, graph, resources)?;
+    if request.weighted {
+        refuse_overflow(graph, &output.states, resources)?;
+    }
     let distance = |distance: f64| distance.is_finite().then_some(distance);
     let values =
         Values::floats(output.states, distance, move |place| sources.has_isolated(place).then_some(0.0));
     Finished::new(graph, "distance", values, output.stats, if request.weighted { "weighted" } else { "unit" })
+}
+
+/// Refuses distances of which one is infinite though a path leads there: an edge from a vertex that is reached adds so much.
+fn refuse_overflow(graph: &Graph, distances: &ScratchArray<f64>, resources: &Resources) -> Result<()> {
+    let heaviest = graph.description().weights.map_or(0.0, |range| range.max);
+    if (heaviest * graph.connected() as f64).is_finite() {
+        return Ok(());
+    }
+    let (mut farthest, mut part) = (0.0_f64, vec![0.0; AT_ONCE.min(distances.len())]);
+    for start in (0..distances.len()).step_by(AT_ONCE) {
+        let count = part.len().min(distances.len() - start);
+        distances.read(start, &mut part[..count])?;
+        farthest = part[..count].iter().copied().filter(|d| d.is_finite()).fold(farthest, f64::max);
+    }
+    let distance = |vertex: u64| -> brimful_graph::Result<f64> {
+        let mut one = [0.0];
+        distances.read(vertex as usize, &mut one)?;
+        Ok(one[0])
+    };
+    // Weights that are stored in fewer bits change no distance that is near the largest number.
+    let found = graph.find_edge(&[WeightType::F64], &resources.job, |source, target, weight| {
+        if (farthest + weight).is_finite() {
+            return Ok(false);
+        }
+        let reached = distance(source)?;
+        Ok(reached.is_finite() && (reached + weight).is_infinite() && distance(target)?.is_infinite())
+    })?;
+    let Some((source, target, weight)) = found else { return Ok(()) };
+    let (source, target) = (shown(graph, source)?, shown(graph, target)?);
+    let what = format!(
+        "the distance of vertex {target} is more than {:e}, the largest number there is: the edge from {source} adds \
+         {weight:e}; divide all weights by the same number and import them again",
+        f64::MAX
+    );
+    Err(brimful_graph::Error::input(graph.path(), what).into())
 }

@@ -10,9 +10,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use brimful_store::array::ArrayFile;
 use brimful_store::sealed::{Kind, SealedFile};
-use brimful_store::{DiskFolder, Error as StoreError, Folder, StoreFile, Traffic, manifest};
+use brimful_store::{DiskFolder, Error as StoreError, Folder, Job, StoreFile, Traffic, manifest};
 
 use crate::ascending::{AscendingFile, BLOCK_NUMBERS};
+use crate::codec::WeightType;
 use crate::description::{Description, FORMAT, Shards};
 use crate::edges::{EdgeBatch, EdgeSource};
 use crate::error::{Error, Result};
@@ -407,6 +408,36 @@ impl Graph {
             bytes.extend_from_slice(&entry.checksum.to_le_bytes());
         }
         brimful_store::checksum(&bytes)
+    }
+
+    /// The first edge that is `wanted` of those whose weights are stored in one of `types`: source and target by internal
+    /// id, and weight. Reads a unit at a time.
+    ///
+    /// # Errors
+    /// Those of reading, and of `wanted`.
+    pub fn find_edge(
+        &self,
+        types: &[WeightType],
+        job: &Job,
+        mut wanted: impl FnMut(u64, u64, f64) -> Result<bool>,
+    ) -> Result<Option<(u64, u64, f64)>> {
+        let Some(shards) = &self.forward else { return Ok(None) };
+        let (mut reader, mut found) = (SegmentReader::default(), Ok(None));
+        for (index, segment) in shards.segments().iter().enumerate() {
+            job.check()?;
+            if !types.contains(&segment.weight_type) {
+                continue;
+            }
+            reader.for_each_edge(shards, index, |source, target, weight| {
+                if matches!(found, Ok(None)) {
+                    found = wanted(source, target, weight).map(|is| is.then_some((source, target, weight)));
+                }
+            })?;
+            if !matches!(found, Ok(None)) {
+                return found;
+            }
+        }
+        Ok(None)
     }
 
     /// The sealed files of the graph, by name, for verification and sizes.
