@@ -13,6 +13,19 @@ use brimful_store::fault::FaultFolder;
 use brimful_store::sealed::{Kind as FileKind, SealedWriter};
 use brimful_store::{Budget, Folder, Job, Resources, manifest};
 
+/// Its files but for the manifest: names, kinds, and bytes of metadata of a block.
+pub const FILES: [(&str, FileKind, usize); 9] = [
+    ("ids", FileKind::Ids, 32),
+    ("degrees", FileKind::Degrees, 32),
+    ("strengths", FileKind::Strengths, 0),
+    ("in.shards", FileKind::Shards, 0),
+    ("in.weights", FileKind::Weights, 0),
+    ("in.blocks", FileKind::Directory, 0),
+    ("reverse.shards", FileKind::Shards, 0),
+    ("reverse.weights", FileKind::Weights, 0),
+    ("reverse.blocks", FileKind::Directory, 0),
+];
+
 /// A copy of the graph, with a manifest of the first format, which has no seals: any whole file is taken.
 pub fn folder() -> FaultFolder {
     static BASE: OnceLock<FaultFolder> = OnceLock::new();

@@ -1,7 +1,8 @@
 //! Shared by the targets of text formats: the same checks as `tests/graph/mutations.rs`.
 
+use brimful_graph::columns::ColumnChoice;
 use brimful_graph::formats::TextFormat;
-use brimful_graph::formats::scan::{has_place, scan_text};
+use brimful_graph::formats::scan::{has_place, scan_columns};
 use brimful_graph::import::OnError;
 
 /// [`check_as`] the format of this name.
@@ -10,11 +11,18 @@ pub fn check(name: &str, bytes: &[u8]) {
     check_as(TextFormat::from_name(name).expect("a target is named after a format"), bytes);
 }
 
-/// Reads `bytes` whole, in small chunks, and leaving out what is no edge.
+/// [`check_columns`] with columns that nobody chose.
+#[allow(dead_code, reason = "one target chooses columns")]
 pub fn check_as(format: TextFormat, bytes: &[u8]) {
-    let whole = scan_text(format, bytes, 1 << 20, OnError::Fail);
-    let cut = scan_text(format, bytes, 200, OnError::Fail);
-    let skipped = scan_text(format, bytes, 1 << 20, OnError::Skip);
+    check_columns(format, &ColumnChoice::default(), bytes);
+}
+
+/// Reads `bytes` whole, in small chunks, and leaving out what is no edge.
+pub fn check_columns(format: TextFormat, choice: &ColumnChoice, bytes: &[u8]) {
+    let scan = |chunk, on_error| scan_columns(format, choice, bytes, chunk, on_error);
+    let whole = scan(1 << 20, OnError::Fail);
+    let cut = scan(200, OnError::Fail);
+    let skipped = scan(1 << 20, OnError::Skip);
     match (&whole, &cut) {
         (Ok(whole), Ok(cut)) => {
             assert_eq!(whole, cut);

@@ -52,8 +52,22 @@ impl Scanned {
 /// # Errors
 /// Those of an import.
 pub fn scan_text(format: TextFormat, bytes: &[u8], chunk_bytes: usize, on_error: OnError) -> Result<Scanned> {
+    scan_columns(format, &ColumnChoice::default(), bytes, chunk_bytes, on_error)
+}
+
+/// [`scan_text`] with columns that the user chose.
+///
+/// # Errors
+/// Those of an import.
+pub fn scan_columns(
+    format: TextFormat,
+    choice: &ColumnChoice,
+    bytes: &[u8],
+    chunk_bytes: usize,
+    on_error: OnError,
+) -> Result<Scanned> {
     let files = [TextFile { path: PathBuf::from("NAME"), format }];
-    let mut reader = reader_of(&files, bytes, chunk_bytes, &ColumnChoice::default());
+    let mut reader = reader_of(&files, bytes, chunk_bytes, choice);
     let parser = TextParser::new(&files, on_error).noting_places(true);
     let (mut chunk, mut out, mut scanned) = (Chunk::default(), Output::default(), Scanned::default());
     let mut full = |out: &mut Output| {
