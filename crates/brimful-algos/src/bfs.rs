@@ -117,7 +117,7 @@ impl Program for Parents {
 }
 
 fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {
-    let sources = request.sources(graph)?;
+    let sources = request.sources(graph, &resources.job)?;
     if request.choice("values", &["distance", "parent"])? == "parent" {
         if graph.key_bounds()?.is_some_and(|(smallest, largest)| largest - smallest == u64::MAX) {
             // The last place would be the mark of no parent.

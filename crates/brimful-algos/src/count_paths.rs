@@ -109,7 +109,7 @@ impl Program for WalkCounts {
 }
 
 fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {
-    let sources = request.sources(graph)?;
+    let sources = request.sources(graph, &resources.job)?;
     let Some(length) = request.count("length")? else {
         let program = ShortestPathCounts { sources: sources.clone() };
         let output = checked(request.run(&program, u64::MAX, graph, resources)?)?;

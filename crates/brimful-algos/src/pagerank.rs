@@ -332,7 +332,8 @@ fn plan<S: Precision>(planner: &Planner<'_>) -> Result<Forecast> {
 
 fn run<S: Precision>(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {
     let (settings, by_increments) = settings::<S>(request)?;
-    let sources = (!request.sources.is_empty()).then(|| request.sources(graph)).transpose()?;
+    let sources =
+        (!request.sources.is_empty()).then(|| request.sources(graph, &resources.job)).transpose()?;
     if by_increments {
         if !request.parameters.contains_key("method") && request.asynchronous && request.store.is_some() {
             resources.job.say(

@@ -153,14 +153,14 @@ impl Request {
     }
 
     /// The vertices to begin at.
-    pub(crate) fn sources(&self, graph: &Graph) -> Result<Sources> {
+    pub(crate) fn sources(&self, graph: &Graph, job: &Job) -> Result<Sources> {
         if self.sources.is_empty() {
             let name = &self.algorithm;
             let what =
                 format!("{name} needs a vertex to begin with; name it with --source ID (Python: source=)");
             return Err(Error::Usage(what));
         }
-        Sources::find(&self.sources, graph)
+        Sources::find(&self.sources, graph, job)
     }
 
     /// Runs `program` with the limits asked for.

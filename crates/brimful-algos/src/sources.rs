@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use brimful_graph::Graph;
 use brimful_graph::ids::ExternalId;
+use brimful_store::Job;
 
 use crate::{Error, Result};
 
@@ -29,7 +30,7 @@ impl Sources {
     ///
     /// # Errors
     /// [`Error::Usage`] for more than [`MOST_SOURCES`]; [`brimful_graph::Error::NoSuchVertex`].
-    pub(crate) fn find(named: &[ExternalId], graph: &Graph) -> Result<Self> {
+    pub(crate) fn find(named: &[ExternalId], graph: &Graph, job: &Job) -> Result<Self> {
         if named.len() > MOST_SOURCES {
             return Err(Error::Usage(format!(
                 "a run begins at {MOST_SOURCES} vertices at most; name fewer sources"
@@ -38,6 +39,7 @@ impl Sources {
         let smallest = graph.key_bounds()?.map_or(0, |(smallest, _)| smallest);
         let (mut ids, mut isolated) = (Vec::new(), Vec::new());
         for source in named {
+            job.check()?;
             let internal = graph.find_id(source)?;
             if internal < graph.connected() {
                 ids.push(internal);

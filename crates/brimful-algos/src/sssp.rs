@@ -91,7 +91,7 @@ impl Program for ShortestPaths {
 
 fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {
     request.refuse_negative_weights(graph, &resources.job)?;
-    let sources = request.sources(graph)?;
+    let sources = request.sources(graph, &resources.job)?;
     let output = request.run(&ShortestPaths { sources: sources.clone() }, u64::MAX, graph, resources)?;
     if request.weighted {
         refuse_overflow(graph, &output.states, resources)?;
