@@ -59,7 +59,7 @@ def test_what_is_no_key_is_refused_and_nothing_is_added(tmp_path: Path, kind: st
     questions = [keys.count_many] if kind == "counter" else [keys.contains_many]
     for name, bad in NO_KEYS.items():
         for call in (keys.add_many, *questions):
-            with pytest.raises(bf.UsageError, match="keys are"):
+            with pytest.raises(bf.UsageError, match="keys must be"):
                 call(bad)
             assert len(keys) == 0, name
     single = [keys.add, keys.__getitem__ if kind == "counter" else keys.__contains__]
@@ -67,7 +67,7 @@ def test_what_is_no_key_is_refused_and_nothing_is_added(tmp_path: Path, kind: st
         single.append(keys.discard)
     for bad in NO_KEY:
         for call in single:
-            with pytest.raises(bf.UsageError, match="a key is"):
+            with pytest.raises(bf.UsageError, match="a key must be"):
                 call(bad)
     assert len(keys) == 0
 

@@ -181,7 +181,7 @@ def test_what_the_user_says_and_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(bf.InputError, match="did you mean 'follower'"):
         bf.Graph.from_arrow(table, source="folower", target="followee")
     arguments = ["import", tmp_path / "a.csv", tmp_path / "g.brimful", "--quiet"]
-    assert "not by 'long'" in refuse(USAGE, *arguments, "--delimiter", "long")
+    assert "not 'long'" in refuse(USAGE, *arguments, "--delimiter", "long")
     arguments += ["--format", "mtx", "--weight", 3]
     assert "the input is mtx" in refuse(USAGE, *arguments)
     asked(tmp_path, "a.txt", "1 2\n", "--format", "edgelist", "--delimiter", ",")
@@ -215,7 +215,7 @@ def test_tables_of_python(tmp_path: Path) -> None:
             call(vague)
     with bf.Graph.from_arrow(vague, source="b", target=3) as graph:
         assert graph.info()["columns"] == columns("b", "c", ignored=["a"], header=None)
-    with pytest.raises(bf.UsageError, match="are for text"):
+    with pytest.raises(bf.UsageError, match="apply to text"):
         bf.read(frame, header=True)
 
 

@@ -128,7 +128,7 @@ def test_networkx_ids_of_64_bits() -> None:
 
 def test_other_nodes_are_refused() -> None:
     for graph, sentence in (
-        (nx.Graph([("a", 1)]), "all of them strings"),
+        (nx.Graph([("a", 1)]), "all integers or all strings"),
         (nx.Graph([(1.5, 2)]), "convert_node_labels_to_integers"),
         (nx.Graph([(True, 2)]), "bool"),
         (nx.Graph([(2**64, 2)]), "64 bits"),
@@ -139,11 +139,11 @@ def test_other_nodes_are_refused() -> None:
         with pytest.raises(bf.InputError, match=sentence):
             bf.Graph.from_networkx(graph)
     for wrong in (None, [(1, 2)], "edges.txt"):
-        with pytest.raises(bf.UsageError, match="no NetworkX graph"):
+        with pytest.raises(bf.UsageError, match="expected a NetworkX graph"):
             bf.Graph.from_networkx(wrong)
-        with pytest.raises(bf.UsageError, match="no igraph graph"):
+        with pytest.raises(bf.UsageError, match=r"expected an igraph\.Graph"):
             bf.Graph.from_igraph(wrong)
-        with pytest.raises(bf.UsageError, match="no sparse matrix"):
+        with pytest.raises(bf.UsageError, match="expected a sparse matrix"):
             bf.Graph.from_scipy(wrong)
 
 
@@ -246,7 +246,7 @@ def test_igraph_ids_are_checked() -> None:
     with pytest.raises(bf.InputError, match="same 'vertex'"):
         bf.Graph.from_igraph(graph)
     graph.vs["vertex"] = ["a", 1]
-    with pytest.raises(bf.InputError, match="all of them strings"):
+    with pytest.raises(bf.InputError, match="all integers or all strings"):
         bf.Graph.from_igraph(graph)
     with bf.Graph.from_igraph(graph, vertex=None) as made:
         assert made.neighbors(0) == [1]

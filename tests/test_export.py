@@ -304,7 +304,7 @@ def test_compressed_exports(tmp_path: Path, name: str, suffix: str) -> None:
 @pytest.mark.parametrize("name", ["e.parquet.gz", "e.arrow.zst", "e.v.xz"])
 def test_formats_that_are_not_compressed_as_a_whole(tmp_path: Path, name: str) -> None:
     path = imported(tmp_path, SIMPLE)
-    assert "leave it out" in refuse(USAGE, "export", path, tmp_path / name, "--quiet")
+    assert "leave ." in refuse(USAGE, "export", path, tmp_path / name, "--quiet")
 
 
 def test_compressed_edge_lists_come_back(tmp_path: Path) -> None:

@@ -233,5 +233,5 @@ def test_a_kept_graph_is_pickled_by_its_path(
 def test_a_temporary_graph_is_not_pickled() -> None:
     with bf.Graph.from_arrow(pa.table({"source": [1], "target": [2]})) as graph:
         for refused in (pickle.dumps, copy.copy, copy.deepcopy):
-            with pytest.raises(bf.UsageError, match=r"path= to keep it"):
+            with pytest.raises(bf.UsageError, match=r"path= to keep the directory"):
                 refused(graph)

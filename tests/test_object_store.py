@@ -141,7 +141,9 @@ def test_errors_name_the_url(store: Store, tmp_path: Path) -> None:
     assert "gone.txt" in gone and "does not exist" in gone
     refuse(INPUT, "import", store.url("gone*.txt"), graph, "--quiet", env=SECRETS)
     refuse(USAGE, "import", "nosuch://bucket/a.txt", graph, "--quiet", env=SECRETS)
-    assert "imported before" in refuse(USAGE, "run", "pagerank", broken, "--quiet", env=SECRETS)
+    assert "must be imported first" in refuse(
+        USAGE, "run", "pagerank", broken, "--quiet", env=SECRETS
+    )
     outcome = brimful(
         "import", broken, graph, "--on-error", "skip", "--json", "--quiet", env=SECRETS
     )

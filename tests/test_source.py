@@ -137,5 +137,5 @@ def test_a_kept_graph_whose_origin_is_not_ours_is_left_alone(tmp_path: Path, ori
     kept = f"{edges}.brimful"
     import_paths([str(edges)], kept, ImportOptions(), Resources(), origin=origin)
     sentence = refuse(INPUT, "run", "degrees", edges, "--quiet")
-    assert f"{kept} was imported by name and no longer stands for the file" in sentence
+    assert f"{kept} was imported by name and is no longer the graph of the file" in sentence
     succeed("run", "degrees", kept, "--quiet")

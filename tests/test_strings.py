@@ -165,7 +165,7 @@ def test_networkx_and_igraph_keep_names() -> None:
         assert isinstance(made, igraph.Graph)
         with bf.Graph.from_igraph(made) as again:
             assert nx.utils.graphs_equal(source, again.to_networkx())
-    with pytest.raises(InputError, match="all of them strings"):
+    with pytest.raises(InputError, match="all integers or all strings"):
         bf.Graph.from_networkx(nx.Graph([("a", 1)]))
 
 

@@ -29,7 +29,7 @@ from brimful.tables import (
 _MAGIC = b"ARROW1"
 #: Begins a message; older writers leave it out.
 _CONTINUATION = 0xFFFFFFFF
-#: Longer metadata than this is none.
+#: Longer metadata is damaged.
 _METADATA_BYTES = 64 << 20
 #: Batches up to this size are covered by the reserve.
 _SMALL_BATCH_BYTES = 4 << 20
@@ -45,8 +45,8 @@ def open_arrow(path: str, wanted: EdgeColumns, ids: str = "auto") -> EdgeTable:
     before any work.
 
     Raises:
-        InputError: not Arrow IPC, cut off, missing columns, columns that are no ids.
-        StoreIoError: the file cannot be read.
+        InputError: The file is not Arrow IPC or cut off, or columns are missing or no ids.
+        StoreIoError: The file cannot be read.
     """
     import pyarrow as pa
 
@@ -102,7 +102,7 @@ def _start(path: str, raw: Any) -> int:
     """Return where the stream of messages begins: behind the magic of a file, else at once.
 
     Raises:
-        InputError: the file begins and does not end as one, or begins as neither.
+        InputError: The file is cut off, or of another format.
     """
     head = raw.read(8)
     if not head.startswith(_MAGIC):
@@ -119,7 +119,7 @@ def _memory_bytes(path: str, raw: Any, position: int) -> int:
     """Return the bytes that the largest batch and all dictionaries take, beyond small ones.
 
     Raises:
-        InputError: a message reaches beyond the end of the file or is none.
+        InputError: A message is damaged, or reaches beyond the end of the file.
     """
     size, largest, dictionaries = raw.size(), 0, 0
 
@@ -164,7 +164,7 @@ def _message(raw: Any, metadata: bytes, body: int) -> tuple[int, int, int]:
     The metadata is a FlatBuffer (`format/Message.fbs`), of which four fields are looked at.
 
     Raises:
-        struct.error, IndexError: it is damaged.
+        struct.error, IndexError: The metadata is damaged.
     """
     message = _u32(metadata, 0)
     kind = _field(metadata, message, 1, "<B")
@@ -179,7 +179,7 @@ def _message(raw: Any, metadata: bytes, body: int) -> tuple[int, int, int]:
     for number in range(_u32(metadata, buffers)):
         offset, size = struct.unpack_from("<qq", metadata, buffers + 4 + 16 * number)
         if size >= 8:
-            # A compressed buffer begins with its own length, -1 where it was left as it is.
+            # A compressed buffer begins with its own length, -1 where it is not compressed.
             raw.seek(body + offset)
             decoded += max(struct.unpack("<q", raw.read(8))[0], 0)
     return kind, length, decoded
@@ -212,7 +212,7 @@ def _table(data: bytes, table: int, field: int) -> int:
     """Return where the table or vector begins that a field refers to.
 
     Raises:
-        IndexError: there is none.
+        IndexError: There is no such field.
     """
     at = _at(data, table, field)
     if not at:

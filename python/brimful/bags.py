@@ -116,7 +116,7 @@ class Bag(Collection[_native.RecordBag]):
         try:
             return self._loads(record)
         except UnicodeDecodeError as error:
-            raise CorruptError(f"record {id} of {self._path} is no text: {error}") from None
+            raise CorruptError(f"record {id} of {self._path} is not text: {error}") from None
 
     @described(COLLECTION, "record", "closed", "corrupt", "io")
     def fetch(self, id: int) -> Any:
@@ -290,7 +290,10 @@ class Bag(Collection[_native.RecordBag]):
 
     def _require_concatenation(self) -> None:
         if self._name not in ("bytes", "str"):
-            raise UsageError(f"records of '{self._name}' cannot be added to; store them anew")
+            raise UsageError(
+                f"append_to needs a bag of bytes or text, and this one has '{self._name}'; store "
+                "the whole record instead"
+            )
 
     @described(COLLECTION, "record", "closed", "corrupt", "io")
     def remove(self, id: int) -> None:
@@ -347,7 +350,7 @@ class Bag(Collection[_native.RecordBag]):
             yield id, self._value(id, record)
 
     def _records(self, ids: range | Sequence[int]) -> Iterator[tuple[int, bytes]]:
-        """Yield id and bytes of those that are there; a range is read in batches."""
+        """Yield id and bytes of the records that exist; a range is read in batches."""
         if not isinstance(ids, range):
             for id in ids:
                 if (record := self._or_none(id)) is not None:
@@ -456,11 +459,11 @@ def serializer_of(
         return "pickle", lambda value: pickle.dumps(value, protocol=5), pickle.loads
     if isinstance(serializer, str):
         raise UsageError(
-            f"there is no serializer '{serializer}'; there are bytes, str, json, pickle, and any "
-            "object with dumps and loads"
+            f"there is no serializer '{serializer}'; use bytes, str, json, pickle, or an object "
+            "with dumps and loads"
         )
     if not (hasattr(serializer, "dumps") and hasattr(serializer, "loads")):
-        raise UsageError(f"a serializer has dumps and loads, {serializer!r} has not")
+        raise UsageError(f"a serializer must have dumps and loads, and {serializer!r} does not")
     name = getattr(serializer, "__name__", type(serializer).__qualname__)
     return str(name), serializer.dumps, serializer.loads
 
@@ -468,12 +471,12 @@ def serializer_of(
 def _require_bytes(value: Any) -> bytes:
     if not isinstance(value, (bytes, bytearray, memoryview)):
         raise UsageError(
-            f"a record is bytes, not {type(value).__name__}; open the bag with a serializer"
+            f"a record must be bytes, not {type(value).__name__}; open the bag with a serializer"
         )
     return bytes(value)
 
 
 def _encode_text(value: Any) -> bytes:
     if not isinstance(value, str):
-        raise UsageError(f"a record is text, not {type(value).__name__}")
+        raise UsageError(f"a record must be text, not {type(value).__name__}")
     return value.encode()

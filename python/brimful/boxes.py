@@ -88,10 +88,10 @@ class Box(Collection[_native.RecordBox]):
         array = self._converted(records)
         if count is not None:
             if array.shape not in ((), (count,)):
-                raise UsageError(f"{count} records are to be stored, {array.shape} were given")
+                raise UsageError(f"expected {count} records, found an array of shape {array.shape}")
             array = np.broadcast_to(array, (count,))
         elif array.ndim != 1:
-            raise UsageError(f"records are an array of one dimension, not {array.ndim}")
+            raise UsageError(f"records must be an array of one dimension, not {array.ndim}")
         flat: NDArray[np.uint8] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         return flat
 
@@ -100,7 +100,7 @@ class Box(Collection[_native.RecordBox]):
         try:
             return _cast(records, self._dtype)
         except (TypeError, ValueError, OverflowError) as error:
-            raise UsageError(f"these are no records of {self._dtype}: {error}") from None
+            raise UsageError(f"the records do not fit {self._dtype}: {error}") from None
 
     @described(COLLECTION, "record", "closed", "corrupt", "io")
     def fetch(self, id: int) -> Any:
@@ -241,7 +241,7 @@ class Box(Collection[_native.RecordBox]):
         array = records if isinstance(records, np.ndarray) else self._converted(records)
         first = len(self)
         if array.ndim != 1:
-            raise UsageError(f"records are an array of one dimension, not {array.ndim}")
+            raise UsageError(f"records must be an array of one dimension, not {array.ndim}")
         step = max(1, CHUNK_BYTES // self._dtype.itemsize)
         for start in range(0, len(array), step):
             self.native.extend(self._bytes(array[start : start + step]))
@@ -294,7 +294,7 @@ class Box(Collection[_native.RecordBox]):
         array = np.asarray(key)
         if array.dtype == bool:
             if array.shape != (len(self),):
-                raise UsageError(f"a mask for {len(self)} records has {array.shape} entries")
+                raise UsageError(f"a mask of {len(self)} records cannot have shape {array.shape}")
             return np.flatnonzero(array)
         return array
 
@@ -394,9 +394,9 @@ def _scalar(record: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
     try:
         array = _cast(record, dtype)
     except (TypeError, ValueError, OverflowError) as error:
-        raise UsageError(f"{record!r} is no record of {dtype}: {error}") from None
+        raise UsageError(f"{record!r} does not fit {dtype}: {error}") from None
     if array.shape != ():
-        raise UsageError(f"one record of {dtype} is to be stored, {array.shape} were given")
+        raise UsageError(f"expected one record of {dtype}, found an array of shape {array.shape}")
     return array
 
 
@@ -417,7 +417,7 @@ def _cast(records: ArrayLike, wanted: np.dtype[Any]) -> NDArray[Any]:
             raise ValueError(f"they reach from {array.min()} to {array.max()}")
         return array.astype(wanted)
     if array.dtype.kind == wanted.kind in "SU" and array.dtype.itemsize > wanted.itemsize:
-        raise ValueError(f"they are wider: {array.dtype}")
+        raise ValueError(f"their type {array.dtype} is wider")
     if array.dtype.kind == wanted.kind == "f":
         with np.errstate(over="ignore"):
             narrowed = array.astype(wanted)

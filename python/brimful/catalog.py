@@ -1,4 +1,4 @@
-"""The algorithms and stores that there are, and which parameters an algorithm takes.
+"""The algorithms, their parameters, and the stores.
 
 The native registry is the one table of them: the command line, the Python functions, completion and
 `brimful algorithms` read it here.
@@ -26,7 +26,7 @@ LISTS: tuple[str, ...] = get_args(Lists)
 
 @cache
 def algorithms() -> dict[str, dict[str, Any]]:
-    """Return what there is to know of each algorithm, by name."""
+    """Return the properties of each algorithm, by name."""
     from brimful import _native
 
     return {str(info["name"]): info for info in _native.algorithms()}
@@ -48,10 +48,10 @@ def asked(
     cache: str | None = None,
     lists: str | None = None,
 ) -> dict[str, Any]:
-    """Return what is asked of an algorithm as the native module takes it.
+    """Return the request of a run as the native module takes it.
 
     Raises:
-        UsageError: something is not of its kind, or unknown.
+        UsageError: An argument is unknown or of the wrong type.
     """
     if not isinstance(params, Mapping):
         raise UsageError(f"params must be a mapping of names to values, not {shortened(params)}")
@@ -80,7 +80,7 @@ def check_parameters(algorithm: str, params: Mapping[str, object]) -> None:
     """Refuse an unknown algorithm, and parameters that it does not take, before any work.
 
     Raises:
-        UsageError: one is unknown, or a value is not of its kind.
+        UsageError: A name is unknown, or a value is of the wrong type.
     """
     if not isinstance(algorithm, str) or algorithm not in algorithms():
         algorithm = shortened(algorithm)
@@ -89,10 +89,10 @@ def check_parameters(algorithm: str, params: Mapping[str, object]) -> None:
     for name, value in params.items():
         if not isinstance(name, str) or name not in known:
             name = shortened(name)
-            takes = f"it takes: {', '.join(known)}" if known else "it takes none"
+            others = f"known: {', '.join(known)}" if known else "it has no parameters"
             raise UsageError(
                 f"{algorithm} has no parameter '{shortened(name)}'{did_you_mean(name, known)}; "
-                + takes
+                + others
             )
         _check_value(name, value, known[name]["type"], known[name]["choices"])
 
@@ -107,14 +107,14 @@ def _check_value(name: str, value: object, kind: str, choices: list[str] | None)
     if kind == "number" and not math.isfinite(number):
         raise UsageError(f"{name} must be a number, not {shortened(value)}")
     if kind == "count" and not (number.is_integer() and 0 <= number <= MOST):
-        raise UsageError(f"{name} must be a whole number from 0 on, not {shortened(value)}")
+        raise UsageError(f"{name} must be a whole number of at least 0, not {shortened(value)}")
 
 
 def check_store(url: str | None) -> None:
-    """Refuse a store that there is not.
+    """Refuse a store that does not exist.
 
     Raises:
-        UsageError: saying which there are.
+        UsageError: There is no such store; the message lists the stores.
     """
     checks.text(url, "store")
     if url is None:

@@ -1,4 +1,4 @@
-"""Arguments of the Python functions: one function for every kind, with a sentence for the rest."""
+"""Checks of the arguments of Python functions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LONGEST_TEXT = 4096
 
 
 def is_real(value: object) -> TypeGuard[float]:
-    """Return whether `value` is a number that a float can be near to."""
+    """Return whether `value` is a number within the range of floats."""
     return (
         isinstance(value, Real)
         and not isinstance(value, bool)
@@ -28,7 +28,7 @@ def flag(value: object, name: str) -> bool:
     """Return a truth value, NumPy's too.
 
     Raises:
-        UsageError: it is none.
+        UsageError: `value` is not a truth value.
     """
     if isinstance(value, bool) or type(value).__name__ in ("bool", "bool_"):
         return bool(value)
@@ -39,7 +39,7 @@ def real(value: Any, name: str) -> float | None:
     """Return a finite number, or None.
 
     Raises:
-        UsageError: it is neither.
+        UsageError: `value` is neither.
     """
     if value is None:
         return None
@@ -52,7 +52,7 @@ def word(value: object, name: str, known: Iterable[str]) -> str:
     """Return one of some words.
 
     Raises:
-        UsageError: it is none of them.
+        UsageError: `value` is another word, or no word.
     """
     names = list(known)
     if isinstance(value, str) and value in names:
@@ -65,7 +65,7 @@ def text(value: object, name: str) -> str | None:
     """Return a text, or None.
 
     Raises:
-        UsageError: it is neither, or not UTF-8.
+        UsageError: `value` is neither, or not UTF-8.
     """
     if value is None:
         return None
@@ -86,7 +86,7 @@ def path(value: object, name: str) -> str | None:
     """Return a path as a text, or None.
 
     Raises:
-        UsageError: it is neither.
+        UsageError: `value` is neither.
     """
     if value is None:
         return None

@@ -1,10 +1,10 @@
-"""The words that options of the Python API are chosen from."""
+"""The values of options of the Python API."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-#: Supersteps, or vertices that hear signals at once.
+#: Synchronous supersteps, or sweeps that receive signals at once.
 Mode = Literal["sync", "async"]
 #: Bits of a signal in memory.
 Precision = Literal["f64", "f32"]
@@ -12,17 +12,17 @@ Precision = Literal["f64", "f32"]
 Layout = Literal["shards", "coupled", "decoupled"]
 #: Which edges of a vertex.
 Direction = Literal["out", "in"]
-#: What becomes of an input that has lines or rows which are no edges.
+#: Treatment of lines or rows that are no edges.
 OnError = Literal["fail", "skip"]
-#: Weights of the input, or made of the two ids.
+#: Weights of the input, or computed from the two ids.
 Weights = Literal["input", "hash"]
-#: What becomes of self-loops.
+#: Treatment of self-loops.
 SelfLoops = Literal["keep", "drop"]
-#: What becomes of edges with the same ends.
+#: Treatment of edges with the same ends.
 Duplicates = Literal["keep", "drop", "sum", "min"]
 #: How ids are read.
 Ids = Literal["auto", "int", "string"]
 #: An index of a graph.
 IndexName = Literal["in", "reverse"]
-#: Where lists of vertices and of signals are.
+#: Where lists of waiting vertices and signals lie.
 Lists = Literal["memory", "disk"]

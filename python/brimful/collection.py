@@ -25,7 +25,7 @@ class _Native(Protocol):
 
 N = TypeVar("N", bound=_Native)
 
-#: Bytes that go to the native side at once: what is copied beside the budget. Ctrl-C is heard in
+#: Bytes that go to the native side at once, which are copied beside the budget. Ctrl-C works in
 #: between.
 CHUNK_BYTES = 2 << 20
 #: Numbers of 64 bits that do.
@@ -132,8 +132,8 @@ class Collection(Generic[N]):
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         """Refuse to be copied or pickled: two objects cannot share one folder."""
         raise UsageError(
-            f"a {type(self).__name__} cannot be copied or pickled: it is the folder {self._path}; "
-            "close it, copy the folder, and open the copy"
+            f"a {type(self).__name__} cannot be copied or pickled, as its records lie in the "
+            f"folder {self._path}; close it, copy the folder, and open the copy"
         )
 
 
@@ -149,29 +149,29 @@ def integers(numbers: ArrayLike, what: str) -> NDArray[Any]:
     kinds = set(map(type, cast("Sequence[Any]", numbers))) if is_listed else set()
     # NumPy would take True for 1 where it stands beside integers.
     if not kinds.isdisjoint({bool, np.bool_}):
-        raise UsageError(f"{what} are integers, not truth values")
+        raise UsageError(f"{what} must be integers, not truth values")
     try:
         array = np.asarray(numbers).reshape(-1)
         if array.dtype.kind == "f" and kinds == {int}:
             # Some are beyond 2**63: NumPy would round them.
             array = np.asarray(numbers, object)
     except (OverflowError, ValueError) as error:
-        raise UsageError(f"{what} are 64-bit integers: {error}") from None
+        raise UsageError(f"{what} must be 64-bit integers: {error}") from None
     if array.size == 0:
         return np.empty(0, np.uint64)
     if array.dtype.kind in "iu":
         return array
-    hint = "; a Map takes text and bytes" if array.dtype.kind in "USO" else ""
+    hint = "; use a Map for text and bytes" if array.dtype.kind in "USO" else ""
     if array.dtype.kind != "O":
-        raise UsageError(f"{what} are integers, not {array.dtype}{hint}")
+        raise UsageError(f"{what} must be integers, not {array.dtype}{hint}")
     for number in array:
         if not isinstance(number, int) or isinstance(number, bool):
-            raise UsageError(f"{what} are integers, not {type(number).__name__}{hint}")
+            raise UsageError(f"{what} must be integers, not {type(number).__name__}{hint}")
         if not 0 <= number < 2**64:
-            raise UsageError(f"{what} are integers from 0 to 2**64 - 1, not {_short(number)}")
+            raise UsageError(f"{what} must be integers from 0 to 2**64 - 1, not {_short(number)}")
     if kinds == {int}:
         return array.astype(np.uint64)
-    raise UsageError(f"{what} are integers, not objects; convert them with astype('uint64')")
+    raise UsageError(f"{what} must be integers, not objects; convert them with astype('uint64')")
 
 
 def _short(number: int) -> str:
@@ -186,7 +186,7 @@ def unsigned(numbers: ArrayLike, what: str) -> NDArray[Any]:
     """
     array = integers(numbers, what)
     if array.dtype.kind == "i" and int(array.min()) < 0:
-        raise UsageError(f"{what} are integers from 0 to 2**64 - 1, not {int(array.min())}")
+        raise UsageError(f"{what} must be integers from 0 to 2**64 - 1, not {int(array.min())}")
     return array
 
 
@@ -216,7 +216,7 @@ def ids(numbers: ArrayLike, length: int) -> NDArray[np.uint64]:
     array = integers(numbers, "ids")
     if array.dtype.kind == "i" and int(array.min()) < 0:
         if int(array.min()) < -length:
-            raise RecordIdError(f"there is no record {int(array.min())}: there are {length}")
+            raise RecordIdError(f"there is no record {int(array.min())}; the length is {length}")
         signed = array.astype(np.int64)
         array = np.where(signed < 0, signed + length, signed)
     return np.ascontiguousarray(array, dtype=np.uint64)
@@ -231,12 +231,12 @@ def whole(number: Any, what: str, *, least: int = 0, most: int = 2**64 - 1) -> i
     try:
         found = operator.index(number)
     except TypeError:
-        raise UsageError(f"{what} is an integer, not {type(number).__name__}") from None
+        raise UsageError(f"{what} must be an integer, not {type(number).__name__}") from None
     if isinstance(number, bool):
-        raise UsageError(f"{what} is an integer, not a truth value")
+        raise UsageError(f"{what} must be an integer, not a truth value")
     if not least <= found <= most:
         bound = "2**64 - 1" if most == 2**64 - 1 else most
-        raise UsageError(f"{what} is an integer from {least} to {bound}, not {_short(found)}")
+        raise UsageError(f"{what} must be an integer from {least} to {bound}, not {_short(found)}")
     return found
 
 
@@ -249,7 +249,7 @@ def one_id(number: Any, length: int) -> int:
     index = whole(number, "a record id", least=-sys.maxsize, most=sys.maxsize)
     found = index + length if index < 0 else index
     if not 0 <= found < length:
-        raise RecordIdError(f"there is no record {index}: there are {length}")
+        raise RecordIdError(f"there is no record {index}; the length is {length}")
     return found
 
 
@@ -259,14 +259,16 @@ def batches(order: object, length: int, step: int) -> list[range | Sequence[int]
         return [range(start, min(start + step, length)) for start in range(0, length, step)]
     if isinstance(order, str):
         if order != "descending":
-            raise UsageError(f"an order is 'ascending', 'descending', ranges or ids, not '{order}'")
+            raise UsageError(
+                f"order must be 'ascending', 'descending', ranges or ids, not '{order}'"
+            )
         return batches(None, length, step)[::-1]
     if isinstance(order, range):
         order = [order]
     listed = list(cast("Sequence[Any]", order))
     if listed and all(isinstance(part, range) for part in listed):
         if any(part.step != 1 for part in listed):
-            raise UsageError("ranges of ids have step 1; give the ids themselves instead")
+            raise UsageError("a range of ids must have step 1; pass the ids themselves instead")
         return [
             range(start, min(start + step, part.stop))
             for part in listed

@@ -38,13 +38,13 @@ class ObjectEdges:
 
 
 def of(source: Any, weight: str | None, undirected: bool | None) -> ObjectEdges | None:
-    """Return the edges of an object of NetworkX, igraph or SciPy; None if it is none of them.
+    """Return the edges of an object of NetworkX, igraph or SciPy; None if it is of another type.
 
     `weight` names the edge attribute of weights, by default `weight`. `undirected` None is what the
     object says; a matrix has no direction only if told so.
 
     Raises:
-        InputError: as `from_networkx`, `from_igraph` and `from_scipy`.
+        InputError: As `from_networkx`, `from_igraph` and `from_scipy`.
     """
     if all(hasattr(source, name) for name in _NETWORKX):
         edges = from_networkx(source, weight or "weight")
@@ -58,14 +58,16 @@ def of(source: Any, weight: str | None, undirected: bool | None) -> ObjectEdges 
 
 
 def from_networkx(graph: Any, weight: str | None) -> ObjectEdges:
-    """Return the edges of a NetworkX graph; `weight` names the edge attribute, None takes none.
+    """Return the edges of a NetworkX graph; `weight` names the edge attribute; None: no weights.
 
     Raises:
         UsageError: `graph` is no NetworkX graph.
-        InputError: a node is no integer of 64 bits, or a weight no number.
+        InputError: A node is no integer of 64 bits, or a weight no number.
     """
     if not all(hasattr(graph, name) for name in _NETWORKX):
-        raise UsageError(f"{type(graph).__name__} is no NetworkX graph; pass one of its four kinds")
+        raise UsageError(
+            f"expected a NetworkX graph of one of its four kinds, found {type(graph).__name__}"
+        )
     name = "the NetworkX graph"
     id_type = _id_type(
         graph.nodes,
@@ -93,10 +95,10 @@ def from_igraph(graph: Any, weight: str | None, vertex: str | None) -> ObjectEdg
 
     Raises:
         UsageError: `graph` is no igraph graph.
-        InputError: an id is no integer of 64 bits, or there twice; or a weight is no number.
+        InputError: An id is no integer of 64 bits, or there twice; or a weight is no number.
     """
     if not all(hasattr(graph, name) for name in _IGRAPH):
-        raise UsageError(f"{type(graph).__name__} is no igraph graph; pass an igraph.Graph")
+        raise UsageError(f"expected an igraph.Graph, found {type(graph).__name__}")
     name = "the igraph graph"
     count: int = graph.vcount()
     pairs: list[tuple[int, int]] = graph.get_edgelist()
@@ -108,8 +110,8 @@ def from_igraph(graph: Any, weight: str | None, vertex: str | None) -> ObjectEdg
         id_type = _id_type(ids, name, f"vertex attributes '{vertex}'", "give other ids")
         if len(set(ids)) != count:
             raise InputError(
-                f"{name} has vertices with the same '{vertex}'; ids differ from vertex to vertex, "
-                "or pass vertex=None to take igraph's own indexes"
+                f"{name} has vertices with the same '{vertex}'; make the ids distinct, or pass "
+                "vertex=None to take igraph's own indexes"
             )
         own = _reader(id_type)
         isolated = [own(ids[at]) for at, degree in enumerate(graph.degree()) if degree == 0]
@@ -132,20 +134,20 @@ def from_scipy(matrix: Any, undirected: bool, weighted: bool | None) -> ObjectEd
 
     Raises:
         UsageError: `matrix` is not sparse.
-        InputError: it is not square, holds no real numbers, or should be symmetric and is not.
+        InputError: It is not square, has no real numbers, or should be symmetric and is not.
     """
     if not all(hasattr(matrix, name) for name in _SCIPY):
         raise UsageError(
-            f"{type(matrix).__name__} is no sparse matrix; pass one of scipy.sparse, for example "
-            "scipy.sparse.csr_array(dense)"
+            f"expected a sparse matrix, found {type(matrix).__name__}; pass one of scipy.sparse, "
+            "for example scipy.sparse.csr_array(dense)"
         )
     if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1]:
         shape = " x ".join(map(str, matrix.shape))
         raise InputError(
-            f"the matrix is {shape}; the matrix of a graph is square, one row a vertex"
+            f"the matrix is {shape}, and a graph needs a square one, a row for each vertex"
         )
     if matrix.dtype.kind not in "biuf":
-        raise InputError(f"the matrix has type {matrix.dtype}; weights are real numbers")
+        raise InputError(f"the matrix has type {matrix.dtype}, and weights must be real numbers")
     if weighted is None:
         weighted = matrix.dtype.kind != "b"
     if undirected:
@@ -183,7 +185,7 @@ def _id_type(ids: Iterable[Any], name: str, what: str, remedy: str) -> str:
     """Return `int64`, or `uint64` where an id needs it, or `string` if all ids are strings.
 
     Raises:
-        InputError: an id is neither, some are strings and some not, or integers do not fit one of
+        InputError: An id is neither, some are strings and some not, or integers do not fit one of
             the two.
     """
     low, high = 0, 0
@@ -197,13 +199,13 @@ def _id_type(ids: Iterable[Any], name: str, what: str, remedy: str) -> str:
         if string or strings or isinstance(value, bool) or not isinstance(value, SupportsIndex):
             raise InputError(
                 f"{name} has {what} such as {str(value)[:40]!r} ({type(value).__name__}), and "
-                f"vertex ids are integers, or all of them strings; {remedy}"
+                f"vertex ids must be all integers or all strings; {remedy}"
             )
         number = operator.index(value)
         low, high = min(low, number), max(high, number)
     if low < -(2**63) or high >= 2**64 or (low < 0 and high >= 2**63):
         raise InputError(
-            f"{name} has {what} from {low} to {high}; vertex ids have 64 bits, signed or not"
+            f"{name} has {what} from {low} to {high}, and vertex ids have 64 bits, signed or not"
         )
     if strings:
         return "string"
@@ -237,7 +239,7 @@ def _weight(name: str, edge: Sequence[Any]) -> float:
     """Return the weight of an edge.
 
     Raises:
-        InputError: it is no finite number.
+        InputError: The weight is not a finite number.
     """
     try:
         weight = float(edge[2])
@@ -246,7 +248,7 @@ def _weight(name: str, edge: Sequence[Any]) -> float:
     if not math.isfinite(weight):
         raise InputError(
             f"{name} has an edge from {edge[0]} to {edge[1]} of weight {str(edge[2])[:40]!r}; "
-            "weights are finite numbers"
+            "weights must be finite numbers"
         )
     return weight
 

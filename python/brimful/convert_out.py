@@ -2,7 +2,7 @@
 
 Every conversion copies: this is for graphs, or parts, that fit. Invariant: vertices without edges,
 self-loops and direction are in the copy; where the other side cannot hold multi-edges or ids, the
-docstring says what it gets instead.
+docstring says what takes their place.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Conversions:
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Return the Arrow stream capsule of the edges, an undirected one once; streams batches.
 
-        So `polars.DataFrame(graph)`, pyarrow and DuckDB read a graph as it is.
+        So `polars.DataFrame(graph)`, pyarrow and DuckDB read a graph directly.
         """
         stream: Any = self._edge_stream()
         return stream.__arrow_c_stream__(requested_schema)
@@ -109,7 +109,7 @@ class Conversions:
             The edges.
 
         Raises:
-            MissingPackageError: pandas is not installed.
+            MissingPackageError: Pandas is not installed.
 
         >>> import brimful as bf, pyarrow as pa
         >>> with bf.Graph.from_arrow(pa.table({"source": [5], "target": [2]})) as graph:
@@ -128,7 +128,7 @@ class Conversions:
             The edges.
 
         Raises:
-            MissingPackageError: polars is not installed.
+            MissingPackageError: Polars is not installed.
 
         >>> import brimful as bf, pyarrow as pa
         >>> with bf.Graph.from_arrow(pa.table({"source": [5], "target": [2]})) as graph:
@@ -148,7 +148,7 @@ class Conversions:
             weights are the edge attribute `weight`.
 
         Raises:
-            MissingPackageError: networkx is not installed.
+            MissingPackageError: Networkx is not installed.
 
         >>> import brimful as bf, pyarrow as pa
         >>> table = pa.table({"source": [5, 5], "target": [7, 9], "weight": [1.5, 2.0]})
@@ -186,7 +186,7 @@ class Conversions:
             integers[n_vertices], ascending: row i is vertex `ids[i]`.
 
         Raises:
-            MissingPackageError: scipy is not installed.
+            MissingPackageError: Scipy is not installed.
 
         >>> import brimful as bf, pyarrow as pa
         >>> with bf.Graph.from_arrow(pa.table({"source": [5, 5], "target": [7, 7]})) as graph:
@@ -225,7 +225,7 @@ class Conversions:
             Weights are the edge attribute `weight`.
 
         Raises:
-            MissingPackageError: igraph is not installed.
+            MissingPackageError: Igraph is not installed.
 
         >>> import brimful as bf, pyarrow as pa
         >>> with bf.Graph.from_arrow(pa.table({"source": [5], "target": [7]})) as graph:

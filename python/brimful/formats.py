@@ -103,7 +103,7 @@ _RESULT_SUFFIXES: dict[str, ResultFormat] = {
 
 
 def input_format(path: str, named: str | None = None) -> str:
-    """Return the format of an input: the one `named`, else what its name or content says.
+    """Return the format of an input: the one `named`, else by its name, else by its content.
 
     That is an `InputFormat`, or one of two that the reader settles by the first lines: `gr` (DIMACS
     or PACE) and `auto` (MatrixMarket, `.gr` and jlg are known by them; else an edge list).
@@ -168,7 +168,7 @@ def export_format(path: str, named: str | None = None) -> ExportFormat:
     """Return the format to export in: the one `named`, else by the suffix of `path`.
 
     Raises:
-        UsageError: the suffix or the name is unknown.
+        UsageError: The suffix or the name is unknown.
     """
     if named is not None:
         for known in get_args(ExportFormat):
@@ -181,8 +181,8 @@ def export_format(path: str, named: str | None = None) -> ExportFormat:
         suffix = os.path.splitext(stem)[1]
     if suffix not in _EXPORT_SUFFIXES:
         raise UsageError(
-            f"the name {path} does not say a format; end it in one of "
-            f"{', '.join(_EXPORT_SUFFIXES)}, or name one with --format"
+            f"the format of {path} is unknown; end the name in one of "
+            f"{', '.join(_EXPORT_SUFFIXES)}, or name a format with --format"
         )
     return _EXPORT_SUFFIXES[suffix]
 
@@ -191,14 +191,14 @@ def export_compression(path: str, format_name: ExportFormat) -> str | None:
     """Return `gz`, `xz` or `zst` if the name of an export asks for it.
 
     Raises:
-        UsageError: the format is not compressed as a whole.
+        UsageError: The format is not compressed as a whole.
     """
     suffix = os.path.splitext(path.lower())[1]
     if suffix not in _WRITTEN_COMPRESSIONS:
         return None
     if format_name in ("parquet", "arrow", "graphalytics"):
         raise UsageError(
-            f"{format_name} is not compressed as a whole, and {path} ends in {suffix}; leave it out"
+            f"{format_name} files are not compressed as a whole; leave {suffix} out of {path}"
         )
     return suffix[1:]
 
@@ -215,7 +215,7 @@ def result_format(path: str) -> ResultFormat:
     """Return the format of a result file by its suffix.
 
     Raises:
-        UsageError: the suffix is not .parquet, .csv or .arrow.
+        UsageError: The suffix is not .parquet, .csv or .arrow.
     """
     suffix = os.path.splitext(path.lower())[1]
     if suffix not in _RESULT_SUFFIXES:
@@ -229,7 +229,7 @@ def require_graph_suffix(path: str) -> None:
     """Refuse a name for a new graph that does not end in `.brimful`.
 
     Raises:
-        UsageError: it does not, or is a URL.
+        UsageError: The path has another suffix, or is a URL.
     """
     refuse_remote_output(path)
     if not path.rstrip("/" + os.sep).endswith(GRAPH_SUFFIX):

@@ -583,7 +583,7 @@ class Graph(Conversions):
         """The native look-ups.
 
         Raises:
-            UsageError: the graph is closed.
+            UsageError: The graph is closed.
         """
         lookup = self._opened
         if lookup is None:
@@ -729,7 +729,7 @@ class Graph(Conversions):
         if self._remove is not None:
             raise UsageError(
                 f"{self!r} cannot be pickled or copied, as its directory is removed with it; make "
-                "it with path= to keep it"
+                "it with path= to keep the directory"
             )
         if self._native is None:
             raise UsageError(f"the graph {self._path} is closed; open it again")
@@ -880,8 +880,8 @@ def read(
         paths = [os.fspath(item) for item in source_data]
     else:
         raise UsageError(
-            f"a graph is read from a path, a list of paths, a table with __arrow_c_stream__, or a "
-            f"graph of NetworkX, igraph or SciPy, not from {type(source_data).__name__}"
+            "brimful.read takes a path, a list of paths, a table with __arrow_c_stream__, or a "
+            f"graph of NetworkX, igraph or SciPy, not {type(source_data).__name__}"
         )
     if not paths:
         raise UsageError("the list of files is empty; name at least one")
@@ -891,7 +891,7 @@ def read(
 
 
 def _reopen(path: str, budget: int | None) -> Graph:
-    """Open what was pickled."""
+    """Open a graph that was pickled."""
     return Graph.open(path, budget=budget)
 
 
@@ -899,7 +899,7 @@ def _many(vertices: object) -> memoryview | list[str]:
     """Return vertices as the native module takes them: 64-bit integers, or strings.
 
     Raises:
-        UsageError: they are neither.
+        UsageError: They are neither.
     """
     import pyarrow as pa
 
@@ -911,9 +911,7 @@ def _many(vertices: object) -> memoryview | list[str]:
         )
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         reason = " ".join(str(error).split())
-        raise UsageError(
-            f"vertices are 64-bit integers, or strings, all of them: {reason}"
-        ) from None
+        raise UsageError(f"vertices must be all 64-bit integers or all strings: {reason}") from None
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
     kind = array.type
@@ -931,10 +929,10 @@ def _many(vertices: object) -> memoryview | list[str]:
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         names: list[str] = array.to_pylist()
         return names
-    raise UsageError(f"vertices are 64-bit integers, or strings, not {kind}")
+    raise UsageError(f"vertices must be 64-bit integers or strings, not {kind}")
 
 
-#: What an algorithm takes: a graph, or the path of a graph directory or an input file.
+#: The graph of an algorithm: a `Graph`, or the path of a graph directory or an input file.
 GraphLike = Graph | str | os.PathLike[str]
 
 
@@ -942,8 +940,8 @@ def as_graph(graph: GraphLike, given: Resources) -> Graph:
     """Return a graph; one named by a path is opened, or imported first, as on the command line.
 
     Raises:
-        UsageError: it is neither a graph nor a path.
-        NotFoundError, InputError, CorruptError, BudgetError, StoreIoError: as `read`.
+        UsageError: `graph` is neither a graph nor a path.
+        NotFoundError, InputError, CorruptError, BudgetError, StoreIoError: As `read`.
     """
     if isinstance(graph, Graph):
         return graph
@@ -961,7 +959,7 @@ def _from_object(
     options: ImportOptions,
     resources: Resources,
 ) -> Graph:
-    """Import what a converter made of an object, which says direction and vertices."""
+    """Import the edges of a converted object, which knows its direction and vertices."""
     vertices = max(options.vertices or 0, edges.vertices or 0) or None
     options = replace(options, undirected=edges.undirected, vertices=vertices)
     out, temporary = _new_place(path)
@@ -992,7 +990,7 @@ def _new_place(path: str | os.PathLike[str] | None) -> tuple[str, str | None]:
 def _make(
     work: Callable[[], dict[str, Any]], out: str, temporary: str | None, resources: Resources
 ) -> Graph:
-    """Run an import and open what it made; a failure leaves no temporary directory."""
+    """Run an import and open its graph; a failure leaves no temporary directory."""
     from brimful import _native
 
     done = False

@@ -54,8 +54,8 @@ def read_header(path: str, name: str, lines: Iterator[bytes]) -> Header | None:
     What lies beside the files of Graphalytics and WebGraph is read.
 
     Raises:
-        OSError: a file cannot be read.
-        ValueError: the lines are not what the format demands, as the import will say.
+        OSError: A file cannot be read.
+        ValueError: The lines are not what the format demands, as the import will say.
     """
     match name:
         case "mtx":

@@ -25,7 +25,7 @@ def dependencies(program: object, base: type) -> Iterator[tuple[str, str]]:
     looked at.
 
     Raises:
-        UsageError: an attribute that cannot be compared, as it cannot be pickled.
+        UsageError: An attribute that cannot be compared, as it cannot be pickled.
     """
     kinds = [kind for kind in reversed(type(program).__mro__) if kind not in base.__mro__]
     found = {name: value for kind in kinds for name, value in vars(kind).items()}
@@ -100,7 +100,7 @@ def _of_value(value: Any, name: str, within: tuple[FunctionType, ...] = ()) -> s
         return f"{type(value).__qualname__} {_digest(pickle.dumps(value, protocol=5))}"
     except Exception as error:
         raise UsageError(
-            f"whether a checkpoint is of the same program cannot be told by its attribute '{name}' "
+            f"the attribute '{name}' of the program cannot be compared with that of a checkpoint "
             f"({error}); begin its name with an underscore if states do not depend on it"
         ) from error
 

@@ -39,17 +39,17 @@ if TYPE_CHECKING:
 _LOADING_BYTES = 64 << 20
 #: Indexes that this release builds.
 INDEX_NAMES = ("in", "reverse")
-#: What becomes of lines that are no edges.
+#: Treatment of lines that are no edges.
 ON_ERROR = ("fail", "skip")
 #: Ignored columns that a summary lists.
 _SHOWN_COLUMNS = 8
-#: Where weights come from.
+#: Sources of weights.
 WEIGHTS = ("input", "hash")
-#: What vertex ids are.
+#: Types of vertex ids.
 IDS = ("auto", "int", "string")
-#: What becomes of edges from a vertex to itself.
+#: Treatment of edges from a vertex to itself.
 SELF_LOOPS = ("keep", "drop")
-#: What becomes of edges with the same ends.
+#: Treatment of edges with the same ends.
 DUPLICATES = ("keep", "drop", "sum", "min")
 
 
@@ -78,7 +78,7 @@ class ImportOptions:
         """Refuse unknown names.
 
         Raises:
-            UsageError: naming those that there are.
+            UsageError: A name is unknown; the message lists the known ones.
         """
         for name, kept in (
             ("source", self.columns.source),
@@ -125,13 +125,13 @@ class ImportOptions:
         }
 
 
-#: More are of no use, and each has its buffers.
+#: More threads are of no use, and each has its buffers.
 MOST_THREADS = 1024
 
 
 @dataclass(frozen=True)
 class Resources:
-    """What a call may use: threads (None: all), budget in bytes (None: auto), progress.
+    """The resources of a call: threads (None: all), budget in bytes (None: auto), progress.
 
     With `process_budget` the budget covers the whole process, as on the command line.
     """
@@ -142,10 +142,10 @@ class Resources:
     progress: Progress | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a thread count that is none.
+        """Refuse a wrong number of threads.
 
         Raises:
-            UsageError: `threads` is no whole number from 1 to `MOST_THREADS`.
+            UsageError: `threads` is not a whole number from 1 to `MOST_THREADS`.
         """
         parse_count(self.threads, "threads", 1, MOST_THREADS)
 
@@ -154,11 +154,11 @@ def parse_indexes(names: str | Sequence[str]) -> tuple[str, ...]:
     """Return the names of indexes from `in,reverse` or a sequence, in a fixed order.
 
     Raises:
-        UsageError: an unknown name, or one of a later release.
+        UsageError: A name is unknown, or belongs to a later release.
     """
     listed = names.split(",") if isinstance(names, str) else names
     if not isinstance(listed, (list, tuple)) or not all(isinstance(one, str) for one in listed):
-        raise UsageError(f"index takes names of indexes, not {shortened(names)}")
+        raise UsageError(f"index must be names of indexes, not {shortened(names)}")
     cleaned = [name.strip() for name in listed if name.strip()]
     for name in cleaned:
         if name == "out":
@@ -184,12 +184,13 @@ def import_paths(
     """Import files (`-`: standard input) into the new graph directory `out`.
 
     Returns the counts and figures of `import --json`. On any failure nothing is left at `out`.
-    `origin` is kept in the manifest as it is.
+    `origin` is kept in the manifest unchanged.
 
     Raises:
-        UsageError: options that do not fit the format, or several tables.
-        InputError: a missing file, a directory, or content that is not what it should be.
-        BudgetError, StoreIoError: as their names say.
+        UsageError: An option does not apply to the format.
+        InputError: A file is missing or a directory, or its content is not of the format.
+        BudgetError: The budget is too small.
+        StoreIoError: The operating system refuses to read or write.
     """
     format_name = shared_format(paths, options)
     for path in paths:
@@ -197,19 +198,19 @@ def import_paths(
     remote = any(is_remote(path) for path in paths)
     if remote and format_name in ("graphalytics", "webgraph"):
         raise UsageError(
-            f"{format_name} is read from files beside each other; copy them to this machine first"
+            f"{format_name} needs several files in one folder; copy them to this machine first"
         )
     if "-" in paths and format_name in ("graphalytics", "webgraph"):
         raise UsageError(
-            f"{format_name} is read from files beside each other, not from standard input; name one"
+            f"{format_name} needs several files in one folder, not standard input; name one of them"
         )
     if format_name in TABLE_FORMATS:
         return _import_tables(list(paths), format_name, out, options, resources, origin)
     if options.columns != EdgeColumns() and format_name not in COLUMN_FORMATS:
         raise UsageError(
-            "--source, --target, --weight, --header, --delimiter and --ignore-extra choose columns "
-            f"of text and tables, and the input is {_listed({format_name})}; leave them out, or "
-            "name the format with --format"
+            "--source, --target, --weight, --header, --delimiter and --ignore-extra apply to text "
+            f"and tables, and the input is {_listed({format_name})}; leave them out, or name the "
+            "format with --format"
         )
     from brimful import _native
 
@@ -248,11 +249,11 @@ def import_paths(
 def require_budget(format_name: str, options: ImportOptions, resources: Resources) -> None:
     """Refuse a budget that no import of this format fits, before the input or pyarrow is loaded.
 
-    Of a table this is asked only where pyarrow itself does not fit: what its pages take is known
-    when it is open, and asked for then.
+    A table is refused here only where pyarrow itself does not fit: the size of its pages is known
+    once it is open, and is checked then.
 
     Raises:
-        BudgetError: naming the smallest that works.
+        BudgetError: The budget is too small; the message names the smallest that works.
     """
     from brimful import _native
 
@@ -276,7 +277,7 @@ def shared_format(paths: Sequence[str], options: ImportOptions) -> str:
     """Return the one format of the inputs of a graph.
 
     Raises:
-        UsageError: they have several.
+        UsageError: They have several formats.
     """
     formats = {input_format(path, options.format) for path in paths}
     if options.columns.delimiter is not None and formats == {"auto"}:
@@ -284,8 +285,8 @@ def shared_format(paths: Sequence[str], options: ImportOptions) -> str:
         formats = {"csv"}
     if len(formats) != 1:
         raise UsageError(
-            f"the inputs of one graph share one format, these have {_listed(formats)}; "
-            "import them apart, or name one with --format"
+            f"the inputs have several formats ({_listed(formats)}), and a graph needs one; import "
+            "them separately, or name the format with --format"
         )
     return formats.pop()
 
@@ -384,7 +385,7 @@ def import_table(
 def left_out_sentences(figures: dict[str, Any]) -> list[str]:
     """Return a sentence for every reason for which an import left something out.
 
-    That is what was no edge, and the edges that the policies left out.
+    These are lines that are no edges, and edges that a policy left out.
     """
     return [
         f"left out: {kind['reason']}, {kind['count']:,} times, first at {kind['input']}:"
@@ -428,10 +429,10 @@ def is_pattern(path: str | os.PathLike[str]) -> bool:
 def expand_globs(paths: Sequence[str]) -> list[str]:
     """Return `paths` with patterns (`*`, `?`, `[...]`) replaced by the files they match, sorted.
 
-    A path that exists is taken as it is, whatever characters it has.
+    A path that exists is not a pattern, whatever characters it has.
 
     Raises:
-        InputError: a pattern matches nothing.
+        InputError: A pattern matches nothing.
     """
     found: list[str] = []
     for path in paths:
@@ -452,7 +453,7 @@ def check_input_file(path: str) -> None:
     """Refuse an input that is missing or a directory, before anything is created.
 
     Raises:
-        InputError: it is.
+        InputError: It is missing or a directory.
     """
     if path == "-":
         if sys.stdin is None:

@@ -35,7 +35,7 @@ class Exported:
     lost: tuple[str, ...] = ()
 
     def warnings(self, path: str) -> list[str]:
-        """Return the sentences that tell the user what was lost."""
+        """Return the sentences about the lost parts."""
         return [f"{path} does not hold {' and '.join(self.lost)}"] if self.lost else []
 
 
@@ -43,8 +43,8 @@ def check_output(path: str, *, overwrite: bool) -> None:
     """Refuse an output file that could not be written, before the work whose result it holds.
 
     Raises:
-        UsageError: it exists and `overwrite` is false, is a directory, or lies in a graph's.
-        StoreIoError: its folder is missing or cannot be written.
+        UsageError: The file exists and `overwrite` is false, is a directory, or lies in a graph.
+        StoreIoError: Its folder is missing or cannot be written.
     """
     refuse_remote_output(path)
     if os.path.isdir(path):
@@ -69,8 +69,8 @@ def write_result(result: _native.Result, path: str, *, overwrite: bool) -> None:
     Parquet and Arrow are written batch by batch through pyarrow, CSV natively.
 
     Raises:
-        UsageError: an unknown suffix, or the file exists and `overwrite` is false.
-        StoreIoError: it cannot be written; nothing is left.
+        UsageError: An unknown suffix, or the file exists and `overwrite` is false.
+        StoreIoError: The file cannot be written; nothing is left.
     """
     format_name = result_format(path)
     check_output(path, overwrite=overwrite)
@@ -85,9 +85,9 @@ def write_table(table: Callable[[], Any], path: str, *, overwrite: bool) -> None
     """Write the Arrow table that `table` returns to a .parquet, .csv or .arrow file.
 
     Raises:
-        UsageError: an unknown suffix, a column that the format cannot hold, or the file exists and
+        UsageError: An unknown suffix, a column that the format cannot hold, or the file exists and
             `overwrite` is false.
-        StoreIoError: it cannot be written; nothing is left.
+        StoreIoError: The file cannot be written; nothing is left.
     """
     import pyarrow as pa
 
@@ -122,14 +122,14 @@ def write_graph(
     The output is checked before the graph is opened, which may import it.
 
     Raises:
-        UsageError: the format cannot hold the graph (the sentence names one that can) and `lossy`
+        UsageError: The format cannot hold the graph (the sentence names one that can) and `lossy`
             is false, or the output exists and `overwrite` is false.
-        StoreIoError: it cannot be written; nothing is left.
+        StoreIoError: The file cannot be written; nothing is left.
     """
     compression = export_compression(path, format_name)
     if renumber and format_name not in ("mtx", "metis"):
         raise UsageError(
-            f"--renumber belongs to mtx and metis; {format_name} keeps ids as they are"
+            f"--renumber applies to mtx and metis only; leave it out for {format_name}"
         )
     outputs = graphalytics_files(path) if format_name == "graphalytics" else (path,)
     for output in outputs:
@@ -216,7 +216,7 @@ def native_batches(source: Any) -> Iterator[Any]:
         kind = getattr(errors, name, None) if colon else None
         if isinstance(kind, type) and issubclass(kind, BrimfulError):
             raise kind(sentence) from None
-        raise StoreIoError(f"the stream of results broke off: {text}") from None
+        raise StoreIoError(f"reading the results failed: {text}") from None
 
 
 @contextlib.contextmanager
@@ -225,7 +225,7 @@ def new_file(path: str, *, overwrite: bool) -> Iterator[str]:
 
     Raises:
         UsageError: `path` appeared meanwhile and `overwrite` is false.
-        StoreIoError: the system refused; BrimfulErrors of the block pass through.
+        StoreIoError: The system refused; BrimfulErrors of the block pass through.
     """
     try:
         with partial_file(path) as partial:

@@ -34,7 +34,7 @@ def pages_of(raw: Any, chunk: Any) -> Iterator[Page]:
     """Yield the pages of a column chunk of the open file `raw`.
 
     Raises:
-        ValueError: a header is none.
+        ValueError: A header is damaged.
     """
     start = chunk.data_page_offset
     if chunk.has_dictionary_page and chunk.dictionary_page_offset is not None:
@@ -50,7 +50,7 @@ def page_at(raw: Any, offset: int) -> Page:
     """Return the page at `offset`.
 
     Raises:
-        ValueError: its header is none.
+        ValueError: Its header is damaged.
     """
     for length in _HEADER_BYTES:
         raw.seek(offset)

@@ -55,8 +55,8 @@ def open_parquet(
     fit is refused before any work. `stopped` ends a read from a store.
 
     Raises:
-        InputError: not Parquet, missing columns, columns that are no integers.
-        StoreIoError: the file cannot be read.
+        InputError: Not Parquet, missing columns, columns that are no integers.
+        StoreIoError: The file cannot be read.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -158,7 +158,7 @@ class PerVertex(ABC, Generic[V]):
             The columns `vertex` and the name in `column`.
 
         Raises:
-            MissingPackageError: pandas is not installed.
+            MissingPackageError: Pandas is not installed.
 
         >>> import brimful as bf, pyarrow as pa
         >>> with bf.Graph.from_arrow(pa.table({"source": [0], "target": [1]})) as graph:
@@ -177,7 +177,7 @@ class PerVertex(ABC, Generic[V]):
             The columns `vertex` and the name in `column`.
 
         Raises:
-            MissingPackageError: polars is not installed.
+            MissingPackageError: Polars is not installed.
 
         >>> import brimful as bf, pyarrow as pa
         >>> with bf.Graph.from_arrow(pa.table({"source": [0], "target": [1]})) as graph:

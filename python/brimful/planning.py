@@ -246,13 +246,13 @@ def sizes_of(
         given = (vertices, edges, bytes_per_edge)
         if undirected or reverse or any(one is not None for one in given):
             raise UsageError(
-                "the sizes of a graph that is there are known; leave --vertices, --edges, "
-                "--undirected, --index and --bytes-per-edge out (Python: vertices=, ...)"
+                "--vertices, --edges, --undirected, --index and --bytes-per-edge do not apply to a "
+                "graph that exists; leave them out (Python: vertices=, ...)"
             )
         return None
     if vertices is None or edges is None:
         raise UsageError(
-            "a plan is for a graph, or for numbers of vertices and edges: name GRAPH, or give "
+            "a plan needs a graph, or its numbers of vertices and edges; name GRAPH, or give "
             "--vertices and --edges (Python: vertices=, edges=)"
         )
     checks.flag(undirected, "undirected")
@@ -269,11 +269,9 @@ def _count(number: float, name: str) -> int:
         or number < 0
         or number != int(number)
     ):
-        raise UsageError(
-            f"the number of {name} is a whole number from 0 on, not {shortened(number)}"
-        )
+        raise UsageError(f"{name} must be a whole number of at least 0, not {shortened(number)}")
     if number > MOST_COUNTED:
-        raise UsageError(f"{name} are planned for up to 2^44, not {shortened(number)}")
+        raise UsageError(f"{name} must be at most 2^44, not {shortened(number)}")
     return int(number)
 
 

@@ -207,7 +207,9 @@ class Program(ABC):
         ...     bf.run(graph, Total())[8]
         2.0
         """
-        raise NotImplementedError(f"{type(self).__name__} combines signals, but has no combine()")
+        raise NotImplementedError(
+            f"{type(self).__name__} has delivery 'combined', but no combine()"
+        )
 
 
 class States(PerVertex[Any]):
@@ -275,7 +277,9 @@ class States(PerVertex[Any]):
         try:
             return heapq.nlargest(operator.index(n), ranked, key=lambda pair: measure(pair[1]))
         except TypeError as error:
-            raise UsageError(f"these states have no order: {error}; give top() a key=") from error
+            raise UsageError(
+                f"the states cannot be compared: {error}; pass key= to top()"
+            ) from error
 
     @described({})
     def to_arrow(self) -> pyarrow.Table:
@@ -308,8 +312,8 @@ class States(PerVertex[Any]):
             states = pa.concat_tables(parts, promote_options="permissive")[self.column]
         except (pa.ArrowException, TypeError, OverflowError) as error:
             raise UsageError(
-                f"these states make no Arrow column: {' '.join(str(error).split())}; "
-                "take them from items()"
+                f"the states do not fit one Arrow column: {' '.join(str(error).split())}; "
+                "read them with items()"
             ) from None
         return pa.table({"vertex": vertices, self.column: states})
 
@@ -441,7 +445,7 @@ def run(
 
     if not isinstance(program, Program):
         raise UsageError(
-            f"a program is an instance of a class derived from brimful.Program, not "
+            f"program must be an instance of a class derived from brimful.Program, not "
             f"{shortened(program)}"
         )
     name, dumps, loads = serializer_of(serializer)
@@ -478,9 +482,9 @@ def run(
 
 
 def _identity(program: Program, serializer: str, *, whole: bool) -> list[tuple[str, str]]:
-    """Return names and values of all that states depend on beside the graph, the class first.
+    """Return names and values of everything besides the graph that states depend on.
 
-    Unless it is wanted as a whole, for checkpoints, the class is all.
+    The class is first; unless `whole`, for checkpoints, it is all.
     """
     kind = type(program)
     name = ("program", f"{kind.__module__}.{kind.__qualname__}")
@@ -495,7 +499,7 @@ def _identity(program: Program, serializer: str, *, whole: bool) -> list[tuple[s
 
 
 def _checked(name: str, dumps: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
-    """Return `dumps` with errors that name the type of what it cannot write."""
+    """Return `dumps` with errors that name the type of the object."""
 
     def write(value: Any) -> bytes:
         try:
@@ -503,7 +507,7 @@ def _checked(name: str, dumps: Callable[[Any], bytes]) -> Callable[[Any], bytes]
         except Exception as error:
             raise TypeError(
                 f"the serializer {name} cannot write {type(value).__name__} ({error}); return "
-                "something else, or choose another serializer"
+                "another type, or choose another serializer"
             ) from error
 
     return write

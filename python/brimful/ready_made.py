@@ -78,7 +78,7 @@ def _answers(
 def _key(key: Any) -> int:
     if isinstance(key, (str, bytes)):
         raise UsageError(
-            f"a key is an integer, not {type(key).__name__}; a Map takes text and bytes"
+            f"a key must be an integer, not {type(key).__name__}; use a Map for text and bytes"
         )
     return whole(key, "a key")
 
@@ -396,7 +396,7 @@ def _text_or_bytes(value: Any) -> bytes:
         return value.encode()
     if isinstance(value, bytes):
         return value
-    raise UsageError(f"keys and values of a map are bytes or text, not {type(value).__name__}")
+    raise UsageError(f"keys and values of a map must be bytes or text, not {type(value).__name__}")
 
 
 class _Items(ItemsView[bytes, bytes]):
@@ -752,7 +752,9 @@ class Lists(Collection[_native.DiskLists]):
         """
         targets, values = (self._of_32_bits(numbers) for numbers in (lists, items))
         if len(targets) != len(values):
-            raise UsageError(f"{len(targets)} lists and {len(values)} items were given")
+            raise UsageError(
+                f"lists and items must have one length, not {len(targets)} and {len(values)}"
+            )
         with _whole_chunks(self.native, len(targets), "items"):
             for start in range(0, len(targets), CHUNK):
                 both = (array[start : start + CHUNK] for array in (targets, values))
@@ -763,7 +765,7 @@ class Lists(Collection[_native.DiskLists]):
         array = unsigned(numbers, "lists and items")
         if len(array) and int(array.max()) >= 2**32:
             raise UsageError(
-                f"lists and items are integers from 0 to 2**32 - 1, not {int(array.max())}"
+                f"lists and items must be integers from 0 to 2**32 - 1, not {int(array.max())}"
             )
         return array
 

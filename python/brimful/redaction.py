@@ -1,8 +1,8 @@
 """URLs without their secrets: what errors, logs and summaries may show.
 
 A secret is what stands before an `@`, and the value of every option in the query that is not known
-to be harmless. Whoever puts a URL into a sentence needs to do nothing: `BrimfulError` redacts its
-sentence, and the command line what it logs.
+to be harmless. Callers need to do nothing: `BrimfulError` redacts its
+sentence, and the command line its log.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-#: What stands for a secret.
+#: The replacement of a secret.
 MASK = "***"
 
 #: Options of pyarrow's file systems, without which a URL could not be told from another.

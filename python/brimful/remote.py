@@ -60,7 +60,7 @@ def refuse_remote_output(path: str) -> None:
     """Refuse a URL as an output.
 
     Raises:
-        UsageError: it is one.
+        UsageError: The output is a URL.
     """
     if is_remote(path):
         raise UsageError(f"{path} is a URL; write to this machine, then copy the file there")
@@ -71,9 +71,9 @@ def store_errors(url: str) -> Iterator[None]:
     """Turn what pyarrow and the store raise into brimful's errors, naming the URL.
 
     Raises:
-        InputError: there is nothing at the URL.
-        UsageError: no file system knows it.
-        StoreIoError: the store refused, broke off or did not answer in time.
+        InputError: There is nothing at the URL.
+        UsageError: No file system knows it.
+        StoreIoError: The store refused, broke off or did not answer in time.
     """
     import pyarrow as pa
 
@@ -86,7 +86,7 @@ def store_errors(url: str) -> Iterator[None]:
     except ImportError as error:
         name = error.name or "fsspec"
         raise MissingPackageError(
-            f"{url} is opened by the package {name}, which is not installed; install it with "
+            f"{url} needs the package {name}, which is not installed; install it with "
             f"'pip install {name}', or download the file and name that"
         ) from None
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
@@ -105,7 +105,7 @@ def open_stream(url: str, stopped: threading.Event | None = None) -> RemoteFile:
     """Return a stream of the bytes at `url`, as they are; `stopped` ends whatever waits for it.
 
     Raises:
-        InputError, UsageError, StoreIoError: as `store_errors`.
+        InputError, UsageError, StoreIoError: As `store_errors`.
     """
 
     def work() -> Any:
@@ -119,7 +119,7 @@ def open_file(url: str, stopped: threading.Event | None = None) -> RemoteFile:
     """Return a file at `url` that can be read anywhere; `stopped` ends whatever waits for it.
 
     Raises:
-        InputError, UsageError, StoreIoError: as `store_errors`.
+        InputError, UsageError, StoreIoError: As `store_errors`.
     """
 
     def work() -> Any:
@@ -133,7 +133,7 @@ def answer_seconds() -> float:
     """Return how long a store may take for one answer.
 
     Raises:
-        UsageError: the variable holds no such number.
+        UsageError: The variable holds no such number.
     """
     text = os.environ.get(TIMEOUT_VARIABLE)
     if text is None:
@@ -141,13 +141,13 @@ def answer_seconds() -> float:
     with contextlib.suppress(ValueError):
         if math.isfinite(seconds := float(text)) and seconds > 0:
             return seconds
-    raise UsageError(f"{TIMEOUT_VARIABLE} is a number of seconds above 0, not '{text}'")
+    raise UsageError(f"{TIMEOUT_VARIABLE} must be a number of seconds above 0, not '{text}'")
 
 
 class _Caller:
-    """A thread that talks to one store, so that whoever waits for it can be stopped.
+    """A thread that calls one store, so that a wait for the store can be stopped.
 
-    The libraries of stores block without a limit, and hear no signal. A call that takes too long is
+    The libraries of stores block without a limit, and ignore signals. A call that takes too long is
     given up: its thread stays in it, and is `stuck`.
     """
 
@@ -169,8 +169,8 @@ class _Caller:
         """Return what `work` does, called on the thread.
 
         Raises:
-            StoreIoError: it took too long, or `stop` was called.
-            InputError, UsageError, StoreIoError: as `store_errors`.
+            StoreIoError: The call took too long, or `stop` was called.
+            InputError, UsageError, StoreIoError: As `store_errors`.
         """
         if self._given_up:
             raise StoreIoError(f"reading {self._url} was given up", errno.ECANCELED)
@@ -213,7 +213,7 @@ class _Caller:
         return self._answers.empty()
 
     def close(self) -> None:
-        """Let the thread end; one that is stuck is left alone."""
+        """Let the thread end; a stuck one is abandoned."""
         self._work.put(None)
 
     def _serve(self) -> None:
@@ -295,7 +295,7 @@ def check(url: str) -> None:
     """Refuse a URL with nothing, or a directory, behind it.
 
     Raises:
-        InputError, UsageError, StoreIoError: as `store_errors`.
+        InputError, UsageError, StoreIoError: As `store_errors`.
     """
 
     def work() -> Any:
@@ -315,7 +315,7 @@ def expand(url: str) -> list[str]:
     """Return the URLs that a pattern in the last part of `url` matches, sorted.
 
     Raises:
-        InputError: none does.
+        InputError: None does.
     """
     from pyarrow import fs
 
@@ -341,7 +341,7 @@ def check_scheme(url: str) -> None:
     """Refuse a URL of a kind that no file system knows, without asking one.
 
     Raises:
-        UsageError: it is one; it says which there are.
+        UsageError: The scheme is unknown; the message lists the known ones.
     """
     match = _URL.match(url)
     scheme = match["scheme"].lower() if match else ""
@@ -380,12 +380,12 @@ class Feed:
         """Make the pipes.
 
         Raises:
-            UsageError: there are too many URLs.
+            UsageError: There are too many URLs.
         """
         urls = [path for path in inputs if is_remote(path)]
         if len(urls) > _MOST_INPUTS:
             raise UsageError(
-                f"{len(urls)} inputs are URLs and at most {_MOST_INPUTS} can be read at once; copy "
+                f"at most {_MOST_INPUTS} URLs can be read at once, and these are {len(urls)}; copy "
                 "them to this machine, or join them"
             )
         self._progress = progress

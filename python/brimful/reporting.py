@@ -1,4 +1,4 @@
-"""How long work reports how far it is."""
+"""Progress reports of long work."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from brimful.wording import shortened
 #: stops the work and comes back from the call.
 Report = Callable[[str, int, int, float], object]
 
-#: What `progress=` accepts: a function, or True for a line on standard error.
+#: The type of `progress=`: a function, or True for a line on standard error.
 Progress = Report | bool
 
 _P = ParamSpec("_P")
@@ -27,7 +27,7 @@ def reported(progress: Progress | None) -> Iterator[Report | None]:
     """Give the function that reports progress; a line that it shows ends with the context.
 
     Raises:
-        UsageError: it is neither a function nor a truth value.
+        UsageError: `progress` is neither a function nor a truth value.
     """
     if progress is None or progress is False:
         yield None
@@ -46,7 +46,7 @@ def reported(progress: Progress | None) -> Iterator[Report | None]:
 
 
 def shows_progress(function: Callable[_P, _T]) -> Callable[_P, _T]:
-    """Let the keyword `progress` of a function be True; the function gets a `Report` or None."""
+    """Accept True for the keyword `progress`; the function receives a `Report` or None."""
 
     @functools.wraps(function)
     def call(*args: _P.args, **kwargs: _P.kwargs) -> _T:

@@ -1,4 +1,4 @@
-"""Memory sizes and counts as people write them.
+"""Memory sizes and counts as users write them.
 
 Units are binary: `500M` is 500 * 2**20 bytes. `auto` is None: the native side then takes three
 quarters of the cgroup limit or of available memory.
@@ -15,12 +15,12 @@ from brimful.wording import shortened
 _SIZE = re.compile(r"(?P<number>\d+(\.\d+)?)\s*(?P<unit>[kmgtp]?)(ib|b)?", re.IGNORECASE)
 _UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 
-#: The largest number of bytes, or of anything that is counted, that can be meant.
+#: The largest number of bytes or of any count.
 MOST = 2**63 - 1
 
-#: Characters of a size that can be meant.
+#: The longest text of a size, in characters.
 _LONGEST_SIZE = 40
-#: What `budget=` accepts.
+#: The type of `budget=`.
 Budget = int | str | None
 
 
@@ -31,7 +31,7 @@ def parse_budget(budget: Budget) -> int | None:
     "64KiB".
 
     Raises:
-        UsageError: anything else, zero, or a negative number.
+        UsageError: `budget` is anything else, zero, or negative.
     """
     if budget is None:
         return None
@@ -53,7 +53,7 @@ def parse_budget(budget: Budget) -> int | None:
         byte_count = budget
     else:
         raise UsageError(
-            "a budget is a number of bytes, a size such as '500M', or None, not "
+            "budget must be a number of bytes, a size such as '500M', or None, not "
             f"{shortened(budget)}"
         )
     if not 1 <= byte_count <= MOST:
@@ -64,10 +64,10 @@ def parse_budget(budget: Budget) -> int | None:
 
 
 def parse_count(number: int | None, name: str, least: int = 0, most: int = MOST) -> int | None:
-    """Return a whole number from `least` to `most`, or None for the default of whoever asks.
+    """Return a whole number from `least` to `most`, or None.
 
     Raises:
-        UsageError: anything else; it calls the number `name`.
+        UsageError: `number` is anything else; the message calls it `name`.
     """
     if number is None:
         return None
@@ -83,10 +83,10 @@ def parse_count(number: int | None, name: str, least: int = 0, most: int = MOST)
 
 
 def checkpoint_interval(every: int | str | None) -> str | None:
-    """Return after how many supersteps, or as "30s" seconds, checkpoints come, as text, or None.
+    """Return the interval of checkpoints, supersteps or "30s", as text, or None.
 
     Raises:
-        UsageError: it is neither a whole number nor a text.
+        UsageError: `every` is neither a whole number nor a text.
     """
     if every is None or isinstance(every, str):
         return None if every is None else shortened(every)

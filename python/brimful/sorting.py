@@ -61,7 +61,9 @@ def sort(
         if dtype is None:
             dtype = array.dtype
         if array.dtype != dtype:
-            raise UsageError(f"a batch has dtype {array.dtype}, the first had {dtype}")
+            raise UsageError(
+                f"all batches must have dtype {dtype} of the first, and one has {array.dtype}"
+            )
         for start in range(0, len(array), _CHUNK):
             sorter.add(_ordered(array[start : start + _CHUNK]))
     while (raw := sorter.next()) is not None:

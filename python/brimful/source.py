@@ -46,9 +46,11 @@ def open_graph(
     """Open a graph directory, or import the input file at `path` first and keep the graph.
 
     Raises:
-        NotFoundError: nothing is at `path`.
-        InputError: a directory that is no graph, or a file that cannot be imported.
-        CorruptError, BudgetError, StoreIoError: as their names say.
+        NotFoundError: Nothing is at `path`.
+        InputError: The path is a directory but no graph, or a file that cannot be imported.
+        CorruptError: The graph is damaged.
+        BudgetError: The budget is too small for the import.
+        StoreIoError: The operating system refuses to read or write.
     """
     from brimful import _native
 
@@ -58,9 +60,7 @@ def open_graph(
             "'brimful import - NAME.brimful'"
         )
     if is_remote(path):
-        raise UsageError(
-            f"{path} is imported before it is used: 'brimful import {path} NAME.brimful'"
-        )
+        raise UsageError(f"{path} must be imported first: 'brimful import {path} NAME.brimful'")
     if os.path.isdir(path):
         return _native.Graph.open(path)
     if not os.path.exists(path):
@@ -84,7 +84,7 @@ def fingerprint(path: str, options: ImportOptions) -> dict[str, object]:
     one that the user named.
 
     Raises:
-        StoreIoError: the file cannot be read.
+        StoreIoError: The file cannot be read.
     """
     digest = hashlib.blake2b(digest_size=32)
     try:
@@ -117,7 +117,7 @@ def cache_directory() -> str:
     """Return the user's cache directory for graphs, created when missing.
 
     Raises:
-        StoreIoError: it cannot be created.
+        StoreIoError: The folder cannot be created.
     """
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     folder = os.path.join(base, "brimful")
@@ -190,8 +190,8 @@ def _difference(kept: str, wanted: dict[str, object]) -> str | None:
     """Return why the graph at `kept` cannot stand for the input; None when it can.
 
     Raises:
-        InputError: what is there is not ours to replace.
-        CorruptError: a graph of this name is there and damaged.
+        InputError: The graph of this name was not made by an automatic import.
+        CorruptError: The graph of this name is damaged.
     """
     from brimful import _native
 
@@ -206,7 +206,7 @@ def _difference(kept: str, wanted: dict[str, object]) -> str | None:
                 ("mtime_ns", "it was modified"),
                 ("blake2b", "its content has changed"),
                 ("beside", "a file that belongs to it has changed"),
-                ("options", "the import options are others"),
+                ("options", "the import options have changed"),
             )
             if origin.get(key) != wanted[key]
         ),
@@ -214,14 +214,14 @@ def _difference(kept: str, wanted: dict[str, object]) -> str | None:
     )
     if difference is not None and not origin.get("automatic", False):
         raise InputError(
-            f"{kept} was imported by name and no longer stands for the file beside it "
+            f"{kept} was imported by name and is no longer the graph of the file beside it "
             f"({difference}); name {kept} itself as the graph, or remove it"
         )
     return difference
 
 
 def _parsed(origin: str | None) -> dict[str, object]:
-    """Return the origin in a manifest; nothing where it is none that `fingerprint` makes."""
+    """Return the origin in a manifest; empty if `fingerprint` did not make it."""
     with contextlib.suppress(ValueError, RecursionError):
         parsed = json.loads(origin or "{}")
         if isinstance(parsed, dict):

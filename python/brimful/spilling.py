@@ -179,7 +179,7 @@ class SpillingDict(dict[K, V]):
             return default
 
     def __contains__(self, key: object) -> bool:
-        """Return whether `key` is there, live or spilled."""
+        """Return whether the cache has `key`, live or spilled."""
         return super().__contains__(key) or key in self._spilled
 
     def __len__(self) -> int:

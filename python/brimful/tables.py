@@ -37,7 +37,7 @@ class EdgeColumns:
     first two columns where nothing else tells, and leaves the others out.
 
     Raises:
-        UsageError: a value of another type, or `delimiter` is more than one character.
+        UsageError: A value of another type, or `delimiter` is more than one character.
     """
 
     source: str | int | None = None
@@ -61,9 +61,7 @@ class EdgeColumns:
         if self.delimiter in ("tab", "\\t"):
             object.__setattr__(self, "delimiter", "\t")
         elif self.delimiter is not None and len(self.delimiter) != 1:
-            raise UsageError(
-                f"columns are separated by one character or 'tab', not by {self.delimiter!r}"
-            )
+            raise UsageError(f"delimiter must be one character or 'tab', not {self.delimiter!r}")
 
 
 @dataclass
@@ -129,15 +127,15 @@ def pick_columns(name: str, present: Sequence[str], wanted: EdgeColumns) -> Pick
     """Return the columns that hold the edges of table `name`, by the rule of docs/formats.md.
 
     Raises:
-        UsageError: the columns are not beyond doubt, one that is named is not there, or options
+        UsageError: The columns are not beyond doubt, one that is named is not there, or options
             that are for text.
-        InputError: a column that is taken has the name of another.
+        InputError: A column that is taken has the name of another.
     """
     from brimful import _native
 
     if wanted.header is not None or wanted.delimiter is not None:
         raise UsageError(
-            f"--header, --no-header and --delimiter are for text, and {name} is a table; leave "
+            f"--header, --no-header and --delimiter apply to text, and {name} is a table; leave "
             "them out"
         )
     source, target, weight = _native.pick_columns(name, list(present), wanted)
@@ -160,14 +158,14 @@ def chain_tables(paths: Sequence[str], open_table: Callable[[str], EdgeTable]) -
     columns is refused before any work.
 
     Raises:
-        InputError: the columns of the tables differ, or as `open_table`.
+        InputError: The columns of the tables differ, or as `open_table`.
     """
     import pyarrow as pa
 
     first, reserve, joined, ignored = None, 0, None, None
     for path in paths:
         if path == "-":
-            raise UsageError("standard input is one table; import it by itself")
+            raise UsageError("standard input must be the only table; import it by itself")
         with open_table(path) as table:
             ids = table.ids
             columns = (table.source, table.target, table.weight, table.reader.schema)
@@ -210,7 +208,7 @@ def open_stream(
 
     Raises:
         UsageError: `stream` is no such thing.
-        InputError: missing columns, or columns that are no integers.
+        InputError: Missing columns, or columns that are no integers.
     """
     if not hasattr(stream, "__arrow_c_stream__"):
         raise UsageError(
@@ -249,7 +247,7 @@ def column_ids(name: str, schema: Any, ids: str) -> str:
     """Return `int` or `string`: what `ids` says, by default the types of the first two columns.
 
     Raises:
-        InputError: one is text and the other is not, and `ids` does not say how both are read.
+        InputError: One is text and the other is not, and `ids` does not say how both are read.
     """
     import pyarrow.types as kinds
 
@@ -287,16 +285,16 @@ def edge_schema(name: str, schema: Any, columns: PickedColumns) -> Any:
             kind = pa.string()
         if not (kinds.is_integer(kind) or kinds.is_string(kind)):
             raise InputError(
-                f"column '{column}' of {name} has type {kind}, vertex ids are integers or strings; "
-                "convert it to int64, uint64 or string, or name another column"
+                f"column '{column}' of {name} has type {kind}, and vertex ids must be integers or "
+                "strings; convert it to int64, uint64 or string, or name another column"
             )
         fields.append(pa.field(column, kind))
     if columns.weight is not None:
         kind = schema.field(columns.weight).type
         if not (kinds.is_integer(kind) or kinds.is_floating(kind)):
             raise InputError(
-                f"column '{columns.weight}' of {name} has type {kind}, weights are numbers; "
-                "convert it to float64, or name another column"
+                f"column '{columns.weight}' of {name} has type {kind}, and weights must be "
+                "numbers; convert it to float64, or name another column"
             )
         fields.append(pa.field(columns.weight, kind))
     return pa.schema(fields, metadata=_declared(schema))
@@ -312,7 +310,7 @@ def _joined(path: str, schema: Any, first: str, other: Any) -> Any:
     """Return the schema of two tables that are parts of one graph, with what both declare.
 
     Raises:
-        InputError: they declare graphs of different kinds, or only one declares anything.
+        InputError: They declare graphs of different kinds, or only one declares anything.
     """
     from brimful import _native
 

@@ -70,7 +70,7 @@ def refuse_in_graph(path: str) -> None:
     """Refuse an output inside a graph directory, whose files it could replace or change.
 
     Raises:
-        UsageError: it is.
+        UsageError: The path lies inside a graph.
     """
     folder = os.path.dirname(os.path.realpath(path))
     pointer = os.path.join(folder, "current")
@@ -94,7 +94,7 @@ def partial_file(path: str) -> Iterator[str]:
     """Give a new, locked file of the hidden name; it is removed unless it was renamed.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: The folder cannot be made.
     """
     partial, owner = partial_name(path), os.getpid()
     with open(partial, "xb") as lock:
@@ -112,7 +112,7 @@ def sweep_partials(path: str) -> None:
     """Remove what killed processes left of the output `path`.
 
     Raises:
-        OSError: its folder cannot be read, or a file not be removed.
+        OSError: Its folder cannot be read, or a file not be removed.
     """
     folder, prefix = os.path.split(_partial_prefix(path))
     entries = [entry for entry in os.scandir(folder or ".") if entry.name.startswith(prefix)]
@@ -129,7 +129,7 @@ def _partial_prefix(path: str) -> str:
 
 
 def _remove_tree(folder: str) -> None:
-    """Remove a folder, its lock last: where that ends early, the next sweep goes on."""
+    """Remove a folder, its lock last: if that ends early, the next sweep continues."""
     with contextlib.suppress(OSError):
         for entry in os.scandir(folder):
             if entry.is_dir(follow_symlinks=False):
@@ -144,7 +144,7 @@ def _sweep(
     lock_of: Callable[[str], str],
     remove: Callable[[str], object],
 ) -> None:
-    """Remove those of `entries` whose locks nobody holds; what others own or removed is left."""
+    """Remove the `entries` whose locks are free; those of other users are left."""
     for entry in entries:
         try:
             if entry.stat(follow_symlinks=False).st_uid == os.geteuid():

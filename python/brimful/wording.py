@@ -1,4 +1,4 @@
-"""Words of sentences: values that are not too long, and what was probably meant."""
+"""Parts of messages: shortened values, and suggestions for unknown names."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> str:
 
 
 def shortened(value: object) -> str:
-    """Return a value for a sentence: text as it is, the rest as Python writes it, not too long."""
+    """Return a value for a message: text unchanged, other values by `repr`, shortened."""
     if isinstance(value, int) and abs(value) >= 10**_SHOWN_CHARACTERS:
         return f"a number of {int(value.bit_length() * math.log10(2)) + 1:,} digits or so"
     text = value if isinstance(value, str) else repr(value)
@@ -37,5 +37,5 @@ def shortened(value: object) -> str:
 
 
 def printable(text: str) -> str:
-    r"""Return text in which what is not UTF-8, as in names of files, is written `\udcff`."""
+    r"""Return text in which bytes that are not UTF-8, as in file names, are written `\udcff`."""
     return text.encode("utf-8", "backslashreplace").decode()

@@ -1,4 +1,4 @@
-"""`brimful algorithms`: what there is to run."""
+"""`brimful algorithms`: the algorithms with their options and parameters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def add_to(verbs: shared.Verbs) -> None:
     parser = shared.add_verb(
         verbs,
         "algorithms",
-        "List the algorithms and what they take.",
+        "List the algorithms, their options and parameters.",
         act,
         examples=(
             "brimful algorithms",

@@ -1,7 +1,7 @@
 """Entry of the command line: arguments, exit codes, signals.
 
 Importing this module and building the parser loads neither the native module nor pyarrow, so that
-`brimful --help` answers at once; each verb imports what it needs when it runs.
+`brimful --help` answers at once; each verb imports its modules when it runs.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class _Parser(argparse.ArgumentParser):
         raise UsageError(f"{message}; see '{self.prog} --help'")
 
     def print_help(self, file: SupportsWrite[str] | None = None) -> None:
-        """Print the help; unlike argparse let it be known when that fails."""
+        """Print the help; unlike argparse, raise if that fails."""
         print(self.format_help(), end="", file=file)
 
 
@@ -111,10 +111,10 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Namespace:
-    """Return the options that the words of a command line are.
+    """Parse the words of a command line.
 
     Raises:
-        UsageError: they are no options of the verb; it says what was probably meant.
+        UsageError: The verb has no such option; the message suggests a similar one.
     """
     verbs = tree.verbs(parser)
     if not words:
@@ -130,10 +130,10 @@ def parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Nam
         name, known = rest[0].partition("=")[0], tree.option_names(verbs[options.verb])
         if "--param" in known:
             known += [f"--{parameter}" for parameter in parameter_names()]
-        what = "option" if name.startswith("-") else "argument"
+        is_option = name.startswith("-")
         raise UsageError(
-            f"brimful {options.verb} takes no {what} '{rest[0]}'"
-            + (did_you_mean(name, known) if what == "option" else "")
+            f"brimful {options.verb} has no {'option' if is_option else 'argument'} '{rest[0]}'"
+            + (did_you_mean(name, known) if is_option else "")
             + f"; see 'brimful {options.verb} --help'"
         )
     return options
@@ -164,14 +164,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = _INTERRUPTED
         sentence = "; ".join(["interrupted", *getattr(error, "__notes__", [])])
     except BrokenPipeError:
-        # The reader of our output has gone: nothing is left to say, and nobody to say it to.
+        # The reader of the output has gone; there is no place for a message.
         streams.end_output()
     except OSError as error:
         place = f" {error.filename}" if error.filename else ""
         code = 6
-        sentence = f"the system refused{place}: {error.strerror or error}; check the disk and paths"
+        sentence = (
+            f"the system refused{place}: {error.strerror or error}; check the disk and the path"
+        )
     except MemoryError:
-        code, sentence = 4, "out of memory although the budget was kept; give a smaller --budget"
+        code, sentence = 4, "out of memory within the budget; give a smaller --budget"
     except SystemExit:
         # --help and --version.
         pass
@@ -180,7 +182,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sentence = f"a part of brimful cannot be loaded: {error}; raise 'ulimit -v', or reinstall"
     except UnicodeEncodeError as error:
         code = UsageError.exit_code
-        sentence = f"'{error.object}' is not UTF-8, which is needed here; give it another name"
+        sentence = f"'{error.object}' is not UTF-8; give it another name"
     except BaseException as error:  # noqa: BLE001 (a panic of the native side is no Exception)
         code, sentence = 1, _internal_error(error)
     _ignore_signals()
@@ -212,7 +214,7 @@ def _flushed(code: int, sentence: str | None) -> tuple[int, str | None]:
 
 
 def _complain(sentence: str) -> None:
-    """Print one line on standard error, even when nobody reads it."""
+    """Print one line on standard error, even if it is closed."""
     line = " ".join(redacted(sentence).split())
     with contextlib.suppress(OSError):
         print(f"brimful: {readable(line, sys.stderr)}", file=sys.stderr, flush=True)
@@ -225,7 +227,7 @@ def _interrupt(signal_number: int, frame: FrameType | None) -> NoReturn:
 
 
 def _ignore_signals() -> None:
-    """Let Ctrl-C and SIGTERM do nothing from now on."""
+    """Ignore Ctrl-C and SIGTERM from now on."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
 

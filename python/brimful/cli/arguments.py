@@ -1,4 +1,4 @@
-"""Arguments as people type them: one function for every kind, with bounds and a sentence."""
+"""Types of command-line arguments: bounds, and a sentence for values outside them."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def count(most: int) -> Callable[[str], int]:
         if math.isfinite(number) and 0 <= number <= most and number == int(number):
             return int(number)
         raise argparse.ArgumentTypeError(
-            f"expected a whole number from 0 to {most:,}, also as 11.5e9, found '{shortened(text)}'"
+            f"expected a whole number from 0 to {most:,}, such as 11.5e9, found '{shortened(text)}'"
         )
 
     return parse

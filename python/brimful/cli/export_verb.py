@@ -1,4 +1,4 @@
-"""`brimful export GRAPH OUT`: the graph in a format of others."""
+"""`brimful export GRAPH OUT`: the graph in a format of other programs."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def add_to(verbs: shared.Verbs) -> None:
         verbs,
         "export",
         "Write a graph to a file that import reads back as the same graph. parquet and arrow hold "
-        "every graph, edgelist every one whose ids are words; the others refuse what they cannot "
-        "hold. An undirected edge is written once.",
+        "every graph, edgelist every graph whose ids are words; the other formats refuse a graph "
+        "that they cannot hold. An undirected edge is written once.",
         act,
         examples=(
             "brimful export web.brimful web.parquet",
@@ -36,13 +36,12 @@ def add_to(verbs: shared.Verbs) -> None:
     parser.add_argument(
         "--renumber",
         action="store_true",
-        help="mtx, metis: write consecutive ids as 1 to n where they begin with another number",
+        help="mtx, metis: write consecutive ids that begin elsewhere as 1 to n",
     )
     parser.add_argument(
         "--lossy",
         action="store_true",
-        help="csv, u32pairs: leave out what they have no place for (direction, vertices without "
-        "edges, weights) and say so",
+        help="csv, u32pairs: leave out direction, vertices without edges and weights, and say so",
     )
     parser.add_argument("--overwrite", action="store_true", help="replace OUT if it exists")
     shared.add_budget(parser)

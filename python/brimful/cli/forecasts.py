@@ -1,4 +1,4 @@
-"""Forecasts as sentences: what a run or an import will take, and how that held."""
+"""Sentences about forecasts: before a run or an import, and compared with it afterwards."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def number_of_supersteps(figures: dict[str, Any]) -> str:
 
 
 def held(figures: dict[str, Any], peak_memory: int | None, disk: int) -> str:
-    """Return how a forecast held: `peak memory 73M of 72M forecast (+1 %), ...`."""
+    """Return `measured peak memory 73M, forecast 72M (+1%), ...`."""
     parts = []
     if peak_memory is not None:
         parts.append(_beside("peak memory", peak_memory, figures["peak_memory_bytes"]))
@@ -68,6 +68,6 @@ def _memory_and_disk(figures: dict[str, Any]) -> str:
 
 
 def _beside(what: str, measured: int, forecast: int) -> str:
-    text = f"{what} {format_bytes(measured)} where {format_bytes(forecast)} were forecast"
+    text = f"{what} {format_bytes(measured)}, forecast {format_bytes(forecast)}"
     # Of a few bytes the headers of files are most.
     return text + (f" ({measured / forecast - 1:+.0%})" if forecast >= _MANY_BYTES else "")

@@ -33,7 +33,7 @@ def add_to(verbs: shared.Verbs) -> None:
     parser = shared.add_verb(
         verbs,
         "generate",
-        "Make a graph of a known shape.",
+        "Generate a graph of a known shape.",
         act,
         examples=(
             "brimful generate rmat big.brimful --scale 22 --edge-factor 16",
@@ -66,10 +66,13 @@ def add_to(verbs: shared.Verbs) -> None:
         "--probability",
         metavar="P",
         type=real(0, 1),
-        help="erdos-renyi: of each pair to be joined; watts-strogatz: of an edge to be rewired",
+        help="erdos-renyi: probability of each pair; watts-strogatz: of rewiring an edge",
     )
     parser.add_argument(
-        "--neighbors", metavar="K", type=count, help="watts-strogatz: nearest on the ring, even"
+        "--neighbors",
+        metavar="K",
+        type=count,
+        help="watts-strogatz: neighbours on the ring, an even number",
     )
     parser.add_argument("--mu", metavar="X", type=real(), help="lognormal: default 4")
     parser.add_argument("--sigma", metavar="X", type=real(0), help="lognormal: default 1.3")
@@ -83,7 +86,7 @@ def add_to(verbs: shared.Verbs) -> None:
         "--weights",
         choices=("none", "hash"),
         default="none",
-        help="hash: whole numbers from 1 to 100 made of the ids (default: none)",
+        help="hash: whole numbers from 1 to 100 that depend on the two ids (default: none)",
     )
     shared.add_policies(parser)
     parser.add_argument("--undirected", action="store_true", help="edges have no direction")
@@ -127,13 +130,13 @@ def _params(options: argparse.Namespace) -> dict[str, int | float]:
     """Return the parameters of the kind.
 
     Raises:
-        UsageError: one is missing, or belongs to another kind.
+        UsageError: A parameter is missing, or applies to another kind.
     """
     defaults = dict(_KINDS[options.kind])
     if options.kind == "erdos-renyi":
         if (options.edges is None) == (options.probability is None):
             raise UsageError(
-                "erdos-renyi needs --edges M or --probability P, one of the two; give it"
+                "erdos-renyi needs either --edges M or --probability P; give one of them"
             )
         del defaults["probability" if options.probability is None else "edges"]
     params: dict[str, int | float] = {}
@@ -142,7 +145,7 @@ def _params(options: argparse.Namespace) -> dict[str, int | float]:
         flag = "--" + name.replace("_", "-")
         if name not in defaults:
             if given is not None:
-                raise UsageError(f"{flag} does not belong to {options.kind}; leave it out")
+                raise UsageError(f"{flag} does not apply to {options.kind}; leave it out")
             continue
         value = defaults[name] if given is None else given
         if value is None:

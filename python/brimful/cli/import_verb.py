@@ -38,7 +38,7 @@ def add_to(verbs: shared.Verbs) -> None:
     parser = shared.add_verb(
         verbs,
         "import",
-        "Make a graph from files of edges in any of many formats.",
+        "Make a graph from files of edges.",
         act,
         examples=(
             "brimful import edges.txt.gz web.brimful --budget 500M",
@@ -50,7 +50,7 @@ def add_to(verbs: shared.Verbs) -> None:
         "inputs",
         metavar="INPUT",
         nargs="+",
-        help="files or patterns, .gz .xz .zst .bz2 too; - is stdin",
+        help="files, patterns or URLs, also .gz .xz .zst .bz2; - is standard input",
     )
     parser.add_argument("out", metavar="OUT.brimful", help="the graph directory to make")
     parser.add_argument(
@@ -62,7 +62,7 @@ def add_to(verbs: shared.Verbs) -> None:
         "--source",
         metavar="COL",
         help="column of source ids: its name, or its number from 1 (edgelist, csv, tsv, parquet); "
-        "default: the columns that are beyond doubt, else the import asks",
+        "default: the columns that are beyond doubt",
     )
     parser.add_argument("--target", metavar="COL", help="column of target ids")
     parser.add_argument("--weight", metavar="COL", help="column of weights")
@@ -70,18 +70,18 @@ def add_to(verbs: shared.Verbs) -> None:
         "--header",
         action=argparse.BooleanOptionalAction,
         default=None,
-        help="whether the first line of text has the names of the columns",
+        help="the first line of text names the columns, or does not",
     )
     parser.add_argument(
         "--delimiter",
         metavar="C",
-        help="what separates the columns of csv: a character, or tab (default: the one of , ; tab "
-        "and | that splits the first records evenly)",
+        help="separator of csv columns: a character, or tab (default: the one of , ; tab and | "
+        "that splits the first records evenly)",
     )
     parser.add_argument(
         "--ignore-extra",
         action="store_true",
-        help="take the first two columns where nothing else tells, and leave the others out",
+        help="take the first two columns where nothing else decides, and ignore the others",
     )
     direction = parser.add_mutually_exclusive_group()
     direction.add_argument("--undirected", action="store_true", help="edges have no direction")
@@ -98,7 +98,7 @@ def add_to(verbs: shared.Verbs) -> None:
         "--on-error",
         choices=["fail", "skip"],
         default="fail",
-        help="skip: leave out what is no edge, count it and say so (default: fail)",
+        help="skip: leave out lines that are no edges, count and report them (default: fail)",
     )
     parser.add_argument(
         "--weights",
@@ -188,7 +188,7 @@ def require_disk(out: str, foreseen: dict[str, Any]) -> None:
     """Refuse an import that the disk surely cannot hold.
 
     Raises:
-        StoreIoError: half of the temporary files foreseen are more than is free.
+        StoreIoError: Half of the temporary files foreseen are more than is free.
     """
     from brimful import _native
 
@@ -198,10 +198,10 @@ def require_disk(out: str, foreseen: dict[str, Any]) -> None:
 
 
 def refuse_existing(out: str) -> None:
-    """Refuse to make a graph over something that is there.
+    """Refuse to overwrite a file or folder.
 
     Raises:
-        UsageError: it is.
+        UsageError: It exists.
     """
     if os.path.lexists(out):
         raise UsageError(f"{out} already exists; remove it or choose another name")

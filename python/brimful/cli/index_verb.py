@@ -1,4 +1,4 @@
-"""`brimful index GRAPH in,reverse`: build indexes that a graph lacks."""
+"""`brimful index GRAPH in,reverse`: build the missing indexes of a graph."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def add_to(verbs: shared.Verbs) -> None:
 
 
 def act(options: argparse.Namespace) -> None:
-    """Build what is missing, then print which indexes there are."""
+    """Build the missing indexes, then print all indexes."""
     from brimful import _native
 
     names = parse_indexes(options.names)

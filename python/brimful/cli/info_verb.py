@@ -1,4 +1,4 @@
-"""`brimful info GRAPH`: what a graph directory holds."""
+"""`brimful info GRAPH`: the properties of a graph directory."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def add_to(verbs: shared.Verbs) -> None:
 
 
 def act(options: argparse.Namespace) -> None:
-    """Print what the graph says of itself."""
+    """Print the properties of the graph."""
     with ProgressLine(quiet=options.quiet) as progress:
         graph = shared.open_named_graph(options, shared.resources(options, progress), progress)
         figures = graph.info()

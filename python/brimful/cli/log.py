@@ -15,13 +15,13 @@ def add_log(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--log",
         metavar="FILE",
-        help="append events as lines of JSON: start, plan (but with --store), phases, every "
-        "superstep, spills, bytes by what they are, end; - is standard error",
+        help="append events as lines of JSON: start, plan (not with --store), phases, every "
+        "superstep, spills, bytes by kind, end; - is standard error",
     )
 
 
 class EventLog:
-    """The log of one command; does nothing where none is asked for."""
+    """The log of one command; without --log it does nothing."""
 
     def __init__(self) -> None:
         """Begin without a log."""
@@ -32,8 +32,8 @@ class EventLog:
         """Begin to write to `path`, if it is one, with the words of the command line.
 
         Raises:
-            UsageError: it is inside a graph directory.
-            StoreIoError: it cannot be written.
+            UsageError: The log lies inside a graph directory.
+            StoreIoError: The log cannot be written.
         """
         if path is None:
             return

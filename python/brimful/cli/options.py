@@ -1,4 +1,4 @@
-"""Options that several verbs share, and what they become."""
+"""Options that several verbs share, and their values."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def add_budget(parser: argparse.ArgumentParser) -> None:
         "--budget",
         metavar="SIZE",
         default="auto",
-        help="memory of the whole process: 500M, 1G or auto (three quarters of the cgroup limit or "
-        "of available memory; the default)",
+        help="memory limit of the whole process: 500M, 1G or auto (the default: three quarters of "
+        "the cgroup limit or of available memory)",
     )
 
 
@@ -74,17 +74,16 @@ def add_policies(parser: argparse.ArgumentParser) -> None:
         "--self-loops",
         choices=SELF_LOOPS,
         default="keep",
-        help="edges from a vertex to itself (default: keep); their vertices stay; the first one of "
-        "an input that is dropped is reported with its line",
+        help="edges from a vertex to itself (default: keep); their vertices stay, and the first "
+        "one that is dropped is reported with its line",
     )
     parser.add_argument(
         "--duplicates",
         choices=DUPLICATES,
         default="keep",
         help="edges with the same ends: keep all (the default), drop all but one, sum their "
-        "weights (without weights: their number), or keep the one of min weight; the first one of "
-        "an input that is left out is reported with its line, for which sorting takes 8 bytes more "
-        "an edge",
+        "weights (without weights: their number), or keep the one of min weight; the first one "
+        "that is left out is reported with its line, which costs 8 bytes an edge of scratch space",
     )
 
 
@@ -111,7 +110,7 @@ def resources(options: argparse.Namespace, progress: ProgressLine) -> Resources:
     """Return threads, budget and progress of a verb; on the command line the budget is whole.
 
     Raises:
-        BudgetError: a limit of the address space leaves less than the budget.
+        BudgetError: A limit of the address space leaves less than the budget.
     """
     return Resources(
         threads=getattr(options, "threads", None),
@@ -127,7 +126,7 @@ def within_address_space(budget: int | None) -> int | None:
     Beyond the limit an allocation fails, which ends the process; so it is looked at before.
 
     Raises:
-        BudgetError: the limit leaves less than the budget, or next to nothing.
+        BudgetError: The limit leaves less than the budget, or next to nothing.
     """
     import resource
 
@@ -143,8 +142,8 @@ def within_address_space(budget: int | None) -> int | None:
     if left < _LEAST_ADDRESS_SPACE or (budget is not None and budget > left):
         wanted = max(budget or 0, _LEAST_ADDRESS_SPACE)
         raise BudgetError(
-            f"the limit of {format_bytes(limit)} on address space leaves {format_bytes(left)}, and "
-            f"{format_bytes(wanted)} are needed; raise it with 'ulimit -v', or lower --budget",
+            f"the address space limit of {format_bytes(limit)} leaves {format_bytes(left)}, and "
+            f"the work needs {format_bytes(wanted)}; raise it with 'ulimit -v', or lower --budget",
             wanted,
         )
     return left * 3 // 4 if budget is None else budget
@@ -156,7 +155,7 @@ def open_named_graph(
     """Open options.graph, importing it first if it is an input file.
 
     Raises:
-        UsageError: the file needs options that only `import` has.
+        UsageError: The file needs options that only `import` has.
     """
     try:
         return open_graph(options.graph, ImportOptions(), given, progress.say)
@@ -177,10 +176,10 @@ def refuse_terminal_input(paths: list[str]) -> None:
     """Refuse `-` twice: standard input can be read once.
 
     Raises:
-        UsageError: it is named more than once.
+        UsageError: Standard input is named more than once.
     """
     if paths.count("-") > 1:
-        raise UsageError("standard input (-) is named more than once; it can be read once")
+        raise UsageError("standard input (-) is named more than once; name it once")
 
 
 def peak_memory(peak_bytes: int | None, budget_bytes: int | None) -> str:

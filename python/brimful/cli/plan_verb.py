@@ -1,4 +1,4 @@
-"""`brimful plan GRAPH ALGORITHM`: what a run will take, before it begins."""
+"""`brimful plan GRAPH ALGORITHM`: memory, disk and time of a run, before it begins."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def add_to(verbs: shared.Verbs) -> None:
     parser = shared.add_verb(
         verbs,
         NAME,
-        "Say what a run will take of memory, disk and time: of a graph, or with --vertices and "
-        "--edges of one that is not built, and then its import too. Memory and disk follow the "
-        "plan of the run itself; time is an estimate.",
+        "Forecast the memory, disk and time of a run. With --vertices and --edges the graph need "
+        "not be built, and its import is forecast too. Memory and disk follow the plan of the run "
+        "itself; the time is an estimate.",
         act,
         examples=(
             "brimful plan web.brimful pagerank --budget 500M",
@@ -38,7 +38,7 @@ def add_to(verbs: shared.Verbs) -> None:
         "names",
         metavar="[GRAPH] ALGORITHM",
         nargs="+",
-        help="a graph directory or an input file, left out with --vertices and --edges; and an "
+        help="a graph directory or an input file, unless --vertices and --edges are given; and an "
         "algorithm, see brimful algorithms",
     )
     size = count(MOST_COUNTED)
@@ -55,7 +55,7 @@ def add_to(verbs: shared.Verbs) -> None:
         "--bytes-per-edge",
         metavar="X",
         type=real(0),
-        help="bytes that an edge takes on disk (default: what graphs of this size usually do)",
+        help="bytes of an edge on disk (default: as in most graphs of this size)",
     )
     machine = parser.add_argument_group("another machine")
     machine.add_argument(
@@ -74,7 +74,10 @@ def act(options: argparse.Namespace) -> None:
     """Forecast, then print the forecast."""
     *graphs, algorithm = options.names
     if len(graphs) > 1:
-        raise UsageError(f"a plan is for one graph and one algorithm, not {len(options.names)}")
+        raise UsageError(
+            f"plan takes one graph and one algorithm, found {len(options.names)} names; see "
+            "'brimful plan --help'"
+        )
     from brimful.planning import Machine, forecast, sizes_of
 
     request = asked(options, algorithm, options.source)
@@ -115,11 +118,11 @@ def summary(of: str, figures: dict[str, Any]) -> str:
     smallest = f"{math.ceil(figures['minimum_budget_bytes'] / 2**20)}M"
     budget = format_bytes(figures["budget_bytes"])
     if figures["fits"]:
-        lines.append(f"  a budget of {budget} works; the smallest that does is {smallest}")
+        lines.append(f"  a budget of {budget} works; the smallest that works is {smallest}")
     else:
         lines.append(
             f"  a budget of {budget} is too small; the smallest that works is {smallest}, "
-            "for which the rest is"
+            "and the other figures are for it"
         )
     lines.append(
         f"  peak memory {format_bytes(figures['peak_memory_bytes'])}, "
@@ -138,7 +141,7 @@ def summary(of: str, figures: dict[str, Any]) -> str:
             f"{format_bytes(figures['read_once_bytes'])} of edges stay in memory"
         )
     each = figures["seconds_per_superstep"]
-    seconds = "how long is not known beforehand"
+    seconds = "time unknown beforehand"
     if each is not None:
         whole = format_seconds(figures["seconds"])
         seconds = f"{format_seconds(each)} for one over all edges, {whole} in all"

@@ -65,7 +65,7 @@ class ProgressLine:
         self._run = _Run()
 
     def announce(self, sentence: str) -> None:
-        """Say `sentence` when there is progress: what is refused at once is not announced."""
+        """Say `sentence` with the first progress: a refused command is not announced."""
         self._announced = sentence
 
     def expect(self, supersteps: int, *, about: bool) -> None:
@@ -171,7 +171,7 @@ def said_to(progress: ProgressLine) -> Iterator[None]:
 
 
 def describe(phase: str, done: int, total: int, seconds: float) -> str:
-    """Return `superstep 3: 41 %, 12 s left`; without a total only what is known."""
+    """Return `superstep 3: 41 %, 12 s left`; without a total only the known part."""
     if total > 0:
         share = min(done / total, 1.0)
         text = f"{phase}: {100 * share:.0f} %"

@@ -1,4 +1,4 @@
-"""What is asked of an algorithm: options that `run` and `plan` share."""
+"""The request of a run: options that `run` and `plan` share."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ def add_request(parser: argparse.ArgumentParser) -> None:
         metavar="K=V",
         action="append",
         default=[],
-        help="a parameter of the algorithm, for example damping=0.85; --damping 0.85 is the same; "
+        help="a parameter of the algorithm, for example damping=0.85, also written --damping 0.85; "
         "'brimful algorithms' lists them",
     )
     parser.add_argument(
         "--mode",
         choices=catalog.MODES,
         default="sync",
-        help="sync (default), or async: signals are heard within the same sweep over the edges",
+        help="sync (default), or async: signals are received within the same sweep over the edges",
     )
     parser.add_argument(
         "--layout",
         choices=catalog.LAYOUTS,
         default="shards",
-        help="how edges lie on disk during the run: shards (default), lists by vertex apart from "
-        "the states (decoupled) or with them (coupled); the result is the same",
+        help="how edges lie on disk during the run: shards (default), or lists by vertex, apart "
+        "from the states (decoupled) or with them (coupled); the result is the same",
     )
     stores = parser.add_argument_group(
-        "stores", "Vertices as records in a store, in place of edges that stream from shards."
+        "stores", "Keep vertices as records in a store in place of edges that stream from shards."
     )
     stores.add_argument(
         "--store",
         metavar="URL",
         help="memory (live objects), bytes (records in memory) or file:PATH (records in a folder "
-        "of the run within PATH, removed after it); with --mode async there are no supersteps",
+        "within PATH, removed after the run); --mode async has no supersteps there",
     )
     stores.add_argument(
         "--serializer",
@@ -55,13 +55,13 @@ def add_request(parser: argparse.ArgumentParser) -> None:
     stores.add_argument(
         "--cache",
         metavar="lru:N|score:N",
-        help="keep N vertices live: those used last, or those used most",
+        help="keep N vertices live: those used last (lru), or those used most (score)",
     )
     stores.add_argument(
         "--lists",
         choices=catalog.LISTS,
-        help="where vertices that are to signal and signals that are to be collected wait: in "
-        "memory and beyond it on disk (default), or on disk",
+        help="where waiting vertices and signals lie: in memory, and beyond it on disk (default), "
+        "or on disk",
     )
     parser.add_argument(
         "--max-supersteps", metavar="N", type=integer(0), help="stop after N supersteps"
@@ -70,7 +70,7 @@ def add_request(parser: argparse.ArgumentParser) -> None:
         "--tolerance",
         metavar="X",
         type=real(0),
-        help="stop when values change by no more than X; 0: never stop early",
+        help="stop at a change of at most X; 0 never stops early",
     )
     parser.add_argument(
         "--source",
@@ -84,10 +84,10 @@ def add_request(parser: argparse.ArgumentParser) -> None:
 
 
 def asked(options: argparse.Namespace, algorithm: str, source: Vertices | None) -> dict[str, Any]:
-    """Return what the options ask of `algorithm`, as the native module takes it.
+    """Return the request of the options, as the native module takes it.
 
     Raises:
-        UsageError: there is no such algorithm, or a parameter is no `K=V`.
+        UsageError: There is no such algorithm, or a parameter is not `K=V`.
     """
     params: dict[str, object] = {}
     for text in options.param:
@@ -120,10 +120,10 @@ def parameter_names() -> set[str]:
 def parameters_as_options(words: Sequence[str], known: Sequence[str]) -> list[str]:
     """Return the words of a command line with `--damping 0.9` written as `--param damping=0.9`.
 
-    `known` are the options of the verb, which stay as they are, as does what is no parameter.
+    `known` are the options of the verb; these and words that are no parameters stay unchanged.
 
     Raises:
-        UsageError: a value is missing.
+        UsageError: A value is missing.
     """
     if not any(word.startswith("--") and _option(word) not in known for word in words):
         return list(words)
@@ -155,12 +155,12 @@ def _parameter(text: str) -> tuple[str, object]:
     """Return name and value of `K=V`; a value is a number or a word.
 
     Raises:
-        UsageError: there is no `=`.
+        UsageError: There is no `=`.
     """
     name, equals, value = text.partition("=")
     if not equals or not name.strip() or not value.strip():
         raise UsageError(
-            f"--param takes NAME=VALUE, for example damping=0.85, not '{shortened(text)}'"
+            f"--param must be NAME=VALUE, for example damping=0.85, not '{shortened(text)}'"
         )
     try:
         return name.strip(), float(value)

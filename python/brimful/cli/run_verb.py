@@ -45,22 +45,20 @@ def add_to(verbs: shared.Verbs) -> None:
     parser.add_argument(
         "--checkpoint-every",
         metavar="K",
-        help="make a checkpoint after every K supersteps, or with K = 30s as many seconds; they "
-        "are removed when the run has converged and its output is written, and kept where a limit "
-        "ends it (label_propagation: 10 supersteps unless said otherwise); connected_components "
-        "then propagates labels in place of union-find; with --store and --mode async, which has "
-        "no supersteps, K is in seconds",
+        help="make a checkpoint after every K supersteps, or every K seconds (30s). A run that "
+        "converges removes its checkpoints after it has written its output; a run that a limit "
+        "ends keeps them. connected_components then propagates labels in place of union-find. "
+        "--store with --mode async needs seconds",
     )
     parser.add_argument(
         "--checkpoint-dir",
         metavar="D",
-        help="the folder of this run's checkpoints (default: NAME.ALGORITHM.checkpoints beside the "
-        "graph NAME.brimful)",
+        help="folder of the checkpoints (default: NAME.ALGORITHM.checkpoints beside the graph)",
     )
     parser.add_argument(
         "--resume",
         action="store_true",
-        help="go on from the last complete checkpoint; without one start from the beginning",
+        help="continue from the last complete checkpoint; without one start from the beginning",
     )
     parser.add_argument(
         "-o", "--output", metavar="OUT", help="a .parquet, .csv or .arrow file for the result"

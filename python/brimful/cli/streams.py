@@ -11,7 +11,7 @@ _ERRORS = "brimful"
 
 
 def prepare() -> None:
-    r"""Make the standard streams fit for any text, whoever started this process and how.
+    r"""Make the standard streams fit for any text, however this process was started.
 
     A descriptor that was closed is given to nobody else: a file opened later could get it, and be
     written what was meant for a terminal. `sys.stdin` stays None then. What an encoding lacks is
@@ -32,7 +32,7 @@ def prepare() -> None:
 
 
 def end_output() -> None:
-    """Let nothing more be written to standard output; what could not be written is dropped."""
+    """Close standard output; the unwritten rest is dropped."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -23,7 +23,7 @@ def add_to(verbs: shared.Verbs) -> None:
 
 
 def act(options: argparse.Namespace) -> None:
-    """Verify, then say what was checked."""
+    """Verify, then print the figures."""
     with ProgressLine(quiet=options.quiet) as progress:
         given = shared.resources(options, progress)
         graph = shared.open_named_graph(options, given, progress)
