@@ -124,7 +124,8 @@ impl<L: Label + 'static> Gather for Coloring<L> {
 
 fn run<L: Label + 'static>(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {
     if request.max_supersteps.is_some() {
-        return Err(Error::Usage(format!("{} has no supersteps to limit", request.algorithm)));
+        let what = "--max-supersteps does not apply to color: the number of supersteps depends on the budget; leave it out";
+        return Err(Error::Usage(what.into()));
     }
     let options = RunOptions { checkpoints: request.checkpoints.clone(), ..RunOptions::default() };
     let output = gather(&Coloring::<L>(PhantomData), graph, &options, resources)?;

@@ -164,7 +164,7 @@ impl RunOptions {
             )));
         }
         if settles && self.max_supersteps != u64::MAX {
-            let what = "the number of supersteps of a program that settles depends on the memory: it takes no limit of them";
+            let what = "a limit of supersteps does not apply to a program that settles: their number depends on the budget; leave it out";
             return Err(Error::Usage(what.into()));
         }
         Ok(())
@@ -193,19 +193,22 @@ impl RunOptions {
             return Err(Error::Usage("a threshold must be a number".into()));
         }
         if self.asynchronous && self.layout != Layout::Shards {
-            let what = format!("the asynchronous mode is for the layout shards, not {}", self.layout.name());
+            let what = format!(
+                "the layout {} needs synchronous supersteps; use --mode sync, or the layout shards",
+                self.layout.name()
+            );
             return Err(Error::Usage(what));
         }
         if self.asynchronous && (!P::ASYNCHRONOUS || P::MODE == Mode::Delta) {
-            let what = "this program counts on all signals of a superstep being heard in the next: it has no asynchronous mode";
+            let what = "this program needs synchronous supersteps; use --mode sync";
             return Err(Error::Usage(what.into()));
         }
         if P::MODE == Mode::Full && given.iter().any(Option::is_some) {
-            let what = "this program signals everything in every superstep: it cannot leave out vertices below a threshold";
+            let what = "this program signals everything in every superstep, so a threshold does not apply; leave it out";
             return Err(Error::Usage(what.into()));
         }
         if P::MODE == Mode::Delta && self.collect_threshold.is_some() {
-            let what = "this program signals increments: none may be left uncollected, so it takes no collect threshold";
+            let what = "this program signals increments, which must all be collected, so a collect threshold does not apply; leave it out";
             return Err(Error::Usage(what.into()));
         }
         Ok(())

@@ -113,6 +113,11 @@ impl RecordBox {
 impl RecordBox {
     fn bytes_of(&self, records: usize) -> Outcome<usize> {
         let bytes = records.checked_mul(self.inner.record_bytes());
-        bytes.ok_or_else(|| collections::Error::Usage(format!("{records} records cannot be meant")).into())
+        bytes.ok_or_else(|| {
+            collections::Error::Usage(format!(
+                "{records} records are more than a box can have; give a smaller length"
+            ))
+            .into()
+        })
     }
 }

@@ -30,8 +30,9 @@ impl TryFrom<Wanted> for ColumnChoice {
             let byte =
                 u8::try_from(c).ok().filter(|byte| byte.is_ascii() && !matches!(byte, b'"' | b'\r' | b'\n'));
             byte.ok_or_else(|| {
-                let what =
-                    format!("columns are separated by one ASCII character that is no quote, not by {c:?}");
+                let what = format!(
+                    "the delimiter must be an ASCII character other than a quote or line end, not {c:?}"
+                );
                 Failure::from(GraphError::Usage(what))
             })
         };

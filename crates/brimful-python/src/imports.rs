@@ -46,15 +46,14 @@ fn options(
     let on_error = match choices.on_error {
         "fail" => OnError::Fail,
         "skip" => OnError::Skip,
-        name => return Err(GraphError::Usage(format!("on_error is fail or skip, not {name:?}")).into()),
+        name => return Err(GraphError::Usage(format!("on_error must be fail or skip, not {name:?}")).into()),
     };
     let indexes = index.iter().map(|name| Index::from_name(name)).collect::<Result<Vec<_>, _>>()?;
     if !indexes.contains(&Index::In) {
-        return Err(GraphError::Usage("the index `in` is always built; add it to --index".into()).into());
+        return Err(GraphError::Usage("the index `in` is required; add it to --index".into()).into());
     }
     let weights = Weights::from_name(choices.weights).ok_or_else(|| {
-        let what = format!("weights come from the input or from a hash, not {:?}", choices.weights);
-        GraphError::Usage(what + "; choose input or hash")
+        GraphError::Usage(format!("weights must be input or hash, not {:?}", choices.weights))
     })?;
     let policy = Policy {
         self_loops: SelfLoops::from_name(choices.self_loops)?,
@@ -289,7 +288,7 @@ fn id_bits(ids: &[i128]) -> Result<Vec<u64>, Failure> {
     let bits = |id: &i128| {
         let signed = i64::try_from(*id).map(i64::cast_unsigned);
         signed.or_else(|_| u64::try_from(*id)).map_err(|_| {
-            let what = format!("{id} is no vertex id; ids are integers between -2^63 and 2^64-1");
+            let what = format!("{id} is no vertex id; ids must be integers between -2^63 and 2^64-1");
             GraphError::Usage(what).into()
         })
     };

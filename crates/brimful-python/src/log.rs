@@ -28,7 +28,7 @@ fn install(writer: impl for<'w> MakeWriter<'w> + Send + Sync + 'static) -> Resul
     let lines = tracing_subscriber::fmt().json().flatten_event(true).with_target(false).with_writer(writer);
     let subscriber = lines.finish();
     tracing::subscriber::set_global_default(subscriber)
-        .map_err(|_| Error::Usage("this process writes a log already; it can write one".into()).into())
+        .map_err(|_| Error::Usage("this process already writes a log; a process can write one".into()).into())
 }
 
 /// Where events go. A failure is kept for the end: the work goes on, and the log is said to be incomplete.

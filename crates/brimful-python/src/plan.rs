@@ -115,7 +115,7 @@ impl Machine {
     fn bandwidths(&self, py: Python<'_>, limits: Limits) -> PyResult<Bandwidths> {
         let given = |value: Option<f64>, name: &str| match value {
             Some(value) if !(value.is_finite() && value > 0.0) => {
-                let what = format!("a bandwidth is a number of GB/s above 0; {name} is {value}");
+                let what = format!("{name} must be a number of GB/s above 0, not {value}");
                 Err(Failure::from(EngineError::Usage(what)))
             }
             other => Ok(other.map(|gigabytes| gigabytes * 1e9)),
@@ -168,9 +168,9 @@ impl Given {
     fn sizes(&self, weighted: bool) -> Result<Sizes, Failure> {
         let Self { vertices, edges, undirected, bytes_per_edge, reverse, .. } = *self;
         let what = if vertices > MOST || edges > MOST {
-            format!("vertices and edges are planned for up to 2^44, not {}", vertices.max(edges))
+            format!("vertices and edges must be at most 2^44, not {}", vertices.max(edges))
         } else if bytes_per_edge.is_some_and(|bytes| !(0.05..=16.0).contains(&bytes)) {
-            "an edge takes between 0.05 and 16 bytes; brimful info says how many in a graph like yours".into()
+            "bytes_per_edge must be between 0.05 and 16; brimful info shows that of a similar graph".into()
         } else if vertices == 0 && edges > 0 {
             "edges need vertices: give the number of vertices that have edges".into()
         } else {

@@ -110,8 +110,8 @@ fn what_must_be_synchronous_says_so() {
             with("connected_components", vec![word("method", "union_find")]),
             "union_find has no asynchronous mode",
         ),
-        (with("pagerank", vec![word("method", "delta")]), "it has no asynchronous mode"),
-        (parents, "it has no asynchronous mode"),
+        (with("pagerank", vec![word("method", "delta")]), "needs synchronous supersteps"),
+        (parents, "needs synchronous supersteps"),
     ] {
         let error = run_request(&request, &case.graph, &resources(2, 1 << 28)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Usage);
