@@ -447,7 +447,7 @@ def test_the_minimum_is_the_one_that_a_run_names(rmat: Path) -> None:
     succeed("run", "pagerank", rmat, "--budget", needed, "--quiet")
     refuse(4, "run", "pagerank", rmat, "--budget", needed - MIB, "--quiet")
     outcome = succeed("plan", rmat, "pagerank", "--budget", "1M", *MACHINE)
-    assert f"the smallest that works is {-(-needed // MIB)}M, for which" in outcome.out
+    assert f"the smallest that works is {-(-needed // MIB)}M, and the" in outcome.out
 
 
 def test_a_run_tells_what_it_expects_and_how_that_held(
