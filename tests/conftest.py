@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,10 @@ import pytest
 from command import succeed
 
 ROOT = Path(__file__).resolve().parent.parent
+
+# A shell that starts the tests in the background ignores Ctrl-C for all processes that they start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def real_data() -> Path:
