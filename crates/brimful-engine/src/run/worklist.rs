@@ -11,11 +11,10 @@ use crate::stats::Swept;
 use crate::worklist::{BRIEF, PATIENCE, Queue, TURNS};
 
 impl<P: Program> Run<'_, P> {
-    /// True if supersteps, or sweeps, are likely to visit many more edges than making a worklist costs: they have done so, or
-    /// supersteps will if as many follow as were done and each visits as many as the last.
+    /// True if supersteps, or sweeps, are likely to visit many more edges than making a worklist costs: they have done so,
+    /// or will if as many follow as were done and each visits as many as the last.
     pub(super) fn is_long(&self, edges: u64) -> bool {
-        let supersteps = if self.asynchronous.is_some() { 0 } else { self.globals.superstep };
-        let ahead = supersteps.saturating_mul(self.last_visits);
+        let ahead = self.globals.superstep.saturating_mul(self.last_visits);
         self.swept.edges.max(ahead) > BRIEF.max(PATIENCE * edges)
     }
 
