@@ -128,6 +128,13 @@ impl<'a, P: Program> Fixed<'a, P> {
         Ok(Degrees::Resident(degrees))
     }
 
+    /// Shows one in 64 of the supersteps that may take microseconds; `superstep` are done.
+    pub(super) fn show_sometimes(&self, superstep: u64, edges: u64) {
+        if superstep.is_multiple_of(64) {
+            self.resources.job.begin(format!("superstep {}", superstep + 1), edges);
+        }
+    }
+
     /// For each file whether the coming superstep walks it.
     pub(super) fn walked(&self, globals: &Globals<P::Aggregate>) -> Vec<bool> {
         let indexes = self.program.indexes();

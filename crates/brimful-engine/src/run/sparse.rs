@@ -10,9 +10,6 @@ use crate::options::Door;
 use crate::program::{Program, SumOf, Vertex};
 use crate::sparse::{Combine, Letters};
 
-/// Of sparse supersteps, which may take microseconds, one in so many is shown.
-const SPARSE_SUPERSTEPS_SHOWN: u64 = 64;
-
 impl<P: Program> Run<'_, P> {
     /// Tries to do a superstep by reading only the blocks that the frontier has edges in.
     pub(super) fn sparse_superstep(&mut self, edges: u64) -> Result<bool> {
@@ -23,9 +20,7 @@ impl<P: Program> Run<'_, P> {
         if fixed.options.door == Door::Auto && !sparse.has_room(frontier.count()) {
             return Ok(false);
         }
-        if self.globals.superstep.is_multiple_of(SPARSE_SUPERSTEPS_SHOWN) {
-            fixed.resources.job.begin(format!("superstep {}", self.globals.superstep + 1), edges);
-        }
+        fixed.show_sometimes(self.globals.superstep, edges);
         fixed.resources.job.check()?;
         let walked = fixed.walked(&self.globals);
         let mut combine = Combine {

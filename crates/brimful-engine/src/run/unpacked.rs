@@ -23,9 +23,6 @@ use crate::sparse::{Letters, Touched};
 use crate::stats::Swept;
 use crate::worklist::TURNS;
 
-/// Of these supersteps, which may take microseconds, one in so many is shown.
-const SUPERSTEPS_SHOWN: u64 = 64;
-
 /// The edges, and the sums of the targets of a superstep.
 pub(super) struct Unpacked<S> {
     /// One for each file.
@@ -98,9 +95,7 @@ impl<P: Program> Run<'_, P> {
     ) -> Result<Letters<SumOf<P>>> {
         let Unpacked { adjacencies, sums } = unpacked;
         let Resources { job, .. } = self.fixed.resources;
-        if self.globals.superstep.is_multiple_of(SUPERSTEPS_SHOWN) {
-            job.begin(format!("superstep {}", self.globals.superstep + 1), edges);
-        }
+        self.fixed.show_sometimes(self.globals.superstep, edges);
         let walked = self.fixed.walked(&self.globals);
         let Some(frontier) = &mut self.frontier else { return Ok(Letters::new()) };
         let sources = frontier.list(|vertex| self.signals[vertex] != P::Combiner::SILENCE);
