@@ -34,6 +34,8 @@ from brimful.wording import did_you_mean
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from pyarrow.fs import S3FileSystem
+
     from brimful.reporting import Progress
 
 _URL = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*)://", re.IGNORECASE)
@@ -47,6 +49,8 @@ _SCHEMES = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs", "file", "hf")
 #: How many seconds a store may take for one answer; the variable replaces them.
 ANSWER_SECONDS = 60.0
 TIMEOUT_VARIABLE = "BRIMFUL_REMOTE_TIMEOUT"
+#: How often a request to S3 is sent until its answer comes.
+_S3_ATTEMPTS = 3
 #: How often a wait looks for Ctrl-C.
 _TICK_SECONDS = 0.1
 
@@ -366,7 +370,28 @@ def _resolve(url: str) -> tuple[Any, str]:
         # Its own limit is a quarter of an hour.
         url += f"{'&' if '?' in url else '?'}retry_limit_seconds={math.ceil(answer_seconds())}"
     system, path = fs.FileSystem.from_uri(url)
+    if isinstance(system, fs.S3FileSystem):
+        system = _limited(system)
     return system, path
+
+
+def _limited(system: S3FileSystem) -> S3FileSystem:
+    """Return the same file system, which gives a request up within the time of one answer.
+
+    By default the SDK of S3 repeats a request for 100 s. Python cannot end before the request does,
+    even after `_Caller` has given the call up. No URL can hold these limits, so the options are
+    taken from the pickled form.
+    """
+    from pyarrow import fs
+
+    _, (options, *_) = system.__reduce__()
+    seconds = answer_seconds() / _S3_ATTEMPTS
+    limits = {
+        "connect_timeout": seconds,
+        "request_timeout": seconds,
+        "retry_strategy": fs.AwsStandardS3RetryStrategy(max_attempts=_S3_ATTEMPTS),
+    }
+    return fs.S3FileSystem(**(options | limits))
 
 
 class Feed:
