@@ -1,16 +1,20 @@
-"""Runs the real command line in a process of its own, the way a user does."""
+"""Runs the real command line, the way a user does."""
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from forks import Forks
 
 #: Exit codes of the command line.
 DONE, USAGE, INPUT, BUDGET, CORRUPT, IO, INTERRUPTED = 0, 2, 3, 4, 5, 6, 130
@@ -38,9 +42,17 @@ def brimful(
     cwd: Path | None = None,
     env: dict[str, str] | None = None,
     before: Callable[[], None] | None = None,
+    preload: Path | None = None,
     timeout: float = 600,
 ) -> Outcome:
-    """Run `brimful` with the arguments; `before` is called in the child before it starts."""
+    """Run `brimful` with the arguments.
+
+    `before` is called in the child before it starts; `preload` is a library to load first.
+    """
+    if preload is not None:
+        env = (env or {}) | {"LD_PRELOAD": str(preload)}
+    elif stdin is None and before is None:
+        return _forked([str(argument) for argument in arguments], cwd, env, timeout)
     done = subprocess.run(
         BRIMFUL + [str(argument) for argument in arguments],
         input=stdin,
@@ -53,6 +65,22 @@ def brimful(
         check=False,
     )
     return Outcome(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def _forked(
+    words: list[str], cwd: Path | None, env: dict[str, str] | None, timeout: float
+) -> Outcome:
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        output = out.fileno(), err.fileno()
+        code = _forks().run(words, cwd, os.environ | (env or {}), output, timeout)
+        out.seek(0)
+        err.seek(0)
+        return Outcome(code, out.read().decode(), err.read().decode())
+
+
+@functools.cache
+def _forks() -> Forks:
+    return Forks()
 
 
 def succeed(*arguments: object, **settings: Any) -> Outcome:

@@ -54,15 +54,15 @@ def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return library
 
 
-def environment(shim: Path, folder: Path, more: dict[str, str]) -> dict[str, str]:
-    return {"LD_PRELOAD": str(shim), "FAULTY_BELOW": str(folder), "TMPDIR": str(folder)} | more
+def environment(folder: Path, more: dict[str, str]) -> dict[str, str]:
+    return {"FAULTY_BELOW": str(folder), "TMPDIR": str(folder)} | more
 
 
 def count(shim: Path, scenario: Scenario, folder: Path) -> dict[str, int]:
     """Run the command undisturbed; return how many operations of each class it does."""
     counts = folder.with_suffix(".counts")
-    env = environment(shim, folder, {"FAULTY_COUNTS": str(counts)})
-    outcome = brimful(*scenario.command(folder), env=env)
+    env = environment(folder, {"FAULTY_COUNTS": str(counts)})
+    outcome = brimful(*scenario.command(folder), env=env, preload=shim)
     assert outcome.code == DONE, outcome.err
     lines = counts.read_text().splitlines()
     return {name: int(number) for name, number in (line.split() for line in lines)}
@@ -98,8 +98,8 @@ def test_a_failing_disk_is_said_and_loses_nothing(
     for number, failure in enumerate(failures(counts, scenario.name)):
         folder = tmp_path / str(number)
         shutil.copytree(before, folder)
-        env = environment(shim, folder, {"FAULTY_FAIL": failure})
-        outcome = brimful(*scenario.command(folder), env=env, timeout=60)
+        env = environment(folder, {"FAULTY_FAIL": failure})
+        outcome = brimful(*scenario.command(folder), env=env, preload=shim, timeout=60)
         if outcome.code == DONE:
             assert contents(folder, scenario.results) == expected, failure
             # A folder that could not be removed is swept by the next run.
