@@ -100,7 +100,7 @@ def test_a_mesh_joins_each_vertex_to_fewer_than_80_earlier_ones(tmp_path: Path) 
     assert len(edges) == pytest.approx(3000 * 39.5, rel=0.05)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_infinimem_mesh_is_generated_in_bounded_memory(tmp_path: Path) -> None:
     figures = succeed(
         *("generate", "mesh", tmp_path / "g.brimful", "--vertices", 7_500_000, "--budget", "300M"),

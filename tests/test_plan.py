@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -66,8 +67,13 @@ def connected(graph: Path) -> int:
 PAGERANK = ["--tolerance", 0, "--max-supersteps", 2]
 
 
-@pytest.mark.parametrize("budget", ["63M", "64M", "70M", "80M", "100M", "200M"])
-@pytest.mark.parametrize("precision", ["f64", "f32"])
+def with_nightly(some: Sequence[object], more: Sequence[object]) -> list[Any]:
+    """Return parameters, of which `more` are of `make nightly`."""
+    return [*some, *(pytest.param(one, marks=pytest.mark.nightly) for one in more)]
+
+
+@pytest.mark.parametrize("budget", with_nightly(["64M", "200M"], ["63M", "70M", "80M", "100M"]))
+@pytest.mark.parametrize("precision", with_nightly(["f64"], ["f32"]))
 def test_memory_and_disk_of_a_run(graph: Path, budget: str, precision: str) -> None:
     options = [*PAGERANK, "--precision", precision, "--budget", budget]
     forecast = plan(graph, "pagerank", *options)
@@ -107,7 +113,7 @@ def test_bytes_moved_in_a_superstep(graph: Path) -> None:
     assert near(forecast["read_once_bytes"], measured["bytes_read_by"]["edges"])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -140,7 +146,7 @@ def smaller(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("algorithm", "options"),
     [
@@ -240,7 +246,7 @@ def test_union_find_where_it_fits(graph: Path) -> None:
     assert f"the smallest that works is {needed}" in sentence
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("algorithm", ["label_propagation", "scc", "hits", "kcore", "triangles"])
 def test_memory_and_disk_with_an_index_to_be_built(
     graph: Path, tmp_path: Path, algorithm: str
@@ -281,21 +287,21 @@ def test_a_graph_that_is_not_built(graph: Path, budget: str) -> None:
     assert told["imported"] is None
 
 
-@pytest.mark.parametrize(
-    ("kind", "budget"),
-    [
-        ("u32", "120M"),
-        ("u32", "400M"),
-        ("txt", "120M"),
-        ("txt", "1G"),
-        ("txt.gz", "1G"),
-        ("csv", "1G"),
-        ("parquet", "200M"),
-        ("parquet", "1G"),
-        ("mtx", "200M"),
-    ],
-)
-def test_an_import(graph: Path, tmp_path: Path, kind: str, budget: str) -> None:
+_IMPORTS = [("txt", "120M"), ("parquet", "200M")]
+_MORE_IMPORTS = [
+    ("u32", "120M"),
+    ("u32", "400M"),
+    ("txt", "1G"),
+    ("txt.gz", "1G"),
+    ("csv", "1G"),
+    ("parquet", "1G"),
+    ("mtx", "200M"),
+]
+
+
+@pytest.mark.parametrize("kind_and_budget", with_nightly(_IMPORTS, _MORE_IMPORTS), ids="-".join)
+def test_an_import(graph: Path, tmp_path: Path, kind_and_budget: tuple[str, str]) -> None:
+    kind, budget = kind_and_budget
     edges = tmp_path / f"edges.{kind}"
     options = {"mtx": ["--renumber"], "u32": ["--lossy"], "csv": ["--lossy"]}
     succeed("export", graph, edges, *options.get(kind, []), "--quiet")
@@ -306,7 +312,7 @@ def test_an_import(graph: Path, tmp_path: Path, kind: str, budget: str) -> None:
     assert near(forecast["disk_bytes"], measured["scratch_bytes"] + measured["bytes_on_disk"])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "options",
     [
