@@ -402,4 +402,29 @@ mod tests {
         }
         assert!(scratch[0] > scratch[3] && scratch[3] == 0, "what does not fit is on disk: {scratch:?}");
     }
+
+    #[test]
+    fn sparse_supersteps_come_before_states_where_memory_is_short() {
+        let folder = tempfile::tempdir().unwrap();
+        let graph = rmat(&folder.path().join("g.brimful"), &ImportOptions::default());
+        let needs = Needs {
+            state: 8,
+            signal: 8,
+            sum: 8,
+            letter: 16,
+            partial: 0,
+            degrees: false,
+            external: false,
+            full: false,
+            ordered: false,
+            commutes: false,
+            indexes: &[Index::In],
+        };
+        let extent = Extent::of(&graph, needs.indexes, false);
+        let plan = |budget: u64| Plan::new(&needs, &extent, false, 2, &Budget::new(budget, 0)).unwrap();
+        let least = Plan::minimum_bytes(&needs, &extent, false, 2);
+        let first = (least..).step_by(1 << 12).find(|budget| plan(*budget).sparse).unwrap();
+        assert!(first > least);
+        assert!(!plan(first).states_resident && plan(first).source_window.is_none());
+    }
 }

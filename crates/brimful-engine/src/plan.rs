@@ -1,9 +1,11 @@
 //! What a run needs, worked out before it begins.
 //!
-//! Resident always: tables of the graph, and the buffers of every worker. Then the signals that sources send, or, where those do not
-//! fit, as wide a window of them as does. With room to spare, in this order: more reads in flight, states, next signals, degrees, and then
-//! as many packed segments as fit; where everything fits, more reads in flight come last. Programs and graphs come as plain numbers, so that the
-//! plan of a run and the forecast of one are the same. Invariant: the sum of all parts is within the budget.
+//! Resident always: tables of the graph, and the buffers of every worker. Then the signals that
+//! sources send, or, where those do not fit, as wide a window of them as does. Memory to spare goes,
+//! in this order, to sparse supersteps, more reads in flight, states, next signals, degrees, and then
+//! to as many packed segments as fit; where everything fits, more reads in flight come last. Programs
+//! and graphs come as plain numbers, so that a run and its forecast have the same plan. Invariant:
+//! the sum of all parts is within the budget.
 
 use brimful_store::Budget;
 
@@ -101,18 +103,21 @@ impl Plan {
             let of_interval = vertices.min(extent.interval()) * needs.signal;
             plan.source_window = Some(widest_window(extent, of_interval, &mut spare) as usize);
         }
-        let sparse = sparse::memory_bytes(needs, extent, workers);
+        let reading = workers * ((READS.0 + at_hand) * largest + extent.unpacked());
+        let sparse = sparse::memory_bytes(needs, extent, workers, reading);
         let may_be_sparse = !needs.full && windowed.is_none();
         // Where everything fits, it is read once: more reads in flight then come last.
         let packed = extent.packed();
         let vertex_bytes: u64 = needs.of_vertices(vertices, weighted).iter().sum();
         let all_fits = vertex_bytes + packed + if may_be_sparse { sparse } else { 0 } <= spare;
         let mut afford = |bytes: u64| afford(&mut spare, bytes);
+        // Hundreds of supersteps with small frontiers take a tenth of the time when each reads little.
+        plan.sparse = may_be_sparse && !needs.degrees && afford(sparse);
         plan.reads += usize::from(!all_fits && afford(workers * largest));
         plan.keep_vertices(needs, vertices, weighted, &mut afford);
-        let out_of_turn = if all_fits { 0 } else { workers * at_hand * largest };
-        plan.sparse =
-            may_be_sparse && (plan.degrees_resident || !needs.degrees) && afford(sparse + out_of_turn);
+        if needs.degrees {
+            plan.sparse = may_be_sparse && plan.degrees_resident && afford(sparse);
+        }
         if all_fits && afford(packed) {
             plan.pinned_bytes = packed;
         }
@@ -222,14 +227,17 @@ impl Plan {
         let sums = if self.source_window.is_some() { SUMS_PER_WORKER_IF_KEPT } else { SUMS_PER_WORKER };
         let pinned = self.pinned_bytes.min(read);
         let in_flight = workers * (self.reads as u64 + at_hand(extent)) * extent.largest_unit();
+        let in_flight = in_flight.min(read - pinned);
         let at_edges = sums * extent.interval() * needs.sum + external + extent.unpacked();
         let of_worker = paged + if read > 0 { at_edges } else { 0 };
-        let sparse = if self.sparse && read > 0 { sparse::likely_bytes(needs, extent, workers) } else { 0 };
+        let reading = in_flight + workers * extent.unpacked();
+        let sparse =
+            if self.sparse && read > 0 { sparse::likely_bytes(needs, extent, workers, reading) } else { 0 };
         let likely = tables(needs, extent) / 2
             + signals
             + vertex_bytes
             + workers * of_worker
-            + in_flight.min(read - pinned)
+            + in_flight
             + pinned
             + sparse;
         likely.min(self.total_bytes)

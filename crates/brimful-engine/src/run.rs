@@ -279,6 +279,9 @@ impl<P: Program> Supersteps for Run<'_, P> {
         } else if self.sparse_superstep(edges)? {
             Traversal::Sparse
         } else {
+            if let Some(sparse) = &self.sparse {
+                sparse.release();
+            }
             self.dense_superstep(edges)?;
             Traversal::Dense
         };

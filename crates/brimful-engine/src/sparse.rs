@@ -80,28 +80,47 @@ fn most_targets(vertices: u64) -> u64 {
     (vertices / TARGETS_PER_SUM).max(FEWEST)
 }
 
-/// Bytes of memory that sparse supersteps take at most.
-pub(crate) fn memory_bytes(needs: &Needs, extent: &Extent, workers: u64) -> u64 {
-    lists(needs, extent) + of_targets(needs, extent, workers)
+/// Bytes of memory that sparse supersteps take at most beyond the `reading` bytes with which a dense
+/// superstep reads. The working memory of the two is never allocated at the same time.
+pub(crate) fn memory_bytes(needs: &Needs, extent: &Extent, workers: u64, reading: u64) -> u64 {
+    kept_bytes(extent) + working_bytes(needs, extent, workers).saturating_sub(reading)
 }
 
-/// Letters and the lists of this and the next frontier.
-fn lists(needs: &Needs, extent: &Extent) -> u64 {
-    let vertices = extent.vertices;
-    let (sources, targets) = (most_sources(vertices).min(vertices), most_targets(vertices).min(vertices));
-    (sources + targets) * 8 + targets * needs.letter
+/// Bytes that they are likely to take beyond those: lists that grow may be half empty.
+pub(crate) fn likely_bytes(needs: &Needs, extent: &Extent, workers: u64, reading: u64) -> u64 {
+    let working = letters(extent) * needs.letter / 2 + sums(needs, extent, workers);
+    directories(extent) + lists(extent) / 2 + working.saturating_sub(reading)
 }
 
-/// Bytes that they are likely to take: lists that grow may be half empty.
-pub(crate) fn likely_bytes(needs: &Needs, extent: &Extent, workers: u64) -> u64 {
-    lists(needs, extent) / 2 + of_targets(needs, extent, workers)
+/// Bytes that stay from superstep to superstep: directories, and the lists of this and the next
+/// frontier.
+fn kept_bytes(extent: &Extent) -> u64 {
+    directories(extent) + lists(extent)
 }
 
-/// Those that do not depend on how many vertices signal: directories; sums, marks and lists of touched targets.
-fn of_targets(needs: &Needs, extent: &Extent, workers: u64) -> u64 {
-    let directories: u64 = extent.indexes.iter().map(|index| index.directory).sum();
+/// Bytes of working memory: letters, sums, and for each worker a unit of every file.
+fn working_bytes(needs: &Needs, extent: &Extent, workers: u64) -> u64 {
+    let units: u64 = extent.columns().map(|column| column.largest).sum();
+    letters(extent) * needs.letter + sums(needs, extent, workers) + workers * (units + extent.unpacked())
+}
+
+fn directories(extent: &Extent) -> u64 {
+    extent.indexes.iter().map(|index| index.directory).sum()
+}
+
+/// Bytes of the frontier of this superstep, and of the next one.
+fn lists(extent: &Extent) -> u64 {
+    (most_sources(extent.vertices).min(extent.vertices) + letters(extent)) * 8
+}
+
+fn letters(extent: &Extent) -> u64 {
+    most_targets(extent.vertices).min(extent.vertices)
+}
+
+/// Bytes of sums, marks and lists of touched targets.
+fn sums(needs: &Needs, extent: &Extent, workers: u64) -> u64 {
     let window = if extent.indexes.is_empty() { 0 } else { extent.interval().min(extent.vertices) };
-    directories + workers * window * (needs.sum + 1 + 4 + needs.letter)
+    workers * window * (needs.sum + 1 + 4 + needs.letter)
 }
 
 impl<S: Copy + Send> Sparse<S> {
@@ -113,6 +132,13 @@ impl<S: Copy + Send> Sparse<S> {
             files.iter().map(|file| Directory::load(file.shards())).collect::<Result<_, _>>()?;
         let rooms = (0..workers).map(|_| Mutex::default()).collect();
         Ok(Self { directories, intervals, spans, vertices, rooms })
+    }
+
+    /// Frees the working memory of all workers; a dense superstep needs it.
+    pub(crate) fn release(&self) {
+        for room in &self.rooms {
+            *room.lock().unwrap_or_else(PoisonError::into_inner) = Room::default();
+        }
     }
 
     /// True if there is room to walk a frontier of `count` vertices sparsely.

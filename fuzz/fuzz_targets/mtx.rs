@@ -1,6 +1,0 @@
-//! The parser of `mtx`.
-#![no_main]
-
-mod text;
-
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| text::check("mtx", bytes));
