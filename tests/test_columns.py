@@ -435,3 +435,14 @@ def test_directed_metis_lists_are_arcs(tmp_path: Path, count: int) -> None:
     (tmp_path / "b.metis").write_text("3 3\n2 3\n3\n1\n")
     arguments = ["import", tmp_path / "b.metis", tmp_path / "h.brimful", "--directed", "--quiet"]
     assert "3 or 6 arcs" in refuse(INPUT, *arguments)
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\r\n"])
+@pytest.mark.parametrize("name", ["e.csv", "e.tsv"])
+def test_a_header_alone_is_a_graph_without_edges(tmp_path: Path, name: str, end: str) -> None:
+    separator = "\t" if name.endswith(".tsv") else ","
+    for number, names in enumerate((["source", "target"], ["source", "target", "weight"])):
+        path = tmp_path / f"{number}{name}"
+        path.write_bytes((separator.join(names) + end).encode())
+        figures = succeed("import", path, tmp_path / f"{number}.brimful", "--json").figures
+        assert (figures["edges"], figures["weighted"]) == (0, len(names) == 3)

@@ -90,7 +90,8 @@ pub(crate) fn begin(
     let records = Records { delimiter, roles, words };
     let body = Body { weighted: roles.weight.is_some(), ..Body::new(Shape::Records(records)) };
     let columns = roles.describe(&first, Some(header), Some(char::from(delimiter).to_string()));
-    let skip = from + if header { names_end } else { 0 };
+    // A header that ends the file may have no line end of its own.
+    let skip = (from + if header { names_end } else { 0 }).min(start.len());
     Ok(Some(Beginning { body, columns, skip, records }))
 }
 
