@@ -19,10 +19,21 @@ DEGREE = 1_200_000
 @pytest.fixture(scope="module")
 def hub(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A ring whose vertex 0 has edges to all others."""
-    folder = tmp_path_factory.mktemp("hub")
+    return wheel(tmp_path_factory.mktemp("hub"), outwards=True)
+
+
+@pytest.fixture(scope="module")
+def sink(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A ring whose vertex 0 has edges from all others."""
+    return wheel(tmp_path_factory.mktemp("sink"), outwards=False)
+
+
+def wheel(folder: Path, *, outwards: bool) -> Path:
+    """Make a ring whose vertex 0 has an edge to, or from, every other."""
     others = np.arange(1, DEGREE, dtype=np.uint32)
     ring = np.stack([others - 1, others], axis=1)
-    spokes = np.stack([np.zeros_like(others), others], axis=1)
+    ends = (np.zeros_like(others), others)
+    spokes = np.stack(ends if outwards else ends[::-1], axis=1)
     np.concatenate([ring, spokes]).tofile(folder / "edges.u32")
     graph = folder / "hub.brimful"
     succeed("import", folder / "edges.u32", graph, "--index", "in,reverse", "--quiet")
@@ -54,6 +65,13 @@ SHORT = ["--max-supersteps", 2, "--tolerance", 0]
 @pytest.mark.parametrize("store", ["memory", "bytes"])
 def test_a_hub_fits_the_budget_that_is_named(hub: Path, store: str, first: int) -> None:
     at_named_budgets(hub, first, "pagerank", hub, "--store", store, *SHORT)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("first", [60, 300, 450])
+@pytest.mark.parametrize("store", ["memory", "bytes"])
+def test_a_sink_fits_the_budget_that_is_named(sink: Path, store: str, first: int) -> None:
+    at_named_budgets(sink, first, "pagerank", sink, "--store", store, *SHORT)
 
 
 @pytest.mark.nightly

@@ -58,8 +58,12 @@ pub(super) fn too_small(error: Error, resources: &Resources, beside: u64, filled
     let (loaded, all) =
         (weight(filled.vertices.0, filled.edges.0), weight(filled.vertices.1, filled.edges.1));
     let stores = (filled.bytes as f64 * (all as f64 / loaded as f64)) as u64;
-    // Sorting and loading hold three sixteenths of the budget, and records grow when they have signalled.
-    let needed = beside.saturating_add(stores).saturating_add(stores / 2);
+    // Sorting and loading hold three sixteenths of the budget, records grow when they have signalled,
+    // and an array that grows is there twice for a moment.
+    let needed = beside.saturating_add(stores).saturating_add(stores / 8 * 5);
+    let limit = resources.budget.limit();
+    // An estimate that proved too small is no budget to name.
+    let needed = if needed <= limit { limit + limit / 8 } else { needed };
     match resources.budget.require(needed, "to keep the vertices of this graph in memory") {
         Err(refused) => refused.into(),
         Ok(()) => error,
