@@ -10,8 +10,6 @@ mod formats;
 mod left_out;
 #[path = "graph/lookups.rs"]
 mod lookups;
-#[path = "graph/mutations.rs"]
-mod mutations;
 #[path = "graph/names.rs"]
 mod names;
 

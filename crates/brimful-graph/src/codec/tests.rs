@@ -193,23 +193,6 @@ fn broken_bytes_are_refused_or_decoded_alike() {
     }
 }
 
-/// What `cargo fuzz` found once, and what it begins with: two bytes of the number of edges, then a codec's.
-#[test]
-#[cfg_attr(miri, ignore = "it reads files")]
-fn inputs_that_were_trouble_are_refused_or_decoded_alike() {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/codec");
-    let paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    assert!(!paths.is_empty());
-    for path in paths {
-        let bytes = std::fs::read(path).unwrap();
-        let (edges, bytes) = bytes.split_first_chunk().unwrap();
-        let edges = usize::from(u16::from_le_bytes(*edges));
-        compare_forms::<gaps::Gaps>(bytes, edges);
-        compare_forms::<words::Words32>(bytes, edges);
-        compare_forms::<words::Words24>(bytes, edges);
-    }
-}
-
 fn compare_forms<C: Code>(bytes: &[u8], edges: usize) {
     let mut expected: Option<(Vec<u64>, bool)> = None;
     for unpack in Unpack::available() {
