@@ -11,7 +11,7 @@ use brimful_engine::Reason;
 use brimful_store::{DiskFolder, Reservation, Resources};
 
 use crate::error::{Error, Result};
-use crate::execution::checkpoint::Before;
+use crate::execution::checkpoint::PriorRun;
 use crate::execution::context::{Phase, Thresholds, WorkerContext};
 use crate::execution::exchange::Exchange;
 use crate::execution::loading::{Loaded, Loading};
@@ -59,7 +59,7 @@ pub struct Execution<'r, P: VertexProgram, S> {
     pause: Pause,
     has_failed: bool,
     duplicates: u64,
-    before: Before,
+    prior: PriorRun,
     supersteps: u64,
     reason: Option<Reason>,
     seconds: f64,
@@ -92,7 +92,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
             return Err(Error::Usage("a threshold must be a number".into()));
         }
         let resources = loading.resources;
-        let Loaded { program, partitioner, parts, duplicates, before, hubs } = loading.finish()?;
+        let Loaded { program, partitioner, parts, duplicates, prior, hubs } = loading.finish()?;
         let (count, workers) = (parts.len() as u64, resources.workers());
         let packets = packet_bytes(workers, parts.len());
         let each = match options.lists {
@@ -142,8 +142,8 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
             pause: Pause::default(),
             has_failed: false,
             duplicates,
-            supersteps: before.supersteps,
-            before,
+            supersteps: prior.supersteps,
+            prior,
             reason: None,
             seconds: 0.0,
         })
@@ -396,7 +396,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
             supersteps: self.supersteps,
             reason: self.reason,
             seconds: self.seconds,
-            signals_sent: self.before.signals_sent,
+            signals_sent: self.prior.signals_sent,
             spilled_bytes: self.spill.written_bytes(),
             ..Stats::default()
         };
