@@ -33,7 +33,7 @@ use crate::forecast::Setting;
 use crate::frontier::Frontier;
 use crate::isolated::Isolated;
 use crate::needs::Needs;
-use crate::options::{Door, Layout, RunOptions};
+use crate::options::{Layout, RunOptions, TraversalMode};
 use crate::plan::PURPOSE;
 use crate::program::{Globals, Program, SignalOf, SumOf};
 use crate::records::Records;
@@ -189,7 +189,7 @@ impl<'a, P: Program> Run<'a, P> {
             }
             None => None,
         };
-        let sparse = match plan.sparse && options.door != Door::Dense {
+        let sparse = match plan.sparse && options.traversal != TraversalMode::Dense {
             true => Some(Sparse::load(files, schedule.intervals, vertices as u64, resources.workers())?),
             false => None,
         };

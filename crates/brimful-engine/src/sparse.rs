@@ -1,9 +1,10 @@
-//! The sparse door: a superstep that decodes only the blocks that hold edges of the frontier.
+//! Sparse traversal: a superstep that decodes only the blocks with edges of the frontier.
 //!
-//! Each interval is combined on its own, in the order of the dense door, into a *mailbox*: the sums of the
-//! targets that got a signal. When all intervals are, those targets collect, in order of their ids. Of a unit that is not in memory
-//! single blocks are read, each against its own checksum, where they are few; weights, and what lz4 compressed, only come in whole units.
-//! Invariant: states, signals and aggregates are the bits that the dense door gives.
+//! Each interval is combined by itself, in the order of dense traversal, into the sums of the targets
+//! that receive a signal. After all intervals, these targets collect, in order of their ids. Of a unit
+//! that is not in memory, single blocks are read if few are needed, each against its own checksum.
+//! Weights and segments compressed by lz4 are read in whole units only.
+//! Invariant: states, signals and aggregates are the same bits as in dense traversal.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -14,20 +15,20 @@ use brimful_store::Resources;
 
 use crate::batch::Batcher;
 use crate::combiner::Combiner;
+use crate::cost_model::{CostModel, within};
 use crate::error::Result;
 use crate::extent::Extent;
 use crate::needs::Needs;
 use crate::program::{Program, SignalOf};
 use crate::residency::{Resident, Shard, Spare, segments_of_intervals};
 use crate::stats::Swept;
-use crate::survey::{Survey, within};
 use crate::sweep::Sources;
 
-/// A superstep is tried sparse where at most one vertex in so many signals.
+/// Sparse traversal is tried if at most one vertex in so many signals.
 pub(crate) const SOURCES_PER_SIGNAL: u64 = 32;
-/// It is given up where more than one vertex in so many gets a signal: dense is quicker then.
+/// It is given up if more than one vertex in so many receives a signal: dense is faster then.
 const TARGETS_PER_SUM: u64 = 16;
-/// Frontiers of any graph may be so large.
+/// These limits are at least so many vertices, on any graph.
 const FEWEST: u64 = 1 << 12;
 /// Frontiers up to this size are not worth waking other threads for.
 const ALONE: usize = 64;
@@ -35,7 +36,7 @@ const ALONE: usize = 64;
 /// What the sums of one interval are collected from: targets within the interval, ascending, and sums.
 pub(crate) type Letters<S> = Vec<(u32, S)>;
 
-/// Where the edges of each interval are, for reading few of them.
+/// The positions of each interval's edges, for reading few of them.
 pub(crate) struct Sparse<S> {
     /// One for each index.
     directories: Vec<Directory>,
@@ -48,7 +49,7 @@ pub(crate) struct Sparse<S> {
     rooms: Vec<Mutex<Room<S>>>,
 }
 
-/// What a sparse superstep reads.
+/// The input of a sparse superstep.
 pub(crate) struct Combine<'a, P: Program> {
     pub(crate) program: &'a P,
     /// For each file, whether its edges count.
@@ -61,7 +62,7 @@ pub(crate) struct Combine<'a, P: Program> {
     pub(crate) weighted: bool,
     pub(crate) interval_bits: u32,
     /// `None`: everything is in memory.
-    pub(crate) survey: Option<&'a Survey>,
+    pub(crate) costs: Option<&'a CostModel>,
 }
 
 /// What a sparse superstep made.
@@ -71,7 +72,7 @@ pub(crate) struct Mail<S> {
     pub(crate) swept: Swept,
 }
 
-/// Most vertices of a frontier that is walked sparsely.
+/// The largest frontier for sparse traversal.
 fn most_sources(vertices: u64) -> u64 {
     (vertices / SOURCES_PER_SIGNAL).max(FEWEST)
 }
@@ -120,27 +121,27 @@ impl<S: Copy + Send> Sparse<S> {
         count <= most_sources(self.vertices)
     }
 
-    /// What both doors would read; `None` where few vertices signal and everything is in memory.
-    pub(crate) fn survey<P: Program<Combiner: Combiner<Sum = S>>>(
+    /// The costs of both traversals; `None` if few vertices signal and all edges are in memory.
+    pub(crate) fn costs<P: Program<Combiner: Combiner<Sum = S>>>(
         &self,
         combine: &Combine<'_, P>,
-    ) -> Option<Survey> {
+    ) -> Option<CostModel> {
         let Combine { frontier, weighted, walked, files, .. } = *combine;
         if frontier.len() <= ALONE && files.iter().all(Resident::is_loaded) {
             return None;
         }
         let (intervals, directories) = (&self.intervals, &self.directories);
-        Some(Survey::new(frontier, self.vertices, weighted, walked, files, intervals, directories))
+        Some(CostModel::new(frontier, self.vertices, weighted, walked, files, intervals, directories))
     }
 
-    /// Combines the signals of the frontier. `None`, and nothing was done, if they reach too many vertices.
+    /// Combines the signals of the frontier. `None`, without effect, if they reach too many vertices.
     pub(crate) fn combine<P: Program<Combiner: Combiner<Sum = S>>>(
         &self,
         combine: &Combine<'_, P>,
         resources: &Resources,
     ) -> Result<Option<Mail<S>>> {
         let most = most_targets(self.vertices);
-        // The first intervals have the most edges: better to give up before than after them.
+        // The first intervals have the most edges, so they come last: the superstep may be given up.
         let intervals = (0..self.intervals.len()).rev();
         let walked: Vec<usize> = intervals.filter(|interval| self.may_reach(combine, *interval)).collect();
         let (next, reached) = (AtomicUsize::new(0), AtomicU64::new(0));
@@ -255,7 +256,7 @@ impl<S: Copy + Send> Sparse<S> {
         let unit = shards.unit(index);
         let Room { sums, spares, plain, single, values, unpacked, unpack } = room;
         let [spare, spare_weights] = spares.entry(file);
-        let one_by_one = combine.survey.is_some_and(|survey| survey.one_by_one(file, unit));
+        let one_by_one = combine.costs.is_some_and(|costs| costs.one_by_one(file, unit));
         let whole = if one_by_one {
             *unpacked = None;
             None

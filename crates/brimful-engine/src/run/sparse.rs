@@ -1,4 +1,4 @@
-//! Supersteps of few vertices, through the sparse door.
+//! Supersteps of few vertices, by sparse traversal.
 
 use super::Run;
 use crate::aggregate::Aggregate;
@@ -6,7 +6,7 @@ use crate::batch::collect_letters;
 use crate::collect::{Partial, turn};
 use crate::combiner::Combiner;
 use crate::error::{Error, Result};
-use crate::options::Door;
+use crate::options::TraversalMode;
 use crate::program::{Program, SumOf, Vertex};
 use crate::sparse::{Combine, Letters};
 
@@ -17,7 +17,7 @@ impl<P: Program> Run<'_, P> {
         let (Some(frontier), Some(sparse)) = (&mut self.frontier, &self.sparse) else {
             return Ok(false);
         };
-        if fixed.options.door == Door::Auto && !sparse.has_room(frontier.count()) {
+        if fixed.options.traversal == TraversalMode::Auto && !sparse.has_room(frontier.count()) {
             return Ok(false);
         }
         fixed.show_sometimes(self.globals.superstep, edges);
@@ -32,14 +32,15 @@ impl<P: Program> Run<'_, P> {
             over: &self.over,
             weighted: fixed.options.weighted,
             interval_bits: fixed.graph.description().interval_bits,
-            survey: None,
+            costs: None,
         };
-        let survey = sparse.survey(&combine);
-        if fixed.options.door == Door::Auto && survey.as_ref().is_some_and(|survey| !survey.prefers_sparse())
+        let costs = sparse.costs(&combine);
+        if fixed.options.traversal == TraversalMode::Auto
+            && costs.as_ref().is_some_and(|costs| !costs.prefers_sparse())
         {
             return Ok(false);
         }
-        combine.survey = survey.as_ref();
+        combine.costs = costs.as_ref();
         let Some(mail) = sparse.combine(&combine, fixed.resources)? else {
             return Ok(false);
         };

@@ -16,7 +16,7 @@ use crate::combiner::Combiner;
 use crate::error::Result;
 use crate::extent::Extent;
 use crate::needs::Needs;
-use crate::options::Door;
+use crate::options::TraversalMode;
 use crate::program::{Program, SumOf};
 use crate::residency::Resident;
 use crate::sparse::{Letters, Touched};
@@ -76,7 +76,8 @@ impl<P: Program> Run<'_, P> {
     fn unpack_if_long(&mut self, edges: u64) -> Result<Option<Unpacked<SumOf<P>>>> {
         let fixed = &self.fixed;
         let may_unpack = fixed.plan.unpacked && !P::ORDERED && fixed.program.batched().is_none();
-        let is_chosen = fixed.options.door == Door::Auto && self.frontier.is_some() && self.is_long(edges);
+        let is_chosen =
+            fixed.options.traversal == TraversalMode::Auto && self.frontier.is_some() && self.is_long(edges);
         if !(may_unpack && is_chosen) {
             return Ok(None);
         }
