@@ -370,7 +370,7 @@ mod tests {
             state: 8,
             signal: 8,
             sum: 8,
-            letter: 16,
+            target_sum: 16,
             partial: 64,
             degrees: true,
             external: false,

@@ -33,8 +33,8 @@ const FEWEST: u64 = 1 << 12;
 /// Frontiers up to this size are not worth waking other threads for.
 const ALONE: usize = 64;
 
-/// What the sums of one interval are collected from: targets within the interval, ascending, and sums.
-pub(crate) type Letters<S> = Vec<(u32, S)>;
+/// The sums of one interval: targets within the interval, ascending, and their sums.
+pub(crate) type TargetSums<S> = Vec<(u32, S)>;
 
 /// The positions of each interval's edges, for reading few of them.
 pub(crate) struct Sparse<S> {
@@ -46,7 +46,7 @@ pub(crate) struct Sparse<S> {
     spans: Vec<(u64, u64)>,
     vertices: u64,
     /// One for each worker.
-    rooms: Vec<Mutex<Room<S>>>,
+    buffers: Vec<Mutex<SparseBuffers<S>>>,
 }
 
 /// The input of a sparse superstep.
@@ -58,17 +58,17 @@ pub(crate) struct Combine<'a, P: Program> {
     pub(crate) signals: &'a [SignalOf<P>],
     pub(crate) frontier: &'a [u64],
     /// For each interval, whether all of its vertices are finished.
-    pub(crate) over: &'a [bool],
+    pub(crate) finished: &'a [bool],
     pub(crate) weighted: bool,
     pub(crate) interval_bits: u32,
     /// `None`: everything is in memory.
     pub(crate) costs: Option<&'a CostModel>,
 }
 
-/// What a sparse superstep made.
-pub(crate) struct Mail<S> {
-    /// Letters by interval, ascending; intervals without any are left out.
-    pub(crate) intervals: Vec<(usize, Letters<S>)>,
+/// The result of combining in a sparse superstep.
+pub(crate) struct CombinedIntervals<S> {
+    /// Sums by interval, ascending; intervals without any are left out.
+    pub(crate) intervals: Vec<(usize, TargetSums<S>)>,
     pub(crate) swept: Swept,
 }
 
@@ -86,11 +86,11 @@ pub(crate) fn memory_bytes(needs: &Needs, extent: &Extent, workers: u64) -> u64 
     lists(needs, extent) + of_targets(needs, extent, workers)
 }
 
-/// Letters and the lists of this and the next frontier.
+/// Bytes of the sums, and of the lists of this and the next frontier.
 fn lists(needs: &Needs, extent: &Extent) -> u64 {
     let vertices = extent.vertices;
     let (sources, targets) = (most_sources(vertices).min(vertices), most_targets(vertices).min(vertices));
-    (sources + targets) * 8 + targets * needs.letter
+    (sources + targets) * 8 + targets * needs.target_sum
 }
 
 /// Bytes that they are likely to take: lists that grow may be half empty.
@@ -102,7 +102,7 @@ pub(crate) fn likely_bytes(needs: &Needs, extent: &Extent, workers: u64) -> u64 
 fn of_targets(needs: &Needs, extent: &Extent, workers: u64) -> u64 {
     let directories: u64 = extent.indexes.iter().map(|index| index.directory).sum();
     let window = if extent.indexes.is_empty() { 0 } else { extent.interval().min(extent.vertices) };
-    directories + workers * window * (needs.sum + 1 + 4 + needs.letter)
+    directories + workers * window * (needs.sum + 1 + 4 + needs.target_sum)
 }
 
 impl<S: Copy + Send> Sparse<S> {
@@ -112,12 +112,12 @@ impl<S: Copy + Send> Sparse<S> {
         let spans = intervals.iter().map(|shard| span(files, shard)).collect();
         let directories =
             files.iter().map(|file| Directory::load(file.shards())).collect::<Result<_, _>>()?;
-        let rooms = (0..workers).map(|_| Mutex::default()).collect();
-        Ok(Self { directories, intervals, spans, vertices, rooms })
+        let buffers = (0..workers).map(|_| Mutex::default()).collect();
+        Ok(Self { directories, intervals, spans, vertices, buffers })
     }
 
-    /// True if there is room to walk a frontier of `count` vertices sparsely.
-    pub(crate) fn has_room(&self, count: u64) -> bool {
+    /// True if a frontier of `count` vertices fits in memory for sparse traversal.
+    pub(crate) fn fits(&self, count: u64) -> bool {
         count <= most_sources(self.vertices)
     }
 
@@ -139,7 +139,7 @@ impl<S: Copy + Send> Sparse<S> {
         &self,
         combine: &Combine<'_, P>,
         resources: &Resources,
-    ) -> Result<Option<Mail<S>>> {
+    ) -> Result<Option<CombinedIntervals<S>>> {
         let most = most_targets(self.vertices);
         // The first intervals have the most edges, so they come last: the superstep may be given up.
         let intervals = (0..self.intervals.len()).rev();
@@ -147,27 +147,28 @@ impl<S: Copy + Send> Sparse<S> {
         let (next, reached) = (AtomicUsize::new(0), AtomicU64::new(0));
         let swept = Mutex::new(Swept::default());
         let stop = AtomicBool::new(false);
-        let work = |worker: usize| -> Result<Vec<(usize, Letters<S>)>> {
-            let mut room = self.rooms[worker].lock().unwrap_or_else(PoisonError::into_inner);
-            let mut mail = Vec::new();
+        let work = |worker: usize| -> Result<Vec<(usize, TargetSums<S>)>> {
+            let mut buffers = self.buffers[worker].lock().unwrap_or_else(PoisonError::into_inner);
+            let mut combined = Vec::new();
             while let Some(&interval) = walked.get(next.fetch_add(1, Ordering::Relaxed)) {
                 if stop.load(Ordering::Relaxed) {
                     break;
                 }
-                let letters = self.interval(combine, interval, &mut room, &swept).inspect_err(|_| {
-                    stop.store(true, Ordering::Relaxed);
-                })?;
-                if letters.is_empty() {
+                let target_sums =
+                    self.interval(combine, interval, &mut buffers, &swept).inspect_err(|_| {
+                        stop.store(true, Ordering::Relaxed);
+                    })?;
+                if target_sums.is_empty() {
                     continue;
                 }
-                let count = letters.len() as u64;
+                let count = target_sums.len() as u64;
                 if reached.fetch_add(count, Ordering::Relaxed) + count > most {
                     stop.store(true, Ordering::Relaxed);
                 }
-                mail.push((interval, letters));
+                combined.push((interval, target_sums));
                 resources.job.check()?;
             }
-            Ok(mail)
+            Ok(combined)
         };
         let mut intervals = if combine.frontier.len() <= ALONE {
             work(0)?
@@ -179,14 +180,17 @@ impl<S: Copy + Send> Sparse<S> {
             return Ok(None);
         }
         intervals.sort_unstable_by_key(|(interval, _)| *interval);
-        Ok(Some(Mail { intervals, swept: swept.into_inner().unwrap_or_else(PoisonError::into_inner) }))
+        Ok(Some(CombinedIntervals {
+            intervals,
+            swept: swept.into_inner().unwrap_or_else(PoisonError::into_inner),
+        }))
     }
 
-    /// True if an interval that is not over has segments in whose span of sources somebody signals.
+    /// True if an interval with unfinished vertices has segments whose source range may signal.
     fn may_reach<P: Program>(&self, combine: &Combine<'_, P>, interval: usize) -> bool {
         let (first, last) = self.spans[interval];
         let from = combine.frontier.partition_point(|source| *source < first);
-        combine.frontier.get(from).is_some_and(|source| *source <= last) && !combine.over[interval]
+        combine.frontier.get(from).is_some_and(|source| *source <= last) && !combine.finished[interval]
     }
 
     /// Combines what the frontier signals into one interval.
@@ -194,11 +198,11 @@ impl<S: Copy + Send> Sparse<S> {
         &self,
         combine: &Combine<'_, P>,
         interval: usize,
-        room: &mut Room<S>,
+        buffers: &mut SparseBuffers<S>,
         swept: &Mutex<Swept>,
-    ) -> Result<Letters<S>> {
-        // The letters of each window that has any, in order.
-        let mut windows: Vec<Letters<S>> = Vec::new();
+    ) -> Result<TargetSums<S>> {
+        // The target_sums of each window that has any, in order.
+        let mut windows: Vec<TargetSums<S>> = Vec::new();
         let mut count = Swept::default();
         for (file, range) in self.intervals[interval].iter().filter(|(file, _)| combine.walked[*file]) {
             let segments = combine.files[*file].shards().segments();
@@ -207,37 +211,37 @@ impl<S: Copy + Send> Sparse<S> {
                 let segment = &segments[index];
                 if segment.window != window {
                     window = segment.window;
-                    room.sums.drain_into::<P::Combiner>(&mut windows);
+                    buffers.sums.drain_into::<P::Combiner>(&mut windows);
                 }
                 let sources = within(combine.frontier, segment);
                 if !sources.is_empty() {
-                    count += self.segment(combine, *file, index, sources, room)?;
+                    count += self.segment(combine, *file, index, sources, buffers)?;
                 }
             }
-            room.sums.drain_into::<P::Combiner>(&mut windows);
+            buffers.sums.drain_into::<P::Combiner>(&mut windows);
         }
         if count.edges > 0 {
             *swept.lock().unwrap_or_else(PoisonError::into_inner) += count;
         }
         if windows.len() > 1 {
-            for letters in std::mem::take(&mut windows) {
-                for (target, sum) in letters {
-                    let total = room.sums.at::<P::Combiner>(target, 1 << combine.interval_bits);
+            for target_sums in std::mem::take(&mut windows) {
+                for (target, sum) in target_sums {
+                    let total = buffers.sums.at::<P::Combiner>(target, 1 << combine.interval_bits);
                     *total = P::Combiner::merge(*total, sum);
                 }
             }
-            room.sums.drain_into::<P::Combiner>(&mut windows);
+            buffers.sums.drain_into::<P::Combiner>(&mut windows);
         }
-        let letters = windows.pop().unwrap_or_default();
+        let target_sums = windows.pop().unwrap_or_default();
         // They ascend. The last interval is shorter than its targets can be.
         let first = interval << combine.interval_bits;
         let beyond =
-            letters.last().is_some_and(|(target, _)| first + *target as usize >= combine.signals.len());
+            target_sums.last().is_some_and(|(target, _)| first + *target as usize >= combine.signals.len());
         match self.intervals[interval].first() {
             Some((file, range)) if beyond => {
                 Err(combine.files[*file].shards().contradiction(range.start).into())
             }
-            _ => Ok(letters),
+            _ => Ok(target_sums),
         }
     }
 
@@ -248,13 +252,13 @@ impl<S: Copy + Send> Sparse<S> {
         file: usize,
         index: usize,
         sources: &[u64],
-        room: &mut Room<S>,
+        buffers: &mut SparseBuffers<S>,
     ) -> Result<Swept> {
         let (resident, directory) = (&combine.files[file], &self.directories[file]);
         let shards = resident.shards();
         let segment = &shards.segments()[index];
         let unit = shards.unit(index);
-        let Room { sums, spares, plain, single, values, unpacked, unpack } = room;
+        let SparseBuffers { sums, spares, plain, single, values, unpacked, unpack } = buffers;
         let [spare, spare_weights] = spares.entry(file);
         let one_by_one = combine.costs.is_some_and(|costs| costs.one_by_one(file, unit));
         let whole = if one_by_one {
@@ -386,7 +390,7 @@ impl<S: Copy> Touched<S> {
     }
 
     /// Moves the sums, if there are any, to the end of `windows`.
-    pub(crate) fn drain_into<C: Combiner<Sum = S>>(&mut self, windows: &mut Vec<Letters<S>>) {
+    pub(crate) fn drain_into<C: Combiner<Sum = S>>(&mut self, windows: &mut Vec<TargetSums<S>>) {
         if self.targets.is_empty() {
             return;
         }
@@ -400,11 +404,11 @@ impl<S: Copy> Touched<S> {
             };
             self.targets.extend(self.marks.iter().enumerate().flat_map(of_word));
         }
-        let letters = self.targets.drain(..).map(|target| {
+        let target_sums = self.targets.drain(..).map(|target| {
             self.marks[target as usize / 64] = 0;
             (target, std::mem::replace(&mut self.sums[target as usize], C::IDENTITY))
         });
-        windows.push(letters.collect());
+        windows.push(target_sums.collect());
     }
 }
 
@@ -421,8 +425,8 @@ impl Spares {
     }
 }
 
-/// What one worker works with.
-pub(crate) struct Room<S> {
+/// The scratch buffers of one worker.
+pub(crate) struct SparseBuffers<S> {
     sums: Touched<S>,
     spares: Spares,
     plain: Vec<u8>,
@@ -435,7 +439,7 @@ pub(crate) struct Room<S> {
     unpack: Unpack,
 }
 
-impl<S> Default for Room<S> {
+impl<S> Default for SparseBuffers<S> {
     fn default() -> Self {
         Self {
             sums: Touched::default(),

@@ -99,11 +99,11 @@ fn mix(known: u64, next: u64) -> u64 {
 
 impl Gather for Mixer {
     type State = u64;
-    type Room = Vec<u64>;
+    type Buffers = Vec<u64>;
     type Aggregate = Mixed;
     const NEEDS_DEGREES: bool = true;
     const NEEDS_EXTERNAL: bool = true;
-    const ROOM_BYTES: u64 = 24;
+    const BUFFER_BYTES: u64 = 24;
 
     fn indexes(&self) -> &'static [Index] {
         self.indexes
@@ -265,7 +265,7 @@ const NONE: u64 = u64::MAX;
 
 impl Gather for FirstFit {
     type State = [u64; 2];
-    type Room = ();
+    type Buffers = ();
     type Aggregate = ();
     const NEEDS_EXTERNAL: bool = true;
     const SETTLES: bool = true;
