@@ -2,7 +2,7 @@
 
 use brimful_graph::columns::ColumnChoice;
 use brimful_graph::formats::TextFormat;
-use brimful_graph::formats::scan::{has_place, scan_columns};
+use brimful_graph::formats::parse::{has_position, parse_columns};
 use brimful_graph::import::OnError;
 
 /// [`check_as`] the format of this name.
@@ -19,17 +19,17 @@ pub fn check_as(format: TextFormat, bytes: &[u8]) {
 
 /// Reads `bytes` whole, in small chunks, and leaving out what is no edge.
 pub fn check_columns(format: TextFormat, choice: &ColumnChoice, bytes: &[u8]) {
-    let scan = |chunk, on_error| scan_columns(format, choice, bytes, chunk, on_error);
-    let whole = scan(1 << 20, OnError::Fail);
-    let cut = scan(200, OnError::Fail);
-    let skipped = scan(1 << 20, OnError::Skip);
+    let parse = |chunk, on_error| parse_columns(format, choice, bytes, chunk, on_error);
+    let whole = parse(1 << 20, OnError::Fail);
+    let cut = parse(200, OnError::Fail);
+    let skipped = parse(1 << 20, OnError::Skip);
     match (&whole, &cut) {
         (Ok(whole), Ok(cut)) => {
             assert_eq!(whole, cut);
             assert!(whole.edges.len() + whole.listed.len() <= bytes.len());
             assert_eq!(skipped.as_ref().ok(), Some(whole));
         }
-        (Err(error), _) => assert!(has_place(error), "{error}"),
+        (Err(error), _) => assert!(has_position(error), "{error}"),
         (Ok(_), Err(error)) => assert!(error.to_string().contains("without an end"), "{error}"),
     }
 }

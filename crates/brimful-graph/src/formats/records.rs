@@ -228,7 +228,7 @@ impl Iterator for Rows<'_> {
 
 /// Where the fields of an edge are in the room and in the text.
 #[derive(Default, Clone, Copy)]
-struct Place {
+struct FieldSpan {
     begin: usize,
     end: usize,
     at: usize,
@@ -257,21 +257,21 @@ impl Records {
         let mut fields = Fields::new(bytes, work.from(), self.delimiter);
         let mut room = vec![0; ROOM];
         while let Some(begin) = fields.begin() {
-            let Some(places) = self.record(&mut fields, &mut room, begin) else {
+            let Some(spans) = self.record(&mut fields, &mut room, begin) else {
                 return Err(work.unfinished(begin, "a quote that closes the field"));
             };
-            let taken = places.and_then(|places| match self.words {
-                IdWords::Names => self.push_names(&room, places, is_text, out),
-                _ => self.push_ids(&room, places, out),
+            let taken = spans.and_then(|spans| match self.words {
+                IdWords::Names => self.push_names(&room, spans, is_text, out),
+                _ => self.push_ids(&room, spans, out),
             });
             match taken {
                 Ok(()) => {
-                    let places = if self.words == IdWords::Names {
-                        &mut out.names.places
+                    let positions = if self.words == IdWords::Names {
+                        &mut out.names.positions
                     } else {
-                        &mut out.edges.places
+                        &mut out.edges.positions
                     };
-                    work.note_place(begin, places);
+                    work.note_position(begin, positions);
                 }
                 Err(flaw) => work.judge(flaw, out)?,
             }
@@ -289,22 +289,22 @@ impl Records {
         fields: &mut Fields<'_>,
         room: &mut [u8],
         begin: usize,
-    ) -> Option<Result<[Place; 3], Flaw>> {
+    ) -> Option<Result<[FieldSpan; 3], Flaw>> {
         let Roles { source, target, weight, width } = self.roles;
-        let (mut places, mut kept) = ([Place::default(); 3], 0);
+        let (mut spans, mut kept) = ([FieldSpan::default(); 3], 0);
         for column in 0.. {
             let at = fields.at;
             let field = fields.next(room.get_mut(kept..kept + FIELD_ROOM)?)?;
-            for (place, wanted) in places.iter_mut().zip([Some(source), Some(target), weight]) {
+            for (span, wanted) in spans.iter_mut().zip([Some(source), Some(target), weight]) {
                 if wanted == Some(column) {
-                    *place = Place { begin: kept, end: kept + field.length, at };
+                    *span = FieldSpan { begin: kept, end: kept + field.length, at };
                     kept += field.length;
                 }
             }
             if field.ends_record {
                 let right = column + 1 == width;
                 return Some(if right {
-                    Ok(places)
+                    Ok(spans)
                 } else {
                     Err(Flaw { at: begin, reason: Reason::Columns })
                 });
@@ -314,9 +314,9 @@ impl Records {
     }
 
     #[inline]
-    fn push_ids(&self, room: &[u8], places: [Place; 3], out: &mut Output) -> Result<(), Flaw> {
-        let (source, target) = (id(room, places[0])?, id(room, places[1])?);
-        let weight = self.weight(room, places[2])?;
+    fn push_ids(&self, room: &[u8], spans: [FieldSpan; 3], out: &mut Output) -> Result<(), Flaw> {
+        let (source, target) = (id(room, spans[0])?, id(room, spans[1])?);
+        let weight = self.weight(room, spans[2])?;
         out.push(source, target, weight);
         Ok(())
     }
@@ -324,22 +324,22 @@ impl Records {
     fn push_names(
         &self,
         room: &[u8],
-        places: [Place; 3],
+        spans: [FieldSpan; 3],
         is_text: bool,
         out: &mut Output,
     ) -> Result<(), Flaw> {
-        let weight = self.weight(room, places[2])?;
-        let name = |place: Place| {
-            let name = room.get(place.begin..place.end).unwrap_or_default();
+        let weight = self.weight(room, spans[2])?;
+        let name = |span: FieldSpan| {
+            let name = room.get(span.begin..span.end).unwrap_or_default();
             match name.len() {
                 LONGEST_NAME.. if name.len() > LONGEST_NAME => {
-                    Err(Flaw { at: place.at, reason: Reason::TooLong })
+                    Err(Flaw { at: span.at, reason: Reason::TooLong })
                 }
                 _ if is_text || std::str::from_utf8(name).is_ok() => Ok(name),
-                _ => Err(Flaw { at: place.at, reason: Reason::NotText }),
+                _ => Err(Flaw { at: span.at, reason: Reason::NotText }),
             }
         };
-        let (source, target) = (name(places[0])?, name(places[1])?);
+        let (source, target) = (name(spans[0])?, name(spans[1])?);
         out.names.push(source);
         out.names.push(target);
         out.names.weights.extend(weight);
@@ -348,14 +348,14 @@ impl Records {
     }
 
     #[inline]
-    fn weight(&self, room: &[u8], place: Place) -> Result<Option<f64>, Flaw> {
+    fn weight(&self, room: &[u8], span: FieldSpan) -> Result<Option<f64>, Flaw> {
         if self.roles.weight.is_none() {
             return Ok(None);
         }
-        let word = room.get(place.begin..place.end).unwrap_or_default().trim_ascii();
+        let word = room.get(span.begin..span.end).unwrap_or_default().trim_ascii();
         match text::parse_weight(word) {
             Some(weight) => Ok(Some(weight)),
-            None => Err(Flaw { at: place.at, reason: Reason::Weight }),
+            None => Err(Flaw { at: span.at, reason: Reason::Weight }),
         }
     }
 
@@ -381,13 +381,13 @@ impl Records {
 }
 
 #[inline]
-fn id(room: &[u8], place: Place) -> Result<Id, Flaw> {
-    let word = room.get(place.begin..place.end).unwrap_or_default().trim_ascii();
+fn id(room: &[u8], span: FieldSpan) -> Result<Id, Flaw> {
+    let word = room.get(span.begin..span.end).unwrap_or_default().trim_ascii();
     let mut at = 0;
     match text::read_id(word, &mut at) {
         Ok(id) if at == word.len() => Ok(id),
-        Err(Flaw { reason: Reason::TooLarge, .. }) => Err(Flaw { at: place.at, reason: Reason::TooLarge }),
-        _ => Err(Flaw { at: place.at, reason: Reason::NotAnId }),
+        Err(Flaw { reason: Reason::TooLarge, .. }) => Err(Flaw { at: span.at, reason: Reason::TooLarge }),
+        _ => Err(Flaw { at: span.at, reason: Reason::NotAnId }),
     }
 }
 
@@ -395,13 +395,13 @@ fn id(room: &[u8], place: Place) -> Result<Id, Flaw> {
 mod tests {
     use super::*;
     use crate::formats::TextFormat;
+    use crate::formats::parse::parse_text;
     use crate::formats::parser::OnError;
-    use crate::formats::scan::scan_text;
 
     /// Edges, whatever chunks are cut.
-    fn scan(text: &str) -> Vec<(u64, u64, f64)> {
+    fn parse(text: &str) -> Vec<(u64, u64, f64)> {
         let read = |chunk_bytes| {
-            scan_text(TextFormat::Delimited(None), text.as_bytes(), chunk_bytes, OnError::Fail).unwrap()
+            parse_text(TextFormat::Delimited(None), text.as_bytes(), chunk_bytes, OnError::Fail).unwrap()
         };
         let whole = read(1 << 20);
         for chunk_bytes in 40..80 {
@@ -413,12 +413,12 @@ mod tests {
     #[test]
     fn records_are_those_of_rfc_4180() {
         let text = "source,target,\"a \"\"quoted\"\" name\",weight\r\n1,2,\"x\n9,9,9,9\ny\",.5\r\n\r\n\"3\", 4 ,\"a,b\"\"\",1e3\n5,6,a\"b,7";
-        assert_eq!(scan(text), [(1, 2, 0.5), (3, 4, 1000.0), (5, 6, 7.0)]);
-        assert_eq!(scan("1;2\n3;4\n"), [(1, 2, 1.0), (3, 4, 1.0)]);
+        assert_eq!(parse(text), [(1, 2, 0.5), (3, 4, 1000.0), (5, 6, 7.0)]);
+        assert_eq!(parse("1;2\n3;4\n"), [(1, 2, 1.0), (3, 4, 1.0)]);
         // A byte order mark is one at the beginning alone.
         let marked =
             "\u{feff}source|target|x\n1|2|\u{feff}\n3|4|\n".to_owned() + &"5|6|\u{feff}y\n".repeat(40);
-        assert_eq!(scan(&marked).len(), 42);
+        assert_eq!(parse(&marked).len(), 42);
     }
 
     #[test]

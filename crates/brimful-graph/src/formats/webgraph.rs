@@ -55,7 +55,7 @@ pub struct WebGraph {
     given: usize,
     arcs: u64,
     spare: Vec<u64>,
-    places: bool,
+    positions: bool,
     /// Arcs handed out.
     handed_out: u64,
 }
@@ -87,7 +87,7 @@ impl WebGraph {
             given: 0,
             arcs: 0,
             spare: Vec::new(),
-            places: false,
+            positions: false,
             handed_out: 0,
         })
     }
@@ -257,7 +257,7 @@ impl EdgeStream for WebGraph {
             self.given += room;
         }
         if !batch.is_empty() {
-            if self.places {
+            if self.positions {
                 batch.number(self.handed_out);
             }
             self.handed_out += batch.len() as u64;
@@ -287,7 +287,7 @@ impl EdgeStream for WebGraph {
     }
 
     fn note_places(&mut self) {
-        self.places = true;
+        self.positions = true;
     }
 
     fn declared(&self) -> std::ops::Range<u64> {

@@ -217,7 +217,7 @@ impl<'r> Interner<'r> {
                 room.edges.targets.push(ends[1].into());
             }
             room.edges.weights.extend_from_slice(&batch.weights);
-            room.edges.places.extend_from_slice(&batch.places);
+            room.edges.positions.extend_from_slice(&batch.positions);
             spool.append(&room.edges, &mut room.bytes)
         })
     }

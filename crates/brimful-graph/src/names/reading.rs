@@ -14,7 +14,6 @@ use brimful_store::memory::release_free_memory;
 use super::batch::NameBatch;
 use super::file::NameWriter;
 use super::interner::{Interner, Room};
-use crate::census::{Census, Reader, Seen, each_part};
 use crate::edges::{EdgeBatch, EdgeSource, Spool, SpooledEdges};
 use crate::error::{Error, Result};
 use crate::formats::TextFile;
@@ -23,12 +22,13 @@ use crate::formats::reader::{CHUNK_BYTES, TextReader};
 use crate::ids::IdType;
 use crate::input::EdgeStream;
 use crate::pump::pump;
+use crate::scan::{InputScan, Reader, ScanSummary, each_part};
 
 /// Fewest bytes of memory for a generation of names.
 const LEAST_BYTES: u64 = 1 << 20;
 
 /// What reading gives: edges to be read again, and what was seen.
-type Reading<'i> = (Box<dyn EdgeSource + 'i>, Seen);
+type Reading<'i> = (Box<dyn EdgeSource + 'i>, ScanSummary);
 
 impl Reader<'_> {
     /// Refuses options that make no sense for strings.
@@ -52,14 +52,14 @@ impl Reader<'_> {
         &self,
         files: &[TextFile],
         mut first: Option<Box<dyn Read + Send>>,
-        census: Census,
+        scan: InputScan,
     ) -> Result<Reading<'i>> {
         self.check_names()?;
         let resources = self.resources;
         let open = |path: &Path| first.take().map_or_else(|| self.open(path), Ok);
         let reader = TextReader::new(files, self.directed, CHUNK_BYTES, Box::new(open));
         let mut reader = reader.with_columns(self.columns).with_names();
-        let parser = TextParser::new(files, self.on_error).noting_places(self.places);
+        let parser = TextParser::new(files, self.on_error).noting_positions(self.positions);
         // A decompressor has its window beside.
         let plain = files.iter().all(|file| self.is_plain(&file.path));
         let bytes = self.names_bytes(if plain { 0 } else { self.decoder_bytes });
@@ -80,18 +80,18 @@ impl Reader<'_> {
         )?;
         let summary = parser.finish(&reader.into_ends())?;
         if summary.undirected {
-            census.take_both_directions();
+            scan.take_both_directions();
         }
-        let (spool, names) = self.rank(interner, &census, bytes)?;
-        let declared = self.settle(&census, 0..names, None)?;
-        let seen = Seen {
+        let (spool, names) = self.rank(interner, &scan, bytes)?;
+        let declared = self.settle(&scan, 0..names, None)?;
+        let seen = ScanSummary {
             rejected: summary.rejected,
             rejections: summary.rejections,
             inputs: summary.inputs,
             undirected: summary.undirected,
             claim: summary.claim,
             columns: summary.columns,
-            ..census.into_seen(declared, IdType::String, summary.weighted, summary.lines)
+            ..scan.into_summary(declared, IdType::String, summary.weighted, summary.lines)
         };
         Ok((Box::new(spool), seen))
     }
@@ -100,7 +100,7 @@ impl Reader<'_> {
     pub(crate) fn read_named_stream<'i>(
         &self,
         stream: &mut dyn EdgeStream,
-        census: Census,
+        scan: InputScan,
     ) -> Result<Reading<'i>> {
         self.check_names()?;
         let resources = self.resources;
@@ -130,20 +130,20 @@ impl Reader<'_> {
             }
         }
         interner.add_vertices(&batch, &mut room)?;
-        let (spool, names) = self.rank(interner, &census, bytes)?;
+        let (spool, names) = self.rank(interner, &scan, bytes)?;
         let rejections = stream.rejections();
         let rejected = rejections.iter().map(|rejection| rejection.count).sum();
         let claim = self.claim_of(stream, rejected)?;
-        let declared = self.settle(&census, 0..names, None)?;
-        let seen = census.into_seen(declared, IdType::String, stream.weighted(), 0);
+        let declared = self.settle(&scan, 0..names, None)?;
+        let seen = scan.into_summary(declared, IdType::String, stream.weighted(), 0);
         let (lines, undirected) = (seen.edges + rejected, stream.undirected());
         let (inputs, columns) = (stream.inputs(), stream.columns());
-        let seen = Seen { undirected, rejected, rejections, lines, inputs, columns, claim, ..seen };
+        let seen = ScanSummary { undirected, rejected, rejections, lines, inputs, columns, claim, ..seen };
         Ok((Box::new(spool), seen))
     }
 
     /// Writes the names and counts the edges by rank; returns these, and how many names there are.
-    fn rank(&self, interner: Interner<'_>, census: &Census, bytes: u64) -> Result<(SpooledEdges, u64)> {
+    fn rank(&self, interner: Interner<'_>, scan: &InputScan, bytes: u64) -> Result<(SpooledEdges, u64)> {
         let job = &self.resources.job;
         let (runs, locals, generations) = interner.finish()?;
         // Tables grow piece by piece, and such memory stays with the process when it is freed.
@@ -163,8 +163,8 @@ impl Reader<'_> {
                 ranked.sources.extend(batch.sources.iter().map(rank));
                 ranked.targets.extend(batch.targets.iter().map(rank));
                 ranked.weights.extend_from_slice(&batch.weights);
-                ranked.places.extend_from_slice(&batch.places);
-                census.add(ranked);
+                ranked.positions.extend_from_slice(&batch.positions);
+                scan.add(ranked);
                 job.advance(1);
                 self.keep(&spool, ranked, room)
             };

@@ -9,7 +9,7 @@ use std::path::Path;
 use brimful_graph::Error;
 use brimful_graph::formats::TextFormat;
 use brimful_graph::formats::graphalytics::EdgeFile;
-use brimful_graph::formats::scan::{has_place, scan_text, scan_webgraph};
+use brimful_graph::formats::parse::{has_position, parse_text, parse_webgraph};
 use brimful_graph::import::OnError;
 
 const MUTATIONS: u64 = 3000;
@@ -91,9 +91,9 @@ fn check_text(name: &str) {
 fn check_as(name: &str, format: TextFormat) {
     let (mut read, mut refused) = (0, 0);
     each_input(name, |bytes| {
-        let whole = scan_text(format, bytes, 1 << 20, OnError::Fail);
-        let cut = scan_text(format, bytes, 200, OnError::Fail);
-        let skipped = scan_text(format, bytes, 1 << 20, OnError::Skip);
+        let whole = parse_text(format, bytes, 1 << 20, OnError::Fail);
+        let cut = parse_text(format, bytes, 200, OnError::Fail);
+        let skipped = parse_text(format, bytes, 1 << 20, OnError::Skip);
         match (&whole, &cut) {
             (Ok(whole), Ok(cut)) => {
                 assert_eq!(whole, cut, "{bytes:?}");
@@ -105,7 +105,7 @@ fn check_as(name: &str, format: TextFormat) {
             }
             (Err(error), Err(again)) => {
                 refused += 1;
-                assert!(has_place(error), "{error}: {bytes:?}");
+                assert!(has_position(error), "{error}: {bytes:?}");
                 let too_long = again.to_string().contains("without an end");
                 assert!(too_long || error.to_string() == again.to_string(), "{error} / {again}: {bytes:?}");
             }
@@ -183,7 +183,7 @@ fn webgraph() {
         let split = bytes.windows(2).position(|two| two == b"\n\n").unwrap_or(bytes.len());
         let (properties, graph) = bytes.split_at(split);
         let memory_bytes = 1 << 16;
-        match scan_webgraph(properties, graph.get(2..).unwrap_or_default(), memory_bytes) {
+        match parse_webgraph(properties, graph.get(2..).unwrap_or_default(), memory_bytes) {
             // Intervals and copies write many arcs in few bits: the properties bound them, and memory.
             Ok(scanned) => {
                 let text = String::from_utf8_lossy(properties).into_owned();
@@ -192,7 +192,7 @@ fn webgraph() {
                 read += 1;
             }
             Err(error) => {
-                assert!(has_place(&error) || matches!(&error, Error::Input { .. }), "{error}");
+                assert!(has_position(&error) || matches!(&error, Error::Input { .. }), "{error}");
                 refused += 1;
             }
         }
