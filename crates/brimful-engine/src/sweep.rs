@@ -24,7 +24,7 @@ use crate::error::Result;
 use crate::frontier::{entries, is_any_marked};
 use crate::program::{Program, SignalOf, SumOf};
 use crate::residency::{Announced, Feed, Resident};
-use crate::schedule::{Block, Item, Schedule, Step};
+use crate::schedule::{Item, Schedule, ScheduleBlock, Step};
 use crate::stats::Swept;
 use crate::sums::{FreeSums, SpilledSums, merge};
 pub(crate) use combine::Sources;
@@ -163,7 +163,7 @@ impl<P: Program> Sweep<'_, P> {
     }
 
     /// True if a block has segments of sources that signal.
-    pub(crate) fn has_work(&self, block: &Block) -> bool {
+    pub(crate) fn has_work(&self, block: &ScheduleBlock) -> bool {
         self.schedule.steps(block).any(|step| !self.is_idle(step))
     }
 

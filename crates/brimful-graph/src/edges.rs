@@ -131,22 +131,22 @@ impl Spool {
         Ok(Self { file, end: AtomicU64::new(0), parts: Mutex::new(Vec::new()) })
     }
 
-    /// Appends a batch; `room` is reused between calls.
-    pub fn append(&self, batch: &EdgeBatch, room: &mut Vec<u8>) -> Result<()> {
+    /// Appends a batch; `buffer` is reused between calls.
+    pub fn append(&self, batch: &EdgeBatch, buffer: &mut Vec<u8>) -> Result<()> {
         let columns = [&batch.sources, &batch.targets, &batch.positions];
         let all = columns.map(|ids| ids.iter().fold(0, |all, &id| all | id));
         let narrow = (all[0] | all[1] | all[2]) >> 32 == 0;
-        room.clear();
+        buffer.clear();
         for ids in columns {
             if narrow {
-                room.extend(ids.iter().flat_map(|&id| (id as u32).to_le_bytes()));
+                buffer.extend(ids.iter().flat_map(|&id| (id as u32).to_le_bytes()));
             } else {
-                room.extend_from_slice(bytemuck::cast_slice(ids));
+                buffer.extend_from_slice(bytemuck::cast_slice(ids));
             }
         }
-        room.extend_from_slice(bytemuck::cast_slice(&batch.weights));
-        let offset = self.end.fetch_add(room.len() as u64, Ordering::Relaxed);
-        self.file.write_all_at(room, offset)?;
+        buffer.extend_from_slice(bytemuck::cast_slice(&batch.weights));
+        let offset = self.end.fetch_add(buffer.len() as u64, Ordering::Relaxed);
+        self.file.write_all_at(buffer, offset)?;
         let part = SpoolPart {
             offset,
             edges: batch.len() as u32,
@@ -242,9 +242,9 @@ mod tests {
         let positioned = EdgeBatch { positions: vec![3, 4, 9], ..narrow.clone() };
         let far =
             EdgeBatch { sources: vec![1], targets: vec![2], weights: vec![0.5], positions: vec![1 << 33] };
-        let mut room = Vec::new();
+        let mut buffer = Vec::new();
         let batches = [narrow, wide, positioned, far];
-        batches.iter().for_each(|batch| spool.append(batch, &mut room).unwrap());
+        batches.iter().for_each(|batch| spool.append(batch, &mut buffer).unwrap());
         let source = spool.into_source();
         let mut batch = EdgeBatch::default();
         for (part, expected) in batches.iter().enumerate() {

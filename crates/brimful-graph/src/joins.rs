@@ -106,7 +106,7 @@ pub(crate) fn order_edges<R: EndsRecord>(
 
     job.begin("rank targets", by_target.len());
     let spool = Spool::new(spec.folder, job)?;
-    let (mut out, mut room) = (EdgeBatch::default(), Vec::new());
+    let (mut out, mut buffer) = (EdgeBatch::default(), Vec::new());
     let mut cursor = ids.cursor(flat);
     by_target.merge(&spec.resources.pool, |batch| {
         for edge in batch {
@@ -116,7 +116,7 @@ pub(crate) fn order_edges<R: EndsRecord>(
             out.weights.extend(edge.weight());
             out.positions.extend(Some(edge.position()).filter(|position| *position != UNKNOWN));
             if out.len() == BATCH_EDGES {
-                spool.append(&out, &mut room)?;
+                spool.append(&out, &mut buffer)?;
                 out.clear();
             }
         }
@@ -124,7 +124,7 @@ pub(crate) fn order_edges<R: EndsRecord>(
         Ok::<(), Error>(())
     })?;
     if !out.is_empty() {
-        spool.append(&out, &mut room)?;
+        spool.append(&out, &mut buffer)?;
     }
     Ok((spool.into_source(), OrderedIds { name, tally, first }))
 }

@@ -319,11 +319,11 @@ impl Reader<'_> {
     }
 
     /// Spools edges for the second pass, with their positions if it needs them.
-    pub(crate) fn keep(&self, spool: &Spool, batch: &mut EdgeBatch, room: &mut Vec<u8>) -> Result<()> {
+    pub(crate) fn keep(&self, spool: &Spool, batch: &mut EdgeBatch, buffer: &mut Vec<u8>) -> Result<()> {
         if !self.policy.merges() {
             batch.positions.clear();
         }
-        spool.append(batch, room)
+        spool.append(batch, buffer)
     }
 
     /// Reads text whose ids are integers; `first` is the first file if it was opened already.
@@ -399,14 +399,14 @@ impl Reader<'_> {
         let mut reader = reader.with_columns(self.columns).after_lines(lines);
         let parser = TextParser::new(files, self.on_error).noting_positions(self.positions).among(members);
         let all_signs = Mutex::new(signs);
-        let take = |out: &mut Output, room: &mut Vec<u8>| -> Result<()> {
+        let take = |out: &mut Output, buffer: &mut Vec<u8>| -> Result<()> {
             if !out.edges.is_empty() {
                 scan.add(&out.edges);
-                self.keep(spool, &mut out.edges, room)?;
+                self.keep(spool, &mut out.edges, buffer)?;
                 out.edges.clear();
             }
             if !out.declared.is_empty() {
-                listed.append(&out.declared, room)?;
+                listed.append(&out.declared, buffer)?;
                 out.declared.clear();
             }
             Ok(())
@@ -421,10 +421,10 @@ impl Reader<'_> {
                 Ok(more)
             },
             || Ok((Output::default(), Vec::new())),
-            |(out, room), _, chunk| parser.parse(chunk, out, &mut |out| take(out, room)),
-            |(mut out, mut room)| {
+            |(out, buffer), _, chunk| parser.parse(chunk, out, &mut |out| take(out, buffer)),
+            |(mut out, mut buffer)| {
                 all_signs.lock().unwrap_or_else(PoisonError::into_inner).merge(out.signs);
-                take(&mut out, &mut room)
+                take(&mut out, &mut buffer)
             },
         )?;
         parser.finish(&reader.into_ends())
@@ -474,21 +474,21 @@ impl Reader<'_> {
                 Ok(more)
             },
             || Ok(Vec::new()),
-            |room, _, (edges, vertices): &mut (EdgeBatch, EdgeBatch)| {
+            |buffer, _, (edges, vertices): &mut (EdgeBatch, EdgeBatch)| {
                 scan.add(edges);
                 resources.job.advance(edges.len() as u64);
                 if !vertices.is_empty() {
-                    listed.append(vertices, room)?;
+                    listed.append(vertices, buffer)?;
                 }
-                if edges.is_empty() { Ok(()) } else { self.keep(&spool, edges, room) }
+                if edges.is_empty() { Ok(()) } else { self.keep(&spool, edges, buffer) }
             },
             |_| Ok(()),
         )?;
         if let Some(more) = stream.listed() {
-            let (mut batch, mut room) = (EdgeBatch::default(), Vec::new());
+            let (mut batch, mut buffer) = (EdgeBatch::default(), Vec::new());
             for part in 0..more.parts() {
                 more.read_part(part, &mut batch)?;
-                listed.append(&batch, &mut room)?;
+                listed.append(&batch, &mut buffer)?;
             }
         }
         let edges = scan.edges.load(Ordering::Relaxed);

@@ -42,7 +42,7 @@ impl Position {
 }
 
 #[derive(Debug)]
-struct Block {
+struct ArenaBlock {
     bytes: Vec<u8>,
     /// Bytes that records took, dead ones included.
     used: usize,
@@ -59,7 +59,7 @@ struct Header {
     is_dead: bool,
 }
 
-impl Block {
+impl ArenaBlock {
     fn word(&self, at: usize) -> u32 {
         self.bytes[at..].first_chunk().map_or(0, |word| u32::from_le_bytes(*word))
     }
@@ -145,7 +145,7 @@ pub(crate) type Moved<'f> = dyn FnMut(&[u8], Position, Position) + 'f;
 pub(crate) struct Arena {
     budget: Arc<Budget>,
     /// `None` where a block was given back.
-    blocks: Vec<Option<Block>>,
+    blocks: Vec<Option<ArenaBlock>>,
     /// The block that records are added to.
     open: usize,
     bytes: u64,
@@ -163,14 +163,14 @@ impl Arena {
         self.bytes
     }
 
-    fn block(&self, index: u32) -> &Block {
+    fn block(&self, index: u32) -> &ArenaBlock {
         match self.blocks.get(index as usize) {
             Some(Some(block)) => block,
             _ => unreachable!("positions are those of records"),
         }
     }
 
-    fn block_mut(&mut self, index: u32) -> &mut Block {
+    fn block_mut(&mut self, index: u32) -> &mut ArenaBlock {
         match self.blocks.get_mut(index as usize) {
             Some(Some(block)) => block,
             _ => unreachable!("positions are those of records"),
@@ -254,7 +254,7 @@ impl Arena {
 
     /// A block that ends with `needed` free bytes.
     fn block_with(&mut self, needed: usize, closed: &Range<usize>, moved: &mut Moved<'_>) -> Result<usize> {
-        let is_free = |block: &&Block| block.bytes.len() - block.used >= needed;
+        let is_free = |block: &&ArenaBlock| block.bytes.len() - block.used >= needed;
         if !closed.contains(&self.open) && self.get(self.open).as_ref().is_some_and(is_free) {
             return Ok(self.open);
         }
@@ -273,7 +273,7 @@ impl Arena {
         }
     }
 
-    fn get(&self, index: usize) -> Option<&Block> {
+    fn get(&self, index: usize) -> Option<&ArenaBlock> {
         self.blocks.get(index)?.as_ref()
     }
 
@@ -312,7 +312,7 @@ impl Arena {
         if vacant.is_none() {
             self.blocks.push(None);
         }
-        self.blocks[index] = Some(Block { bytes: vec![0; bytes], used: 0, live: 0, _held: held });
+        self.blocks[index] = Some(ArenaBlock { bytes: vec![0; bytes], used: 0, live: 0, _held: held });
         self.bytes += bytes as u64;
         Ok(index)
     }

@@ -251,10 +251,10 @@ impl EdgeStream for WebGraph {
                 self.decode()?;
                 continue;
             }
-            let room = rest.len().min(BATCH_EDGES - batch.len());
-            batch.targets.extend_from_slice(rest.get(..room).unwrap_or_default());
+            let left = rest.len().min(BATCH_EDGES - batch.len());
+            batch.targets.extend_from_slice(rest.get(..left).unwrap_or_default());
             batch.sources.resize(batch.targets.len(), self.decoded - 1);
-            self.given += room;
+            self.given += left;
         }
         if !batch.is_empty() {
             if self.positions {

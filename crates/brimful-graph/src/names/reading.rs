@@ -13,7 +13,7 @@ use brimful_store::memory::release_free_memory;
 
 use super::batch::NameBatch;
 use super::file::NameWriter;
-use super::interner::{Interner, Room};
+use super::interner::{InternBuffers, Interner};
 use crate::edges::{EdgeBatch, EdgeSource, Spool, SpooledEdges};
 use crate::error::{Error, Result};
 use crate::formats::TextFile;
@@ -43,8 +43,8 @@ impl Reader<'_> {
 
     /// What a generation of names may take while nothing else needs the memory.
     fn names_bytes(&self, decoder_bytes: u64) -> u64 {
-        let rooms = self.resources.workers() as u64 * NameBatch::MEMORY_BYTES;
-        (self.bitmap_bytes + self.decoder_bytes).saturating_sub(decoder_bytes + rooms).max(LEAST_BYTES)
+        let buffers = self.resources.workers() as u64 * NameBatch::MEMORY_BYTES;
+        (self.bitmap_bytes + self.decoder_bytes).saturating_sub(decoder_bytes + buffers).max(LEAST_BYTES)
     }
 
     /// Reads text whose ids are strings; `first` is the first file if it was opened already.
@@ -64,9 +64,9 @@ impl Reader<'_> {
         let plain = files.iter().all(|file| self.is_plain(&file.path));
         let bytes = self.names_bytes(if plain { 0 } else { self.decoder_bytes });
         let interner = Interner::new(self.folder, bytes, resources)?;
-        let take = |out: &mut Output, room: &mut Room| -> Result<()> {
-            interner.add_edges(&out.names, room)?;
-            interner.add_vertices(&out.declared_names, room)?;
+        let take = |out: &mut Output, buffers: &mut InternBuffers| -> Result<()> {
+            interner.add_edges(&out.names, buffers)?;
+            interner.add_vertices(&out.declared_names, buffers)?;
             out.names.clear();
             out.declared_names.clear();
             Ok(())
@@ -74,9 +74,9 @@ impl Reader<'_> {
         pump(
             resources,
             |chunk| reader.next(chunk),
-            || Ok((Output::default(), Room::default())),
-            |(out, room), _, chunk| parser.parse(chunk, out, &mut |out| take(out, room)),
-            |(mut out, mut room)| take(&mut out, &mut room),
+            || Ok((Output::default(), InternBuffers::default())),
+            |(out, buffers), _, chunk| parser.parse(chunk, out, &mut |out| take(out, buffers)),
+            |(mut out, mut buffers)| take(&mut out, &mut buffers),
         )?;
         let summary = parser.finish(&reader.into_ends())?;
         if summary.undirected {
@@ -113,23 +113,23 @@ impl Reader<'_> {
                 stream.next_vertex_names(vertices);
                 Ok(more)
             },
-            || Ok(Room::default()),
-            |room, _, (edges, vertices): &mut (NameBatch, NameBatch)| {
+            || Ok(InternBuffers::default()),
+            |buffers, _, (edges, vertices): &mut (NameBatch, NameBatch)| {
                 resources.job.advance(edges.len() as u64 / 2);
-                interner.add_vertices(vertices, room)?;
-                interner.add_edges(edges, room)
+                interner.add_vertices(vertices, buffers)?;
+                interner.add_edges(edges, buffers)
             },
             |_| Ok(()),
         )?;
-        let (mut batch, mut room) = (NameBatch::default(), Room::default());
+        let (mut batch, mut buffers) = (NameBatch::default(), InternBuffers::default());
         for name in stream.listed_names() {
             batch.push(name.as_bytes());
             if batch.is_full() {
-                interner.add_vertices(&batch, &mut room)?;
+                interner.add_vertices(&batch, &mut buffers)?;
                 batch.clear();
             }
         }
-        interner.add_vertices(&batch, &mut room)?;
+        interner.add_vertices(&batch, &mut buffers)?;
         let (spool, names) = self.rank(interner, &scan, bytes)?;
         let rejections = stream.rejections();
         let rejected = rejections.iter().map(|rejection| rejection.count).sum();
@@ -158,7 +158,7 @@ impl Reader<'_> {
             let mut table: HugeArray<u32> = HugeArray::zeroed(generation.locals);
             tables.load(run, &mut table)?;
             let rank = |local: &u64| u64::from(table[*local as usize]);
-            let work = |(ranked, room): &mut (EdgeBatch, Vec<u8>), batch: &EdgeBatch| {
+            let work = |(ranked, buffers): &mut (EdgeBatch, Vec<u8>), batch: &EdgeBatch| {
                 ranked.clear();
                 ranked.sources.extend(batch.sources.iter().map(rank));
                 ranked.targets.extend(batch.targets.iter().map(rank));
@@ -166,7 +166,7 @@ impl Reader<'_> {
                 ranked.positions.extend_from_slice(&batch.positions);
                 scan.add(ranked);
                 job.advance(1);
-                self.keep(&spool, ranked, room)
+                self.keep(&spool, ranked, buffers)
             };
             let parts = Parts { source: &locals, range: generation.parts.clone() };
             each_part(&parts, self.resources, || Ok(Default::default()), work, |_| Ok(()))?;

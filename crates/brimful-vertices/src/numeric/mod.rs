@@ -250,7 +250,7 @@ impl BySize for Driving<'_> {
 
     fn call<const S: usize, const M: usize, E: EdgeData>(self) -> Result<Done> {
         let Self { program, graph, options, checkpoints, resources } = self;
-        Run::<S, M, E>::new(program, graph, options, checkpoints, resources)?.run()
+        NumericRun::<S, M, E>::new(program, graph, options, checkpoints, resources)?.run()
     }
 }
 
@@ -264,7 +264,7 @@ struct Done {
     stats: Stats,
 }
 
-struct Run<'r, const S: usize, const M: usize, E: EdgeData> {
+struct NumericRun<'r, const S: usize, const M: usize, E: EdgeData> {
     graph: &'r Graph,
     resources: &'r Resources,
     options: &'r NumericOptions<'r>,
@@ -278,7 +278,7 @@ struct Run<'r, const S: usize, const M: usize, E: EdgeData> {
     loaded: Instant,
 }
 
-impl<'r, const S: usize, const M: usize, E: EdgeData> Run<'r, S, M, E> {
+impl<'r, const S: usize, const M: usize, E: EdgeData> NumericRun<'r, S, M, E> {
     /// Loads the graph.
     fn new(
         program: &'r mut dyn Erased,
@@ -426,7 +426,7 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> Run<'r, S, M, E> {
     }
 }
 
-impl<const S: usize, const M: usize, E: EdgeData> Supersteps for Run<'_, S, M, E> {
+impl<const S: usize, const M: usize, E: EdgeData> Supersteps for NumericRun<'_, S, M, E> {
     type Error = Error;
 
     fn done(&mut self) -> u64 {
