@@ -1,4 +1,4 @@
-"""Checks that imports between crates point one way, and that each room keeps its tools.
+"""Checks that imports between crates point one way, and that each crate keeps its tools.
 
 Run as a script; prints every violation and exits 1 if there is one.
 """
@@ -53,7 +53,7 @@ MAY_USE = {
         "brimful-algos",
     },
 }
-# Crates that exactly one room may depend on.
+# Crates that exactly one crate may depend on.
 RESERVED = {"pyo3": "brimful-python", "arrow": "brimful-python"}
 OPENS_FILES = re.compile(
     r"\b(std::fs|fs::File|File::(open|create|options)|OpenOptions|tempfile::)\b"
@@ -87,9 +87,9 @@ def dependency_violations(package: dict[str, object]) -> list[str]:
         other = str(dependency["name"])
         if other in MAY_USE and other not in MAY_USE[name]:
             found.append(f"{name} depends on {other}: imports point one way, see MAY_USE")
-        for reserved, room in RESERVED.items():
-            if other.split("-")[0] == reserved and name != room:
-                found.append(f"{name} depends on {other}: only {room} may")
+        for reserved, owner in RESERVED.items():
+            if other.split("-")[0] == reserved and name != owner:
+                found.append(f"{name} depends on {other}: only {owner} may")
     return found
 
 
@@ -102,7 +102,7 @@ def is_test_module(path: Path) -> bool:
 
 
 def source_violations(package: dict[str, object]) -> list[str]:
-    """Return the lines of a package's own code that use another room's tools."""
+    """Return the lines of a package's own code that use another crate's tools."""
     name = str(package["name"])
     found = []
     for path in sorted(Path(str(package["manifest_path"])).parent.glob("src/**/*.rs")):

@@ -66,9 +66,9 @@ def test_the_log_of_a_run_adds_up(rmat: Path, tmp_path: Path, algorithm: str) ->
     assert sum(step["signals"] for step in steps) == figures["signals"]
     assert sum(step["edges"] for step in steps) == figures["edge_visits"]
     assert sum(step["seconds"] for step in steps) == pytest.approx(figures["superstep_total"])
-    assert {step["door"] for step in steps} <= {"dense", "sparse", "gather"}
-    assert Counter(step["door"] for step in steps) == figures["traversals"]
-    assert steps[-1]["door"] == figures["last_traversal"]
+    assert {step["traversal"] for step in steps} <= {"dense", "sparse", "gather"}
+    assert Counter(step["traversal"] for step in steps) == figures["traversals"]
+    assert steps[-1]["traversal"] == figures["last_traversal"]
     # What is read while preparing belongs to no superstep.
     assert sum(step["bytes_read"] for step in steps) <= figures["bytes_read"] > 0
     [run] = named(parsed, "run")
@@ -88,7 +88,7 @@ def test_the_log_of_a_run_in_a_store_adds_up(rmat: Path, tmp_path: Path) -> None
     figures = succeed(*arguments, "--json", "--quiet", "--log", log).figures
     steps = named(events(log.read_text()), "superstep")
     assert [step["superstep"] for step in steps] == [1, 2, 3, 4]
-    assert {step["door"] for step in steps} == {"store"}
+    assert {step["traversal"] for step in steps} == {"store"}
     assert figures["traversals"] == {"store": 4} and figures["last_traversal"] == "store"
     assert sum(step["signals"] for step in steps) == figures["signals"]
     # Loading comes before them.

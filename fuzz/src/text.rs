@@ -5,12 +5,12 @@ use brimful_graph::declaration::Declaration;
 use brimful_graph::error::Error;
 use brimful_graph::formats::TextFormat;
 use brimful_graph::formats::graphalytics::EdgeFile;
-use brimful_graph::formats::scan::{has_place, scan_columns, scan_webgraph};
+use brimful_graph::formats::parse::{has_position, parse_columns, parse_webgraph};
 use brimful_graph::import::OnError;
 
 /// The parser of the format of this name.
 pub(crate) fn check(name: &str, bytes: &[u8]) -> bool {
-    parse(format(name), &ColumnChoice::default(), bytes)
+    check_columns(format(name), &ColumnChoice::default(), bytes)
 }
 
 fn format(name: &str) -> TextFormat {
@@ -18,11 +18,11 @@ fn format(name: &str) -> TextFormat {
 }
 
 /// Parses `bytes`; neither the size of chunks nor rejections change the edges.
-fn parse(format: TextFormat, choice: &ColumnChoice, bytes: &[u8]) -> bool {
-    let scan = |chunk, on_error| scan_columns(format, choice, bytes, chunk, on_error);
-    let whole = scan(1 << 20, OnError::Fail);
-    let cut = scan(200, OnError::Fail);
-    let skipped = scan(1 << 20, OnError::Skip);
+fn check_columns(format: TextFormat, choice: &ColumnChoice, bytes: &[u8]) -> bool {
+    let parse = |chunk, on_error| parse_columns(format, choice, bytes, chunk, on_error);
+    let whole = parse(1 << 20, OnError::Fail);
+    let cut = parse(200, OnError::Fail);
+    let skipped = parse(1 << 20, OnError::Skip);
     match (&whole, &cut) {
         (Ok(whole), Ok(cut)) => {
             assert_eq!(whole, cut);
@@ -32,7 +32,7 @@ fn parse(format: TextFormat, choice: &ColumnChoice, bytes: &[u8]) -> bool {
             assert_eq!(skipped.as_ref().ok(), Some(whole));
         }
         (Err(error), Err(again)) => {
-            assert!(has_place(error), "{error}");
+            assert!(has_position(error), "{error}");
             let too_long = again.to_string().contains("without an end");
             assert!(too_long || error.to_string() == again.to_string(), "{error} / {again}");
         }
@@ -52,8 +52,8 @@ fn parse(format: TextFormat, choice: &ColumnChoice, bytes: &[u8]) -> bool {
 /// The bodies of `graphalytics`: a vertex file and an edge file of the same bytes.
 pub(crate) fn graphalytics(bytes: &[u8]) -> bool {
     let choice = ColumnChoice::default();
-    let vertices = parse(TextFormat::Vertices, &choice, bytes);
-    parse(TextFormat::Graphalytics(EdgeFile::default()), &choice, bytes) || vertices
+    let vertices = check_columns(TextFormat::Vertices, &choice, bytes);
+    check_columns(TextFormat::Graphalytics(EdgeFile::default()), &choice, bytes) || vertices
 }
 
 /// The columns of tables of text.
@@ -72,7 +72,7 @@ pub(crate) fn columns(bytes: &[u8]) -> bool {
         assert!(roles.source != roles.target && roles.source.max(roles.target) < names.len());
         assert_eq!(roles.ignored().count(), names.len() - 2 - usize::from(roles.weight.is_some()));
     }
-    parse(format(["csv", "tsv", "edgelist", "auto"][usize::from(kind) % 4]), &choice, file)
+    check_columns(format(["csv", "tsv", "edgelist", "auto"][usize::from(kind) % 4]), &choice, file)
 }
 
 fn choice(kind: u8, lines: &[&[u8]]) -> ColumnChoice {
@@ -110,16 +110,16 @@ pub(crate) fn declaration(bytes: &[u8]) -> bool {
 pub(crate) fn webgraph(bytes: &[u8]) -> bool {
     let split = bytes.windows(2).position(|two| two == b"\n\n").unwrap_or(bytes.len());
     let (properties, graph) = bytes.split_at(split);
-    match scan_webgraph(properties, graph.get(2..).unwrap_or_default(), 1 << 16) {
+    match parse_webgraph(properties, graph.get(2..).unwrap_or_default(), 1 << 16) {
         // Intervals and copies write many arcs in few bits; the properties bound their number.
-        Ok(scanned) => {
+        Ok(parsed) => {
             let text = String::from_utf8_lossy(properties).into_owned();
             let mut numbers = text.split(|c: char| !c.is_ascii_digit());
-            assert!(numbers.any(|number| number.parse() == Ok(scanned.edges.len())), "{text:?}");
+            assert!(numbers.any(|number| number.parse() == Ok(parsed.edges.len())), "{text:?}");
             true
         }
         Err(error) => {
-            assert!(has_place(&error) || matches!(&error, Error::Input { .. }), "{error}");
+            assert!(has_position(&error) || matches!(&error, Error::Input { .. }), "{error}");
             false
         }
     }

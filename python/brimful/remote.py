@@ -161,7 +161,7 @@ class _Caller:
     def __init__(self, url: str, stopped: threading.Event | None = None) -> None:
         """Make the thread when it is first needed; `stopped` ends a wait."""
         self._url = url
-        self._patience = answer_seconds()
+        self._timeout = answer_seconds()
         self._work: queue.SimpleQueue[Callable[[], Any] | None] = queue.SimpleQueue()
         self._answers: queue.SimpleQueue[tuple[bool, Any]] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
@@ -195,12 +195,12 @@ class _Caller:
 
     def _wait(self) -> tuple[bool, Any]:
         """Return the answer of the thread: whether the call ended well, and its value or error."""
-        until = time.monotonic() + self._patience
+        until = time.monotonic() + self._timeout
         while not self._stopped.is_set():
             left = until - time.monotonic()
             if left <= 0:
                 raise StoreIoError(
-                    f"cannot read {self._url}: no answer in {self._patience:g} s; check the "
+                    f"cannot read {self._url}: no answer in {self._timeout:g} s; check the "
                     f"network, or wait longer with {TIMEOUT_VARIABLE}=SECONDS",
                     errno.ETIMEDOUT,
                 )

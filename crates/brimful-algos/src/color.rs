@@ -65,10 +65,10 @@ fn color<L: Label>([mark, _]: [L; 2]) -> Option<u64> {
 impl<L: Label + 'static> Gather for Coloring<L> {
     type State = [L; 2];
     /// A bit for each colour that neighbours have.
-    type Room = Vec<u64>;
+    type Buffers = Vec<u64>;
     type Aggregate = ();
     const NEEDS_EXTERNAL: bool = true;
-    const ROOM_BYTES: u64 = 1;
+    const BUFFER_BYTES: u64 = 1;
     const SETTLES: bool = true;
 
     fn indexes(&self) -> &'static [Index] {

@@ -52,10 +52,10 @@ pub struct LabelPropagation<L>(PhantomData<L>);
 impl<L: Label + 'static> Gather for LabelPropagation<L> {
     type State = L;
     /// The labels of a list.
-    type Room = Vec<L>;
+    type Buffers = Vec<L>;
     type Aggregate = ();
     const NEEDS_EXTERNAL: bool = true;
-    const ROOM_BYTES: u64 = size_of::<L>() as u64;
+    const BUFFER_BYTES: u64 = size_of::<L>() as u64;
 
     fn indexes(&self) -> &'static [Index] {
         &[Index::In, Index::Reverse]

@@ -147,7 +147,7 @@ fn a_resumed_run_ends_as_the_undisturbed_one() {
                 let rest = run(&resumed(&request, &folder), 2, LARGE);
                 assert!(rows(&rest, temporary.path()) == expected, "{name}: from superstep {end} on");
                 assert_eq!(rest.stats.resumed_from, Some(end), "{name}");
-                // Edges looked at depend on the door, and that on what has been read.
+                // Edges looked at depend on the traversal, and that on what has been read.
                 let figures = |finished: &Finished| {
                     (finished.stats.supersteps, finished.stats.reason, finished.stats.signals)
                 };

@@ -1,4 +1,4 @@
-//! Programs behind the C interface against the same programs in Rust: the same bits through every door, at one to three threads
+//! Programs behind the C interface against the same programs in Rust: the same bits by every traversal, at one to three threads
 //! and two budgets. The kernels are what a compiler of somebody else's programs would make.
 
 #![expect(clippy::unwrap_used, reason = "test helpers: a failure is a failed test")]
@@ -15,7 +15,8 @@ use brimful_engine::batch::BATCH;
 use brimful_engine::kernel::{ABI_VERSION, Call, Context};
 use brimful_engine::stats::Traversal;
 use brimful_engine::{
-    Add, Door, Error, Globals, Kernel, KernelProgram, Min, Mode, Program, RunOptions, Shape, Vertex, run,
+    Add, Error, Globals, Kernel, KernelProgram, Min, Mode, Program, RunOptions, Shape, TraversalMode, Vertex,
+    run,
 };
 use brimful_graph::generate::{Generator, Kind};
 use brimful_graph::import::{ImportOptions, Input, build_reverse, import};
@@ -101,22 +102,23 @@ fn needed<P: Program>(program: &P, graph: &Graph, options: &RunOptions, threads:
     needed
 }
 
-/// Runs both programs through every door that `P` has.
+/// Runs both programs by every traversal that `P` has.
 fn compare<P: Program, S: Shape>(rust: &P, kernel: &KernelProgram<S>, graph: &Graph, weighted: bool) {
-    let mut ways: Vec<(Door, bool)> = vec![(Door::Dense, false)];
-    ways.extend((P::MODE != Mode::Full).then_some((Door::Sparse, false)));
+    let mut ways: Vec<(TraversalMode, bool)> = vec![(TraversalMode::Dense, false)];
+    ways.extend((P::MODE != Mode::Full).then_some((TraversalMode::Sparse, false)));
     let asynchronous = P::ASYNCHRONOUS && P::MODE != Mode::Delta;
-    ways.extend(asynchronous.then_some((Door::Dense, true)));
-    for (door, asynchronous) in ways {
+    ways.extend(asynchronous.then_some((TraversalMode::Dense, true)));
+    for (traversal, asynchronous) in ways {
         let options =
-            RunOptions { weighted, door, asynchronous, max_supersteps: 40_000, ..Default::default() };
+            RunOptions { weighted, traversal, asynchronous, max_supersteps: 40_000, ..Default::default() };
         let wanted = outcome(rust, graph, &options, 1, 1 << 28).unwrap();
         assert!(wanted.1 > 1);
-        assert_eq!(wanted.3 > 0, door == Door::Sparse);
+        assert_eq!(wanted.3 > 0, traversal == TraversalMode::Sparse);
         for threads in 1..=3 {
             for budget in [needed(kernel, graph, &options, threads), 1 << 28] {
                 let found = outcome(kernel, graph, &options, threads, budget).unwrap();
-                let way = format!("{door:?}, asynchronous {asynchronous}, {threads} threads, {budget} bytes");
+                let way =
+                    format!("{traversal:?}, asynchronous {asynchronous}, {threads} threads, {budget} bytes");
                 assert!(found.0 == wanted.0, "{way}");
                 assert_eq!((found.1, found.2), (wanted.1, wanted.2), "{way}");
                 assert!(budget < 1 << 28 || found.3 == wanted.3, "{way}");
@@ -389,10 +391,10 @@ unsafe extern "C" fn failing(context: *mut Context) -> i32 {
 #[test]
 fn a_status_ends_the_run_with_an_error_that_names_it() {
     let _turn = turn_with_graphs();
-    let fail = |graph: &Graph, call: Call, count: usize, door, threads| {
+    let fail = |graph: &Graph, call: Call, count: usize, traversal, threads| {
         let source = graph.find(0).unwrap();
         let parameters = [source as f64, f64::from(call as u32), count as f64];
-        let options = RunOptions { door, ..Default::default() };
+        let options = RunOptions { traversal, ..Default::default() };
         let program = program::<Distances>(failing, &parameters);
         let error = run(&program, graph, &options, &resources(threads, 1 << 28)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Program);
@@ -404,15 +406,20 @@ fn a_status_ends_the_run_with_an_error_that_names_it() {
     let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let chain = graph(folder.path(), Kind::Chain { vertices: 300 }, SMALL);
     let rmat = graph(other.path(), Kind::Rmat { scale: 12, edge_factor: 5 }, LARGE);
-    for (door, threads) in [(Door::Dense, 1), (Door::Dense, 3), (Door::Sparse, 1), (Door::Sparse, 3)] {
+    for (traversal, threads) in [
+        (TraversalMode::Dense, 1),
+        (TraversalMode::Dense, 3),
+        (TraversalMode::Sparse, 1),
+        (TraversalMode::Sparse, 3),
+    ] {
         for call in [Call::Initial, Call::Edges, Call::Collect] {
-            fail(&chain, call, 1, door, threads);
+            fail(&chain, call, 1, traversal, threads);
         }
         // In a chain only the source signals in the first superstep.
-        let (vertex, source) = fail(&chain, Call::Edges, 1, door, threads);
+        let (vertex, source) = fail(&chain, Call::Edges, 1, traversal, threads);
         assert_eq!(vertex, source);
         // In the middle of a segment.
-        fail(&rmat, Call::Edges, BATCH * 3 / 4 + 1, door, threads);
+        fail(&rmat, Call::Edges, BATCH * 3 / 4 + 1, traversal, threads);
     }
 }
 

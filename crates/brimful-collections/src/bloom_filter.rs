@@ -13,8 +13,10 @@ use brimful_store::{Error as StoreError, Folder};
 
 use crate::by_range::{Asked, by_range, question_len};
 use crate::error::{Error, Result};
+use crate::fields::u64_at;
+use crate::folder::{CollectionFolder, open_pages};
 use crate::hash_pages::{mix, unmix};
-use crate::home::{Home, Options, open_pages, u64_at};
+use crate::options::Options;
 use crate::partition_log::PartitionLog;
 
 const KIND: u32 = 5;
@@ -43,9 +45,9 @@ impl BloomFilter {
     /// [`Error::Usage`] for no keys, or a rate that is not between 0 and 1; [`Error::RecordType`] if it was
     /// made for others.
     pub fn open(path: &Path, keys: u64, false_positives: f64, options: Options) -> Result<Self> {
-        let home = Home::at(path)?;
-        let mut opened = Self::open_in(&home.folder, keys, false_positives, options)?;
-        opened._lock = home.lock;
+        let locked = CollectionFolder::at(path)?;
+        let mut opened = Self::open_in(&locked.folder, keys, false_positives, options)?;
+        opened._lock = locked.lock;
         Ok(opened)
     }
 

@@ -4,7 +4,7 @@
 //! that equal buckets are equal bytes.
 
 use crate::by_range::Asked;
-use crate::home::{put, u32_at, u64_at};
+use crate::fields::{put, u32_at, u64_at};
 
 pub(crate) const HEADER_BYTES: usize = 8;
 /// Entries that are counted where a search ends.
@@ -115,20 +115,20 @@ impl Entries {
         let old = bytes.get(HEADER_BYTES..).unwrap_or_default().as_chunks::<8>().0;
         let old = old.get(..count * width).unwrap_or_default();
         let (header, body) = out.split_at_mut(HEADER_BYTES.min(out.len()));
-        let mut room = body.as_chunks_mut::<8>().0.chunks_exact_mut(width);
+        let mut slots = body.as_chunks_mut::<8>().0.chunks_exact_mut(width);
         let (mut written, mut new) = (0, 0);
         let mut entries = old.chunks_exact(width).map(|entry| (word_of(entry, 0), entry)).peekable();
         for run in keys.chunk_by(|a, b| a == b) {
             let key = run.first().copied().unwrap_or(0);
             while let Some((_, entry)) = entries.next_if(|(old, _)| *old < key) {
-                let Some(place) = room.next() else {
+                let Some(place) = slots.next() else {
                     return Merged::Full;
                 };
                 place.copy_from_slice(entry);
                 written += 1;
             }
             let there = entries.next_if(|(old, _)| *old == key);
-            let Some(place) = room.next() else {
+            let Some(place) = slots.next() else {
                 return Merged::Full;
             };
             written += 1;
@@ -140,14 +140,14 @@ impl Entries {
             }
         }
         for (_, entry) in entries {
-            let Some(place) = room.next() else {
+            let Some(place) = slots.next() else {
                 return Merged::Full;
             };
             place.copy_from_slice(entry);
             written += 1;
         }
         debug_assert!(written <= capacity);
-        room.flatten().for_each(|word| *word = [0; 8]);
+        slots.flatten().for_each(|word| *word = [0; 8]);
         let tail = body.len() / 8 * 8;
         body.get_mut(capacity * width * 8..tail).unwrap_or_default().fill(0);
         put(header, 0, &(written as u32).to_le_bytes());

@@ -12,7 +12,7 @@ use brimful_store::sorter::{Record, sort_in_memory};
 use bytemuck::{Pod, Zeroable};
 
 use crate::error::Result;
-use crate::home::Options;
+use crate::options::Options;
 
 /// Most ranges of one pass: more would make passing over the keys cost more than the answers.
 const MOST_RANGES: usize = 64;
@@ -75,19 +75,19 @@ where
     for (keys, out) in keys.chunks(step).zip(out.chunks_mut(step)) {
         let ranges = match keys.len() {
             few if few <= FEWEST_KEYS => 1,
-            many => with_room(many).div_ceil(most).max(workers),
+            many => with_spare(many).div_ceil(most).max(workers),
         };
-        let part_len = with_room(keys.len() / ranges / PARTS);
+        let part_len = with_spare(keys.len() / ranges / PARTS);
         let next = AtomicUsize::new(0);
         let out = Mutex::new(out);
         let work = |_: usize| {
             let mut ask = asker();
             let mut parts: Vec<Vec<Asked>> = (0..PARTS).map(|_| Vec::with_capacity(part_len)).collect();
-            let (mut room, mut found) = (Vec::with_capacity(part_len), Vec::new());
+            let (mut buffer, mut found) = (Vec::with_capacity(part_len), Vec::new());
             let mut answer = |parts: &mut [Vec<Asked>]| -> Result<()> {
                 for part in parts.iter_mut().filter(|part| !part.is_empty()) {
                     options.resources.job.check()?;
-                    sort_in_memory(part, &mut room);
+                    sort_in_memory(part, &mut buffer);
                     ask(part, &mut found)?;
                     let mut out = out.lock().unwrap_or_else(PoisonError::into_inner);
                     for (index, value) in found.drain(..) {
@@ -136,6 +136,6 @@ where
 }
 
 /// A little more than `keys`, as some ranges get more keys than others.
-fn with_room(keys: usize) -> usize {
+fn with_spare(keys: usize) -> usize {
     keys + keys / 8 + 64
 }

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 
 use crate::bag::RecordBag;
 use crate::error::{Error, Result};
-use crate::home::Options;
+use crate::options::Options;
 use crate::order::Order;
 
 /// How values become bytes.
@@ -29,8 +29,8 @@ impl<T: Serialize + DeserializeOwned> Codec<T> for Postcard {
     const NAME: &'static str = "postcard";
 
     fn encode(value: &T, out: &mut Vec<u8>) -> std::result::Result<(), String> {
-        let room = std::mem::take(out);
-        *out = postcard::to_extend(value, room).map_err(|e| e.to_string())?;
+        let buffer = std::mem::take(out);
+        *out = postcard::to_extend(value, buffer).map_err(|e| e.to_string())?;
         Ok(())
     }
 

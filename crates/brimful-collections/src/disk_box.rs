@@ -7,7 +7,7 @@ use brimful_store::Folder;
 use bytemuck::Pod;
 
 use crate::error::Result;
-use crate::home::Options;
+use crate::options::Options;
 use crate::order::{Ids, Order};
 use crate::record_box::RecordBox;
 

@@ -10,7 +10,7 @@ use brimful_store::{DiskFolder, Folder};
 
 use crate::bag::RecordBag;
 use crate::error::{Error, Result};
-use crate::home::Options;
+use crate::options::Options;
 use crate::order::Order;
 use crate::partition_log::PartitionLog;
 

@@ -11,8 +11,9 @@ use brimful_store::Folder;
 use crate::bag::RecordBag;
 use crate::by_range::Asked;
 use crate::error::{Error, Result};
+use crate::fields::u32_at;
 use crate::hash_pages::mix;
-use crate::home::{Options, u32_at};
+use crate::options::Options;
 use crate::partition_log::PartitionLog;
 
 const SCHEMA: &[u8] = b"map";
@@ -278,7 +279,7 @@ impl DiskMap {
         sorted.sort_by_key(|(mixed, _)| *mixed);
         for some in sorted.chunks(BATCH / 64) {
             job.check()?;
-            self.bag.keys().make_room(self.bag.pages())?;
+            self.bag.keys().grow(self.bag.pages())?;
             for (_, (key, value)) in some {
                 change(key.as_ref(), value.as_ref())?;
             }

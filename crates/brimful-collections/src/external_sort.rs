@@ -6,7 +6,7 @@ use brimful_store::DiskFolder;
 use brimful_store::sorter::{Record, Sorter, minimum_bytes};
 
 use crate::error::Result;
-use crate::home::Options;
+use crate::options::Options;
 
 /// Hands the records that `feed` pushes to `consume`, ascending, in batches. What memory does not hold
 /// is in a nameless file in `folder` meanwhile.

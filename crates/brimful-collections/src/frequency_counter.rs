@@ -7,8 +7,8 @@ use std::path::Path;
 use brimful_store::Folder;
 
 use crate::error::Result;
-use crate::home::Options;
 use crate::keyed::Keyed;
+use crate::options::Options;
 
 const KIND: u32 = 3;
 

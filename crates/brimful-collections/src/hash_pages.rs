@@ -14,7 +14,7 @@ use brimful_store::{Error as StoreError, Job, Result as StoreResult};
 use crate::bucket::{Entries, HEADER_BYTES, Merged};
 use crate::by_range::Asked;
 use crate::error::{Error, Result};
-use crate::home::put;
+use crate::fields::put;
 
 /// There are 2^48 buckets at most: pages have numbers of 60 bits.
 const MOST_BITS: u32 = 48;
@@ -80,8 +80,8 @@ impl HashPages {
     ) -> StoreResult<Self> {
         let (bits, len) = description;
         let entries = Entries { words };
-        let room = pages.pages(stream).saturating_mul(entries.capacity(pages.page_bytes()) as u64);
-        if bits > u64::from(MOST_BITS) || len > room {
+        let most = pages.pages(stream).saturating_mul(entries.capacity(pages.page_bytes()) as u64);
+        if bits > u64::from(MOST_BITS) || len > most {
             let what = format!("2^{bits} buckets with {len} entries cannot be");
             return Err(StoreError::corrupt_pages(pages.path(), 0, what));
         }
@@ -202,7 +202,7 @@ impl HashPages {
         }
         let groups: Vec<&[u64]> = keys.chunk_by(|a, b| bucket(*a, bits) == bucket(*b, bits)).collect();
         let bucket_of = |group: &&[u64]| group.first().map_or(0, |key| bucket(*key, bits));
-        let mut room = vec![0; pages.page_bytes()];
+        let mut merged_page = vec![0; pages.page_bytes()];
         let mut done = 0;
         for window in groups.chunks(WINDOW_PAGES.min(pages.cache_bytes() / pages.page_bytes() / 8).max(1)) {
             if window.len() > 1 {
@@ -210,9 +210,9 @@ impl HashPages {
             }
             for group in window {
                 let merged = pages.update(&writing, self.page(bucket_of(group)), |page| {
-                    let merged = self.entries.merge(page.bytes(), group, &mut room);
+                    let merged = self.entries.merge(page.bytes(), group, &mut merged_page);
                     if matches!(merged, Merged::Changed { .. }) {
-                        page.bytes_mut().copy_from_slice(&room);
+                        page.bytes_mut().copy_from_slice(&merged_page);
                     }
                     merged
                 })?;
@@ -317,7 +317,7 @@ impl HashPages {
     }
 
     /// Doubles the buckets if they are nearly full, or if that was stopped half-way.
-    pub(crate) fn make_room(&self, pages: &PageFile) -> StoreResult<()> {
+    pub(crate) fn grow(&self, pages: &PageFile) -> StoreResult<()> {
         loop {
             let bits = self.whole(pages, None)?.bits;
             if !self.is_crowded(pages, bits) {

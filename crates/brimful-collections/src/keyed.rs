@@ -10,8 +10,10 @@ use brimful_store::external::FolderLock;
 
 use crate::by_range::{by_range, question_len};
 use crate::error::Result;
+use crate::fields::u64_at;
+use crate::folder::{CollectionFolder, open_pages};
 use crate::hash_pages::{HashPages, mix, unmix};
-use crate::home::{Home, Options, open_pages, u64_at};
+use crate::options::Options;
 use crate::partition_log::PartitionLog;
 
 /// Keys, or keys with counts, larger than memory.
@@ -26,9 +28,9 @@ pub(crate) struct Keyed {
 
 impl Keyed {
     pub(crate) fn open(path: &Path, kind: u32, words: usize, options: Options) -> Result<Self> {
-        let home = Home::at(path)?;
-        let mut opened = Self::open_in(&home.folder, kind, words, options)?;
-        opened._lock = home.lock;
+        let locked = CollectionFolder::at(path)?;
+        let mut opened = Self::open_in(&locked.folder, kind, words, options)?;
+        opened._lock = locked.lock;
         Ok(opened)
     }
 

@@ -5,7 +5,7 @@
 //! - [`disk_bag`]: values of any length, [`bag`] below it.
 //! - [`frequency_counter`], [`membership_set`], [`bloom_filter`], [`disk_map`], [`disk_lists`], [`spilling_map`], [`external_sort`]: ready-made collections;
 //!   `keyed`, `hash_pages` and `bucket`, `partition_log` and `by_range`: what they stand on.
-//! - [`error`]: what can go wrong; [`home`]: where a collection lives and what it is given.
+//! - [`error`]: errors; [`options`]: memory, threads and page size; `folder`: page file and lock; `fields`: numbers in pages.
 
 pub mod bag;
 pub mod bloom_filter;
@@ -17,11 +17,13 @@ pub mod disk_lists;
 pub mod disk_map;
 pub mod error;
 pub mod external_sort;
+mod fields;
+mod folder;
 pub mod frequency_counter;
 mod hash_pages;
-pub mod home;
 mod keyed;
 pub mod membership_set;
+pub mod options;
 pub mod order;
 mod partition_log;
 mod pipeline;
@@ -37,8 +39,8 @@ pub use disk_map::DiskMap;
 pub use error::{Error, Result};
 pub use external_sort::sort;
 pub use frequency_counter::FrequencyCounter;
-pub use home::Options;
 pub use membership_set::MembershipSet;
+pub use options::Options;
 pub use order::{Ids, Order};
 pub use record_box::RecordBox;
 pub use spilling_map::SpillingMap;

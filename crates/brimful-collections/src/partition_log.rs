@@ -18,7 +18,7 @@ use brimful_store::{Error as StoreError, Folder, StoreFile, Traffic};
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::home::Options;
+use crate::options::Options;
 
 /// Partitions: the leading bits of a key.
 const BITS: u32 = 8;
@@ -34,7 +34,7 @@ const CHUNK_LEN: usize = 1 << 16;
 struct Part {
     buffer: Vec<u64>,
     /// Where its blocks of [`BUFFER_LEN`] keys are, the oldest first.
-    blocks: VecDeque<Block>,
+    blocks: VecDeque<LogBlock>,
 }
 
 impl Part {
@@ -44,7 +44,7 @@ impl Part {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Block {
+struct LogBlock {
     offset: u64,
     /// Every key takes 4 bytes.
     is_narrow: bool,
@@ -168,7 +168,7 @@ impl PartitionLog {
                 if offset / START_BYTES != (offset + bytes.len() as u64) / START_BYTES {
                     self.file.start_writing(offset / START_BYTES * START_BYTES, START_BYTES);
                 }
-                part.blocks.push_back(Block { offset, is_narrow: narrow.is_some() });
+                part.blocks.push_back(LogBlock { offset, is_narrow: narrow.is_some() });
                 part.buffer.clear();
             }
         }
@@ -194,7 +194,7 @@ impl PartitionLog {
         // In their order, so that what the threads write lies side by side.
         let next = AtomicUsize::new(0);
         let results = options.resources.broadcast(|_| {
-            let (mut keys, mut room) = (Vec::new(), Vec::new());
+            let (mut keys, mut buffer) = (Vec::new(), Vec::new());
             while let Some(part) = self.parts.get(next.fetch_add(1, Ordering::Relaxed)) {
                 let mut part = part.lock().unwrap_or_else(PoisonError::into_inner);
                 while !part.is_empty() {
@@ -202,7 +202,7 @@ impl PartitionLog {
                     options.resources.job.check()?;
                     self.take_piece(&mut part, &mut keys)?;
                     keys.iter_mut().for_each(|key| *key = map(*key));
-                    sort_in_memory(&mut keys, &mut room);
+                    sort_in_memory(&mut keys, &mut buffer);
                     let Err((count, error)) = apply(&keys) else {
                         continue;
                     };

@@ -16,7 +16,9 @@ use brimful_store::{Error as StoreError, Folder};
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::home::{Home, Options, open_pages, u64_at};
+use crate::fields::u64_at;
+use crate::folder::{CollectionFolder, open_pages};
+use crate::options::Options;
 use crate::order::MOST_IDS;
 use crate::pipeline;
 
@@ -50,9 +52,9 @@ impl RecordBox {
     /// more than [`MAX_RECORD_BYTES`]; [`Error::Store`] if it is in use by another process, damaged, or
     /// the budget is too small.
     pub fn open(path: &Path, record_bytes: usize, schema: &[u8], options: Options) -> Result<Self> {
-        let home = Home::at(path)?;
-        let mut opened = Self::open_in(&home.folder, record_bytes, schema, options)?;
-        opened._lock = home.lock;
+        let locked = CollectionFolder::at(path)?;
+        let mut opened = Self::open_in(&locked.folder, record_bytes, schema, options)?;
+        opened._lock = locked.lock;
         Ok(opened)
     }
 

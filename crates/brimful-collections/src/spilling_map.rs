@@ -12,7 +12,7 @@ use std::path::Path;
 use crate::bag::RecordBag;
 use crate::disk_bag::{Codec, Postcard};
 use crate::error::{Error, Result};
-use crate::home::Options;
+use crate::options::Options;
 
 /// Objects that leave together: one batch for the bag.
 const BATCH: usize = 256;
@@ -110,7 +110,7 @@ impl<K: Hash + Eq + Clone, V, C: Codec<V>> SpillingMap<K, V, C> {
                 self.live.insert(key, Live { value, record: None, used: false });
             }
         }
-        self.make_room()
+        self.shrink()
     }
 
     /// Lets `f` see the value of `key`, live again if it was not. One look-up where it is live.
@@ -161,7 +161,7 @@ impl<K: Hash + Eq + Clone, V, C: Codec<V>> SpillingMap<K, V, C> {
         self.unused.extend(live.record());
         (live.record, live.used) = (None, true);
         self.live.insert(key, live);
-        self.make_room()?;
+        self.shrink()?;
         Ok(Some(result))
     }
 
@@ -173,7 +173,7 @@ impl<K: Hash + Eq + Clone, V, C: Codec<V>> SpillingMap<K, V, C> {
         let record = match self.live.remove_entry(key) {
             Some((key, live)) => {
                 self.weight -= (self.weigh)(&key, &live.value);
-                // Its place in the clock is skipped when the hand comes by; see `make_room`.
+                // Its place in the clock is skipped when the hand comes by; see `shrink`.
                 self.unused.extend(live.record());
                 return true;
             }
@@ -207,12 +207,12 @@ impl<K: Hash + Eq + Clone, V, C: Codec<V>> SpillingMap<K, V, C> {
         self.clock.push_back(key.clone());
         // Used: it must not be the next to go.
         self.live.insert(key, Live { value, record: NonZeroU64::new(record + 1), used: true });
-        self.make_room()?;
+        self.shrink()?;
         Ok(true)
     }
 
     /// Spills values until the rest is within the limit; the value used last stays.
-    fn make_room(&mut self) -> Result<()> {
+    fn shrink(&mut self) -> Result<()> {
         if self.weight <= self.limit || self.live.len() <= 1 {
             return Ok(());
         }

@@ -240,23 +240,23 @@ pub(crate) fn take_turns<P: Program>(
     Ok(())
 }
 
-/// Lets the vertices of `letters`, places in `states` and sums, collect.
-pub(crate) fn collect_letters<P: Program>(
+/// Lets the targets of `target_sums`, positions in `states`, collect their sums.
+pub(crate) fn collect_target_sums<P: Program>(
     batched: &dyn Batched<P>,
-    letters: &[(u32, SumOf<P>)],
+    target_sums: &[(u32, SumOf<P>)],
     (states, signals): (&mut [P::State], &mut [SignalOf<P>]),
     vertex: impl Fn(u32) -> Vertex,
     known: (&Globals<P::Aggregate>, Thresholds),
     partial: &mut Partial<P::Aggregate>,
 ) -> Result<()> {
-    for letters in letters.chunks(BATCH) {
-        let mut of_targets: Vec<P::State> = letters.iter().map(|(at, _)| states[*at as usize]).collect();
-        let sums: Vec<SumOf<P>> = letters.iter().map(|(_, sum)| *sum).collect();
-        let mut said = vec![P::Combiner::SILENCE; letters.len()];
+    for target_sums in target_sums.chunks(BATCH) {
+        let mut of_targets: Vec<P::State> = target_sums.iter().map(|(at, _)| states[*at as usize]).collect();
+        let sums: Vec<SumOf<P>> = target_sums.iter().map(|(_, sum)| *sum).collect();
+        let mut said = vec![P::Combiner::SILENCE; target_sums.len()];
         let arrays = (&mut of_targets[..], &mut said[..]);
-        let vertex = |at: usize| vertex(letters[at].0);
+        let vertex = |at: usize| vertex(target_sums[at].0);
         take_turns(batched, Turn::Collect(&sums), arrays, &vertex, known, partial)?;
-        for ((at, _), (state, signal)) in letters.iter().zip(of_targets.into_iter().zip(said)) {
+        for ((at, _), (state, signal)) in target_sums.iter().zip(of_targets.into_iter().zip(said)) {
             (states[*at as usize], signals[*at as usize]) = (state, signal);
         }
     }

@@ -35,21 +35,21 @@ impl Degrees {
     }
 }
 
-/// Out-degrees, or sums of outgoing weights, of the vertices of one interval.
+/// Out-degrees, or sums of outgoing weights, of the vertices in one interval.
 #[derive(Clone, Copy)]
-enum Known<'a> {
-    Nothing,
+enum IntervalDegrees<'a> {
+    Unused,
     Degrees(&'a [u32]),
     Wide(&'a [u64]),
     Strengths(&'a [f64]),
 }
 
-impl Known<'_> {
+impl IntervalDegrees<'_> {
     /// Vertex `at` of the interval whose first is `start`.
     #[inline]
     fn vertex(self, start: usize, at: usize, external: u64) -> Vertex {
         let (degree, strength) = match self {
-            Self::Nothing => (0, 0.0),
+            Self::Unused => (0, 0.0),
             Self::Degrees(degrees) => (degrees[at].into(), degrees[at].into()),
             Self::Wide(degrees) => (degrees[at], degrees[at] as f64),
             Self::Strengths(strengths) => (0, strengths[at]),
@@ -58,8 +58,8 @@ impl Known<'_> {
     }
 }
 
-/// One worker's windows, for arrays that are on disk.
-pub(crate) struct Room<P: Program> {
+/// One worker's scratch buffers, for windows of arrays on disk.
+pub(crate) struct CollectBuffers<P: Program> {
     records: records::Room<P>,
     states: Vec<P::State>,
     signals: Vec<SignalOf<P>>,
@@ -68,7 +68,7 @@ pub(crate) struct Room<P: Program> {
     external: Vec<u64>,
 }
 
-impl<P: Program> Default for Room<P> {
+impl<P: Program> Default for CollectBuffers<P> {
     fn default() -> Self {
         let records = records::Room::default();
         Self {
@@ -82,7 +82,7 @@ impl<P: Program> Default for Room<P> {
     }
 }
 
-/// What collecting an interval adds up.
+/// The partial result of collecting an interval.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Partial<A> {
     pub(crate) aggregate: A,
@@ -134,7 +134,7 @@ pub(crate) struct Collector<'c, P: Program> {
     /// Signal scores are summed.
     pub(crate) scored: bool,
     /// For each interval, whether all of its vertices are finished.
-    pub(crate) over: &'c [bool],
+    pub(crate) finished: &'c [bool],
     pub(crate) globals: Globals<P::Aggregate>,
     pub(crate) thresholds: Thresholds,
     pub(crate) smallest_key: u64,
@@ -147,32 +147,43 @@ impl<P: Program> Collector<'_, P> {
         &self,
         interval: usize,
         turn: Turn<'_, SumOf<P>>,
-        room: &mut Room<P>,
+        buffers: &mut CollectBuffers<P>,
     ) -> Result<Partial<P::Aggregate>> {
-        if self.over[interval] {
-            return self.silence(interval, room);
+        if self.finished[interval] {
+            return self.silence(interval, buffers);
         }
         let start = interval * self.window;
         let length = self.window.min(self.graph.connected() as usize - start);
-        let Room { records, states: state_room, signals: signal_room, degrees, strengths, external } = room;
+        let CollectBuffers {
+            records,
+            states: state_buffer,
+            signals: signal_buffer,
+            degrees,
+            strengths,
+            external,
+        } = buffers;
         self.read_degrees(start, length, degrees, strengths)?;
         let external = match turn {
             Turn::First => self.read_external(start, length, external)?,
             Turn::Round | Turn::Collect(_) => &[],
         };
-        let known = match self.degrees {
-            Degrees::Unused => Known::Nothing,
-            Degrees::Resident(all) => Known::Degrees(&all[start..start + length]),
-            Degrees::ResidentStrengths(all) => Known::Strengths(&all[start..start + length]),
-            Degrees::OnDisk if self.weighted => Known::Strengths(strengths),
-            Degrees::OnDisk => Known::Wide(degrees),
+        let interval_degrees = match self.degrees {
+            Degrees::Unused => IntervalDegrees::Unused,
+            Degrees::Resident(all) => IntervalDegrees::Degrees(&all[start..start + length]),
+            Degrees::ResidentStrengths(all) => IntervalDegrees::Strengths(&all[start..start + length]),
+            Degrees::OnDisk if self.weighted => IntervalDegrees::Strengths(strengths),
+            Degrees::OnDisk => IntervalDegrees::Wide(degrees),
         };
-        self.step(interval, turn, (known, external), (records, state_room, signal_room))
+        self.step(interval, turn, (interval_degrees, external), (records, state_buffer, signal_buffer))
     }
 
     /// Lets the vertices of one interval say nothing, whatever they said before.
-    pub(crate) fn silence(&self, interval: usize, room: &mut Room<P>) -> Result<Partial<P::Aggregate>> {
-        self.next.overwrite(interval, &mut room.signals, |signals| signals.fill(P::Combiner::SILENCE))?;
+    pub(crate) fn silence(
+        &self,
+        interval: usize,
+        buffers: &mut CollectBuffers<P>,
+    ) -> Result<Partial<P::Aggregate>> {
+        self.next.overwrite(interval, &mut buffers.signals, |signals| signals.fill(P::Combiner::SILENCE))?;
         Ok(Partial::default())
     }
 
@@ -181,8 +192,8 @@ impl<P: Program> Collector<'_, P> {
         &self,
         interval: usize,
         turn: Turn<'_, SumOf<P>>,
-        (known, external): (Known<'_>, &[u64]),
-        (records, state_room, signal_room): (
+        (interval_degrees, external): (IntervalDegrees<'_>, &[u64]),
+        (records, state_buffer, signal_buffer): (
             &mut records::Room<P>,
             &mut Vec<P::State>,
             &mut Vec<SignalOf<P>>,
@@ -195,7 +206,7 @@ impl<P: Program> Collector<'_, P> {
             |first: usize, states: &mut [P::State], signals: &mut [SignalOf<P>], sums: &[SumOf<P>]| {
                 let vertex = |at: usize| {
                     let external = external.get(first + at).copied().unwrap_or(0);
-                    known.vertex(start, first + at, external)
+                    interval_degrees.vertex(start, first + at, external)
                 };
                 let partial = &mut partial;
                 if let Some(batched) = self.program.batched() {
@@ -211,7 +222,9 @@ impl<P: Program> Collector<'_, P> {
                     return Ok(());
                 }
                 match turn {
-                    Turn::Collect(_) => self.collect((start, first), known, states, signals, sums, partial),
+                    Turn::Collect(_) => {
+                        self.collect((start, first), interval_degrees, states, signals, sums, partial)
+                    }
                     _ => {
                         let is_first = matches!(turn, Turn::First);
                         self.begin((start + first, is_first), states, signals, partial, &vertex);
@@ -221,7 +234,7 @@ impl<P: Program> Collector<'_, P> {
             };
         if let Some(walk) = self.walk.filter(|walk| walk.records.is_coupled()) {
             let mut result = Ok(());
-            self.next.overwrite(interval, signal_room, |signals| {
+            self.next.overwrite(interval, signal_buffer, |signals| {
                 walk.visit(
                     interval,
                     matches!(turn, Turn::Collect(_)),
@@ -242,11 +255,11 @@ impl<P: Program> Collector<'_, P> {
             _ => &[],
         };
         let fill = |states: &mut [P::State]| {
-            self.next.overwrite(interval, signal_room, |signals| step(0, states, signals, sums))
+            self.next.overwrite(interval, signal_buffer, |signals| step(0, states, signals, sums))
         };
         match turn {
-            Turn::First => self.states.overwrite(interval, state_room, fill),
-            Turn::Round | Turn::Collect(_) => self.states.update(interval, state_room, fill),
+            Turn::First => self.states.overwrite(interval, state_buffer, fill),
+            Turn::Round | Turn::Collect(_) => self.states.update(interval, state_buffer, fill),
         }???;
         Ok(partial)
     }
@@ -281,7 +294,7 @@ impl<P: Program> Collector<'_, P> {
     fn collect(
         &self,
         (start, first): (usize, usize),
-        known: Known<'_>,
+        interval_degrees: IntervalDegrees<'_>,
         states: &mut [P::State],
         signals: &mut [SignalOf<P>],
         sums: &[SumOf<P>],
@@ -294,12 +307,12 @@ impl<P: Program> Collector<'_, P> {
         let how = (self.thresholds, self.scored);
         let arrays = (states, signals);
         let (program, globals) = (self.program, &self.globals);
-        match known {
-            Known::Nothing => {
+        match interval_degrees {
+            IntervalDegrees::Unused => {
                 let vertex = |at| Vertex { id: id + at as u64, degree: 0, strength: 0.0, external: 0 };
                 collect_all(program, globals, how, arrays, sums, vertex, said, partial);
             }
-            Known::Degrees(degrees) => {
+            IntervalDegrees::Degrees(degrees) => {
                 let degrees = &degrees[first..];
                 let vertex = |at: usize| {
                     let (degree, strength) = (degrees[at].into(), degrees[at].into());
@@ -307,8 +320,8 @@ impl<P: Program> Collector<'_, P> {
                 };
                 collect_all(program, globals, how, arrays, sums, vertex, said, partial);
             }
-            Known::Strengths(_) | Known::Wide(_) => {
-                let vertex = |at: usize| known.vertex(start, first + at, 0);
+            IntervalDegrees::Strengths(_) | IntervalDegrees::Wide(_) => {
+                let vertex = |at: usize| interval_degrees.vertex(start, first + at, 0);
                 collect_all(program, globals, how, arrays, sums, vertex, said, partial);
             }
         }

@@ -11,10 +11,10 @@
 //!
 //! impl Gather for HeaviestBonds {
 //!     type State = u64;
-//!     type Room = BTreeMap<u64, f64>;
+//!     type Buffers = BTreeMap<u64, f64>;
 //!     type Aggregate = Count;
 //!     /// As many groups as neighbours, each in a map.
-//!     const ROOM_BYTES: u64 = 48;
+//!     const BUFFER_BYTES: u64 = 48;
 //!
 //!     fn indexes(&self) -> &'static [Index] {
 //!         &[Index::In, Index::Reverse]
@@ -62,13 +62,13 @@
 
 mod checkpoint;
 pub(crate) mod edges;
-mod known;
 mod lists;
 pub(crate) mod plan;
 mod run;
 mod spill;
 mod step;
 mod urgent;
+mod vertex_facts;
 
 use brimful_graph::Index;
 use brimful_store::scratch::ScratchArray;
@@ -141,8 +141,8 @@ impl<'n, S: Copy> Neighbours<'n, S> {
 pub trait Gather: Sync {
     /// What a vertex owns.
     type State: Pod + Send + Sync + PartialEq;
-    /// What a thread works with.
-    type Room: Default + Send;
+    /// The scratch buffers of a thread.
+    type Buffers: Default + Send;
     /// What is known of all vertices after a superstep; `()` for nothing, which programs that settle must have: how far they have
     /// come in a superstep depends on the memory.
     type Aggregate: Aggregate;
@@ -151,8 +151,8 @@ pub trait Gather: Sync {
     const NEEDS_EXTERNAL: bool = false;
     /// True if [`Vertex::degree`] or [`Vertex::strength`] is used. Both are known here where the run is weighted.
     const NEEDS_DEGREES: bool = false;
-    /// Bytes that [`Gather::Room`] takes for each neighbour of a vertex: the budget has them for the longest list.
-    const ROOM_BYTES: u64 = 0;
+    /// Bytes of [`Gather::Buffers`] per neighbour; the budget includes them for the longest list.
+    const BUFFER_BYTES: u64 = 0;
     /// True if every vertex comes to a state that follows from what its neighbours come to, whenever it sees that. Then
     /// those whose lists are made together see at once what the more urgent of them have become; how many
     /// supersteps there are may depend on the memory, the states at the end do not. The first superstep gathers everybody;
@@ -181,7 +181,7 @@ pub trait Gather: Sync {
         state: Self::State,
         neighbours: Neighbours<'_, Self::State>,
         globals: &Globals<Self::Aggregate>,
-        room: &mut Self::Room,
+        buffers: &mut Self::Buffers,
     ) -> Self::State;
     /// What the vertex adds to the aggregate. At the start `old` is `new`.
     #[inline]

@@ -1,4 +1,4 @@
-//! What the log is told of a run: events of [`tracing`], worked out only where somebody listens.
+//! The log of a run: events of [`tracing`], computed only if a subscriber listens.
 
 use brimful_store::Moved;
 use tracing::Level;
@@ -6,7 +6,7 @@ use tracing::Level;
 use crate::plan::Plan;
 use crate::stats::{Stats, Swept, Traversal};
 
-/// Figures as of the superstep before, from which those of the next one are told.
+/// The totals up to the last superstep; the log gives the differences.
 #[derive(Debug)]
 pub(crate) struct SuperstepLog {
     swept: Swept,
@@ -19,7 +19,7 @@ impl SuperstepLog {
         Self { swept, moved }
     }
 
-    /// Tells of a superstep that went by `traversal`, with the run's signals, edges and bytes so far.
+    /// Logs a superstep with its `traversal`, given the signals, edges and bytes of the run so far.
     pub(crate) fn tell(
         &mut self,
         (superstep, seconds): (u64, f64),
@@ -35,7 +35,7 @@ impl SuperstepLog {
         tracing::info!(
             superstep,
             seconds,
-            door = traversal.name(),
+            traversal = traversal.name(),
             signals = work.signals,
             edges = work.edges,
             bytes_read = step.bytes_read(),
@@ -48,7 +48,7 @@ impl SuperstepLog {
 }
 
 impl Plan {
-    /// Tells the log where everything will live.
+    /// Logs where the arrays of the run will live.
     pub(crate) fn log(&self) {
         tracing::info!(
             total_bytes = self.total_bytes,
@@ -65,7 +65,7 @@ impl Plan {
 }
 
 impl Stats {
-    /// Tells the log what a finished run did.
+    /// Logs the figures of a finished run.
     pub fn log(&self) {
         if !tracing::enabled!(Level::INFO) {
             return;

@@ -19,8 +19,8 @@ pub struct Needs {
     pub signal: u64,
     /// Bytes of a sum.
     pub sum: u64,
-    /// Bytes of a target's place and its sum.
-    pub letter: u64,
+    /// Bytes of a target and its sum.
+    pub target_sum: u64,
     /// Bytes of what collecting an interval adds up, behind its lock.
     pub partial: u64,
     /// Degrees are used.
@@ -44,7 +44,7 @@ impl Needs {
             state: size_of::<P::State>() as u64,
             signal: size_of::<SignalOf<P>>() as u64,
             sum: size_of::<SumOf<P>>() as u64,
-            letter: size_of::<(u32, SumOf<P>)>() as u64,
+            target_sum: size_of::<(u32, SumOf<P>)>() as u64,
             partial: size_of::<Mutex<Partial<P::Aggregate>>>() as u64,
             degrees: P::NEEDS_DEGREES,
             external: P::NEEDS_EXTERNAL,
@@ -84,8 +84,8 @@ impl Needs {
 pub struct GatherNeeds {
     /// Bytes of a state.
     pub state: u64,
-    /// Bytes that a thread works with for each neighbour of a vertex.
-    pub room: u64,
+    /// Bytes of scratch buffers for each neighbour of a vertex.
+    pub buffers: u64,
     /// Degrees are used.
     pub degrees: bool,
     /// States follow from those of neighbours, whenever they are seen.
@@ -99,7 +99,7 @@ impl GatherNeeds {
     pub fn of<G: Gather>(program: &G) -> Self {
         Self {
             state: size_of::<G::State>() as u64,
-            room: G::ROOM_BYTES,
+            buffers: G::BUFFER_BYTES,
             degrees: G::NEEDS_DEGREES,
             settles: G::SETTLES,
             indexes: program.indexes(),

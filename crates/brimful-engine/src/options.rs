@@ -12,15 +12,15 @@ use crate::combiner::Combiner;
 use crate::error::{Error, Result};
 use crate::program::{Mode, Program};
 
-/// How a superstep in which not everybody signals reads edges.
+/// The traversal of supersteps in which not all vertices signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Door {
-    /// Sparse while the frontier is small and the budget has room for it.
+pub enum TraversalMode {
+    /// Sparse while the frontier is small and fits the budget, by the cost model.
     #[default]
     Auto,
-    /// All segments that have signalling sources.
+    /// All segments with signalling sources.
     Dense,
-    /// Only blocks that hold edges of the frontier; dense where those reach too many vertices.
+    /// Only blocks with edges of the frontier; dense if these reach too many vertices.
     Sparse,
 }
 
@@ -73,11 +73,11 @@ pub struct RunOptions {
     pub signal_threshold: Option<f64>,
     /// A vertex collects if its score exceeds this; `None`: [`crate::program::COLLECT_THRESHOLD`].
     pub collect_threshold: Option<f64>,
-    /// Which way supersteps go where there is a choice; the result is the same.
-    pub door: Door,
+    /// Dense or sparse traversal, where there is a choice; the result is the same.
+    pub traversal: TraversalMode,
     /// Signals are heard within the same sweep, for programs that are [`Program::ASYNCHRONOUS`].
     pub asynchronous: bool,
-    /// How edges lie on disk; other layouts than shards have one door, dense.
+    /// How edges lie on disk; layouts other than shards have dense traversal only.
     pub layout: Layout,
     /// Edge weights count.
     pub weighted: bool,
@@ -96,7 +96,7 @@ impl Default for RunOptions {
             max_seconds: None,
             signal_threshold: None,
             collect_threshold: None,
-            door: Door::Auto,
+            traversal: TraversalMode::Auto,
             asynchronous: false,
             layout: Layout::Shards,
             weighted: false,
@@ -154,7 +154,7 @@ impl RunOptions {
         let given = [
             (self.signal_threshold.is_some(), "signal threshold"),
             (self.collect_threshold.is_some(), "collect threshold"),
-            (self.door != Door::Auto, "choice of a door"),
+            (self.traversal != TraversalMode::Auto, "choice of a traversal"),
             (self.asynchronous, "asynchronous mode"),
             (self.layout != Layout::Shards, "layout but shards"),
         ];

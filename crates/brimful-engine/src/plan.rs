@@ -17,7 +17,7 @@ use crate::needs::Needs;
 use crate::run::{asynchronous, unpacked};
 use crate::schedule::Schedule;
 use crate::sparse;
-use crate::sums::KeptSums;
+use crate::sums::SpilledSums;
 use crate::sweep;
 use crate::worklist;
 
@@ -64,10 +64,10 @@ struct Least {
 impl Least {
     fn new(needs: &Needs, extent: &Extent, asynchronous: bool, workers: u64) -> Self {
         let (vertices, window) = (extent.vertices, extent.vertices.min(extent.interval()));
-        let room = needs.windows(window).iter().sum::<u64>()
+        let buffer_bytes = needs.windows(window).iter().sum::<u64>()
             + extent.unpacked()
             + (READS.0 + at_hand(extent)) * extent.largest_unit();
-        let with_sums = |count: u64| workers * (count * extent.interval() * needs.sum + room);
+        let with_sums = |count: u64| workers * (count * extent.interval() * needs.sum + buffer_bytes);
         let tables = tables(needs, extent);
         let asynchronous_bytes = if asynchronous { asynchronous::memory_bytes(vertices) } else { 0 };
         let resident = tables + with_sums(SUMS_PER_WORKER) + asynchronous_bytes + vertices * needs.signal;
@@ -283,7 +283,7 @@ fn tables(needs: &Needs, extent: &Extent) -> u64 {
     let items = segments + intervals;
     Schedule::memory_bytes(segments, items, intervals)
         + intervals * (needs.partial + sweep::INTERVAL_BYTES)
-        + KeptSums::memory_bytes(intervals, items)
+        + SpilledSums::memory_bytes(intervals, items)
         + Frontier::memory_bytes(extent.vertices)
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use brimful_graph::shards::ShardFile;
 use brimful_store::Result;
-use brimful_store::kept::KeptBlock;
+use brimful_store::pinned::PinnedBlock;
 use brimful_store::read_ahead::{ReadAhead, ReadPool};
 use brimful_store::sealed::{Buffer, SealedFile};
 
@@ -18,7 +18,7 @@ use brimful_store::sealed::{Buffer, SealedFile};
 struct Units {
     file: Arc<SealedFile>,
     /// `Some` for pinned units; filled at first use.
-    pinned: Vec<Option<Arc<KeptBlock>>>,
+    pinned: Vec<Option<Arc<PinnedBlock>>>,
 }
 
 impl Units {
@@ -81,8 +81,8 @@ impl Resident {
         let mut out = Vec::new();
         for shards in indexes {
             let mut units = |file: &Arc<SealedFile>| {
-                let kept = |(unit, len)| pin(len).then(|| Arc::new(KeptBlock::new(file, unit)));
-                let pinned = unit_bytes(&shards, file).enumerate().map(kept).collect();
+                let block = |(unit, len)| pin(len).then(|| Arc::new(PinnedBlock::new(file, unit)));
+                let pinned = unit_bytes(&shards, file).enumerate().map(block).collect();
                 Units { file: Arc::clone(file), pinned }
             };
             let columns = columns(&shards, weighted).map(&mut units).collect();
@@ -196,7 +196,7 @@ impl<'r> Feed<'r> {
                 return false;
             }
             match &column.pinned[unit] {
-                Some(block) => self.reads.push_kept(block),
+                Some(block) => self.reads.push_pinned(block),
                 None => self.reads.push(&column.file, unit, self.spare.pop().unwrap_or_default()),
             }
             true

@@ -8,8 +8,8 @@
 
 pub(crate) mod asynchronous;
 mod checkpoint;
+mod context;
 mod dense;
-mod fixed;
 mod sparse;
 pub(crate) mod unpacked;
 mod windowed;
@@ -33,17 +33,17 @@ use crate::forecast::Setting;
 use crate::frontier::Frontier;
 use crate::isolated::Isolated;
 use crate::needs::Needs;
-use crate::options::{Door, Layout, RunOptions};
+use crate::options::{Layout, RunOptions, TraversalMode};
 use crate::plan::PURPOSE;
 use crate::program::{Globals, Program, SignalOf, SumOf};
 use crate::records::Records;
 use crate::sparse::Sparse;
 use crate::stats::{Durations, Stats, Swept, Traversal};
-use crate::sums::KeptSums;
+use crate::sums::SpilledSums;
 use crate::supersteps::{Supersteps, build_missing, run_supersteps};
 use asynchronous::Asynchronous;
 pub use checkpoint::identity;
-use fixed::Fixed;
+use context::RunContext;
 use unpacked::Unpacked;
 
 /// The states at the end of a run of `P`, and what the run did.
@@ -101,12 +101,12 @@ pub fn run<P: Program>(
     }
     let begin = Instant::now();
     let moved_before = moved(graph, resources);
-    let mut run = Run::new(Fixed::new(program, graph, options, resources, shards, records)?)?;
+    let mut run = ShardRun::new(RunContext::new(program, graph, options, resources, shards, records)?)?;
     let prepared = begin.elapsed().as_secs_f64();
     run.load_degrees()?;
     let resumed_from = match &mut checkpointer {
         Some(own) => {
-            own.resume(options.max_supersteps, |mut saved, handed| run.restore(&mut saved, handed))?
+            own.resume(options.max_supersteps, |mut saved, saved_state| run.restore(&mut saved, saved_state))?
         }
         None => None,
     };
@@ -153,18 +153,18 @@ pub fn moved(graph: &Graph, resources: &Resources) -> Moved {
     if Arc::ptr_eq(job, own) { job.moved() } else { job.moved() + own.moved() }
 }
 
-/// Everything a superstep hands to the next, and what supersteps work with.
-struct Run<'a, P: Program> {
-    fixed: Fixed<'a, P>,
+/// The state of a run between two supersteps.
+struct ShardRun<'a, P: Program> {
+    context: RunContext<'a, P>,
     states: ScratchArray<P::State>,
-    /// What vertices signal next while that is made; where `signals` are those of a window, what they signal.
+    /// The signals that this superstep makes; if `signals` holds a window only, all signals.
     next: ScratchArray<SignalOf<P>>,
-    /// What vertices signal: all of them, or those of a window of sources.
+    /// The signals of all vertices, or of a window of sources.
     signals: HugeArray<SignalOf<P>>,
-    /// Who signals next; `None`: everybody.
+    /// The vertices that signal next; `None`: all.
     frontier: Option<Frontier>,
     /// For each interval, whether all of its vertices are finished.
-    over: Vec<bool>,
+    finished: Vec<bool>,
     /// The state of every vertex without edges ([`Mode::Full`]).
     isolated: Option<P::State>,
     globals: Globals<P::Aggregate>,
@@ -175,31 +175,31 @@ struct Run<'a, P: Program> {
     durations: Durations,
     sparse: Option<Sparse<SumOf<P>>>,
     unpacked: Option<Unpacked<SumOf<P>>>,
-    /// Where sums wait, if signals are in memory a window at a time.
-    kept: Option<KeptSums>,
+    /// Sums between source windows, if signals are in memory one window at a time.
+    spilled_sums: Option<SpilledSums>,
 }
 
-impl<'a, P: Program> Run<'a, P> {
-    fn new(fixed: Fixed<'a, P>) -> Result<Self> {
-        let Fixed { graph, options, plan, resources, files, schedule, .. } = &fixed;
+impl<'a, P: Program> ShardRun<'a, P> {
+    fn new(context: RunContext<'a, P>) -> Result<Self> {
+        let RunContext { graph, options, plan, resources, files, schedule, .. } = &context;
         let vertices = graph.connected() as usize;
-        let kept = match plan.source_window {
+        let spilled_sums = match plan.source_window {
             Some(_) => {
-                Some(options.in_scratch(graph, |folder| KeptSums::new(schedule, folder, &resources.job))?)
+                Some(options.in_scratch(graph, |folder| SpilledSums::new(schedule, folder, &resources.job))?)
             }
             None => None,
         };
-        let sparse = match plan.sparse && options.door != Door::Dense {
+        let sparse = match plan.sparse && options.traversal != TraversalMode::Dense {
             true => Some(Sparse::load(files, schedule.intervals, vertices as u64, resources.workers())?),
             false => None,
         };
         let interval_bits = graph.description().interval_bits;
         Ok(Self {
-            states: fixed.array(plan.states_resident)?.counted_as(Content::States),
-            next: fixed.array(plan.next_resident)?.counted_as(Content::Signals),
+            states: context.array(plan.states_resident)?.counted_as(Content::States),
+            next: context.array(plan.next_resident)?.counted_as(Content::Signals),
             signals: HugeArray::zeroed(plan.source_window.map_or(vertices, |window| window.min(vertices))),
             frontier: None,
-            over: vec![false; schedule.intervals],
+            finished: vec![false; schedule.intervals],
             isolated: None,
             globals: Globals {
                 vertices: graph.vertices(),
@@ -215,39 +215,39 @@ impl<'a, P: Program> Run<'a, P> {
             durations: Durations::default(),
             sparse,
             unpacked: None,
-            kept,
-            fixed,
+            spilled_sums,
+            context,
         })
     }
 
     fn load_degrees(&mut self) -> Result<()> {
         if P::NEEDS_DEGREES {
-            self.fixed.degrees = self.fixed.read_degrees()?;
+            self.context.degrees = self.context.read_degrees()?;
         }
         Ok(())
     }
 
     /// Sets every state and makes the first signals.
     fn initialize(&mut self) -> Result<()> {
-        self.fixed.resources.job.begin("initialize", self.fixed.graph.intervals());
+        self.context.resources.job.begin("initialize", self.context.graph.intervals());
         self.pass(Turn::First)
     }
 
-    /// States that lie in records go where those of other layouts are.
+    /// Copies states out of records, to the array that other layouts use.
     fn take_states_from_records(&mut self) -> Result<()> {
-        let Some(records) = self.fixed.records.as_ref().filter(|records| records.is_coupled()) else {
+        let Some(records) = self.context.records.as_ref().filter(|records| records.is_coupled()) else {
             return Ok(());
         };
-        let (states, mut window, mut room) = (self.states.windows(), Vec::new(), Vec::new());
-        for interval in 0..self.fixed.graph.intervals() as usize {
-            self.fixed.resources.job.check()?;
-            states.overwrite(interval, &mut window, |out| records.states(interval, out, &mut room))??;
+        let (states, mut window, mut buffer) = (self.states.windows(), Vec::new(), Vec::new());
+        for interval in 0..self.context.graph.intervals() as usize {
+            self.context.resources.job.check()?;
+            states.overwrite(interval, &mut window, |out| records.states(interval, out, &mut buffer))??;
         }
         Ok(())
     }
 }
 
-impl<P: Program> Supersteps for Run<'_, P> {
+impl<P: Program> Supersteps for ShardRun<'_, P> {
     type Error = Error;
 
     fn done(&mut self) -> u64 {
@@ -263,9 +263,9 @@ impl<P: Program> Supersteps for Run<'_, P> {
     }
 
     fn superstep(&mut self) -> Result<Traversal> {
-        let edges: u64 = match self.fixed.records {
-            Some(_) => self.fixed.graph.intervals(),
-            None => self.fixed.files.iter().map(|file| file.shards().edges()).sum(),
+        let edges: u64 = match self.context.records {
+            Some(_) => self.context.graph.intervals(),
+            None => self.context.files.iter().map(|file| file.shards().edges()).sum(),
         };
         let visits_before = self.swept.edges;
         let traversal = if self.worklist_superstep(edges)? {
@@ -290,20 +290,20 @@ impl<P: Program> Supersteps for Run<'_, P> {
     }
 
     fn converged(&mut self) -> bool {
-        self.fixed.program.converged(&self.globals)
+        self.context.program.converged(&self.globals)
     }
 
     /// Begins rounds until some vertex signals. False if none does and there is no other round.
     fn goes_on(&mut self) -> Result<bool> {
         while self.frontier.as_ref().is_some_and(|frontier| frontier.count() == 0) {
-            if !self.fixed.program.another_round(&self.globals) {
+            if !self.context.program.another_round(&self.globals) {
                 return Ok(false);
             }
             self.globals.round += 1;
-            self.fixed
+            self.context
                 .resources
                 .job
-                .begin(format!("round {}", self.globals.round + 1), self.fixed.graph.intervals());
+                .begin(format!("round {}", self.globals.round + 1), self.context.graph.intervals());
             self.pass(Turn::Round)?;
         }
         Ok(true)

@@ -85,7 +85,7 @@ impl Scan {
         resources.job.begin("scan", shards.edges());
         let next = AtomicUsize::new(0);
         let parts = resources.broadcast(|_| -> Result<()> {
-            let (mut feed, mut room) = (Feed::new(&self.files, &self.pool), Vec::new());
+            let (mut feed, mut buffer) = (Feed::new(&self.files, &self.pool), Vec::new());
             let mut claimed = std::collections::VecDeque::new();
             let unpack = Unpack::fastest();
             loop {
@@ -102,7 +102,7 @@ impl Scan {
                     resources.job.check()?;
                     let segment = &shards.segments()[index];
                     let (target, bits) = (segment.interval << shards.interval_bits(), shards.interval_bits());
-                    shards.decode(index, feed.bytes(0, 0), unpack, &mut room, &mut |source, keys| {
+                    shards.decode(index, feed.bytes(0, 0), unpack, &mut buffer, &mut |source, keys| {
                         each(Edges { source, target, bits, keys })
                     })?;
                     resources.job.advance(u64::from(segment.edges));

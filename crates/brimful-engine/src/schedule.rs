@@ -35,7 +35,7 @@ pub(crate) struct Item {
 
 /// A heavy interval or a run of light ones: its intervals, and its items.
 #[derive(Debug, Clone)]
-pub(crate) struct Block {
+pub(crate) struct ScheduleBlock {
     pub(crate) intervals: Range<usize>,
     pub(crate) items: Range<usize>,
 }
@@ -44,7 +44,7 @@ pub(crate) struct Block {
 pub(crate) struct Schedule {
     pub(crate) steps: Vec<Step>,
     pub(crate) items: Vec<Item>,
-    blocks: Vec<Block>,
+    blocks: Vec<ScheduleBlock>,
     /// The block of each interval.
     pub(crate) block_of: Vec<usize>,
     pub(crate) intervals: usize,
@@ -53,7 +53,7 @@ pub(crate) struct Schedule {
 impl Schedule {
     /// Most bytes of memory of a schedule of so many segments, items and intervals.
     pub(crate) fn memory_bytes(segments: u64, items: u64, intervals: u64) -> u64 {
-        let of_item = size_of::<Item>() + size_of::<Block>();
+        let of_item = size_of::<Item>() + size_of::<ScheduleBlock>();
         // A list that grows takes up to twice what it holds.
         2 * (segments * size_of::<Step>() as u64 + items * of_item as u64)
             + intervals * size_of::<usize>() as u64
@@ -112,23 +112,23 @@ impl Schedule {
         for part in self.items.chunk_by(|a, b| a.intervals == b.intervals) {
             let intervals = part[0].intervals.clone();
             self.block_of[intervals.clone()].fill(self.blocks.len());
-            self.blocks.push(Block { intervals, items: items..items + part.len() });
+            self.blocks.push(ScheduleBlock { intervals, items: items..items + part.len() });
             items += part.len();
         }
     }
 
     /// Heavy intervals and runs of light ones, in order; together they are all intervals.
-    pub(crate) fn blocks(&self) -> &[Block] {
+    pub(crate) fn blocks(&self) -> &[ScheduleBlock] {
         &self.blocks
     }
 
     /// The segments of a block, in order.
-    pub(crate) fn steps(&self, block: &Block) -> impl Iterator<Item = Step> + '_ {
+    pub(crate) fn steps(&self, block: &ScheduleBlock) -> impl Iterator<Item = Step> + '_ {
         self.items[block.items.clone()].iter().flat_map(|item| self.steps[item.steps.clone()].iter().copied())
     }
 
     /// The segments of a block: in which file, and which of it.
-    pub(crate) fn segments(&self, block: &Block) -> impl Iterator<Item = (usize, usize)> + '_ {
+    pub(crate) fn segments(&self, block: &ScheduleBlock) -> impl Iterator<Item = (usize, usize)> + '_ {
         self.steps(block).map(|step| (step.file, step.segment))
     }
 

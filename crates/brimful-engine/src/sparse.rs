@@ -1,9 +1,10 @@
-//! The sparse door: a superstep that decodes only the blocks that hold edges of the frontier.
+//! Sparse traversal: a superstep that decodes only the blocks with edges of the frontier.
 //!
-//! Each interval is combined on its own, in the order of the dense door, into a *mailbox*: the sums of the
-//! targets that got a signal. When all intervals are, those targets collect, in order of their ids. Of a unit that is not in memory
-//! single blocks are read, each against its own checksum, where they are few; weights, and what lz4 compressed, only come in whole units.
-//! Invariant: states, signals and aggregates are the bits that the dense door gives.
+//! Each interval is combined by itself, in the order of dense traversal, into the sums of the targets
+//! that receive a signal. After all intervals, these targets collect, in order of their ids. Of a unit
+//! that is not in memory, single blocks are read if few are needed, each against its own checksum.
+//! Weights and segments compressed by lz4 are read in whole units only.
+//! Invariant: states, signals and aggregates are the same bits as in dense traversal.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -14,28 +15,28 @@ use brimful_store::Resources;
 
 use crate::batch::Batcher;
 use crate::combiner::Combiner;
+use crate::cost_model::{CostModel, within};
 use crate::error::Result;
 use crate::extent::Extent;
 use crate::needs::Needs;
 use crate::program::{Program, SignalOf};
 use crate::residency::{Resident, Shard, Spare, segments_of_intervals};
 use crate::stats::Swept;
-use crate::survey::{Survey, within};
 use crate::sweep::Sources;
 
-/// A superstep is tried sparse where at most one vertex in so many signals.
+/// Sparse traversal is tried if at most one vertex in so many signals.
 pub(crate) const SOURCES_PER_SIGNAL: u64 = 32;
-/// It is given up where more than one vertex in so many gets a signal: dense is quicker then.
+/// It is given up if more than one vertex in so many receives a signal: dense is faster then.
 const TARGETS_PER_SUM: u64 = 16;
-/// Frontiers of any graph may be so large.
+/// These limits are at least so many vertices, on any graph.
 const FEWEST: u64 = 1 << 12;
 /// Frontiers up to this size are not worth waking other threads for.
 const ALONE: usize = 64;
 
-/// What the sums of one interval are collected from: targets within the interval, ascending, and sums.
-pub(crate) type Letters<S> = Vec<(u32, S)>;
+/// The sums of one interval: targets within the interval, ascending, and their sums.
+pub(crate) type TargetSums<S> = Vec<(u32, S)>;
 
-/// Where the edges of each interval are, for reading few of them.
+/// The positions of each interval's edges, for reading few of them.
 pub(crate) struct Sparse<S> {
     /// One for each index.
     directories: Vec<Directory>,
@@ -45,10 +46,10 @@ pub(crate) struct Sparse<S> {
     spans: Vec<(u64, u64)>,
     vertices: u64,
     /// One for each worker.
-    rooms: Vec<Mutex<Room<S>>>,
+    buffers: Vec<Mutex<SparseBuffers<S>>>,
 }
 
-/// What a sparse superstep reads.
+/// The input of a sparse superstep.
 pub(crate) struct Combine<'a, P: Program> {
     pub(crate) program: &'a P,
     /// For each file, whether its edges count.
@@ -57,21 +58,21 @@ pub(crate) struct Combine<'a, P: Program> {
     pub(crate) signals: &'a [SignalOf<P>],
     pub(crate) frontier: &'a [u64],
     /// For each interval, whether all of its vertices are finished.
-    pub(crate) over: &'a [bool],
+    pub(crate) finished: &'a [bool],
     pub(crate) weighted: bool,
     pub(crate) interval_bits: u32,
     /// `None`: everything is in memory.
-    pub(crate) survey: Option<&'a Survey>,
+    pub(crate) costs: Option<&'a CostModel>,
 }
 
-/// What a sparse superstep made.
-pub(crate) struct Mail<S> {
-    /// Letters by interval, ascending; intervals without any are left out.
-    pub(crate) intervals: Vec<(usize, Letters<S>)>,
+/// The result of combining in a sparse superstep.
+pub(crate) struct CombinedIntervals<S> {
+    /// Sums by interval, ascending; intervals without any are left out.
+    pub(crate) intervals: Vec<(usize, TargetSums<S>)>,
     pub(crate) swept: Swept,
 }
 
-/// Most vertices of a frontier that is walked sparsely.
+/// The largest frontier for sparse traversal.
 fn most_sources(vertices: u64) -> u64 {
     (vertices / SOURCES_PER_SIGNAL).max(FEWEST)
 }
@@ -88,7 +89,7 @@ pub(crate) fn memory_bytes(needs: &Needs, extent: &Extent, workers: u64, reading
 
 /// Bytes that they are likely to take beyond those: lists that grow may be half empty.
 pub(crate) fn likely_bytes(needs: &Needs, extent: &Extent, workers: u64, reading: u64) -> u64 {
-    let working = letters(extent) * needs.letter / 2 + sums(needs, extent, workers);
+    let working = targets(extent) * needs.target_sum / 2 + sums(needs, extent, workers);
     directories(extent) + lists(extent) / 2 + working.saturating_sub(reading)
 }
 
@@ -98,10 +99,10 @@ fn kept_bytes(extent: &Extent) -> u64 {
     directories(extent) + lists(extent)
 }
 
-/// Bytes of working memory: letters, sums, and for each worker a unit of every file.
+/// Bytes of working memory: sums of targets and of intervals, and for each worker a unit of every file.
 fn working_bytes(needs: &Needs, extent: &Extent, workers: u64) -> u64 {
     let units: u64 = extent.columns().map(|column| column.largest).sum();
-    letters(extent) * needs.letter + sums(needs, extent, workers) + workers * (units + extent.unpacked())
+    targets(extent) * needs.target_sum + sums(needs, extent, workers) + workers * (units + extent.unpacked())
 }
 
 fn directories(extent: &Extent) -> u64 {
@@ -110,17 +111,17 @@ fn directories(extent: &Extent) -> u64 {
 
 /// Bytes of the frontier of this superstep, and of the next one.
 fn lists(extent: &Extent) -> u64 {
-    (most_sources(extent.vertices).min(extent.vertices) + letters(extent)) * 8
+    (most_sources(extent.vertices).min(extent.vertices) + targets(extent)) * 8
 }
 
-fn letters(extent: &Extent) -> u64 {
+fn targets(extent: &Extent) -> u64 {
     most_targets(extent.vertices).min(extent.vertices)
 }
 
 /// Bytes of sums, marks and lists of touched targets.
 fn sums(needs: &Needs, extent: &Extent, workers: u64) -> u64 {
     let window = if extent.indexes.is_empty() { 0 } else { extent.interval().min(extent.vertices) };
-    workers * window * (needs.sum + 1 + 4 + needs.letter)
+    workers * window * (needs.sum + 1 + 4 + needs.target_sum)
 }
 
 impl<S: Copy + Send> Sparse<S> {
@@ -130,69 +131,70 @@ impl<S: Copy + Send> Sparse<S> {
         let spans = intervals.iter().map(|shard| span(files, shard)).collect();
         let directories =
             files.iter().map(|file| Directory::load(file.shards())).collect::<Result<_, _>>()?;
-        let rooms = (0..workers).map(|_| Mutex::default()).collect();
-        Ok(Self { directories, intervals, spans, vertices, rooms })
+        let buffers = (0..workers).map(|_| Mutex::default()).collect();
+        Ok(Self { directories, intervals, spans, vertices, buffers })
     }
 
     /// Frees the working memory of all workers; a dense superstep needs it.
     pub(crate) fn release(&self) {
-        for room in &self.rooms {
-            *room.lock().unwrap_or_else(PoisonError::into_inner) = Room::default();
+        for buffers in &self.buffers {
+            *buffers.lock().unwrap_or_else(PoisonError::into_inner) = SparseBuffers::default();
         }
     }
 
-    /// True if there is room to walk a frontier of `count` vertices sparsely.
-    pub(crate) fn has_room(&self, count: u64) -> bool {
+    /// True if a frontier of `count` vertices fits in memory for sparse traversal.
+    pub(crate) fn fits(&self, count: u64) -> bool {
         count <= most_sources(self.vertices)
     }
 
-    /// What both doors would read; `None` where few vertices signal and everything is in memory.
-    pub(crate) fn survey<P: Program<Combiner: Combiner<Sum = S>>>(
+    /// The costs of both traversals; `None` if few vertices signal and all edges are in memory.
+    pub(crate) fn costs<P: Program<Combiner: Combiner<Sum = S>>>(
         &self,
         combine: &Combine<'_, P>,
-    ) -> Option<Survey> {
+    ) -> Option<CostModel> {
         let Combine { frontier, weighted, walked, files, .. } = *combine;
         if frontier.len() <= ALONE && files.iter().all(Resident::is_loaded) {
             return None;
         }
         let (intervals, directories) = (&self.intervals, &self.directories);
-        Some(Survey::new(frontier, self.vertices, weighted, walked, files, intervals, directories))
+        Some(CostModel::new(frontier, self.vertices, weighted, walked, files, intervals, directories))
     }
 
-    /// Combines the signals of the frontier. `None`, and nothing was done, if they reach too many vertices.
+    /// Combines the signals of the frontier. `None`, without effect, if they reach too many vertices.
     pub(crate) fn combine<P: Program<Combiner: Combiner<Sum = S>>>(
         &self,
         combine: &Combine<'_, P>,
         resources: &Resources,
-    ) -> Result<Option<Mail<S>>> {
+    ) -> Result<Option<CombinedIntervals<S>>> {
         let most = most_targets(self.vertices);
-        // The first intervals have the most edges: better to give up before than after them.
+        // The first intervals have the most edges, so they come last: the superstep may be given up.
         let intervals = (0..self.intervals.len()).rev();
         let walked: Vec<usize> = intervals.filter(|interval| self.may_reach(combine, *interval)).collect();
         let (next, reached) = (AtomicUsize::new(0), AtomicU64::new(0));
         let swept = Mutex::new(Swept::default());
         let stop = AtomicBool::new(false);
-        let work = |worker: usize| -> Result<Vec<(usize, Letters<S>)>> {
-            let mut room = self.rooms[worker].lock().unwrap_or_else(PoisonError::into_inner);
-            let mut mail = Vec::new();
+        let work = |worker: usize| -> Result<Vec<(usize, TargetSums<S>)>> {
+            let mut buffers = self.buffers[worker].lock().unwrap_or_else(PoisonError::into_inner);
+            let mut combined = Vec::new();
             while let Some(&interval) = walked.get(next.fetch_add(1, Ordering::Relaxed)) {
                 if stop.load(Ordering::Relaxed) {
                     break;
                 }
-                let letters = self.interval(combine, interval, &mut room, &swept).inspect_err(|_| {
-                    stop.store(true, Ordering::Relaxed);
-                })?;
-                if letters.is_empty() {
+                let target_sums =
+                    self.interval(combine, interval, &mut buffers, &swept).inspect_err(|_| {
+                        stop.store(true, Ordering::Relaxed);
+                    })?;
+                if target_sums.is_empty() {
                     continue;
                 }
-                let count = letters.len() as u64;
+                let count = target_sums.len() as u64;
                 if reached.fetch_add(count, Ordering::Relaxed) + count > most {
                     stop.store(true, Ordering::Relaxed);
                 }
-                mail.push((interval, letters));
+                combined.push((interval, target_sums));
                 resources.job.check()?;
             }
-            Ok(mail)
+            Ok(combined)
         };
         let mut intervals = if combine.frontier.len() <= ALONE {
             work(0)?
@@ -204,14 +206,17 @@ impl<S: Copy + Send> Sparse<S> {
             return Ok(None);
         }
         intervals.sort_unstable_by_key(|(interval, _)| *interval);
-        Ok(Some(Mail { intervals, swept: swept.into_inner().unwrap_or_else(PoisonError::into_inner) }))
+        Ok(Some(CombinedIntervals {
+            intervals,
+            swept: swept.into_inner().unwrap_or_else(PoisonError::into_inner),
+        }))
     }
 
-    /// True if an interval that is not over has segments in whose span of sources somebody signals.
+    /// True if an interval with unfinished vertices has segments whose source range may signal.
     fn may_reach<P: Program>(&self, combine: &Combine<'_, P>, interval: usize) -> bool {
         let (first, last) = self.spans[interval];
         let from = combine.frontier.partition_point(|source| *source < first);
-        combine.frontier.get(from).is_some_and(|source| *source <= last) && !combine.over[interval]
+        combine.frontier.get(from).is_some_and(|source| *source <= last) && !combine.finished[interval]
     }
 
     /// Combines what the frontier signals into one interval.
@@ -219,11 +224,11 @@ impl<S: Copy + Send> Sparse<S> {
         &self,
         combine: &Combine<'_, P>,
         interval: usize,
-        room: &mut Room<S>,
+        buffers: &mut SparseBuffers<S>,
         swept: &Mutex<Swept>,
-    ) -> Result<Letters<S>> {
-        // The letters of each window that has any, in order.
-        let mut windows: Vec<Letters<S>> = Vec::new();
+    ) -> Result<TargetSums<S>> {
+        // The target_sums of each window that has any, in order.
+        let mut windows: Vec<TargetSums<S>> = Vec::new();
         let mut count = Swept::default();
         for (file, range) in self.intervals[interval].iter().filter(|(file, _)| combine.walked[*file]) {
             let segments = combine.files[*file].shards().segments();
@@ -232,37 +237,37 @@ impl<S: Copy + Send> Sparse<S> {
                 let segment = &segments[index];
                 if segment.window != window {
                     window = segment.window;
-                    room.sums.drain_into::<P::Combiner>(&mut windows);
+                    buffers.sums.drain_into::<P::Combiner>(&mut windows);
                 }
                 let sources = within(combine.frontier, segment);
                 if !sources.is_empty() {
-                    count += self.segment(combine, *file, index, sources, room)?;
+                    count += self.segment(combine, *file, index, sources, buffers)?;
                 }
             }
-            room.sums.drain_into::<P::Combiner>(&mut windows);
+            buffers.sums.drain_into::<P::Combiner>(&mut windows);
         }
         if count.edges > 0 {
             *swept.lock().unwrap_or_else(PoisonError::into_inner) += count;
         }
         if windows.len() > 1 {
-            for letters in std::mem::take(&mut windows) {
-                for (target, sum) in letters {
-                    let total = room.sums.at::<P::Combiner>(target, 1 << combine.interval_bits);
+            for target_sums in std::mem::take(&mut windows) {
+                for (target, sum) in target_sums {
+                    let total = buffers.sums.at::<P::Combiner>(target, 1 << combine.interval_bits);
                     *total = P::Combiner::merge(*total, sum);
                 }
             }
-            room.sums.drain_into::<P::Combiner>(&mut windows);
+            buffers.sums.drain_into::<P::Combiner>(&mut windows);
         }
-        let letters = windows.pop().unwrap_or_default();
+        let target_sums = windows.pop().unwrap_or_default();
         // They ascend. The last interval is shorter than its targets can be.
         let first = interval << combine.interval_bits;
         let beyond =
-            letters.last().is_some_and(|(target, _)| first + *target as usize >= combine.signals.len());
+            target_sums.last().is_some_and(|(target, _)| first + *target as usize >= combine.signals.len());
         match self.intervals[interval].first() {
             Some((file, range)) if beyond => {
                 Err(combine.files[*file].shards().contradiction(range.start).into())
             }
-            _ => Ok(letters),
+            _ => Ok(target_sums),
         }
     }
 
@@ -273,15 +278,15 @@ impl<S: Copy + Send> Sparse<S> {
         file: usize,
         index: usize,
         sources: &[u64],
-        room: &mut Room<S>,
+        buffers: &mut SparseBuffers<S>,
     ) -> Result<Swept> {
         let (resident, directory) = (&combine.files[file], &self.directories[file]);
         let shards = resident.shards();
         let segment = &shards.segments()[index];
         let unit = shards.unit(index);
-        let Room { sums, spares, plain, single, values, unpacked, unpack } = room;
+        let SparseBuffers { sums, spares, plain, single, values, unpacked, unpack } = buffers;
         let [spare, spare_weights] = spares.entry(file);
-        let one_by_one = combine.survey.is_some_and(|survey| survey.one_by_one(file, unit));
+        let one_by_one = combine.costs.is_some_and(|costs| costs.one_by_one(file, unit));
         let whole = if one_by_one {
             *unpacked = None;
             None
@@ -411,7 +416,7 @@ impl<S: Copy> Touched<S> {
     }
 
     /// Moves the sums, if there are any, to the end of `windows`.
-    pub(crate) fn drain_into<C: Combiner<Sum = S>>(&mut self, windows: &mut Vec<Letters<S>>) {
+    pub(crate) fn drain_into<C: Combiner<Sum = S>>(&mut self, windows: &mut Vec<TargetSums<S>>) {
         if self.targets.is_empty() {
             return;
         }
@@ -425,11 +430,11 @@ impl<S: Copy> Touched<S> {
             };
             self.targets.extend(self.marks.iter().enumerate().flat_map(of_word));
         }
-        let letters = self.targets.drain(..).map(|target| {
+        let target_sums = self.targets.drain(..).map(|target| {
             self.marks[target as usize / 64] = 0;
             (target, std::mem::replace(&mut self.sums[target as usize], C::IDENTITY))
         });
-        windows.push(letters.collect());
+        windows.push(target_sums.collect());
     }
 }
 
@@ -446,8 +451,8 @@ impl Spares {
     }
 }
 
-/// What one worker works with.
-pub(crate) struct Room<S> {
+/// The scratch buffers of one worker.
+pub(crate) struct SparseBuffers<S> {
     sums: Touched<S>,
     spares: Spares,
     plain: Vec<u8>,
@@ -460,7 +465,7 @@ pub(crate) struct Room<S> {
     unpack: Unpack,
 }
 
-impl<S> Default for Room<S> {
+impl<S> Default for SparseBuffers<S> {
     fn default() -> Self {
         Self {
             sums: Touched::default(),

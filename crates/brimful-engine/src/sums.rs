@@ -1,6 +1,6 @@
-//! Sums of the targets of an interval: buffers that go from hand to hand, and a place in scratch for those that wait.
+//! Sums of the targets of an interval: a pool of buffers, and a scratch file for spilled sums.
 //!
-//! Invariant: what is kept comes back as the same bits, so that a fold goes on as if it had not been interrupted.
+//! Invariant: spilled sums come back as the same bits, so a fold continues as if never interrupted.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -13,7 +13,7 @@ use crate::combiner::Combiner;
 use crate::error::Result;
 use crate::schedule::Schedule;
 
-/// Buffers of sums, each for the 2^`interval_bits` targets of an interval, that nobody uses.
+/// Unused buffers of sums, each for the 2^`interval_bits` targets of an interval.
 pub(crate) struct FreeSums<S> {
     buffers: Mutex<Vec<HugeArray<S>>>,
     interval_bits: u32,
@@ -39,77 +39,77 @@ impl<S: Pod> FreeSums<S> {
     }
 }
 
-/// The sums of every interval of every item of a schedule, in scratch.
-pub(crate) struct KeptSums {
+/// The sums of every interval of every item of a schedule, in a scratch file.
+pub(crate) struct SpilledSums {
     file: StoreFile,
-    /// For each interval the place of the sums of its first turn, and at the end the number of places.
-    first_place: Vec<usize>,
-    /// For each place, whether sums were kept there since the last superstep.
-    is_kept: Vec<AtomicBool>,
+    /// For each interval the slot of its first turn, and at the end the number of slots.
+    first_slot: Vec<usize>,
+    /// For each slot, whether it holds sums of this superstep.
+    is_spilled: Vec<AtomicBool>,
 }
 
-impl KeptSums {
-    /// No sums, to be kept in a nameless file of `folder`.
+impl SpilledSums {
+    /// No sums yet; their scratch file is in `folder`.
     pub(crate) fn new(schedule: &Schedule, folder: &dyn Folder, job: &Job) -> brimful_store::Result<Self> {
-        let mut first_place = vec![0; schedule.intervals + 1];
+        let mut first_slot = vec![0; schedule.intervals + 1];
         for item in &schedule.items {
             for interval in item.intervals.clone() {
-                first_place[interval + 1] = item.turns;
+                first_slot[interval + 1] = item.turns;
             }
         }
         for interval in 0..schedule.intervals {
-            first_place[interval + 1] += first_place[interval];
+            first_slot[interval + 1] += first_slot[interval];
         }
-        let places = first_place[schedule.intervals];
+        let slots = first_slot[schedule.intervals];
         Ok(Self {
             file: StoreFile::scratch(folder, job.traffic())?,
-            first_place,
-            is_kept: (0..places).map(|_| AtomicBool::new(false)).collect(),
+            first_slot,
+            is_spilled: (0..slots).map(|_| AtomicBool::new(false)).collect(),
         })
     }
 
-    /// Bytes of memory of `places` places of `intervals` intervals.
-    pub(crate) fn memory_bytes(intervals: u64, places: u64) -> u64 {
-        (intervals + 1) * size_of::<usize>() as u64 + places
+    /// Bytes of memory of `slots` slots of `intervals` intervals.
+    pub(crate) fn memory_bytes(intervals: u64, slots: u64) -> u64 {
+        (intervals + 1) * size_of::<usize>() as u64 + slots
     }
 
-    /// Lets `fold` go on with the sums of an interval in a turn; `sums` are those of no signals.
-    pub(crate) fn go_on<S: Pod>(
+    /// Lets `fold` continue the sums of an interval in a turn; `sums` are those of no signals.
+    pub(crate) fn update<S: Pod>(
         &self,
         (interval, turn): (usize, usize),
         sums: &mut [S],
         fold: impl FnOnce(&mut [S]) -> Result<()>,
     ) -> Result<()> {
-        let place = self.first_place[interval] + turn;
-        let offset = (place * size_of_val(sums)) as u64;
-        if self.is_kept[place].load(Ordering::Relaxed) {
+        let slot = self.first_slot[interval] + turn;
+        let offset = (slot * size_of_val(sums)) as u64;
+        if self.is_spilled[slot].load(Ordering::Relaxed) {
             self.file.read_exact_at(bytemuck::cast_slice_mut(sums), offset)?;
         }
         fold(sums)?;
         self.file.write_all_at(bytemuck::cast_slice(sums), offset)?;
-        self.is_kept[place].store(true, Ordering::Relaxed);
+        self.is_spilled[slot].store(true, Ordering::Relaxed);
         Ok(())
     }
 
-    /// True if something was kept for an interval.
+    /// True if an interval has spilled sums.
     pub(crate) fn has(&self, interval: usize) -> bool {
-        self.is_kept[self.places(interval)].iter().any(|kept| kept.load(Ordering::Relaxed))
+        self.is_spilled[self.slots(interval)].iter().any(|spilled| spilled.load(Ordering::Relaxed))
     }
 
-    /// Takes out the sums of an interval, those of its turns merged in order.
+    /// Takes the sums of an interval, merged over its turns in order.
     pub(crate) fn take<C: Combiner>(
         &self,
         interval: usize,
         free: &FreeSums<C::Sum>,
     ) -> Result<HugeArray<C::Sum>> {
         let mut total = free.take::<C>();
-        for place in self.places(interval) {
+        for slot in self.slots(interval) {
             let mut sums = free.take::<C>();
-            if self.is_kept[place].swap(false, Ordering::Relaxed) {
-                let offset = (place * size_of_val(&*sums)) as u64;
+            if self.is_spilled[slot].swap(false, Ordering::Relaxed) {
+                let offset = (slot * size_of_val(&*sums)) as u64;
                 self.file.read_exact_at(bytemuck::cast_slice_mut(&mut sums), offset)?;
             }
-            if place == self.first_place[interval] {
+            if slot == self.first_slot[interval] {
                 std::mem::swap(&mut total, &mut sums);
             } else {
                 merge::<C>(&mut total, &sums);
@@ -119,8 +119,8 @@ impl KeptSums {
         Ok(total)
     }
 
-    fn places(&self, interval: usize) -> std::ops::Range<usize> {
-        self.first_place[interval]..self.first_place[interval + 1]
+    fn slots(&self, interval: usize) -> std::ops::Range<usize> {
+        self.first_slot[interval]..self.first_slot[interval + 1]
     }
 }
 

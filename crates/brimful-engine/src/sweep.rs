@@ -3,7 +3,8 @@
 //! Work is cut into items, in a fixed order: one window of a *heavy* interval, which has several, or a run
 //! of *light* intervals. A worker sums a light interval and collects its vertices while their sums are in
 //! cache. The sums of a heavy interval's windows are added in order, and whoever adds the last one collects.
-//! Where the signals of a window of sources are in memory at a time, a sweep is of those, and its sums are kept for the next.
+//! If signals are in memory one window of sources at a time, a sweep covers one window, and its sums are
+//! spilled for the next.
 //! Invariant: the order in which signals meet in a sum depends on the graph alone; how light intervals are
 //! grouped may vary.
 
@@ -23,9 +24,9 @@ use crate::error::Result;
 use crate::frontier::{entries, is_any_marked};
 use crate::program::{Program, SignalOf, SumOf};
 use crate::residency::{Announced, Feed, Resident};
-use crate::schedule::{Block, Item, Schedule, Step};
+use crate::schedule::{Item, Schedule, ScheduleBlock, Step};
 use crate::stats::Swept;
-use crate::sums::{FreeSums, KeptSums, merge};
+use crate::sums::{FreeSums, SpilledSums, merge};
 pub(crate) use combine::Sources;
 
 /// Which vertices signal.
@@ -49,7 +50,7 @@ pub(crate) struct Sweep<'a, P: Program> {
     pub(crate) sources: Sources<'a, SignalOf<P>>,
     pub(crate) activity: Activity<'a>,
     /// For each interval, whether all of its vertices are finished.
-    pub(crate) over: &'a [bool],
+    pub(crate) finished: &'a [bool],
     /// The items to do, in order, those of an interval together; `None`: all.
     pub(crate) items: Option<&'a [usize]>,
     pub(crate) free: &'a FreeSums<SumOf<P>>,
@@ -106,7 +107,7 @@ impl<P: Program> Sweep<'_, P> {
         self.visit(|worker, item, steps| {
             let interval = steps.interval;
             let collect = |sums: &mut [SumOf<P>]| collect(worker.index, interval, sums);
-            if self.over[interval] {
+            if self.finished[interval] {
                 // All its steps are idle.
                 return if item.turn + 1 == item.turns { collect(&mut []).map(|()| true) } else { Ok(true) };
             }
@@ -116,12 +117,12 @@ impl<P: Program> Sweep<'_, P> {
         })
     }
 
-    /// Runs the sweep, going on with the sums that are kept.
-    pub(crate) fn keep(&self, kept: &KeptSums) -> Result<Swept> {
+    /// Runs the sweep, continuing the spilled sums.
+    pub(crate) fn spill(&self, spilled: &SpilledSums) -> Result<Swept> {
         self.visit(|_, item, steps| {
             if !steps.are_done() {
                 let mut sums = self.free.take::<P::Combiner>();
-                kept.go_on((steps.interval, item.turn), &mut sums, |sums| steps.combine_into(sums))?;
+                spilled.update((steps.interval, item.turn), &mut sums, |sums| steps.combine_into(sums))?;
                 self.free.give_back(sums);
             }
             Ok(true)
@@ -162,7 +163,7 @@ impl<P: Program> Sweep<'_, P> {
     }
 
     /// True if a block has segments of sources that signal.
-    pub(crate) fn has_work(&self, block: &Block) -> bool {
+    pub(crate) fn has_work(&self, block: &ScheduleBlock) -> bool {
         self.schedule.steps(block).any(|step| !self.is_idle(step))
     }
 
@@ -170,7 +171,7 @@ impl<P: Program> Sweep<'_, P> {
         let segment = &self.files[step.file].shards().segments()[step.segment];
         let first = segment.first_source.max(self.sources.first);
         let end = self.sources.end().min(segment.last_source.saturating_add(1));
-        if first >= end || !self.walked[step.file] || self.over[step.interval] {
+        if first >= end || !self.walked[step.file] || self.finished[step.interval] {
             return true;
         }
         match self.activity {
@@ -203,7 +204,7 @@ struct Steps<'v, 'r, P: Program> {
     interval: usize,
     claimed: &'v mut VecDeque<Claimed>,
     feed: &'v mut Feed<'r>,
-    room: &'v mut Vec<u8>,
+    buffer: &'v mut Vec<u8>,
 }
 
 impl<P: Program> Steps<'_, '_, P> {
@@ -223,7 +224,7 @@ impl<P: Program> Steps<'_, '_, P> {
             if let Some(announced) = announced {
                 self.feed.turn_to(step.file, announced)?;
             }
-            self.worker.walk(step, self.feed, self.room, sums)?;
+            self.worker.walk(step, self.feed, self.buffer, sums)?;
         }
         Ok(())
     }
@@ -232,7 +233,7 @@ impl<P: Program> Steps<'_, '_, P> {
 impl<P: Program> Worker<'_, P> {
     fn run(&self, visit: impl Fn(&Self, &Item, &mut Steps<'_, '_, P>) -> Result<bool>) -> Result<()> {
         let mut feed = Feed::new(self.sweep.files, self.sweep.read_pool);
-        let (mut claimed, mut room) = (VecDeque::new(), Vec::new());
+        let (mut claimed, mut buffer) = (VecDeque::new(), Vec::new());
         loop {
             self.look_ahead(&mut claimed, &mut feed);
             let Some(front) = claimed.front() else {
@@ -243,8 +244,13 @@ impl<P: Program> Worker<'_, P> {
                 if self.shared.failed.load(Ordering::SeqCst) {
                     return Ok(());
                 }
-                let mut steps =
-                    Steps { worker: self, interval, claimed: &mut claimed, feed: &mut feed, room: &mut room };
+                let mut steps = Steps {
+                    worker: self,
+                    interval,
+                    claimed: &mut claimed,
+                    feed: &mut feed,
+                    buffer: &mut buffer,
+                };
                 if !visit(self, item, &mut steps)? {
                     return Ok(());
                 }
@@ -292,12 +298,12 @@ impl<P: Program> Worker<'_, P> {
         (1..self.sweep.reads).contains(&feed.in_flight())
     }
 
-    fn walk(&self, step: Step, feed: &Feed<'_>, room: &mut Vec<u8>, sums: &mut [SumOf<P>]) -> Result<()> {
+    fn walk(&self, step: Step, feed: &Feed<'_>, buffer: &mut Vec<u8>, sums: &mut [SumOf<P>]) -> Result<()> {
         let segment = &self.sweep.files[step.file].shards().segments()[step.segment];
         let (unit, weights) = (feed.bytes(step.file, 0), feed.bytes(step.file, 1));
         let combined = match self.sweep.program.batched() {
-            Some(batched) => self.sweep.accumulate_batches(batched, step, unit, weights, room, sums),
-            None => self.sweep.accumulate(step, unit, weights, room, sums),
+            Some(batched) => self.sweep.accumulate_batches(batched, step, unit, weights, buffer, sums),
+            None => self.sweep.accumulate(step, unit, weights, buffer, sums),
         }?;
         self.shared.signals.fetch_add(combined, Ordering::Relaxed);
         self.shared.edges.fetch_add(segment.edges.into(), Ordering::Relaxed);

@@ -8,8 +8,9 @@
 use crate::adjacency::Adjacency;
 use crate::extent::Extent;
 
-/// Edges that supersteps look at for each edge of the graph before a worklist is made: making one takes the time of about as many.
-pub(crate) const PATIENCE: u64 = 12;
+/// Supersteps visit so many times the edges of the graph before a worklist is made: making one takes
+/// about the same time.
+pub(crate) const PASSES_WORTH_UNPACKING: u64 = 12;
 /// Edges that are looked at in too little time for anything else to be worth beginning: some ten milliseconds.
 pub(crate) const BRIEF: u64 = 1 << 22;
 /// Vertices that signal between two looks at whether the run was cancelled.

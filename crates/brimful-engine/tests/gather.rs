@@ -8,8 +8,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use brimful_engine::{
-    Aggregate, Count, Door, Gather, Gathered, Globals, Greatest, Layout, Neighbours, Reason, Result,
-    RunOptions, Sum, Top, Vertex, gather,
+    Aggregate, Count, Gather, Gathered, Globals, Greatest, Layout, Neighbours, Reason, Result, RunOptions,
+    Sum, Top, TraversalMode, Vertex, gather,
 };
 use brimful_graph::import::{ImportOptions, Input, build_reverse, import};
 use brimful_graph::random::splitmix64;
@@ -99,11 +99,11 @@ fn mix(known: u64, next: u64) -> u64 {
 
 impl Gather for Mixer {
     type State = u64;
-    type Room = Vec<u64>;
+    type Buffers = Vec<u64>;
     type Aggregate = Mixed;
     const NEEDS_DEGREES: bool = true;
     const NEEDS_EXTERNAL: bool = true;
-    const ROOM_BYTES: u64 = 24;
+    const BUFFER_BYTES: u64 = 24;
 
     fn indexes(&self) -> &'static [Index] {
         self.indexes
@@ -265,7 +265,7 @@ const NONE: u64 = u64::MAX;
 
 impl Gather for FirstFit {
     type State = [u64; 2];
-    type Room = ();
+    type Buffers = ();
     type Aggregate = ();
     const NEEDS_EXTERNAL: bool = true;
     const SETTLES: bool = true;
@@ -374,7 +374,7 @@ fn a_run_ends_at_its_limits_and_refuses_what_makes_no_sense() {
     let refused = [
         (RunOptions { signal_threshold: Some(0.1), ..Default::default() }, "no signal threshold"),
         (RunOptions { collect_threshold: Some(0.1), ..Default::default() }, "no collect threshold"),
-        (RunOptions { door: Door::Sparse, ..Default::default() }, "no choice of a door"),
+        (RunOptions { traversal: TraversalMode::Sparse, ..Default::default() }, "no choice of a traversal"),
         (RunOptions { asynchronous: true, ..Default::default() }, "no asynchronous mode"),
         (RunOptions { layout: Layout::Coupled, ..Default::default() }, "no layout but shards"),
     ];

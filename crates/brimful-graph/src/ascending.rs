@@ -31,7 +31,7 @@ enum Form {
 
 /// What the table says of a block.
 #[derive(Debug, Clone, Copy)]
-struct Block {
+struct NumberBlock {
     start: u64,
     first: u64,
     last: u64,
@@ -39,7 +39,7 @@ struct Block {
     form: Form,
 }
 
-impl Block {
+impl NumberBlock {
     fn encode(&self) -> [u8; META_BYTES] {
         let mut out = [0; META_BYTES];
         out[0..8].copy_from_slice(&self.start.to_le_bytes());
@@ -69,7 +69,7 @@ pub(crate) struct AscendingWriter {
     file: SealedWriter,
     pending: Vec<u64>,
     len: u64,
-    room: Vec<u8>,
+    buffer: Vec<u8>,
 }
 
 impl AscendingWriter {
@@ -81,7 +81,7 @@ impl AscendingWriter {
         traffic: &Arc<Traffic>,
     ) -> Result<Self> {
         let file = SealedWriter::create(folder, name, kind, META_BYTES, traffic)?;
-        Ok(Self { file, pending: Vec::with_capacity(BLOCK_NUMBERS), len: 0, room: Vec::new() })
+        Ok(Self { file, pending: Vec::with_capacity(BLOCK_NUMBERS), len: 0, buffer: Vec::new() })
     }
 
     /// Appends a number.
@@ -106,17 +106,17 @@ impl AscendingWriter {
         };
         let form = if last - first < 1 << 32 { Form::Gaps } else { Form::Plain };
         let count = self.pending.len() as u32;
-        let block = Block { start: self.len - u64::from(count), first, last, count, form };
-        self.room.clear();
+        let block = NumberBlock { start: self.len - u64::from(count), first, last, count, form };
+        self.buffer.clear();
         match form {
             Form::Gaps => {
                 self.pending.iter_mut().for_each(|number| *number -= first);
-                Gaps::encode(&self.pending, 0, &mut self.room, &mut Vec::new());
+                Gaps::encode(&self.pending, 0, &mut self.buffer, &mut Vec::new());
             }
-            Form::Plain => self.room.extend_from_slice(bytemuck::cast_slice(&self.pending)),
+            Form::Plain => self.buffer.extend_from_slice(bytemuck::cast_slice(&self.pending)),
         }
         self.pending.clear();
-        Ok(self.file.append(&self.room, &block.encode())?)
+        Ok(self.file.append(&self.buffer, &block.encode())?)
     }
 
     /// Makes the array durable; returns the file's length in bytes.
@@ -130,7 +130,7 @@ impl AscendingWriter {
 #[derive(Debug)]
 pub(crate) struct AscendingFile {
     file: SealedFile,
-    blocks: Vec<Block>,
+    blocks: Vec<NumberBlock>,
     /// Ranges of blocks through which the numbers ascend.
     stretches: Vec<Range<usize>>,
     len: u64,
@@ -146,11 +146,11 @@ impl AscendingFile {
         traffic: &Arc<Traffic>,
     ) -> Result<Self> {
         let file = SealedFile::open(folder, name, kind, META_BYTES, traffic)?;
-        let mut blocks: Vec<Block> = Vec::with_capacity(file.entries().len());
+        let mut blocks: Vec<NumberBlock> = Vec::with_capacity(file.entries().len());
         let mut stretches: Vec<Range<usize>> = Vec::new();
         let mut next = 0;
         for index in 0..file.entries().len() {
-            let block = Block::decode(file.meta(index)).filter(|block| block.start == next);
+            let block = NumberBlock::decode(file.meta(index)).filter(|block| block.start == next);
             let block = block.ok_or_else(|| file.corrupt(index, "a block contradicts the array"))?;
             next += u64::from(block.count);
             match (blocks.last(), stretches.last_mut()) {

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
 use crate::classes::is_counted;
 use crate::edges::EdgeBatch;
-use crate::positions::{self, IdPositions};
+use crate::id_ranks::{self, IdRanks};
 
 /// Ids per page.
 pub(crate) const PAGE_IDS: usize = 1 << 16;
@@ -53,15 +53,15 @@ pub(crate) struct IdBitmap {
 impl IdBitmap {
     /// Bytes of the page table alone.
     pub(crate) const BASE_BYTES: u64 = (PAGES * size_of::<OnceLock<Box<Page>>>()) as u64;
-    /// Bytes of a page until its positions are made: bits, counters, positions.
-    const PAGE_BYTES: usize = size_of::<Page>() + PAGE_IDS + positions::PAGE_BYTES;
+    /// Bytes of a page until its ranks are made: bits, counters, ranks.
+    const PAGE_BYTES: usize = size_of::<Page>() + PAGE_IDS + id_ranks::PAGE_BYTES;
 
     /// Bytes of memory of a set of so many ids, one after another.
     pub(crate) fn bytes_of(ids: u64) -> u64 {
         Self::BASE_BYTES + ids.div_ceil(PAGE_IDS as u64) * Self::PAGE_BYTES as u64
     }
 
-    /// An empty set that may use `bytes` of memory, positions included.
+    /// An empty set that may use `bytes` of memory, ranks included.
     pub(crate) fn new(bytes: u64) -> Self {
         let bytes = bytes.saturating_sub(2 * Self::BASE_BYTES + SLAB_BYTES as u64);
         let allowed = PAGES.min((bytes / Self::PAGE_BYTES as u64) as usize);
@@ -206,9 +206,9 @@ impl IdBitmap {
         self.pages.iter().map(|slot| slot.get().map(|page| &**page))
     }
 
-    /// Turns the set into positions; the counters' memory goes back.
-    pub(crate) fn into_positions(self) -> IdPositions {
-        IdPositions::new(&self)
+    /// Turns the set into ranks; the counters' memory goes back.
+    pub(crate) fn into_ranks(self) -> IdRanks {
+        IdRanks::new(&self)
     }
 }
 

@@ -12,7 +12,7 @@ use brimful_store::{Folder, Resources};
 use crate::codec::{WeightType, pack};
 use crate::degrees::DegreeCounter;
 use crate::error::{Error, Result};
-use crate::places::UNKNOWN;
+use crate::input_position::UNKNOWN;
 use crate::policy::{Applied, Edge, Merger, Policy};
 use crate::records::{EdgeRecord, KeyLayout};
 use crate::shards::{Geometry, PackedSegment, Segment, ShardWriter};
@@ -235,7 +235,7 @@ impl<'d, R: EdgeRecord> Cutter<'d, R> {
     }
 
     fn push(&mut self, record: &R) -> Option<R> {
-        let edge = self.merger.push(record.unpack(self.layout), record.place())?;
+        let edge = self.merger.push(record.unpack(self.layout), record.position())?;
         Some(self.kept(edge))
     }
 
@@ -341,12 +341,12 @@ pub struct ShardSortWriter<'s, 'j, R> {
 }
 
 impl<R: EdgeRecord> ShardSortWriter<'_, '_, R> {
-    /// Adds an edge and its place, [`UNKNOWN`] where nobody will ask.
+    /// Adds an edge and its input position, [`UNKNOWN`] if not needed.
     #[inline]
-    pub fn push(&mut self, source: u64, target: u64, weight: f64, place: u64) -> Result<()> {
-        self.writer.push(R::pack(self.layout, source, target, weight, place))?;
+    pub fn push(&mut self, source: u64, target: u64, weight: f64, position: u64) -> Result<()> {
+        self.writer.push(R::pack(self.layout, source, target, weight, position))?;
         if self.undirected && source != target {
-            self.writer.push(R::pack(self.layout, target, source, weight, place))?;
+            self.writer.push(R::pack(self.layout, target, source, weight, position))?;
         }
         Ok(())
     }
@@ -358,10 +358,10 @@ impl<R: EdgeRecord> ShardSortWriter<'_, '_, R> {
 }
 
 /// Bytes needed beside the sorter while shards are encoded: for each worker a segment's records
-/// carried over, perhaps with places, keys, weights and output, and the unit being written.
-pub fn encoding_bytes(workers: usize, weighted: bool, placed: bool) -> u64 {
+/// carried over, perhaps with positions, keys, weights and output, and the unit being written.
+pub fn encoding_bytes(workers: usize, weighted: bool, positioned: bool) -> u64 {
     let geometry = Geometry::default();
-    let an_edge = if weighted { 24 + 8 + 8 + 8 + 4 } else { 16 + 8 + 4 } + if placed { 8 } else { 0 };
+    let an_edge = if weighted { 24 + 8 + 8 + 8 + 4 } else { 16 + 8 + 4 } + if positioned { 8 } else { 0 };
     // Edges and their directory, and weights.
     let units = geometry.unit_bytes as u64 * 5 / 4 + if weighted { geometry.unit_bytes as u64 } else { 0 };
     workers as u64 * u64::from(geometry.segment_edges) * an_edge + units

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use brimful_store::{Folder, Job, StoreFile};
 
 use crate::error::Result;
-use crate::places::UNKNOWN;
+use crate::input_position::UNKNOWN;
 
 /// Edges in columns. Ids are the 64 bits of external ids, or internal ids.
 #[derive(Debug, Default, Clone)]
@@ -18,8 +18,8 @@ pub struct EdgeBatch {
     pub targets: Vec<u64>,
     /// Weight of each edge; empty if the edges have none.
     pub weights: Vec<f64>,
-    /// Place of each edge; empty unless whoever reads them wants to know (see [`crate::places`]).
-    pub places: Vec<u64>,
+    /// Input position of each edge; empty unless asked for (see [`crate::input_position`]).
+    pub positions: Vec<u64>,
 }
 
 /// Edges per batch: small enough for the cache, large enough to be written at once.
@@ -41,7 +41,7 @@ impl EdgeBatch {
         self.sources.clear();
         self.targets.clear();
         self.weights.clear();
-        self.places.clear();
+        self.positions.clear();
     }
 
     /// Weight of edge `index`; 1 where edges have none.
@@ -50,15 +50,15 @@ impl EdgeBatch {
         self.weights.get(index).copied().unwrap_or(1.0)
     }
 
-    /// Makes the places of edges that follow `before` others.
+    /// Numbers the edges of the batch, which follow `before` others.
     pub(crate) fn number(&mut self, before: u64) {
-        self.places.extend(before + 1..=before + self.len() as u64);
+        self.positions.extend(before + 1..=before + self.len() as u64);
     }
 
-    /// Place of edge `index`, [`UNKNOWN`] where edges have none.
+    /// Input position of edge `index`; [`UNKNOWN`] if edges have none.
     #[inline]
-    pub fn place(&self, index: usize) -> u64 {
-        self.places.get(index).copied().unwrap_or(UNKNOWN)
+    pub fn position(&self, index: usize) -> u64 {
+        self.positions.get(index).copied().unwrap_or(UNKNOWN)
     }
 }
 
@@ -111,10 +111,10 @@ impl EdgeSource for VertexList {
 struct SpoolPart {
     offset: u64,
     edges: u32,
-    /// Bytes per id and place: 4 where all of the batch are below 2^32, else 8.
+    /// Bytes per id and position: 4 where all of the batch are below 2^32, else 8.
     id_bytes: u8,
     weighted: bool,
-    placed: bool,
+    positioned: bool,
 }
 
 /// Edges written to a scratch file in whatever order they came, to be read again.
@@ -131,28 +131,28 @@ impl Spool {
         Ok(Self { file, end: AtomicU64::new(0), parts: Mutex::new(Vec::new()) })
     }
 
-    /// Appends a batch; `room` is reused between calls.
-    pub fn append(&self, batch: &EdgeBatch, room: &mut Vec<u8>) -> Result<()> {
-        let columns = [&batch.sources, &batch.targets, &batch.places];
+    /// Appends a batch; `buffer` is reused between calls.
+    pub fn append(&self, batch: &EdgeBatch, buffer: &mut Vec<u8>) -> Result<()> {
+        let columns = [&batch.sources, &batch.targets, &batch.positions];
         let all = columns.map(|ids| ids.iter().fold(0, |all, &id| all | id));
         let narrow = (all[0] | all[1] | all[2]) >> 32 == 0;
-        room.clear();
+        buffer.clear();
         for ids in columns {
             if narrow {
-                room.extend(ids.iter().flat_map(|&id| (id as u32).to_le_bytes()));
+                buffer.extend(ids.iter().flat_map(|&id| (id as u32).to_le_bytes()));
             } else {
-                room.extend_from_slice(bytemuck::cast_slice(ids));
+                buffer.extend_from_slice(bytemuck::cast_slice(ids));
             }
         }
-        room.extend_from_slice(bytemuck::cast_slice(&batch.weights));
-        let offset = self.end.fetch_add(room.len() as u64, Ordering::Relaxed);
-        self.file.write_all_at(room, offset)?;
+        buffer.extend_from_slice(bytemuck::cast_slice(&batch.weights));
+        let offset = self.end.fetch_add(buffer.len() as u64, Ordering::Relaxed);
+        self.file.write_all_at(buffer, offset)?;
         let part = SpoolPart {
             offset,
             edges: batch.len() as u32,
             id_bytes: if narrow { 4 } else { 8 },
             weighted: !batch.weights.is_empty(),
-            placed: !batch.places.is_empty(),
+            positioned: !batch.positions.is_empty(),
         };
         self.parts.lock().unwrap_or_else(PoisonError::into_inner).push(part);
         Ok(())
@@ -188,8 +188,8 @@ impl EdgeSource for SpooledEdges {
         let edges = part.edges as usize;
         let mut offset = part.offset;
         batch.clear();
-        let columns = [&mut batch.sources, &mut batch.targets, &mut batch.places];
-        for ids in columns.into_iter().take(if part.placed { 3 } else { 2 }) {
+        let columns = [&mut batch.sources, &mut batch.targets, &mut batch.positions];
+        for ids in columns.into_iter().take(if part.positioned { 3 } else { 2 }) {
             ids.resize(edges, 0);
             if part.id_bytes == 4 {
                 read_narrow(&self.file, offset, ids)?;
@@ -233,13 +233,18 @@ mod tests {
             targets: vec![4, 5, 6],
             ..EdgeBatch::default()
         };
-        let wide =
-            EdgeBatch { sources: vec![1 << 40], targets: vec![u64::MAX], weights: vec![0.5], places: vec![] };
-        let placed = EdgeBatch { places: vec![3, 4, 9], ..narrow.clone() };
-        let far = EdgeBatch { sources: vec![1], targets: vec![2], weights: vec![0.5], places: vec![1 << 33] };
-        let mut room = Vec::new();
-        let batches = [narrow, wide, placed, far];
-        batches.iter().for_each(|batch| spool.append(batch, &mut room).unwrap());
+        let wide = EdgeBatch {
+            sources: vec![1 << 40],
+            targets: vec![u64::MAX],
+            weights: vec![0.5],
+            positions: vec![],
+        };
+        let positioned = EdgeBatch { positions: vec![3, 4, 9], ..narrow.clone() };
+        let far =
+            EdgeBatch { sources: vec![1], targets: vec![2], weights: vec![0.5], positions: vec![1 << 33] };
+        let mut buffer = Vec::new();
+        let batches = [narrow, wide, positioned, far];
+        batches.iter().for_each(|batch| spool.append(batch, &mut buffer).unwrap());
         let source = spool.into_source();
         let mut batch = EdgeBatch::default();
         for (part, expected) in batches.iter().enumerate() {
@@ -247,7 +252,7 @@ mod tests {
             assert_eq!(batch.sources, expected.sources);
             assert_eq!(batch.targets, expected.targets);
             assert_eq!(batch.weights, expected.weights);
-            assert_eq!(batch.places, expected.places);
+            assert_eq!(batch.positions, expected.positions);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Import: from any input to a graph directory, streaming, within the budget.
 //!
-//! One pass learns which ids there are (the *census*), keeping the edges in a spool where the input
+//! The first pass, the *scan*, finds the ids; it copies the edges to a spool if the input
 //! cannot be read twice. Then the internal order is chosen and the ids are written in it; a second pass
 //! maps ids to internal ids and sorts edges into shards. Invariant: the graph
 //! appears under its name complete, or not at all; its bytes depend on the input alone.
@@ -20,7 +20,6 @@ use brimful_store::{Folder, Moved, Resources, sorter};
 
 use crate::bitmap::IdBitmap;
 use crate::build::{Built, encoding_bytes};
-use crate::census::{Reader, Seen, reading_bytes};
 use crate::choice;
 use crate::columns::ColumnChoice;
 use crate::description::{Counts, Description, FORMAT, Ids, Layer, Order, Shards};
@@ -32,6 +31,7 @@ pub use crate::input::{EdgeStream, Input, Listed};
 pub use crate::names::IdChoice;
 use crate::policy::Policy;
 use crate::records::WeightedPair;
+use crate::scan::{Reader, ScanSummary, reading_bytes};
 use crate::shards::Geometry;
 use crate::weights::{Hashed, Weights};
 use ids::IdMap;
@@ -70,11 +70,11 @@ pub struct ImportOptions {
 }
 
 impl ImportOptions {
-    /// Smallest budget, in bytes beside the process's own, in which an input is imported that may have weights
-    /// and in which edges have places, as they have not in a generator.
-    pub fn minimum_bytes(&self, workers: usize, may_have_weights: bool, has_places: bool) -> u64 {
+    /// Smallest budget, in bytes besides the process, for importing an input that may have weights and
+    /// whose edges may have input positions (those of a generator have none).
+    pub fn minimum_bytes(&self, workers: usize, may_have_weights: bool, has_positions: bool) -> u64 {
         let weighted = may_have_weights || self.weights == Weights::Hash || self.policy.weighted(false);
-        minimum_bytes(workers, weighted, has_places && self.policy.leaves_out())
+        minimum_bytes(workers, weighted, has_positions && self.policy.leaves_out())
     }
 }
 
@@ -102,19 +102,20 @@ pub struct ImportReport {
 /// Bytes for the ids that an import always has.
 const IDS_BYTES: u64 = IdBitmap::BASE_BYTES * 6;
 
-/// Smallest budget, in bytes beside the process's own, in which an import works; with `places`, one that
-/// may leave edges out.
-pub fn minimum_bytes(workers: usize, weighted: bool, places: bool) -> u64 {
+/// Smallest budget of an import, in bytes besides the process; with `positions` if it may leave edges
+/// out.
+pub fn minimum_bytes(workers: usize, weighted: bool, positions: bool) -> u64 {
     // Sparse ids need two sorters at once.
     let sorters = 2 * sorter::minimum_bytes(workers, size_of::<WeightedPair>());
     let ids = IDS_BYTES + choice::memory_bytes(workers);
-    reading_bytes(workers, places) + encoding_bytes(workers, weighted, places) + ids + sorters
+    reading_bytes(workers, positions) + encoding_bytes(workers, weighted, positions) + ids + sorters
 }
 
 /// What of the minimum is free while an index is sorted: the order is made, and edges are read before they are
 /// packed.
-fn index_bytes(workers: usize, weighted: bool, places: bool) -> u64 {
-    let (reading, packing) = (reading_bytes(workers, places), encoding_bytes(workers, weighted, places));
+fn index_bytes(workers: usize, weighted: bool, positions: bool) -> u64 {
+    let (reading, packing) =
+        (reading_bytes(workers, positions), encoding_bytes(workers, weighted, positions));
     choice::memory_bytes(workers) + reading.min(packing)
 }
 
@@ -147,9 +148,9 @@ pub fn import_in(
     // Text may turn out to have weights.
     let may_have_weights = !matches!(input, Input::Pairs(_) | Input::Numbered(..));
     // Nobody looks for an edge in a generator.
-    let has_places = !matches!(input, Input::Numbered(..));
-    let places = has_places && options.policy.leaves_out();
-    let minimum = options.minimum_bytes(resources.workers(), may_have_weights, has_places);
+    let has_positions = !matches!(input, Input::Numbered(..));
+    let positions = has_positions && options.policy.leaves_out();
+    let minimum = options.minimum_bytes(resources.workers(), may_have_weights, has_positions);
     resources.budget.require(minimum, "to build a graph")?;
     let memory = resources.budget.reserve(resources.budget.limit(), "to build a graph")?;
     if options.directed && options.undirected {
@@ -161,7 +162,7 @@ pub fn import_in(
         undirected: options.undirected,
         rejections: Vec::new(),
         input: input.name(),
-        places,
+        positions,
         resources,
         spare: memory.bytes() - minimum,
         phases: Vec::new(),
@@ -209,7 +210,7 @@ struct Import<'a> {
     /// What messages call the input.
     input: PathBuf,
     /// The first edges that the policy leaves out are to be found in the input.
-    places: bool,
+    positions: bool,
     resources: &'a Resources,
     /// Budget beyond the minimum, to be shared out.
     spare: u64,
@@ -227,7 +228,7 @@ impl Import<'_> {
             directed: self.options.directed,
             undirected: self.options.undirected,
             policy: self.options.policy,
-            places: self.places,
+            positions: self.positions,
             hashes_weights: self.options.weights == Weights::Hash,
             ids: self.options.ids,
             columns: &self.options.columns,
@@ -286,7 +287,7 @@ impl Import<'_> {
         self.since = Instant::now();
     }
 
-    fn finish(&self, seen: &Seen, ids: &OrderedIds, indexed: Indexed) -> Description {
+    fn finish(&self, seen: &ScanSummary, ids: &OrderedIds, indexed: Indexed) -> Description {
         let Indexed { forward, longest_lists, reverse } = indexed;
         let geometry = self.options.geometry;
         let applied = forward.applied;

@@ -11,8 +11,8 @@ use crate::error::Result;
 use crate::formats::TextFormat;
 use crate::formats::parser::Rejection;
 use crate::ids::IdType;
+use crate::input_position::InputPart;
 use crate::names::NameBatch;
-use crate::places::InputPart;
 
 /// Vertices given as the sources of edges that are none.
 pub type Listed = Box<dyn EdgeSource + Send>;
@@ -76,9 +76,9 @@ pub trait EdgeStream: Send {
     fn columns(&self) -> Option<Columns> {
         None
     }
-    /// From now on every batch has the places of its edges; a stream that cannot say does nothing.
+    /// Adds positions to all following batches; a stream without positions does nothing.
     fn note_places(&mut self) {}
-    /// What places are in, when the stream has ended.
+    /// The parts of the input that positions refer to, when the stream has ended.
     fn inputs(&self) -> Vec<InputPart> {
         vec![(self.name().into(), u64::MAX)]
     }

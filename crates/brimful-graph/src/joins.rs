@@ -10,7 +10,6 @@ use brimful_store::sequence::{Sequence, SequenceWriter};
 use brimful_store::sorter::{SortWriter, Sorter};
 use brimful_store::{Folder, Resources};
 
-use crate::census::{Declared, each_part};
 use crate::choice::Sampled;
 use crate::classes::is_counted;
 use crate::description::OrderName;
@@ -19,8 +18,9 @@ use crate::edges::{BATCH_EDGES, EdgeBatch, EdgeSource, Spool, SpooledEdges};
 use crate::error::{Error, Result};
 use crate::ids::IdType;
 use crate::import::{OrderedIds, write_ids};
-use crate::places::UNKNOWN;
+use crate::input_position::UNKNOWN;
 use crate::records::EndsRecord;
+use crate::scan::{Declared, each_part};
 
 /// What ordering needs to know.
 pub(crate) struct Spec<'a> {
@@ -71,7 +71,7 @@ pub(crate) fn order_edges<R: EndsRecord>(
                     writers.counted.push(t)?;
                 }
             }
-            writers.edges.push(R::new(s, t, batch.weight(at), batch.place(at)))?;
+            writers.edges.push(R::new(s, t, batch.weight(at), batch.position(at)))?;
         }
         job.advance(1);
         Ok(())
@@ -97,7 +97,7 @@ pub(crate) fn order_edges<R: EndsRecord>(
     by_source.merge(&spec.resources.pool, |batch| {
         for edge in batch {
             let (s, t) = edge.ends();
-            writer.push(R::new(t, cursor.internal(s)?, edge.weight().unwrap_or(1.0), edge.place()))?;
+            writer.push(R::new(t, cursor.internal(s)?, edge.weight().unwrap_or(1.0), edge.position()))?;
         }
         job.advance(batch.len() as u64);
         Ok::<(), Error>(())
@@ -106,7 +106,7 @@ pub(crate) fn order_edges<R: EndsRecord>(
 
     job.begin("rank targets", by_target.len());
     let spool = Spool::new(spec.folder, job)?;
-    let (mut out, mut room) = (EdgeBatch::default(), Vec::new());
+    let (mut out, mut buffer) = (EdgeBatch::default(), Vec::new());
     let mut cursor = ids.cursor(flat);
     by_target.merge(&spec.resources.pool, |batch| {
         for edge in batch {
@@ -114,9 +114,9 @@ pub(crate) fn order_edges<R: EndsRecord>(
             out.sources.push(source);
             out.targets.push(cursor.internal(t)?);
             out.weights.extend(edge.weight());
-            out.places.extend(Some(edge.place()).filter(|place| *place != UNKNOWN));
+            out.positions.extend(Some(edge.position()).filter(|position| *position != UNKNOWN));
             if out.len() == BATCH_EDGES {
-                spool.append(&out, &mut room)?;
+                spool.append(&out, &mut buffer)?;
                 out.clear();
             }
         }
@@ -124,7 +124,7 @@ pub(crate) fn order_edges<R: EndsRecord>(
         Ok::<(), Error>(())
     })?;
     if !out.is_empty() {
-        spool.append(&out, &mut room)?;
+        spool.append(&out, &mut buffer)?;
     }
     Ok((spool.into_source(), OrderedIds { name, tally, first }))
 }

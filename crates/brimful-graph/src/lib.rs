@@ -3,13 +3,13 @@
 //! - [`edges`]: edges on their way in; [`formats`], [`pairs`], [`decompress`]: where they come from;
 //!   [`text`]: words of text; [`columns`]: which of them are the edges; [`pump`]: how streams are parsed on all cores.
 //! - [`generate`]: graphs made from a seed; `random`: its numbers.
-//! - [`import`]: from `input` to graph: `census`, the first pass; [`ids`], what the user calls vertices.
+//! - [`import`]: from `input` to graph: `scan`, the first pass; [`ids`], the external ids.
 //! - [`names`]: string ids, their ranks, and the file that keeps them.
-//! - The internal order: `classes`, what it is; `bitmap` and `positions`, made in memory; `joins` and
+//! - The internal order: `classes`, what it is; `bitmap` and `id_ranks`, made in memory; `joins` and
 //!   `distinct`, made by sorting; `choice`, whether it pays; [`order`]: back to the order of external ids.
 //! - [`build`]: external sort of [`records`] into shards; `degrees`: counted on the way. [`codec`], [`shards`]: how edges are packed and cut;
 //!   [`directory`]: where their blocks begin.
-//! - [`policy`]: what becomes of self-loops and duplicates; [`places`]: where they stand in the input; [`weights`]: made ones, and their range.
+//! - [`policy`]: what becomes of self-loops and duplicates; [`input_position`]: where they stand in the input; [`weights`]: made ones, and their range.
 //! - [`sizes`]: how large a graph will be that is not built.
 //! - [`graph`]: the graph directory; [`description`]: its manifest; [`verify`]: every byte and structure
 //!   of it; [`lookup`]: single vertices; [`matrix`]: all of them in memory; [`export`]: the way out;
@@ -18,7 +18,6 @@
 mod ascending;
 mod bitmap;
 pub mod build;
-mod census;
 mod choice;
 mod classes;
 pub mod codec;
@@ -35,21 +34,22 @@ pub mod export;
 pub mod formats;
 pub mod generate;
 pub mod graph;
+mod id_ranks;
 pub mod ids;
 pub mod import;
 mod input;
+pub mod input_position;
 mod joins;
 pub mod lookup;
 pub mod matrix;
 pub mod names;
 pub mod order;
 pub mod pairs;
-pub mod places;
 pub mod policy;
-mod positions;
 pub mod pump;
 pub mod random;
 pub mod records;
+mod scan;
 pub mod segment_reader;
 pub mod shards;
 pub mod sizes;

@@ -112,13 +112,13 @@ impl<'g> Matrix<'g> {
         let arcs = self.arcs() as usize;
         assert!(starts.len() == self.starts.len() && columns.len() == arcs && values.len() == arcs);
         self.scatter(columns, values, &narrow, &value, job)?;
-        let (mut entries, mut room) = (0, Vec::new());
+        let (mut entries, mut buffer) = (0, Vec::new());
         starts[0] = narrow(0);
         for row in 0..self.rows() {
             // Filling moved every start on to the next row.
             let range = row.checked_sub(1).map_or(0, |before| self.starts[before] as usize)
                 ..self.starts[row] as usize;
-            sort(&mut columns[range.clone()], &mut values[range.clone()], &mut room);
+            sort(&mut columns[range.clone()], &mut values[range.clone()], &mut buffer);
             let first = entries;
             for at in range {
                 if entries > first && columns[entries - 1] == columns[at] {
@@ -172,14 +172,14 @@ impl<'g> Matrix<'g> {
 }
 
 /// Sorts the entries of a row by column; those of equal columns stay in order.
-fn sort<C: Copy + Ord, V: Copy>(columns: &mut [C], values: &mut [V], room: &mut Vec<(C, V)>) {
+fn sort<C: Copy + Ord, V: Copy>(columns: &mut [C], values: &mut [V], buffer: &mut Vec<(C, V)>) {
     if columns.is_sorted() {
         return;
     }
-    room.clear();
-    room.extend(columns.iter().copied().zip(values.iter().copied()));
-    room.sort_by_key(|(column, _)| *column);
-    for ((column, value), (to_column, to_value)) in room.iter().zip(columns.iter_mut().zip(values)) {
+    buffer.clear();
+    buffer.extend(columns.iter().copied().zip(values.iter().copied()));
+    buffer.sort_by_key(|(column, _)| *column);
+    for ((column, value), (to_column, to_value)) in buffer.iter().zip(columns.iter_mut().zip(values)) {
         (*to_column, *to_value) = (*column, *value);
     }
 }

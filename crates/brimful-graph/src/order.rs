@@ -18,7 +18,7 @@ pub const MEMORY_BYTES: u64 = MOST_RUNS as u64 * WINDOW * 8 + (64 << 10);
 
 /// The rest of a run.
 #[derive(Debug)]
-struct Run {
+struct OrderRun {
     /// Order keys from `start` on; those before `at` were passed.
     window: Vec<u64>,
     start: u64,
@@ -26,7 +26,7 @@ struct Run {
     end: u64,
 }
 
-impl Run {
+impl OrderRun {
     /// The order key of the next vertex.
     fn head(&mut self, graph: &Graph) -> Result<Option<u64>> {
         if self.at == self.window.len() {
@@ -47,13 +47,14 @@ impl Run {
 #[derive(Debug)]
 pub struct ExternalOrder<G> {
     graph: G,
-    runs: Vec<Run>,
+    runs: Vec<OrderRun>,
 }
 
 impl<G: Deref<Target = Graph>> ExternalOrder<G> {
     /// A cursor at the vertex with the smallest id.
     pub fn new(graph: G) -> Self {
-        let runs = graph.runs().map(|run| Run { window: Vec::new(), start: run.start, at: 0, end: run.end });
+        let runs =
+            graph.runs().map(|run| OrderRun { window: Vec::new(), start: run.start, at: 0, end: run.end });
         Self { runs: runs.collect(), graph }
     }
 

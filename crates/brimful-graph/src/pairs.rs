@@ -13,7 +13,7 @@ use crate::input::EdgeStream;
 use crate::edges::{BATCH_EDGES, EdgeBatch, EdgeSource};
 use crate::error::{Error, Result};
 use crate::ids::IdType;
-use crate::places::InputPart;
+use crate::input_position::InputPart;
 
 /// Bytes of a pair.
 pub const PAIR_BYTES: u64 = 8;
@@ -22,7 +22,7 @@ pub const PAIR_BYTES: u64 = 8;
 pub struct PairFiles {
     files: Vec<(StoreFile, u64)>,
     parts: usize,
-    places: bool,
+    positions: bool,
 }
 
 impl PairFiles {
@@ -39,12 +39,12 @@ impl PairFiles {
             files.push((file, length / PAIR_BYTES));
         }
         let parts = files.iter().map(|(_, pairs)| pairs.div_ceil(BATCH_EDGES as u64) as usize).sum();
-        Ok(Self { files, parts, places: false })
+        Ok(Self { files, parts, positions: false })
     }
 
-    /// Numbers the pairs through all files, if `places`.
-    pub(crate) fn noting_places(self, places: bool) -> Self {
-        Self { places, ..self }
+    /// Records the position of every pair, if `positions`.
+    pub(crate) fn noting_positions(self, positions: bool) -> Self {
+        Self { positions, ..self }
     }
 
     /// Pairs of each file.
@@ -97,7 +97,7 @@ impl EdgeSource for PairFiles {
                     .sources
                     .extend(batch.targets.iter().map(|&pair| u64::from_le(pair) & u64::from(u32::MAX)));
                 batch.targets.iter_mut().for_each(|pair| *pair = u64::from_le(*pair) >> 32);
-                if self.places {
+                if self.positions {
                     batch.number(before + start);
                 }
                 return Ok(());
@@ -117,7 +117,7 @@ pub(crate) struct PairStream<'a> {
     memory_bytes: u64,
     resources: &'a Resources,
     bytes: Vec<u8>,
-    places: bool,
+    positions: bool,
     /// The files opened and their pairs so far.
     read: Vec<InputPart>,
 }
@@ -125,7 +125,7 @@ pub(crate) struct PairStream<'a> {
 impl<'a> PairStream<'a> {
     pub(crate) fn new(files: &'a [PathBuf], memory_bytes: u64, resources: &'a Resources) -> Self {
         let (bytes, read) = (Vec::new(), Vec::new());
-        Self { files, next: 0, reader: None, memory_bytes, resources, bytes, places: false, read }
+        Self { files, next: 0, reader: None, memory_bytes, resources, bytes, positions: false, read }
     }
 }
 
@@ -155,7 +155,7 @@ impl EdgeStream for PairStream<'_> {
             }
             check_length(path, self.bytes.len() as u64)?;
             decode(&self.bytes, batch);
-            if self.places {
+            if self.positions {
                 batch.number(self.read.iter().map(|(_, pairs)| pairs).sum());
             }
             if let Some((_, pairs)) = self.read.last_mut() {
@@ -178,7 +178,7 @@ impl EdgeStream for PairStream<'_> {
     }
 
     fn note_places(&mut self) {
-        self.places = true;
+        self.positions = true;
     }
 
     fn inputs(&self) -> Vec<InputPart> {

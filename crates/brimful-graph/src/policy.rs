@@ -6,7 +6,7 @@
 //! Invariant: edges in = edges out + self-loops dropped + duplicates dropped.
 
 use crate::error::{Error, Result};
-use crate::places::{Placed, UNKNOWN};
+use crate::input_position::{PositionedEdge, UNKNOWN};
 
 /// What becomes of edges from a vertex to itself.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -108,8 +108,8 @@ pub struct Applied {
     pub self_loops_dropped: u64,
     /// Edges merged into an earlier one; none of them a dropped self-loop.
     pub duplicates_dropped: u64,
-    /// The first edge in the input that has the ends of an earlier one and was merged, if places are known.
-    pub first_duplicate: Option<Placed>,
+    /// The first edge in the input that has the ends of an earlier one and was merged, if positions are known.
+    pub first_duplicate: Option<PositionedEdge>,
 }
 
 /// Source, target and, where there is one, weight.
@@ -121,7 +121,7 @@ pub type Edge = (u64, u64, Option<f64>);
 /// lets at most one go, itself or the one kept back.
 ///
 /// ```
-/// use brimful_graph::places::UNKNOWN;
+/// use brimful_graph::input_position::UNKNOWN;
 /// use brimful_graph::policy::{Duplicates, Merger, Policy};
 /// let mut merger = Merger::new(Policy { duplicates: Duplicates::Sum, ..Policy::default() }, false);
 /// let edges = [(0, 1, Some(2.0)), (0, 1, Some(3.0)), (0, 4, Some(1.0))];
@@ -138,7 +138,7 @@ pub struct Merger {
     last: Option<(u64, u64)>,
     /// The edge that may still change.
     pending: Option<Edge>,
-    /// The least place of the edges between its ends.
+    /// The least position of the edges between its ends.
     earliest: u64,
     applied: Applied,
 }
@@ -177,8 +177,8 @@ impl Merger {
         u64::from(!self.undirected || source <= target)
     }
 
-    /// Takes the next edge and its place; returns the one that is complete, if any.
-    pub fn push(&mut self, edge: Edge, place: u64) -> Option<Edge> {
+    /// Takes the next edge and its position; returns the one that is complete, if any.
+    pub fn push(&mut self, edge: Edge, position: u64) -> Option<Edge> {
         let (source, target, weight) = edge;
         let repeated = self.note(source, target, 1);
         if self.keeps(source, target) {
@@ -192,12 +192,12 @@ impl Merger {
             self.applied.duplicates_dropped += self.counted(source, target);
             self.merge(weight);
             // All but the first of equal edges were left out, in whatever order they come.
-            let left_out = Placed::new(place.max(self.earliest), (source, target));
-            self.applied.first_duplicate = Placed::earlier(self.applied.first_duplicate, left_out);
-            self.earliest = self.earliest.min(place);
+            let left_out = PositionedEdge::new(position.max(self.earliest), (source, target));
+            self.applied.first_duplicate = PositionedEdge::earlier(self.applied.first_duplicate, left_out);
+            self.earliest = self.earliest.min(position);
             return None;
         }
-        self.earliest = place;
+        self.earliest = position;
         let weight = if self.policy.duplicates == Duplicates::Sum { weight.or(Some(1.0)) } else { weight };
         self.pending.replace((source, target, weight))
     }
@@ -295,17 +295,17 @@ mod tests {
     fn the_first_duplicate_is_the_second_of_its_kind_that_comes_first() {
         let first = |policy, undirected, edges: &[(u64, u64, u64)]| {
             let mut merger = Merger::new(policy, undirected);
-            for &(s, t, place) in edges {
-                merger.push((s, t, None), place);
+            for &(s, t, position) in edges {
+                merger.push((s, t, None), position);
             }
-            merger.applied().first_duplicate.map(|first| (first.place, first.ends))
+            merger.applied().first_duplicate.map(|first| (first.position, first.ends))
         };
         let drop = policy(SelfLoops::Keep, Duplicates::Drop);
         let orders = [[2, 5, 9], [2, 9, 5], [5, 2, 9], [5, 9, 2], [9, 2, 5], [9, 5, 2]];
-        for places in orders {
+        for positions in orders {
             let mut edges = vec![(0, 1, 4), (0, 1, 7)];
-            edges.extend(places.map(|place| (3, 3, place)));
-            assert_eq!(first(drop, false, &edges), Some((5, (3, 3))), "{places:?}");
+            edges.extend(positions.map(|position| (3, 3, position)));
+            assert_eq!(first(drop, false, &edges), Some((5, (3, 3))), "{positions:?}");
             // Dropped self-loops are no merged edges.
             let both = policy(SelfLoops::Drop, Duplicates::Drop);
             assert_eq!(first(both, false, &edges), Some((7, (0, 1))));

@@ -3,7 +3,7 @@
 use brimful_store::sorter::Record;
 use bytemuck::{Pod, Zeroable};
 
-use crate::places::UNKNOWN;
+use crate::input_position::UNKNOWN;
 
 /// How an edge becomes a sort key: interval of the target, source, target within the interval.
 #[derive(Debug, Clone, Copy)]
@@ -65,11 +65,11 @@ pub trait EdgeRecord: Record {
     /// True if it has a weight.
     const WEIGHTED: bool;
     /// Packs an edge.
-    fn pack(layout: KeyLayout, source: u64, target: u64, weight: f64, place: u64) -> Self;
+    fn pack(layout: KeyLayout, source: u64, target: u64, weight: f64, position: u64) -> Self;
     /// Source, target and, where the record has one, weight.
     fn unpack(&self, layout: KeyLayout) -> (u64, u64, Option<f64>);
-    /// The place, [`UNKNOWN`] where the record has none.
-    fn place(&self) -> u64 {
+    /// The input position; [`UNKNOWN`] if the record has none.
+    fn position(&self) -> u64 {
         UNKNOWN
     }
 }
@@ -159,13 +159,13 @@ impl EdgeRecord for WeightedPair {
     }
 }
 
-/// A record with the place of its edge behind it: among equal edges the earlier sorts first.
-macro_rules! placed {
+/// A record followed by the input position of its edge: of equal edges, the earlier sorts first.
+macro_rules! positioned {
     ($(#[$doc:meta])* $name:ident($plain:ty)) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
         #[repr(C)]
-        pub struct $name { edge: $plain, place: u64 }
+        pub struct $name { edge: $plain, position: u64 }
 
         impl Record for $name {
             const RADIX_IS_WHOLE: bool = false;
@@ -176,39 +176,39 @@ macro_rules! placed {
             const WEIGHTED: bool = <$plain as EdgeRecord>::WEIGHTED;
 
             #[inline]
-            fn pack(layout: KeyLayout, source: u64, target: u64, weight: f64, place: u64) -> Self {
-                Self { edge: <$plain>::pack(layout, source, target, weight, place), place }
+            fn pack(layout: KeyLayout, source: u64, target: u64, weight: f64, position: u64) -> Self {
+                Self { edge: <$plain>::pack(layout, source, target, weight, position), position }
             }
 
             #[inline]
             fn unpack(&self, layout: KeyLayout) -> (u64, u64, Option<f64>) { self.edge.unpack(layout) }
 
             #[inline]
-            fn place(&self) -> u64 { self.place }
+            fn position(&self) -> u64 { self.position }
         }
     };
 }
 
-placed! {
-    /// A 64-bit key and a place.
-    PlacedKey(u64)
+positioned! {
+    /// A 64-bit key and a position.
+    PositionedKey(u64)
 }
-placed! {
-    /// A 64-bit key, the bits of a weight and a place.
-    PlacedWeightedKey(WeightedKey)
+positioned! {
+    /// A 64-bit key, the bits of a weight and a position.
+    PositionedWeightedKey(WeightedKey)
 }
-placed! {
-    /// A [`Pair`] and a place.
-    PlacedPair(Pair)
+positioned! {
+    /// A [`Pair`] and a position.
+    PositionedPair(Pair)
 }
-placed! {
-    /// A [`WeightedPair`] and a place.
-    PlacedWeightedPair(WeightedPair)
+positioned! {
+    /// A [`WeightedPair`] and a position.
+    PositionedWeightedPair(WeightedPair)
 }
 
 /// The two ends of an edge, sorted by the first.
 pub(crate) trait EndsRecord: EdgeRecord {
-    fn new(first: u64, second: u64, weight: f64, place: u64) -> Self;
+    fn new(first: u64, second: u64, weight: f64, position: u64) -> Self;
     fn ends(&self) -> (u64, u64);
     fn weight(&self) -> Option<f64>;
 }
@@ -241,9 +241,9 @@ impl EndsRecord for WeightedPair {
     }
 }
 
-impl EndsRecord for PlacedPair {
-    fn new(first: u64, second: u64, weight: f64, place: u64) -> Self {
-        Self { edge: Pair::new(first, second, weight, place), place }
+impl EndsRecord for PositionedPair {
+    fn new(first: u64, second: u64, weight: f64, position: u64) -> Self {
+        Self { edge: Pair::new(first, second, weight, position), position }
     }
 
     fn ends(&self) -> (u64, u64) {
@@ -255,9 +255,9 @@ impl EndsRecord for PlacedPair {
     }
 }
 
-impl EndsRecord for PlacedWeightedPair {
-    fn new(first: u64, second: u64, weight: f64, place: u64) -> Self {
-        Self { edge: WeightedPair::new(first, second, weight, place), place }
+impl EndsRecord for PositionedWeightedPair {
+    fn new(first: u64, second: u64, weight: f64, position: u64) -> Self {
+        Self { edge: WeightedPair::new(first, second, weight, position), position }
     }
 
     fn ends(&self) -> (u64, u64) {
@@ -286,13 +286,19 @@ mod tests {
                     (Pair::pack(layout, source, target, 0.0, 3).unpack(layout)),
                     (source, target, None)
                 );
-                let placed = PlacedWeightedPair::pack(layout, source, target, -0.5, 3);
-                assert_eq!((placed.unpack(layout), placed.place()), ((source, target, Some(-0.5)), 3));
+                let positioned = PositionedWeightedPair::pack(layout, source, target, -0.5, 3);
+                assert_eq!(
+                    (positioned.unpack(layout), positioned.position()),
+                    ((source, target, Some(-0.5)), 3)
+                );
                 if layout.is_narrow() {
                     let narrow = u64::pack(layout, source, target, 0.0, 3);
-                    assert_eq!((narrow.unpack(layout), narrow.place()), ((source, target, None), UNKNOWN));
-                    let placed = PlacedKey::pack(layout, source, target, 0.0, 3);
-                    assert_eq!((placed.unpack(layout), placed.place()), ((source, target, None), 3));
+                    assert_eq!((narrow.unpack(layout), narrow.position()), ((source, target, None), UNKNOWN));
+                    let positioned = PositionedKey::pack(layout, source, target, 0.0, 3);
+                    assert_eq!(
+                        (positioned.unpack(layout), positioned.position()),
+                        ((source, target, None), 3)
+                    );
                 }
             }
             let order = |&(source, target): &(u64, u64)| (target >> 18, source, target);

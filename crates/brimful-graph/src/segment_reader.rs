@@ -19,15 +19,15 @@ pub struct SegmentReader {
     weights: Buffer,
     /// Nobody asks for weights.
     skips_weights: bool,
-    room: Vec<u8>,
+    buffer: Vec<u8>,
     unpack: Unpack,
 }
 
 impl Default for SegmentReader {
     fn default() -> Self {
         let (bytes, weights) = (Buffer::new(), Buffer::new());
-        let (room, unpack) = (Vec::new(), Unpack::fastest());
-        Self { unit: None, bytes, weights, skips_weights: false, room, unpack }
+        let (buffer, unpack) = (Vec::new(), Unpack::fastest());
+        Self { unit: None, bytes, weights, skips_weights: false, buffer, unpack }
     }
 }
 
@@ -75,7 +75,7 @@ impl SegmentReader {
         let mut last = (segment.first_source, 0);
         let (mut values, vertices, mut beyond) = ([1.0; crate::codec::BATCH], shards.vertices(), false);
         let decoded =
-            shards.decode(index, self.bytes.bytes(), self.unpack, &mut self.room, &mut |base, keys| {
+            shards.decode(index, self.bytes.bytes(), self.unpack, &mut self.buffer, &mut |base, keys| {
                 if let Some(weights) = &mut weights {
                     weights.take(&mut values[..keys.len()]);
                 }
@@ -113,7 +113,7 @@ impl SegmentReader {
         let mut unit = Buffer::new();
         directory.read_block(shards.unit(index), &mut unit)?;
         let rows = &unit.bytes()[shards.directory_range(index)];
-        let plain = shards.plain(index, self.bytes.bytes(), &mut self.room)?;
+        let plain = shards.plain(index, self.bytes.bytes(), &mut self.buffer)?;
         let bad = |what: &str| directory.corrupt(shards.unit(index), what);
         let (bits, mut keys) = (shards.interval_bits(), Vec::new());
         let absolute = |base: u64, batch: Keys<'_>| {

@@ -17,8 +17,8 @@ use brimful::graph::declaration::{Declaration, KEY};
 use brimful::graph::edges::{BATCH_EDGES, EdgeBatch, VertexList};
 use brimful::graph::ids::IdType;
 use brimful::graph::import::{EdgeStream, Listed, OnError, Rejection};
+use brimful::graph::input_position::{InputPart, locate};
 use brimful::graph::names::NameBatch;
-use brimful::graph::places::{InputPart, locate};
 use brimful::graph::text::{Signs, check_signs, parse_number};
 use brimful::graph::{Error, Result};
 use pyo3::prelude::*;
@@ -50,7 +50,7 @@ pub(crate) struct ArrowEdges {
     signs: Signs,
     on_error: OnError,
     /// Every edge is to have its row.
-    places: bool,
+    positions: bool,
     rejections: Vec<Rejection>,
     isolated: Vec<u64>,
     isolated_names: Vec<String>,
@@ -121,7 +121,7 @@ impl ArrowEdges {
             rows_before: 0,
             signs: Signs::default(),
             on_error,
-            places: false,
+            positions: false,
             rejections: Vec::new(),
             isolated: Vec::new(),
             isolated_names: Vec::new(),
@@ -232,8 +232,8 @@ impl EdgeStream for ArrowEdges {
         if let Some(wanted) = &self.weight {
             weights(&slice, wanted, &mut judge, &mut edges.weights)?;
         }
-        if self.places {
-            edges.places.extend((judge.first_row..).take(length));
+        if self.positions {
+            edges.positions.extend((judge.first_row..).take(length));
         }
         judge.drop_rejected(edges);
         self.count(length, false);
@@ -268,8 +268,8 @@ impl EdgeStream for ArrowEdges {
             true => ([&self.source; 2], None, &mut self.vertex_names),
             false => ([&self.source, &self.target], self.weight.as_ref(), names),
         };
-        let places = self.places && !are_vertices;
-        let taken = arrow_names::take(&slice, ends, weight, &mut judge, places, names)?;
+        let positions = self.positions && !are_vertices;
+        let taken = arrow_names::take(&slice, ends, weight, &mut judge, positions, names)?;
         self.count(taken, are_vertices);
         Ok(true)
     }
@@ -331,11 +331,11 @@ impl EdgeStream for ArrowEdges {
 
     fn rejections(&self) -> Vec<Rejection> {
         let inputs = self.inputs();
-        let placed = |kept: &Rejection| match locate(&inputs, kept.line) {
+        let positioned = |kept: &Rejection| match locate(&inputs, kept.line) {
             Some((path, line)) => Rejection { path, line, ..kept.clone() },
             None => kept.clone(),
         };
-        self.rejections.iter().map(placed).collect()
+        self.rejections.iter().map(positioned).collect()
     }
 
     fn columns(&self) -> Option<Columns> {
@@ -351,7 +351,7 @@ impl EdgeStream for ArrowEdges {
     }
 
     fn note_places(&mut self) {
-        self.places = true;
+        self.positions = true;
     }
 
     fn inputs(&self) -> Vec<InputPart> {
@@ -475,7 +475,7 @@ impl Judge<'_> {
         keep(&mut edges.sources, &self.rejected);
         keep(&mut edges.targets, &self.rejected);
         keep(&mut edges.weights, &self.rejected);
-        keep(&mut edges.places, &self.rejected);
+        keep(&mut edges.positions, &self.rejected);
     }
 }
 

@@ -68,13 +68,13 @@ impl<'a> Names<'a> {
     }
 }
 
-/// Appends rows to `out` until it is full, with their `places` if asked for; returns how many were taken.
+/// Appends rows to `out` until it is full, with their `positions` if asked for; returns how many were taken.
 pub(crate) fn take(
     batch: &RecordBatch,
     [source, target]: [&Wanted; 2],
     weight: Option<&Wanted>,
     judge: &mut Judge<'_>,
-    places: bool,
+    positions: bool,
     out: &mut NameBatch,
 ) -> Result<usize> {
     let whole = [Names::new(batch, source, judge)?, Names::new(batch, target, judge)?];
@@ -107,7 +107,7 @@ pub(crate) fn take(
     for at in (0..rows).filter(|at| !judge.is_rejected(*at)) {
         whole.iter().for_each(|names| out.push(names.bytes(at)));
         out.weights.extend(numbers.get(at));
-        out.places.extend(places.then(|| judge.row(at)));
+        out.positions.extend(positions.then(|| judge.row(at)));
     }
     Ok(rows)
 }

@@ -174,9 +174,14 @@ impl Draft {
         resources: &Resources,
     ) -> Result<()> {
         let bytes = |index: usize| (array.window_range(index).len() * size_of::<T>()) as u64;
-        self.file.append_shared(array.window_count(), bytes, resources, |index, room: &mut Vec<T>, place| {
-            place.put(bytemuck::cast_slice(array.slice(array.window_range(index), room)?))
-        })
+        self.file.append_shared(
+            array.window_count(),
+            bytes,
+            resources,
+            |index, buffers: &mut Vec<T>, place| {
+                place.put(bytemuck::cast_slice(array.slice(array.window_range(index), buffers)?))
+            },
+        )
     }
 
     /// Appends bytes as they are.
@@ -226,8 +231,8 @@ impl Saved {
     /// [`Error::Corrupt`] where a checksum fails or the checkpoint holds something else.
     pub fn array<T: Pod + Send>(&mut self, array: &mut ScratchArray<T>, resources: &Resources) -> Result<()> {
         let (count, windows) = (array.window_count(), array.windows());
-        self.windows(count, resources, |index, room: &mut (Vec<T>, Buffer), read| {
-            let (window, buffer) = room;
+        self.windows(count, resources, |index, buffers: &mut (Vec<T>, Buffer), read| {
+            let (window, buffer) = buffers;
             windows.overwrite(index, window, |window| read(bytemuck::cast_slice_mut(window), buffer))?
         })
     }
@@ -268,16 +273,16 @@ impl Saved {
     }
 
     /// Lets `fill` read the next `count` blocks into their windows.
-    fn windows<Room: Default>(
+    fn windows<Buffers: Default>(
         &mut self,
         count: usize,
         resources: &Resources,
-        fill: impl Fn(usize, &mut Room, &dyn Fn(&mut [u8], &mut Buffer) -> Result<()>) -> Result<()> + Sync,
+        fill: impl Fn(usize, &mut Buffers, &dyn Fn(&mut [u8], &mut Buffer) -> Result<()>) -> Result<()> + Sync,
     ) -> Result<()> {
         let (first, file) = (self.next, &self.file);
-        resources.share(count, |index, room: &mut Room| {
+        resources.share(count, |index, buffers: &mut Buffers| {
             let block = first + index;
-            fill(index, room, &|window, buffer| {
+            fill(index, buffers, &|window, buffer| {
                 if file.entries().get(block).is_none_or(|entry| entry.len != window.len() as u64) {
                     let what = format!("block {block} is not the {} bytes expected", window.len());
                     return Err(Error::corrupt(file.path(), 0, what));

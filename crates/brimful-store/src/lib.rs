@@ -8,7 +8,7 @@
 //! - [`scratch`]: windowed working memory that may live on disk; no crash promise.
 //! - [`sequence`]: records written once in order to a nameless file, read in order.
 //! - [`durable`]: the user's pages, changed in memory and made durable together by a sync.
-//! - [`read_ahead`]: batched, prefetched block reads; [`kept`]: blocks that stay in memory.
+//! - [`read_ahead`]: batched, prefetched block reads; [`pinned`]: blocks that stay in memory.
 //! - [`sorter`]: the external sorter; `radix`: its work in memory.
 //! - [`manifest`]: numbered manifests and the one checksummed `current` pointer.
 //! - [`checkpoint`]: what a long run needs to go on, sealed.
@@ -30,9 +30,9 @@ pub mod file;
 pub mod huge;
 pub mod in_order;
 pub mod job;
-pub mod kept;
 pub mod manifest;
 pub mod memory;
+pub mod pinned;
 mod radix;
 pub mod read_ahead;
 pub mod resources;

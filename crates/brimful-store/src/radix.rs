@@ -16,8 +16,8 @@ const SMALL: usize = 1 << 9;
 const CACHED: usize = 1 << 16;
 
 /// Sorts in memory, by least-significant-digit passes over the bits that vary. Meant for pieces that fit
-/// the cache twice: a pass scatters over the whole piece. `room` grows to the size of `records`.
-pub(crate) fn sort<R: Record>(records: &mut Vec<R>, room: &mut Vec<R>) {
+/// the cache twice: a pass scatters over the whole piece. `buffer` grows to the size of `records`.
+pub(crate) fn sort<R: Record>(records: &mut Vec<R>, buffer: &mut Vec<R>) {
     let varying = varying_bits(records);
     let low = varying.trailing_zeros();
     let bits = (u64::BITS - varying.leading_zeros()).saturating_sub(low);
@@ -25,8 +25,8 @@ pub(crate) fn sort<R: Record>(records: &mut Vec<R>, room: &mut Vec<R>) {
     if records.len() < SMALL || passes > MOST_PASSES {
         return records.sort_unstable();
     }
-    make_room(records.len(), room);
-    room.truncate(records.len());
+    grow_buffer(records.len(), buffer);
+    buffer.truncate(records.len());
     // Digits as narrow as that number of passes allows.
     let width = bits.div_ceil(passes.max(1) as u32);
     let mut counts = [[0; 1 << LOW_BITS]; MOST_PASSES];
@@ -38,8 +38,8 @@ pub(crate) fn sort<R: Record>(records: &mut Vec<R>, room: &mut Vec<R>) {
         }
     }
     for (pass, counts) in counts[..passes].iter_mut().enumerate() {
-        scatter(records, room, low + pass as u32 * width, &mut counts[..1 << width]);
-        std::mem::swap(records, room);
+        scatter(records, buffer, low + pass as u32 * width, &mut counts[..1 << width]);
+        std::mem::swap(records, buffer);
     }
     if !R::RADIX_IS_WHOLE {
         for equal in records.chunk_by_mut(|a, b| a.radix() == b.radix()) {
@@ -49,30 +49,30 @@ pub(crate) fn sort<R: Record>(records: &mut Vec<R>, room: &mut Vec<R>) {
 }
 
 /// [`sort`] of any number of records: those that do not fit the cache are first split into parts that do.
-pub(crate) fn sort_many<R: Record>(records: &mut Vec<R>, room: &mut Vec<R>) {
+pub(crate) fn sort_many<R: Record>(records: &mut Vec<R>, buffer: &mut Vec<R>) {
     if records.len() <= CACHED {
-        return sort(records, room);
+        return sort(records, buffer);
     }
-    let (starts, _) = split(records, room, CACHED);
-    let (mut part, mut part_room) = (Vec::new(), Vec::new());
+    let (starts, _) = split(records, buffer, CACHED);
+    let (mut part, mut part_buffer) = (Vec::new(), Vec::new());
     for ends in starts.windows(2) {
         let range = &mut records[ends[0] as usize..ends[1] as usize];
         part.clear();
         part.extend_from_slice(range);
-        sort(&mut part, &mut part_room);
+        sort(&mut part, &mut part_buffer);
         range.copy_from_slice(&part);
     }
 }
 
 /// Puts `records` into ascending parts of at most `most` records, in no order within. Returns where the
-/// parts begin and the last one ends, and the lowest bit of the first digit. `room` grows to the size of
+/// parts begin and the last one ends, and the lowest bit of the first digit. `buffer` grows to the size of
 /// `records`; both have fewer than 2^32.
-pub(crate) fn split<R: Record>(records: &mut Vec<R>, room: &mut Vec<R>, most: usize) -> (Vec<u64>, u32) {
-    make_room(records.len(), room);
-    room.truncate(records.len());
+pub(crate) fn split<R: Record>(records: &mut Vec<R>, buffer: &mut Vec<R>, most: usize) -> (Vec<u64>, u32) {
+    grow_buffer(records.len(), buffer);
+    buffer.truncate(records.len());
     let mut starts = Vec::new();
-    let shift = split_part(records, room, most, 0, false, &mut starts);
-    std::mem::swap(records, room);
+    let shift = split_part(records, buffer, most, 0, false, &mut starts);
+    std::mem::swap(records, buffer);
     starts.push(records.len() as u64);
     (starts, shift)
 }
@@ -146,11 +146,11 @@ fn scatter<R: Record>(source: &[R], target: &mut [R], shift: u32, next: &mut [u3
     }
 }
 
-fn make_room<R: Record>(len: usize, room: &mut Vec<R>) {
-    if room.capacity() < len {
-        renew(len, room);
+fn grow_buffer<R: Record>(len: usize, buffer: &mut Vec<R>) {
+    if buffer.capacity() < len {
+        renew(len, buffer);
     }
-    room.resize(room.len().max(len), R::zeroed());
+    buffer.resize(buffer.len().max(len), R::zeroed());
 }
 
 fn varying_bits<R: Record>(records: &[R]) -> u64 {
@@ -189,8 +189,8 @@ mod tests {
         for shape in shapes {
             let values: Vec<u64> = (0..100_000).map(shape).collect();
             for most in [64, 300, 5000] {
-                let (mut records, mut room) = (values.clone(), Vec::new());
-                let (starts, _) = split(&mut records, &mut room, most);
+                let (mut records, mut buffer) = (values.clone(), Vec::new());
+                let (starts, _) = split(&mut records, &mut buffer, most);
                 assert_eq!((starts[0], starts[starts.len() - 1]), (0, 100_000));
                 let parts: Vec<&[u64]> =
                     starts.windows(2).map(|p| &records[p[0] as usize..p[1] as usize]).collect();

@@ -9,13 +9,13 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use crate::error::{Error, Result};
-use crate::kept::KeptBlock;
+use crate::pinned::PinnedBlock;
 use crate::sealed::{Buffer, SealedFile};
 
 /// What is read, and where to.
 enum Read {
     Into { file: Arc<SealedFile>, block: usize, buffer: Buffer },
-    Kept(Arc<KeptBlock>),
+    Pinned(Arc<PinnedBlock>),
 }
 
 impl Read {
@@ -26,7 +26,7 @@ impl Read {
                 file.read_block(block, &mut buffer)?;
                 Ok(Some(buffer))
             }
-            Self::Kept(block) => block.load().map(|_| None),
+            Self::Pinned(block) => block.load().map(|_| None),
         }
     }
 }
@@ -130,8 +130,8 @@ impl<'p> ReadAhead<'p> {
     }
 
     /// Asks for a block that stays in memory.
-    pub fn push_kept(&mut self, block: &Arc<KeptBlock>) {
-        self.ask(Read::Kept(Arc::clone(block)));
+    pub fn push_pinned(&mut self, block: &Arc<PinnedBlock>) {
+        self.ask(Read::Pinned(Arc::clone(block)));
     }
 
     fn ask(&mut self, read: Read) {

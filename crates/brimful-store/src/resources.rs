@@ -58,22 +58,22 @@ impl Resources {
         self.pool.broadcast(|context| work(context.index()));
     }
 
-    /// Calls `work(index, room)` for each index below `count`, from all threads, each with a room of its own.
+    /// Calls `work(index, buffers)` for each index below `count`, from all threads, each with buffers of its own.
     /// Returns what it returned, by index. Nobody begins another index after a failure or a cancellation.
-    pub fn share<Room: Default, R: Send, E: From<Error> + Send>(
+    pub fn share<Buffers: Default, R: Send, E: From<Error> + Send>(
         &self,
         count: usize,
-        work: impl Fn(usize, &mut Room) -> Result<R, E> + Sync,
+        work: impl Fn(usize, &mut Buffers) -> Result<R, E> + Sync,
     ) -> Result<Vec<R>, E> {
         let next = AtomicUsize::new(0);
         let parts = self.broadcast(|_| -> Result<Vec<(usize, R)>, E> {
-            let (mut room, mut done) = (Room::default(), Vec::new());
+            let (mut buffers, mut done) = (Buffers::default(), Vec::new());
             loop {
                 let index = next.fetch_add(1, Ordering::Relaxed);
                 if index >= count {
                     return Ok(done);
                 }
-                let result = self.job.check().map_err(E::from).and_then(|()| work(index, &mut room));
+                let result = self.job.check().map_err(E::from).and_then(|()| work(index, &mut buffers));
                 done.push((index, result.inspect_err(|_| next.store(count, Ordering::Relaxed))?));
             }
         });

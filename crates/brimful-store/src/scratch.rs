@@ -18,13 +18,13 @@ use crate::traffic::Content;
 /// An array of `len` records in windows of `window` records.
 #[derive(Debug)]
 pub struct ScratchArray<T> {
-    home: Home<T>,
+    storage: ArrayStorage<T>,
     len: usize,
     window: usize,
 }
 
 #[derive(Debug)]
-enum Home<T> {
+enum ArrayStorage<T> {
     Resident(HugeArray<T>),
     Paged(StoreFile),
 }
@@ -32,25 +32,25 @@ enum Home<T> {
 impl<T: Pod + Send> ScratchArray<T> {
     /// A zeroed array in memory.
     pub fn resident(len: usize, window: usize) -> Self {
-        Self { home: Home::Resident(HugeArray::zeroed(len)), len, window }
+        Self { storage: ArrayStorage::Resident(HugeArray::zeroed(len)), len, window }
     }
 
     /// The array of these records, in memory.
     pub fn of(records: HugeArray<T>, window: usize) -> Self {
-        Self { len: records.len(), home: Home::Resident(records), window }
+        Self { len: records.len(), storage: ArrayStorage::Resident(records), window }
     }
 
     /// An array in a nameless file of `folder`. Every window must be written before it is read.
     pub fn paged(len: usize, window: usize, folder: &dyn Folder, job: &Job) -> Result<Self> {
         let file = StoreFile::scratch(folder, job.traffic())?;
-        Ok(Self { home: Home::Paged(file), len, window })
+        Ok(Self { storage: ArrayStorage::Paged(file), len, window })
     }
 
     /// The same array, whose traffic counts as `content` where it is on disk.
     pub fn counted_as(mut self, content: Content) -> Self {
-        self.home = match self.home {
-            Home::Paged(file) => Home::Paged(file.counted_as(content)),
-            resident @ Home::Resident(_) => resident,
+        self.storage = match self.storage {
+            ArrayStorage::Paged(file) => ArrayStorage::Paged(file.counted_as(content)),
+            resident @ ArrayStorage::Resident(_) => resident,
         };
         self
     }
@@ -67,22 +67,22 @@ impl<T: Pod + Send> ScratchArray<T> {
 
     /// True if the array is in memory.
     pub fn is_resident(&self) -> bool {
-        matches!(self.home, Home::Resident(_))
+        matches!(self.storage, ArrayStorage::Resident(_))
     }
 
     /// All records, if they are in memory.
     pub fn in_memory(&self) -> Option<&[T]> {
-        match &self.home {
-            Home::Resident(data) => Some(data),
-            Home::Paged(_) => None,
+        match &self.storage {
+            ArrayStorage::Resident(data) => Some(data),
+            ArrayStorage::Paged(_) => None,
         }
     }
 
     /// All records to be changed, if they are in memory.
     pub fn in_memory_mut(&mut self) -> Option<&mut [T]> {
-        match &mut self.home {
-            Home::Resident(data) => Some(data),
-            Home::Paged(_) => None,
+        match &mut self.storage {
+            ArrayStorage::Resident(data) => Some(data),
+            ArrayStorage::Paged(_) => None,
         }
     }
 
@@ -91,7 +91,7 @@ impl<T: Pod + Send> ScratchArray<T> {
     /// # Panics
     /// If the range exceeds the array.
     pub fn slice<'a>(&'a self, range: Range<usize>, buffer: &'a mut Vec<T>) -> Result<&'a [T]> {
-        if let Home::Resident(data) = &self.home {
+        if let ArrayStorage::Resident(data) = &self.storage {
             return Ok(&data[range]);
         }
         buffer.resize(range.len(), T::zeroed());
@@ -111,11 +111,11 @@ impl<T: Pod + Send> ScratchArray<T> {
 
     /// All windows, to be used by many threads, each window by one at a time.
     pub fn windows(&mut self) -> Windows<'_, T> {
-        let kind = match &mut self.home {
-            Home::Resident(data) => {
+        let kind = match &mut self.storage {
+            ArrayStorage::Resident(data) => {
                 WindowsKind::Resident(data.chunks_mut(self.window).map(Mutex::new).collect())
             }
-            Home::Paged(file) => WindowsKind::Paged(file),
+            ArrayStorage::Paged(file) => WindowsKind::Paged(file),
         };
         Windows { kind, len: self.len, window: self.window }
     }
@@ -125,12 +125,12 @@ impl<T: Pod + Send> ScratchArray<T> {
     /// # Panics
     /// If the range exceeds the array.
     pub fn read(&self, start: usize, out: &mut [T]) -> Result<()> {
-        match &self.home {
-            Home::Resident(data) => {
+        match &self.storage {
+            ArrayStorage::Resident(data) => {
                 out.copy_from_slice(&data[start..start + out.len()]);
                 Ok(())
             }
-            Home::Paged(file) => {
+            ArrayStorage::Paged(file) => {
                 assert!(start + out.len() <= self.len, "range within the array");
                 file.read_exact_at(bytemuck::cast_slice_mut(out), (start * size_of::<T>()) as u64)
             }
@@ -144,12 +144,12 @@ impl<T: Pod + Send> ScratchArray<T> {
         if current.len() != self.len {
             *current = HugeArray::zeroed(self.len);
         }
-        match &mut self.home {
-            Home::Resident(data) => {
+        match &mut self.storage {
+            ArrayStorage::Resident(data) => {
                 std::mem::swap(data, current);
                 Ok(())
             }
-            Home::Paged(_) => self.read(0, current),
+            ArrayStorage::Paged(_) => self.read(0, current),
         }
     }
 }

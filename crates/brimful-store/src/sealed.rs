@@ -258,17 +258,17 @@ impl SealedWriter {
         Ok(())
     }
 
-    /// Appends `count` blocks without metadata from all threads: `put(index, room, place)` puts block `index`, of `len(index)` bytes,
+    /// Appends `count` blocks without metadata from all threads: `put(index, buffers, place)` puts block `index`, of `len(index)` bytes,
     /// into its place.
     ///
     /// # Panics
     /// If a block is larger than 1 GiB.
-    pub fn append_shared<Room: Default>(
+    pub fn append_shared<Buffers: Default>(
         &mut self,
         count: usize,
         len: impl Fn(usize) -> u64,
         resources: &Resources,
-        put: impl Fn(usize, &mut Room, Place<'_>) -> Result<BlockEntry> + Sync,
+        put: impl Fn(usize, &mut Buffers, Place<'_>) -> Result<BlockEntry> + Sync,
     ) -> Result<()> {
         assert_eq!(self.meta_bytes, 0, "the blocks have no metadata");
         let mut offsets = Vec::with_capacity(count);
@@ -277,8 +277,8 @@ impl SealedWriter {
             self.end += len(index).next_multiple_of(8);
         }
         let file = &self.file;
-        let entries = resources.share(count, |index, room: &mut Room| {
-            let entry = put(index, room, Place { file, offset: offsets[index] })?;
+        let entries = resources.share(count, |index, buffers: &mut Buffers| {
+            let entry = put(index, buffers, Place { file, offset: offsets[index] })?;
             // The blocks may be small, but together they are not.
             file.start_writing(entry.offset, entry.len);
             Ok::<_, Error>(entry)

@@ -32,7 +32,7 @@ use crate::in_order::InOrder;
 use crate::job::Job;
 use crate::radix;
 use crate::sorter::plan::{Plan, Planner};
-use crate::sorter::run::{Home, Parts, PartsWriter, Run};
+use crate::sorter::run::{Parts, PartsWriter, RunStorage, SortedRun};
 use crate::sorter::share::{MAX_RUNS, MIN_BUFFER, Share};
 
 /// A fixed-size record with a total order; records that compare equal are equal in every byte.
@@ -50,9 +50,9 @@ impl Record for u64 {
     }
 }
 
-/// Sorts what is in memory by radix; `room` grows to the size of `records`.
-pub fn sort_in_memory<R: Record>(records: &mut Vec<R>, room: &mut Vec<R>) {
-    radix::sort_many(records, room);
+/// Sorts what is in memory by radix; `buffer` grows to the size of `records`.
+pub fn sort_in_memory<R: Record>(records: &mut Vec<R>, buffer: &mut Vec<R>) {
+    radix::sort_many(records, buffer);
 }
 
 /// Bytes that sorting needs at least with `workers` workers and records of `record_bytes` bytes.
@@ -65,7 +65,7 @@ pub fn minimum_bytes(workers: usize, record_bytes: usize) -> u64 {
 pub struct Sorter<'j, R> {
     file: StoreFile,
     end: AtomicU64,
-    runs: Mutex<Vec<Run<R>>>,
+    runs: Mutex<Vec<SortedRun<R>>>,
     /// Records in runs.
     len: AtomicU64,
     bytes: u64,
@@ -99,15 +99,15 @@ impl<'j, R: Record> Sorter<'j, R> {
     /// A writer for one worker.
     pub fn writer(&self) -> SortWriter<'_, 'j, R> {
         let run_len = self.share.run_len(0);
-        SortWriter { sorter: self, run_len, records: Vec::new(), room: Vec::new() }
+        SortWriter { sorter: self, run_len, records: Vec::new(), buffer: Vec::new() }
     }
 
-    fn runs(&self) -> MutexGuard<'_, Vec<Run<R>>> {
+    fn runs(&self) -> MutexGuard<'_, Vec<SortedRun<R>>> {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds a run of records that are in no other.
-    fn add(&self, run: Run<R>) {
+    fn add(&self, run: SortedRun<R>) {
         self.len.fetch_add(run.len, Ordering::Relaxed);
         self.runs().push(run);
     }
@@ -123,15 +123,15 @@ impl<'j, R: Record> Sorter<'j, R> {
         while !self.take(bytes) {
             let oldest = {
                 let mut runs = self.runs();
-                let oldest = runs.iter().position(|run| matches!(run.home, Home::Memory { .. }));
+                let oldest = runs.iter().position(|run| matches!(run.storage, RunStorage::Memory { .. }));
                 oldest.map(|oldest| runs.remove(oldest))
             };
             let Some(mut run) = oldest else {
                 return Ok(false);
             };
-            if let Home::Memory { records, parts } = &run.home {
+            if let RunStorage::Memory { records, parts } = &run.storage {
                 let freed = parts.bytes_of_run(records);
-                run.home = self.append(records, parts)?;
+                run.storage = self.append(records, parts)?;
                 self.free.fetch_add(freed, Ordering::Relaxed);
             }
             self.runs().push(run);
@@ -146,7 +146,7 @@ impl<'j, R: Record> Sorter<'j, R> {
         (offset, offset + records)
     }
 
-    fn append(&self, records: &[R], parts: &Parts<R>) -> Result<Home<R>> {
+    fn append(&self, records: &[R], parts: &Parts<R>) -> Result<RunStorage<R>> {
         let bytes: &[u8] = bytemuck::cast_slice(records);
         let count = parts.len() as u64;
         let (offset, place) = self.place(records.len() as u64, count);
@@ -156,7 +156,7 @@ impl<'j, R: Record> Sorter<'j, R> {
         }
         parts.write(&self.file, place, count, 0)?;
         tracing::info!(records = records.len(), bytes = bytes.len(), "spill");
-        Ok(Home::File { offset, parts: place })
+        Ok(RunStorage::File { offset, parts: place })
     }
 
     /// Hands all records to `consume`, ascending, in batches. Uses the threads of `pool` to sort;
@@ -197,12 +197,12 @@ impl<'j, R: Record> Sorter<'j, R> {
 
     /// Records of a piece: as many as there is memory for, now that buffers are no more.
     fn piece_len(&mut self) -> Result<usize> {
-        let in_memory = |run: &Run<R>| match &run.home {
+        let in_memory = |run: &SortedRun<R>| match &run.storage {
             // What was in the buffer before what is left in it is resident, too.
-            Home::Memory { records, parts } => {
+            RunStorage::Memory { records, parts } => {
                 (records.capacity() * size_of::<R>()) as u64 + parts.len() as u64 * Parts::<R>::BYTES
             }
-            Home::File { .. } => 0,
+            RunStorage::File { .. } => 0,
         };
         let taken: u64 = self.runs().iter().map(in_memory).sum();
         *self.free.get_mut() = self.bytes.saturating_sub(taken);
@@ -224,10 +224,10 @@ impl<'j, R: Record> Sorter<'j, R> {
 
     /// Merges as few runs as are too many into a longer one.
     fn merge_some_runs(&mut self, piece_len: usize, pool: &ThreadPool) -> Result<()> {
-        let group: Vec<Run<R>> = {
+        let group: Vec<SortedRun<R>> = {
             let mut runs = self.runs();
             // The shortest, so that hardly a record is merged twice; of equal ones those that are on disk already.
-            runs.sort_by_key(|run| (run.len, matches!(run.home, Home::Memory { .. })));
+            runs.sort_by_key(|run| (run.len, matches!(run.storage, RunStorage::Memory { .. })));
             let more = runs.len() - MAX_RUNS;
             runs.drain(..MAX_RUNS.min(more + 1)).collect()
         };
@@ -244,20 +244,25 @@ impl<'j, R: Record> Sorter<'j, R> {
         };
         let first = |piece: Piece<'_, R>| piece.for_each_batch(self.job, &mut write);
         self.merge_runs(&group, piece_len, pool, first, |(), _| Ok(()), |()| Ok(()))?;
-        self.runs().push(Run { home: Home::File { offset, parts: place }, len, parts: count, shift: 0 });
+        self.runs().push(SortedRun {
+            storage: RunStorage::File { offset, parts: place },
+            len,
+            parts: count,
+            shift: 0,
+        });
         Ok(())
     }
 
     fn merge_runs<T: Send, U: Send, E: From<Error> + Send>(
         &self,
-        runs: &[Run<R>],
+        runs: &[SortedRun<R>],
         piece_len: usize,
         pool: &ThreadPool,
         first: impl FnMut(Piece<'_, R>) -> Result<T, E> + Send,
         middle: impl Fn(T, &[R]) -> Result<U, E> + Sync,
         last: impl FnMut(U) -> Result<(), E> + Send,
     ) -> Result<(), E> {
-        // In flight: one piece a worker, and its room for sorting.
+        // In flight: one piece a worker, and its buffer for sorting.
         let plans = Mutex::new(Plans {
             planner: Planner::new(runs, piece_len, &self.file)?,
             ahead: VecDeque::new(),
@@ -267,12 +272,12 @@ impl<'j, R: Record> Sorter<'j, R> {
         let (first, last) = (InOrder::new(first), InOrder::new(last));
         let results = pool.broadcast(|_| {
             let _wake = (first.wake_on_panic(), last.wake_on_panic());
-            let (mut records, mut room) = (Vec::new(), Vec::new());
+            let (mut records, mut buffer) = (Vec::new(), Vec::new());
             while let Some((index, plan)) = self.next_plan(&plans, runs, pool.current_num_threads()) {
                 let sorted = plan.and_then(|plan| {
                     self.job.check()?;
                     self.read_piece(runs, &plan, &mut records)?;
-                    radix::sort(&mut records, &mut room);
+                    radix::sort(&mut records, &mut buffer);
                     Ok(plan)
                 });
                 let mut passed_on = None;
@@ -299,7 +304,7 @@ impl<'j, R: Record> Sorter<'j, R> {
     fn next_plan(
         &self,
         plans: &Mutex<Plans<'_, R>>,
-        runs: &[Run<R>],
+        runs: &[SortedRun<R>],
         workers: usize,
     ) -> Option<(usize, Result<Plan<R>>)> {
         let mut plans = plans.lock().unwrap_or_else(PoisonError::into_inner);
@@ -317,27 +322,27 @@ impl<'j, R: Record> Sorter<'j, R> {
     }
 
     /// Starts reading what [`Sorter::read_piece`] will.
-    fn start_reading(&self, runs: &[Run<R>], plan: &Plan<R>) {
+    fn start_reading(&self, runs: &[SortedRun<R>], plan: &Plan<R>) {
         let record = size_of::<R>() as u64;
         for (run, range) in &plan.reads {
-            if let Home::File { offset, .. } = runs[*run].home {
+            if let RunStorage::File { offset, .. } = runs[*run].storage {
                 self.file.start_reading(offset + range.start * record, (range.end - range.start) * record);
             }
         }
     }
 
     /// Reads what a piece is made from, in no order.
-    fn read_piece(&self, runs: &[Run<R>], plan: &Plan<R>, piece: &mut Vec<R>) -> Result<()> {
+    fn read_piece(&self, runs: &[SortedRun<R>], plan: &Plan<R>, piece: &mut Vec<R>) -> Result<()> {
         let length = |range: &Range<u64>| (range.end - range.start) as usize;
         piece.clear();
         piece.reserve_exact(plan.reads.iter().map(|(_, range)| length(range)).sum());
         advise_spare(piece);
         for (run, range) in &plan.reads {
-            match &runs[*run].home {
-                Home::Memory { records, .. } => {
+            match &runs[*run].storage {
+                RunStorage::Memory { records, .. } => {
                     piece.extend_from_slice(&records[range.start as usize..range.end as usize]);
                 }
-                Home::File { offset, .. } => {
+                RunStorage::File { offset, .. } => {
                     let at = piece.len();
                     piece.resize(at + length(range), R::zeroed());
                     let bytes = bytemuck::cast_slice_mut(&mut piece[at..]);
@@ -408,7 +413,7 @@ pub struct SortWriter<'s, 'j, R> {
     /// Records that the buffer may hold before it becomes a run.
     run_len: usize,
     records: Vec<R>,
-    room: Vec<R>,
+    buffer: Vec<R>,
 }
 
 impl<R: Record> SortWriter<'_, '_, R> {
@@ -434,14 +439,14 @@ impl<R: Record> SortWriter<'_, '_, R> {
         self.sorter.job.check()?;
         let (parts, shift) = self.split();
         let (len, count) = (self.records.len() as u64, parts.len() as u64);
-        let home = if self.sorter.take(parts.bytes_of_run(&self.records)) {
-            Home::Memory { records: std::mem::take(&mut self.records), parts }
+        let storage = if self.sorter.take(parts.bytes_of_run(&self.records)) {
+            RunStorage::Memory { records: std::mem::take(&mut self.records), parts }
         } else {
-            let home = self.sorter.append(&self.records, &parts)?;
+            let storage = self.sorter.append(&self.records, &parts)?;
             self.records.clear();
-            home
+            storage
         };
-        self.sorter.add(Run { home, len, parts: count, shift });
+        self.sorter.add(SortedRun { storage, len, parts: count, shift });
         let longer = self.sorter.share.run_len(self.sorter.len()).max(self.run_len);
         let more = 2 * (longer - self.run_len) * size_of::<R>();
         if self.sorter.take_from_runs(more as u64)? {
@@ -452,7 +457,7 @@ impl<R: Record> SortWriter<'_, '_, R> {
     }
 
     fn split(&mut self) -> (Parts<R>, u32) {
-        let (starts, shift) = radix::split(&mut self.records, &mut self.room, self.sorter.share.part_len());
+        let (starts, shift) = radix::split(&mut self.records, &mut self.buffer, self.sorter.share.part_len());
         (Parts::of(&self.records, &starts), shift)
     }
 
@@ -463,8 +468,8 @@ impl<R: Record> SortWriter<'_, '_, R> {
         }
         let (parts, shift) = self.split();
         let (len, count) = (self.records.len() as u64, parts.len() as u64);
-        let home = Home::Memory { records: std::mem::take(&mut self.records), parts };
-        self.sorter.add(Run { home, len, parts: count, shift });
+        let storage = RunStorage::Memory { records: std::mem::take(&mut self.records), parts };
+        self.sorter.add(SortedRun { storage, len, parts: count, shift });
         Ok(())
     }
 }
@@ -571,7 +576,7 @@ mod tests {
             let foreseen = sorting(records, bytes, workers).forecast().disk;
             let off = written.abs_diff(foreseen);
             assert!(off <= foreseen / 20 + all / SHARE_OF_RECORDS, "{written} bytes, {foreseen} foreseen");
-            let is_on_disk = |run: &&Run<u64>| matches!(run.home, Home::File { .. });
+            let is_on_disk = |run: &&SortedRun<u64>| matches!(run.storage, RunStorage::File { .. });
             let on_disk = sorter.runs().iter().filter(is_on_disk).map(|run| run.len * 8).sum::<u64>();
             let buffers = 2 * workers as u64 * (all / SHARE_OF_RECORDS).min(sorter.share.longest as u64 * 8);
             let too_many = (all + buffers).saturating_sub(bytes);

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use brimful_store::{Budget, DiskFolder, Job, memory};
-use brimful_vertices::lists::{Mail, Mailbox, SpillFile, write_letter};
+use brimful_vertices::lists::{IncomingSignals, Mailbox, SpillFile, write_message};
 use brimful_vertices::{Delivery, Edge, Edges, Failure, Field, Loan, VertexOf, VertexProgram};
 
 /// Numbers are added up.
@@ -56,7 +56,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let reserved = budget.reserve(bytes, "for signals that wait")?;
     let file = Arc::new(SpillFile::new(&DiskFolder::new(std::env::temp_dir()), &Job::new())?);
     let mut mailbox = Mailbox::new(reserved.bytes(), program.0, &file);
-    let (mut target, mut room, mut packet) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut target, mut scratch, mut packet) = (Vec::new(), Vec::new(), Vec::new());
     let begin = Instant::now();
     for number in 0..signals {
         // Targets in no order.
@@ -64,18 +64,19 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let vertex = ((u128::from(random) * u128::from(vertices)) >> 64) as u64;
         target.clear();
         vertex.write(&mut target);
-        write_letter::<Sums>(&target, None, &number, &mut room, &mut packet);
+        write_message::<Sums>(&target, None, &number, &mut scratch, &mut packet);
         if number % PACKET == PACKET - 1 || number == signals - 1 {
             mailbox.deliver(&program, &packet)?;
             packet.clear();
         }
     }
     let queued = begin.elapsed().as_secs_f64();
-    let (mut mail, mut collects, mut count, mut sum) = (Mail::new(&budget)?, 0_u64, 0_u64, 0_u64);
-    while mailbox.take(&program, &mut mail)?.is_some() {
+    let (mut incoming, mut collects, mut count, mut sum) =
+        (IncomingSignals::new(&budget)?, 0_u64, 0_u64, 0_u64);
+    while mailbox.take(&program, &mut incoming)?.is_some() {
         collects += 1;
-        count += mail.signals.len() as u64;
-        sum += mail.signals.iter().sum::<u64>();
+        count += incoming.signals.len() as u64;
+        sum += incoming.signals.iter().sum::<u64>();
     }
     let stats = mailbox.stats();
     assert!(is_combined || count == signals, "{count} signals of {signals} came back");

@@ -1,11 +1,12 @@
 //! Records in large blocks of memory, one behind the other.
 //!
-//! A record is rewritten in place where it fits, else it moves. A block of which a quarter or more is unused is
-//! pushed together when room is needed, so that at most about a third more memory is taken than records need, and never more than
-//! one block is worked on.
+//! A record is rewritten in place if it fits, else it moves. A block with a quarter or more unused is
+//! compacted when memory runs short, one block at a time. The arena so takes about a third more memory
+//! than its records at most.
 //!
-//! Record: 4 bytes of room for its body, the highest bit set if it is dead; 4 bytes of length of its body; body: length of the
-//! key, key, value. GIRAPH-417's buffers were longer than their content, too: length is stored beside.
+//! Record: 4 bytes, capacity of the body, the highest bit set if the record is dead; 4 bytes, length
+//! of the body; body: length of the key, key, value. (GIRAPH-417's buffers, too, were longer than
+//! their content and stored both.)
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -41,11 +42,11 @@ impl Position {
 }
 
 #[derive(Debug)]
-struct Block {
+struct ArenaBlock {
     bytes: Vec<u8>,
     /// Bytes that records took, dead ones included.
     used: usize,
-    /// Bytes of records that are not dead, without what they have room for.
+    /// Bytes of live records, without their spare capacity.
     live: usize,
     _held: Reservation,
 }
@@ -53,19 +54,23 @@ struct Block {
 /// A record's header.
 #[derive(Debug, Clone, Copy)]
 struct Header {
-    room: usize,
+    capacity: usize,
     len: usize,
     is_dead: bool,
 }
 
-impl Block {
+impl ArenaBlock {
     fn word(&self, at: usize) -> u32 {
         self.bytes[at..].first_chunk().map_or(0, |word| u32::from_le_bytes(*word))
     }
 
     fn header(&self, at: usize) -> Header {
-        let room = self.word(at);
-        Header { room: (room & !DEAD) as usize, len: self.word(at + 4) as usize, is_dead: room & DEAD != 0 }
+        let capacity = self.word(at);
+        Header {
+            capacity: (capacity & !DEAD) as usize,
+            len: self.word(at + 4) as usize,
+            is_dead: capacity & DEAD != 0,
+        }
     }
 
     fn set_word(&mut self, at: usize, word: usize) {
@@ -88,11 +93,12 @@ fn parts(mut body: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((take(&mut body, key_len)?, body))
 }
 
-/// The next of records that lie one behind the other, none dead and none with room to spare; `None` at the end or where there is none.
+/// The next of adjacent records, all live and without spare capacity; `None` at the end, and for bytes
+/// that are no such record.
 pub(crate) fn take_record<'b>(bytes: &mut &'b [u8]) -> Option<(&'b [u8], &'b [u8])> {
     let (header, rest) = bytes.split_first_chunk::<HEADER>()?;
-    let (room, len) = header.split_at(4);
-    if room != len || room.last()? & 0x80 != 0 {
+    let (capacity, len) = header.split_at(4);
+    if capacity != len || capacity.last()? & 0x80 != 0 {
         return None;
     }
     let len = u32::from_le_bytes(*len.first_chunk()?) as usize;
@@ -120,9 +126,9 @@ pub(crate) fn write_record(key: &[u8], value: &[u8], out: &mut Vec<u8>) -> Resul
     Ok(())
 }
 
-/// Checks that a record of `len` bytes in a place of `room` can be.
-fn check_len(len: usize, room: usize) -> Result<()> {
-    if room < DEAD as usize {
+/// Checks that a record of `len` bytes with `capacity` can be encoded.
+fn check_len(len: usize, capacity: usize) -> Result<()> {
+    if capacity < DEAD as usize {
         return Ok(());
     }
     Err(Error::Usage(format!(
@@ -139,7 +145,7 @@ pub(crate) type Moved<'f> = dyn FnMut(&[u8], Position, Position) + 'f;
 pub(crate) struct Arena {
     budget: Arc<Budget>,
     /// `None` where a block was given back.
-    blocks: Vec<Option<Block>>,
+    blocks: Vec<Option<ArenaBlock>>,
     /// The block that records are added to.
     open: usize,
     bytes: u64,
@@ -157,14 +163,14 @@ impl Arena {
         self.bytes
     }
 
-    fn block(&self, index: u32) -> &Block {
+    fn block(&self, index: u32) -> &ArenaBlock {
         match self.blocks.get(index as usize) {
             Some(Some(block)) => block,
             _ => unreachable!("positions are those of records"),
         }
     }
 
-    fn block_mut(&mut self, index: u32) -> &mut Block {
+    fn block_mut(&mut self, index: u32) -> &mut ArenaBlock {
         match self.blocks.get_mut(index as usize) {
             Some(Some(block)) => block,
             _ => unreachable!("positions are those of records"),
@@ -183,7 +189,7 @@ impl Arena {
         let header = block.header(at);
         let start = header.len - block.parts(at).1.len();
         let len = start + value.len();
-        if len > header.room {
+        if len > header.capacity {
             return false;
         }
         block.live = block.live + len - header.len;
@@ -198,7 +204,7 @@ impl Arena {
         let is_open = index as usize == self.open;
         let block = self.block_mut(index);
         let header = block.header(at);
-        block.set_word(at, header.room | DEAD as usize);
+        block.set_word(at, header.capacity | DEAD as usize);
         block.live -= HEADER + header.len;
         if block.live > 0 {
             return;
@@ -225,16 +231,16 @@ impl Arena {
         self.prefix.clear();
         write_varint(key.len() as u64, &mut self.prefix);
         let len = self.prefix.len() + key.len() + value.len();
-        let room = len + slack;
-        check_len(len, room)?;
-        let index = self.block_with(HEADER + room, closed, moved)?;
+        let capacity = len + slack;
+        check_len(len, capacity)?;
+        let index = self.block_with(HEADER + capacity, closed, moved)?;
         self.open = index;
         let prefix = std::mem::take(&mut self.prefix);
         let block = self.block_mut(index as u32);
         let at = block.used;
-        block.used += HEADER + room;
+        block.used += HEADER + capacity;
         block.live += HEADER + len;
-        block.set_word(at, room);
+        block.set_word(at, capacity);
         block.set_word(at + 4, len);
         let body = &mut block.bytes[at + HEADER..at + HEADER + len];
         let (head, tail) = body.split_at_mut(prefix.len());
@@ -248,7 +254,7 @@ impl Arena {
 
     /// A block that ends with `needed` free bytes.
     fn block_with(&mut self, needed: usize, closed: &Range<usize>, moved: &mut Moved<'_>) -> Result<usize> {
-        let is_free = |block: &&Block| block.bytes.len() - block.used >= needed;
+        let is_free = |block: &&ArenaBlock| block.bytes.len() - block.used >= needed;
         if !closed.contains(&self.open) && self.get(self.open).as_ref().is_some_and(is_free) {
             return Ok(self.open);
         }
@@ -267,7 +273,7 @@ impl Arena {
         }
     }
 
-    fn get(&self, index: usize) -> Option<&Block> {
+    fn get(&self, index: usize) -> Option<&ArenaBlock> {
         self.blocks.get(index)?.as_ref()
     }
 
@@ -306,12 +312,12 @@ impl Arena {
         if vacant.is_none() {
             self.blocks.push(None);
         }
-        self.blocks[index] = Some(Block { bytes: vec![0; bytes], used: 0, live: 0, _held: held });
+        self.blocks[index] = Some(ArenaBlock { bytes: vec![0; bytes], used: 0, live: 0, _held: held });
         self.bytes += bytes as u64;
         Ok(index)
     }
 
-    /// Moves the records of a block to its front, with no room but for themselves.
+    /// Compacts the records of a block, without spare capacity.
     fn push_together(&mut self, index: usize, moved: &mut Moved<'_>) {
         let block = self.block_mut(index as u32);
         let position = |offset: usize| Position { block: index as u32, offset: offset as u32 };
@@ -327,7 +333,7 @@ impl Arena {
                 }
                 to += len;
             }
-            from += HEADER + header.room;
+            from += HEADER + header.capacity;
         }
         block.used = to;
         debug_assert_eq!(block.used, block.live, "live bytes are counted right");
@@ -344,7 +350,7 @@ impl Arena {
         let found = self.get(block)?;
         while at < found.used {
             let header = found.header(at);
-            let end = at + HEADER + header.room;
+            let end = at + HEADER + header.capacity;
             if !header.is_dead {
                 return Some((Position { block: block as u32, offset: at as u32 }, end));
             }

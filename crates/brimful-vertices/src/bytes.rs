@@ -11,7 +11,7 @@ use brimful_store::{Budget, checksum};
 use crate::arena::{Arena, Position};
 use crate::error::Result;
 use crate::index::Index;
-use crate::parcel::Parcel;
+use crate::partition_chunk::PartitionChunk;
 use crate::record_store::{RecordStore, Visitor};
 
 /// Records in memory.
@@ -100,9 +100,9 @@ impl RecordStore for BytesStore {
     }
 
     /// As a block, which is copied at once; only keys are looked at.
-    fn adopt(&mut self, parcel: &Parcel) -> Result<u64> {
-        self.reserve(parcel.len())?;
-        let block = self.arena.adopt(parcel.record_bytes())?;
+    fn adopt(&mut self, chunk: &PartitionChunk) -> Result<u64> {
+        self.reserve(chunk.len())?;
+        let block = self.arena.adopt(chunk.record_bytes())?;
         let (mut left_out, mut from) = (0, 0);
         while let Some((position, end)) = self.arena.next(block, from) {
             from = end;

@@ -57,9 +57,9 @@ pub enum Error {
         /// Expected against found.
         what: String,
     },
-    /// Bytes that are no parcel of vertices.
-    #[error("a parcel of vertices is damaged: {0}; pack and send it again")]
-    Parcel(String),
+    /// Bytes that are no partition chunk.
+    #[error("a partition chunk is damaged: {0}; pack and send it again")]
+    PartitionChunk(String),
     /// A user's program failed.
     #[error("the program failed at vertex {vertex} while it was to {doing}: {source}")]
     Program {
@@ -142,7 +142,7 @@ impl Error {
             Self::Graph(error) => error.kind(),
             Self::Engine(error) => error.kind(),
             Self::Unserializable { .. } => ErrorKind::Input,
-            Self::Unreadable { .. } | Self::Parcel(_) => ErrorKind::Corrupt,
+            Self::Unreadable { .. } | Self::PartitionChunk(_) => ErrorKind::Corrupt,
             Self::Program { .. } => ErrorKind::Program,
             Self::Usage(_) => ErrorKind::Usage,
         }

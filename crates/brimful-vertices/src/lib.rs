@@ -3,7 +3,7 @@
 //! - [`program`]: what an algorithm provides; [`mod@vertex`]: what it works on; [`id`] and [`field`]: what those are made of.
 //! - [`store`]: vertices by id, lent to whoever changes them; [`memory`]: live objects; [`serialized`]: records.
 //! - [`record_store`]: bytes by key, what the author of a store writes; [`mod@bytes`]: in memory, `arena` below it; [`mod@file`]: on disk.
-//! - [`parcel`]: whole partitions as bytes, from store to store.
+//! - [`partition_chunk`]: whole partitions as bytes, from store to store.
 //! - [`open`]: stores by name; [`cache`]: live vertices over any store.
 //! - [`serializer`]: how vertices become records.
 //! - [`lists`]: vertices that are to signal, and signals that are to be collected.
@@ -29,7 +29,7 @@ pub mod lists;
 pub mod memory;
 pub mod numeric;
 pub mod open;
-pub mod parcel;
+pub mod partition_chunk;
 pub mod program;
 pub mod record_store;
 pub mod serialized;
@@ -49,7 +49,7 @@ pub use growth::Growth;
 pub use id::{AnyId, Id};
 pub use memory::MemoryStore;
 pub use open::{Place, Schemes};
-pub use parcel::Parcel;
+pub use partition_chunk::PartitionChunk;
 pub use program::{COLLECT_THRESHOLD, Delivery, SIGNAL_THRESHOLD, VertexOf, VertexProgram};
 pub use record_store::RecordStore;
 pub use serialized::Serialized;

@@ -3,7 +3,7 @@
 //! Keys are ids, records are vertices without their ids, both already serialized. A store belongs to one worker: there are no locks.
 
 use crate::error::Result;
-use crate::parcel::Parcel;
+use crate::partition_chunk::PartitionChunk;
 
 /// Sees a key and its record; returns true if it put a new record into the buffer, which is empty before, to replace the old one.
 pub type Visitor<'f> = dyn FnMut(&[u8], &[u8], &mut Vec<u8>) -> Result<bool> + 'f;
@@ -61,9 +61,9 @@ pub trait RecordStore: Send {
         Ok(left_out)
     }
 
-    /// Adds the records of a parcel, the first of each key; returns how many were left out.
-    fn adopt(&mut self, parcel: &Parcel) -> Result<u64> {
-        let pairs: Vec<(&[u8], &[u8])> = parcel.records().collect();
+    /// Adds the records of a chunk, the first of each key; returns how many were left out.
+    fn adopt(&mut self, chunk: &PartitionChunk) -> Result<u64> {
+        let pairs: Vec<(&[u8], &[u8])> = chunk.records().collect();
         self.insert_many(&pairs)
     }
 
@@ -112,8 +112,8 @@ impl<T: RecordStore + ?Sized> RecordStore for Box<T> {
     fn insert_many(&mut self, pairs: &[(&[u8], &[u8])]) -> Result<u64> {
         (**self).insert_many(pairs)
     }
-    fn adopt(&mut self, parcel: &Parcel) -> Result<u64> {
-        (**self).adopt(parcel)
+    fn adopt(&mut self, chunk: &PartitionChunk) -> Result<u64> {
+        (**self).adopt(chunk)
     }
     fn get_many(&mut self, keys: &[&[u8]], found: &mut dyn FnMut(usize, &[u8]) -> Result<()>) -> Result<()> {
         (**self).get_many(keys, found)

@@ -1,11 +1,12 @@
-//! Any store of records and any serializer make a store of vertices.
+//! A store of vertices from any store of records and any serializer.
 //!
-//! One vertex is read again and again into the same memory (GIRAPH-417's representative vertex). Nobody can keep a
-//! reference to it, as it is only lent, and nothing of the vertex before can be seen in it: the conformance suite proves that.
+//! All vertices are decoded into the memory of one (GIRAPH-417's representative vertex). As it is only
+//! lent, no caller can keep a reference to it, and nothing of the previous vertex is left in it; the
+//! conformance suite tests this.
 
 use crate::error::{Error, Result};
 use crate::field::Field;
-use crate::parcel::{self, Packer, Parcel, read_id};
+use crate::partition_chunk::{self, Packer, PartitionChunk, read_id};
 use crate::record_store::RecordStore;
 use crate::serializer::Serializer;
 use crate::store::{Borrower, Loan, StoreStats, VertexStore, keeps_id};
@@ -16,23 +17,24 @@ const BATCH: usize = 256;
 /// Bytes of records that are loaded together.
 const BATCH_BYTES: usize = 256 << 10;
 
-/// Bytes of a vertex or record that are kept for the next; a hub's are not.
-const KEPT_BYTES: usize = 1 << 20;
+/// Bytes of a vertex or record that are reused for the next; a hub's are not.
+const SPARE_BYTES: usize = 1 << 20;
 
 /// Vertices as records.
 #[derive(Debug)]
 pub struct Serialized<R, S, V> {
     records: R,
-    desk: Desk<S, V>,
+    lender: RecordLender<S, V>,
     key: Vec<u8>,
     record: Vec<u8>,
 }
 
-/// What is needed to lend a record as a vertex, without the store.
+/// Lends records as vertices.
 #[derive(Debug)]
-struct Desk<S, V> {
+struct RecordLender<S, V> {
     serializer: S,
-    /// A vertex whose memory may be used again. Taken while it is lent, so that a borrower that panics leaves nothing half done.
+    /// A vertex whose memory is reused. It is taken while it is lent, so that a panic of the borrower
+    /// leaves no half-written vertex.
     spare: Option<V>,
     marks: EdgesMarks,
 }
@@ -61,15 +63,15 @@ impl Pending {
     }
 }
 
-/// Whether a vertex is lent with its edges.
+/// The parts of a vertex that are lent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Lent {
     Whole,
-    /// As far as the serializer can leave them out.
+    /// Without edges, if the serializer can leave them out.
     WithoutEdges,
 }
 
-impl<V: Stored, S: Serializer<V>> Desk<S, V> {
+impl<V: Stored, S: Serializer<V>> RecordLender<S, V> {
     /// Lends the vertex of a record; true if it was changed, and `out` has its new record.
     fn lend(
         &mut self,
@@ -93,15 +95,15 @@ impl<V: Stored, S: Serializer<V>> Desk<S, V> {
         let is_changed = done.is_ok() && loan.is_changed();
         let old = (vertex.edges_mark() == Some(mark)).then_some(record);
         let written = match is_changed {
-            // What it has is not what it had and a change.
+            // The vertex was decoded without its edges: they cannot be written back.
             true if old.is_none() && !is_whole => Err(Error::Usage(format!(
-                "the edges of vertex {id} were changed by a program that says that it does not look at them when it collects; \
-                 let `collects_edges` say true"
+                "the program changed the edges of vertex {id} in a collect, but `collects_edges` is false; \
+                 return true from `collects_edges`"
             ))),
             true => self.write_back(id, &vertex, old, out),
             false => Ok(()),
         };
-        self.spare = Some(vertex).filter(|vertex| vertex.heap_bytes() <= KEPT_BYTES);
+        self.spare = Some(vertex).filter(|vertex| vertex.heap_bytes() <= SPARE_BYTES);
         done.and(written)?;
         Ok(is_changed)
     }
@@ -130,26 +132,26 @@ impl<R: RecordStore, S: Serializer<V>, V: Stored> Serialized<R, S, V> {
     pub fn new(records: R, serializer: S) -> Self {
         Self {
             records,
-            desk: Desk { serializer, spare: None, marks: EdgesMarks::default() },
+            lender: RecordLender { serializer, spare: None, marks: EdgesMarks::default() },
             key: Vec::new(),
             record: Vec::new(),
         }
     }
 
     fn lend_one(&mut self, id: &V::Id, lent: Lent, borrower: &mut Borrower<'_, V>) -> Result<bool> {
-        let Self { records, desk, key, record } = self;
+        let Self { records, lender, key, record } = self;
         key.clear();
         id.write(key);
         record.clear();
         let mut is_changed = false;
         let is_there = records.get(key, &mut |found| {
-            is_changed = desk.lend(id, found, lent, borrower, record)?;
+            is_changed = lender.lend(id, found, lent, borrower, record)?;
             Ok(())
         })?;
         if is_changed {
             records.put(key, record)?;
         }
-        if record.capacity() > KEPT_BYTES {
+        if record.capacity() > SPARE_BYTES {
             *record = Vec::new();
         }
         Ok(is_there)
@@ -160,7 +162,7 @@ impl<R: RecordStore, S: Serializer<V>, V: Stored> Serialized<R, S, V> {
         self.key.clear();
         vertex.id().write(&mut self.key);
         self.record.clear();
-        self.desk.encode(vertex, &mut self.record)
+        self.lender.encode(vertex, &mut self.record)
     }
 }
 
@@ -168,7 +170,7 @@ impl<R: RecordStore, S: Serializer<V>, V: Stored> VertexStore<V> for Serialized<
     fn insert(&mut self, vertex: V) -> Result<bool> {
         self.encode(&vertex)?;
         let is_new = self.records.insert(&self.key, &self.record)?;
-        self.desk.spare = Some(vertex).filter(|vertex| vertex.heap_bytes() <= KEPT_BYTES);
+        self.lender.spare = Some(vertex).filter(|vertex| vertex.heap_bytes() <= SPARE_BYTES);
         Ok(is_new)
     }
 
@@ -179,7 +181,7 @@ impl<R: RecordStore, S: Serializer<V>, V: Stored> VertexStore<V> for Serialized<
         for vertex in vertices {
             vertex.id().write(&mut pending.bytes);
             let key_end = pending.bytes.len();
-            self.desk.encode(&vertex, &mut pending.bytes)?;
+            self.lender.encode(&vertex, &mut pending.bytes)?;
             pending.ends.push((key_end, pending.bytes.len()));
             if pending.bytes.len() >= BATCH_BYTES {
                 duplicates += self.records.insert_many(&pending.pairs())?;
@@ -205,7 +207,7 @@ impl<R: RecordStore, S: Serializer<V>, V: Stored> VertexStore<V> for Serialized<
     }
 
     fn lend_many(&mut self, ids: &[V::Id], borrower: &mut Borrower<'_, V>) -> Result<()> {
-        let Self { records, desk, key, record } = self;
+        let Self { records, lender, key, record } = self;
         let mut pending = Pending::default();
         for ids in ids.chunks(BATCH) {
             key.clear();
@@ -229,7 +231,7 @@ impl<R: RecordStore, S: Serializer<V>, V: Stored> VertexStore<V> for Serialized<
             pending.clear();
             let done = records.get_many(&keys, &mut |index, found| {
                 record.clear();
-                if desk.lend(&ids[index], found, Lent::Whole, borrower, record)? {
+                if lender.lend(&ids[index], found, Lent::Whole, borrower, record)? {
                     pending.bytes.extend_from_slice(keys[index]);
                     let key_end = pending.bytes.len();
                     pending.bytes.extend_from_slice(record);
@@ -245,11 +247,11 @@ impl<R: RecordStore, S: Serializer<V>, V: Stored> VertexStore<V> for Serialized<
     }
 
     fn for_each(&mut self, borrower: &mut Borrower<'_, V>) -> Result<()> {
-        let Self { records, desk, .. } = self;
-        let name = desk.serializer.name();
+        let Self { records, lender, .. } = self;
+        let name = lender.serializer.name();
         records.for_each(&mut |key, record, out| {
             let id = read_id(&name, key)?;
-            desk.lend(&id, record, Lent::Whole, borrower, out)
+            lender.lend(&id, record, Lent::Whole, borrower, out)
         })
     }
 
@@ -257,11 +259,11 @@ impl<R: RecordStore, S: Serializer<V>, V: Stored> VertexStore<V> for Serialized<
     fn pack(
         &mut self,
         serializer: &mut dyn Serializer<V>,
-        each: &mut dyn FnMut(Parcel) -> Result<()>,
+        each: &mut dyn FnMut(PartitionChunk) -> Result<()>,
     ) -> Result<()> {
         let name = serializer.name();
-        if name != self.desk.serializer.name() {
-            return parcel::pack(self, serializer, each);
+        if name != self.lender.serializer.name() {
+            return partition_chunk::pack(self, serializer, each);
         }
         let mut packer = Packer::new(name, each);
         self.records.for_each(&mut |key, record, _| packer.push(key, record).map(|()| false))?;
@@ -269,11 +271,11 @@ impl<R: RecordStore, S: Serializer<V>, V: Stored> VertexStore<V> for Serialized<
     }
 
     /// Records that are written so already are kept as they are.
-    fn adopt(&mut self, serializer: &mut dyn Serializer<V>, parcel: &Parcel) -> Result<u64> {
-        let name = self.desk.serializer.name();
-        match parcel.serializer() == name && serializer.name() == name {
-            true => self.records.adopt(parcel),
-            false => parcel::adopt(self, serializer, parcel),
+    fn adopt(&mut self, serializer: &mut dyn Serializer<V>, chunk: &PartitionChunk) -> Result<u64> {
+        let name = self.lender.serializer.name();
+        match chunk.serializer() == name && serializer.name() == name {
+            true => self.records.adopt(chunk),
+            false => partition_chunk::adopt(self, serializer, chunk),
         }
     }
 

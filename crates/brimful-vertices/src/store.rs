@@ -7,7 +7,7 @@
 use std::ops::{Deref, DerefMut};
 
 use crate::error::{Error, Result};
-use crate::parcel::{self, Parcel};
+use crate::partition_chunk::{self, PartitionChunk};
 use crate::serializer::Serializer;
 use crate::vertex::Stored;
 
@@ -107,21 +107,21 @@ pub trait VertexStore<V: Stored>: Send {
     /// Lends every vertex once, in any order.
     fn for_each(&mut self, borrower: &mut Borrower<'_, V>) -> Result<()>;
 
-    /// Packs every vertex into parcels, as `serializer` writes it, for [`VertexStore::adopt`] of another store.
+    /// Packs every vertex into chunks, as `serializer` writes it, for [`VertexStore::adopt`] of another store.
     fn pack(
         &mut self,
         serializer: &mut dyn Serializer<V>,
-        each: &mut dyn FnMut(Parcel) -> Result<()>,
+        each: &mut dyn FnMut(PartitionChunk) -> Result<()>,
     ) -> Result<()> {
-        parcel::pack(self, serializer, each)
+        partition_chunk::pack(self, serializer, each)
     }
 
-    /// Adds the vertices of a parcel that `serializer` wrote, the first of each id; returns how many were left out.
+    /// Adds the vertices of a chunk that `serializer` wrote, the first of each id; returns how many were left out.
     ///
     /// # Errors
     /// [`Error::Usage`] if another serializer wrote it. As [`VertexStore::load`] otherwise.
-    fn adopt(&mut self, serializer: &mut dyn Serializer<V>, parcel: &Parcel) -> Result<u64> {
-        parcel::adopt(self, serializer, parcel)
+    fn adopt(&mut self, serializer: &mut dyn Serializer<V>, chunk: &PartitionChunk) -> Result<u64> {
+        partition_chunk::adopt(self, serializer, chunk)
     }
 
     /// Removes a vertex; false if there is none.
@@ -203,12 +203,12 @@ impl<V: Stored, T: VertexStore<V> + ?Sized> VertexStore<V> for Box<T> {
     fn pack(
         &mut self,
         serializer: &mut dyn Serializer<V>,
-        each: &mut dyn FnMut(Parcel) -> Result<()>,
+        each: &mut dyn FnMut(PartitionChunk) -> Result<()>,
     ) -> Result<()> {
         (**self).pack(serializer, each)
     }
-    fn adopt(&mut self, serializer: &mut dyn Serializer<V>, parcel: &Parcel) -> Result<u64> {
-        (**self).adopt(serializer, parcel)
+    fn adopt(&mut self, serializer: &mut dyn Serializer<V>, chunk: &PartitionChunk) -> Result<u64> {
+        (**self).adopt(serializer, chunk)
     }
     fn remove(&mut self, id: &V::Id) -> Result<bool> {
         (**self).remove(id)

@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use super::layout::{self, Place, SlotPage};
 use super::{Change, DATA, ENTRY_BYTES, INDEX, RecordBag, WINDOW_PAGES};
 use crate::error::{Error, Result};
-use crate::home::{put, u64_at};
+use crate::fields::{put, u64_at};
 use crate::order::{Ids, MOST_IDS, Order};
 use crate::pipeline;
 
@@ -167,8 +167,8 @@ impl RecordBag {
         let mut id = start;
         while !rest.is_empty() {
             let (page, at) = self.entry_of(id);
-            let room = (self.pages.page_bytes() - at) / ENTRY_BYTES;
-            let (now, later) = rest.split_at(room.min(rest.len()));
+            let capacity = (self.pages.page_bytes() - at) / ENTRY_BYTES;
+            let (now, later) = rest.split_at(capacity.min(rest.len()));
             self.pages.update(writing, page, |page| {
                 for (place, at) in now.iter().zip((at..).step_by(ENTRY_BYTES)) {
                     put(page.bytes_mut(), at, &place.to_le_bytes());

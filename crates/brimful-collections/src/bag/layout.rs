@@ -5,7 +5,7 @@
 //! wastes a tenth on average and one that grows moves rarely. Invariant: a slot's id says whose it is,
 //! so that a stale address is noticed, and damage too.
 
-use crate::home::{put, u16_at, u32_at, u64_at};
+use crate::fields::{put, u16_at, u32_at, u64_at};
 
 /// Bytes of a page before its slots.
 pub(super) const PAGE_HEADER: usize = 8;
@@ -67,11 +67,11 @@ pub(super) struct Classes {
 
 impl Classes {
     pub(super) fn new(page_bytes: usize) -> Self {
-        let room = page_bytes - PAGE_HEADER;
+        let capacity = page_bytes - PAGE_HEADER;
         let mut sizes = Vec::new();
-        let mut count = (room / 16).min(usize::from(NONE) - 1);
+        let mut count = (capacity / 16).min(usize::from(NONE) - 1);
         while count > 0 {
-            sizes.push((count as u16, (room / count) & !3));
+            sizes.push((count as u16, (capacity / count) & !3));
             count = (count - 1).min(count * 5 / 6);
         }
         Self { sizes }

@@ -29,8 +29,10 @@ use layout::{Classes, Place, SlotPage};
 use space::Space;
 
 use crate::error::{Error, Result};
+use crate::fields::{put, u64_at};
+use crate::folder::{CollectionFolder, open_pages};
 use crate::hash_pages::HashPages;
-use crate::home::{Home, Options, open_pages, put, u64_at};
+use crate::options::Options;
 
 /// The number of a bag's format in its root.
 const KIND: u32 = 2;
@@ -86,9 +88,9 @@ impl RecordBag {
     /// [`Error::RecordType`] if it was made for other records; [`Error::Store`] if it is in use by another
     /// process, damaged, or the budget is too small.
     pub fn open(path: &Path, schema: &[u8], options: Options) -> Result<Self> {
-        let home = Home::at(path)?;
-        let mut opened = Self::open_in(&home.folder, schema, options)?;
-        opened._lock = home.lock;
+        let locked = CollectionFolder::at(path)?;
+        let mut opened = Self::open_in(&locked.folder, schema, options)?;
+        opened._lock = locked.lock;
         Ok(opened)
     }
 
@@ -304,9 +306,9 @@ impl RecordBag {
             id,
             |found| len = found,
             |piece| {
-                let room = out.get_mut(at..).unwrap_or_default();
-                let count = piece.len().min(room.len());
-                crate::home::put(room, 0, piece.get(..count).unwrap_or_default());
+                let capacity = out.get_mut(at..).unwrap_or_default();
+                let count = piece.len().min(capacity.len());
+                crate::fields::put(capacity, 0, piece.get(..count).unwrap_or_default());
                 at += piece.len();
             },
         )?;

@@ -77,8 +77,8 @@ impl RecordBag {
         let head = self.span_head(id, place)?;
         let old = if change == Change::Add { head.len } else { 0 };
         let len = old + bytes.len() as u64;
-        let room = head.pages * self.pages.page_bytes() as u64 - SPAN_HEADER as u64;
-        let fits = len <= room && (change == Change::Add || len * 2 >= room);
+        let capacity = head.pages * self.pages.page_bytes() as u64 - SPAN_HEADER as u64;
+        let fits = len <= capacity && (change == Change::Add || len * 2 >= capacity);
         if fits {
             self.check_bytes(len)?;
             self.write_span(writing, place.page(), old, bytes)?;
@@ -151,7 +151,7 @@ impl RecordBag {
                 let from = PageId::new(DATA, place.page() + number);
                 let copy = self.pages.read(from, <[u8]>::to_vec)?;
                 let to = PageId::new(DATA, first + number);
-                self.pages.overwrite(writing, to, |bytes| crate::home::put(bytes, 0, &copy))?;
+                self.pages.overwrite(writing, to, |bytes| crate::fields::put(bytes, 0, &copy))?;
             }
             self.write_span(writing, first, head.len, bytes)
         })
@@ -171,7 +171,7 @@ impl RecordBag {
             let (number, offset) = (first + at / page_bytes as u64, (at % page_bytes as u64) as usize);
             let (now, later) = rest.split_at(rest.len().min(page_bytes - offset));
             let page = PageId::new(DATA, number);
-            let put = |bytes: &mut [u8]| crate::home::put(bytes, offset, now);
+            let put = |bytes: &mut [u8]| crate::fields::put(bytes, offset, now);
             if now.len() == page_bytes {
                 self.pages.overwrite(writing, page, put)?;
             } else {

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::layout::{Classes, SPAN};
-use crate::home::u32_at;
+use crate::fields::u32_at;
 
 /// One page.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

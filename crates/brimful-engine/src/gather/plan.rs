@@ -67,7 +67,7 @@ fn least(needs: &GatherNeeds, extent: &Extent, resident: bool, workers: u64) -> 
     let window = extent.vertices.min(extent.interval());
     let (arrays, sources) = if resident { (arrays(needs, extent), 0) } else { (0, window * needs.state) };
     let cost = Cost::new(needs, resident, extent.weighted);
-    let lists = extent.longest_list * needs.room + least_neighbours(extent) * cost.neighbour;
+    let lists = extent.longest_list * needs.buffers + least_neighbours(extent) * cost.neighbour;
     arrays + workers * (units(extent) + spill::read_bytes(extent) + sources + window * cost.target + lists)
 }
 

@@ -13,10 +13,10 @@ use brimful_store::scratch::ScratchArray;
 use brimful_store::{Content, Error as StoreError, Resources};
 
 use super::edges::{Reader, Shards};
-use super::known::Known;
 use super::plan::{PURPOSE, Plan};
 use super::spill::Spill;
-use super::step::{Fixed, Handed, Room, Step};
+use super::step::{GatherBuffers, GatherContext, GatherState, Step};
+use super::vertex_facts::VertexFacts;
 use super::{Gather, Gathered, checkpoint};
 use crate::aggregate::Aggregate;
 use crate::checkpoint::Checkpointer;
@@ -63,10 +63,10 @@ pub fn gather<G: Gather>(
         return Err(Error::Usage("neighbour lists are for up to 2^32 vertices with edges".into()));
     }
     let _memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
-    let mut run = Run::new(program, graph, options, resources)?;
+    let mut run = GatherRun::new(program, graph, options, resources)?;
     let resumed_from = match &mut checkpointer {
         Some(own) => {
-            own.resume(options.max_supersteps, |mut saved, fields| run.restore(&mut saved, fields))?
+            own.resume(options.max_supersteps, |mut saved, saved_state| run.restore(&mut saved, saved_state))?
         }
         None => None,
     };
@@ -86,7 +86,7 @@ pub fn gather<G: Gather>(
     let mut phases =
         vec![("prepare", prepared), ("supersteps", seconds - prepared - checkpoints.unwrap_or(0.0))];
     phases.extend(checkpoints.map(|seconds| ("checkpoints", seconds)));
-    let Handed { states, globals } = run.handed;
+    let GatherState { states, globals } = run.current;
     let stats = Stats {
         supersteps: globals.superstep,
         reason,
@@ -103,12 +103,12 @@ pub fn gather<G: Gather>(
     Ok(Gathered { states, aggregate: globals.aggregate, stats })
 }
 
-pub(super) struct Run<'a, G: Gather> {
-    pub(super) fixed: Fixed<'a, G>,
-    pub(super) handed: Handed<G>,
-    /// States being made; of programs that settle they are shown as soon as they are made.
+pub(super) struct GatherRun<'a, G: Gather> {
+    pub(super) context: GatherContext<'a, G>,
+    pub(super) current: GatherState<G>,
+    /// The states of this superstep. Programs that settle have none, as theirs are visible at once.
     next: Option<ScratchArray<G::State>>,
-    /// What is gathered at a time; of programs that settle anew in every superstep.
+    /// The items of a superstep; cut anew in each superstep of programs that settle.
     items: Vec<Range<usize>>,
     /// The last superstep.
     last: Step,
@@ -116,7 +116,7 @@ pub(super) struct Run<'a, G: Gather> {
     pub(super) durations: Durations,
 }
 
-impl<'a, G: Gather> Run<'a, G> {
+impl<'a, G: Gather> GatherRun<'a, G> {
     fn new(
         program: &'a G,
         graph: &'a Graph,
@@ -148,8 +148,8 @@ impl<'a, G: Gather> Run<'a, G> {
         let globals =
             Globals { vertices: graph.vertices(), superstep: 0, round: 0, aggregate: G::Aggregate::NOTHING };
         Ok(Self {
-            fixed: Fixed { program, graph, resources, weighted, plan, shards, spill, lengths },
-            handed: Handed { states: states()?, globals },
+            context: GatherContext { program, graph, resources, weighted, plan, shards, spill, lengths },
+            current: GatherState { states: states()?, globals },
             next: if G::SETTLES { None } else { Some(states()?) },
             items: Vec::new(),
             last: Step::default(),
@@ -160,35 +160,39 @@ impl<'a, G: Gather> Run<'a, G> {
 
     /// Sets every state.
     fn initialize(&mut self) -> Result<()> {
-        let Fixed { program, graph, resources, weighted, shards, .. } = &self.fixed;
+        let GatherContext { program, graph, resources, weighted, shards, .. } = &self.context;
         let smallest = match G::NEEDS_EXTERNAL {
             true => graph.key_bounds()?.map_or(0, |(smallest, _)| smallest),
             false => 0,
         };
         resources.job.begin("initialize", shards.intervals() as u64);
-        let windows = self.handed.states.windows();
-        resources.share(shards.intervals(), |interval, (known, room): &mut (Known, Vec<G::State>)| {
-            let range = shards.window(interval);
-            known.read_degrees::<G>(graph, *weighted, &range)?;
-            known.read_external::<G>(graph, smallest, &range)?;
-            let initial = |at| program.initial(known.vertex(range.start, at));
-            windows.overwrite(interval, room, |states| {
-                states.iter_mut().enumerate().for_each(|(at, state)| *state = initial(at));
-            })?;
-            resources.job.advance(1);
-            Ok::<_, Error>(())
-        })?;
+        let windows = self.current.states.windows();
+        resources.share(
+            shards.intervals(),
+            |interval, (facts, buffer): &mut (VertexFacts, Vec<G::State>)| {
+                let range = shards.window(interval);
+                facts.read_degrees::<G>(graph, *weighted, &range)?;
+                facts.read_external::<G>(graph, smallest, &range)?;
+                let initial = |at| program.initial(facts.vertex(range.start, at));
+                windows.overwrite(interval, buffer, |states| {
+                    states.iter_mut().enumerate().for_each(|(at, state)| *state = initial(at));
+                })?;
+                resources.job.advance(1);
+                Ok::<_, Error>(())
+            },
+        )?;
         drop(windows);
-        self.handed.globals.aggregate = self.fixed.aggregate(&self.handed.states, &self.handed.states)?;
+        self.current.globals.aggregate =
+            self.context.aggregate(&self.current.states, &self.current.states)?;
         Ok(())
     }
 }
 
-impl<G: Gather> Supersteps for Run<'_, G> {
+impl<G: Gather> Supersteps for GatherRun<'_, G> {
     type Error = Error;
 
     fn done(&mut self) -> u64 {
-        self.handed.globals.superstep
+        self.current.globals.superstep
     }
 
     fn swept(&mut self) -> Swept {
@@ -199,30 +203,30 @@ impl<G: Gather> Supersteps for Run<'_, G> {
         &mut self.durations
     }
 
-    /// Gathers everybody who is not settled once.
+    /// Gathers every vertex that is not settled once.
     fn superstep(&mut self) -> Result<Traversal> {
-        let (fixed, handed) = (&self.fixed, &mut self.handed);
+        let (context, current) = (&self.context, &mut self.current);
         if self.items.is_empty() || G::SETTLES {
-            self.items = fixed.cut(&handed.states)?;
+            self.items = context.cut(&current.states)?;
         }
-        let number = handed.globals.superstep + 1;
-        fixed.resources.job.begin(format!("superstep {number}"), fixed.graph.connected());
+        let number = current.globals.superstep + 1;
+        context.resources.job.begin(format!("superstep {number}"), context.graph.connected());
         let steps = match &mut self.next {
-            None if number > 1 && self.items.len() > 1 && fixed.can_choose() => {
-                vec![fixed.most_urgent(handed)?]
+            None if number > 1 && self.items.len() > 1 && context.can_choose() => {
+                vec![context.most_urgent(current)?]
             }
             next => {
-                // Items of programs that settle see what those before them have become.
-                let at_once = if G::SETTLES { fixed.resources.workers() } else { self.items.len() };
+                // Items of programs that settle see the new states of earlier items.
+                let at_once = if G::SETTLES { context.resources.workers() } else { self.items.len() };
                 let mut steps = Vec::new();
                 for items in self.items.chunks(at_once.max(1)) {
                     let windows = next.as_mut().map(ScratchArray::windows);
-                    let gather = |index: usize, room: &mut Room<G>| {
-                        fixed.item(items[index].clone(), handed, windows.as_ref(), room)
+                    let gather = |index: usize, buffers: &mut GatherBuffers<G>| {
+                        context.item(items[index].clone(), current, windows.as_ref(), buffers)
                     };
-                    let made = fixed.resources.share(items.len(), gather)?;
+                    let made = context.resources.share(items.len(), gather)?;
                     drop(windows);
-                    let shown = handed.states.windows();
+                    let shown = current.states.windows();
                     for ((step, states), targets) in made.into_iter().zip(items) {
                         steps.push(step);
                         shown.write(targets.start, &states)?;
@@ -232,10 +236,10 @@ impl<G: Gather> Supersteps for Run<'_, G> {
             }
         };
         if let Some(next) = &mut self.next {
-            handed.globals.aggregate = fixed.aggregate(&handed.states, next)?;
-            std::mem::swap(&mut handed.states, next);
+            current.globals.aggregate = context.aggregate(&current.states, next)?;
+            std::mem::swap(&mut current.states, next);
         }
-        handed.globals.superstep = number;
+        current.globals.superstep = number;
         self.last = Step::default();
         steps.into_iter().for_each(|step| self.last += step);
         self.swept += self.last.swept;
@@ -243,7 +247,7 @@ impl<G: Gather> Supersteps for Run<'_, G> {
     }
 
     fn converged(&mut self) -> bool {
-        self.fixed.program.converged(&self.handed.globals)
+        self.context.program.converged(&self.current.globals)
     }
 
     fn goes_on(&mut self) -> Result<bool> {
@@ -251,19 +255,19 @@ impl<G: Gather> Supersteps for Run<'_, G> {
     }
 }
 
-/// The parts of all intervals whose lists fit together, and how many edges lead to each.
+/// Cuts all intervals into parts whose lists fit in memory, and counts the edges to each.
 fn cut(
     shards: &Shards,
     lengths: &ScratchArray<u32>,
     plan: Plan,
     resources: &Resources,
 ) -> Result<Vec<(Range<usize>, u64)>> {
-    let (mut cuts, mut room) = (Vec::new(), Vec::new());
+    let (mut cuts, mut buffer) = (Vec::new(), Vec::new());
     for interval in 0..shards.intervals() {
         resources.job.check()?;
         let window = shards.window(interval);
         let (mut start, mut held) = (window.start, 0);
-        let lengths = lengths.slice(window.clone(), &mut room)?;
+        let lengths = lengths.slice(window.clone(), &mut buffer)?;
         for (vertex, length) in window.clone().zip(lengths) {
             if held + u64::from(*length) > plan.neighbours {
                 cuts.push((start..vertex, held));
@@ -276,7 +280,7 @@ fn cut(
     Ok(cuts)
 }
 
-/// Lengths of all lists, and that of the longest.
+/// The lengths of all lists, and the length of the longest.
 fn measure(
     shards: &Shards,
     plan: Plan,
@@ -287,26 +291,26 @@ fn measure(
     let mut lengths = options.array(plan.resident, graph, resources)?;
     resources.job.begin("measure lists", shards.intervals() as u64);
     let windows = lengths.windows();
-    let longest = resources.share(shards.intervals(), |interval, room: &mut (Reader, Vec<u32>)| {
-        let (reader, buffer) = room;
-        windows.overwrite(interval, buffer, |lengths| {
-            lengths.fill(0);
-            let mut over = false;
-            shards.each(interval, false, &resources.job, reader, &mut |edges| {
-                edges.all(|_, target| {
-                    let (length, wrapped) = lengths[target].overflowing_add(1);
-                    lengths[target] = length;
-                    over |= wrapped;
-                    true
-                })
-            })?;
-            if over {
-                return Err(Error::Usage("a vertex has 2^32 neighbours or more".into()));
-            }
-            resources.job.advance(1);
-            Ok(lengths.iter().copied().max().unwrap_or(0))
-        })?
-    })?;
+    let longest =
+        resources.share(shards.intervals(), |interval, (reader, buffer): &mut (Reader, Vec<u32>)| {
+            windows.overwrite(interval, buffer, |lengths| {
+                lengths.fill(0);
+                let mut overflows = false;
+                shards.each(interval, false, &resources.job, reader, &mut |edges| {
+                    edges.all(|_, target| {
+                        let (length, wrapped) = lengths[target].overflowing_add(1);
+                        lengths[target] = length;
+                        overflows |= wrapped;
+                        true
+                    })
+                })?;
+                if overflows {
+                    return Err(Error::Usage("a vertex has 2^32 neighbours or more".into()));
+                }
+                resources.job.advance(1);
+                Ok(lengths.iter().copied().max().unwrap_or(0))
+            })?
+        })?;
     drop(windows);
     Ok((lengths, longest.into_iter().max().unwrap_or(0).into()))
 }

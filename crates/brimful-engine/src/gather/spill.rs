@@ -1,7 +1,8 @@
-//! The edges of intervals whose lists do not fit together, in scratch, part by part.
+//! The edges of intervals whose lists do not fit in memory together, in scratch files, part by part.
 //!
-//! Without them the making of each part of an interval would go through all edges of that interval, in every superstep; they are
-//! taken apart once. Invariant: the edges of a part are in the order of the shards.
+//! Without these files, each part of an interval would read all edges of that interval, in every
+//! superstep. The files are written once.
+//! Invariant: the edges of a part are in the order of the shards.
 
 use std::ops::Range;
 

@@ -1,10 +1,10 @@
-//! What a superstep does with an item: lists are made, and its targets gathered.
+//! One item of a superstep: makes the lists of its targets, and gathers them.
 //!
-//! Targets are taken an item at a time, an interval or a part of one; of programs that settle an item may span
-//! intervals, for the more vertices see each other's new states the fewer supersteps there are; and those items go one after
-//! another, as many at a time as there are threads, and see what the ones before them have made. When it is known who is urgent, `urgent`
-//! takes the place of items. Invariant: but for
-//! those, a superstep reads the states of the one before alone.
+//! An item is an interval or a part of one. For programs that settle, an item may span intervals,
+//! because fewer supersteps follow if more vertices see each other's new states. Such items run one
+//! after another, as many at a time as there are threads, and see the states that earlier ones made.
+//! Once urgencies are known, `urgent` replaces items.
+//! Invariant: a superstep of other programs reads the states of the last superstep only.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -15,22 +15,22 @@ use brimful_store::scratch::{ScratchArray, Windows};
 
 use super::Gather;
 use super::edges::Shards;
-use super::known::Known;
 use super::lists::Lists;
 use super::plan::Plan;
 use super::spill::Spill;
+use super::vertex_facts::VertexFacts;
 use crate::aggregate::Aggregate;
 use crate::error::Result;
 use crate::program::Globals;
 use crate::stats::Swept;
 
-/// Everything a superstep hands to the next.
-pub(super) struct Handed<G: Gather> {
+/// The state of a run between two supersteps.
+pub(super) struct GatherState<G: Gather> {
     pub(super) states: ScratchArray<G::State>,
     pub(super) globals: Globals<G::Aggregate>,
 }
 
-/// What supersteps did.
+/// Figures of one or several supersteps.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Step {
     /// Neighbours gathered, and edges read.
@@ -49,8 +49,8 @@ impl std::ops::AddAssign for Step {
     }
 }
 
-/// What stays the same during a run.
-pub(super) struct Fixed<'a, G: Gather> {
+/// The constants of a run.
+pub(super) struct GatherContext<'a, G: Gather> {
     pub(super) program: &'a G,
     pub(super) graph: &'a Graph,
     pub(super) resources: &'a Resources,
@@ -63,19 +63,19 @@ pub(super) struct Fixed<'a, G: Gather> {
     pub(super) lengths: ScratchArray<u32>,
 }
 
-/// What one worker works with.
-pub(super) struct Room<G: Gather> {
+/// The scratch buffers of one worker.
+pub(super) struct GatherBuffers<G: Gather> {
     lists: Lists<G::State>,
     old: Vec<G::State>,
     new: Vec<G::State>,
     lengths: Vec<u32>,
-    /// Targets that are gathered, one after the other.
+    /// The order in which targets are gathered.
     order: Vec<u32>,
-    known: Known,
-    own: G::Room,
+    facts: VertexFacts,
+    own: G::Buffers,
 }
 
-impl<G: Gather> Default for Room<G> {
+impl<G: Gather> Default for GatherBuffers<G> {
     fn default() -> Self {
         Self {
             lists: Lists::default(),
@@ -83,13 +83,13 @@ impl<G: Gather> Default for Room<G> {
             new: Vec::new(),
             lengths: Vec::new(),
             order: Vec::new(),
-            known: Known::default(),
-            own: G::Room::default(),
+            facts: VertexFacts::default(),
+            own: G::Buffers::default(),
         }
     }
 }
 
-impl<G: Gather> Fixed<'_, G> {
+impl<G: Gather> GatherContext<'_, G> {
     pub(super) fn is_settled(&self, state: G::State) -> bool {
         G::SETTLES && self.program.settled(state)
     }
@@ -97,12 +97,12 @@ impl<G: Gather> Fixed<'_, G> {
     /// Cuts all vertices into items; lists of settled ones are not made.
     pub(super) fn cut(&self, states: &ScratchArray<G::State>) -> Result<Vec<Range<usize>>> {
         let (mut items, mut start, mut held) = (Vec::new(), 0, 0);
-        let (mut lengths_room, mut states_room) = (Vec::new(), Vec::new());
+        let (mut lengths_buffer, mut states_buffer) = (Vec::new(), Vec::new());
         for interval in 0..self.shards.intervals() {
             self.resources.job.check()?;
             let range = self.shards.window(interval);
-            let lengths = self.lengths.slice(range.clone(), &mut lengths_room)?;
-            let states = states.slice(range.clone(), &mut states_room)?;
+            let lengths = self.lengths.slice(range.clone(), &mut lengths_buffer)?;
+            let states = states.slice(range.clone(), &mut states_buffer)?;
             for (vertex, (length, state)) in range.clone().zip(lengths.iter().zip(states)) {
                 let length = if self.is_settled(*state) { 0 } else { u64::from(*length) };
                 if held + length > self.plan.neighbours || (vertex - start) as u64 >= self.plan.targets {
@@ -119,16 +119,17 @@ impl<G: Gather> Fixed<'_, G> {
         Ok(items)
     }
 
-    /// Gathers the targets of one item that are not settled. Their states go to `next`, or, if there is none, to the caller.
+    /// Gathers the targets of one item that are not settled. Their states go to `next`, if there is one,
+    /// else to the caller.
     pub(super) fn item(
         &self,
         targets: Range<usize>,
-        handed: &Handed<G>,
+        current: &GatherState<G>,
         next: Option<&Windows<'_, G::State>>,
-        room: &mut Room<G>,
+        buffers: &mut GatherBuffers<G>,
     ) -> Result<(Step, Vec<G::State>)> {
-        let Room { lists, old, new, lengths, order, known, own } = room;
-        let (first, states) = (targets.start, &handed.states);
+        let GatherBuffers { lists, old, new, lengths, order, facts, own } = buffers;
+        let (first, states) = (targets.start, &current.states);
         let old = states.slice(targets.clone(), old)?;
         let lengths = self.lengths.slice(targets.clone(), lengths)?;
         let wanted =
@@ -141,7 +142,7 @@ impl<G: Gather> Fixed<'_, G> {
             (self.weighted, states),
         )?;
         let mut step = Step { swept: Swept { signals: 0, edges }, ..Step::default() };
-        known.read_degrees::<G>(self.graph, self.weighted, &targets)?;
+        facts.read_degrees::<G>(self.graph, self.weighted, &targets)?;
         new.clear();
         new.extend_from_slice(old);
         order.clear();
@@ -154,7 +155,7 @@ impl<G: Gather> Fixed<'_, G> {
             let neighbours = lists.of(at, lengths[at], states.in_memory(), seen);
             step.swept.signals += neighbours.len() as u64;
             let state =
-                self.program.gather(known.vertex(first, at), old[at], neighbours, &handed.globals, own);
+                self.program.gather(facts.vertex(first, at), old[at], neighbours, &current.globals, own);
             step.changed += u64::from(state != old[at]);
             step.open += u64::from(!self.is_settled(state));
             new[at] = state;
@@ -175,13 +176,15 @@ impl<G: Gather> Fixed<'_, G> {
         if size_of::<G::Aggregate>() == 0 {
             return Ok(G::Aggregate::NOTHING);
         }
-        type Room<S> = (Known, Vec<S>, Vec<S>);
-        let fold = |interval: usize, (known, old_room, new_room): &mut Room<G::State>| -> Result<_> {
+        type AggregateBuffers<S> = (VertexFacts, Vec<S>, Vec<S>);
+        let fold = |interval: usize,
+                    (facts, old_buffer, new_buffer): &mut AggregateBuffers<G::State>|
+         -> Result<_> {
             let range = self.shards.window(interval);
-            known.read_degrees::<G>(self.graph, self.weighted, &range)?;
-            let old = old.slice(range.clone(), old_room)?;
-            let new = new.slice(range.clone(), new_room)?;
-            let part = |at: usize| self.program.aggregate(known.vertex(range.start, at), old[at], new[at]);
+            facts.read_degrees::<G>(self.graph, self.weighted, &range)?;
+            let old = old.slice(range.clone(), old_buffer)?;
+            let new = new.slice(range.clone(), new_buffer)?;
+            let part = |at: usize| self.program.aggregate(facts.vertex(range.start, at), old[at], new[at]);
             Ok((0..old.len()).fold(G::Aggregate::NOTHING, |sum, at| sum.merge(part(at))))
         };
         let parts = self.resources.share(self.shards.intervals(), fold)?;

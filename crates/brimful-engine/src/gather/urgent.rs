@@ -1,8 +1,9 @@
 //! A superstep of a program that settles, where memory does not hold the lists of all vertices.
 //!
-//! Whoever waits waits for more urgent vertices. So the lists of the most urgent ones are made, wherever
-//! these are, as many as memory holds, and gathered in order: all of them settle. There are about as many
-//! supersteps as lists are too many. Invariant: a vertex is gathered after all that are more urgent.
+//! A vertex depends on more urgent vertices only. So a superstep makes the lists of the most urgent
+//! ones, as many as memory holds, and gathers them in order: all of them settle. The number of
+//! supersteps is about the size of all lists divided by that memory.
+//! Invariant: a vertex is gathered after all that are more urgent.
 
 use std::cmp::Reverse;
 use std::sync::{Mutex, PoisonError};
@@ -10,16 +11,16 @@ use std::sync::{Mutex, PoisonError};
 use brimful_store::huge::HugeArray;
 
 use super::edges::Reader;
-use super::known::Known;
 use super::lists::{NOWHERE, place};
-use super::step::{Fixed, Handed, Step};
+use super::step::{GatherContext, GatherState, Step};
+use super::vertex_facts::VertexFacts;
 use super::{Gather, Neighbours, States};
 use crate::error::Result;
 use crate::stats::Swept;
 
 /// Classes of urgency that are told apart in one pass over all vertices.
 const CLASS_BITS: u32 = 12;
-/// Vertices that are gathered between two looks at whether the run was cancelled.
+/// Vertices that are gathered between two checks for a cancellation.
 const TURNS: usize = 1 << 12;
 
 /// A vertex whose list is made.
@@ -27,12 +28,12 @@ const TURNS: usize = 1 << 12;
 struct Chosen {
     vertex: u32,
     length: u32,
-    /// Where its list begins.
+    /// The start of its list.
     start: usize,
 }
 
 impl Chosen {
-    /// Bytes that it takes with its list.
+    /// Bytes of a chosen vertex and its list.
     fn bytes(length: u32) -> u64 {
         size_of::<Self>() as u64 + u64::from(length) * size_of::<u32>() as u64
     }
@@ -45,22 +46,22 @@ impl Chosen {
 /// Chosen vertices of one interval, and their lists.
 type Part<'p> = (usize, &'p [Chosen], &'p mut [u32]);
 
-impl<G: Gather> Fixed<'_, G> {
+impl<G: Gather> GatherContext<'_, G> {
     /// True if vertices can be chosen anywhere: where ids and states in memory are all that is looked at.
     pub(super) fn can_choose(&self) -> bool {
         G::SETTLES && !G::NEEDS_DEGREES && !self.weighted && self.plan.resident
     }
 
     /// Gathers the most urgent vertices that are not settled.
-    pub(super) fn most_urgent(&self, handed: &mut Handed<G>) -> Result<Step> {
-        let Handed { states, globals } = handed;
+    pub(super) fn most_urgent(&self, current: &mut GatherState<G>) -> Result<Step> {
+        let GatherState { states, globals } = current;
         let Some(states) = states.in_memory_mut() else { return Ok(Step::default()) };
         let (mut chosen, open) = self.choose(states)?;
         let mut ids = HugeArray::zeroed(chosen.last().map_or(0, |last| last.list().end));
         let edges = self.list(&chosen, &mut ids)?;
         let mut step = Step { swept: Swept { signals: ids.len() as u64, edges }, changed: 0, open };
         chosen.sort_unstable_by_key(|one| Reverse(self.program.urgency(states[one.vertex as usize])));
-        let (known, mut own) = (Known::default(), G::Room::default());
+        let (facts, mut own) = (VertexFacts::default(), G::Buffers::default());
         for chosen in chosen.chunks(TURNS) {
             self.resources.job.check()?;
             for one in chosen {
@@ -68,7 +69,7 @@ impl<G: Gather> Fixed<'_, G> {
                 let neighbours =
                     Neighbours { ids: list, weights: &[], states: States::All(states), new: (0, &[]) };
                 let state =
-                    self.program.gather(known.vertex(at, 0), states[at], neighbours, globals, &mut own);
+                    self.program.gather(facts.vertex(at, 0), states[at], neighbours, globals, &mut own);
                 step.changed += u64::from(state != states[at]);
                 step.open -= u64::from(self.is_settled(state));
                 states[at] = state;
@@ -93,10 +94,10 @@ impl<G: Gather> Fixed<'_, G> {
         if count == 0 {
             return Ok((Vec::new(), 0));
         }
-        // Each worker has the places in the lists of an interval beside.
+        // In addition, each worker holds the positions in the lists of an interval.
         let places = self.resources.workers() * self.shards.window(0).len() * size_of::<usize>();
-        let room = self.plan.list_bytes.saturating_sub(places as u64);
-        // All from `least` on are chosen; those from `low` to `high` are in doubt.
+        let free_bytes = self.plan.list_bytes.saturating_sub(places as u64);
+        // Urgencies from `least` on are chosen; those from `low` to `high` are undecided.
         let (mut taken, mut least) = (0, u128::MAX);
         loop {
             self.resources.job.check()?;
@@ -107,7 +108,7 @@ impl<G: Gather> Fixed<'_, G> {
                 classes[((urgency - low) >> shift) as usize] += Chosen::bytes(length);
             }
             let class = classes.iter().rposition(|bytes| {
-                let fits = taken + bytes <= room;
+                let fits = taken + bytes <= free_bytes;
                 taken += if fits { *bytes } else { 0 };
                 !fits
             });
@@ -118,14 +119,14 @@ impl<G: Gather> Fixed<'_, G> {
             let first = low + ((class as u128) << shift);
             let last = first.saturating_add((1 << shift) - 1).min(high);
             if taken == 0 && shift == 0 {
-                // Of vertices that are equally urgent as many as fit.
+                // Of equally urgent vertices, as many as fit.
                 least = first;
                 break;
             }
             if taken > 0 {
                 least = last + 1;
             }
-            if shift == 0 || taken > room / 2 {
+            if shift == 0 || taken > free_bytes / 2 {
                 break;
             }
             (low, high) = (first, last);
@@ -133,7 +134,7 @@ impl<G: Gather> Fixed<'_, G> {
         let (mut chosen, mut start, mut held) = (Vec::new(), 0, 0);
         for (vertex, _, length) in open().filter(|(_, urgency, _)| *urgency >= least) {
             held += Chosen::bytes(length);
-            if held > room {
+            if held > free_bytes {
                 break;
             }
             chosen.push(Chosen { vertex, length, start });
@@ -142,7 +143,7 @@ impl<G: Gather> Fixed<'_, G> {
         Ok((chosen, count))
     }
 
-    /// Makes the lists of `chosen`, which ascend, in `ids`; how many edges were read.
+    /// Makes the lists of `chosen`, which ascend, in `ids`; returns the number of edges read.
     fn list(&self, chosen: &[Chosen], ids: &mut [u32]) -> Result<u64> {
         let (mut parts, mut rest) = (Vec::new(), ids);
         let interval = |one: &Chosen| self.shards.interval(one.vertex as usize);

@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::{Deserialize, Serialize};
 
-use super::Run;
-use super::fixed::unlock;
+use super::ShardRun;
+use super::context::unlock;
 use crate::collect::Collector;
 use crate::combiner::Combiner;
 use crate::error::{Error, Result};
@@ -161,7 +161,7 @@ impl Asynchronous {
     }
 }
 
-impl<P: Program> Run<'_, P> {
+impl<P: Program> ShardRun<'_, P> {
     /// All vertices have spoken as the frontier says.
     pub(super) fn everybody_spoke(&mut self) {
         let (Some(asynchronous), Some(frontier)) = (&mut self.asynchronous, &mut self.frontier) else {
@@ -181,7 +181,7 @@ impl<P: Program> Run<'_, P> {
             self.end_sweeps();
         }
         let Some(mut asynchronous) = self.asynchronous.take() else { return Ok(false) };
-        self.fixed.resources.job.begin(format!("sweep {}", self.globals.superstep + 1), edges);
+        self.context.resources.job.begin(format!("sweep {}", self.globals.superstep + 1), edges);
         let result = self.asynchronous_sweep(&mut asynchronous);
         self.asynchronous = Some(asynchronous);
         result.map(|()| true)
@@ -202,14 +202,14 @@ impl<P: Program> Run<'_, P> {
     }
 
     fn asynchronous_sweep(&mut self, asynchronous: &mut Asynchronous) -> Result<()> {
-        let fixed = &self.fixed;
-        let walked = fixed.walked(&self.globals);
-        let blocks = fixed.schedule.blocks().to_vec();
-        let (rooms, partials) = (fixed.rooms(), fixed.empty_partials());
-        let speaking = fixed.empty_activity();
+        let context = &self.context;
+        let walked = context.walked(&self.globals);
+        let blocks = context.schedule.blocks().to_vec();
+        let (buffers, partials) = (context.buffers(), context.empty_partials());
+        let speaking = context.empty_activity();
         let mut left: Vec<usize> = (0..blocks.len()).collect();
         loop {
-            let fixed = &self.fixed;
+            let context = &self.context;
             asynchronous.now += 1;
             let activity = match P::MODE {
                 Mode::Idempotent => {
@@ -217,7 +217,7 @@ impl<P: Program> Run<'_, P> {
                 }
                 Mode::Full | Mode::Delta => Activity::All,
             };
-            let mut sweep = fixed.sweep(Sources::all(&self.signals), activity, &walked, &self.over);
+            let mut sweep = context.sweep(Sources::all(&self.signals), activity, &walked, &self.finished);
             // Who has nothing to hear yet may have after this part.
             let hears = |block: &usize| P::MODE == Mode::Full || sweep.has_work(&blocks[*block]);
             let part = asynchronous.next_part(left.iter().copied().filter(hears).collect());
@@ -230,9 +230,9 @@ impl<P: Program> Run<'_, P> {
             let arrays = (&mut self.states, &mut self.next);
             let collector = Collector {
                 scored: true,
-                ..fixed.collector(arrays, speaking.as_deref(), &self.over, self.globals)
+                ..context.collector(arrays, speaking.as_deref(), &self.finished, self.globals)
             };
-            self.swept += fixed.sweep_and_collect(&sweep, &collector, &rooms, &partials)?;
+            self.swept += context.sweep_and_collect(&sweep, &collector, &buffers, &partials)?;
             drop(collector);
             let mut scores = Vec::with_capacity(part.len());
             for &block in &part {
@@ -258,10 +258,10 @@ impl<P: Program> Run<'_, P> {
         speaking: &[AtomicBool],
         asynchronous: &mut Asynchronous,
     ) -> Result<()> {
-        let window = self.fixed.window();
+        let window = self.context.window();
         let range = interval * window..((interval + 1) * window).min(self.signals.len());
-        let (signals, room) = (&mut self.signals[range.clone()], &mut Vec::new());
-        self.next.windows().update(interval, room, |next| {
+        let (signals, buffer) = (&mut self.signals[range.clone()], &mut Vec::new());
+        self.next.windows().update(interval, buffer, |next| {
             if P::MODE == Mode::Full {
                 signals.copy_from_slice(next);
                 return;

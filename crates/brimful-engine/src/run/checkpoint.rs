@@ -1,8 +1,8 @@
-//! What a superstep hands to the next, as a checkpoint has it.
+//! Checkpoints of a run over shards.
 //!
-//! Arrays: the states; then the signals, wherever they are kept, but in a full program whose vertices signal one by one, where they follow from the states. All else
-//! is in [`Handed`]. The frontier is there as a map, from which its list follows. Invariant: a run that goes on from it
-//! makes the bits that the run which wrote it made.
+//! Arrays: the states; then the signals, except in full programs whose vertices signal one by one,
+//! where they follow from the states. All else is in [`CheckpointState`], the frontier as a map.
+//! Invariant: a resumed run computes the same bits as the run that wrote the checkpoint.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,7 +11,7 @@ use brimful_store::checkpoint::Saved;
 use serde::{Deserialize, Serialize};
 
 use super::asynchronous::Heard;
-use super::{Run, SignalOf};
+use super::{ShardRun, SignalOf};
 use crate::aggregate::Aggregate;
 use crate::checkpoint::Checkpointer;
 use crate::collect::Turn;
@@ -21,16 +21,18 @@ use crate::options::RunOptions;
 use crate::program::{Mode, Program};
 use crate::stats::{Durations, Swept};
 
-/// The fields of a checkpoint; numbers that are not whole as their bits.
+/// The fields of a checkpoint; floats are stored as raw bits.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Handed {
+pub(super) struct CheckpointState {
     superstep: u64,
     round: u64,
     aggregate: Vec<u64>,
     isolated: Option<Vec<u8>>,
-    over: Vec<bool>,
-    /// How many vertices signal, and for each block of vertices whether any does.
+    /// For each interval, whether all of its vertices are finished.
+    #[serde(rename = "over")]
+    finished: Vec<bool>,
+    /// The number of vertices that signal, and for each block of vertices whether any does.
     frontier: Option<(u64, Vec<bool>)>,
     signals: u64,
     edges: u64,
@@ -39,7 +41,7 @@ pub(super) struct Handed {
     asynchronous: Option<Heard>,
 }
 
-/// What of a run of `P` its states depend on beside the graph, and the user's parameters.
+/// The options of a run of `P` that its states depend on, besides the graph and the user's parameters.
 pub fn identity<P: Program>(options: &RunOptions) -> [(&'static str, String); 6] {
     let thresholds = [options.signal_threshold, options.collect_threshold];
     let sizes = (size_of::<P::State>(), size_of::<SignalOf<P>>());
@@ -53,10 +55,10 @@ pub fn identity<P: Program>(options: &RunOptions) -> [(&'static str, String); 6]
     ]
 }
 
-impl<P: Program> Run<'_, P> {
-    /// True if what a vertex says is [`Program::signal`] of the state in which it is.
+impl<P: Program> ShardRun<'_, P> {
+    /// True if a vertex's signal is [`Program::signal`] of its current state.
     fn signals_follow(&self) -> bool {
-        P::MODE == Mode::Full && self.fixed.program.batched().is_none()
+        P::MODE == Mode::Full && self.context.program.batched().is_none()
     }
 
     /// Makes a checkpoint between two supersteps, if it is due.
@@ -67,12 +69,12 @@ impl<P: Program> Run<'_, P> {
         self.take_states_from_records()?;
         let mut aggregate = Vec::new();
         self.globals.aggregate.save(&mut aggregate);
-        let handed = Handed {
+        let saved_state = CheckpointState {
             superstep: self.globals.superstep,
             round: self.globals.round,
             aggregate,
             isolated: self.isolated.map(|state| bytemuck::bytes_of(&state).to_vec()),
-            over: self.over.clone(),
+            finished: self.finished.clone(),
             frontier: self.frontier.as_mut().map(|frontier| {
                 let map = frontier.map().iter().map(|active| active.load(Ordering::Relaxed)).collect();
                 (frontier.count(), map)
@@ -83,26 +85,26 @@ impl<P: Program> Run<'_, P> {
             durations: self.durations.clone(),
             asynchronous: self.asynchronous.as_ref().map(|asynchronous| asynchronous.save()),
         };
-        checkpointer.make(self.globals.superstep, handed, |draft, resources| -> Result<()> {
+        checkpointer.make(self.globals.superstep, saved_state, |draft, resources| -> Result<()> {
             draft.array(&self.states, resources)?;
-            match (self.signals_follow(), &self.kept) {
+            match (self.signals_follow(), &self.spilled_sums) {
                 (true, _) => {}
                 (false, Some(_)) => draft.array(&self.next, resources)?,
-                (false, None) => draft.records(&self.signals, self.fixed.window(), resources)?,
+                (false, None) => draft.records(&self.signals, self.context.window(), resources)?,
             }
             Ok(())
         })?;
         Ok(true)
     }
 
-    /// Goes on from a checkpoint. Degrees are loaded.
-    pub(super) fn restore(&mut self, saved: &mut Saved, handed: Handed) -> Result<()> {
-        let (graph, resources, window) = (self.fixed.graph, self.fixed.resources, self.fixed.window());
+    /// Resumes from a checkpoint, after degrees are loaded.
+    pub(super) fn restore(&mut self, saved: &mut Saved, saved_state: CheckpointState) -> Result<()> {
+        let (graph, resources, window) = (self.context.graph, self.context.resources, self.context.window());
         resources.job.begin("resume", graph.intervals());
         saved.array(&mut self.states, resources)?;
         self.put_states_into_records()?;
-        match (self.signals_follow(), &self.kept) {
-            // Sets globals too, and the isolated ones, which come next.
+        match (self.signals_follow(), &self.spilled_sums) {
+            // This also sets globals and isolated vertices, which are restored below.
             (true, _) => self.pass(Turn::Round)?,
             (false, Some(_)) => saved.array(&mut self.next, resources)?,
             (false, None) => saved.records(&mut self.signals, window, resources)?,
@@ -111,7 +113,7 @@ impl<P: Program> Run<'_, P> {
         let misfit =
             || Error::from(StoreError::corrupt_checkpoint(&path, 0, "its fields do not fit this run"));
         let vertices = graph.connected() as usize;
-        self.frontier = match handed.frontier {
+        self.frontier = match saved_state.frontier {
             Some((count, map))
                 if P::MODE != Mode::Full
                     && count <= vertices as u64
@@ -122,26 +124,26 @@ impl<P: Program> Run<'_, P> {
             None if P::MODE == Mode::Full => None,
             _ => return Err(misfit()),
         };
-        let silenced = P::MODE == Mode::Full && handed.over.contains(&true);
-        if handed.over.len() != self.over.len() || silenced {
+        let silenced = P::MODE == Mode::Full && saved_state.finished.contains(&true);
+        if saved_state.finished.len() != self.finished.len() || silenced {
             return Err(misfit());
         }
-        self.over = handed.over;
-        self.isolated = match handed.isolated {
+        self.finished = saved_state.finished;
+        self.isolated = match saved_state.isolated {
             Some(bytes) => Some(bytemuck::try_pod_read_unaligned(&bytes).map_err(|_| misfit())?),
             None => None,
         };
-        let mut words = handed.aggregate.into_iter();
+        let mut words = saved_state.aggregate.into_iter();
         self.globals.aggregate = P::Aggregate::restore(&mut words).ok_or_else(misfit)?;
-        (self.globals.superstep, self.globals.round) = (handed.superstep, handed.round);
-        self.swept = Swept { signals: handed.signals, edges: handed.edges };
-        self.last_visits = handed.last_visits;
-        self.durations = handed.durations;
-        match (&mut self.asynchronous, handed.asynchronous) {
+        (self.globals.superstep, self.globals.round) = (saved_state.superstep, saved_state.round);
+        self.swept = Swept { signals: saved_state.signals, edges: saved_state.edges };
+        self.last_visits = saved_state.last_visits;
+        self.durations = saved_state.durations;
+        match (&mut self.asynchronous, saved_state.asynchronous) {
             (Some(asynchronous), Some(heard)) => asynchronous.restore(heard),
             (None, None) => Ok(()),
             (sweeps @ Some(_), None) => {
-                // By then the run went on in supersteps.
+                // The checkpointed run had already changed to supersteps.
                 *sweeps = None;
                 Ok(())
             }
@@ -149,18 +151,18 @@ impl<P: Program> Run<'_, P> {
         }
     }
 
-    /// States go back into records, if they lie there.
+    /// Writes the states back into records, if the layout keeps them there.
     fn put_states_into_records(&mut self) -> Result<()> {
-        let Some(records) = self.fixed.records.as_ref().filter(|records| records.is_coupled()) else {
+        let Some(records) = self.context.records.as_ref().filter(|records| records.is_coupled()) else {
             return Ok(());
         };
-        let (mut window, mut room) = (Vec::new(), Vec::new());
+        let (mut window, mut buffer) = (Vec::new(), Vec::new());
         for interval in 0..self.states.window_count() {
-            self.fixed.resources.job.check()?;
+            self.context.resources.job.check()?;
             records.set_states(
                 interval,
                 self.states.slice(self.states.window_range(interval), &mut window)?,
-                &mut room,
+                &mut buffer,
             )?;
         }
         Ok(())

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use super::Run;
-use super::fixed::unlock;
+use super::ShardRun;
+use super::context::unlock;
 use crate::aggregate::Aggregate;
 use crate::collect::{Collector, Partial, Turn};
 use crate::error::Result;
@@ -14,42 +14,42 @@ use crate::records::Walk;
 use crate::stats::Swept;
 use crate::sweep::{Activity, Sources};
 
-impl<P: Program> Run<'_, P> {
+impl<P: Program> ShardRun<'_, P> {
     /// Every vertex takes a turn, in layouts of records any, else one that needs no edges.
     pub(super) fn pass(&mut self, turn: Turn<'static, SumOf<P>>) -> Result<()> {
-        let fixed = &self.fixed;
+        let context = &self.context;
         let smallest_key = match P::NEEDS_EXTERNAL {
-            true => fixed.graph.key_bounds()?.map_or(0, |(smallest, _)| smallest),
+            true => context.graph.key_bounds()?.map_or(0, |(smallest, _)| smallest),
             false => 0,
         };
-        let activity = fixed.empty_activity();
-        let walk = fixed.records.as_ref().map(|records| Walk {
-            program: fixed.program,
+        let activity = context.empty_activity();
+        let walk = context.records.as_ref().map(|records| Walk {
+            program: context.program,
             records,
-            walked: fixed.walked(&self.globals),
+            walked: context.walked(&self.globals),
             signals: &self.signals,
-            window: fixed.window(),
+            window: context.window(),
             combined: AtomicU64::new(0),
         });
         let arrays = (&mut self.states, &mut self.next);
         let collector = Collector {
             walk: walk.as_ref(),
             smallest_key,
-            ..fixed.collector(arrays, activity.as_deref(), &self.over, self.globals)
+            ..context.collector(arrays, activity.as_deref(), &self.finished, self.globals)
         };
-        let partials = fixed.resources.share(fixed.schedule.intervals, |interval, room| {
-            let partial = collector.interval(interval, turn, room);
-            fixed.resources.job.advance(1);
+        let partials = context.resources.share(context.schedule.intervals, |interval, buffers| {
+            let partial = collector.interval(interval, turn, buffers);
+            context.resources.job.advance(1);
             partial
         })?;
         drop(collector);
         if let Some(walk) = walk.filter(|_| matches!(turn, Turn::Collect(_))) {
             let lists = walk.walked.iter().filter(|walked| **walked).count() as u64;
-            let edges = lists * fixed.graph.description().arcs;
+            let edges = lists * context.graph.description().arcs;
             self.swept += Swept { signals: walk.combined.into_inner(), edges };
         }
         if P::MODE != Mode::Full && !matches!(turn, Turn::Collect(_)) {
-            self.over = partials.iter().map(|partial: &Partial<_>| partial.open == 0).collect();
+            self.finished = partials.iter().map(|partial: &Partial<_>| partial.open == 0).collect();
         }
         // In a full program they take their first turn, in the others none.
         let isolated = self.evolve_isolated()?;
@@ -60,21 +60,21 @@ impl<P: Program> Run<'_, P> {
 
     /// One superstep, all signals being in memory; true.
     pub(super) fn dense_superstep(&mut self, edges: u64) -> Result<bool> {
-        self.fixed.resources.job.begin(format!("superstep {}", self.globals.superstep + 1), edges);
-        if self.fixed.records.is_some() {
+        self.context.resources.job.begin(format!("superstep {}", self.globals.superstep + 1), edges);
+        if self.context.records.is_some() {
             self.pass(Turn::Collect(&[]))?;
             self.globals.superstep += 1;
             return Ok(true);
         }
-        let fixed = &self.fixed;
-        let (partials, activity) = (fixed.empty_partials(), fixed.empty_activity());
-        let walked = fixed.walked(&self.globals);
+        let context = &self.context;
+        let (partials, activity) = (context.empty_partials(), context.empty_activity());
+        let walked = context.walked(&self.globals);
         let speaking =
             self.frontier.as_mut().map_or(Activity::All, |frontier| Activity::Marked(frontier.map()));
-        let sweep = fixed.sweep(Sources::all(&self.signals), speaking, &walked, &self.over);
+        let sweep = context.sweep(Sources::all(&self.signals), speaking, &walked, &self.finished);
         let arrays = (&mut self.states, &mut self.next);
-        let collector = fixed.collector(arrays, activity.as_deref(), &self.over, self.globals);
-        self.swept += fixed.sweep_and_collect(&sweep, &collector, &fixed.rooms(), &partials)?;
+        let collector = context.collector(arrays, activity.as_deref(), &self.finished, self.globals);
+        self.swept += context.sweep_and_collect(&sweep, &collector, &context.buffers(), &partials)?;
         drop(collector);
         let isolated = self.evolve_isolated()?;
         self.globals.superstep += 1;
@@ -84,8 +84,14 @@ impl<P: Program> Run<'_, P> {
 
     /// Lets the vertices without edges take a turn; what they add to the aggregate.
     pub(super) fn evolve_isolated(&mut self) -> Result<P::Aggregate> {
-        let fixed = &self.fixed;
-        isolated::evolve(fixed.program, fixed.graph, &mut self.isolated, &self.globals, fixed.thresholds)
+        let context = &self.context;
+        isolated::evolve(
+            context.program,
+            context.graph,
+            &mut self.isolated,
+            &self.globals,
+            context.thresholds,
+        )
     }
 
     /// Adds up the intervals in order, then what isolated vertices add, and makes the new signals current.
@@ -96,7 +102,7 @@ impl<P: Program> Run<'_, P> {
         isolated: P::Aggregate,
     ) -> Result<()> {
         self.conclude(partials, activity, isolated);
-        if self.kept.is_some() {
+        if self.spilled_sums.is_some() {
             // There is one array of signals, from which a window is read when it is due.
             return Ok(());
         }
@@ -116,7 +122,7 @@ impl<P: Program> Run<'_, P> {
             whole.signalling += partial.signalling;
         }
         self.globals.aggregate = whole.aggregate.merge(isolated);
-        let vertices = self.fixed.graph.connected() as usize;
+        let vertices = self.context.graph.connected() as usize;
         self.frontier = activity.map(|map| Frontier::marked(vertices, map, whole.signalling));
     }
 }

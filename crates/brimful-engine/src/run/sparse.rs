@@ -1,94 +1,95 @@
-//! Supersteps of few vertices, through the sparse door.
+//! Supersteps of few vertices, by sparse traversal.
 
-use super::Run;
+use super::ShardRun;
 use crate::aggregate::Aggregate;
-use crate::batch::collect_letters;
+use crate::batch::collect_target_sums;
 use crate::collect::{Partial, turn};
 use crate::combiner::Combiner;
 use crate::error::{Error, Result};
-use crate::options::Door;
+use crate::options::TraversalMode;
 use crate::program::{Program, SumOf, Vertex};
-use crate::sparse::{Combine, Letters};
+use crate::sparse::{Combine, TargetSums};
 
-impl<P: Program> Run<'_, P> {
+impl<P: Program> ShardRun<'_, P> {
     /// Tries to do a superstep by reading only the blocks that the frontier has edges in.
     pub(super) fn sparse_superstep(&mut self, edges: u64) -> Result<bool> {
-        let fixed = &self.fixed;
+        let context = &self.context;
         let (Some(frontier), Some(sparse)) = (&mut self.frontier, &self.sparse) else {
             return Ok(false);
         };
-        if fixed.options.door == Door::Auto && !sparse.has_room(frontier.count()) {
+        if context.options.traversal == TraversalMode::Auto && !sparse.fits(frontier.count()) {
             return Ok(false);
         }
-        fixed.show_sometimes(self.globals.superstep, edges);
-        fixed.resources.job.check()?;
-        let walked = fixed.walked(&self.globals);
+        context.show_sometimes(self.globals.superstep, edges);
+        context.resources.job.check()?;
+        let walked = context.walked(&self.globals);
         let mut combine = Combine {
-            program: fixed.program,
+            program: context.program,
             walked: &walked,
-            files: &fixed.files,
+            files: &context.files,
             signals: &self.signals,
             frontier: frontier.list(|vertex| self.signals[vertex] != P::Combiner::SILENCE),
-            over: &self.over,
-            weighted: fixed.options.weighted,
-            interval_bits: fixed.graph.description().interval_bits,
-            survey: None,
+            finished: &self.finished,
+            weighted: context.options.weighted,
+            interval_bits: context.graph.description().interval_bits,
+            costs: None,
         };
-        let survey = sparse.survey(&combine);
-        if fixed.options.door == Door::Auto && survey.as_ref().is_some_and(|survey| !survey.prefers_sparse())
+        let costs = sparse.costs(&combine);
+        if context.options.traversal == TraversalMode::Auto
+            && costs.as_ref().is_some_and(|costs| !costs.prefers_sparse())
         {
             return Ok(false);
         }
-        combine.survey = survey.as_ref();
-        let Some(mail) = sparse.combine(&combine, fixed.resources)? else {
+        combine.costs = costs.as_ref();
+        let Some(combined) = sparse.combine(&combine, context.resources)? else {
             return Ok(false);
         };
-        self.swept += mail.swept;
-        self.collect_mail(mail.intervals)?;
+        self.swept += combined.swept;
+        self.collect_intervals(combined.intervals)?;
         self.globals.superstep += 1;
         Ok(true)
     }
 
-    /// Lets the vertices that got letters collect, and makes those that signal the frontier.
-    pub(super) fn collect_mail(&mut self, mail: Vec<(usize, Letters<SumOf<P>>)>) -> Result<()> {
-        let fixed = &self.fixed;
+    /// Lets the targets of `combined` collect; those that signal become the frontier.
+    pub(super) fn collect_intervals(&mut self, combined: Vec<(usize, TargetSums<SumOf<P>>)>) -> Result<()> {
+        let context = &self.context;
         let Some(frontier) = &mut self.frontier else { return Ok(()) };
-        let mut list = Vec::with_capacity(mail.iter().map(|(_, letters)| letters.len()).sum());
+        let mut list = Vec::with_capacity(combined.iter().map(|(_, target_sums)| target_sums.len()).sum());
         for vertex in frontier.replace(Vec::new()) {
             self.signals[vertex as usize] = P::Combiner::SILENCE;
         }
-        let window = fixed.window();
+        let window = context.window();
         let states = self.states.windows();
         let mut aggregate = P::Aggregate::NOTHING;
-        let mut room = Vec::new();
-        for (interval, letters) in mail {
+        let mut buffer = Vec::new();
+        for (interval, target_sums) in combined {
             let start = interval * window;
             let signals = &mut self.signals[start..];
             let mut partial = Partial::default();
             let vertex = |target: u32| {
                 let id = start as u64 + u64::from(target);
-                let (degree, strength) = fixed.degrees.of(id);
+                let (degree, strength) = context.degrees.of(id);
                 Vertex { id, degree, strength, external: 0 }
             };
-            states.update(interval, &mut room, |states| {
-                if let Some(batched) = fixed.program.batched() {
-                    let (arrays, known) = ((states, &mut *signals), (&self.globals, fixed.thresholds));
-                    collect_letters(batched, &letters, arrays, vertex, known, &mut partial)?;
+            states.update(interval, &mut buffer, |states| {
+                if let Some(batched) = context.program.batched() {
+                    let (arrays, known) = ((states, &mut *signals), (&self.globals, context.thresholds));
+                    collect_target_sums(batched, &target_sums, arrays, vertex, known, &mut partial)?;
                     let says = |target: &u32| signals[*target as usize] != P::Combiner::SILENCE;
-                    let speakers = letters.iter().map(|(target, _)| *target).filter(says);
+                    let speakers = target_sums.iter().map(|(target, _)| *target).filter(says);
                     list.extend(speakers.map(|target| start as u64 + u64::from(target)));
                     return Ok(());
                 }
-                for (target, sum) in letters {
+                for (target, sum) in target_sums {
                     let (target, vertex) = (target as usize, vertex(target));
                     let state = &mut states[target];
                     let signal = turn(
-                        fixed.program,
+                        context.program,
                         vertex,
                         state,
                         sum,
                         &self.globals,
-                        fixed.thresholds,
+                        context.thresholds,
                         &mut partial,
                     );
                     signals[target] = signal;

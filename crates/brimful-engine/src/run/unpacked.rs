@@ -9,17 +9,17 @@ use std::sync::Arc;
 use brimful_graph::shards::ShardFile;
 use brimful_store::Resources;
 
-use super::Run;
-use super::fixed::Fixed;
+use super::ShardRun;
+use super::context::RunContext;
 use crate::adjacency::Adjacency;
 use crate::combiner::Combiner;
 use crate::error::Result;
 use crate::extent::Extent;
 use crate::needs::Needs;
-use crate::options::Door;
+use crate::options::TraversalMode;
 use crate::program::{Program, SumOf};
 use crate::residency::Resident;
-use crate::sparse::{Letters, Touched};
+use crate::sparse::{TargetSums, Touched};
 use crate::stats::Swept;
 use crate::worklist::TURNS;
 
@@ -33,12 +33,12 @@ pub(super) struct Unpacked<S> {
 /// Bytes of the edges, the sums and the lists of a superstep at most; `None` if the edges cannot be unpacked.
 pub(crate) fn memory_bytes(needs: &Needs, extent: &Extent) -> Option<u64> {
     let (vertices, files) = (extent.vertices, extent.indexes.len() as u64);
-    let of_targets = Touched::<()>::memory_bytes(vertices, needs.sum) + vertices * 2 * (needs.letter + 8);
+    let of_targets = Touched::<()>::memory_bytes(vertices, needs.sum) + vertices * 2 * (needs.target_sum + 8);
     // Every file has its own table of where the edges of a source begin.
     Adjacency::memory_bytes(extent).map(|edges| edges + files * 4 * vertices + of_targets)
 }
 
-impl<P: Program> Fixed<'_, P> {
+impl<P: Program> RunContext<'_, P> {
     /// Lets go of the packed edges that are in memory, and unpacks the files of each group that `groups` makes of them.
     pub(super) fn unpack(
         &mut self,
@@ -52,7 +52,7 @@ impl<P: Program> Fixed<'_, P> {
     }
 }
 
-impl<P: Program> Run<'_, P> {
+impl<P: Program> ShardRun<'_, P> {
     /// Does a superstep over unpacked edges; false if they are not in memory and better stay packed.
     pub(super) fn unpacked_superstep(&mut self, edges: u64) -> Result<bool> {
         let Some(mut unpacked) =
@@ -60,30 +60,36 @@ impl<P: Program> Run<'_, P> {
         else {
             return Ok(false);
         };
-        let letters = self.combine_unpacked(&mut unpacked, edges)?;
+        let target_sums = self.combine_unpacked(&mut unpacked, edges)?;
         self.unpacked = Some(unpacked);
-        let bits = self.fixed.graph.description().interval_bits;
-        let by_interval = letters.chunk_by(|one, other| one.0 >> bits == other.0 >> bits).map(|letters| {
-            let within = |&(target, sum): &(u32, SumOf<P>)| (target & ((1 << bits) - 1), sum);
-            ((letters[0].0 >> bits) as usize, letters.iter().map(within).collect::<Letters<_>>())
-        });
-        let mail = by_interval.filter(|(interval, _)| !self.over[*interval]).collect();
-        self.collect_mail(mail)?;
+        let bits = self.context.graph.description().interval_bits;
+        let by_interval =
+            target_sums.chunk_by(|one, other| one.0 >> bits == other.0 >> bits).map(|target_sums| {
+                let within = |&(target, sum): &(u32, SumOf<P>)| (target & ((1 << bits) - 1), sum);
+                (
+                    (target_sums[0].0 >> bits) as usize,
+                    target_sums.iter().map(within).collect::<TargetSums<_>>(),
+                )
+            });
+        let combined = by_interval.filter(|(interval, _)| !self.finished[*interval]).collect();
+        self.collect_intervals(combined)?;
         self.globals.superstep += 1;
         Ok(true)
     }
 
     fn unpack_if_long(&mut self, edges: u64) -> Result<Option<Unpacked<SumOf<P>>>> {
-        let fixed = &self.fixed;
-        let may_unpack = fixed.plan.unpacked && !P::ORDERED && fixed.program.batched().is_none();
-        let is_chosen = fixed.options.door == Door::Auto && self.frontier.is_some() && self.is_long(edges);
+        let context = &self.context;
+        let may_unpack = context.plan.unpacked && !P::ORDERED && context.program.batched().is_none();
+        let is_chosen = context.options.traversal == TraversalMode::Auto
+            && self.frontier.is_some()
+            && self.is_long(edges);
         if !(may_unpack && is_chosen) {
             return Ok(None);
         }
         // Nothing but these supersteps follows.
         self.sparse = None;
-        self.fixed.resources.job.begin("unpack", edges);
-        let adjacencies = self.fixed.unpack(|files| files.into_iter().map(|file| vec![file]).collect())?;
+        self.context.resources.job.begin("unpack", edges);
+        let adjacencies = self.context.unpack(|files| files.into_iter().map(|file| vec![file]).collect())?;
         Ok(Some(Unpacked { adjacencies, sums: Touched::default() }))
     }
 
@@ -92,14 +98,14 @@ impl<P: Program> Run<'_, P> {
         &mut self,
         unpacked: &mut Unpacked<SumOf<P>>,
         edges: u64,
-    ) -> Result<Letters<SumOf<P>>> {
+    ) -> Result<TargetSums<SumOf<P>>> {
         let Unpacked { adjacencies, sums } = unpacked;
-        let Resources { job, .. } = self.fixed.resources;
-        self.fixed.show_sometimes(self.globals.superstep, edges);
-        let walked = self.fixed.walked(&self.globals);
-        let Some(frontier) = &mut self.frontier else { return Ok(Letters::new()) };
+        let Resources { job, .. } = self.context.resources;
+        self.context.show_sometimes(self.globals.superstep, edges);
+        let walked = self.context.walked(&self.globals);
+        let Some(frontier) = &mut self.frontier else { return Ok(TargetSums::new()) };
         let sources = frontier.list(|vertex| self.signals[vertex] != P::Combiner::SILENCE);
-        let (program, vertices, mut visited) = (self.fixed.program, self.signals.len(), 0);
+        let (program, vertices, mut visited) = (self.context.program, self.signals.len(), 0);
         for some in sources.chunks(TURNS) {
             job.check()?;
             for (adjacency, _) in adjacencies.iter().zip(&walked).filter(|(_, walked)| **walked) {
@@ -113,8 +119,8 @@ impl<P: Program> Run<'_, P> {
             }
         }
         self.swept += Swept { signals: visited, edges: visited };
-        let mut letters = Vec::with_capacity(1);
-        sums.drain_into::<P::Combiner>(&mut letters);
-        Ok(letters.pop().unwrap_or_default())
+        let mut target_sums = Vec::with_capacity(1);
+        sums.drain_into::<P::Combiner>(&mut target_sums);
+        Ok(target_sums.pop().unwrap_or_default())
     }
 }

@@ -7,41 +7,41 @@
 
 use std::ops::Range;
 
-use super::Run;
-use crate::collect::{Partial, Room, Turn};
+use super::ShardRun;
+use crate::collect::{CollectBuffers, Partial, Turn};
 use crate::combiner::Combiner;
 use crate::error::Result;
 use crate::frontier::{Frontier, is_any_marked};
 use crate::program::{Mode, Program};
 use crate::sweep::{Activity, Sources};
 
-impl<P: Program> Run<'_, P> {
+impl<P: Program> ShardRun<'_, P> {
     /// One superstep; false if all signals are in memory.
     pub(super) fn windowed_superstep(&mut self, edges: u64) -> Result<bool> {
-        let Some(kept) = &self.kept else { return Ok(false) };
-        let (fixed, over) = (&self.fixed, &self.over);
-        fixed.resources.job.begin(format!("superstep {}", self.globals.superstep + 1), edges);
+        let Some(spilled) = &self.spilled_sums else { return Ok(false) };
+        let (context, finished) = (&self.context, &self.finished);
+        context.resources.job.begin(format!("superstep {}", self.globals.superstep + 1), edges);
         let marks = self.frontier.as_mut().map(Frontier::map);
         let activity = marks.map_or(Activity::All, Activity::Marked);
         let speaks = |vertices: Range<u64>| marks.is_none_or(|marks| is_any_marked(marks, vertices));
-        let vertices = fixed.graph.connected();
+        let vertices = context.graph.connected();
         let of_interval = |interval: usize| {
-            let start = (interval * fixed.window()) as u64;
-            start..vertices.min(start + fixed.window() as u64)
+            let start = (interval * context.window()) as u64;
+            start..vertices.min(start + context.window() as u64)
         };
-        let walked = fixed.walked(&self.globals);
+        let walked = context.walked(&self.globals);
         for file in (0..walked.len()).filter(|file| walked[*file]) {
             let walked: Vec<bool> = (0..walked.len()).map(|other| other == file).collect();
             for first in (0..vertices).step_by(self.signals.len().max(1)) {
                 let count = self.signals.len().min((vertices - first) as usize);
                 let window = &mut self.signals[..count];
                 let sources = Sources { first, signals: &*window, vertices };
-                if !fixed.sweep(sources, activity, &walked, over).has_any_work() {
+                if !context.sweep(sources, activity, &walked, finished).has_any_work() {
                     continue;
                 }
-                fixed.resources.job.check()?;
-                let first_interval = first as usize / fixed.window();
-                for (index, signals) in window.chunks_mut(fixed.window()).enumerate() {
+                context.resources.job.check()?;
+                let first_interval = first as usize / context.window();
+                for (index, signals) in window.chunks_mut(context.window()).enumerate() {
                     let range = of_interval(first_interval + index);
                     match speaks(range.clone()) {
                         true => self.next.read(range.start as usize, signals)?,
@@ -49,25 +49,28 @@ impl<P: Program> Run<'_, P> {
                     }
                 }
                 let sources = Sources { first, signals: &*window, vertices };
-                self.swept += fixed.sweep(sources, activity, &walked, over).keep(kept)?;
+                self.swept += context.sweep(sources, activity, &walked, finished).spill(spilled)?;
             }
         }
-        let next_activity = fixed.empty_activity();
+        let next_activity = context.empty_activity();
         let arrays = (&mut self.states, &mut self.next);
-        let collector = fixed.collector(arrays, next_activity.as_deref(), over, self.globals);
-        let partials = fixed.resources.share(fixed.schedule.intervals, |interval, room: &mut Room<P>| {
-            if P::MODE == Mode::Full || kept.has(interval) {
-                let sums = kept.take::<P::Combiner>(interval, &fixed.free)?;
-                let partial = collector.interval(interval, Turn::Collect(&sums), room);
-                fixed.free.give_back(sums);
-                return partial;
-            }
-            // Collecting the sum of no signals would change nothing, but what was said must not be heard again.
-            match speaks(of_interval(interval)) {
-                true => collector.silence(interval, room),
-                false => Ok(Partial::default()),
-            }
-        })?;
+        let collector = context.collector(arrays, next_activity.as_deref(), finished, self.globals);
+        let partials = context.resources.share(
+            context.schedule.intervals,
+            |interval, buffers: &mut CollectBuffers<P>| {
+                if P::MODE == Mode::Full || spilled.has(interval) {
+                    let sums = spilled.take::<P::Combiner>(interval, &context.free)?;
+                    let partial = collector.interval(interval, Turn::Collect(&sums), buffers);
+                    context.free.give_back(sums);
+                    return partial;
+                }
+                // Collecting the sum of no signals would change nothing, but what was said must not be heard again.
+                match speaks(of_interval(interval)) {
+                    true => collector.silence(interval, buffers),
+                    false => Ok(Partial::default()),
+                }
+            },
+        )?;
         drop(collector);
         let isolated = self.evolve_isolated()?;
         self.globals.superstep += 1;

@@ -2,27 +2,27 @@
 
 use brimful_store::scratch::ScratchArray;
 
-use super::Run;
+use super::ShardRun;
 use crate::collect::{Partial, turn};
 use crate::combiner::Combiner;
 use crate::error::Result;
 use crate::program::{Program, Vertex};
 use crate::stats::Swept;
-use crate::worklist::{BRIEF, PATIENCE, Queue, TURNS};
+use crate::worklist::{BRIEF, PASSES_WORTH_UNPACKING, Queue, TURNS};
 
-impl<P: Program> Run<'_, P> {
+impl<P: Program> ShardRun<'_, P> {
     /// True if supersteps, or sweeps, are likely to visit many more edges than making a worklist costs: they have done so,
     /// or will if as many follow as were done and each visits as many as the last.
     pub(super) fn is_long(&self, edges: u64) -> bool {
         let ahead = self.globals.superstep.saturating_mul(self.last_visits);
-        self.swept.edges.max(ahead) > BRIEF.max(PATIENCE * edges)
+        self.swept.edges.max(ahead) > BRIEF.max(PASSES_WORTH_UNPACKING * edges)
     }
 
     /// True if the rest of the run is a traversal in order. Supersteps that are limited are done as they are counted.
     fn prefers_worklist(&self, edges: u64) -> bool {
-        let options = self.fixed.options;
+        let options = self.context.options;
         let is_limited = options.max_supersteps != u64::MAX || options.max_seconds.is_some();
-        P::ORDERED && self.fixed.plan.unpacked && !is_limited && self.is_long(edges)
+        P::ORDERED && self.context.plan.unpacked && !is_limited && self.is_long(edges)
     }
 
     /// Lets vertices signal in order until none has anything to say; false if supersteps go on.
@@ -31,29 +31,29 @@ impl<P: Program> Run<'_, P> {
             return Ok(false);
         }
         let Some(frontier) = &mut self.frontier else { return Ok(false) };
-        let fixed = &mut self.fixed;
-        fixed.resources.job.begin("in order", edges);
+        let context = &mut self.context;
+        context.resources.job.begin("in order", edges);
         frontier.list(|vertex| self.signals[vertex] != P::Combiner::SILENCE);
         let seeds = frontier.replace(Vec::new());
         // What supersteps need is not in memory any more: no other follows.
         self.sparse = None;
-        self.next = ScratchArray::resident(0, fixed.window());
-        let adjacencies = fixed.unpack(|files| vec![files])?;
+        self.next = ScratchArray::resident(0, context.window());
+        let adjacencies = context.unpack(|files| vec![files])?;
         let Some(adjacency) = adjacencies.first() else { return Ok(false) };
         let Some(states) = self.states.in_memory_mut() else { return Ok(false) };
         let (signals, mut partial) = (&mut self.signals, Partial::default());
         let mut queue = Queue::new(states.len());
         for seed in seeds {
             queue.push(seed as usize, |one, other| {
-                fixed.program.before(states[one as usize], states[other as usize])
+                context.program.before(states[one as usize], states[other as usize])
             });
         }
         let mut swept = Swept::default();
         loop {
-            fixed.resources.job.check()?;
+            context.resources.job.check()?;
             for _ in 0..TURNS {
                 let next = queue
-                    .pop(|one, other| fixed.program.before(states[one as usize], states[other as usize]));
+                    .pop(|one, other| context.program.before(states[one as usize], states[other as usize]));
                 let Some(source) = next else {
                     self.swept += swept;
                     self.globals.superstep += 1;
@@ -61,27 +61,28 @@ impl<P: Program> Run<'_, P> {
                 };
                 let said = std::mem::replace(&mut signals[source], P::Combiner::SILENCE);
                 let edges = adjacency.each(source, |target, weight| {
-                    let (degree, strength) = fixed.degrees.of(target as u64);
+                    let (degree, strength) = context.degrees.of(target as u64);
                     let vertex = Vertex { id: target as u64, degree, strength, external: 0 };
-                    let sum = P::Combiner::combine(P::Combiner::IDENTITY, fixed.program.along(said, weight));
+                    let sum =
+                        P::Combiner::combine(P::Combiner::IDENTITY, context.program.along(said, weight));
                     let signal = turn(
-                        fixed.program,
+                        context.program,
                         vertex,
                         &mut states[target],
                         sum,
                         &self.globals,
-                        fixed.thresholds,
+                        context.thresholds,
                         &mut partial,
                     );
                     if signal != P::Combiner::SILENCE {
                         signals[target] = signal;
                         queue.push(target, |one, other| {
-                            fixed.program.before(states[one as usize], states[other as usize])
+                            context.program.before(states[one as usize], states[other as usize])
                         });
                     }
                 });
                 swept += Swept { signals: edges, edges };
-                fixed.resources.job.advance(edges);
+                context.resources.job.advance(edges);
             }
         }
     }

@@ -50,7 +50,7 @@ impl<P: Program> Sweep<'_, P> {
         step: Step,
         unit: &[u8],
         weights: &[u8],
-        room: &mut Vec<u8>,
+        buffer: &mut Vec<u8>,
         sums: &mut [SumOf<P>],
     ) -> Result<u64> {
         let (program, sources, bits) = (self.program, self.sources, self.interval_bits);
@@ -72,7 +72,7 @@ impl<P: Program> Sweep<'_, P> {
         let first_target = (step.interval as u64) << bits;
         if self.weighted {
             let (mut packed, mut weights) = (shards.weights(step.segment, weights)?, [1.0; BATCH]);
-            shards.decode(step.segment, unit, self.unpack, room, &mut |base, keys| {
+            shards.decode(step.segment, unit, self.unpack, buffer, &mut |base, keys| {
                 packed.take(&mut weights[..keys.len()]);
                 if is_silent(base, &keys) {
                     left_out += keys.len() as u64;
@@ -91,7 +91,7 @@ impl<P: Program> Sweep<'_, P> {
                 }
             })?;
         } else {
-            shards.decode(step.segment, unit, self.unpack, room, &mut |base, keys| {
+            shards.decode(step.segment, unit, self.unpack, buffer, &mut |base, keys| {
                 if is_silent(base, &keys) {
                     left_out += keys.len() as u64;
                     return true;
@@ -118,7 +118,7 @@ impl<P: Program> Sweep<'_, P> {
         step: Step,
         unit: &[u8],
         weights: &[u8],
-        room: &mut Vec<u8>,
+        buffer: &mut Vec<u8>,
         sums: &mut [SumOf<P>],
     ) -> Result<u64> {
         let (shards, bits) = (self.files[step.file].shards(), self.interval_bits);
@@ -128,7 +128,7 @@ impl<P: Program> Sweep<'_, P> {
             true => Some(shards.weights(step.segment, weights)?),
             false => None,
         };
-        let decoded = shards.decode(step.segment, unit, self.unpack, room, &mut |base, keys| {
+        let decoded = shards.decode(step.segment, unit, self.unpack, buffer, &mut |base, keys| {
             let mut values = [1.0; BATCH];
             if let Some(packed) = &mut packed {
                 packed.take(&mut values[..keys.len()]);

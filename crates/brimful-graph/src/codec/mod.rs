@@ -248,20 +248,20 @@ fn compress(bytes: &mut Vec<u8>) -> bool {
     worth
 }
 
-/// The codec's bytes of a segment: `stored` itself, or what it decompresses to in `room`. `None` if that
+/// The codec's bytes of a segment: `stored` itself, or what it decompresses to in `buffer`. `None` if that
 /// is not exactly `plain` bytes.
 pub fn plain_bytes<'b>(
     packing: Packing,
     stored: &'b [u8],
     plain: usize,
-    room: &'b mut Vec<u8>,
+    buffer: &'b mut Vec<u8>,
 ) -> Option<&'b [u8]> {
     if !packing.compressed {
         return (stored.len() == plain).then_some(stored);
     }
-    room.resize(plain, 0);
-    let length = lz4_flex::block::decompress_into(stored, room).ok()?;
-    (length == plain).then_some(&room[..])
+    buffer.resize(plain, 0);
+    let length = lz4_flex::block::decompress_into(stored, buffer).ok()?;
+    (length == plain).then_some(&buffer[..])
 }
 
 #[cfg(test)]

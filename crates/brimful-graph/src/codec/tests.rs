@@ -90,11 +90,11 @@ fn check_all(keys: &[u64], target_bits: u32) {
         check::<words::Words24>(keys, target_bits);
         assert_eq!(length(words::Words24::encode), narrow);
     }
-    let (mut bytes, mut directory, mut room) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut bytes, mut directory, mut buffer) = (Vec::new(), Vec::new(), Vec::new());
     let (packing, plain, blocks) = pack(keys, target_bits, &mut bytes, &mut directory);
     assert_eq!(directory.len(), blocks * DIRECTORY_ROW);
     assert_eq!(Packing::from_byte(packing.to_byte()), Some(packing));
-    let plain = plain_bytes(packing, &bytes, plain, &mut room).unwrap();
+    let plain = plain_bytes(packing, &bytes, plain, &mut buffer).unwrap();
     let mut out = Vec::new();
     let unpack = Unpack::fastest();
     assert!(packing.codec.decode(plain, keys.len() as u32, target_bits, unpack, &mut |base, keys| {

@@ -15,7 +15,7 @@ use super::sink::Sink;
 use super::{EdgeReader, Exporting, FLUSH_BYTES, OTHERS, READING_BYTES};
 use crate::edges::EdgeBatch;
 use crate::error::{Error, Result};
-use crate::places::UNKNOWN;
+use crate::input_position::UNKNOWN;
 use crate::records::{EdgeRecord, KeyLayout, Pair, WeightedKey, WeightedPair};
 
 /// Bytes that sorting the lines needs at least.

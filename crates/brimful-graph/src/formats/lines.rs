@@ -111,7 +111,7 @@ impl Lines {
             match edge {
                 Ok(edge) => {
                     out.push(edge.source, edge.target, self.weight.map(|_| edge.weight));
-                    work.note_place(at, &mut out.edges.places);
+                    work.note_position(at, &mut out.edges.positions);
                     if out.is_full() {
                         full(out)?;
                     }

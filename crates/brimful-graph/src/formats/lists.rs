@@ -149,7 +149,7 @@ impl Lists {
             out.tally.entries += 1;
         } else {
             out.push(source, target, weight);
-            work.note_place(*at, &mut out.edges.places);
+            work.note_position(*at, &mut out.edges.positions);
         }
         Ok(())
     }

@@ -27,10 +27,10 @@ mod lists;
 mod metis;
 mod mtx;
 mod named;
+pub mod parse;
 pub(crate) mod parser;
 pub(crate) mod reader;
 pub(crate) mod records;
-pub mod scan;
 pub mod webgraph;
 
 pub(crate) use lines::Lines;

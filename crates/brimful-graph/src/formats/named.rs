@@ -77,7 +77,7 @@ pub(super) fn parse_lines(
                 out.names.push(&words.bytes[source]);
                 out.names.push(&words.bytes[target]);
                 out.names.weights.extend(lines.weight.map(|_| weight));
-                work.note_place(at, &mut out.names.places);
+                work.note_position(at, &mut out.names.positions);
                 out.tally.entries += 1;
                 if out.is_full() {
                     full(out)?;
@@ -165,7 +165,7 @@ pub(super) fn parse_lists(
                     Ok(name) => {
                         out.names.push(&source);
                         out.names.push(&words.bytes[name]);
-                        work.note_place(at, &mut out.names.places);
+                        work.note_position(at, &mut out.names.positions);
                         out.tally.entries += 1;
                     }
                     Err(flaw) => {

@@ -13,8 +13,8 @@ use crate::bitmap::IdBitmap;
 use crate::columns::Columns;
 use crate::edges::{BATCH_EDGES, EdgeBatch};
 use crate::error::{Error, Result};
+use crate::input_position::InputPart;
 use crate::names::NameBatch;
-use crate::places::InputPart;
 use crate::text::{self, Flaw, Id, Reason, Signs, Span};
 
 /// What happens to a line that is no edge.
@@ -136,7 +136,7 @@ pub(crate) struct Work<'w> {
     chunk: &'w Chunk,
     shape: Shape,
     parser: &'w TextParser<'w>,
-    places: bool,
+    positions: bool,
     /// The line at an offset, and where it begins, so that every line end is counted once.
     line: u64,
     line_begin: usize,
@@ -180,10 +180,10 @@ impl<'w> Work<'w> {
 
     /// Notes where the edge stands that was just read up to `at`, if that is asked for.
     #[inline]
-    pub(crate) fn note_place(&mut self, at: usize, places: &mut Vec<u64>) {
-        if self.places {
+    pub(crate) fn note_position(&mut self, at: usize, positions: &mut Vec<u64>) {
+        if self.positions {
             self.go_to(at);
-            places.push(self.chunk.lines_before + self.line);
+            positions.push(self.chunk.lines_before + self.line);
         }
     }
 
@@ -194,11 +194,11 @@ impl<'w> Work<'w> {
         if self.parser.on_error == OnError::Skip {
             out.tally.rejected += 1;
             let mut rejections = self.parser.rejections();
-            let place = (self.chunk.file, self.line);
+            let position = (self.chunk.file, self.line);
             let kept = rejections.entry(flaw.reason).or_default();
             kept.count += 1;
-            if kept.count == 1 || place < kept.place {
-                (kept.place, kept.found) = (place, self.shown(flaw));
+            if kept.count == 1 || position < kept.position {
+                (kept.position, kept.found) = (position, self.shown(flaw));
             }
             return Ok(());
         }
@@ -253,7 +253,7 @@ impl<'w> Work<'w> {
 #[derive(Debug, Default)]
 struct Kept {
     count: u64,
-    place: (usize, u64),
+    position: (usize, u64),
     found: String,
 }
 
@@ -309,7 +309,7 @@ pub(crate) const CUT: &str = "the file was cut or its header is wrong; correct i
 pub(crate) struct TextParser<'a> {
     files: &'a [TextFile],
     on_error: OnError,
-    places: bool,
+    positions: bool,
     members: Option<&'a IdBitmap>,
     tallies: Mutex<Vec<Tally>>,
     rejections: Mutex<BTreeMap<Reason, Kept>>,
@@ -339,12 +339,12 @@ impl<'a> TextParser<'a> {
     /// A parser for chunks of `files`.
     pub(crate) fn new(files: &'a [TextFile], on_error: OnError) -> Self {
         let tallies = Mutex::new(vec![Tally::default(); files.len()]);
-        Self { files, on_error, places: false, members: None, tallies, rejections: Mutex::default() }
+        Self { files, on_error, positions: false, members: None, tallies, rejections: Mutex::default() }
     }
 
-    /// Notes where every edge stands, if `places`.
-    pub(crate) fn noting_places(self, places: bool) -> Self {
-        Self { places, ..self }
+    /// Records the position of every edge, if `positions`.
+    pub(crate) fn noting_positions(self, positions: bool) -> Self {
+        Self { positions, ..self }
     }
 
     /// Takes edges between the declared ids of `members` alone, if there are such.
@@ -366,8 +366,8 @@ impl<'a> TextParser<'a> {
         let Some(shape) = chunk.shape else {
             return Ok(());
         };
-        let (places, line, from) = (self.places, chunk.start.line, chunk.from);
-        let mut work = Work { chunk, shape, parser: self, places, line, line_begin: from, reached: from };
+        let (positions, line, from) = (self.positions, chunk.start.line, chunk.from);
+        let mut work = Work { chunk, shape, parser: self, positions, line, line_begin: from, reached: from };
         out.tally = Tally::default();
         match shape {
             Shape::Lines(lines) => lines.parse(&mut work, out, full)?,
@@ -428,8 +428,8 @@ impl<'a> TextParser<'a> {
             .map(|(reason, kept)| Rejection {
                 reason: reason.name(),
                 count: kept.count,
-                path: self.files.get(kept.place.0).map(|file| file.path.clone()).unwrap_or_default(),
-                line: kept.place.1,
+                path: self.files.get(kept.position.0).map(|file| file.path.clone()).unwrap_or_default(),
+                line: kept.position.1,
                 found: kept.found,
             })
             .collect();

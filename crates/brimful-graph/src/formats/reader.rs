@@ -287,8 +287,8 @@ impl<'a> Current<'a> {
     fn fill(&mut self, bytes: &mut Vec<u8>) -> Result<bool> {
         let mut done = bytes.len();
         bytes.resize(self.chunk_bytes.max(done), 0);
-        while let Some(room @ [_, ..]) = bytes.get_mut(done..) {
-            match self.reader.read(room) {
+        while let Some(buffer @ [_, ..]) = bytes.get_mut(done..) {
+            match self.reader.read(buffer) {
                 Ok(0) => {
                     bytes.truncate(done);
                     return Ok(false);
@@ -462,14 +462,14 @@ impl Restarted {
 }
 
 impl Read for Restarted {
-    fn read(&mut self, room: &mut [u8]) -> std::io::Result<usize> {
-        let read = self.start.read(room)?;
-        if read > 0 || room.is_empty() {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.start.read(buffer)?;
+        if read > 0 || buffer.is_empty() {
             return Ok(read);
         }
         // The memory is needed no more.
         self.start = Cursor::default();
-        self.file.read(room)
+        self.file.read(buffer)
     }
 }
 

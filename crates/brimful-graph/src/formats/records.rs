@@ -23,9 +23,9 @@ const LOOKED_AT_RECORDS: usize = 64;
 const COMMENTS: &[u8] = b"#%";
 /// Most columns.
 const MOST_COLUMNS: usize = 1 << 16;
-/// Room for a field: one that is longer than an id may be is known by that.
+/// Bytes for a field; they suffice to recognize one that is too long for an id.
 const FIELD_ROOM: usize = LONGEST_NAME + 2;
-/// Room for the three fields of an edge, and for one that is not kept.
+/// Bytes for the three fields of an edge, and for one that is skipped.
 const ROOM: usize = 4 * FIELD_ROOM;
 
 /// How such records are read.
@@ -131,7 +131,7 @@ struct Fields<'b> {
 
 /// A field that was read.
 struct Field {
-    /// Bytes of it in the room given; more than an id may have if it has more.
+    /// Its bytes in the buffer; more than an id may have if the field is longer.
     length: usize,
     ends_record: bool,
 }
@@ -150,13 +150,14 @@ impl<'b> Fields<'b> {
         (self.at < self.bytes.len()).then_some(self.at)
     }
 
-    /// Reads a field into `room`, of which at least a byte is left over; `None` if the text ends in it.
+    /// Reads a field into `buffer`, which has at least a byte left afterwards; `None` if the text ends
+    /// within the field.
     #[inline]
-    fn next(&mut self, room: &mut [u8]) -> Option<Field> {
+    fn next(&mut self, buffer: &mut [u8]) -> Option<Field> {
         let mut length = 0;
         loop {
             let rest = self.bytes.get(self.at..).filter(|rest| !rest.is_empty())?;
-            let (result, read, written) = self.core.read_field(rest, &mut room[length..]);
+            let (result, read, written) = self.core.read_field(rest, &mut buffer[length..]);
             self.at += read;
             length += written;
             match result {
@@ -164,7 +165,7 @@ impl<'b> Fields<'b> {
                     return Some(Field { length, ends_record: record_end });
                 }
                 // It is longer than what is kept, and stays so.
-                ReadFieldResult::OutputFull => length = room.len() - 1,
+                ReadFieldResult::OutputFull => length = buffer.len() - 1,
                 ReadFieldResult::InputEmpty | ReadFieldResult::End => {}
             }
         }
@@ -184,9 +185,9 @@ pub(super) fn whole(bytes: &[u8], delimiter: u8) -> usize {
         return memchr::memrchr(b'\n', bytes).map_or(0, |end| end + 1);
     }
     let (mut core, mut at, mut end) = (core(delimiter), 0, 0);
-    let (mut room, mut ends) = ([0; 4096], [0; 64]);
+    let (mut buffer, mut ends) = ([0; 4096], [0; 64]);
     while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
-        let (result, read, ..) = core.read_record(rest, &mut room, &mut ends);
+        let (result, read, ..) = core.read_record(rest, &mut buffer, &mut ends);
         at += read;
         if result == ReadRecordResult::Record {
             end = at + usize::from(bytes.get(at) == Some(&b'\n'));
@@ -198,12 +199,12 @@ pub(super) fn whole(bytes: &[u8], delimiter: u8) -> usize {
 /// Whole records as text, for the beginning of a file.
 pub(crate) struct Rows<'b> {
     fields: Fields<'b>,
-    room: Vec<u8>,
+    buffer: Vec<u8>,
 }
 
 impl<'b> Rows<'b> {
     pub(crate) fn new(text: &'b [u8], delimiter: u8) -> Self {
-        Self { fields: Fields::new(text, 0, delimiter), room: vec![0; text.len() + 1] }
+        Self { fields: Fields::new(text, 0, delimiter), buffer: vec![0; text.len() + 1] }
     }
 }
 
@@ -214,8 +215,8 @@ impl Iterator for Rows<'_> {
         self.fields.begin()?;
         let mut row = Vec::new();
         loop {
-            let field = self.fields.next(&mut self.room)?;
-            let text = String::from_utf8_lossy(self.room.get(..field.length)?);
+            let field = self.fields.next(&mut self.buffer)?;
+            let text = String::from_utf8_lossy(self.buffer.get(..field.length)?);
             if row.len() == MOST_COLUMNS {
                 return None;
             }
@@ -227,9 +228,9 @@ impl Iterator for Rows<'_> {
     }
 }
 
-/// Where the fields of an edge are in the room and in the text.
+/// The span of a field in the buffer, and its offset in the text.
 #[derive(Default, Clone, Copy)]
-struct Place {
+struct FieldSpan {
     begin: usize,
     end: usize,
     at: usize,
@@ -256,23 +257,23 @@ impl Records {
         let bytes = work.bytes();
         let is_text = self.words == IdWords::Names && std::str::from_utf8(bytes).is_ok();
         let mut fields = Fields::new(bytes, work.from(), self.delimiter);
-        let mut room = vec![0; ROOM];
+        let mut buffer = vec![0; ROOM];
         while let Some(begin) = fields.begin() {
-            let Some(places) = self.record(&mut fields, &mut room, begin) else {
+            let Some(spans) = self.record(&mut fields, &mut buffer, begin) else {
                 return Err(work.unfinished(begin, "a quote that closes the field"));
             };
-            let taken = places.and_then(|places| match self.words {
-                IdWords::Names => self.push_names(&room, places, is_text, out),
-                _ => self.push_ids(&room, places, out),
+            let taken = spans.and_then(|spans| match self.words {
+                IdWords::Names => self.push_names(&buffer, spans, is_text, out),
+                _ => self.push_ids(&buffer, spans, out),
             });
             match taken {
                 Ok(()) => {
-                    let places = if self.words == IdWords::Names {
-                        &mut out.names.places
+                    let positions = if self.words == IdWords::Names {
+                        &mut out.names.positions
                     } else {
-                        &mut out.edges.places
+                        &mut out.edges.positions
                     };
-                    work.note_place(begin, places);
+                    work.note_position(begin, positions);
                 }
                 Err(flaw) => work.judge(flaw, out)?,
             }
@@ -288,24 +289,24 @@ impl Records {
     fn record(
         &self,
         fields: &mut Fields<'_>,
-        room: &mut [u8],
+        buffer: &mut [u8],
         begin: usize,
-    ) -> Option<Result<[Place; 3], Flaw>> {
+    ) -> Option<Result<[FieldSpan; 3], Flaw>> {
         let Roles { source, target, weight, width } = self.roles;
-        let (mut places, mut kept) = ([Place::default(); 3], 0);
+        let (mut spans, mut kept) = ([FieldSpan::default(); 3], 0);
         for column in 0.. {
             let at = fields.at;
-            let field = fields.next(room.get_mut(kept..kept + FIELD_ROOM)?)?;
-            for (place, wanted) in places.iter_mut().zip([Some(source), Some(target), weight]) {
+            let field = fields.next(buffer.get_mut(kept..kept + FIELD_ROOM)?)?;
+            for (span, wanted) in spans.iter_mut().zip([Some(source), Some(target), weight]) {
                 if wanted == Some(column) {
-                    *place = Place { begin: kept, end: kept + field.length, at };
+                    *span = FieldSpan { begin: kept, end: kept + field.length, at };
                     kept += field.length;
                 }
             }
             if field.ends_record {
                 let right = column + 1 == width;
                 return Some(if right {
-                    Ok(places)
+                    Ok(spans)
                 } else {
                     Err(Flaw { at: begin, reason: Reason::Columns })
                 });
@@ -315,32 +316,32 @@ impl Records {
     }
 
     #[inline]
-    fn push_ids(&self, room: &[u8], places: [Place; 3], out: &mut Output) -> Result<(), Flaw> {
-        let (source, target) = (id(room, places[0])?, id(room, places[1])?);
-        let weight = self.weight(room, places[2])?;
+    fn push_ids(&self, buffer: &[u8], spans: [FieldSpan; 3], out: &mut Output) -> Result<(), Flaw> {
+        let (source, target) = (id(buffer, spans[0])?, id(buffer, spans[1])?);
+        let weight = self.weight(buffer, spans[2])?;
         out.push(source, target, weight);
         Ok(())
     }
 
     fn push_names(
         &self,
-        room: &[u8],
-        places: [Place; 3],
+        buffer: &[u8],
+        spans: [FieldSpan; 3],
         is_text: bool,
         out: &mut Output,
     ) -> Result<(), Flaw> {
-        let weight = self.weight(room, places[2])?;
-        let name = |place: Place| {
-            let name = room.get(place.begin..place.end).unwrap_or_default();
+        let weight = self.weight(buffer, spans[2])?;
+        let name = |span: FieldSpan| {
+            let name = buffer.get(span.begin..span.end).unwrap_or_default();
             match name.len() {
                 LONGEST_NAME.. if name.len() > LONGEST_NAME => {
-                    Err(Flaw { at: place.at, reason: Reason::TooLong })
+                    Err(Flaw { at: span.at, reason: Reason::TooLong })
                 }
                 _ if is_text || std::str::from_utf8(name).is_ok() => Ok(name),
-                _ => Err(Flaw { at: place.at, reason: Reason::NotText }),
+                _ => Err(Flaw { at: span.at, reason: Reason::NotText }),
             }
         };
-        let (source, target) = (name(places[0])?, name(places[1])?);
+        let (source, target) = (name(spans[0])?, name(spans[1])?);
         out.names.push(source);
         out.names.push(target);
         out.names.weights.extend(weight);
@@ -349,14 +350,14 @@ impl Records {
     }
 
     #[inline]
-    fn weight(&self, room: &[u8], place: Place) -> Result<Option<f64>, Flaw> {
+    fn weight(&self, buffer: &[u8], span: FieldSpan) -> Result<Option<f64>, Flaw> {
         if self.roles.weight.is_none() {
             return Ok(None);
         }
-        let word = room.get(place.begin..place.end).unwrap_or_default().trim_ascii();
+        let word = buffer.get(span.begin..span.end).unwrap_or_default().trim_ascii();
         match text::parse_weight(word) {
             Some(weight) => Ok(Some(weight)),
-            None => Err(Flaw { at: place.at, reason: Reason::Weight }),
+            None => Err(Flaw { at: span.at, reason: Reason::Weight }),
         }
     }
 
@@ -382,13 +383,13 @@ impl Records {
 }
 
 #[inline]
-fn id(room: &[u8], place: Place) -> Result<Id, Flaw> {
-    let word = room.get(place.begin..place.end).unwrap_or_default().trim_ascii();
+fn id(buffer: &[u8], span: FieldSpan) -> Result<Id, Flaw> {
+    let word = buffer.get(span.begin..span.end).unwrap_or_default().trim_ascii();
     let mut at = 0;
     match text::read_id(word, &mut at) {
         Ok(id) if at == word.len() => Ok(id),
-        Err(Flaw { reason: Reason::TooLarge, .. }) => Err(Flaw { at: place.at, reason: Reason::TooLarge }),
-        _ => Err(Flaw { at: place.at, reason: Reason::NotAnId }),
+        Err(Flaw { reason: Reason::TooLarge, .. }) => Err(Flaw { at: span.at, reason: Reason::TooLarge }),
+        _ => Err(Flaw { at: span.at, reason: Reason::NotAnId }),
     }
 }
 
@@ -396,13 +397,13 @@ fn id(room: &[u8], place: Place) -> Result<Id, Flaw> {
 mod tests {
     use super::*;
     use crate::formats::TextFormat;
+    use crate::formats::parse::parse_text;
     use crate::formats::parser::OnError;
-    use crate::formats::scan::scan_text;
 
     /// Edges, whatever chunks are cut.
-    fn scan(text: &str) -> Vec<(u64, u64, f64)> {
+    fn parse(text: &str) -> Vec<(u64, u64, f64)> {
         let read = |chunk_bytes| {
-            scan_text(TextFormat::Delimited(None), text.as_bytes(), chunk_bytes, OnError::Fail).unwrap()
+            parse_text(TextFormat::Delimited(None), text.as_bytes(), chunk_bytes, OnError::Fail).unwrap()
         };
         let whole = read(1 << 20);
         for chunk_bytes in 40..80 {
@@ -414,12 +415,12 @@ mod tests {
     #[test]
     fn records_are_those_of_rfc_4180() {
         let text = "source,target,\"a \"\"quoted\"\" name\",weight\r\n1,2,\"x\n9,9,9,9\ny\",.5\r\n\r\n\"3\", 4 ,\"a,b\"\"\",1e3\n5,6,a\"b,7";
-        assert_eq!(scan(text), [(1, 2, 0.5), (3, 4, 1000.0), (5, 6, 7.0)]);
-        assert_eq!(scan("1;2\n3;4\n"), [(1, 2, 1.0), (3, 4, 1.0)]);
+        assert_eq!(parse(text), [(1, 2, 0.5), (3, 4, 1000.0), (5, 6, 7.0)]);
+        assert_eq!(parse("1;2\n3;4\n"), [(1, 2, 1.0), (3, 4, 1.0)]);
         // A byte order mark is one at the beginning alone.
         let marked =
             "\u{feff}source|target|x\n1|2|\u{feff}\n3|4|\n".to_owned() + &"5|6|\u{feff}y\n".repeat(40);
-        assert_eq!(scan(&marked).len(), 42);
+        assert_eq!(parse(&marked).len(), 42);
     }
 
     #[test]

@@ -55,7 +55,7 @@ pub struct WebGraph {
     given: usize,
     arcs: u64,
     spare: Vec<u64>,
-    places: bool,
+    positions: bool,
     /// Arcs handed out.
     handed_out: u64,
 }
@@ -87,7 +87,7 @@ impl WebGraph {
             given: 0,
             arcs: 0,
             spare: Vec::new(),
-            places: false,
+            positions: false,
             handed_out: 0,
         })
     }
@@ -251,13 +251,13 @@ impl EdgeStream for WebGraph {
                 self.decode()?;
                 continue;
             }
-            let room = rest.len().min(BATCH_EDGES - batch.len());
-            batch.targets.extend_from_slice(rest.get(..room).unwrap_or_default());
+            let left = rest.len().min(BATCH_EDGES - batch.len());
+            batch.targets.extend_from_slice(rest.get(..left).unwrap_or_default());
             batch.sources.resize(batch.targets.len(), self.decoded - 1);
-            self.given += room;
+            self.given += left;
         }
         if !batch.is_empty() {
-            if self.places {
+            if self.positions {
                 batch.number(self.handed_out);
             }
             self.handed_out += batch.len() as u64;
@@ -287,7 +287,7 @@ impl EdgeStream for WebGraph {
     }
 
     fn note_places(&mut self) {
-        self.places = true;
+        self.positions = true;
     }
 
     fn declared(&self) -> std::ops::Range<u64> {

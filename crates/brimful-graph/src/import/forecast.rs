@@ -7,11 +7,11 @@ use brimful_store::sorter::{self, Filled, Sorting};
 use super::{IDS_BYTES, index_bytes, minimum_bytes};
 use crate::bitmap::IdBitmap;
 use crate::build::encoding_bytes;
-use crate::census::reading_bytes;
 use crate::choice;
 use crate::degrees;
 use crate::policy::Policy;
 use crate::records::{KeyLayout, Pair, WeightedKey, WeightedPair};
+use crate::scan::reading_bytes;
 use crate::shards::Geometry;
 use crate::sizes::{Sizes, WEIGHT_BYTES};
 
@@ -71,8 +71,8 @@ pub struct Reading {
     pub policy: Policy,
 }
 
-/// What sorting the edges of an index takes, in `bytes` of memory; `placed` ones have their places with them.
-fn sorting(sizes: &Sizes, placed: bool, bytes: u64, workers: usize) -> Filled {
+/// The forecast of sorting the edges of an index in `bytes` of memory, with input positions if `positioned`.
+fn sorting(sizes: &Sizes, positioned: bool, bytes: u64, workers: usize) -> Filled {
     let layout = KeyLayout::new(sizes.vertices, Geometry::default().interval_bits);
     let record_bytes = match (layout.is_narrow(), sizes.weighted) {
         (true, false) => size_of::<u64>(),
@@ -80,27 +80,27 @@ fn sorting(sizes: &Sizes, placed: bool, bytes: u64, workers: usize) -> Filled {
         (false, false) => size_of::<Pair>(),
         (false, true) => size_of::<WeightedPair>(),
     };
-    let record_bytes = record_bytes + if placed { size_of::<u64>() } else { 0 };
+    let record_bytes = record_bytes + if positioned { size_of::<u64>() } else { 0 };
     Sorting { records: sizes.arcs(), record_bytes, bytes, workers, writers: workers }.forecast()
 }
 
 /// What sorting an index may use, ids aside, where `spare` bytes are beyond the minimum.
-fn sorter_bytes(sizes: &Sizes, places: bool, spare: u64, workers: usize) -> u64 {
+fn sorter_bytes(sizes: &Sizes, positions: bool, spare: u64, workers: usize) -> u64 {
     let sorters = 2 * sorter::minimum_bytes(workers, size_of::<WeightedPair>());
-    sorters + spare + index_bytes(workers, sizes.weighted, places)
+    sorters + spare + index_bytes(workers, sizes.weighted, positions)
 }
 
 /// What an import of a graph of `sizes` will take of `limit` bytes of memory beside the process. Edges that are merged count, as nobody knows them.
 pub fn forecast(sizes: &Sizes, reading: &Reading, limit: u64, workers: usize) -> Forecast {
     // Whoever may leave edges out remembers where they stand.
-    let (places, merges) = (reading.policy.leaves_out(), reading.policy.merges());
-    let minimum = minimum_bytes(workers, sizes.weighted, places);
+    let (positions, merges) = (reading.policy.leaves_out(), reading.policy.merges());
+    let minimum = minimum_bytes(workers, sizes.weighted, positions);
     let spare = limit.max(minimum) - minimum;
     let bitmap = IdBitmap::bytes_of(sizes.vertices);
     let joined = sizes.vertices > 1 << 32 || bitmap > IDS_BYTES + spare / 2;
     let counted = (sizes.vertices * degrees::bytes_per_vertex(sizes.weighted)).min(spare / 4);
     let ids = if joined { 0 } else { bitmap };
-    let sorters = sorter_bytes(sizes, places, spare, workers);
+    let sorters = sorter_bytes(sizes, positions, spare, workers);
     let sorters = sorters.saturating_sub(ids.saturating_sub(IDS_BYTES) + counted);
     let sorting = sorting(sizes, merges, sorters, workers);
     let of_end = if sizes.vertices > 1 << 32 { 8 } else { 4 };
@@ -120,8 +120,8 @@ pub fn forecast(sizes: &Sizes, reading: &Reading, limit: u64, workers: usize) ->
     let temporary = spooled.saturating_add(joins.max(mapped.saturating_add(sorting.disk)));
     // Of buffers that few edges do not fill as many are touched as those take.
     let touched = |bytes: u64| bytes.min(sizes.edges.saturating_mul(BYTES_TOUCHED));
-    let reading = touched(reading_bytes(workers, places) + choice::memory_bytes(workers));
-    let writing = touched(encoding_bytes(workers, sizes.weighted, places));
+    let reading = touched(reading_bytes(workers, positions) + choice::memory_bytes(workers));
+    let writing = touched(encoding_bytes(workers, sizes.weighted, positions));
     Forecast {
         minimum_bytes: minimum,
         memory_bytes: ids + counted + reading.max(sorting.memory + writing / 2),

@@ -9,17 +9,17 @@ use brimful_store::{Error as StoreError, Folder, Resources};
 use super::Import;
 use crate::ascending::AscendingWriter;
 use crate::bitmap::IdBitmap;
-use crate::census::{Declared, Seen};
 use crate::choice::Sampled;
 use crate::classes::{InInternalOrder, Tally, changed};
 use crate::description::OrderName;
 use crate::edges::{EdgeSource, SpooledEdges};
 use crate::error::{Error, Result};
 use crate::graph::IDS;
+use crate::id_ranks::IdRanks;
 use crate::ids::IdType;
 use crate::joins;
-use crate::positions::IdPositions;
-use crate::records::{Pair, PlacedPair, PlacedWeightedPair, WeightedPair};
+use crate::records::{Pair, PositionedPair, PositionedWeightedPair, WeightedPair};
+use crate::scan::{Declared, ScanSummary};
 
 /// How ids become internal ids while edges are read again.
 pub(super) enum IdMap {
@@ -27,7 +27,7 @@ pub(super) enum IdMap {
     Consecutive {
         first: u64,
     },
-    Positions(IdPositions),
+    Ranks(IdRanks),
 }
 
 impl IdMap {
@@ -39,14 +39,14 @@ impl IdMap {
                 ids.iter_mut().for_each(|id| *id = id.wrapping_sub(*first));
                 true
             }
-            Self::Positions(positions) => positions.map(ids),
+            Self::Ranks(ranks) => ranks.map(ids),
         }
     }
 
     pub(super) fn memory_bytes(&self) -> u64 {
         match self {
             Self::Consecutive { .. } => 0,
-            Self::Positions(positions) => positions.memory_bytes(),
+            Self::Ranks(ranks) => ranks.memory_bytes(),
         }
     }
 }
@@ -94,14 +94,14 @@ impl Import<'_> {
         id_type: IdType,
         sampled: Sampled,
     ) -> Result<(IdMap, OrderedIds)> {
-        let mut positions = bitmap.into_positions();
-        let name = match positions.tally().has_classes() {
+        let mut ranks = bitmap.into_ranks();
+        let name = match ranks.tally().has_classes() {
             true => sampled.cheaper(id_type, |order| {
-                let positions = &positions;
+                let ranks = &ranks;
                 move |id| {
                     let position = match order {
-                        OrderName::Degree => positions.internal(id),
-                        OrderName::External => positions.external(id),
+                        OrderName::Degree => ranks.internal(id),
+                        OrderName::External => ranks.external(id),
                     };
                     position.ok_or_else(changed)
                 }
@@ -110,13 +110,13 @@ impl Import<'_> {
             false => OrderName::External,
         };
         if name == OrderName::External {
-            positions.flatten();
+            ranks.flatten();
         }
-        let tally = positions.tally();
-        let first = write_ids(self.folder, &positions, self.resources)?;
+        let tally = ranks.tally();
+        let first = write_ids(self.folder, &ranks, self.resources)?;
         let map = match first {
             Some(first) => IdMap::Consecutive { first },
-            None => IdMap::Positions(positions),
+            None => IdMap::Ranks(ranks),
         };
         self.end_phase("order");
         Ok((map, OrderedIds { name, tally, first }))
@@ -126,7 +126,7 @@ impl Import<'_> {
     pub(super) fn order_joined(
         &mut self,
         source: &dyn EdgeSource,
-        seen: &Seen,
+        seen: &ScanSummary,
         sampled: Sampled,
     ) -> Result<(SpooledEdges, OrderedIds)> {
         let spec = joins::Spec {
@@ -141,8 +141,8 @@ impl Import<'_> {
         let joined = match (seen.weighted, self.carries_places()) {
             (true, false) => joins::order_edges::<WeightedPair>(&spec, source, sampled),
             (false, false) => joins::order_edges::<Pair>(&spec, source, sampled),
-            (true, true) => joins::order_edges::<PlacedWeightedPair>(&spec, source, sampled),
-            (false, true) => joins::order_edges::<PlacedPair>(&spec, source, sampled),
+            (true, true) => joins::order_edges::<PositionedWeightedPair>(&spec, source, sampled),
+            (false, true) => joins::order_edges::<PositionedPair>(&spec, source, sampled),
         };
         self.end_phase("rank ids");
         joined

@@ -1,25 +1,25 @@
-//! The first edges of their kinds that a policy left out, as the report shows them.
+//! The first edge of each kind that a policy left out, for the report.
 //!
-//! Invariant: what is shown is the input's own: its file, its line, its ids.
+//! Invariant: the report shows file, line and ids of the input.
 
 use super::Rejection;
 use crate::error::Result;
 use crate::graph::Graph;
 use crate::ids::IdType;
+use crate::input_position::{InputPart, PositionedEdge, locate};
 use crate::names::NameCursor;
-use crate::places::{InputPart, Placed, locate};
 
 /// Longest text of an id that is shown.
 const SHOWN_CHARS: usize = 40;
 
-/// Where the first edges that were left out stand, if that is known.
+/// The input positions of the first edges that were left out, if known.
 pub(super) struct LeftOut {
-    /// What places are in.
+    /// The parts of the input, for positions.
     pub(super) inputs: Vec<InputPart>,
     /// The ends are the bits of external ids.
-    pub(super) self_loop: Option<Placed>,
+    pub(super) self_loop: Option<PositionedEdge>,
     /// The ends are internal ids.
-    pub(super) duplicate: Option<Placed>,
+    pub(super) duplicate: Option<PositionedEdge>,
 }
 
 impl LeftOut {
@@ -41,7 +41,7 @@ impl LeftOut {
                 // Both directions were sorted; the input may have had either.
                 ends.sort_unstable_by_key(|bits| graph.id_type().order_key(*bits));
             }
-            let first = Placed { ends: ends.into(), ..first };
+            let first = PositionedEdge { ends: ends.into(), ..first };
             out.extend(self.kind("duplicate edge", counts.duplicates_dropped, first, graph)?);
         }
         Ok(out)
@@ -51,12 +51,12 @@ impl LeftOut {
         &self,
         reason: &'static str,
         count: u64,
-        first: Placed,
+        first: PositionedEdge,
         graph: &Graph,
     ) -> Result<Option<Rejection>> {
         let found = format!("{} {}", shown(graph, first.ends.0)?, shown(graph, first.ends.1)?);
-        let place = locate(&self.inputs, first.place);
-        Ok(place.map(|(path, line)| Rejection { reason, count, path, line, found }))
+        let position = locate(&self.inputs, first.position);
+        Ok(position.map(|(path, line)| Rejection { reason, count, path, line, found }))
     }
 }
 

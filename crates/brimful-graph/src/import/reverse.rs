@@ -79,7 +79,7 @@ pub fn build_reverse_alone(graph: &Graph, resources: &Resources) -> Result<f64> 
         undirected: false,
         rejections: Vec::new(),
         input: graph.path().into(),
-        places: false,
+        positions: false,
         resources,
         spare: memory.bytes() - minimum,
         phases: Vec::new(),

@@ -7,7 +7,6 @@ use brimful_store::sorter;
 
 use super::{IDS_BYTES, IdMap, Import, index_bytes};
 use crate::build::{Built, ShardSortWriter, ShardSorter};
-use crate::census::each_part;
 use crate::classes::{Tally, changed};
 use crate::degrees::{self, DegreeCounter};
 use crate::description::LongestLists;
@@ -15,9 +14,10 @@ use crate::edges::{EdgeBatch, EdgeSource};
 use crate::error::Result;
 use crate::graph::Index;
 use crate::records::{
-    EdgeRecord, KeyLayout, Pair, PlacedKey, PlacedPair, PlacedWeightedKey, PlacedWeightedPair, WeightedKey,
-    WeightedPair,
+    EdgeRecord, KeyLayout, Pair, PositionedKey, PositionedPair, PositionedWeightedKey,
+    PositionedWeightedPair, WeightedKey, WeightedPair,
 };
+use crate::scan::each_part;
 use crate::shards::ShardFile;
 
 /// Edges whose ends are mapped together.
@@ -85,23 +85,25 @@ impl Import<'_> {
     ) -> Result<Built> {
         let layout = KeyLayout::new(ends, self.options.geometry.interval_bits);
         // One index tells as much as both.
-        let placed = self.carries_places() && index == Index::In;
-        match (layout.is_narrow(), weighted, placed) {
+        let positioned = self.carries_places() && index == Index::In;
+        match (layout.is_narrow(), weighted, positioned) {
             (true, false, false) => self.sort_as::<u64>(index, source, map, layout, degrees),
             (true, true, false) => self.sort_as::<WeightedKey>(index, source, map, layout, degrees),
             (false, false, false) => self.sort_as::<Pair>(index, source, map, layout, degrees),
             (false, true, false) => self.sort_as::<WeightedPair>(index, source, map, layout, degrees),
-            (true, false, true) => self.sort_as::<PlacedKey>(index, source, map, layout, degrees),
-            (true, true, true) => self.sort_as::<PlacedWeightedKey>(index, source, map, layout, degrees),
-            (false, false, true) => self.sort_as::<PlacedPair>(index, source, map, layout, degrees),
-            (false, true, true) => self.sort_as::<PlacedWeightedPair>(index, source, map, layout, degrees),
+            (true, false, true) => self.sort_as::<PositionedKey>(index, source, map, layout, degrees),
+            (true, true, true) => self.sort_as::<PositionedWeightedKey>(index, source, map, layout, degrees),
+            (false, false, true) => self.sort_as::<PositionedPair>(index, source, map, layout, degrees),
+            (false, true, true) => {
+                self.sort_as::<PositionedWeightedPair>(index, source, map, layout, degrees)
+            }
         }
     }
 
-    /// True if edges keep their places until equal ones are merged: which of them are left out is known
+    /// True if edges keep their positions until equal ones are merged: which of them are left out is known
     /// no sooner.
     pub(super) fn carries_places(&self) -> bool {
-        self.places && self.options.policy.merges()
+        self.positions && self.options.policy.merges()
     }
 
     /// What sorting may use beside ids that take `ids_bytes`: its share of the minimum and the rest.
@@ -122,7 +124,7 @@ impl Import<'_> {
         job.begin("sort", source.parts() as u64);
         let counting = (degrees.degrees.len() + degrees.strengths.len()) as u64 * 8;
         let workers = self.resources.workers();
-        let more = index_bytes(workers, R::WEIGHTED, self.places);
+        let more = index_bytes(workers, R::WEIGHTED, self.positions);
         let bytes = more + self.sorter_bytes(map.memory_bytes() + counting);
         let sorter = ShardSorter::<R>::new(
             self.folder,
@@ -146,7 +148,7 @@ impl Import<'_> {
                 }
                 for (at, (&s, &t)) in range.zip(sources.iter().zip(&*targets)) {
                     let (s, t) = if index == Index::In { (s, t) } else { (t, s) };
-                    writer.push(s, t, batch.weight(at), batch.place(at))?;
+                    writer.push(s, t, batch.weight(at), batch.position(at))?;
                 }
             }
             job.advance(1);

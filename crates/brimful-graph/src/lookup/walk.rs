@@ -51,7 +51,7 @@ pub(super) enum Reach {
 }
 
 /// What a walk needs of memory, for all of its segments.
-struct Room {
+struct WalkBuffers {
     directory: Option<(usize, Arc<Directory>)>,
     bytes: Vec<u8>,
     weights: [f64; BATCH],
@@ -102,7 +102,7 @@ impl Blocks {
             }
         };
         let unpack = Unpack::fastest();
-        let mut room = Room { directory: None, bytes: Vec::new(), weights: [1.0; BATCH], unpack };
+        let mut buffers = WalkBuffers { directory: None, bytes: Vec::new(), weights: [1.0; BATCH], unpack };
         for interval in intervals {
             let (mut index, mut at) = (interval.start, 0);
             while let Some(&source) = sources.get(at) {
@@ -115,7 +115,7 @@ impl Blocks {
                 if here.is_empty() {
                     continue;
                 }
-                if !self.segment(index, here, weighted, &mut room, |place, target, weight| {
+                if !self.segment(index, here, weighted, &mut buffers, |place, target, weight| {
                     take(at + place, target, weight)
                 })? {
                     return Ok(());
@@ -134,12 +134,12 @@ impl Blocks {
         index: usize,
         sources: &[u64],
         weighted: bool,
-        room: &mut Room,
+        buffers: &mut WalkBuffers,
         mut take: impl FnMut(usize, u64, f64) -> bool,
     ) -> Result<bool> {
         let (shards, unit) = (&*self.shards, self.shards.unit(index));
         let segment = &shards.segments()[index];
-        let directory = match &room.directory {
+        let directory = match &buffers.directory {
             Some((held, directory)) if *held == unit => Arc::clone(directory),
             _ => self.directory(unit)?,
         };
@@ -149,11 +149,11 @@ impl Blocks {
             None => None,
         };
         let unpacked = if segment.packing.compressed { Some(self.unpacked(index)?) } else { None };
-        // The bytes of the segment that are in `room`.
+        // The bytes of the segment that are in `buffers`.
         let mut held = 0..0;
         if unpacked.is_none() && segment.blocks / BLOCKS_PER_SOURCE <= sources.len() as u32 {
             held = 0..segment.plain;
-            shards.read_part(index, held.clone(), &mut room.bytes)?;
+            shards.read_part(index, held.clone(), &mut buffers.bytes)?;
         }
         let (bits, first_target) = (shards.interval_bits(), segment.interval << shards.interval_bits());
         let (mut place, mut done, mut goes_on) = (0, 0, true);
@@ -167,9 +167,9 @@ impl Blocks {
                         if block.bytes.start < held.start || block.bytes.end > held.end {
                             let last = directory.block(index, found.end - 1, segment.plain);
                             held = block.bytes.start..last.bytes.end;
-                            shards.read_part(index, held.clone(), &mut room.bytes)?;
+                            shards.read_part(index, held.clone(), &mut buffers.bytes)?;
                         }
-                        let bytes = part(&room.bytes, &held, &block.bytes);
+                        let bytes = part(&buffers.bytes, &held, &block.bytes);
                         if !block.is(bytes) {
                             let what = "a block of edges fails its checksum";
                             return Err(shards.file().corrupt(unit, what).into());
@@ -178,10 +178,10 @@ impl Blocks {
                     }
                 };
                 let mut packed = weights.map(|weights| weights.skip(block.first_edge));
-                let values = &mut room.weights;
+                let values = &mut buffers.weights;
                 let codec = segment.packing.codec;
                 let is_sound =
-                    codec.decode_block(bytes, block.start, bits, room.unpack, &mut |base, keys| {
+                    codec.decode_block(bytes, block.start, bits, buffers.unpack, &mut |base, keys| {
                         if let Some(packed) = &mut packed {
                             packed.take(&mut values[..keys.len()]);
                         }
@@ -207,9 +207,9 @@ impl Blocks {
             }
             done = done.max(found.end);
         }
-        room.directory = Some((unit, directory));
+        buffers.directory = Some((unit, directory));
         if weighted {
-            room.weights = [1.0; BATCH];
+            buffers.weights = [1.0; BATCH];
         }
         Ok(true)
     }

@@ -15,8 +15,8 @@ pub struct NameBatch {
     ends: Vec<u32>,
     /// Weight of each edge; empty if the edges have none.
     pub weights: Vec<f64>,
-    /// Place of each edge; empty unless whoever reads them wants to know.
-    pub places: Vec<u64>,
+    /// Input position of each edge; empty unless asked for.
+    pub positions: Vec<u64>,
 }
 
 impl NameBatch {
@@ -51,7 +51,7 @@ impl NameBatch {
         self.bytes.clear();
         self.ends.clear();
         self.weights.clear();
-        self.places.clear();
+        self.positions.clear();
     }
 
     /// All names, in order.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use brimful_store::Error as StoreError;
 
-use super::file::{Block, NameFile};
+use super::file::{NameBlock, NameFile};
 use crate::error::{Error, Result};
 use crate::graph::{Graph, IDS};
 
@@ -21,9 +21,9 @@ const MOST_ROWS: usize = 1 << 16;
 /// Looks names up, and keeps blocks for the next look.
 #[derive(Debug)]
 pub struct NameCursor {
-    blocks: HashMap<usize, Arc<Block>>,
+    blocks: HashMap<usize, Arc<NameBlock>>,
     bytes: usize,
-    last: Option<Arc<Block>>,
+    last: Option<Arc<NameBlock>>,
     /// Rows that the next [`NameCursor::rows`] tries.
     rows: usize,
 }
@@ -72,15 +72,15 @@ impl NameCursor {
         let length = columns.iter().map(|column| column.len()).min().unwrap_or(0);
         let mut rows = self.rows.min(length);
         loop {
-            let (mut named, mut room) = (Vec::with_capacity(columns.len()), ROWS_BYTES);
+            let (mut named, mut bytes_left) = (Vec::with_capacity(columns.len()), ROWS_BYTES);
             for column in columns {
-                let most = if rows > 1 { room } else { usize::MAX };
+                let most = if rows > 1 { bytes_left } else { usize::MAX };
                 let Some(labels) = self.labels_within(graph, &column[..rows], most)? else { break };
-                room = room.saturating_sub(labels.bytes());
+                bytes_left = bytes_left.saturating_sub(labels.bytes());
                 named.push(labels);
             }
             if named.len() == columns.len() {
-                if room >= ROWS_BYTES / 2 {
+                if bytes_left >= ROWS_BYTES / 2 {
                     self.rows = self.rows.max(rows * 2).min(MOST_ROWS);
                 }
                 return Ok((rows, named));
@@ -161,7 +161,7 @@ impl NameCursor {
     }
 
     /// A block, kept for the next look.
-    fn block(&mut self, file: &NameFile, number: usize) -> Result<Arc<Block>> {
+    fn block(&mut self, file: &NameFile, number: usize) -> Result<Arc<NameBlock>> {
         if let Some(block) = self.blocks.get(&number) {
             return Ok(Arc::clone(block));
         }

@@ -119,13 +119,13 @@ fn meta(first: u64, names: u32, separators: u32) -> [u8; META_BYTES] {
 
 /// The names of a block.
 #[derive(Debug, Default)]
-pub(crate) struct Block {
+pub(crate) struct NameBlock {
     first: u64,
     text: String,
     ends: Vec<u32>,
 }
 
-impl Block {
+impl NameBlock {
     /// The name of rank `rank`, if it is here.
     #[inline]
     pub(crate) fn name(&self, rank: u64) -> Option<&str> {
@@ -258,7 +258,7 @@ impl NameFile {
     }
 
     /// Reads and decodes a block.
-    pub(crate) fn read_block(&self, block: usize) -> Result<Block> {
+    pub(crate) fn read_block(&self, block: usize) -> Result<NameBlock> {
         let mut buffer = Buffer::new();
         self.file.read_block(block, &mut buffer)?;
         let count = (self.starts[block + 1] - self.starts[block]) as usize;
@@ -275,7 +275,7 @@ impl NameFile {
     pub(crate) fn find_with(
         &self,
         name: &str,
-        mut read: impl FnMut(usize) -> Result<Arc<Block>>,
+        mut read: impl FnMut(usize) -> Result<Arc<NameBlock>>,
     ) -> Result<Option<u64>> {
         let candidates =
             partition_point(self.blocks(), |block| Ok(self.separator(block) <= name.as_bytes()))?;
@@ -283,7 +283,7 @@ impl NameFile {
             return Ok(None);
         };
         let block = read(last)?;
-        let starts_after = |block: &Block| block.name(block.first).is_none_or(|first| first > name);
+        let starts_after = |block: &NameBlock| block.name(block.first).is_none_or(|first| first > name);
         if !starts_after(&block) {
             return Ok(find_in(&block, name));
         }
@@ -318,10 +318,10 @@ impl NameFile {
                     return Err(broken("the index contradicts the names").into());
                 }
                 longest = longest.max(name.len());
-                let mut room = last.take().unwrap_or_default();
-                room.clear();
-                room.push_str(name);
-                last = Some(room);
+                let mut buffer = last.take().unwrap_or_default();
+                buffer.clear();
+                buffer.push_str(name);
+                last = Some(buffer);
             }
         }
         if longest != self.longest() {
@@ -342,14 +342,14 @@ fn partition_point(count: usize, mut before: impl FnMut(usize) -> Result<bool>) 
     Ok(low)
 }
 
-fn find_in(block: &Block, name: &str) -> Option<u64> {
+fn find_in(block: &NameBlock, name: &str) -> Option<u64> {
     let before = |at: usize| Ok(block.text.get(place(&block.ends, at)).is_some_and(|here| here < name));
     let at = partition_point(block.ends.len(), before).ok()?;
     let rank = block.first + at as u64;
     (block.name(rank) == Some(name)).then_some(rank)
 }
 
-fn decode(bytes: &[u8], first: u64, count: usize) -> Option<Block> {
+fn decode(bytes: &[u8], first: u64, count: usize) -> Option<NameBlock> {
     // A name takes two bytes at least, which bounds what a damaged count can ask for.
     let mut ends: Vec<u32> = Vec::with_capacity(count.min(bytes.len() / 2));
     let mut text: Vec<u8> = Vec::with_capacity(2 * bytes.len());
@@ -370,7 +370,7 @@ fn decode(bytes: &[u8], first: u64, count: usize) -> Option<Block> {
         ends.push(u32::try_from(text.len()).ok()?);
     }
     let text = String::from_utf8(text).ok().filter(|_| at == bytes.len())?;
-    Some(Block { first, text, ends })
+    Some(NameBlock { first, text, ends })
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> u32 {

@@ -169,9 +169,9 @@ fn prefix_of(name: &[u8]) -> u64 {
     u64::from_be_bytes(first)
 }
 
-/// One worker's room.
+/// The scratch buffers of one worker.
 #[derive(Default)]
-pub(crate) struct Room {
+pub(crate) struct InternBuffers {
     hashes: Vec<u64>,
     /// Names of the batch, sorted by part.
     order: Vec<u32>,
@@ -209,34 +209,34 @@ impl<'r> Interner<'r> {
     }
 
     /// Takes the names of edges, and spools those.
-    pub(crate) fn add_edges(&self, batch: &NameBatch, room: &mut Room) -> Result<()> {
-        self.add(batch, room, |spool, room| {
-            room.edges.clear();
-            for ends in room.locals.as_chunks::<2>().0 {
-                room.edges.sources.push(ends[0].into());
-                room.edges.targets.push(ends[1].into());
+    pub(crate) fn add_edges(&self, batch: &NameBatch, buffers: &mut InternBuffers) -> Result<()> {
+        self.add(batch, buffers, |spool, buffers| {
+            buffers.edges.clear();
+            for ends in buffers.locals.as_chunks::<2>().0 {
+                buffers.edges.sources.push(ends[0].into());
+                buffers.edges.targets.push(ends[1].into());
             }
-            room.edges.weights.extend_from_slice(&batch.weights);
-            room.edges.places.extend_from_slice(&batch.places);
-            spool.append(&room.edges, &mut room.bytes)
+            buffers.edges.weights.extend_from_slice(&batch.weights);
+            buffers.edges.positions.extend_from_slice(&batch.positions);
+            spool.append(&buffers.edges, &mut buffers.bytes)
         })
     }
 
     /// Takes the names of vertices.
-    pub(crate) fn add_vertices(&self, batch: &NameBatch, room: &mut Room) -> Result<()> {
-        self.add(batch, room, |_, _| Ok(()))
+    pub(crate) fn add_vertices(&self, batch: &NameBatch, buffers: &mut InternBuffers) -> Result<()> {
+        self.add(batch, buffers, |_, _| Ok(()))
     }
 
     fn add(
         &self,
         batch: &NameBatch,
-        room: &mut Room,
-        keep: impl FnOnce(&Spool, &mut Room) -> Result<()>,
+        buffers: &mut InternBuffers,
+        keep: impl FnOnce(&Spool, &mut InternBuffers) -> Result<()>,
     ) -> Result<()> {
         if batch.is_empty() {
             return Ok(());
         }
-        sort_by_shard(batch, room);
+        sort_by_shard(batch, buffers);
         loop {
             let generation = self.current.read().unwrap_or_else(PoisonError::into_inner);
             if generation.memory.full.load(Ordering::Relaxed) {
@@ -244,9 +244,9 @@ impl<'r> Interner<'r> {
                 self.next_generation()?;
                 continue;
             }
-            intern(&generation, batch, room);
+            intern(&generation, batch, buffers);
             // Under the guard: no part is of two generations.
-            return keep(&self.spool, room);
+            return keep(&self.spool, buffers);
         }
     }
 
@@ -296,20 +296,20 @@ impl<'r> Interner<'r> {
 }
 
 /// Hashes all names, and orders them by part so that each lock is taken once.
-fn sort_by_shard(batch: &NameBatch, room: &mut Room) {
-    room.hashes.clear();
-    room.hashes.extend(batch.iter().map(checksum));
+fn sort_by_shard(batch: &NameBatch, buffers: &mut InternBuffers) {
+    buffers.hashes.clear();
+    buffers.hashes.extend(batch.iter().map(checksum));
     let mut starts = [0_u32; SHARDS + 1];
-    for hash in &room.hashes {
+    for hash in &buffers.hashes {
         starts[shard_of(*hash) + 1] += 1;
     }
     for shard in 0..SHARDS {
         starts[shard + 1] += starts[shard];
     }
-    room.order.resize(room.hashes.len(), 0);
-    for (at, hash) in room.hashes.iter().enumerate() {
+    buffers.order.resize(buffers.hashes.len(), 0);
+    for (at, hash) in buffers.hashes.iter().enumerate() {
         let next = &mut starts[shard_of(*hash)];
-        room.order[*next as usize] = at as u32;
+        buffers.order[*next as usize] = at as u32;
         *next += 1;
     }
 }
@@ -318,8 +318,8 @@ fn shard_of(hash: u64) -> usize {
     (hash >> (u64::BITS - SHARD_BITS)) as usize
 }
 
-fn intern(generation: &Generation, batch: &NameBatch, room: &mut Room) {
-    let Room { hashes, order, locals, .. } = room;
+fn intern(generation: &Generation, batch: &NameBatch, buffers: &mut InternBuffers) {
+    let InternBuffers { hashes, order, locals, .. } = buffers;
     locals.resize(hashes.len(), 0);
     let group = |a: &u32, b: &u32| shard_of(hashes[*a as usize]) == shard_of(hashes[*b as usize]);
     for names in order.chunk_by(group) {

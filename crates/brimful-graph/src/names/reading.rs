@@ -13,8 +13,7 @@ use brimful_store::memory::release_free_memory;
 
 use super::batch::NameBatch;
 use super::file::NameWriter;
-use super::interner::{Interner, Room};
-use crate::census::{Census, Reader, Seen, each_part};
+use super::interner::{InternBuffers, Interner};
 use crate::edges::{EdgeBatch, EdgeSource, Spool, SpooledEdges};
 use crate::error::{Error, Result};
 use crate::formats::TextFile;
@@ -23,12 +22,13 @@ use crate::formats::reader::{CHUNK_BYTES, TextReader};
 use crate::ids::IdType;
 use crate::input::EdgeStream;
 use crate::pump::pump;
+use crate::scan::{InputScan, Reader, ScanSummary, each_part};
 
 /// Fewest bytes of memory for a generation of names.
 const LEAST_BYTES: u64 = 1 << 20;
 
 /// What reading gives: edges to be read again, and what was seen.
-type Reading<'i> = (Box<dyn EdgeSource + 'i>, Seen);
+type Reading<'i> = (Box<dyn EdgeSource + 'i>, ScanSummary);
 
 impl Reader<'_> {
     /// Refuses options that make no sense for strings.
@@ -43,8 +43,8 @@ impl Reader<'_> {
 
     /// What a generation of names may take while nothing else needs the memory.
     fn names_bytes(&self, decoder_bytes: u64) -> u64 {
-        let rooms = self.resources.workers() as u64 * NameBatch::MEMORY_BYTES;
-        (self.bitmap_bytes + self.decoder_bytes).saturating_sub(decoder_bytes + rooms).max(LEAST_BYTES)
+        let buffers = self.resources.workers() as u64 * NameBatch::MEMORY_BYTES;
+        (self.bitmap_bytes + self.decoder_bytes).saturating_sub(decoder_bytes + buffers).max(LEAST_BYTES)
     }
 
     /// Reads text whose ids are strings; `first` is the first file if it was opened already.
@@ -52,21 +52,21 @@ impl Reader<'_> {
         &self,
         files: &[TextFile],
         mut first: Option<Box<dyn Read + Send>>,
-        census: Census,
+        scan: InputScan,
     ) -> Result<Reading<'i>> {
         self.check_names()?;
         let resources = self.resources;
         let open = |path: &Path| first.take().map_or_else(|| self.open(path), Ok);
         let reader = TextReader::new(files, self.directed, CHUNK_BYTES, Box::new(open));
         let mut reader = reader.with_columns(self.columns).with_names();
-        let parser = TextParser::new(files, self.on_error).noting_places(self.places);
+        let parser = TextParser::new(files, self.on_error).noting_positions(self.positions);
         // A decompressor has its window beside.
         let plain = files.iter().all(|file| self.is_plain(&file.path));
         let bytes = self.names_bytes(if plain { 0 } else { self.decoder_bytes });
         let interner = Interner::new(self.folder, bytes, resources)?;
-        let take = |out: &mut Output, room: &mut Room| -> Result<()> {
-            interner.add_edges(&out.names, room)?;
-            interner.add_vertices(&out.declared_names, room)?;
+        let take = |out: &mut Output, buffers: &mut InternBuffers| -> Result<()> {
+            interner.add_edges(&out.names, buffers)?;
+            interner.add_vertices(&out.declared_names, buffers)?;
             out.names.clear();
             out.declared_names.clear();
             Ok(())
@@ -74,24 +74,24 @@ impl Reader<'_> {
         pump(
             resources,
             |chunk| reader.next(chunk),
-            || Ok((Output::default(), Room::default())),
-            |(out, room), _, chunk| parser.parse(chunk, out, &mut |out| take(out, room)),
-            |(mut out, mut room)| take(&mut out, &mut room),
+            || Ok((Output::default(), InternBuffers::default())),
+            |(out, buffers), _, chunk| parser.parse(chunk, out, &mut |out| take(out, buffers)),
+            |(mut out, mut buffers)| take(&mut out, &mut buffers),
         )?;
         let summary = parser.finish(&reader.into_ends())?;
         if summary.undirected {
-            census.take_both_directions();
+            scan.take_both_directions();
         }
-        let (spool, names) = self.rank(interner, &census, bytes)?;
-        let declared = self.settle(&census, 0..names, None)?;
-        let seen = Seen {
+        let (spool, names) = self.rank(interner, &scan, bytes)?;
+        let declared = self.settle(&scan, 0..names, None)?;
+        let seen = ScanSummary {
             rejected: summary.rejected,
             rejections: summary.rejections,
             inputs: summary.inputs,
             undirected: summary.undirected,
             claim: summary.claim,
             columns: summary.columns,
-            ..census.into_seen(declared, IdType::String, summary.weighted, summary.lines)
+            ..scan.into_summary(declared, IdType::String, summary.weighted, summary.lines)
         };
         Ok((Box::new(spool), seen))
     }
@@ -100,7 +100,7 @@ impl Reader<'_> {
     pub(crate) fn read_named_stream<'i>(
         &self,
         stream: &mut dyn EdgeStream,
-        census: Census,
+        scan: InputScan,
     ) -> Result<Reading<'i>> {
         self.check_names()?;
         let resources = self.resources;
@@ -113,37 +113,37 @@ impl Reader<'_> {
                 stream.next_vertex_names(vertices);
                 Ok(more)
             },
-            || Ok(Room::default()),
-            |room, _, (edges, vertices): &mut (NameBatch, NameBatch)| {
+            || Ok(InternBuffers::default()),
+            |buffers, _, (edges, vertices): &mut (NameBatch, NameBatch)| {
                 resources.job.advance(edges.len() as u64 / 2);
-                interner.add_vertices(vertices, room)?;
-                interner.add_edges(edges, room)
+                interner.add_vertices(vertices, buffers)?;
+                interner.add_edges(edges, buffers)
             },
             |_| Ok(()),
         )?;
-        let (mut batch, mut room) = (NameBatch::default(), Room::default());
+        let (mut batch, mut buffers) = (NameBatch::default(), InternBuffers::default());
         for name in stream.listed_names() {
             batch.push(name.as_bytes());
             if batch.is_full() {
-                interner.add_vertices(&batch, &mut room)?;
+                interner.add_vertices(&batch, &mut buffers)?;
                 batch.clear();
             }
         }
-        interner.add_vertices(&batch, &mut room)?;
-        let (spool, names) = self.rank(interner, &census, bytes)?;
+        interner.add_vertices(&batch, &mut buffers)?;
+        let (spool, names) = self.rank(interner, &scan, bytes)?;
         let rejections = stream.rejections();
         let rejected = rejections.iter().map(|rejection| rejection.count).sum();
         let claim = self.claim_of(stream, rejected)?;
-        let declared = self.settle(&census, 0..names, None)?;
-        let seen = census.into_seen(declared, IdType::String, stream.weighted(), 0);
+        let declared = self.settle(&scan, 0..names, None)?;
+        let seen = scan.into_summary(declared, IdType::String, stream.weighted(), 0);
         let (lines, undirected) = (seen.edges + rejected, stream.undirected());
         let (inputs, columns) = (stream.inputs(), stream.columns());
-        let seen = Seen { undirected, rejected, rejections, lines, inputs, columns, claim, ..seen };
+        let seen = ScanSummary { undirected, rejected, rejections, lines, inputs, columns, claim, ..seen };
         Ok((Box::new(spool), seen))
     }
 
     /// Writes the names and counts the edges by rank; returns these, and how many names there are.
-    fn rank(&self, interner: Interner<'_>, census: &Census, bytes: u64) -> Result<(SpooledEdges, u64)> {
+    fn rank(&self, interner: Interner<'_>, scan: &InputScan, bytes: u64) -> Result<(SpooledEdges, u64)> {
         let job = &self.resources.job;
         let (runs, locals, generations) = interner.finish()?;
         // Tables grow piece by piece, and such memory stays with the process when it is freed.
@@ -158,15 +158,15 @@ impl Reader<'_> {
             let mut table: HugeArray<u32> = HugeArray::zeroed(generation.locals);
             tables.load(run, &mut table)?;
             let rank = |local: &u64| u64::from(table[*local as usize]);
-            let work = |(ranked, room): &mut (EdgeBatch, Vec<u8>), batch: &EdgeBatch| {
+            let work = |(ranked, buffers): &mut (EdgeBatch, Vec<u8>), batch: &EdgeBatch| {
                 ranked.clear();
                 ranked.sources.extend(batch.sources.iter().map(rank));
                 ranked.targets.extend(batch.targets.iter().map(rank));
                 ranked.weights.extend_from_slice(&batch.weights);
-                ranked.places.extend_from_slice(&batch.places);
-                census.add(ranked);
+                ranked.positions.extend_from_slice(&batch.positions);
+                scan.add(ranked);
                 job.advance(1);
-                self.keep(&spool, ranked, room)
+                self.keep(&spool, ranked, buffers)
             };
             let parts = Parts { source: &locals, range: generation.parts.clone() };
             each_part(&parts, self.resources, || Ok(Default::default()), work, |_| Ok(()))?;

@@ -7,7 +7,7 @@ use brimful_store::{Budget, DiskFolder, Job, Resources};
 
 use super::batch::NameBatch;
 use super::file::{NameFile, NameWriter};
-use super::interner::{Interner, Room};
+use super::interner::{InternBuffers, Interner};
 use crate::edges::{EdgeBatch, EdgeSource};
 use crate::random::Random;
 
@@ -103,13 +103,13 @@ fn ranked(names: &[String], bytes: u64, threads: usize) -> (Vec<(u64, u64)>, Vec
     let interner = Interner::new(&folder, bytes, &resources).unwrap();
     let (next, step) = (std::sync::atomic::AtomicUsize::new(0), 500);
     resources.broadcast(|_| {
-        let (mut batch, mut room) = (NameBatch::default(), Room::default());
+        let (mut batch, mut buffers) = (NameBatch::default(), InternBuffers::default());
         loop {
             let at = next.fetch_add(step, std::sync::atomic::Ordering::Relaxed);
             let Some(part) = names.get(at..(at + step).min(names.len())) else { return };
             batch.clear();
             part.iter().for_each(|name| batch.push(name.as_bytes()));
-            interner.add_edges(&batch, &mut room).unwrap();
+            interner.add_edges(&batch, &mut buffers).unwrap();
         }
     });
     let (runs, locals, generations) = interner.finish().unwrap();
@@ -158,11 +158,11 @@ fn too_many_runs_for_the_memory_are_a_budget_error() {
     let folder = tempfile::tempdir().unwrap();
     let (folder, resources) = (DiskFolder::new(folder.path()), resources(1));
     let interner = Interner::new(&folder, 1, &resources).unwrap();
-    let (mut batch, mut room) = (NameBatch::default(), Room::default());
+    let (mut batch, mut buffers) = (NameBatch::default(), InternBuffers::default());
     for name in 0..200 {
         batch.clear();
         batch.push(name.to_string().as_bytes());
-        interner.add_vertices(&batch, &mut room).unwrap();
+        interner.add_vertices(&batch, &mut buffers).unwrap();
     }
     let (runs, ..) = interner.finish().unwrap();
     let error = runs.merge(&folder, 1 << 20, &resources, |_| Ok(())).err().unwrap();

@@ -219,29 +219,29 @@ impl ShardFile {
         index: usize,
         unit: &[u8],
         unpack: Unpack,
-        room: &mut Vec<u8>,
+        buffer: &mut Vec<u8>,
         batch: &mut Batches<'_>,
     ) -> Result<(), StoreError> {
         let segment = &self.segments[index];
-        let (first, plain) = (segment.first_source, self.plain(index, unit, room)?);
+        let (first, plain) = (segment.first_source, self.plain(index, unit, buffer)?);
         let (codec, bits) = (segment.packing.codec, self.interval_bits);
         let whole =
             codec.decode(plain, segment.edges, bits, unpack, &mut |base, keys| batch(first + base, keys));
         if whole { Ok(()) } else { Err(self.contradiction(index)) }
     }
 
-    /// The codec's bytes of segment `index` of the bytes of its unit, unpacked into `room` where they are
+    /// The codec's bytes of segment `index` of the bytes of its unit, unpacked into `buffer` where they are
     /// compressed.
     pub fn plain<'b>(
         &self,
         index: usize,
         unit: &'b [u8],
-        room: &'b mut Vec<u8>,
+        buffer: &'b mut Vec<u8>,
     ) -> Result<&'b [u8], StoreError> {
         let (segment, place) = (&self.segments[index], &self.places[index]);
         let stored = unit.get(place.offset as usize..).and_then(|rest| rest.get(..segment.stored as usize));
         stored
-            .and_then(|stored| plain_bytes(segment.packing, stored, segment.plain as usize, room))
+            .and_then(|stored| plain_bytes(segment.packing, stored, segment.plain as usize, buffer))
             .ok_or_else(|| self.contradiction(index))
     }
 

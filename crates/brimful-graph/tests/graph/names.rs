@@ -8,7 +8,7 @@ use brimful_graph::columns::ColumnChoice;
 use brimful_graph::edges::EdgeBatch;
 use brimful_graph::export::{self, EdgeReader, ExportOptions, Format};
 use brimful_graph::formats::TextFormat;
-use brimful_graph::formats::scan::scan_names;
+use brimful_graph::formats::parse::parse_names;
 use brimful_graph::ids::ExternalId;
 use brimful_graph::import::{IdChoice, ImportOptions, Input, OnError, import, minimum_bytes};
 use brimful_graph::lookup::{Direction, Lookup};
@@ -240,12 +240,12 @@ fn where_chunks_are_cut_makes_no_difference() {
     let lines = "# c\nanna bob 1\n\n zoë\tbob,2.5\r\n%x y z\nbob # 3";
     let lists = "hub a b c d\n# no list\nalone\n  a,hub b\n\nlast";
     for (format, text) in [(TextFormat::EdgeList, lines), (TextFormat::AdjacencyIds, lists)] {
-        let whole = scan_names(format, text.as_bytes(), 1 << 20, OnError::Fail).unwrap();
+        let whole = parse_names(format, text.as_bytes(), 1 << 20, OnError::Fail).unwrap();
         for chunk in 20..50 {
-            assert_eq!(scan_names(format, text.as_bytes(), chunk, OnError::Fail).unwrap(), whole, "{chunk}");
+            assert_eq!(parse_names(format, text.as_bytes(), chunk, OnError::Fail).unwrap(), whole, "{chunk}");
         }
     }
-    let (ends, alone) = scan_names(TextFormat::AdjacencyIds, lists.as_bytes(), 8, OnError::Fail).unwrap();
+    let (ends, alone) = parse_names(TextFormat::AdjacencyIds, lists.as_bytes(), 8, OnError::Fail).unwrap();
     assert_eq!(ends, "hub a hub b hub c hub d a hub a b".split(' ').collect::<Vec<_>>());
     assert_eq!(alone, ["alone", "last"]);
     // Any bytes are names, judged, or an error with its place.
@@ -258,8 +258,8 @@ fn where_chunks_are_cut_makes_no_difference() {
             })
             .collect();
         for format in [TextFormat::EdgeList, TextFormat::AdjacencyIds] {
-            let whole = scan_names(format, &text, 1 << 20, OnError::Skip);
-            let cut = scan_names(format, &text, 41, OnError::Skip);
+            let whole = parse_names(format, &text, 1 << 20, OnError::Skip);
+            let cut = parse_names(format, &text, 41, OnError::Skip);
             assert_eq!(whole.ok(), cut.ok());
         }
     }

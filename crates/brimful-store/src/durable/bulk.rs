@@ -143,7 +143,7 @@ impl PageFile {
     fn admit(&self, page: PageId, entry: Entry, bytes: &[u8], must: bool) -> Result<()> {
         let most = self.frames_per_stripe.load(std::sync::atomic::Ordering::Relaxed);
         let mut stripe = self.stripe(page);
-        if stripe.contains(page) || !(must || stripe.has_room(most)) {
+        if stripe.contains(page) || !(must || stripe.has_free_frame(most)) {
             return Ok(());
         }
         if self.space().table.get(page) == entry {

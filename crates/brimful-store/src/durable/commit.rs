@@ -173,7 +173,7 @@ impl PageFile {
             dirty.extend(stripe.lock().unwrap_or_else(PoisonError::into_inner).dirty());
         }
         dirty.sort_unstable();
-        let mut run = Run::default();
+        let mut run = SlotRun::default();
         for (count, page) in dirty.into_iter().enumerate() {
             if count % STEP_PAGES == 0
                 && let Err(stopped) = self.check()
@@ -203,7 +203,7 @@ impl PageFile {
         self.write_run(&mut run)
     }
 
-    fn write_run(&self, run: &mut Run) -> Result<()> {
+    fn write_run(&self, run: &mut SlotRun) -> Result<()> {
         let Some((_, first, _)) = run.pages.first() else {
             return Ok(());
         };
@@ -247,8 +247,8 @@ impl PageFile {
             }
             Err(error) => {
                 for (stream, index, old) in moved {
-                    let home = old.map_or(Entry::NONE, |slot| Entry::fresh(slot, 0));
-                    if let Some(slot) = space.table.rehome(stream, index, home) {
+                    let entry = old.map_or(Entry::NONE, |slot| Entry::fresh(slot, 0));
+                    if let Some(slot) = space.table.relocate(stream, index, entry) {
                         space.slots.free(slot);
                     }
                 }
@@ -265,8 +265,8 @@ impl PageFile {
                 let mut space = self.space();
                 space.table.encode(stream, index, &mut bytes);
                 let slot = space.slots.allocate();
-                let home = Entry::fresh(slot, crate::checksum(&bytes));
-                moved.push((stream, index, space.table.rehome(stream, index, home)));
+                let entry = Entry::fresh(slot, crate::checksum(&bytes));
+                moved.push((stream, index, space.table.relocate(stream, index, entry)));
                 slot
             };
             self.file.write_all_at(&bytes, self.offset(slot))?;
@@ -295,12 +295,12 @@ impl PageFile {
 
 /// Pages in consecutive slots, to be written at once.
 #[derive(Default)]
-struct Run {
+struct SlotRun {
     pages: Vec<(PageId, Placement, u64)>,
     bytes: Vec<u8>,
 }
 
-impl Run {
+impl SlotRun {
     fn continues_at(&self, slot: u64) -> bool {
         self.pages.last().is_none_or(|(_, last, _)| last.slot + 1 == slot)
     }
@@ -313,8 +313,9 @@ impl Run {
 
 fn directory_bytes(root: &Root) -> u64 {
     let per_page = root.page_bytes / super::table::ENTRY_BYTES as u64;
-    let homes = root.pages.iter().fold(0u64, |sum, pages| sum.saturating_add(pages.div_ceil(per_page)));
-    homes.saturating_mul(super::table::ENTRY_BYTES as u64)
+    let directory_entries =
+        root.pages.iter().fold(0u64, |sum, pages| sum.saturating_add(pages.div_ceil(per_page)));
+    directory_entries.saturating_mul(super::table::ENTRY_BYTES as u64)
 }
 
 fn directory_slots(root: &Root, bytes: u64) -> Vec<u64> {
@@ -363,8 +364,8 @@ pub(super) fn read_table(file: &StoreFile, root: &Root, length: u64, memory: u64
         claim(slot)?;
     }
     let mut page = vec![0; page_bytes];
-    for (stream, home) in table.decode_directory(&directory, &root.pages) {
-        let Some(slot) = home.slot() else {
+    for (stream, entry) in table.decode_directory(&directory, &root.pages) {
+        let Some(slot) = entry.slot() else {
             return Err(Error::corrupt_pages(
                 file.path(),
                 offset(root.directory_slot),
@@ -373,7 +374,7 @@ pub(super) fn read_table(file: &StoreFile, root: &Root, length: u64, memory: u64
         };
         claim(slot)?;
         file.read_exact_at(&mut page, offset(slot))?;
-        if crate::checksum(&page) != home.checksum {
+        if crate::checksum(&page) != entry.checksum {
             return Err(Error::corrupt_pages(
                 file.path(),
                 offset(slot),

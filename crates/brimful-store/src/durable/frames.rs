@@ -40,7 +40,7 @@ pub(super) struct Frame {
 #[derive(Debug, Default)]
 pub(super) struct Stripe {
     frames: Vec<Frame>,
-    homes: HashMap<u64, usize, BuildHasherDefault<PageHasher>>,
+    frame_of: HashMap<u64, usize, BuildHasherDefault<PageHasher>>,
     empty: Vec<usize>,
     hand: usize,
 }
@@ -49,18 +49,18 @@ impl Stripe {
     /// The frame of a page.
     #[inline]
     pub(super) fn find(&mut self, page: PageId) -> Option<&mut Frame> {
-        let at = *self.homes.get(&page.packed())?;
+        let at = *self.frame_of.get(&page.packed())?;
         let frame = self.frames.get_mut(at)?;
         frame.touched = true;
         Some(frame)
     }
 
     pub(super) fn contains(&self, page: PageId) -> bool {
-        self.homes.contains_key(&page.packed())
+        self.frame_of.contains_key(&page.packed())
     }
 
     /// True if a page can come in without another going out.
-    pub(super) fn has_room(&self, most: usize) -> bool {
+    pub(super) fn has_free_frame(&self, most: usize) -> bool {
         self.frames.len() - self.empty.len() < most
     }
 
@@ -78,7 +78,7 @@ impl Stripe {
 
     /// Forgets a page; its frame is empty then.
     pub(super) fn remove(&mut self, page: PageId) {
-        let Some(at) = self.homes.remove(&page.packed()) else {
+        let Some(at) = self.frame_of.remove(&page.packed()) else {
             return;
         };
         if let Some(frame) = self.frames.get_mut(at) {
@@ -106,7 +106,7 @@ impl Stripe {
     pub(super) fn insert(&mut self, page: PageId, bytes: Box<[u8]>, dirty: bool) -> Option<&mut Frame> {
         let at = self.frames.len();
         self.frames.push(Frame { page: Some(page), bytes, dirty, touched: true });
-        self.homes.insert(page.packed(), at);
+        self.frame_of.insert(page.packed(), at);
         self.frames.get_mut(at)
     }
 
@@ -119,7 +119,7 @@ impl Stripe {
     fn forget(&mut self, at: usize) {
         self.frames.swap_remove(at);
         if let Some(page) = self.frames.get(at).and_then(|frame| frame.page) {
-            self.homes.insert(page.packed(), at);
+            self.frame_of.insert(page.packed(), at);
         }
         let moved = self.frames.len();
         self.empty.iter_mut().filter(|e| **e == moved).for_each(|e| *e = at);

@@ -372,7 +372,7 @@ impl PageFile {
     /// Memory for one page more in a stripe; writes out what must go.
     fn take_frame(&self, stripe: &mut Stripe) -> Result<Box<[u8]>> {
         let most = self.share_memory(&self.space())?;
-        while !stripe.has_room(most) {
+        while !stripe.has_free_frame(most) {
             let Some(frame) = stripe.victim() else {
                 break;
             };

@@ -79,8 +79,8 @@ impl Entry {
 #[derive(Debug, Default)]
 struct Stream {
     entries: Vec<Entry>,
-    /// Where the table's own pages are; `Entry::NONE` for one never written.
-    homes: Vec<Entry>,
+    /// The entries of the table's own pages; `Entry::NONE` for one never written.
+    directory: Vec<Entry>,
     changed: Vec<bool>,
 }
 
@@ -117,8 +117,8 @@ impl Table {
         let index = page.number() as usize;
         if stream.entries.len() <= index {
             stream.entries.resize(index + 1, Entry::NONE);
-            stream.homes.resize(stream.entries.len().div_ceil(per_page), Entry::NONE);
-            stream.changed.resize(stream.homes.len(), true);
+            stream.directory.resize(stream.entries.len().div_ceil(per_page), Entry::NONE);
+            stream.changed.resize(stream.directory.len(), true);
         }
         if let (Some(old), Some(changed)) =
             (stream.entries.get_mut(index), stream.changed.get_mut(index / per_page))
@@ -155,27 +155,27 @@ impl Table {
     /// The directory: where the table's own pages are.
     pub(super) fn encode_directory(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        self.streams.iter().flat_map(|s| &s.homes).for_each(|home| home.encode(&mut out));
+        self.streams.iter().flat_map(|s| &s.directory).for_each(|entry| entry.encode(&mut out));
         out
     }
 
-    /// Takes in the directory for streams of so many pages; returns the homes by stream.
+    /// Decodes the directory for streams of so many pages; returns its entries with their streams.
     pub(super) fn decode_directory(&mut self, bytes: &[u8], pages: &[u64; STREAMS]) -> Vec<(usize, Entry)> {
-        let mut homes = bytes.chunks_exact(ENTRY_BYTES).map(Entry::decode);
+        let mut directory = bytes.chunks_exact(ENTRY_BYTES).map(Entry::decode);
         let mut found = Vec::new();
         for (number, stream) in self.streams.iter_mut().enumerate() {
             let count = pages.get(number).map_or(0, |pages| pages.div_ceil(self.per_page as u64)) as usize;
-            stream.homes = homes.by_ref().take(count).collect();
-            stream.changed = vec![false; stream.homes.len()];
-            found.extend(stream.homes.iter().map(|home| (number, *home)));
+            stream.directory = directory.by_ref().take(count).collect();
+            stream.changed = vec![false; stream.directory.len()];
+            found.extend(stream.directory.iter().map(|entry| (number, *entry)));
         }
         found
     }
 
-    /// Gives one of the table's pages a new home; returns the old slot.
-    pub(super) fn rehome(&mut self, stream: usize, index: usize, home: Entry) -> Option<u64> {
-        let old = self.streams.get_mut(stream)?.homes.get_mut(index)?;
-        std::mem::replace(old, home.settled()).slot()
+    /// Gives one of the table's pages a new entry; returns the old slot.
+    pub(super) fn relocate(&mut self, stream: usize, index: usize, entry: Entry) -> Option<u64> {
+        let old = self.streams.get_mut(stream)?.directory.get_mut(index)?;
+        std::mem::replace(old, entry.settled()).slot()
     }
 
     /// After a root that names everything was written: nothing is fresh, nothing changed.
@@ -198,8 +198,8 @@ impl Table {
             let high = |entry: &Entry| entry.slot().is_some_and(|slot| slot >= from);
             let pages = stream.entries.iter().enumerate().filter(|(_, entry)| high(entry));
             found.extend(pages.take(most - found.len()).map(|(i, _)| PageId::new(number as u8, i as u64)));
-            let homes = stream.homes.iter().zip(&mut stream.changed);
-            homes.filter(|(home, _)| high(home)).for_each(|(_, changed)| *changed = true);
+            let directory = stream.directory.iter().zip(&mut stream.changed);
+            directory.filter(|(entry, _)| high(entry)).for_each(|(_, changed)| *changed = true);
         }
         found
     }
@@ -207,7 +207,7 @@ impl Table {
     /// Bytes of memory held.
     pub(super) fn memory_bytes(&self) -> u64 {
         let of =
-            |s: &Stream| (s.entries.capacity() + s.homes.capacity()) * ENTRY_BYTES + s.changed.capacity();
+            |s: &Stream| (s.entries.capacity() + s.directory.capacity()) * ENTRY_BYTES + s.changed.capacity();
         self.streams.iter().map(of).sum::<usize>() as u64
     }
 }

@@ -10,7 +10,7 @@ use std::ops::Range;
 use crate::error::Result;
 use crate::file::StoreFile;
 use crate::sorter::Record;
-use crate::sorter::run::{Home, Parts, Run};
+use crate::sorter::run::{Parts, RunStorage, SortedRun};
 
 /// Parts of a run on disk that are known at a time.
 const WINDOW: u64 = 64;
@@ -48,7 +48,7 @@ pub(super) struct Planner<'r, R> {
 }
 
 impl<'r, R: Record> Planner<'r, R> {
-    pub(super) fn new(runs: &'r [Run<R>], target: usize, file: &StoreFile) -> Result<Self> {
+    pub(super) fn new(runs: &'r [SortedRun<R>], target: usize, file: &StoreFile) -> Result<Self> {
         let mut walks: Vec<_> = runs.iter().map(Walk::new).collect();
         let mut heads = BinaryHeap::with_capacity(runs.len());
         for (run, walk) in walks.iter_mut().enumerate() {
@@ -117,7 +117,7 @@ impl<'r, R: Record> Planner<'r, R> {
 
 /// The way through the parts of a run.
 struct Walk<'r, R> {
-    run: &'r Run<R>,
+    run: &'r SortedRun<R>,
     /// Some parts of a run on disk, from `first` on.
     window: Parts<R>,
     first: u64,
@@ -140,25 +140,25 @@ struct Passed<R> {
 }
 
 impl<'r, R: Record> Walk<'r, R> {
-    fn new(run: &'r Run<R>) -> Self {
+    fn new(run: &'r SortedRun<R>) -> Self {
         Self { run, window: Parts::new(), first: 0, part: 0, start: 0, last: None, range: None }
     }
 
     /// The parts at hand, and the number of the first.
     fn at_hand(&self) -> (&Parts<R>, u64) {
-        match &self.run.home {
-            Home::Memory { parts, .. } => (parts, 0),
-            Home::File { .. } => (&self.window, self.first),
+        match &self.run.storage {
+            RunStorage::Memory { parts, .. } => (parts, 0),
+            RunStorage::File { .. } => (&self.window, self.first),
         }
     }
 
     /// The least record of the next part, which is at hand then.
     fn next_least(&mut self, file: &StoreFile) -> Result<Option<R>> {
-        let Run { home, parts: count, .. } = self.run;
+        let SortedRun { storage, parts: count, .. } = self.run;
         if self.part == *count {
             return Ok(None);
         }
-        if let Home::File { parts, .. } = home
+        if let RunStorage::File { parts, .. } = storage
             && self.part >= self.first + self.window.len() as u64
         {
             self.first = self.part;

@@ -1,7 +1,7 @@
-//! A run of the sorter: records split into parts, and where the parts are.
+//! A sorted run: records split into parts, and the bounds of the parts.
 //!
-//! Invariant: what a run says of its parts holds for every record in them. Of a run on disk that is on disk, too: it
-//! grows with the number of records.
+//! Invariant: the bounds hold for every record of a part. For a run on disk they are on disk, too,
+//! because they grow with the number of records.
 
 use std::ops::Range;
 
@@ -10,22 +10,22 @@ use crate::file::StoreFile;
 use crate::sorter::Record;
 
 /// Records in parts: none of a part is greater than any of the next.
-pub(super) struct Run<R> {
-    pub(super) home: Home<R>,
+pub(super) struct SortedRun<R> {
+    pub(super) storage: RunStorage<R>,
     pub(super) len: u64,
     /// Number of parts.
     pub(super) parts: u64,
-    /// Parts that differ in a radix bit from here on were told apart by the first digit.
+    /// The lowest radix bit of the first digit: parts differ in this bit or a higher one.
     pub(super) shift: u32,
 }
 
-/// Where records are, and what is known of their parts.
-pub(super) enum Home<R> {
+/// The storage of a run's records and of the bounds of its parts.
+pub(super) enum RunStorage<R> {
     Memory { records: Vec<R>, parts: Parts<R> },
     File { offset: u64, parts: u64 },
 }
 
-/// Parts one after another: where each ends, its least record and its greatest.
+/// The bounds of consecutive parts: the end, the least and the greatest record of each.
 pub(super) struct Parts<R> {
     pub(super) ends: Vec<u64>,
     pub(super) least: Vec<R>,
@@ -33,7 +33,7 @@ pub(super) struct Parts<R> {
 }
 
 impl<R: Record> Parts<R> {
-    /// Bytes that tell of a part.
+    /// Bytes of the bounds of a part.
     pub(super) const BYTES: u64 = (size_of::<u64>() + 2 * size_of::<R>()) as u64;
 
     /// Bytes of a run of `records` and these parts.

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use brimful_store::fault::{Fault, FaultFolder, FaultPlan, Operation};
-use brimful_store::kept::KeptBlock;
+use brimful_store::pinned::PinnedBlock;
 use brimful_store::read_ahead::{ReadAhead, ReadPool};
 use brimful_store::sealed::{Buffer, Kind, SealedFile, SealedWriter};
 use brimful_store::{Error, Folder};
@@ -114,34 +114,34 @@ fn a_kept_block_is_read_once_however_many_ask() {
     let folder = folder();
     let count = traffic();
     let file = Arc::new(SealedFile::open(&folder, "f", Kind::Shards, 0, &count).unwrap());
-    let bytes = |kept: &KeptBlock| kept.get().map(|buffer| buffer.bytes().to_vec());
+    let bytes = |pinned: &PinnedBlock| pinned.get().map(|buffer| buffer.bytes().to_vec());
     for index in [1, 5, 9] {
-        let kept = Arc::new(KeptBlock::new(&file, index));
+        let pinned = Arc::new(PinnedBlock::new(&file, index));
         let before = count.bytes_read();
         let pool = ReadPool::new(3).unwrap();
         std::thread::scope(|scope| {
             for ahead in [true, true, false, false] {
-                let (pool, kept) = (&pool, &kept);
+                let (pool, pinned) = (&pool, &pinned);
                 scope.spawn(move || {
                     if ahead {
                         let mut ahead = ReadAhead::new(pool);
-                        ahead.push_kept(kept);
+                        ahead.push_pinned(pinned);
                         assert!(ahead.take().unwrap().is_none());
                     } else {
-                        kept.load().unwrap();
+                        pinned.load().unwrap();
                     }
                 });
             }
         });
-        assert_eq!(bytes(&kept).unwrap(), block(index));
+        assert_eq!(bytes(&pinned).unwrap(), block(index));
         assert_eq!(count.bytes_read() - before, block(index).len() as u64);
     }
     // One that could not be read is tried again.
-    let kept = KeptBlock::new(&file, 2);
+    let pinned = PinnedBlock::new(&file, 2);
     folder.set_plan(FaultPlan::new().fail(Operation::Read, 1, Fault::Io));
-    assert_io(kept.load().map(drop), "f", "read", eio());
-    assert_eq!(bytes(&kept), None);
-    assert_eq!(kept.load().unwrap().bytes(), block(2));
+    assert_io(pinned.load().map(drop), "f", "read", eio());
+    assert_eq!(bytes(&pinned), None);
+    assert_eq!(pinned.load().unwrap().bytes(), block(2));
 }
 
 #[test]

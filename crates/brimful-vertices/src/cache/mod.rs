@@ -21,7 +21,7 @@ pub use score::Score;
 use shelf::Shelf;
 
 use crate::error::{Error, Result};
-use crate::parcel::Parcel;
+use crate::partition_chunk::PartitionChunk;
 use crate::serializer::Serializer;
 use crate::store::{Borrower, CacheStats, StoreStats, VertexStore};
 use crate::vertex::Stored;
@@ -50,13 +50,13 @@ pub struct Cache<T, V, P> {
 }
 
 impl<T: VertexStore<V>, V: Stored, P: Policy<V>> Cache<T, V, P> {
-    /// An empty cache of `capacity` vertices over `store`, or of as many as `budget` has room for.
+    /// An empty cache over `store` of at most `capacity` vertices, or fewer if `budget` is short.
     ///
     /// # Errors
     /// [`Error::Usage`] for a capacity of 0.
     pub fn new(store: T, capacity: usize, policy: P, budget: &Arc<Budget>) -> Result<Self> {
         if capacity == 0 {
-            let what = "a cache of no vertices is none; give it room for one at least, or leave it out";
+            let what = "the cache size must be at least 1";
             return Err(Error::Usage(what.to_owned()));
         }
         let shelf = Shelf::new(policy, budget)?;
@@ -102,7 +102,7 @@ impl<T: VertexStore<V>, V: Stored, P: Policy<V>> Cache<T, V, P> {
             self.evict()?;
         }
         // Where the budget ends before the capacity does, the cache is as large as the budget.
-        while let Err(refused) = self.shelf.make_room(&vertex) {
+        while let Err(refused) = self.shelf.evict_for(&vertex) {
             if self.shelf.len() == 0 {
                 return Err(refused);
             }
@@ -177,15 +177,15 @@ impl<T: VertexStore<V>, V: Stored, P: Policy<V>> VertexStore<V> for Cache<T, V, 
     fn pack(
         &mut self,
         serializer: &mut dyn Serializer<V>,
-        each: &mut dyn FnMut(Parcel) -> Result<()>,
+        each: &mut dyn FnMut(PartitionChunk) -> Result<()>,
     ) -> Result<()> {
         self.write_all()?;
         self.store.pack(serializer, each)
     }
 
     /// Past the cache, as in [`VertexStore::load`].
-    fn adopt(&mut self, serializer: &mut dyn Serializer<V>, parcel: &Parcel) -> Result<u64> {
-        self.store.adopt(serializer, parcel)
+    fn adopt(&mut self, serializer: &mut dyn Serializer<V>, chunk: &PartitionChunk) -> Result<u64> {
+        self.store.adopt(serializer, chunk)
     }
 
     fn remove(&mut self, id: &V::Id) -> Result<bool> {

@@ -114,8 +114,8 @@ impl<V: Stored, P: Policy<V>> Shelf<V, P> {
         self.policy.choose(out);
     }
 
-    /// Takes memory for one vertex more, to be placed next.
-    pub(super) fn make_room(&mut self, vertex: &V) -> Result<()> {
+    /// Reserves memory for one more vertex, to be placed next.
+    pub(super) fn evict_for(&mut self, vertex: &V) -> Result<()> {
         let Self { slots, index, hasher, growth, free, .. } = self;
         let rehash =
             |slot: u64| slots[slot as usize].as_ref().map_or(0, |entry| hasher.hash_one(entry.vertex.id()));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Case, Numbers, Verdict, call, ensure};
 use crate::error::{Error, Result};
-use crate::parcel::Packer;
+use crate::partition_chunk::Packer;
 use crate::record_store::RecordStore;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -16,7 +16,7 @@ pub fn check_records<R: RecordStore>(make: &mut dyn FnMut() -> Result<R>) -> Ver
         ("puts and removals", puts),
         ("insertions", insertions),
         ("batches", batches),
-        ("parcels", parcels),
+        ("chunks", chunks),
         ("a visit that makes records grow and shrink", visit),
         ("errors on the way", errors),
         ("many changes in any order", model),
@@ -131,12 +131,12 @@ fn batches<R: RecordStore>(store: &mut R) -> Verdict {
     ensure(store.len() == 1001, || format!("expected 1001 records, found {}", store.len()))
 }
 
-fn parcels<R: RecordStore>(store: &mut R) -> Verdict {
+fn chunks<R: RecordStore>(store: &mut R) -> Verdict {
     let mut model = Model::from([(3_u16.to_le_bytes().to_vec(), b"there already".to_vec())]);
     call("put", store.put(&3_u16.to_le_bytes(), b"there already"))?;
-    let mut parcels = Vec::new();
-    let each = &mut |parcel| {
-        parcels.push(parcel);
+    let mut chunks = Vec::new();
+    let each = &mut |chunk| {
+        chunks.push(chunk);
         Ok(())
     };
     let mut packer = Packer::new("any".to_owned(), each);
@@ -147,10 +147,10 @@ fn parcels<R: RecordStore>(store: &mut R) -> Verdict {
     }
     call("packing", packer.finish())?;
     let mut left_out = 0;
-    for parcel in &parcels {
-        left_out += call("adopt", store.adopt(parcel))?;
+    for chunk in &chunks {
+        left_out += call("adopt", store.adopt(chunk))?;
     }
-    ensure(parcels.len() > 1 && left_out == 1001, || {
+    ensure(chunks.len() > 1 && left_out == 1001, || {
         format!("expected 1001 to be left out, found {left_out}")
     })?;
     same(store, &model)?;

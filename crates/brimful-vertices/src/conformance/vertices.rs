@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{Case, Numbers, Sample, Verdict, call, ensure, samples};
 use crate::error::{Error, Result};
 use crate::id::AnyId;
-use crate::parcel::Parcel;
+use crate::partition_chunk::PartitionChunk;
 use crate::serializer::{Compact, Native, Serializer};
 use crate::store::VertexStore;
 use crate::vertex::{Edges, Vertex};
@@ -25,7 +25,7 @@ pub fn check_vertices<T: VertexStore<Sample>>(make: &mut dyn FnMut() -> Result<T
         ("a borrower that fails", failures),
         ("a scan that makes vertices grow", scan),
         ("a vertex that comes back as another", another),
-        ("whole partitions as bytes", parcels),
+        ("whole partitions as bytes", chunks),
         ("many changes in any order", model),
     ];
     for (name, case) in cases {
@@ -359,7 +359,7 @@ fn scan<T: VertexStore<Sample>>(store: &mut T) -> Verdict {
     Ok(())
 }
 
-fn parcels<T: VertexStore<Sample>>(store: &mut T) -> Verdict {
+fn chunks<T: VertexStore<Sample>>(store: &mut T) -> Verdict {
     let mut model = fill(store)?;
     // Whatever the store's own serializer is, one of them is another.
     let serializers: [&mut dyn Serializer<Sample>; 2] = [&mut Compact, &mut Native];
@@ -378,8 +378,8 @@ fn parcels<T: VertexStore<Sample>>(store: &mut T) -> Verdict {
         };
         raise_all(store, &mut model)?;
         let mut packed = Vec::new();
-        let pack = store.pack(serializer, &mut |parcel| {
-            packed.push(Parcel::from_bytes(parcel.as_bytes().to_vec())?);
+        let pack = store.pack(serializer, &mut |chunk| {
+            packed.push(PartitionChunk::from_bytes(chunk.as_bytes().to_vec())?);
             Ok(())
         });
         call("pack", pack)?;
@@ -391,8 +391,8 @@ fn parcels<T: VertexStore<Sample>>(store: &mut T) -> Verdict {
         }
         raise_all(store, &mut model)?;
         let mut left_out = 0;
-        for parcel in &packed {
-            left_out += call("adopt", store.adopt(serializer, parcel))?;
+        for chunk in &packed {
+            left_out += call("adopt", store.adopt(serializer, chunk))?;
         }
         ensure(left_out == model.len() as u64, || {
             format!("expected {} that there were to be left out, found {left_out}", model.len())

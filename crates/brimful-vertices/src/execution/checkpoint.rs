@@ -1,8 +1,9 @@
-//! Checkpoints of a run on stores: when they are made, and whole vertices in them.
+//! Checkpoints of a run on stores, with whole vertices in them.
 //!
-//! The cut is where nothing is under way: between two synchronous supersteps, or after [`Execution::settle`]. What there is to say is
-//! then known by the vertices alone. They are saved as parcels, edges and all, and a resumed run loads them from there. Where there are no
-//! supersteps a checkpoint goes by its number instead.
+//! A checkpoint is made while no signal is in flight: between two synchronous supersteps, or after
+//! [`Execution::settle`]. The vertices alone then hold the remaining work. They are saved with their
+//! edges, as partition chunks, and a resumed run loads these. In asynchronous mode, checkpoints are
+//! numbered one after the other.
 
 use brimful_engine::checkpoint::{CheckpointOptions, Checkpointer, Every};
 use brimful_graph::Graph;
@@ -14,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::execution::{Execution, Loading, Mode};
-use crate::parcel::{self, Parcel};
+use crate::partition_chunk::{self, PartitionChunk};
 use crate::program::{VertexOf, VertexProgram};
 use crate::serializer::Serializer;
 use crate::store::VertexStore;
@@ -22,25 +23,27 @@ use crate::store::VertexStore;
 /// The checkpoints of one run.
 pub struct Checkpoints<'c> {
     checkpointer: Checkpointer<'c>,
-    /// The last one's; `None`: there are supersteps.
+    /// The number of the last checkpoint; `None` in synchronous mode, which counts supersteps.
     number: Option<u64>,
     max_supersteps: u64,
     resumed_from: Option<u64>,
 }
 
-/// What was done by the run that this one goes on from.
+/// Figures of the run that this one resumes.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Before {
+pub(super) struct PriorRun {
     pub(super) supersteps: u64,
     pub(super) signals_sent: u64,
 }
 
 impl<'c> Checkpoints<'c> {
-    /// Opens their folder for a run of at most so many supersteps, if it has any. `own` is what of the program its states depend on.
+    /// Opens the folder of checkpoints, for a run of at most so many supersteps if it is synchronous.
+    /// `own` are the parameters that the program's states depend on.
     ///
     /// # Errors
-    /// As [`Checkpointer::open`]; [`Error::Usage`] for supersteps to be counted where there are none.
+    /// As [`Checkpointer::open`]; [`Error::Usage`] for a checkpoint every so many supersteps in
+    /// asynchronous mode.
     pub fn open(
         options: &'c CheckpointOptions,
         (mode, max_supersteps): (Mode, u64),
@@ -51,7 +54,8 @@ impl<'c> Checkpoints<'c> {
         let is_synchronous = mode == Mode::Synchronous;
         if !is_synchronous && matches!(options.every, Some(Every::Supersteps(_))) {
             return Err(Error::Usage(
-                "without supersteps checkpoints are made every so many seconds: give, say, 30s".into(),
+                "asynchronous mode has no supersteps to count; make checkpoints by time, such as every 30s"
+                    .into(),
             ));
         }
         let way = if is_synchronous { "sync" } else { "async" };
@@ -74,12 +78,12 @@ impl<'c> Checkpoints<'c> {
         Ok(())
     }
 
-    /// The superstep, or the number, of the checkpoint that the run goes on from, if there is one.
+    /// The superstep, or the number, of the checkpoint that the run resumed from, if any.
     pub fn resumed_from(&self) -> Option<u64> {
         self.resumed_from
     }
 
-    /// By what the checkpoint goes that is due after so many supersteps.
+    /// The number of the checkpoint that is due after so many supersteps, if one is.
     pub(crate) fn due(&self, supersteps: u64) -> Option<u64> {
         let number = self.number.map_or(supersteps, |last| last + 1);
         self.checkpointer.is_due(number).then_some(number)
@@ -96,7 +100,7 @@ impl<'c> Checkpoints<'c> {
         self.checkpointer.make(number, fields, arrays)
     }
 
-    /// Waits until all are complete; the seconds that they cost the run.
+    /// Waits until all checkpoints are complete; returns the seconds that they cost the run.
     ///
     /// # Errors
     /// Those of completing the last one.
@@ -106,7 +110,7 @@ impl<'c> Checkpoints<'c> {
 }
 
 impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'_, P, S> {
-    /// Makes a checkpoint of all vertices, as `serializer` writes them, if it is time.
+    /// Makes a checkpoint of all vertices, as `serializer` writes them, if one is due.
     ///
     /// # Errors
     /// Those of the vertices, and of writing this checkpoint or the one before.
@@ -118,12 +122,12 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'_, P, S> {
         let stats = self.stats()?;
         let Some(number) = checkpoints.due(stats.supersteps) else { return Ok(()) };
         self.settle()?;
-        let before = Before { supersteps: stats.supersteps, signals_sent: stats.signals_sent };
-        checkpoints.make(number, before, |draft, resources| {
+        let prior = PriorRun { supersteps: stats.supersteps, signals_sent: stats.signals_sent };
+        checkpoints.make(number, prior, |draft, resources| {
             self.for_each_store(|store| {
-                store.pack(serializer, &mut |parcel| {
+                store.pack(serializer, &mut |chunk| {
                     resources.job.check()?;
-                    Ok(draft.block(parcel.as_bytes())?)
+                    Ok(draft.block(chunk.as_bytes())?)
                 })
             })
         })
@@ -131,7 +135,8 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'_, P, S> {
 }
 
 impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'_, P, S> {
-    /// Loads the vertices of the newest checkpoint that is whole; false if the run is not to resume or there is none.
+    /// Loads the vertices of the newest complete checkpoint; false if the run does not resume or there
+    /// is none.
     ///
     /// # Errors
     /// As [`Checkpointer::resume`]; [`Error::Usage`] if another serializer wrote it; those of the stores.
@@ -141,20 +146,20 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'_, P, S> {
         serializer: &mut dyn Serializer<VertexOf<P>>,
     ) -> Result<bool> {
         let (mut newest, mut block) = (None, Buffer::new());
-        checkpoints.resume(|mut saved, before: Before| {
-            // All of it is whole before a vertex is loaded, else an older one may be.
+        checkpoints.resume(|mut saved, prior: PriorRun| {
+            // All blocks are checked before the first vertex is loaded: an older checkpoint may be valid.
             while saved.block(&mut block)? {}
             saved.rewind();
-            newest = Some((saved, before));
+            newest = Some((saved, prior));
             Ok(())
         })?;
-        let Some((mut saved, before)) = newest else { return Ok(false) };
+        let Some((mut saved, prior)) = newest else { return Ok(false) };
         while saved.block(&mut block)? {
             self.resources.job.check()?;
-            let parcel = Parcel::from_bytes(block.bytes().to_vec())?;
-            parcel::unpack(serializer, &parcel, &mut |vertex| self.add_vertex(vertex))?;
+            let chunk = PartitionChunk::from_bytes(block.bytes().to_vec())?;
+            partition_chunk::unpack(serializer, &chunk, &mut |vertex| self.add_vertex(vertex))?;
         }
-        self.before = before;
+        self.prior = prior;
         Ok(true)
     }
 }

@@ -1,11 +1,14 @@
-//! Packets between workers: bounded queues, and the moment when nothing is left to do.
+//! Packets between workers: bounded queues, and the detection of termination.
 //!
-//! Back-pressure: who sends to a full queue waits, but takes in what waits for himself meanwhile. No deadlock:
-//! taking in never waits, for a mailbox has room on disk; so a worker waits only while its own queue is empty, and
-//! an empty queue keeps nobody waiting. Patience: who has little to do may wait for more, for a time; as soon as nobody else works and nothing
-//! is under way, all who wait so go on. Invariant: work is over if and only if all workers are idle and each
-//! has received as many packets as were sent to it; under one lock, so that nobody sees half of a change. A packet holds
-//! thousands of signals, and the lock is taken for packets, not for signals.
+//! - Back-pressure: a worker that sends to a full queue waits, and receives its own packets meanwhile.
+//! - No deadlock: receiving never waits, because a mailbox spills to disk. A worker waits only while
+//!   its own queue is empty, and an empty queue blocks no sender.
+//! - Idle back-off: an under-loaded worker may wait for more signals. All workers that wait so continue
+//!   as soon as no worker is busy and no packet is in flight.
+//!
+//! Invariant: the work ends if and only if all workers are idle and each has received as many packets
+//! as were sent to it. One lock guards these counts, so that no worker sees half of a change. A packet
+//! holds thousands of signals, and the lock is taken per packet.
 
 use std::collections::VecDeque;
 use std::sync::PoisonError;
@@ -24,21 +27,21 @@ use std::sync::{Condvar, Mutex, MutexGuard};
 #[derive(Debug)]
 pub(super) struct Packet {
     pub(super) partition: usize,
-    pub(super) letters: Vec<u8>,
+    pub(super) messages: Vec<u8>,
 }
 
-/// What ends a wait.
+/// The event that ends a wait.
 #[derive(Debug)]
 pub(super) enum Event {
-    /// Something arrived.
+    /// A packet arrived.
     Packet(Packet),
-    /// Nobody who works is left: whoever was patient goes on.
+    /// No worker is busy: those in idle back-off continue.
     Turn,
-    /// Whoever was patient has waited long enough.
+    /// The idle back-off is over.
     Enough,
-    /// Nobody has anything left to do.
+    /// No worker has anything left to do.
     Settled,
-    /// Somebody called [`Exchange::stop`].
+    /// [`Exchange::stop`] was called.
     Stopped,
 }
 
@@ -47,7 +50,7 @@ pub(super) enum Event {
 pub(super) struct Exchange {
     shared: Mutex<Shared>,
     wake: Vec<Condvar>,
-    /// Packets in each queue, to look at without the lock.
+    /// Packets in each queue, readable without the lock.
     queued: Vec<AtomicUsize>,
     stopped: AtomicBool,
     most_bytes: usize,
@@ -65,9 +68,9 @@ struct Inbox {
 enum Doing {
     #[default]
     Work,
-    /// It has little to do, and waits for more for a while.
+    /// Under-loaded, in idle back-off.
     Wait,
-    /// It has nothing to do and nothing to send.
+    /// Idle, with nothing to send.
     Nothing,
 }
 
@@ -78,12 +81,12 @@ struct Shared {
 }
 
 impl Shared {
-    /// True if nobody works and nothing is under way.
+    /// True if no worker is busy and no packet is in flight.
     fn is_quiet(&self) -> bool {
         self.inboxes.iter().all(|inbox| inbox.doing != Doing::Work && inbox.sent == inbox.received)
     }
 
-    /// Lets all who wait for more go on with what they have; false if there is nobody.
+    /// Ends the idle back-off of all workers; false if none is in it.
     fn turn(&mut self) -> bool {
         let mut is_any = false;
         for inbox in self.inboxes.iter_mut().filter(|inbox| inbox.doing == Doing::Wait) {
@@ -111,20 +114,20 @@ impl Exchange {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// All workers begin to work; what a stop left in the queues is still there.
+    /// Sets all workers to busy. Packets that a stop left in the queues are still there.
     pub(super) fn begin(&self) {
         self.lock().inboxes.iter_mut().for_each(|inbox| inbox.doing = Doing::Work);
         self.stopped.store(false, Ordering::SeqCst);
     }
 
-    /// Puts a packet into the queue of worker `to`; gives it back if that is full.
+    /// Puts a packet into the queue of worker `to`; returns it if the queue is full.
     pub(super) fn post(&self, to: usize, packet: Packet) -> Result<(), Packet> {
         let mut shared = self.lock();
         let inbox = &mut shared.inboxes[to];
-        if inbox.bytes > 0 && inbox.bytes + packet.letters.len() > self.most_bytes {
+        if inbox.bytes > 0 && inbox.bytes + packet.messages.len() > self.most_bytes {
             return Err(packet);
         }
-        inbox.bytes += packet.letters.len();
+        inbox.bytes += packet.messages.len();
         inbox.sent += 1;
         shared.queues[to].push_back(packet);
         self.queued[to].fetch_add(1, Ordering::Relaxed);
@@ -132,7 +135,7 @@ impl Exchange {
         Ok(())
     }
 
-    /// Takes the next packet for worker `me`, if there is one. At little cost if there is none.
+    /// Takes the next packet for worker `me`. Cheap if there is none.
     pub(super) fn take(&self, me: usize) -> Option<Packet> {
         if self.queued[me].load(Ordering::Relaxed) == 0 {
             return None;
@@ -143,11 +146,11 @@ impl Exchange {
     fn pop(&self, shared: &mut Shared, me: usize) -> Option<Packet> {
         let packet = shared.queues[me].pop_front()?;
         let inbox = &mut shared.inboxes[me];
-        inbox.bytes -= packet.letters.len();
+        inbox.bytes -= packet.messages.len();
         inbox.received += 1;
         inbox.doing = Doing::Work;
         self.queued[me].fetch_sub(1, Ordering::Relaxed);
-        // Somebody may have waited for the room.
+        // A sender may have waited for the space.
         self.wake_all();
         Some(packet)
     }
@@ -156,16 +159,16 @@ impl Exchange {
         self.wake.iter().for_each(Condvar::notify_all);
     }
 
-    /// Waits until the queue of `to` may have room, or there is something for `me`, or it is stopped.
-    pub(super) fn wait_for_room(&self, me: usize, to: usize) {
+    /// Waits until the queue of `to` may have space, a packet for `me` arrives, or the work is stopped.
+    pub(super) fn wait_for_space(&self, me: usize, to: usize) {
         let mut shared = self.lock();
         while shared.queues[me].is_empty() && !shared.queues[to].is_empty() && !self.is_stopped() {
             shared = self.wake[me].wait(shared).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
-    /// Waits for a packet for `me`, who has nothing left to send: nothing left to do, or so little that more may come first, `until` some
-    /// moment.
+    /// Waits for a packet for `me`, whose own packets are sent. An idle worker waits without limit, an
+    /// under-loaded one `until` its back-off ends.
     pub(super) fn wait(&self, me: usize, until: Option<Instant>) -> Event {
         let doing = if until.is_some() { Doing::Wait } else { Doing::Nothing };
         let mut shared = self.lock();
@@ -180,11 +183,11 @@ impl Exchange {
             if shared.is_quiet() {
                 self.wake_all();
                 if !shared.turn() {
-                    // It stays so: only who works sends.
+                    // This is final: only busy workers send.
                     return Event::Settled;
                 }
             }
-            // Somebody else may have said so.
+            // Another worker may have ended the back-off.
             if shared.inboxes[me].doing == Doing::Work {
                 return Event::Turn;
             }
@@ -210,12 +213,12 @@ impl Exchange {
         self.wake_all();
     }
 
-    /// True once somebody called [`Exchange::stop`].
+    /// True once [`Exchange::stop`] was called.
     pub(super) fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Relaxed)
     }
 
-    /// A guard that stops everything if its thread panics: nobody waits for a worker that is gone.
+    /// A guard that stops all workers if its thread panics, so that none waits for a dead one.
     pub(super) fn stop_on_panic(&self) -> StopOnPanic<'_> {
         StopOnPanic(self)
     }
@@ -240,23 +243,24 @@ mod models {
     use super::*;
 
     fn packet() -> Packet {
-        Packet { partition: 0, letters: vec![0; 10] }
+        Packet { partition: 0, messages: vec![0; 10] }
     }
 
-    /// Sends, taking in what comes while there is no room; how many packets it took.
+    /// Sends, receiving packets while the queue is full; returns how many it received.
     fn send(exchange: &Exchange, me: usize, to: usize) -> u64 {
         let (mut next, mut taken) = (packet(), 0);
         while let Err(back) = exchange.post(to, next) {
             next = back;
             match exchange.take(me) {
                 Some(_) => taken += 1,
-                None => exchange.wait_for_room(me, to),
+                None => exchange.wait_for_space(me, to),
             }
         }
         taken
     }
 
-    /// Takes in packets until nobody has anything left to do; how many. Answers the first `answers` of them.
+    /// Receives packets until no worker has anything left to do; returns how many. Answers the first
+    /// `answers` of them.
     fn settle(exchange: &Exchange, me: usize, mut answers: u64) -> u64 {
         let mut taken = 0;
         loop {
@@ -317,9 +321,9 @@ mod models {
     }
 
     #[test]
-    fn who_is_patient_goes_on_when_nobody_works_and_not_before_the_answer() {
+    fn back_off_ends_when_nobody_works_and_not_before_the_answer() {
         // Has one packet's work left, and waits for more before it does that.
-        let patient = |exchange: &Exchange| {
+        let backed_off = |exchange: &Exchange| {
             let mut taken = 0;
             loop {
                 match exchange.wait(0, late()) {
@@ -332,22 +336,22 @@ mod models {
             taken + send(exchange, 0, 1) + settle(exchange, 0, 0)
         };
         let other = |exchange: &Exchange| send(exchange, 1, 0) + settle(exchange, 1, 0);
-        workers(1 << 20, patient, other, |one, other| assert_eq!((one, other), (1, 1)));
+        workers(1 << 20, backed_off, other, |one, other| assert_eq!((one, other), (1, 1)));
     }
 
     #[test]
-    fn two_who_are_patient_both_go_on() {
-        let patient = |me: usize| {
+    fn two_workers_in_back_off_both_go_on() {
+        let backed_off = |me: usize| {
             move |exchange: &Exchange| {
                 assert!(matches!(exchange.wait(me, late()), Event::Turn));
                 settle(exchange, me, 0)
             }
         };
-        workers(1 << 20, patient(0), patient(1), |one, other| assert_eq!((one, other), (0, 0)));
+        workers(1 << 20, backed_off(0), backed_off(1), |one, other| assert_eq!((one, other), (0, 0)));
     }
 
     #[test]
-    fn who_has_waited_long_enough_works_and_nobody_settles_before_it_has() {
+    fn a_worker_after_its_back_off_works_and_nobody_settles_before_it_has() {
         // Whether something arrives first or not: with work left, all goes on at once.
         let hasty = |exchange: &Exchange| {
             let mut taken = 0;
@@ -365,7 +369,7 @@ mod models {
     }
 
     #[test]
-    fn one_has_waited_long_enough_where_the_other_is_patient() {
+    fn one_ends_its_back_off_while_the_other_is_still_in_it() {
         let work = |me: usize, until: fn() -> Option<Instant>| {
             move |exchange: &Exchange| {
                 let mut taken = 0;
@@ -389,7 +393,7 @@ mod models {
         let other = |exchange: &Exchange| {
             let first = exchange.post(0, packet());
             assert!(first.is_ok());
-            exchange.wait_for_room(1, 0);
+            exchange.wait_for_space(1, 0);
             assert!(matches!(exchange.wait(1, None), Event::Stopped));
             0
         };
@@ -404,13 +408,13 @@ mod tests {
 
     use super::*;
 
-    /// Workers that get `n` send two packets of `n - 1` to others, as soon as there is room.
+    /// Workers that get `n` send two packets of `n - 1` to others, as soon as there is space.
     fn flood(workers: usize, most_bytes: usize, depth: u8) -> u64 {
         let (exchange, taken) = (Exchange::new(workers, most_bytes), AtomicU64::new(0));
         exchange.begin();
         let work = |me: usize| {
             let mut todo = if me == 0 { vec![depth] } else { Vec::new() };
-            // Of odd workers, which are patient.
+            // Of odd workers, which are in back-off.
             let mut later = Vec::new();
             let mut random = me;
             loop {
@@ -419,21 +423,21 @@ mod tests {
                     for _ in 0..if number == 0 { 0 } else { 2 } {
                         random = (random * 5 + 3) % 1009;
                         let to = random % workers;
-                        let mut packet = Packet { partition: 0, letters: vec![number - 1; 10] };
+                        let mut packet = Packet { partition: 0, messages: vec![number - 1; 10] };
                         while let Err(back) = exchange.post(to, packet) {
                             packet = back;
                             match exchange.take(me) {
-                                Some(packet) => todo.push(packet.letters[0]),
-                                None => exchange.wait_for_room(me, to),
+                                Some(packet) => todo.push(packet.messages[0]),
+                                None => exchange.wait_for_space(me, to),
                             }
                         }
                     }
                 }
                 // Some have waited long enough before others.
-                let patience = Duration::from_micros(random as u64 % 100);
-                match exchange.wait(me, (!later.is_empty()).then(|| Instant::now() + patience)) {
-                    Event::Packet(packet) if me % 2 == 1 => later.push(packet.letters[0]),
-                    Event::Packet(packet) => todo.push(packet.letters[0]),
+                let back_off = Duration::from_micros(random as u64 % 100);
+                match exchange.wait(me, (!later.is_empty()).then(|| Instant::now() + back_off)) {
+                    Event::Packet(packet) if me % 2 == 1 => later.push(packet.messages[0]),
+                    Event::Packet(packet) => todo.push(packet.messages[0]),
                     Event::Settled => return,
                     Event::Turn | Event::Enough => todo.append(&mut later),
                     Event::Stopped => unreachable!(),
@@ -463,11 +467,11 @@ mod tests {
     fn a_stop_ends_all_waiting_and_loses_nothing() {
         let exchange = Exchange::new(2, 1);
         exchange.begin();
-        let packet = || Packet { partition: 3, letters: vec![1, 2] };
+        let packet = || Packet { partition: 3, messages: vec![1, 2] };
         exchange.post(1, packet()).unwrap();
         assert!(exchange.post(1, packet()).is_err());
         std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| exchange.wait_for_room(0, 1));
+            let waiting = scope.spawn(|| exchange.wait_for_space(0, 1));
             std::thread::sleep(std::time::Duration::from_millis(20));
             exchange.stop();
             waiting.join().unwrap();

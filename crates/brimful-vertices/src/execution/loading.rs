@@ -1,8 +1,8 @@
-//! Vertices on their way into their stores: whole, with all their edges, in bulk.
+//! Loads vertices into their stores in bulk, with all their edges.
 //!
-//! Vertices gather for each partition, and when as many have gathered as memory was set aside for, all partitions
-//! store theirs, in parallel; whoever brings vertices waits meanwhile. Invariant: of vertices with the same
-//! id the first is kept, the others are counted.
+//! Vertices gather by partition. When the reserved memory is full, all partitions store theirs in
+//! parallel, while the caller waits.
+//! Invariant: of vertices with the same id the first one stays, and the others are counted.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -10,10 +10,10 @@ use std::sync::{Mutex, PoisonError};
 use brimful_store::{Reservation, Resources};
 
 use crate::error::{Error, Result};
-use crate::execution::checkpoint::Before;
+use crate::execution::checkpoint::PriorRun;
 use crate::execution::partitioner::Partitioner;
 use crate::from_graph::hubs::Hubs;
-use crate::parcel::{self, Parcel};
+use crate::partition_chunk::{self, PartitionChunk};
 use crate::program::{VertexOf, VertexProgram};
 use crate::serializer::Serializer;
 use crate::store::VertexStore;
@@ -38,7 +38,7 @@ pub(super) struct Loaded<P: VertexProgram, S> {
     pub(super) parts: Vec<(S, u64)>,
     /// Vertices left out because there was one of their id.
     pub(super) duplicates: u64,
-    pub(super) before: Before,
+    pub(super) prior: PriorRun,
     pub(super) hubs: Option<Hubs>,
 }
 
@@ -58,7 +58,7 @@ pub struct Loading<'r, P: VertexProgram, S> {
     memory: Reservation,
     gathered_bytes: u64,
     duplicates: u64,
-    pub(super) before: Before,
+    pub(super) prior: PriorRun,
     /// Holds the memory for the copies of its largest vertices.
     hubs: Option<Hubs>,
     key: Vec<u8>,
@@ -89,7 +89,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
             memory,
             gathered_bytes: 0,
             duplicates: 0,
-            before: Before::default(),
+            prior: PriorRun::default(),
             hubs: None,
             key: Vec::new(),
         })
@@ -127,14 +127,15 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
             part.edges += vertex.edges().len() as u64 + 1;
             part.gathered.push(vertex);
         }
-        // A list that grows has room for twice as many.
+        // A growing list has up to double the capacity.
         if self.gathered_bytes > self.memory.bytes() / 2 {
             self.store()?;
         }
         Ok(())
     }
 
-    /// Adds a parcel that `serializer` wrote of vertices of one partition: a store that keeps such records takes them over as they are.
+    /// Adds a chunk of one partition that `serializer` wrote. A store of such records copies them
+    /// without decoding.
     ///
     /// # Errors
     /// [`Error::Usage`] for a vertex of another partition, and nothing was added; else as [`VertexStore::adopt`].
@@ -142,25 +143,26 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
         &mut self,
         partition: usize,
         serializer: &mut dyn Serializer<VertexOf<P>>,
-        parcel: &Parcel,
+        chunk: &PartitionChunk,
     ) -> Result<()> {
         let count = self.parts.len();
-        for (key, _) in parcel.records() {
-            let id = parcel::read_id::<P::Id>(parcel.serializer(), key)?;
+        for (key, _) in chunk.records() {
+            let id = partition_chunk::read_id::<P::Id>(chunk.serializer(), key)?;
             let own = self.partitioner.partition(&id, &mut self.key, count)?;
             if own != partition {
                 return Err(Error::Usage(format!(
-                    "vertex {id} came in a parcel of partition {partition}, but belongs to {own}; pack each partition by itself"
+                    "vertex {id} came in a chunk of partition {partition}, but belongs to {own}; \
+                     pack each partition by itself"
                 )));
             }
         }
         let part =
             self.parts.get_mut(partition).map(|part| part.get_mut().unwrap_or_else(PoisonError::into_inner));
         let Some(part) = part else { return Ok(()) };
-        // Those that came before are the first of their id.
+        // Vertices that came before this chunk take precedence.
         self.duplicates += part.store.load(&mut part.gathered.drain(..))?;
-        self.duplicates += part.store.adopt(serializer, parcel)?;
-        part.edges += parcel.record_bytes().len() as u64 / BYTES_PER_EDGE;
+        self.duplicates += part.store.adopt(serializer, chunk)?;
+        part.edges += chunk.record_bytes().len() as u64 / BYTES_PER_EDGE;
         Ok(())
     }
 
@@ -172,7 +174,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
         self.parts.iter_mut().map(part).sum()
     }
 
-    /// Stores what has gathered.
+    /// Stores the gathered vertices.
     fn store(&mut self) -> Result<()> {
         self.gathered_bytes = 0;
         let (parts, job, next) = (&self.parts, &self.resources.job, AtomicUsize::new(0));
@@ -186,7 +188,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
             }
             Ok::<u64, Error>(duplicates)
         };
-        // Whoever brings vertices from a thread of the pool may keep the others busy.
+        // A caller on a thread of the pool must not wait for the others.
         let results = match rayon::current_thread_index() {
             Some(_) => vec![store()],
             None => self.resources.broadcast(|_| store()),
@@ -200,9 +202,9 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
     /// Ends loading.
     pub(super) fn finish(mut self) -> Result<Loaded<P, S>> {
         self.store()?;
-        let Self { program, partitioner, parts, duplicates, before, hubs, .. } = self;
+        let Self { program, partitioner, parts, duplicates, prior, hubs, .. } = self;
         let part = |part: Mutex<Part<P, S>>| part.into_inner().unwrap_or_else(PoisonError::into_inner);
         let parts = parts.into_iter().map(part).map(|part| (part.store, part.edges)).collect();
-        Ok(Loaded { program, partitioner, parts, duplicates, before, hubs })
+        Ok(Loaded { program, partitioner, parts, duplicates, prior, hubs })
     }
 }

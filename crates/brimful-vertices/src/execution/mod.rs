@@ -1,10 +1,10 @@
 //! Running programs on stores of vertices: synchronous supersteps and true asynchrony over one core.
 //!
-//! - [`partitioner`]: which partition a vertex belongs to; [`loading`]: vertices into their stores.
-//! - `worker`: the partitions that a thread owns, and what vertices do; `desk`: its lists, what it sends and
-//!   receives; `exchange`: packets between workers, and the moment when nothing is left to do.
-//! - [`run`]: what is run, step by step or until it ends; `synchronous` and `asynchronous`: the two ways.
-//! - [`checkpoint`]: from where a run can go on; [`options`]: what the user chose; [`stats`]: what a run did.
+//! - [`partitioner`]: the partition of a vertex; [`loading`]: fills the stores with vertices.
+//! - `worker`: the partitions that a thread owns; `context`: its lists and packets; `exchange`: queues
+//!   between workers, and the detection of termination.
+//! - [`run`]: an execution, step by step or until it ends; `synchronous` and `asynchronous`: the modes.
+//! - [`checkpoint`]: checkpoints of vertices; [`options`]: the user's options; [`stats`]: figures.
 //!
 //! Giraph's example of shortest paths, on two partitions of live objects:
 //!
@@ -56,7 +56,7 @@
 
 mod asynchronous;
 pub mod checkpoint;
-mod desk;
+mod context;
 mod exchange;
 pub mod loading;
 pub mod options;

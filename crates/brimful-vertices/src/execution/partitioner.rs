@@ -55,18 +55,18 @@ impl<I: Id> Partitioner<I> {
         Ok(Self::Range(bounds))
     }
 
-    /// The partition of the vertex `id`; `room` is for its bytes.
+    /// The partition of the vertex `id`; `scratch` is for its bytes.
     ///
     /// # Errors
     /// [`Error::Usage`] if the user's own partitioner names one that there is not.
     #[inline]
-    pub fn partition(&self, id: &I, room: &mut Vec<u8>, partitions: usize) -> Result<usize> {
+    pub fn partition(&self, id: &I, scratch: &mut Vec<u8>, partitions: usize) -> Result<usize> {
         let partition = match self {
             // The high half of the product of a hash and the number: no division.
             Self::Hash => {
-                room.clear();
-                id.write(room);
-                ((u128::from(checksum(room)) * partitions as u128) >> 64) as usize
+                scratch.clear();
+                id.write(scratch);
+                ((u128::from(checksum(scratch)) * partitions as u128) >> 64) as usize
             }
             Self::Range(bounds) => bounds.partition_point(|bound| bound <= id),
             Self::Own(own) => own(id, partitions),

@@ -1,7 +1,7 @@
-//! What is run: a program on the stores of its partitions, step by step or until it ends.
+//! An execution: a program on the stores of its partitions, run step by step or until it ends.
 //!
-//! Invariant: between two calls no vertex is on loan and nothing is under way: what is left to do lies in
-//! lists, packets and queues, and the next call goes on with it.
+//! Invariant: between two calls no vertex is on loan and no worker is busy. The remaining work lies in
+//! lists, packets and queues, and the next call continues it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,8 +11,8 @@ use brimful_engine::Reason;
 use brimful_store::{DiskFolder, Reservation, Resources};
 
 use crate::error::{Error, Result};
-use crate::execution::checkpoint::Before;
-use crate::execution::desk::{Desk, Phase, Thresholds};
+use crate::execution::checkpoint::PriorRun;
+use crate::execution::context::{Phase, Thresholds, WorkerContext};
 use crate::execution::exchange::Exchange;
 use crate::execution::loading::{Loaded, Loading};
 use crate::execution::options::{ExecutionOptions, Limits, Lists, Mode, Schedule};
@@ -21,7 +21,7 @@ use crate::execution::stats::Stats;
 use crate::execution::worker::Worker;
 use crate::execution::{asynchronous, synchronous};
 use crate::from_graph::hubs::Hubs;
-use crate::lists::{IdSet, MINIMUM_BYTES, Mail, Mailbox, SpillFile};
+use crate::lists::{IdSet, IncomingSignals, MINIMUM_BYTES, Mailbox, SpillFile};
 use crate::program::{COLLECT_THRESHOLD, SIGNAL_THRESHOLD, VertexOf, VertexProgram};
 use crate::store::{Borrower, Loan, VertexStore};
 
@@ -31,7 +31,7 @@ const QUEUE_BYTES: usize = 16 * PACKET_BYTES;
 /// Least bytes of the lists of a partition.
 const LEAST_LISTS: u64 = 3 * MINIMUM_BYTES;
 
-/// Bytes of what is under way between `workers`.
+/// Bytes of packets in flight between `workers`.
 fn packet_bytes(workers: usize, partitions: usize) -> u64 {
     (workers * (partitions * 2 * PACKET_BYTES + QUEUE_BYTES)) as u64
 }
@@ -41,11 +41,11 @@ pub(crate) fn minimum_bytes(workers: usize, partitions: usize) -> u64 {
     partitions as u64 * LEAST_LISTS + packet_bytes(workers, partitions)
 }
 
-/// A program, its vertices, and what they have yet to do.
+/// A program, its vertices, and their remaining work.
 pub struct Execution<'r, P: VertexProgram, S> {
     program: P,
     partitioner: Partitioner<P::Id>,
-    /// The worker of each partition, and its place there.
+    /// The worker of each partition, and its index among that worker's partitions.
     owners: Vec<(usize, usize)>,
     workers: Vec<Mutex<Worker<P, S>>>,
     exchange: Exchange,
@@ -59,7 +59,7 @@ pub struct Execution<'r, P: VertexProgram, S> {
     pause: Pause,
     has_failed: bool,
     duplicates: u64,
-    before: Before,
+    prior: PriorRun,
     supersteps: u64,
     reason: Option<Reason>,
     seconds: f64,
@@ -70,19 +70,19 @@ pub struct Execution<'r, P: VertexProgram, S> {
 pub struct Pause(Arc<AtomicBool>);
 
 impl Pause {
-    /// The run that is under way returns soon, and can be continued by another; a synchronous one after its superstep. Without a
-    /// run under way the next one does.
+    /// Makes the current run return soon; another run can continue it. A synchronous run ends its
+    /// superstep first. Without a current run, the next one returns.
     pub fn request(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
 impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
-    /// Begins to run what was loaded: no vertex has signalled yet, or all are to decide anew. Partitions go to workers so that these have
-    /// about equally many edges.
+    /// Starts the execution of a loaded program; every vertex decides anew whether it signals.
+    /// Partitions go to workers so that all have about equally many edges.
     ///
     /// # Errors
-    /// The budget's, if it has no room for the lists; [`Error::Usage`] for thresholds that are none.
+    /// The budget's, if the lists do not fit in it; [`Error::Usage`] for thresholds that are no numbers.
     pub fn start(loading: Loading<'r, P, S>, options: &ExecutionOptions) -> Result<Self> {
         let thresholds = Thresholds {
             signal: options.signal_threshold.unwrap_or(SIGNAL_THRESHOLD),
@@ -92,7 +92,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
             return Err(Error::Usage("a threshold must be a number".into()));
         }
         let resources = loading.resources;
-        let Loaded { program, partitioner, parts, duplicates, before, hubs } = loading.finish()?;
+        let Loaded { program, partitioner, parts, duplicates, prior, hubs } = loading.finish()?;
         let (count, workers) = (parts.len() as u64, resources.workers());
         let packets = packet_bytes(workers, parts.len());
         let each = match options.lists {
@@ -118,9 +118,14 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
             let to_signal = lists().map(|()| IdSet::new(each / 3, &spill)).collect();
             let mailboxes =
                 lists().map(|()| Mailbox::new(each / 3 * 2, program.delivery(), &spill)).collect();
-            let desk = Desk::new(me, edges.len(), to_signal, mailboxes);
+            let context = WorkerContext::new(me, edges.len(), to_signal, mailboxes);
             let stores = stores.into_iter().map(|(_, store)| store).collect();
-            Ok(Mutex::new(Worker { stores, desk, mail: Mail::new(&resources.budget)?, is_fresh: true }))
+            Ok(Mutex::new(Worker {
+                stores,
+                context,
+                incoming: IncomingSignals::new(&resources.budget)?,
+                is_fresh: true,
+            }))
         };
         let workers = stores.into_iter().enumerate().map(worker).collect::<Result<Vec<_>>>()?;
         Ok(Self {
@@ -137,19 +142,20 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
             pause: Pause::default(),
             has_failed: false,
             duplicates,
-            supersteps: before.supersteps,
-            before,
+            supersteps: prior.supersteps,
+            prior,
             reason: None,
             seconds: 0.0,
         })
     }
 
-    /// Runs until nothing is left to do, a limit is reached, a pause is requested, or `until` says that it is
-    /// enough: it is asked every so often (see [`Limits`]) and may look at all vertices. Another run goes on where this one ended.
+    /// Runs until nothing is left to do, a limit is reached, a pause is requested, or `until` returns
+    /// true. `until` is called at intervals (see [`Limits`]) and may read all vertices. Another run
+    /// continues where this one ended.
     ///
     /// # Errors
-    /// [`Error::Program`] if the program fails or panics: the vertex's name is in it. After any error the vertices can be looked at,
-    /// but nothing can be run.
+    /// [`Error::Program`], which names the vertex, if the program fails or panics. After any error the
+    /// vertices can be read, but not run.
     pub fn run(
         &mut self,
         mode: Mode,
@@ -202,7 +208,9 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
     ) -> Result<Reason> {
         if self.program.is_full() {
             return Err(Error::Usage(
-                "this program lets every vertex take part in every superstep, and without supersteps it would never end; run it synchronously".into(),
+                "every vertex of this program takes part in every superstep, so it would never end \
+                 without supersteps; run it synchronously"
+                    .into(),
             ));
         }
         let end = limits.max_seconds.map(|most| begin + Duration::from_secs_f64(most.clamp(0.0, 1e9)));
@@ -237,13 +245,13 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
         self.supersteps += 1;
         let mut is_due = self.program.is_full();
         for worker in self.workers() {
-            is_due |= worker.desk.is_any_due()?;
+            is_due |= worker.context.is_any_due()?;
         }
         Ok(is_due)
     }
 
-    /// Delivers and collects all that is under way; nobody signals. What there is to signal then waits in the vertices alone, and for those of
-    /// which the scores say so.
+    /// Delivers and collects all signals in flight; no vertex signals. Afterwards only the scores of
+    /// the vertices tell which ones are due to signal.
     ///
     /// # Errors
     /// As [`Execution::run`].
@@ -251,7 +259,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
         self.phase(None, false, asynchronous::settle)
     }
 
-    /// Lets all workers work, each on a thread of its own, until all have returned.
+    /// Runs all workers, each on its own thread, until all have returned.
     fn phase(
         &mut self,
         deadline: Option<Instant>,
@@ -289,7 +297,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
         self.workers.iter_mut().map(|worker| worker.get_mut().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// What asks this execution to pause, for another thread.
+    /// A handle by which another thread pauses this execution.
     pub fn pause(&self) -> Pause {
         self.pause.clone()
     }
@@ -333,7 +341,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
                 })?;
             }
             if is_changed {
-                worker.desk.mailboxes.iter_mut().for_each(Mailbox::forget);
+                worker.context.mailboxes.iter_mut().for_each(Mailbox::forget);
             }
         }
         Ok(())
@@ -344,13 +352,13 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
         self.workers().for_each(|worker| worker.is_fresh = true);
     }
 
-    /// Asks for a collect of vertex `id`, be there signals for it or not.
+    /// Requests a collect of vertex `id`, with or without signals.
     ///
     /// # Errors
     /// Those of the lists.
     pub fn request_collect(&mut self, id: &P::Id) -> Result<()> {
         let (worker, place) = self.place(id)?;
-        worker.desk.mailboxes.get_mut(place).map_or(Ok(()), |mailbox| mailbox.request(id))
+        worker.context.mailboxes.get_mut(place).map_or(Ok(()), |mailbox| mailbox.request(id))
     }
 
     /// Lets vertex `id` signal, if its score exceeds the threshold then.
@@ -359,7 +367,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
     /// Those of the lists.
     pub fn request_signal(&mut self, id: &P::Id) -> Result<()> {
         let (worker, place) = self.place(id)?;
-        worker.desk.mark(place, id, None)
+        worker.context.mark(place, id, None)
     }
 
     fn place(&mut self, id: &P::Id) -> Result<(&mut Worker<P, S>, usize)> {
@@ -371,7 +379,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
 
     /// Signals sent so far by this execution.
     pub(crate) fn signals_sent(&mut self) -> u64 {
-        self.workers().map(|worker| worker.desk.sent()).sum()
+        self.workers().map(|worker| worker.context.sent()).sum()
     }
 
     /// Vertices left out when loading because there was one of their id.
@@ -388,7 +396,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
             supersteps: self.supersteps,
             reason: self.reason,
             seconds: self.seconds,
-            signals_sent: self.before.signals_sent,
+            signals_sent: self.prior.signals_sent,
             spilled_bytes: self.spill.written_bytes(),
             ..Stats::default()
         };

@@ -1,4 +1,4 @@
-//! What an execution did, in figures.
+//! Figures of an execution.
 
 use brimful_engine::Reason;
 
@@ -8,7 +8,8 @@ use crate::lists::{IdSet, Mailbox};
 use crate::program::{VertexOf, VertexProgram};
 use crate::store::{CacheStats, VertexStore};
 
-/// Figures of an execution since it was loaded; supersteps and signals of the whole run, if it goes on from a checkpoint.
+/// Figures of an execution since it was loaded. Supersteps and signals count from the start of the
+/// run, even if it resumed from a checkpoint.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Stats {
@@ -28,11 +29,11 @@ pub struct Stats {
     pub signals_received: u64,
     /// Of these, those combined with another on arrival.
     pub signals_combined: u64,
-    /// Of these, those dropped because their vertex knew already.
+    /// Of these, those dropped because they would not have changed their target.
     pub signals_no_news: u64,
-    /// Signals to vertices that there are not.
+    /// Signals to vertices that do not exist.
     pub signals_undelivered: u64,
-    /// Times that a list had no more room in memory.
+    /// Spills of lists to disk.
     pub spills: u64,
     /// Bytes that lists wrote to disk.
     pub spilled_bytes: u64,
@@ -45,23 +46,23 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Adds what a worker did.
+    /// Adds the figures of a worker.
     pub(super) fn add<P: VertexProgram, S: VertexStore<VertexOf<P>>>(
         &mut self,
         worker: &Worker<P, S>,
     ) -> Result<()> {
-        let counts = worker.desk.counts;
+        let counts = worker.context.counts;
         self.vertices_signalled += counts.signalled;
         self.vertices_collected += counts.collected;
         self.signals_sent += counts.sent;
         self.signals_undelivered += counts.undelivered;
-        for mailbox in worker.desk.mailboxes.iter().map(Mailbox::stats) {
+        for mailbox in worker.context.mailboxes.iter().map(Mailbox::stats) {
             self.signals_received += mailbox.received;
             self.signals_combined += mailbox.combined;
             self.signals_no_news += mailbox.no_news;
             self.spills += mailbox.spills;
         }
-        self.spills += worker.desk.to_signal.iter().map(IdSet::spills).sum::<u64>();
+        self.spills += worker.context.to_signal.iter().map(IdSet::spills).sum::<u64>();
         for store in &worker.stores {
             let store = store.stats()?;
             self.store_memory_bytes += store.memory_bytes;

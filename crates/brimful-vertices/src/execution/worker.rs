@@ -1,11 +1,11 @@
-//! A worker: the partitions that it owns, and the two things that vertices do there.
+//! A worker: the partitions that it owns, and how their vertices signal and collect.
 //!
-//! Invariant: only its worker touches a partition. A program that fails or panics does so within a loan, which then ends
-//! with an error: the store below stays whole.
+//! Invariant: only its worker touches a partition. A program fails or panics within a loan, which then
+//! ends with an error, so the store stays intact.
 
 use crate::error::{Error, Result, catch};
-use crate::execution::desk::{Desk, Phase};
-use crate::lists::Mail;
+use crate::execution::context::{Phase, WorkerContext};
+use crate::lists::IncomingSignals;
 use crate::program::{Delivery, VertexOf, VertexProgram};
 use crate::store::{Loan, VertexStore};
 use crate::vertex::Stored;
@@ -13,43 +13,44 @@ use crate::vertex::Stored;
 /// The partitions of a worker.
 pub(super) struct Worker<P: VertexProgram, S> {
     pub(super) stores: Vec<S>,
-    pub(super) desk: Desk<P>,
-    pub(super) mail: Mail<P>,
-    /// Nobody here was asked yet whether he has something to signal.
+    pub(super) context: WorkerContext<P>,
+    pub(super) incoming: IncomingSignals<P>,
+    /// No vertex here was asked yet whether it has something to signal.
     pub(super) is_fresh: bool,
 }
 
-/// What a vertex has to signal after it collected.
+/// Whether a vertex has something to signal after it collected.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum After {
     Nothing,
-    /// It did at once.
+    /// It signalled at once.
     Signalled,
-    /// It will, with this score.
+    /// It will signal, with this score.
     Due(f64),
 }
 
 impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Worker<P, S> {
-    /// Lets every vertex signal that has something to. Where all vertices take part in every superstep they also ask for their
-    /// collect, so that they collect in the order in which the store hands them out. After a stop the others are put into the list.
+    /// Lets every vertex signal whose score exceeds the threshold. If all vertices take part in every
+    /// superstep, they also request their collect, so that they collect in the order of the store.
+    /// After a stop, the remaining vertices are put into the to-signal list.
     pub(super) fn signal_all(&mut self, phase: &Phase<'_, P>) -> Result<()> {
         self.is_fresh = false;
-        let Self { stores, desk, .. } = self;
+        let Self { stores, context, .. } = self;
         let is_full = phase.program.is_full();
         for (place, store) in stores.iter_mut().enumerate() {
             store.for_each(&mut |vertex| {
-                if is_full && let Some(mailbox) = desk.mailboxes.get_mut(place) {
+                if is_full && let Some(mailbox) = context.mailboxes.get_mut(place) {
                     mailbox.request(vertex.id())?;
                 }
-                let is_stopped = desk.look(phase)?;
+                let is_stopped = context.poll(phase)?;
                 guard("signal", vertex, |vertex| {
                     if is_full {
-                        return desk.signal(phase, vertex);
+                        return context.signal(phase, vertex);
                     }
                     let score = phase.program.signal_score(vertex);
                     match score > phase.thresholds.signal {
-                        true if is_stopped => desk.mark(place, vertex.id(), Some(score)),
-                        true => desk.signal(phase, vertex),
+                        true if is_stopped => context.mark(place, vertex.id(), Some(score)),
+                        true => context.signal(phase, vertex),
                         false => Ok(()),
                     }
                 })
@@ -58,15 +59,15 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Worker<P, S> {
         Ok(())
     }
 
-    /// Lets a vertex signal, if it still has something to.
+    /// Lets a vertex signal, if its score still exceeds the threshold.
     pub(super) fn signal(&mut self, phase: &Phase<'_, P>, place: usize, id: &P::Id) -> Result<()> {
-        let Self { stores, desk, .. } = self;
+        let Self { stores, context, .. } = self;
         let Some(store) = stores.get_mut(place) else { return Ok(()) };
-        // A vertex that was removed meanwhile has nothing to say.
+        // A vertex that was removed meanwhile signals nothing.
         store.lend(id, &mut |vertex| {
             guard("signal", vertex, |vertex| {
                 if phase.program.signal_score(vertex) > phase.thresholds.signal {
-                    desk.signal(phase, vertex)?;
+                    context.signal(phase, vertex)?;
                 }
                 Ok(())
             })
@@ -74,31 +75,31 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Worker<P, S> {
         Ok(())
     }
 
-    /// Takes the next mail of a partition and lets its vertex collect, and signal if it is to do that `at_once`. `None` at the end
-    /// of the generation.
+    /// Takes the signals for the next vertex of a partition and lets it collect, and signal if
+    /// `at_once`. `None` at the end of the generation.
     pub(super) fn collect(
         &mut self,
         phase: &Phase<'_, P>,
         place: usize,
         at_once: bool,
     ) -> Result<Option<(P::Id, After)>> {
-        let Self { stores, desk, mail, .. } = self;
-        let taken = match desk.mailboxes.get_mut(place) {
-            Some(mailbox) => mailbox.take(phase.program, mail)?,
+        let Self { stores, context, incoming, .. } = self;
+        let taken = match context.mailboxes.get_mut(place) {
+            Some(mailbox) => mailbox.take(phase.program, incoming)?,
             None => None,
         };
         let (Some(id), Some(store)) = (taken, stores.get_mut(place)) else { return Ok(None) };
         let (mut after, mut known) = (After::Nothing, None);
         let mut collect = |vertex: &mut Loan<'_, VertexOf<P>>| {
             (after, known) = guard("collect", vertex, |vertex| {
-                receive(phase, vertex, mail)?;
+                receive(phase, vertex, incoming)?;
                 let program = phase.program;
                 if program.is_full()
-                    || program.collect_score(vertex, &mail.signals) > phase.thresholds.collect
+                    || program.collect_score(vertex, &incoming.signals) > phase.thresholds.collect
                 {
-                    let collected = program.collect(vertex, &mail.signals);
+                    let collected = program.collect(vertex, &incoming.signals);
                     collected.map_err(|failure| Error::program(vertex.id(), "collect", failure))?;
-                    desk.counts.collected += 1;
+                    context.counts.collected += 1;
                 }
                 let known = match program.delivery() {
                     Delivery::Combined => program.known(vertex),
@@ -109,7 +110,7 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Worker<P, S> {
                 Ok((if is_due { After::Due(score) } else { After::Nothing }, known))
             })?;
             if at_once && matches!(after, After::Due(_)) {
-                guard("signal", vertex, |vertex| desk.signal(phase, vertex))?;
+                guard("signal", vertex, |vertex| context.signal(phase, vertex))?;
                 after = After::Signalled;
             }
             Ok(())
@@ -119,26 +120,27 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Worker<P, S> {
             false => store.lend_without_edges(&id, &mut collect),
         }?;
         if !is_there {
-            desk.counts.undelivered += mail.signals.len() as u64;
+            context.counts.undelivered += incoming.signals.len() as u64;
         }
-        if let Some((known, mailbox)) = known.zip(desk.mailboxes.get_mut(place)) {
-            mailbox.hold(&id, &known)?;
+        if let Some((known, mailbox)) = known.zip(context.mailboxes.get_mut(place)) {
+            mailbox.remember(&id, &known)?;
         }
         Ok(Some((id, after)))
     }
 }
 
-/// Where the latest signal of each edge is kept: puts those that came into the vertex, and all of it into the mail.
+/// For [`Delivery::LatestPerEdge`]: stores the new signals in the vertex, and replaces them by the
+/// latest signals of all its edges.
 fn receive<P: VertexProgram>(
     phase: &Phase<'_, P>,
     vertex: &mut Loan<'_, VertexOf<P>>,
-    mail: &mut Mail<P>,
+    incoming: &mut IncomingSignals<P>,
 ) -> Result<()> {
     if phase.program.delivery() != Delivery::LatestPerEdge {
         return Ok(());
     }
-    vertex.receive_all(mail.sources.drain(..).zip(mail.signals.drain(..)).collect());
-    mail.signals.extend(vertex.latest().iter().map(|(_, signal)| signal.clone()));
+    vertex.receive_all(incoming.sources.drain(..).zip(incoming.signals.drain(..)).collect());
+    incoming.signals.extend(vertex.latest().iter().map(|(_, signal)| signal.clone()));
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 //! Shards hold edges by target; here they are sorted by source, in a budget, and come out whole vertices in ascending
 //! order. Invariant: every vertex comes once, those without edges too.
 
-use brimful_graph::places::UNKNOWN;
+use brimful_graph::input_position::UNKNOWN;
 use brimful_graph::records::{EdgeRecord, KeyLayout, Pair, WeightedPair};
 use brimful_graph::segment_reader::SegmentReader;
 use brimful_store::sorter::Sorter;

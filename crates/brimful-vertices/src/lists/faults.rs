@@ -9,12 +9,12 @@ use brimful_store::{Budget, Error as StoreError, Job};
 use crate::error::{Error, Result};
 use crate::field::Field;
 use crate::lists::texts::Texts;
-use crate::lists::{IdSet, Mail, Mailbox, SpillFile, write_letter};
+use crate::lists::{IdSet, IncomingSignals, Mailbox, SpillFile, write_message};
 use crate::program::Delivery;
 
 const DELIVERIES: [Delivery; 3] = [Delivery::Each, Delivery::Combined, Delivery::LatestPerEdge];
 /// More than what a list of the least memory holds.
-const LETTERS: u64 = 30_000;
+const MESSAGES: u64 = 30_000;
 const TARGETS: u64 = 7000;
 
 type Collected = BTreeMap<u64, Vec<String>>;
@@ -23,19 +23,19 @@ type Collected = BTreeMap<u64, Vec<String>>;
 fn through(folder: &FaultFolder, delivery: Delivery, all: &mut Collected) -> Result<()> {
     let file = Arc::new(SpillFile::new(folder, &Job::new())?);
     let (program, mut mailbox) = (Texts(delivery), Mailbox::<Texts>::new(0, delivery, &file));
-    let (mut id, mut packet, mut room) = (Vec::new(), Vec::new(), Vec::new());
-    for number in 0..LETTERS {
+    let (mut id, mut packet, mut scratch) = (Vec::new(), Vec::new(), Vec::new());
+    for number in 0..MESSAGES {
         let (source, target) = (number, number * 7919 % TARGETS);
         id.clear();
         packet.clear();
         target.write(&mut id);
         let source = (delivery == Delivery::LatestPerEdge).then_some((&source, 0));
-        write_letter::<Texts>(&id, source, &format!("signal {number:06}"), &mut room, &mut packet);
+        write_message::<Texts>(&id, source, &format!("signal {number:06}"), &mut scratch, &mut packet);
         mailbox.deliver(&program, &packet)?;
     }
-    let mut mail = Mail::new(&Budget::new(1 << 20, 0))?;
-    while let Some(id) = mailbox.take(&program, &mut mail)? {
-        assert!(all.insert(id, mail.signals.clone()).is_none(), "{id} comes twice");
+    let mut incoming = IncomingSignals::new(&Budget::new(1 << 20, 0))?;
+    while let Some(id) = mailbox.take(&program, &mut incoming)? {
+        assert!(all.insert(id, incoming.signals.clone()).is_none(), "{id} comes twice");
     }
     assert!(mailbox.stats().spills > 1);
     Ok(())
@@ -45,7 +45,7 @@ fn through(folder: &FaultFolder, delivery: Delivery, all: &mut Collected) -> Res
 fn ids_through(folder: &FaultFolder, all: &mut Collected) -> Result<()> {
     let file = Arc::new(SpillFile::new(folder, &Job::new())?);
     let mut list = IdSet::<u64>::new(0, &file);
-    (0..LETTERS).try_for_each(|number| list.insert(&(number * 7919)))?;
+    (0..MESSAGES).try_for_each(|number| list.insert(&(number * 7919)))?;
     while let Some((id, _)) = list.take()? {
         assert!(all.insert(id, Vec::new()).is_none(), "{id} comes twice");
     }

@@ -1,25 +1,26 @@
-//! The to-signal list: ids, each once, of the vertices that are to signal.
+//! The to-signal list: the ids of the vertices that are due to signal.
 //!
-//! In memory up to a limit and on disk beyond it, with or without a score beside each id. Taking ids out may
-//! stop and go on while others arrive. Invariant: an id in memory is there once; what went to disk is made unique when it
-//! comes back, and may come a second time if it was inserted again meanwhile.
+//! Ids lie in memory up to a limit and on disk beyond it, with or without a score. Taking ids out may
+//! stop and continue while others arrive.
+//! Invariant: an id is in memory once. Spilled ids are made unique when they are read; one that was
+//! inserted again meanwhile may come a second time.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
 
 use crate::error::Result;
 use crate::id::Id;
-use crate::lists::pile::Pile;
+use crate::lists::message_table::MessageTable;
 use crate::lists::spill::SpillFile;
 
 /// Ids, each once.
 #[derive(Debug)]
 pub struct IdSet<I> {
-    pile: Pile,
+    table: MessageTable,
     key: Vec<u8>,
-    /// Of the scores that came since the generation began that is taken out.
+    /// The scores that arrived since the open generation began.
     arriving: Scores,
-    /// Of those of that generation.
+    /// The scores of the open generation.
     ready: Scores,
     ids: PhantomData<fn() -> I>,
 }
@@ -31,17 +32,18 @@ struct Scores {
 }
 
 impl<I: Id> IdSet<I> {
-    /// A set that takes up to `bytes` of memory, but [`crate::lists::MINIMUM_BYTES`] in any case, and the rest to `file`.
+    /// A set that takes up to `bytes` of memory, at least [`crate::lists::MINIMUM_BYTES`], and spills
+    /// to `file`.
     pub fn new(bytes: u64, file: &Arc<SpillFile>) -> Self {
         let (arriving, ready) = (Scores::default(), Scores::default());
-        Self { pile: Pile::new(bytes, file), key: Vec::new(), arriving, ready, ids: PhantomData }
+        Self { table: MessageTable::new(bytes, file), key: Vec::new(), arriving, ready, ids: PhantomData }
     }
 
     /// Adds `id`, if it is not there.
     pub fn insert(&mut self, id: &I) -> Result<()> {
         self.key.clear();
         id.write(&mut self.key);
-        self.pile.add(&self.key, None, None)?;
+        self.table.add(&self.key, None, None)?;
         Ok(())
     }
 
@@ -53,47 +55,47 @@ impl<I: Id> IdSet<I> {
             out.extend_from_slice(new);
             Ok(())
         };
-        self.pile.add(&self.key, Some(&score.to_le_bytes()), Some(&replace))?;
+        self.table.add(&self.key, Some(&score.to_le_bytes()), Some(&replace))?;
         self.arriving.sum += score;
         self.arriving.count += 1;
         Ok(())
     }
 
-    /// Takes an id out, with its score; `None` at the end of the generation: of those that were there when its
-    /// first id was taken out. What arrived since begins the next one.
+    /// Takes an id with its score; `None` at the end of the generation. A generation holds the ids
+    /// that had arrived when its first one was taken; later ones belong to the next.
     pub fn take(&mut self) -> Result<Option<(I, Option<f64>)>> {
-        if !self.pile.is_open() {
+        if !self.table.is_open() {
             self.ready = std::mem::take(&mut self.arriving);
         }
-        let Some(mut group) = self.pile.next_group()? else { return Ok(None) };
+        let Some(mut group) = self.table.next_group()? else { return Ok(None) };
         let id = read_id(group.key())?;
         let mut score = None;
-        while let Some(letter) = group.next_letter()? {
-            score = letter.first_chunk().map(|bytes| f64::from_le_bytes(*bytes));
+        while let Some(message) = group.next_message()? {
+            score = message.first_chunk().map(|bytes| f64::from_le_bytes(*bytes));
         }
         Ok(Some((id, score)))
     }
 
-    /// True if `score` is not below the average of the generation that is taken out.
+    /// True if `score` is not below the average of the open generation.
     pub fn is_average(&self, score: f64) -> bool {
         let average = self.ready.sum / self.ready.count as f64;
-        // Of equal scores none may be below it by a rounding.
+        // Rounding must not put one of equal scores below the average.
         !average.is_finite() || score >= average - average.abs() * 1e-9
     }
 
-    /// Hands out all ids, each once, and keeps them.
+    /// Calls `each` once for every id and keeps them.
     pub fn for_each(&mut self, mut each: impl FnMut(I) -> Result<()>) -> Result<()> {
-        self.pile.for_each_key(|key| each(read_id(key)?))
+        self.table.for_each_key(|key| each(read_id(key)?))
     }
 
     /// True if there is no id.
     pub fn is_empty(&mut self) -> Result<bool> {
-        self.pile.is_empty()
+        self.table.is_empty()
     }
 
     /// Times that memory was full and ids went to disk.
     pub fn spills(&self) -> u64 {
-        self.pile.spills()
+        self.table.spills()
     }
 }
 

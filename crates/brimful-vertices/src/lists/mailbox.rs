@@ -1,9 +1,10 @@
-//! The to-collect list: the signals themselves, serialized, by the vertex they are for.
+//! The to-collect list of a partition: serialized signals by target.
 //!
-//! There is one for each partition. Where signals are combined, it is done when they arrive, and the result written down. What exceeds
-//! memory goes to disk as sorted runs and is merged when collected. Beside the signals it may hold what a vertex knows
-//! already, so that a signal that is no news to it wakes nobody (*Making Signal/Collect Scale*, section 3.2, suggests it).
-//! Invariant: every signal is collected once, or combined, or no news.
+//! Signals are combined on arrival where the program combines them. Signals that exceed memory go to
+//! disk as sorted runs, which are merged when they are collected. A mailbox may also remember the
+//! *known value* of a vertex: a signal that would not change it wakes nobody (*Making Signal/Collect
+//! Scale*, section 3.2, suggests it).
+//! Invariant: every signal is collected once, combined, or dropped as no news.
 
 use std::sync::Arc;
 
@@ -12,61 +13,63 @@ use brimful_store::Budget;
 use crate::error::{Error, Failure, Result, catch};
 use crate::field::{Field, read_varint, take, write_varint};
 use crate::growth::Growth;
-use crate::lists::front::{Front, SignalTo};
+use crate::lists::combine_buffer::{CombineBuffer, SignalTo};
 use crate::lists::id_set::read_id;
-use crate::lists::pile::Pile;
+use crate::lists::memory_table::{Added, Key, MemoryTable, WARMED};
+use crate::lists::message_table::MessageTable;
 use crate::lists::spill::SpillFile;
-use crate::lists::table::{Added, Key, Table, WARMED};
 use crate::program::{Delivery, VertexProgram};
 
 /// Signals that wait for vertices of one partition.
 pub struct Mailbox<P: VertexProgram> {
-    pile: Pile,
-    /// Signals that were combined and not written down yet; such a one belongs behind those of `pile`.
-    front: Front<P>,
-    /// Those of a packet.
+    table: MessageTable,
+    /// Combined signals that are not serialized yet; they follow those of `table`.
+    buffer: CombineBuffer<P>,
+    /// The signals of a packet.
     batch: Vec<SignalTo<P>>,
-    /// What vertices know already, for as many as there is room for.
-    known: Table,
+    /// Known values of as many vertices as fit.
+    known: MemoryTable,
     key: Vec<u8>,
     folded: Vec<u8>,
     stats: MailboxStats,
 }
 
-/// What a mailbox did.
+/// Counters of a mailbox.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MailboxStats {
     /// Signals that arrived.
     pub received: u64,
-    /// Of these, those combined with one that was there.
+    /// Of these, signals combined with an earlier one.
     pub combined: u64,
-    /// Of these, those that were no news to their vertex.
+    /// Of these, signals that were no news to their target.
     pub no_news: u64,
-    /// Times that memory was full and signals went to disk.
+    /// Spills to disk because memory was full.
     pub spills: u64,
 }
 
-/// An edge: its source, and which of its parallel edges it is.
+/// An edge: its source, and its number among parallel edges.
 type Along<P> = (<P as VertexProgram>::Id, u32);
 
-/// What waits for one vertex.
-pub struct Mail<P: VertexProgram> {
-    /// The signals, in the order in which they came; one where they are combined, none if only a collect was requested.
+/// The signals that wait for one vertex.
+pub struct IncomingSignals<P: VertexProgram> {
+    /// The signals in the order of arrival: one where they are combined, none if only a collect was
+    /// requested.
     pub signals: Vec<P::Signal>,
-    /// The edges that they came along, where the latest of each is kept: source, and which of its parallel edges; else empty.
+    /// The edge of each signal for [`Delivery::LatestPerEdge`]: its source, and its number among
+    /// parallel edges. Empty for other deliveries.
     pub sources: Vec<Along<P>>,
     growth: Growth,
 }
 
-/// Letters that are looked up together before they are added.
+/// Messages that are looked up together before they are added.
 const BATCH: usize = WARMED;
 
 /// Signals of which the memory stays reserved between vertices.
 const FEW: usize = 1 << 12;
 
-impl<P: VertexProgram> Mail<P> {
-    /// No mail; its memory comes from `budget`.
+impl<P: VertexProgram> IncomingSignals<P> {
+    /// No signals; their memory will come from `budget`.
     pub fn new(budget: &Arc<Budget>) -> Result<Self> {
         let growth = Growth::new(budget, "for the signals to one vertex")?;
         Ok(Self { signals: Vec::new(), sources: Vec::new(), growth })
@@ -85,58 +88,60 @@ impl<P: VertexProgram> Mail<P> {
 
     fn push(&mut self, source: Option<Along<P>>, signal: P::Signal) -> Result<()> {
         let heap = signal.heap_bytes() + source.as_ref().map_or(0, |(source, _)| source.heap_bytes());
-        self.growth.take((heap + room_for_one(&mut self.signals)) as u64)?;
+        self.growth.take((heap + reserve_one(&mut self.signals)) as u64)?;
         self.signals.push(signal);
         if let Some(source) = source {
-            self.growth.take(room_for_one(&mut self.sources) as u64)?;
+            self.growth.take(reserve_one(&mut self.sources) as u64)?;
             self.sources.push(source);
         }
         Ok(())
     }
 }
 
-/// Makes room for one more element; the bytes that were added.
-fn room_for_one<T>(list: &mut Vec<T>) -> usize {
+/// Reserves capacity for one more element and returns the added bytes.
+fn reserve_one<T>(list: &mut Vec<T>) -> usize {
     let before = list.capacity();
     list.reserve(1);
     (list.capacity() - before) * size_of::<T>()
 }
 
-/// Appends a letter to a packet: along one of the parallel edges of `source`, if its latest signal is kept, to the vertex whose id has
-/// the bytes `target`.
-pub fn write_letter<P: VertexProgram>(
+/// Appends a message to a packet.
+///
+/// `target` is the serialized id of its target. `source`, with the number among parallel edges, is
+/// given for [`Delivery::LatestPerEdge`].
+pub fn write_message<P: VertexProgram>(
     target: &[u8],
     source: Option<(&P::Id, u32)>,
     signal: &P::Signal,
-    room: &mut Vec<u8>,
+    scratch: &mut Vec<u8>,
     packet: &mut Vec<u8>,
 ) {
-    room.clear();
+    scratch.clear();
     if let Some((source, parallel)) = source {
-        source.write(room);
-        write_varint(u64::from(parallel), room);
+        source.write(scratch);
+        write_varint(u64::from(parallel), scratch);
     }
-    signal.write(room);
-    for part in [target, room.as_slice()] {
+    signal.write(scratch);
+    for part in [target, scratch.as_slice()] {
         write_varint(part.len() as u64, packet);
         packet.extend_from_slice(part);
     }
 }
 
-/// What a letter says.
-fn read_letter<P: VertexProgram>(
-    mut letter: &[u8],
+/// Decodes a message.
+fn read_message<P: VertexProgram>(
+    mut message: &[u8],
     delivery: Delivery,
 ) -> Result<(Option<Along<P>>, P::Signal), Failure> {
     let source = match delivery {
         Delivery::LatestPerEdge => {
-            let source = P::Id::read(&mut letter).ok_or(UNREADABLE)?;
-            let parallel = read_varint(&mut letter).and_then(|parallel| u32::try_from(parallel).ok());
+            let source = P::Id::read(&mut message).ok_or(UNREADABLE)?;
+            let parallel = read_varint(&mut message).and_then(|parallel| u32::try_from(parallel).ok());
             Some((source, parallel.ok_or(UNREADABLE)?))
         }
         Delivery::Each | Delivery::Combined => None,
     };
-    Ok((source, read(letter)?))
+    Ok((source, read(message)?))
 }
 
 const UNREADABLE: &str = "a signal cannot read the bytes that it wrote; correct its `Field::read`";
@@ -152,15 +157,15 @@ fn read_part<'p>(packet: &mut &'p [u8]) -> Option<&'p [u8]> {
     take(packet, length)
 }
 
-/// The id's bytes and the letter that a packet begins with.
+/// Takes the first message of a packet: the bytes of its target's id, and its own.
 #[inline]
-fn next_letter<'p>(packet: &mut &'p [u8]) -> Result<(&'p [u8], &'p [u8])> {
+fn next_message<'p>(packet: &mut &'p [u8]) -> Result<(&'p [u8], &'p [u8])> {
     let parts = read_part(packet).and_then(|target| Some((target, read_part(packet)?)));
     parts.ok_or_else(|| Error::Usage("a packet of signals ends within a signal".into()))
 }
 
-/// Makes one letter of two to the vertex whose id has the bytes `key`.
-fn combine_letters<P: VertexProgram>(
+/// Combines two messages to the vertex whose serialized id is `key`.
+fn combine_messages<P: VertexProgram>(
     program: &P,
     key: &[u8],
     held: &[u8],
@@ -172,7 +177,7 @@ fn combine_letters<P: VertexProgram>(
         program.combine(&mut signal, read(new)?)?;
         Ok(signal)
     });
-    // Who it is for matters only if it fails.
+    // Only an error names the target.
     let fail = |failure| match read_id::<P::Id>(key) {
         Ok(id) => Error::program(&id, "combine signals", failure),
         Err(error) => error,
@@ -182,24 +187,25 @@ fn combine_letters<P: VertexProgram>(
 }
 
 impl<P: VertexProgram> Mailbox<P> {
-    /// A mailbox that takes up to `bytes` of memory, but [`crate::lists::MINIMUM_BYTES`] in any case, and the rest to `file`. An eighth is for
-    /// what vertices know, if the program says it, and a quarter for signals that are not written down yet, if they are combined.
+    /// A mailbox that takes up to `bytes` of memory, at least [`crate::lists::MINIMUM_BYTES`], and
+    /// spills to `file`. An eighth is for known values, and a quarter for the combine buffer if
+    /// signals are combined.
     pub fn new(bytes: u64, delivery: Delivery, file: &Arc<SpillFile>) -> Self {
         let known = bytes / 8;
-        let front = if delivery == Delivery::Combined { bytes / 4 } else { 0 };
+        let buffer = if delivery == Delivery::Combined { bytes / 4 } else { 0 };
         let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
         Self {
-            pile: Pile::new(bytes - known - front, file),
-            front: Front::new(size(front)),
+            table: MessageTable::new(bytes - known - buffer, file),
+            buffer: CombineBuffer::new(size(buffer)),
             batch: Vec::new(),
-            known: Table::new(size(known)),
+            known: MemoryTable::new(size(known)),
             key: Vec::new(),
             folded: Vec::new(),
             stats: MailboxStats::default(),
         }
     }
 
-    /// Takes in the letters of a packet; how many there were.
+    /// Adds the messages of a packet and returns their number.
     pub fn deliver(&mut self, program: &P, mut packet: &[u8]) -> Result<u64> {
         let before = self.stats.received;
         if program.delivery() == Delivery::Combined {
@@ -210,32 +216,32 @@ impl<P: VertexProgram> Mailbox<P> {
         }
         let mut batch = [(Key::default(), [].as_slice()); BATCH];
         while !packet.is_empty() {
-            let mut letters = 0;
+            let mut messages = 0;
             for place in &mut batch {
                 if packet.is_empty() {
                     break;
                 }
-                let (target, letter) = next_letter(&mut packet)?;
-                *place = (Key::from(target), letter);
-                letters += 1;
+                let (target, message) = next_message(&mut packet)?;
+                *place = (Key::from(target), message);
+                messages += 1;
             }
-            let batch = batch.get(..letters).unwrap_or_default();
-            self.pile.warm(batch.iter().map(|(target, _)| *target));
-            for (target, letter) in batch {
+            let batch = batch.get(..messages).unwrap_or_default();
+            self.table.warm(batch.iter().map(|(target, _)| *target));
+            for (target, message) in batch {
                 self.stats.received += 1;
-                self.pile.add(*target, Some(letter), None)?;
+                self.table.add(*target, Some(message), None)?;
             }
         }
         Ok(self.stats.received - before)
     }
 
-    /// Takes in the first letters of a packet.
+    /// Adds the first messages of a packet.
     fn deliver_combined(&mut self, program: &P, packet: &mut &[u8]) -> Result<()> {
         let mut batch = std::mem::take(&mut self.batch);
         while !packet.is_empty() && batch.len() < BATCH {
-            let (target, letter) = next_letter(packet)?;
+            let (target, message) = next_message(packet)?;
             let id = read_id::<P::Id>(target)?;
-            match catch(|| read(letter)).flatten() {
+            match catch(|| read(message)).flatten() {
                 Ok(signal) => batch.push((id, signal)),
                 Err(failure) => return Err(Error::program(&id, "combine signals", failure)),
             }
@@ -245,7 +251,7 @@ impl<P: VertexProgram> Mailbox<P> {
         Ok(())
     }
 
-    /// Takes in signals that are combined.
+    /// Adds signals that are combined.
     pub fn receive(&mut self, program: &P, signals: &mut Vec<SignalTo<P>>) -> Result<()> {
         self.stats.received += signals.len() as u64;
         if self.known.len() > 0 {
@@ -256,62 +262,62 @@ impl<P: VertexProgram> Mailbox<P> {
             let mut is_news = is_news.into_iter();
             signals.retain(|_| is_news.next() == Some(true));
         }
-        if !self.front.has_room_for(signals) {
-            self.write_down(program)?;
+        if !self.buffer.fits(signals) {
+            self.serialize_buffer(program)?;
         }
-        if self.front.has_room_for(signals) {
-            self.stats.combined += self.front.add(program, signals)?;
+        if self.buffer.fits(signals) {
+            self.stats.combined += self.buffer.add(program, signals)?;
             return Ok(());
         }
-        signals.drain(..).try_for_each(|signal| self.write_one(program, &signal))
+        signals.drain(..).try_for_each(|signal| self.serialize_one(program, &signal))
     }
 
-    /// False if a signal changes nothing in what its vertex knows.
+    /// False if the signal would not change the known value of its target.
     fn is_news(&mut self, program: &P, (id, signal): &SignalTo<P>) -> Result<bool> {
-        let (mut key, mut letter) = (Vec::new(), Vec::new());
+        let (mut key, mut message) = (Vec::new(), Vec::new());
         id.write(&mut key);
-        signal.write(&mut letter);
+        signal.write(&mut message);
         let Some(known) = self.known.get(Key::from(&key)) else { return Ok(true) };
         self.folded.clear();
-        combine_letters(program, &key, known, &letter, &mut self.folded)?;
+        combine_messages(program, &key, known, &message, &mut self.folded)?;
         let is_news = self.folded != known;
         self.stats.no_news += u64::from(!is_news);
         Ok(is_news)
     }
 
-    /// Writes down what was combined.
-    fn write_down(&mut self, program: &P) -> Result<()> {
-        let mut front = std::mem::replace(&mut self.front, Front::new(0));
-        let done = front.drain().try_for_each(|signal| self.write_one(program, &signal));
-        self.front = front;
+    /// Serializes the combine buffer into the message table.
+    fn serialize_buffer(&mut self, program: &P) -> Result<()> {
+        let mut buffer = std::mem::replace(&mut self.buffer, CombineBuffer::new(0));
+        let done = buffer.drain().try_for_each(|signal| self.serialize_one(program, &signal));
+        self.buffer = buffer;
         done
     }
 
-    fn write_one(&mut self, program: &P, (id, signal): &SignalTo<P>) -> Result<()> {
-        let (mut key, mut letter) = (std::mem::take(&mut self.key), std::mem::take(&mut self.folded));
+    fn serialize_one(&mut self, program: &P, (id, signal): &SignalTo<P>) -> Result<()> {
+        let (mut key, mut message) = (std::mem::take(&mut self.key), std::mem::take(&mut self.folded));
         key.clear();
-        letter.clear();
+        message.clear();
         id.write(&mut key);
-        signal.write(&mut letter);
+        signal.write(&mut message);
         let combine =
-            |held: &[u8], new: &[u8], out: &mut Vec<u8>| combine_letters(program, &key, held, new, out);
-        let is_new = self.pile.add(&key, Some(&letter), Some(&combine))?;
+            |held: &[u8], new: &[u8], out: &mut Vec<u8>| combine_messages(program, &key, held, new, out);
+        let is_new = self.table.add(&key, Some(&message), Some(&combine))?;
         self.stats.combined += u64::from(!is_new);
-        (self.key, self.folded) = (key, letter);
+        (self.key, self.folded) = (key, message);
         Ok(())
     }
 
-    /// Asks for a collect of the vertex `id`, be there signals or not.
+    /// Requests a collect of the vertex `id`, with or without signals.
     pub fn request<I: Field>(&mut self, id: &I) -> Result<()> {
         self.folded.clear();
         id.write(&mut self.folded);
-        self.pile.add(&self.folded, None, None)?;
+        self.table.add(&self.folded, None, None)?;
         Ok(())
     }
 
-    /// Remembers what the vertex `id` knows, if there is room: a signal that changes nothing when combined with it
-    /// is dropped from now on.
-    pub fn hold(&mut self, id: &P::Id, known: &P::Signal) -> Result<()> {
+    /// Remembers the known value of the vertex `id`, if it fits. From now on, a signal that would not
+    /// change it is dropped.
+    pub fn remember(&mut self, id: &P::Id, known: &P::Signal) -> Result<()> {
         let (mut key, mut value) = (Vec::new(), Vec::new());
         id.write(&mut key);
         known.write(&mut value);
@@ -320,34 +326,34 @@ impl<P: VertexProgram> Mailbox<P> {
             Ok(())
         };
         if self.known.add(Key::from(&key), Some(&value), Some(&replace))? == Added::Full {
-            // What is forgotten costs a useless fetch, no more.
+            // A forgotten value costs a useless fetch, no more.
             self.known.clear();
         }
         Ok(())
     }
 
-    /// Forgets what vertices know: states were changed from outside.
+    /// Forgets all known values, because states were changed from outside.
     pub fn forget(&mut self) {
         self.known.clear();
     }
 
-    /// Takes out what waits for the next vertex; `None` at the end of the generation: of the vertices for which something waited when
-    /// the first was taken out. What arrived since begins the next one.
+    /// Takes the signals for the next vertex; `None` at the end of the generation. A generation holds
+    /// the signals that had arrived when its first vertex was taken; later ones belong to the next.
     ///
     /// # Errors
     /// [`brimful_store::Error::Budget`] if the signals to one vertex exceed the memory that is left.
-    pub fn take(&mut self, program: &P, mail: &mut Mail<P>) -> Result<Option<P::Id>> {
-        mail.clear();
-        if !self.pile.is_open() {
-            self.write_down(program)?;
+    pub fn take(&mut self, program: &P, incoming: &mut IncomingSignals<P>) -> Result<Option<P::Id>> {
+        incoming.clear();
+        if !self.table.is_open() {
+            self.serialize_buffer(program)?;
         }
-        let Some(mut group) = self.pile.next_group()? else { return Ok(None) };
+        let Some(mut group) = self.table.next_group()? else { return Ok(None) };
         let id = read_id::<P::Id>(group.key())?;
         let delivery = program.delivery();
-        while let Some(letter) = group.next_letter()? {
+        while let Some(message) = group.next_message()? {
             let taken = catch(|| {
-                let (source, signal) = read_letter::<P>(letter, delivery)?;
-                match mail.signals.first_mut() {
+                let (source, signal) = read_message::<P>(message, delivery)?;
+                match incoming.signals.first_mut() {
                     Some(held) if delivery == Delivery::Combined => program.combine(held, signal)?,
                     _ => return Ok(Some((source, signal))),
                 }
@@ -355,34 +361,34 @@ impl<P: VertexProgram> Mailbox<P> {
             });
             let fail = |failure| Error::program(&id, "combine signals", failure);
             if let Some((source, signal)) = taken.flatten().map_err(fail)? {
-                mail.push(source, signal)?;
+                incoming.push(source, signal)?;
             }
         }
-        if let Some(signal) = self.front.take(&id) {
-            match mail.signals.first_mut() {
+        if let Some(signal) = self.buffer.take(&id) {
+            match incoming.signals.first_mut() {
                 Some(held) => {
                     let combined = catch(|| program.combine(held, signal)).flatten();
                     combined.map_err(|failure| Error::program(&id, "combine signals", failure))?;
                 }
-                None => mail.push(None, signal)?,
+                None => incoming.push(None, signal)?,
             }
         }
         Ok(Some(id))
     }
 
-    /// True if nothing waits.
+    /// True if no signal or request waits.
     pub fn is_empty(&mut self) -> Result<bool> {
-        Ok(self.front.len() == 0 && self.pile.is_empty()?)
+        Ok(self.buffer.len() == 0 && self.table.is_empty()?)
     }
 
-    /// Vertices for which something waits in memory; one for which signals were combined since others were written down counts twice.
+    /// Vertices with signals in memory; one with signals in both table and buffer counts twice.
     pub fn recipients_in_memory(&self) -> usize {
-        self.pile.len_in_memory() + self.front.len()
+        self.table.len_in_memory() + self.buffer.len()
     }
 
-    /// What it did so far.
+    /// Counters so far.
     pub fn stats(&self) -> MailboxStats {
-        MailboxStats { spills: self.pile.spills(), ..self.stats }
+        MailboxStats { spills: self.table.spills(), ..self.stats }
     }
 }
 
@@ -411,23 +417,23 @@ mod tests {
         let (mut id, mut packet) = (Vec::new(), Vec::new());
         target.write(&mut id);
         let source = (program.0 == Delivery::LatestPerEdge).then_some((&source, 0));
-        write_letter::<Texts>(&id, source, &signal.to_owned(), &mut Vec::new(), &mut packet);
-        mailbox.deliver(program, &packet).map(|letters| assert_eq!(letters, 1))
+        write_message::<Texts>(&id, source, &signal.to_owned(), &mut Vec::new(), &mut packet);
+        mailbox.deliver(program, &packet).map(|messages| assert_eq!(messages, 1))
     }
 
-    fn mail() -> Mail<Texts> {
-        Mail::new(&Budget::new(1 << 20, 0)).unwrap()
+    fn incoming() -> IncomingSignals<Texts> {
+        IncomingSignals::new(&Budget::new(1 << 20, 0)).unwrap()
     }
 
     fn drain(mailbox: &mut Mailbox<Texts>, program: &Texts) -> BTreeMap<u64, (Vec<u64>, Vec<String>)> {
-        let (mut mail, mut all) = (mail(), BTreeMap::new());
-        while let Some(id) = mailbox.take(program, &mut mail).unwrap() {
+        let (mut incoming, mut all) = (incoming(), BTreeMap::new());
+        while let Some(id) = mailbox.take(program, &mut incoming).unwrap() {
             assert!(
                 all.insert(
                     id,
                     (
-                        mail.sources.iter().map(|(source, _)| *source).collect::<Vec<_>>(),
-                        mail.signals.clone()
+                        incoming.sources.iter().map(|(source, _)| *source).collect::<Vec<_>>(),
+                        incoming.signals.clone()
                     )
                 )
                 .is_none(),
@@ -481,23 +487,23 @@ mod tests {
     fn signals_that_come_before_their_vertex_is_taken_out_are_collected_with_the_others() {
         for bytes in [1 << 20, 0] {
             let (program, mut mailbox) = (Texts(Delivery::Combined), mailbox(bytes, Delivery::Combined));
-            let mut mail = mail();
+            let mut incoming = incoming();
             (0..1000).for_each(|target| send(&mut mailbox, &program, 0, target, "a").unwrap());
-            let first = mailbox.take(&program, &mut mail).unwrap().unwrap();
+            let first = mailbox.take(&program, &mut incoming).unwrap().unwrap();
             for (target, signal) in [(first, "late"), (first + 1, "b"), (first + 1, "c"), (2000, "new")] {
                 send(&mut mailbox, &program, 0, target, signal).unwrap();
             }
             assert!(!mailbox.is_empty().unwrap());
             let (mut left, mut next) = (Vec::new(), BTreeMap::new());
-            while let Some(id) = mailbox.take(&program, &mut mail).unwrap() {
-                left.push((id, mail.signals.clone()));
+            while let Some(id) = mailbox.take(&program, &mut incoming).unwrap() {
+                left.push((id, incoming.signals.clone()));
             }
             // A generation is that for which something waited at its beginning.
             assert_eq!(left.len(), 999);
             let of = left.iter().find(|(id, _)| *id == first + 1).unwrap();
             assert_eq!(of.1, ["c"]);
-            while let Some(id) = mailbox.take(&program, &mut mail).unwrap() {
-                next.insert(id, mail.signals.clone());
+            while let Some(id) = mailbox.take(&program, &mut incoming).unwrap() {
+                next.insert(id, incoming.signals.clone());
             }
             assert_eq!(next, [(first, vec!["late".to_owned()]), (2000, vec!["new".into()])].into());
             assert!(mailbox.is_empty().unwrap());
@@ -507,7 +513,7 @@ mod tests {
     #[test]
     fn what_a_vertex_knows_already_wakes_nobody() {
         let (program, mut mailbox) = (Texts(Delivery::Combined), mailbox(1 << 20, Delivery::Combined));
-        mailbox.hold(&7, &"m".into()).unwrap();
+        mailbox.remember(&7, &"m".into()).unwrap();
         for (target, signal) in [(7, "a"), (7, "m"), (8, "a")] {
             send(&mut mailbox, &program, 0, target, signal).unwrap();
         }
@@ -519,7 +525,7 @@ mod tests {
         send(&mut mailbox, &program, 0, 7, "a").unwrap();
         assert_eq!(drain(&mut mailbox, &program)[&7].1, ["a"]);
         // A memory too small forgets and goes on.
-        (0..100_000).for_each(|id| mailbox.hold(&id, &"m".into()).unwrap());
+        (0..100_000).for_each(|id| mailbox.remember(&id, &"m".into()).unwrap());
         send(&mut mailbox, &program, 0, 99_999, "a").unwrap();
         assert!(mailbox.is_empty().unwrap());
     }
@@ -539,14 +545,14 @@ mod tests {
     fn signals_to_one_vertex_that_exceed_the_budget_are_refused_by_a_figure() {
         let (program, mut mailbox) = (Texts(Delivery::Each), mailbox(64 << 20, Delivery::Each));
         (0..100_000).for_each(|_| send(&mut mailbox, &program, 0, 1, "a signal of some length").unwrap());
-        let error = mailbox.take(&program, &mut mail()).unwrap_err().to_string();
+        let error = mailbox.take(&program, &mut incoming()).unwrap_err().to_string();
         assert!(error.contains("too small for the signals to one vertex"), "{error}");
     }
 
     #[test]
     fn packets_that_are_cut_off_are_refused() {
         let mut packet = Vec::new();
-        write_letter::<Texts>(&[5], None, &"text".into(), &mut Vec::new(), &mut packet);
+        write_message::<Texts>(&[5], None, &"text".into(), &mut Vec::new(), &mut packet);
         for length in 1..packet.len() {
             let mut mailbox = mailbox(0, Delivery::Each);
             assert!(mailbox.deliver(&Texts(Delivery::Each), &packet[..length]).is_err());

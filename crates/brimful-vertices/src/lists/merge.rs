@@ -1,13 +1,13 @@
-//! Several runs as one: groups in ascending order of their keys, each with the letters of all runs.
+//! A merge of sorted runs: groups in ascending order of their keys, with the messages of all runs.
 //!
-//! Invariant: letters to one key come in the order of the runs, and within a run in its own.
+//! Invariant: messages to one key come in the order of the runs, and within a run in its own.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::lists::spill::{Run, RunReader, RunWriter, SpillFile};
+use crate::lists::spill::{RunReader, RunWriter, SpillFile, SpilledRun};
 
 /// Reads runs as one; a clone reads on from the same place.
 #[derive(Debug, Clone)]
@@ -18,13 +18,13 @@ pub(super) struct Merge {
     /// The key of the group handed out, and the runs that have it, ascending.
     key: Vec<u8>,
     of_key: Vec<usize>,
-    /// How many of those have been read to the end of the group.
+    /// Number of these that were read to the end of the group.
     done: usize,
 }
 
 impl Merge {
     /// `runs` in the order in which they were written.
-    pub(super) fn new(runs: Vec<Arc<Run>>) -> Result<Self> {
+    pub(super) fn new(runs: Vec<Arc<SpilledRun>>) -> Result<Self> {
         let readers = runs.into_iter().map(RunReader::new).collect();
         let mut merge = Self { readers, heads: BinaryHeap::new(), key: vec![], of_key: vec![], done: 0 };
         (0..merge.readers.len()).try_for_each(|run| merge.advance(run, Vec::new()))?;
@@ -44,7 +44,7 @@ impl Merge {
         self.heads.is_empty() && self.done == self.of_key.len()
     }
 
-    /// Goes to the next group; what was not read of the one before is passed over. False at the end.
+    /// Moves to the next group and skips unread messages of the last one. False at the end.
     pub(super) fn next_group(&mut self) -> Result<bool> {
         self.pass()?;
         let Some(Reverse((key, run))) = self.heads.pop() else { return Ok(false) };
@@ -60,9 +60,9 @@ impl Merge {
         Ok(true)
     }
 
-    /// Reads what is left of the group, and the keys behind it.
+    /// Skips the rest of the group and reads the keys behind it.
     pub(super) fn pass(&mut self) -> Result<()> {
-        while self.next_letter()?.is_some() {}
+        while self.next_message()?.is_some() {}
         for run in std::mem::take(&mut self.of_key) {
             self.advance(run, Vec::new())?;
         }
@@ -75,28 +75,28 @@ impl Merge {
         &self.key
     }
 
-    /// The next letter of the group.
-    pub(super) fn next_letter(&mut self) -> Result<Option<&[u8]>> {
+    /// The next message of the group.
+    pub(super) fn next_message(&mut self) -> Result<Option<&[u8]>> {
         while let Some(reader) = self.of_key.get(self.done).and_then(|run| self.readers.get_mut(*run)) {
-            // Borrowed again below: a loop may not return what it borrows on one of its ways only.
-            if reader.has_letter()? {
+            // Borrowed again below: the borrow checker rejects a conditional return of this borrow.
+            if reader.has_message()? {
                 break;
             }
             self.done += 1;
         }
         match self.of_key.get(self.done).and_then(|run| self.readers.get_mut(*run)) {
-            Some(reader) => reader.take_letter().map(Some),
+            Some(reader) => reader.take_message().map(Some),
             None => Ok(None),
         }
     }
 
     /// Writes all groups as one run.
-    pub(super) fn into_run(mut self, file: &Arc<SpillFile>) -> Result<Run> {
+    pub(super) fn into_run(mut self, file: &Arc<SpillFile>) -> Result<SpilledRun> {
         let mut writer = RunWriter::new(file);
         while self.next_group()? {
             writer.begin(&self.key)?;
-            while let Some(letter) = self.next_letter()? {
-                writer.letter(letter)?;
+            while let Some(message) = self.next_message()? {
+                writer.message(message)?;
             }
             writer.end()?;
         }

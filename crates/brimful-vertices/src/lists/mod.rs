@@ -1,22 +1,24 @@
-//! What waits: vertices that are to signal, and signals that are to be collected.
+//! The lists of an execution: vertices that are due to signal, and signals that wait to be collected.
 //!
-//! - [`id_set`]: the to-signal list; [`mailbox`]: the to-collect list, which is the signals themselves.
-//! - `pile`: what both are made of: `table` in memory; `spill` on disk, read by `merge`. `front`: where signals are combined before.
+//! - [`id_set`]: the to-signal list; [`mailbox`]: the to-collect list, which consists of the signals.
+//! - `message_table`: the base of both lists. Its parts: `memory_table` in memory, `spill` on disk,
+//!   and `merge`, which reads spilled runs.
+//! - `combine_buffer`: merges signals to one target before they are serialized.
 
+mod combine_buffer;
 #[cfg(test)]
 mod faults;
-mod front;
 pub mod id_set;
 pub mod mailbox;
+mod memory_table;
 mod merge;
-mod pile;
+mod message_table;
 mod spill;
-mod table;
 #[cfg(test)]
 mod texts;
 
-pub use front::SignalTo;
+pub use combine_buffer::SignalTo;
 pub use id_set::IdSet;
-pub use mailbox::{Mail, Mailbox, MailboxStats, write_letter};
-pub use pile::MINIMUM_BYTES;
+pub use mailbox::{IncomingSignals, Mailbox, MailboxStats, write_message};
+pub use message_table::MINIMUM_BYTES;
 pub use spill::SpillFile;

@@ -1,9 +1,10 @@
-//! Run files: what does not fit in memory, sorted by key, in blocks of one nameless file.
+//! Spilled runs: messages that exceed memory, sorted by key, in blocks of one scratch file.
 //!
-//! A *group* is a key and the letters to it; a *run* is groups of ascending keys, written once and read in
-//! order any number of times. All lists of an execution share one file: a block is free again when its run is
-//! dropped, so the file does not grow for ever. No crash promise.
-//! Invariant: a writer or a reader holds one block, whatever the length.
+//! A *group* is a key and the messages to it. A *run* is a sequence of groups with ascending keys,
+//! written once and read in order any number of times. All lists of an execution share one file.
+//! Dropping a run frees its blocks, so the file does not grow for ever. The file promises nothing
+//! after a crash.
+//! Invariant: a writer or a reader holds one block, whatever the length of the run.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -11,7 +12,7 @@ use brimful_store::{Content, Error as StoreError, Folder, Job, StoreFile};
 
 use crate::error::Result;
 
-/// Bytes of a block: what is read or written at once.
+/// Bytes of a block, the unit of reading and writing.
 pub(crate) const BLOCK_BYTES: usize = 64 << 10;
 
 /// The file that lists spill to.
@@ -45,7 +46,7 @@ impl SpillFile {
         self.space().written_bytes
     }
 
-    /// Bytes that the file has at most taken of the disk.
+    /// The most bytes that the file has taken on disk.
     pub fn file_bytes(&self) -> u64 {
         self.space().end * BLOCK_BYTES as u64
     }
@@ -54,7 +55,7 @@ impl SpillFile {
         self.space.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes a block where there is room; its number.
+    /// Writes a free block and returns its number.
     fn write(&self, bytes: &[u8]) -> Result<u64> {
         let block = {
             let mut space = self.space();
@@ -66,7 +67,7 @@ impl SpillFile {
         };
         let offset = block * BLOCK_BYTES as u64;
         self.file.write_all_at(bytes, offset)?;
-        // Under a hard limit nobody should wait for dirty pages later.
+        // Under a hard memory limit, nobody should wait for dirty pages later.
         self.file.start_writing(offset, bytes.len() as u64);
         Ok(block)
     }
@@ -74,13 +75,13 @@ impl SpillFile {
 
 /// Groups of ascending keys, on disk until dropped.
 #[derive(Debug)]
-pub(super) struct Run {
+pub(super) struct SpilledRun {
     file: Arc<SpillFile>,
     blocks: Vec<u64>,
     bytes: u64,
 }
 
-impl Drop for Run {
+impl Drop for SpilledRun {
     fn drop(&mut self) {
         self.file.space().free.append(&mut self.blocks);
     }
@@ -89,13 +90,13 @@ impl Drop for Run {
 /// Writes a run.
 #[derive(Debug)]
 pub(super) struct RunWriter {
-    run: Run,
+    run: SpilledRun,
     buffer: Vec<u8>,
 }
 
 impl RunWriter {
     pub(super) fn new(file: &Arc<SpillFile>) -> Self {
-        let run = Run { file: Arc::clone(file), blocks: Vec::new(), bytes: 0 };
+        let run = SpilledRun { file: Arc::clone(file), blocks: Vec::new(), bytes: 0 };
         Self { run, buffer: Vec::with_capacity(BLOCK_BYTES) }
     }
 
@@ -105,10 +106,10 @@ impl RunWriter {
         self.bytes(key)
     }
 
-    /// Adds a letter to the group.
-    pub(super) fn letter(&mut self, letter: &[u8]) -> Result<()> {
-        self.number(letter.len() + 1)?;
-        self.bytes(letter)
+    /// Adds a message to the group.
+    pub(super) fn message(&mut self, message: &[u8]) -> Result<()> {
+        self.number(message.len() + 1)?;
+        self.bytes(message)
     }
 
     /// Ends the group.
@@ -117,7 +118,7 @@ impl RunWriter {
     }
 
     /// Ends the run.
-    pub(super) fn finish(mut self) -> Result<Run> {
+    pub(super) fn finish(mut self) -> Result<SpilledRun> {
         self.flush()?;
         Ok(self.run)
     }
@@ -155,25 +156,25 @@ impl RunWriter {
     }
 }
 
-/// Reads a run; a clone reads on from the same place.
+/// Reads a run; a clone continues from the same position.
 #[derive(Debug, Clone)]
 pub(super) struct RunReader {
-    run: Arc<Run>,
-    /// Bytes read into the buffer so far, this one included.
+    run: Arc<SpilledRun>,
+    /// Bytes of the run read so far, including those in the buffer.
     read: u64,
     buffer: Vec<u8>,
     at: usize,
-    /// One more than the bytes of the letter that comes.
+    /// One more than the bytes of the next message.
     coming: u64,
-    letter: Vec<u8>,
+    message: Vec<u8>,
 }
 
 impl RunReader {
-    pub(super) fn new(run: Arc<Run>) -> Self {
-        Self { run, read: 0, buffer: Vec::new(), at: 0, coming: 0, letter: Vec::new() }
+    pub(super) fn new(run: Arc<SpilledRun>) -> Self {
+        Self { run, read: 0, buffer: Vec::new(), at: 0, coming: 0, message: Vec::new() }
     }
 
-    /// Moves the key of the next group into `key`; false at the end. The letters of the group before have been read.
+    /// Moves the key of the next group into `key`; false at the end. The messages of the group before have been read.
     pub(super) fn next_group(&mut self, key: &mut Vec<u8>) -> Result<bool> {
         key.clear();
         if self.left() == 0 {
@@ -184,30 +185,30 @@ impl RunReader {
         Ok(true)
     }
 
-    /// Whether the group has another letter; ask once, then take it.
-    pub(super) fn has_letter(&mut self) -> Result<bool> {
+    /// True if the group has another message. Call once, then take the message.
+    pub(super) fn has_message(&mut self) -> Result<bool> {
         self.coming = self.number()?;
         Ok(self.coming > 0)
     }
 
-    /// The letter that there is.
-    pub(super) fn take_letter(&mut self) -> Result<&[u8]> {
+    /// The message that [`RunReader::has_message`] announced.
+    pub(super) fn take_message(&mut self) -> Result<&[u8]> {
         let length = self.coming.saturating_sub(1);
-        // Most letters lie within the block.
+        // Most messages lie within the block.
         if length <= (self.buffer.len() - self.at) as u64 {
             let start = self.at;
             self.at += length as usize;
             return Ok(self.buffer.get(start..self.at).unwrap_or_default());
         }
-        let mut letter = std::mem::take(&mut self.letter);
-        letter.clear();
-        let appended = self.append(length, &mut letter);
-        self.letter = letter;
+        let mut message = std::mem::take(&mut self.message);
+        message.clear();
+        let appended = self.append(length, &mut message);
+        self.message = message;
         appended?;
-        Ok(&self.letter)
+        Ok(&self.message)
     }
 
-    /// Bytes that the run has left.
+    /// Unread bytes of the run.
     fn left(&self) -> u64 {
         self.run.bytes - self.read + (self.buffer.len() - self.at) as u64
     }
@@ -259,9 +260,10 @@ impl RunReader {
         Ok(())
     }
 
-    /// Somebody else changed the file.
+    /// The error if another process changed the file.
     fn broken(&self, what: &str) -> crate::error::Error {
         let at = self.read - (self.buffer.len() - self.at) as u64;
-        StoreError::corrupt(self.run.file.file.path(), at, format!("a run of spilled letters: {what}")).into()
+        StoreError::corrupt(self.run.file.file.path(), at, format!("a run of spilled messages: {what}"))
+            .into()
     }
 }

@@ -1,6 +1,7 @@
 //! Checkpoints of a numeric run on a store.
 //!
-//! A vertex is its state and whether it has something to signal; its edges are those of the graph, from which a resumed run loads it again.
+//! A checkpoint holds the state of each vertex, and whether it is due to signal. A resumed run loads
+//! the edges from the graph.
 
 use brimful_engine::checkpoint::CheckpointOptions;
 use brimful_engine::stats::Durations;
@@ -21,33 +22,33 @@ use crate::store::VertexStore;
 /// The fields of a checkpoint.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Handed {
+struct CheckpointState {
     progress: Progress,
     signals: u64,
     durations: Durations,
 }
 
-/// The checkpoints of one run, and what goes into them.
-pub(super) struct States<'c> {
+/// The checkpoints of one run, and the list of due vertices for them.
+pub(super) struct NumericCheckpoints<'c> {
     checkpoints: Checkpoints<'c>,
     resources: &'c Resources,
-    /// A bit for each vertex with edges: whether it has something to signal.
+    /// A bit for each vertex with edges: whether it is due to signal.
     due: HugeArray<u64>,
     _memory: Reservation,
-    /// Vertices whose states are a block.
+    /// Number of vertices whose states form a block.
     window: usize,
 }
 
-/// What was done before, by the run that this one goes on from.
+/// Figures of the run that this one resumes.
 #[derive(Default)]
-pub(super) struct Before {
+pub(super) struct PriorRun {
     pub(super) resumed_from: Option<u64>,
     pub(super) signals: u64,
     pub(super) durations: Durations,
 }
 
-impl<'c> States<'c> {
-    /// Opens their folder. `own` is what of the program its states depend on.
+impl<'c> NumericCheckpoints<'c> {
+    /// Opens the folder of checkpoints. `own` are the parameters that the program's states depend on.
     ///
     /// # Errors
     /// As [`Checkpoints::open`]; the budget's.
@@ -69,35 +70,35 @@ impl<'c> States<'c> {
         })
     }
 
-    /// Has `program` keep the states of the newest checkpoint, if the run is to resume and there is one.
+    /// Restores the states of `program` from the newest checkpoint, if the run resumes and there is one.
     ///
     /// # Errors
     /// As [`brimful_engine::checkpoint::Checkpointer::resume`].
-    pub(super) fn resume(&mut self, program: &mut dyn Erased) -> Result<Before> {
+    pub(super) fn resume(&mut self, program: &mut dyn Erased) -> Result<PriorRun> {
         let (resources, window, due) = (self.resources, self.window, &mut self.due);
-        let mut before = Before::default();
-        self.checkpoints.resume(|mut saved, handed: Handed| {
+        let mut prior = PriorRun::default();
+        self.checkpoints.resume(|mut saved, saved_state: CheckpointState| {
             let path = saved.path();
             program.restore(&mut saved, window, resources)?;
             saved.records(due, window, resources)?;
-            if !program.go_on(&handed.progress) {
+            if !program.go_on(&saved_state.progress) {
                 return Err(StoreError::corrupt_checkpoint(&path, 0, "its fields do not fit this run").into());
             }
-            (before.signals, before.durations) = (handed.signals, handed.durations);
+            (prior.signals, prior.durations) = (saved_state.signals, saved_state.durations);
             Ok(())
         })?;
-        before.resumed_from = self.checkpoints.resumed_from();
-        Ok(before)
+        prior.resumed_from = self.checkpoints.resumed_from();
+        Ok(prior)
     }
 
-    /// For a resumed run, whether a vertex has something to signal; for another `None`.
+    /// Whether a vertex of a resumed run is due to signal; `None` for a new run.
     pub(super) fn is_due(&self, id: u64) -> Option<bool> {
-        // A vertex without edges takes part in every superstep, or in none.
+        // A vertex without edges takes part in every superstep or in none.
         let word = self.due.get((id / 64) as usize).copied().unwrap_or(u64::MAX);
         self.checkpoints.resumed_from().map(|_| word >> (id % 64) & 1 == 1)
     }
 
-    /// Makes one, if it is time; whether it was.
+    /// Makes a checkpoint if one is due; true if it was.
     ///
     /// # Errors
     /// Those of the vertices, and of writing this checkpoint or the one before.
@@ -125,17 +126,20 @@ impl<'c> States<'c> {
         })?;
         let sent = execution.signals_sent();
         let program = &*execution.program().program;
-        let handed =
-            Handed { progress: program.progress(), signals: signals + sent, durations: durations.clone() };
+        let saved_state = CheckpointState {
+            progress: program.progress(),
+            signals: signals + sent,
+            durations: durations.clone(),
+        };
         let window = self.window;
-        self.checkpoints.make(number, handed, |draft, resources| {
+        self.checkpoints.make(number, saved_state, |draft, resources| {
             program.draft(draft, window, resources)?;
             Ok(draft.records(due, window, resources)?)
         })?;
         Ok(true)
     }
 
-    /// Waits until all are complete; the seconds that they cost the run.
+    /// Waits until all checkpoints are complete; returns the seconds that they cost the run.
     pub(super) fn finish(self) -> Result<f64> {
         self.checkpoints.finish()
     }

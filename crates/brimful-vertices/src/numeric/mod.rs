@@ -34,7 +34,7 @@ use crate::from_graph::{
     EdgeData, Part, StoreOf, StoreOptions, Tagged, by_external_id, load, of_one_run, partitions_of,
 };
 use crate::numeric::attributes::Attributes;
-use crate::numeric::checkpoint::{Before, States};
+use crate::numeric::checkpoint::{NumericCheckpoints, PriorRun};
 use crate::numeric::erased::{Erased, Typed};
 use crate::numeric::forecast::{Held, Planned};
 use crate::numeric::program::Numeric;
@@ -113,7 +113,7 @@ fn run_in<P: Program>(
     let options = &NumericOptions { store: &store, run: options.run.clone(), ..*options };
     let own = identity::<P>(&options.run);
     let limits = (options.mode, options.run.max_supersteps);
-    let open = |chosen| States::open(chosen, limits, graph, &own, resources);
+    let open = |chosen| NumericCheckpoints::open(chosen, limits, graph, &own, resources);
     let checkpoints = options.run.checkpoints.as_ref().map(open).transpose()?;
     let index_seconds = build_missing(graph, program.indexes(), resources)?;
     let moved_before = moved(graph, resources);
@@ -132,12 +132,12 @@ fn run_in<P: Program>(
         durations: done.durations,
         seconds: done.seconds,
         index_seconds,
-        signals: done.before.signals + done.stats.signals_sent,
-        edges_visited: done.before.signals + done.stats.signals_sent,
+        signals: done.prior.signals + done.stats.signals_sent,
+        edges_visited: done.prior.signals + done.stats.signals_sent,
         moved: moved(graph, resources) - moved_before,
         phases: done.phases,
         threads: resources.workers(),
-        resumed_from: done.before.resumed_from,
+        resumed_from: done.prior.resumed_from,
     };
     let window = 1 << graph.description().interval_bits;
     let states = ScratchArray::of(typed.states, window);
@@ -241,7 +241,7 @@ struct Driving<'r> {
     program: &'r mut dyn Erased,
     graph: &'r Graph,
     options: &'r NumericOptions<'r>,
-    checkpoints: Option<States<'r>>,
+    checkpoints: Option<NumericCheckpoints<'r>>,
     resources: &'r Resources,
 }
 
@@ -250,7 +250,7 @@ impl BySize for Driving<'_> {
 
     fn call<const S: usize, const M: usize, E: EdgeData>(self) -> Result<Done> {
         let Self { program, graph, options, checkpoints, resources } = self;
-        Run::<S, M, E>::new(program, graph, options, checkpoints, resources)?.run()
+        NumericRun::<S, M, E>::new(program, graph, options, checkpoints, resources)?.run()
     }
 }
 
@@ -258,19 +258,19 @@ impl BySize for Driving<'_> {
 struct Done {
     reason: Reason,
     durations: Durations,
-    before: Before,
+    prior: PriorRun,
     seconds: f64,
     phases: Vec<(&'static str, f64)>,
     stats: Stats,
 }
 
-struct Run<'r, const S: usize, const M: usize, E: EdgeData> {
+struct NumericRun<'r, const S: usize, const M: usize, E: EdgeData> {
     graph: &'r Graph,
     resources: &'r Resources,
     options: &'r NumericOptions<'r>,
     execution: Execution<'r, Numeric<'r, S, M, E>, StoreOf<VertexOf<Numeric<'r, S, M, E>>>>,
-    checkpoints: Option<States<'r>>,
-    before: Before,
+    checkpoints: Option<NumericCheckpoints<'r>>,
+    prior: PriorRun,
     durations: Durations,
     /// After the last superstep somebody had something left to do.
     is_due: bool,
@@ -278,19 +278,19 @@ struct Run<'r, const S: usize, const M: usize, E: EdgeData> {
     loaded: Instant,
 }
 
-impl<'r, const S: usize, const M: usize, E: EdgeData> Run<'r, S, M, E> {
+impl<'r, const S: usize, const M: usize, E: EdgeData> NumericRun<'r, S, M, E> {
     /// Loads the graph.
     fn new(
         program: &'r mut dyn Erased,
         graph: &'r Graph,
         options: &'r NumericOptions<'r>,
-        mut checkpoints: Option<States<'r>>,
+        mut checkpoints: Option<NumericCheckpoints<'r>>,
         resources: &'r Resources,
     ) -> Result<Self> {
         let (facts, begin) = (program.facts(), Instant::now());
-        let mut before = match &mut checkpoints {
+        let mut prior = match &mut checkpoints {
             Some(checkpoints) => checkpoints.resume(program)?,
-            None => Before::default(),
+            None => PriorRun::default(),
         };
         let threshold = options.run.signal_threshold.unwrap_or(SIGNAL_THRESHOLD);
         let numeric = Numeric::new(program, options.run.weighted, threshold);
@@ -318,10 +318,10 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> Run<'r, S, M, E> {
             loading.add_vertex(vertex)
         };
         let mut execution = load(numeric, part, (&stores, &lists), &serializer, None, resources, &mut add)?;
-        if before.resumed_from.is_none() {
+        if prior.resumed_from.is_none() {
             execution.program_mut().program.end_turn();
         }
-        let (loaded, durations) = (Instant::now(), std::mem::take(&mut before.durations));
+        let (loaded, durations) = (Instant::now(), std::mem::take(&mut prior.durations));
         let is_due = true;
         Ok(Self {
             graph,
@@ -329,7 +329,7 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> Run<'r, S, M, E> {
             options,
             execution,
             checkpoints,
-            before,
+            prior,
             durations,
             is_due,
             begin,
@@ -364,7 +364,7 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> Run<'r, S, M, E> {
                 _ => Duration::from_secs(3600),
             };
             let limits = Limits { max_seconds: left, check_every, ..Limits::default() };
-            let (checkpoints, signals) = (&mut self.checkpoints, self.before.signals);
+            let (checkpoints, signals) = (&mut self.checkpoints, self.prior.signals);
             let reason = self.execution.run(self.options.mode, &limits, |execution| {
                 if let Some(checkpoints) = checkpoints {
                     checkpoints.make_if_due(execution, (signals, &self.durations))?;
@@ -383,7 +383,7 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> Run<'r, S, M, E> {
         let Some(checkpoints) = &mut self.checkpoints else {
             return Ok(false);
         };
-        checkpoints.make_if_due(&mut self.execution, (self.before.signals, &self.durations))
+        checkpoints.make_if_due(&mut self.execution, (self.prior.signals, &self.durations))
     }
 
     /// Begins rounds until a vertex has something to signal; false if there are no more before.
@@ -410,7 +410,7 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> Run<'r, S, M, E> {
             numeric.program.keep(*vertex.id(), vertex.state.state());
             Ok(())
         })?;
-        let checkpoints = self.checkpoints.map(States::finish).transpose()?;
+        let checkpoints = self.checkpoints.map(NumericCheckpoints::finish).transpose()?;
         let load_seconds = (self.loaded - self.begin).as_secs_f64();
         let supersteps = seconds - load_seconds - checkpoints.unwrap_or(0.0);
         let mut phases = vec![("load", load_seconds), ("supersteps", supersteps)];
@@ -418,7 +418,7 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> Run<'r, S, M, E> {
         Ok(Done {
             reason,
             durations: self.durations,
-            before: self.before,
+            prior: self.prior,
             seconds,
             phases,
             stats: self.execution.stats()?,
@@ -426,7 +426,7 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> Run<'r, S, M, E> {
     }
 }
 
-impl<const S: usize, const M: usize, E: EdgeData> Supersteps for Run<'_, S, M, E> {
+impl<const S: usize, const M: usize, E: EdgeData> Supersteps for NumericRun<'_, S, M, E> {
     type Error = Error;
 
     fn done(&mut self) -> u64 {
@@ -434,7 +434,7 @@ impl<const S: usize, const M: usize, E: EdgeData> Supersteps for Run<'_, S, M, E
     }
 
     fn swept(&mut self) -> Swept {
-        let sent = self.before.signals + self.execution.signals_sent();
+        let sent = self.prior.signals + self.execution.signals_sent();
         Swept { signals: sent, edges: sent }
     }
 

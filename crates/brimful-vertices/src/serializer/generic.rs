@@ -33,11 +33,11 @@ where
         out.push(if vertex.parallels().is_empty() { MARK } else { PARALLEL });
         let edges = vertex.edges();
         let parts = (&vertex.state, edges.targets(), edges.data(), &vertex.signalled, vertex.latest());
-        let room = std::mem::take(out);
-        *out = postcard::to_extend(&parts, room).map_err(|e| e.to_string())?;
+        let buffer = std::mem::take(out);
+        *out = postcard::to_extend(&parts, buffer).map_err(|e| e.to_string())?;
         if !vertex.parallels().is_empty() {
-            let room = std::mem::take(out);
-            *out = postcard::to_extend(vertex.parallels(), room).map_err(|e| e.to_string())?;
+            let buffer = std::mem::take(out);
+            *out = postcard::to_extend(vertex.parallels(), buffer).map_err(|e| e.to_string())?;
         }
         Ok(())
     }

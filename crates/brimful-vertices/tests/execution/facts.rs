@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use brimful_engine::Reason;
 use brimful_vertices::serializer::Compact;
 use brimful_vertices::{
-    Delivery, Edges, Execution, ExecutionOptions, Limits, Lists, Loading, Parcel, Partitioner, Vertex,
-    VertexProgram, VertexStore,
+    Delivery, Edges, Execution, ExecutionOptions, Limits, Lists, Loading, PartitionChunk, Partitioner,
+    Vertex, VertexProgram, VertexStore,
 };
 
 use crate::programs::{
@@ -207,7 +207,7 @@ fn partitions_packed_by_one_execution_are_loaded_by_another_as_they_are() {
     let resources = resources(2);
     let program = || Distances { source: 0, delivery: Delivery::Combined };
     for kind in STORES {
-        let mut parcels: Vec<(usize, Parcel)> = Vec::new();
+        let mut chunks: Vec<(usize, PartitionChunk)> = Vec::new();
         let mut stores: Vec<AnyStore<Distances>> =
             (0..3).map(|_| store::<Distances>(kind, &resources)).collect();
         let mut key = Vec::new();
@@ -222,8 +222,8 @@ fn partitions_packed_by_one_execution_are_loaded_by_another_as_they_are() {
         }
         for (partition, store) in stores.iter_mut().enumerate() {
             store
-                .pack(&mut Compact, &mut |parcel| {
-                    parcels.push((partition, Parcel::from_bytes(parcel.as_bytes().to_vec())?));
+                .pack(&mut Compact, &mut |chunk| {
+                    chunks.push((partition, PartitionChunk::from_bytes(chunk.as_bytes().to_vec())?));
                     Ok(())
                 })
                 .unwrap();
@@ -231,15 +231,15 @@ fn partitions_packed_by_one_execution_are_loaded_by_another_as_they_are() {
         drop(stores);
         let empty = (0..3).map(|_| store::<Distances>(kind, &resources)).collect();
         let mut loading = Loading::new(program(), Partitioner::Hash, empty, &resources).unwrap();
-        let wrong = loading.adopt((parcels[0].0 + 1) % 3, &mut Compact, &parcels[0].1).unwrap_err();
+        let wrong = loading.adopt((chunks[0].0 + 1) % 3, &mut Compact, &chunks[0].1).unwrap_err();
         assert!(wrong.to_string().contains("but belongs to"), "{wrong}");
-        for (partition, parcel) in &parcels {
-            loading.adopt(*partition, &mut Compact, parcel).unwrap();
+        for (partition, chunk) in &chunks {
+            loading.adopt(*partition, &mut Compact, chunk).unwrap();
         }
         // Of vertices of one id the first stays.
-        loading.adopt(parcels[0].0, &mut Compact, &parcels[0].1).unwrap();
+        loading.adopt(chunks[0].0, &mut Compact, &chunks[0].1).unwrap();
         let mut execution = Execution::start(loading, &ExecutionOptions::default()).unwrap();
-        assert_eq!(execution.duplicates(), parcels[0].1.len() as u64);
+        assert_eq!(execution.duplicates(), chunks[0].1.len() as u64);
         execution.run(MODES[1], &Limits::default(), |_| Ok(false)).unwrap();
         assert!(states(&mut execution) == distances(&graph, 0), "{kind}");
     }

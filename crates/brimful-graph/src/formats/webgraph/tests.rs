@@ -1,7 +1,7 @@
 //! The reader against the example of the paper, and against an encoder written from its definitions.
 
 use super::super::bits::writer::BitWriter;
-use super::super::scan::scan_webgraph;
+use super::super::parse::parse_webgraph;
 use super::*;
 
 /// An encoder that picks references and blocks itself.
@@ -172,8 +172,8 @@ fn encode(p: Parameters, lists: Vec<Vec<u64>>) -> (String, Vec<u8>, Vec<(u64, u6
 }
 
 fn read(properties: &str, graph: &[u8]) -> Result<Vec<(u64, u64)>> {
-    let scanned = scan_webgraph(properties.as_bytes(), graph, 1 << 30)?;
-    Ok(scanned.edges.into_iter().map(|(source, target, _)| (source, target)).collect())
+    let parsed = parse_webgraph(properties.as_bytes(), graph, 1 << 30)?;
+    Ok(parsed.edges.into_iter().map(|(source, target, _)| (source, target)).collect())
 }
 
 #[test]
@@ -269,7 +269,7 @@ fn damage_is_refused_with_its_place() {
 #[test]
 fn a_list_that_does_not_fit_is_refused() {
     let (properties, graph, _) = encode(parameters(), vec![(0..1000).collect(); 1000]);
-    let error = scan_webgraph(properties.as_bytes(), &graph, 800).unwrap_err().to_string();
+    let error = parse_webgraph(properties.as_bytes(), &graph, 800).unwrap_err().to_string();
     assert_eq!(
         error.split(" with the ").next(),
         Some("NAME.graph: the list of vertex 0 has 1000 targets, which do not fit the budget")

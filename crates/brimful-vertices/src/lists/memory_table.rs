@@ -1,9 +1,10 @@
-//! Letters by key in memory that was set aside for them.
+//! The part of a message table in memory, within a fixed limit.
 //!
-//! Everything lies in one arena: entries, chained in the order in which they came, each with its key, and blocks of
-//! letters, those to one key chained and each twice as large as the one before, so that many letters are not many
-//! places. With a fold each key has one letter. Invariant: all of it, a growing index too, stays within the limit, and
-//! what does not fit is refused, not half taken.
+//! One arena holds entries and message blocks. Entries are chained in the order of arrival, and each
+//! contains its key. The blocks of one key are chained, each twice as large as the one before, so
+//! that many messages lie in few blocks. With a fold each key has one message.
+//! Invariant: the arena and the index, even while it grows, stay within the limit. A message that
+//! does not fit is refused as a whole.
 
 use std::ops::Range;
 
@@ -13,25 +14,25 @@ use hashbrown::HashTable;
 use crate::error::Result;
 use crate::field::read_varint;
 
-/// Nowhere in the arena.
+/// The offset that stands for none.
 const NONE: u32 = u32::MAX;
-/// An entry: where the next one is, its first letter, where its next letter goes, how many bytes are left in the block
-/// there and how many it had, the length of its key; then the key.
+/// An entry: offsets of the next entry, of its first message and of the end of its last; free bytes
+/// and size of the last block; the length of its key; then the key.
 const ENTRY_BYTES: usize = 20;
 const NEXT: usize = 0;
 const FIRST: usize = 4;
 const TAIL: usize = 8;
-const ROOM: usize = 12;
+const FREE: usize = 12;
 const SIZE: usize = 14;
 const KEY_LENGTH: usize = 16;
-/// What follows the letters of a block: that there are no more, and where the next block is. A letter is its length
-/// and one, and its bytes.
+/// The end of a block: a zero, and the offset of the next block. A message is its length plus one,
+/// then its bytes.
 const JUMP_BYTES: usize = 5;
-/// Keys that [`Table::warm`] looks up together.
+/// Keys that [`MemoryTable::warm`] looks up together.
 pub(super) const WARMED: usize = 64;
-/// Most bytes of a block of several letters.
+/// Most bytes of a block of several messages.
 const MOST_BLOCK: usize = 512;
-/// The place of an entry in a sorted list.
+/// The offset of an entry in a sorted list.
 const PLACE_BYTES: usize = 4;
 
 /// A key and its hash.
@@ -48,23 +49,23 @@ impl<'k, B: AsRef<[u8]> + ?Sized> From<&'k B> for Key<'k> {
     }
 }
 
-/// Makes one letter of two: the one there was, the new one, and where the result goes.
+/// Merges the old message and the new one into the buffer.
 pub(super) type Fold<'f> = &'f dyn Fn(&[u8], &[u8], &mut Vec<u8>) -> Result<()>;
 
-/// What became of a letter.
+/// The outcome of adding a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Added {
-    /// It is the first to its key.
+    /// The key is new.
     New,
-    /// There were others to its key.
-    Known,
-    /// It does not fit.
+    /// The key existed.
+    Existing,
+    /// The message does not fit.
     Full,
 }
 
-/// Letters by key.
+/// Messages by key, in memory.
 #[derive(Debug)]
-pub(super) struct Table {
+pub(super) struct MemoryTable {
     limit: usize,
     arena: Vec<u8>,
     len: usize,
@@ -74,10 +75,10 @@ pub(super) struct Table {
     folded: Vec<u8>,
 }
 
-impl Table {
+impl MemoryTable {
     /// A table that takes up to `limit` bytes, of memory that the caller has reserved.
     pub(super) fn new(limit: usize) -> Self {
-        // Places are of 32 bits, and the last one is none.
+        // Offsets have 32 bits, and the greatest one stands for none.
         let limit = limit.min(NONE as usize);
         Self { limit, arena: vec![], len: 0, last: NONE, index: HashTable::new(), folded: vec![] }
     }
@@ -87,31 +88,31 @@ impl Table {
         self.len
     }
 
-    /// Bytes that keys, letters and their index take.
+    /// Bytes of keys, messages and index.
     pub(super) fn bytes(&self) -> usize {
         self.arena.len() + self.len * PLACE_BYTES + self.index.allocation_size()
     }
 
-    /// Adds `letter`, or only the key, to what waits for `key`.
+    /// Adds `message`, or the key alone, to the messages for `key`.
     pub(super) fn add(
         &mut self,
         key: Key<'_>,
-        letter: Option<&[u8]>,
+        message: Option<&[u8]>,
         fold: Option<Fold<'_>>,
     ) -> Result<Added> {
         if let Some(entry) = self.find(key) {
-            return Ok(if self.extend(entry, letter, fold)? { Added::Known } else { Added::Full });
+            return Ok(if self.extend(entry, message, fold)? { Added::Existing } else { Added::Full });
         }
-        // A growing index exists twice for a moment, once with double the room.
+        // While it grows, the index exists twice, once with double the capacity.
         let is_full = self.index.len() == self.index.capacity();
         let growth = if is_full { 2 * self.index.allocation_size() + 64 } else { 0 };
-        let letter_bytes = letter.map_or(0, |letter| letter_bytes(letter) + JUMP_BYTES);
+        let message_bytes = message.map_or(0, |message| message_bytes(message) + JUMP_BYTES);
         let Key { bytes: key, hash } = key;
-        if !self.fits(ENTRY_BYTES + key.len() + PLACE_BYTES + letter_bytes + growth) {
+        if !self.fits(ENTRY_BYTES + key.len() + PLACE_BYTES + message_bytes + growth) {
             return Ok(Added::Full);
         }
         if self.arena.capacity() == 0 {
-            // The system gives it page by page when it is used. To grow instead would need the double for a moment.
+            // The system provides pages at first use. A growing vector would exist twice for a moment.
             self.arena.reserve_exact(self.limit);
         }
         let entry = self.arena.len() as u32;
@@ -124,34 +125,34 @@ impl Table {
         self.len += 1;
         let Self { index, arena, .. } = self;
         index.insert_unique(hash, entry, |&other| checksum(key_of(arena, other)));
-        if let Some(letter) = letter {
-            self.append(entry, letter);
+        if let Some(message) = message {
+            self.append(entry, message);
         }
         Ok(Added::New)
     }
 
-    /// True if `key` waits at `from` or behind it.
+    /// True if the entry of `key` is `from` or a later one.
     #[inline]
     pub(super) fn waits(&self, key: Key<'_>, from: Option<u32>) -> bool {
         let Some(from) = from.filter(|_| self.len > 0) else { return false };
         self.find(key).is_some_and(|entry| entry >= from)
     }
 
-    /// The first letter to `key`.
+    /// The first message to `key`.
     #[inline]
     pub(super) fn get(&self, key: Key<'_>) -> Option<&[u8]> {
         let entry = if self.len > 0 { self.find(key)? } else { return None };
-        self.letters(entry).next()
+        self.messages(entry).next()
     }
 
-    /// Reads what adding letters to `keys` will read. No look-up depends on the one before, so that the waits for memory overlap,
-    /// which are most of the time that adding takes.
+    /// Brings the entries of `keys` into the processor's cache. The look-ups are independent, so their
+    /// waits for memory overlap; these are most of the time of adding.
     pub(super) fn warm<'k>(&self, keys: impl Iterator<Item = Key<'k>>) {
         if self.len > 0 {
-            // One step of all before the next step of any: the processor looks no more than a few look-ups ahead.
+            // Each step for all keys before the next step: the processor overlaps few look-ups only.
             let mut places = [NONE; WARMED];
             for (place, key) in places.iter_mut().zip(keys) {
-                // Mostly the entry, by what the index says of its hash.
+                // The first candidate of the hash, which is the entry nearly always.
                 *place = self.index.find(key.hash, |_| true).copied().unwrap_or(NONE);
             }
             for place in &mut places {
@@ -171,22 +172,22 @@ impl Table {
         self.bytes() + bytes <= self.limit
     }
 
-    fn extend(&mut self, entry: u32, letter: Option<&[u8]>, fold: Option<Fold<'_>>) -> Result<bool> {
-        let Some(letter) = letter else { return Ok(true) };
+    fn extend(&mut self, entry: u32, message: Option<&[u8]>, fold: Option<Fold<'_>>) -> Result<bool> {
+        let Some(message) = message else { return Ok(true) };
         let there = u32_at(&self.arena, entry, FIRST);
         let Some(fold) = fold.filter(|_| there != NONE) else {
-            return Ok(self.append(entry, letter));
+            return Ok(self.append(entry, message));
         };
         let mut folded = std::mem::take(&mut self.folded);
         folded.clear();
-        let held = letter_at(&self.arena, there).unwrap_or_default();
-        fold(self.arena.get(held.clone()).unwrap_or_default(), letter, &mut folded)?;
+        let held = message_at(&self.arena, there).unwrap_or_default();
+        fold(self.arena.get(held.clone()).unwrap_or_default(), message, &mut folded)?;
         let place = self.arena.get_mut(held).filter(|held| held.len() == folded.len());
         let is_taken = if let Some(place) = place {
             place.copy_from_slice(&folded);
             true
-        } else if self.fits(letter_bytes(&folded) + JUMP_BYTES) {
-            // What it takes the place of is garbage until the table is cleared.
+        } else if self.fits(message_bytes(&folded) + JUMP_BYTES) {
+            // The old message is garbage until the table is cleared.
             self.set(entry, FIRST, NONE);
             self.set_block(entry, 0, 0);
             self.append(entry, &folded)
@@ -197,12 +198,12 @@ impl Table {
         Ok(is_taken)
     }
 
-    /// Adds a letter to the others of an entry, if it fits.
-    fn append(&mut self, entry: u32, letter: &[u8]) -> bool {
-        let needed = letter_bytes(letter);
-        let (mut room, mut size) =
-            (usize::from(self.u16_at(entry, ROOM)), usize::from(self.u16_at(entry, SIZE)));
-        if room < needed {
+    /// Adds a message to the others of an entry, if it fits.
+    fn append(&mut self, entry: u32, message: &[u8]) -> bool {
+        let needed = message_bytes(message);
+        let (mut free, mut size) =
+            (usize::from(self.u16_at(entry, FREE)), usize::from(self.u16_at(entry, SIZE)));
+        if free < needed {
             let larger =
                 if needed > MOST_BLOCK / 4 { needed } else { needed.max((2 * size).min(MOST_BLOCK)) };
             if !self.fits(larger + JUMP_BYTES) {
@@ -213,25 +214,25 @@ impl Table {
             if u32_at(&self.arena, entry, FIRST) == NONE {
                 self.set(entry, FIRST, block as u32);
             } else {
-                // Behind a zero.
+                // The offset lies behind a zero.
                 self.set(u32_at(&self.arena, entry, TAIL), 1, block as u32);
             }
             self.set(entry, TAIL, block as u32);
-            (room, size) = (larger, larger.min(MOST_BLOCK));
+            (free, size) = (larger, larger.min(MOST_BLOCK));
         }
         let tail = u32_at(&self.arena, entry, TAIL);
         if let Some(mut place) = self.arena.get_mut(tail as usize..tail as usize + needed) {
-            let mut length = letter.len() + 1;
-            while place.len() > letter.len() {
+            let mut length = message.len() + 1;
+            while place.len() > message.len() {
                 let more = if length >= 128 { 128 } else { 0 };
                 place[0] = length as u8 & 127 | more;
                 length >>= 7;
                 place = &mut place[1..];
             }
-            place.copy_from_slice(letter);
+            place.copy_from_slice(message);
         }
         self.set(entry, TAIL, tail + needed as u32);
-        self.set_block(entry, room - needed, size);
+        self.set_block(entry, free - needed, size);
         true
     }
 
@@ -240,9 +241,9 @@ impl Table {
         bytes.map_or(0, |bytes| u16::from_le_bytes(*bytes))
     }
 
-    /// Sets what an entry says of its last block: both are less than 2^16.
-    fn set_block(&mut self, entry: u32, room: usize, size: usize) {
-        self.set(entry, ROOM, room as u32 | (size as u32) << 16);
+    /// Sets free bytes and size of the last block; both are less than 2^16.
+    fn set_block(&mut self, entry: u32, free: usize, size: usize) {
+        self.set(entry, FREE, free as u32 | (size as u32) << 16);
     }
 
     fn set(&mut self, at: u32, field: usize, value: u32) {
@@ -267,10 +268,10 @@ impl Table {
         key_of(&self.arena, entry)
     }
 
-    /// The letters of an entry, in the order in which they came.
-    pub(super) fn letters(&self, entry: u32) -> TableLetters<'_> {
+    /// The messages of an entry, in the order in which they came.
+    pub(super) fn messages(&self, entry: u32) -> MemoryMessages<'_> {
         let (at, tail) = (u32_at(&self.arena, entry, FIRST), u32_at(&self.arena, entry, TAIL));
-        TableLetters { arena: &self.arena, at, tail }
+        MemoryMessages { arena: &self.arena, at, tail }
     }
 
     /// All entries by ascending keys.
@@ -283,7 +284,7 @@ impl Table {
 
     /// Forgets all, and keeps the memory.
     pub(super) fn clear(&mut self) {
-        // To wipe a large index for a few entries would cost more than all that was done with them.
+        // For a few entries in a large index, removing them one by one costs less than wiping it.
         if self.len < self.index.capacity() / 64 {
             let mut next = self.first();
             while let Some(entry) = next {
@@ -305,32 +306,32 @@ impl Table {
     }
 }
 
-/// Letters of one key.
+/// Messages of one key.
 #[derive(Debug, Clone)]
-pub(super) struct TableLetters<'t> {
+pub(super) struct MemoryMessages<'t> {
     arena: &'t [u8],
-    /// The next letter, or what follows those of a block; and the end.
+    /// Offsets of the next message, or of the end of its block, and of the end of all.
     at: u32,
     tail: u32,
 }
 
-impl<'t> Iterator for TableLetters<'t> {
+impl<'t> Iterator for MemoryMessages<'t> {
     type Item = &'t [u8];
 
     fn next(&mut self) -> Option<&'t [u8]> {
         while self.at != self.tail && self.at != NONE {
-            let Some(letter) = letter_at(self.arena, self.at) else {
+            let Some(message) = message_at(self.arena, self.at) else {
                 self.at = u32_at(self.arena, self.at, 1);
                 continue;
             };
-            self.at = letter.end as u32;
-            return self.arena.get(letter);
+            self.at = message.end as u32;
+            return self.arena.get(message);
         }
         None
     }
 }
 
-/// Keys are short: to compare them byte by byte costs less than a call.
+/// Keys are short: comparing them byte by byte costs less than a call.
 #[inline]
 fn is_same(left: &[u8], right: &[u8]) -> bool {
     left.len() == right.len() && left.iter().zip(right).all(|(left, right)| left == right)
@@ -342,20 +343,20 @@ fn key_of(arena: &[u8], entry: u32) -> &[u8] {
     arena.get(start..start + u32_at(arena, entry, KEY_LENGTH) as usize).unwrap_or_default()
 }
 
-/// Where the bytes of the letter at `at` are; `None` if there is none but the place of the next block.
+/// The range of the message at `at`; `None` at the end of a block.
 #[inline]
-fn letter_at(arena: &[u8], at: u32) -> Option<Range<usize>> {
+fn message_at(arena: &[u8], at: u32) -> Option<Range<usize>> {
     let mut rest = arena.get(at as usize..)?;
     let length = read_varint(&mut rest)?.checked_sub(1)? as usize;
     let start = arena.len() - rest.len();
     Some(start..start + length)
 }
 
-/// Bytes that a letter takes.
+/// Bytes of a message in a block.
 #[inline]
-fn letter_bytes(letter: &[u8]) -> usize {
-    let bits = usize::BITS - (letter.len() + 1).leading_zeros();
-    bits.div_ceil(7) as usize + letter.len()
+fn message_bytes(message: &[u8]) -> usize {
+    let bits = usize::BITS - (message.len() + 1).leading_zeros();
+    bits.div_ceil(7) as usize + message.len()
 }
 
 #[inline]

@@ -1,7 +1,7 @@
-//! A sealed block that stays in memory once somebody has asked for it.
+//! A pinned block: a sealed block that stays in memory after its first use.
 //!
-//! Invariant: it is read once however many threads ask for it at the same time, so that there is one copy of it at any moment; only a
-//! read that failed is tried again, by the next one who asks.
+//! Invariant: however many threads ask for it at once, it is read once, so there is one copy of it at
+//! any moment. Only after a failed read, the next use tries again.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -10,15 +10,15 @@ use crate::sealed::{Buffer, SealedFile};
 
 /// A block, in memory or not yet.
 #[derive(Debug)]
-pub struct KeptBlock {
+pub struct PinnedBlock {
     file: Arc<SealedFile>,
     block: usize,
     buffer: OnceLock<Buffer>,
-    /// Held while it is read.
+    /// Held while the block is read.
     reading: Mutex<()>,
 }
 
-impl KeptBlock {
+impl PinnedBlock {
     /// Block `block` of `file`, not yet in memory.
     ///
     /// # Panics
@@ -33,8 +33,8 @@ impl KeptBlock {
         self.buffer.get()
     }
 
-    /// The block: read now and verified, unless it is in memory, or comes into it while this waits for another thread's read. Then
-    /// it is counted as found.
+    /// The block. It is read and verified now, unless it is in memory or another thread reads it
+    /// meanwhile; then it counts as found.
     ///
     /// # Errors
     /// Those of the read; the block is then not in memory.

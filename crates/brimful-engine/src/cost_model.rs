@@ -1,7 +1,7 @@
-//! What the two doors would read for a frontier, worked out before either is taken.
+//! The cost model: estimates the time of dense and sparse traversal for a frontier.
 //!
-//! Times are in those of one edge in a dense superstep, about a nanosecond; the figures are measured, and being wrong costs nothing
-//! but time.
+//! The unit is the time of one edge in a dense superstep, about a nanosecond. The constants are
+//! measured. A wrong estimate costs time, never a result.
 
 use std::ops::Range;
 
@@ -11,28 +11,29 @@ use brimful_graph::shards::Segment;
 
 use crate::residency::{Resident, Shard};
 
-/// What is worked out of a frontier is worked out of so many of its vertices, in runs: neighbours in it may share blocks.
+/// Vertices of a frontier in the sample, in runs, because neighbouring vertices may share blocks.
 const SAMPLE: usize = 256;
 const RUN: usize = 32;
-/// An edge of a block that is read for itself.
+/// An edge of a block in sparse traversal.
 const SPARSE_EDGE: u64 = 3;
-/// A vertex in a dense superstep.
+/// A vertex in dense traversal.
 const VERTEX: u64 = 2;
-/// Bytes read in the time of an edge, by either door.
+/// Bytes read in the time of an edge, in either traversal.
 const BYTES_PER_EDGE_TIME: u64 = 2;
 /// A read of a single block.
 const READ: u64 = 100_000;
 
-/// What a frontier would read.
-pub(crate) struct Survey {
+/// The estimated times of both traversals for a frontier.
+pub(crate) struct CostModel {
     sparse: u64,
     dense: u64,
-    /// For each index and unit, whether the blocks looked for take less time to read than the unit, which is not in memory.
+    /// For each index and unit not in memory, whether reading its blocks one by one is faster than
+    /// reading the unit.
     single: Vec<Vec<bool>>,
 }
 
-impl Survey {
-    /// Of the indexes that are `walked`, whose segments by interval are `intervals`.
+impl CostModel {
+    /// Estimates the times for the indexes that are `walked`; `intervals` are their segments by interval.
     pub(crate) fn new(
         frontier: &[u64],
         vertices: u64,
@@ -46,7 +47,7 @@ impl Survey {
         let runs = frontier.chunks(RUN * step).flat_map(|part| &part[..part.len().min(RUN)]);
         let sample: Vec<u64> = runs.copied().collect();
         let (mut blocks, mut dense) = (0, vertices * VERTEX);
-        // For each unit, the blocks looked for, and whether they may be read for themselves.
+        // For each unit, the number of blocks needed, and whether they may be read one by one.
         let mut units: Vec<Vec<(u64, bool)>> =
             files.iter().map(|file| vec![(0, !weighted); file.shards().units()]).collect();
         for (file, range) in intervals.iter().flatten().filter(|(file, _)| walked[*file]) {
@@ -77,7 +78,7 @@ impl Survey {
         for (file, units) in files.iter().zip(&units) {
             let decide = |(unit, (looked_for, single)): (usize, &(u64, bool))| {
                 let whole = file.unread_bytes(unit) / BYTES_PER_EDGE_TIME;
-                // The dense door reads the unit too, and where memory is short hardly ahead.
+                // Dense traversal reads the unit too, hardly ahead of its use if memory is short.
                 dense += if *looked_for > 0 { whole } else { 0 };
                 let single = *single && looked_for * READ < whole;
                 sparse += match (looked_for, single) {
@@ -92,18 +93,18 @@ impl Survey {
         Self { sparse, dense, single }
     }
 
-    /// True if the sparse door is likely to take less time.
+    /// True if sparse traversal is estimated to be faster.
     pub(crate) fn prefers_sparse(&self) -> bool {
         self.sparse <= self.dense
     }
 
-    /// True if blocks of a unit are better read one by one.
+    /// True if reading the blocks of a unit one by one is estimated to be faster.
     pub(crate) fn one_by_one(&self, file: usize, unit: usize) -> bool {
         self.single[file][unit]
     }
 }
 
-/// Those of `sources`, ascending, that may have edges in a segment.
+/// The part of `sources`, ascending, that may have edges in a segment.
 pub(crate) fn within<'s>(sources: &'s [u64], segment: &Segment) -> &'s [u64] {
     let from = sources.partition_point(|source| *source < segment.first_source);
     let rest = &sources[from..];

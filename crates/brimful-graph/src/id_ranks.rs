@@ -64,7 +64,7 @@ fn members(planes: &Planes, code: usize) -> u64 {
 }
 
 /// The internal id of every id.
-pub(crate) struct IdPositions {
+pub(crate) struct IdRanks {
     /// Where the lines of each page of ids are, if it is in use.
     slots: Box<[u32]>,
     /// The lines of all slots; one allocation, on huge pages.
@@ -78,7 +78,7 @@ const UNUSED: u32 = u32::MAX;
 /// Bytes that a page of ids takes.
 pub(crate) const PAGE_BYTES: usize = PAGE_LINES * size_of::<Line>();
 
-impl IdPositions {
+impl IdRanks {
     /// Positions in the degree order.
     pub(crate) fn new(bitmap: &IdBitmap) -> Self {
         let used = bitmap.pages().flatten().count();
@@ -169,7 +169,7 @@ impl IdPositions {
     }
 }
 
-impl InInternalOrder for IdPositions {
+impl InInternalOrder for IdRanks {
     fn for_each_id(&self, f: &mut dyn FnMut(u64) -> Result<bool>) -> Result<()> {
         for run in (0..RUNS).filter(|run| self.tally.0[*run] > 0) {
             for (number, slot) in self.slots.iter().enumerate().filter(|(_, slot)| **slot != UNUSED) {
@@ -241,27 +241,27 @@ mod tests {
         bitmap.insert_edges(&batch(&edges));
         bitmap.insert_range(0..70_000);
         assert!(!bitmap.gave_up());
-        let mut positions = bitmap.into_positions();
+        let mut ranks = bitmap.into_ranks();
         let mut connected: Vec<u64> = edges.iter().flat_map(|&(s, t)| [s, t]).collect();
         connected.sort_unstable();
         connected.dedup();
-        let tally = positions.tally();
+        let tally = ranks.tally();
         assert!(tally.has_classes());
         assert_eq!(tally.connected(), connected.len() as u64);
-        let by_degree = ids_of(&positions);
+        let by_degree = ids_of(&ranks);
         assert_eq!(by_degree.len() as u64, tally.vertices());
-        assert!(by_degree.iter().enumerate().all(|(at, &id)| positions.internal(id) == Some(at as u64)));
+        assert!(by_degree.iter().enumerate().all(|(at, &id)| ranks.internal(id) == Some(at as u64)));
         for (at, &id) in connected.iter().enumerate() {
-            assert_eq!(positions.external(id), Some(at as u64));
+            assert_eq!(ranks.external(id), Some(at as u64));
         }
-        assert_eq!(positions.internal(100_001), None);
-        positions.flatten();
-        let external = ids_of(&positions);
+        assert_eq!(ranks.internal(100_001), None);
+        ranks.flatten();
+        let external = ids_of(&ranks);
         assert_eq!(external[..connected.len()], connected);
         assert!(external[connected.len()..].is_sorted());
         assert_eq!(external.len(), by_degree.len());
-        assert!(external.iter().enumerate().all(|(at, &id)| positions.internal(id) == Some(at as u64)));
-        assert_eq!(positions.consecutive_from().unwrap(), None);
+        assert!(external.iter().enumerate().all(|(at, &id)| ranks.internal(id) == Some(at as u64)));
+        assert_eq!(ranks.consecutive_from().unwrap(), None);
     }
 
     #[test]
@@ -273,9 +273,9 @@ mod tests {
         let bitmap = IdBitmap::new(1 << 30);
         bitmap.insert_range(0..2);
         bitmap.insert_edges(&batch(&edges));
-        let positions = bitmap.into_positions();
-        assert_eq!(positions.tally(), Tally([1, 0, 0, 300, 2, 2]));
-        let ids = ids_of(&positions);
+        let ranks = bitmap.into_ranks();
+        assert_eq!(ranks.tally(), Tally([1, 0, 0, 300, 2, 2]));
+        let ids = ids_of(&ranks);
         assert_eq!((ids[0], &ids[1..301], &ids[301..]), (7, &counted[..], &[3, quiet, 0, 1][..]));
     }
 
@@ -283,9 +283,9 @@ mod tests {
     fn full_pages_are_consecutive() {
         let bitmap = IdBitmap::new(1 << 30);
         bitmap.insert_range(0..200_000);
-        let positions = bitmap.into_positions();
-        assert!((0..200_000).all(|id| positions.internal(id) == Some(id)));
-        assert_eq!(positions.consecutive_from().unwrap(), Some(0));
-        assert_eq!(positions.tally(), Tally([0, 0, 0, 0, 0, 200_000]));
+        let ranks = bitmap.into_ranks();
+        assert!((0..200_000).all(|id| ranks.internal(id) == Some(id)));
+        assert_eq!(ranks.consecutive_from().unwrap(), Some(0));
+        assert_eq!(ranks.tally(), Tally([0, 0, 0, 0, 0, 200_000]));
     }
 }

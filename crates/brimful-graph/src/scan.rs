@@ -1,8 +1,8 @@
-//! The first pass of an import: reads the input once, counts it, learns which ids there are and samples
-//! what the internal order is made from.
+//! The scan, the first pass of an import: counts the input, finds its ids, and samples edges for the
+//! choice of the internal order.
 //!
-//! Edges of an input that cannot be read twice are kept in a spool. Invariant: what is counted here is
-//! exactly what the second pass will read.
+//! Edges of an input that cannot be read twice are copied to a spool.
+//! Invariant: the second pass reads exactly the edges that are counted here.
 
 use std::io::Read;
 use std::ops::Range;
@@ -24,16 +24,16 @@ use crate::formats::reader::{CHUNK_BYTES, TextReader, no_names};
 use crate::formats::{TextFile, TextFormat, graphalytics, webgraph::WebGraph};
 use crate::ids::IdType;
 use crate::input::{EdgeStream, Input, Listed};
+use crate::input_position::{InputPart, PositionedEdge};
 use crate::names::{IdChoice, decide};
 use crate::pairs::{PairFiles, PairStream};
-use crate::places::{InputPart, Placed};
 use crate::policy::Policy;
 use crate::pump::{chunks_in_flight, pump};
 use crate::text::{Signs, Span, check_signs};
 
-/// Bytes of chunks, batches, perhaps with places, and spool buffers while reading.
-pub(crate) fn reading_bytes(workers: usize, places: bool) -> u64 {
-    let batch = BATCH_EDGES * (8 + 8 + 8 + if places { 8 } else { 0 });
+/// Bytes of chunks, batches (with positions, if asked for) and spool buffers while reading.
+pub(crate) fn reading_bytes(workers: usize, positions: bool) -> u64 {
+    let batch = BATCH_EDGES * (8 + 8 + 8 + if positions { 8 } else { 0 });
     ((chunks_in_flight(workers) + 1) * CHUNK_BYTES + workers * 2 * batch) as u64
 }
 
@@ -63,23 +63,23 @@ impl Declared {
     }
 }
 
-/// What the first pass learned.
-pub(crate) struct Seen {
+/// The results of the scan.
+pub(crate) struct ScanSummary {
     pub(crate) id_type: IdType,
     pub(crate) weighted: bool,
     pub(crate) lines: u64,
     pub(crate) edges: u64,
     pub(crate) self_loops: u64,
-    /// The first of those that will not be stored, with the bits of its ids.
-    pub(crate) first_self_loop: Option<Placed>,
-    /// What places are in.
+    /// The first self-loop that will not be stored, with the bits of its ids.
+    pub(crate) first_self_loop: Option<PositionedEdge>,
+    /// The parts of the input, for positions.
     pub(crate) inputs: Vec<InputPart>,
-    /// The columns that were taken, where a format leaves that open.
+    /// The chosen columns, if the format leaves a choice.
     pub(crate) columns: Option<Columns>,
-    /// `None` if it gave up.
+    /// `None` if the ids exceed its memory.
     pub(crate) bitmap: Option<IdBitmap>,
     pub(crate) sampled: Sampled,
-    /// What exists without an edge.
+    /// Vertices that exist without an edge.
     pub(crate) declared: Declared,
     /// Edges may name no other vertices.
     pub(crate) all_declared: bool,
@@ -87,25 +87,25 @@ pub(crate) struct Seen {
     pub(crate) undirected: bool,
     pub(crate) rejected: u64,
     pub(crate) rejections: Vec<Rejection>,
-    /// How many vertices the input says there are.
+    /// The number of vertices that the input declares.
     pub(crate) claim: Option<VertexClaim>,
 }
 
 /// Counters and ids of everything read, filled by many threads.
-pub(crate) struct Census {
+pub(crate) struct InputScan {
     bitmap: IdBitmap,
     sample: EdgeSample,
-    /// They will not be stored: vertices that have no other edge count as declared.
+    /// Self-loops will not be stored; vertices without another edge count as declared.
     drops_self_loops: bool,
     edges: AtomicU64,
     self_loops: AtomicU64,
-    first_self_loop: Mutex<Option<Placed>>,
+    first_self_loop: Mutex<Option<PositionedEdge>>,
 }
 
 /// Edges copied at once to leave out self-loops.
 const COPIED_EDGES: usize = 1 << 10;
 
-impl Census {
+impl InputScan {
     pub(crate) fn new(bitmap: IdBitmap, undirected: bool, drops_self_loops: bool) -> Self {
         let sample = EdgeSample::new(undirected);
         let (edges, self_loops) = (AtomicU64::new(0), AtomicU64::new(0));
@@ -151,16 +151,23 @@ impl Census {
     }
 
     fn note_first_loop(&self, batch: &EdgeBatch) {
-        let edges = batch.sources.iter().zip(&batch.targets).zip(&batch.places);
+        let edges = batch.sources.iter().zip(&batch.targets).zip(&batch.positions);
         let loops = edges.filter(|((source, target), _)| source == target);
-        let first =
-            loops.filter_map(|((&source, &target), &place)| Placed::new(place, (source, target))).min();
+        let first = loops
+            .filter_map(|((&source, &target), &position)| PositionedEdge::new(position, (source, target)))
+            .min();
         let mut kept = self.first_self_loop.lock().unwrap_or_else(PoisonError::into_inner);
-        *kept = Placed::earlier(*kept, first);
+        *kept = PositionedEdge::earlier(*kept, first);
     }
 
-    pub(crate) fn into_seen(self, declared: Declared, id_type: IdType, weighted: bool, lines: u64) -> Seen {
-        Seen {
+    pub(crate) fn into_summary(
+        self,
+        declared: Declared,
+        id_type: IdType,
+        weighted: bool,
+        lines: u64,
+    ) -> ScanSummary {
+        ScanSummary {
             id_type,
             weighted,
             lines,
@@ -183,7 +190,7 @@ impl Census {
 
 /// Reads inputs.
 pub(crate) struct Reader<'a> {
-    /// Where the spool goes.
+    /// The folder of the spool.
     pub(crate) folder: &'a dyn Folder,
     pub(crate) resources: &'a Resources,
     /// The ids 0 to n - 1 exist whatever the input says.
@@ -192,15 +199,15 @@ pub(crate) struct Reader<'a> {
     pub(crate) undirected: bool,
     /// Every edge will be stored as it is written; those listed at both ends are arcs.
     pub(crate) directed: bool,
-    /// What will become of self-loops and duplicates.
+    /// The policy for self-loops and duplicates.
     pub(crate) policy: Policy,
-    /// The first edges that are left out are to be found in the input.
-    pub(crate) places: bool,
+    /// Positions are needed, to report the first edges that are left out.
+    pub(crate) positions: bool,
     /// Weights will be made of the ids.
     pub(crate) hashes_weights: bool,
-    /// What ids are.
+    /// The type of ids.
     pub(crate) ids: IdChoice,
-    /// What the user says about columns.
+    /// The user's choice of columns.
     pub(crate) columns: &'a ColumnChoice,
     pub(crate) on_error: OnError,
     /// Memory for the set of ids, and for a decompressor's window.
@@ -210,51 +217,58 @@ pub(crate) struct Reader<'a> {
 
 impl Reader<'_> {
     /// Reads the input once: counts, ids, and a source to read the edges from again.
-    pub(crate) fn read<'i>(&self, input: &'i mut Input<'_>) -> Result<(Box<dyn EdgeSource + 'i>, Seen)> {
+    pub(crate) fn read<'i>(
+        &self,
+        input: &'i mut Input<'_>,
+    ) -> Result<(Box<dyn EdgeSource + 'i>, ScanSummary)> {
         let bitmap = IdBitmap::new(self.bitmap_bytes);
-        let census = Census::new(bitmap, self.undirected, self.policy.drops_self_loops());
+        let scan = InputScan::new(bitmap, self.undirected, self.policy.drops_self_loops());
         if let (IdChoice::String, Some(format)) = (self.ids, input.numbered()) {
             let what = format!("ids of {format} are integers by definition; leave --ids string out");
             return Err(Error::Usage(what));
         }
         match input {
-            Input::EdgeList(paths) => self.read_words(&alone(TextFormat::EdgeList, paths), census),
-            Input::Text(format, paths) => self.read_words(&alone(*format, paths), census),
+            Input::EdgeList(paths) => self.read_words(&alone(TextFormat::EdgeList, paths), scan),
+            Input::Text(format, paths) => self.read_words(&alone(*format, paths), scan),
             Input::Graphalytics(paths) => {
                 let files = graphalytics::files(paths, |path| self.open(path))?;
-                self.read_words(&files, census)
+                self.read_words(&files, scan)
             }
             Input::WebGraph(path) => {
                 let mut stream = WebGraph::open(path, self.decoder_bytes, |path| self.open(path))?;
-                self.read_stream(&mut stream, census)
+                self.read_stream(&mut stream, scan)
             }
-            Input::Pairs(files) => self.read_pairs(files, census),
-            Input::Stream(stream) => self.read_stream(&mut **stream, census),
+            Input::Pairs(files) => self.read_pairs(files, scan),
+            Input::Stream(stream) => self.read_stream(&mut **stream, scan),
             Input::Numbered(source, vertices) => {
                 let source: &dyn EdgeSource = *source;
-                let edges = self.read_twice(source, &census, source.parts() as u64, |_| 1)?;
-                let declared = self.settle(&census, 0..*vertices, None)?;
-                Ok((Box::new(source), census.into_seen(declared, IdType::Int64, false, edges)))
+                let edges = self.read_twice(source, &scan, source.parts() as u64, |_| 1)?;
+                let declared = self.settle(&scan, 0..*vertices, None)?;
+                Ok((Box::new(source), scan.into_summary(declared, IdType::Int64, false, edges)))
             }
         }
     }
 
     /// Reads text whose ids are integers or strings.
-    fn read_words<'i>(&self, files: &[TextFile], census: Census) -> Result<(Box<dyn EdgeSource + 'i>, Seen)> {
+    fn read_words<'i>(
+        &self,
+        files: &[TextFile],
+        scan: InputScan,
+    ) -> Result<(Box<dyn EdgeSource + 'i>, ScanSummary)> {
         let lengths: Option<u64> = files.iter().map(|file| input_len(&file.path)).sum();
         self.resources.job.begin("read", lengths.unwrap_or(0));
         let numbers = files.iter().find(|file| !file.format.may_have_names());
         match (self.ids, numbers, files.first()) {
             (IdChoice::String, Some(file), _) => Err(no_names(&file.path, file.format)),
-            (IdChoice::String, None, _) => self.read_named_text(files, None, census),
+            (IdChoice::String, None, _) => self.read_named_text(files, None, scan),
             (IdChoice::Auto, None, Some(first)) => {
                 let opened = self.open(&first.path)?;
                 match decide::look_at(opened, &first.path, first.format, self.columns)? {
-                    (true, opened) => self.read_named_text(files, Some(opened), census),
-                    (false, opened) => self.read_text(files, Some(opened), census),
+                    (true, opened) => self.read_named_text(files, Some(opened), scan),
+                    (false, opened) => self.read_text(files, Some(opened), scan),
                 }
             }
-            _ => self.read_text(files, None, census),
+            _ => self.read_text(files, None, scan),
         }
     }
 
@@ -271,32 +285,32 @@ impl Reader<'_> {
     fn read_twice(
         &self,
         source: &dyn EdgeSource,
-        census: &Census,
+        scan: &InputScan,
         units: u64,
         units_of: impl Fn(&EdgeBatch) -> u64 + Sync,
     ) -> Result<u64> {
         self.resources.job.begin("read", units);
         let work = |(): &mut (), batch: &EdgeBatch| {
-            census.add(batch);
+            scan.add(batch);
             self.resources.job.advance(units_of(batch));
             Ok(())
         };
         each_part(source, self.resources, || Ok(()), work, Ok)?;
-        Ok(census.edges.load(Ordering::Relaxed))
+        Ok(scan.edges.load(Ordering::Relaxed))
     }
 
     /// Adds to what the options declare what the input does, and tells the bitmap.
     pub(crate) fn settle(
         &self,
-        census: &Census,
+        scan: &InputScan,
         numbered: Range<u64>,
         listed: Option<Listed>,
     ) -> Result<Declared> {
         let declared = Declared::new(self.declared, numbered, listed);
-        declared.ranges.iter().for_each(|range| census.bitmap.insert_range(range.clone()));
+        declared.ranges.iter().for_each(|range| scan.bitmap.insert_range(range.clone()));
         if let Some(listed) = &declared.listed {
             let insert = |(): &mut (), batch: &EdgeBatch| {
-                census.bitmap.insert_declared(&batch.sources);
+                scan.bitmap.insert_declared(&batch.sources);
                 Ok(())
             };
             each_part(&**listed, self.resources, || Ok(()), insert, Ok)?;
@@ -304,12 +318,12 @@ impl Reader<'_> {
         Ok(declared)
     }
 
-    /// Keeps edges to be read again, with their places if the second pass is to know them.
-    pub(crate) fn keep(&self, spool: &Spool, batch: &mut EdgeBatch, room: &mut Vec<u8>) -> Result<()> {
+    /// Spools edges for the second pass, with their positions if it needs them.
+    pub(crate) fn keep(&self, spool: &Spool, batch: &mut EdgeBatch, buffer: &mut Vec<u8>) -> Result<()> {
         if !self.policy.merges() {
-            batch.places.clear();
+            batch.positions.clear();
         }
-        spool.append(batch, room)
+        spool.append(batch, buffer)
     }
 
     /// Reads text whose ids are integers; `first` is the first file if it was opened already.
@@ -317,8 +331,8 @@ impl Reader<'_> {
         &self,
         files: &[TextFile],
         first: Option<Box<dyn Read + Send>>,
-        census: Census,
-    ) -> Result<(Box<dyn EdgeSource + 'i>, Seen)> {
+        scan: InputScan,
+    ) -> Result<(Box<dyn EdgeSource + 'i>, ScanSummary)> {
         // Lists of vertices come first: edges may name no others.
         let (vertices, edges): (Vec<_>, Vec<_>) =
             files.iter().cloned().partition(|file| file.format == TextFormat::Vertices);
@@ -329,7 +343,7 @@ impl Reader<'_> {
             true => None,
             false => {
                 let spools = [&spool, &listed];
-                Some(self.pump_text(&vertices, None, &census, spools, &mut signs, (None, 0))?)
+                Some(self.pump_text(&vertices, None, &scan, spools, &mut signs, (None, 0))?)
             }
         };
         let lines = before.as_ref().map_or(0, |summary| summary.lines);
@@ -337,26 +351,26 @@ impl Reader<'_> {
         let settle = |listed: Spool, numbered| {
             let listed = listed.into_source();
             let listed = (listed.parts() > 0).then(|| Box::new(listed) as Listed);
-            self.settle(&census, numbered, listed)
+            self.settle(&scan, numbered, listed)
         };
         let (summary, declared) = if let Some(before) = before {
             let declared = settle(listed, 0..0)?;
-            let members = Some(&census.bitmap).filter(|bitmap| !bitmap.gave_up());
+            let members = Some(&scan.bitmap).filter(|bitmap| !bitmap.gave_up());
             // Files of edges declare nothing.
             let none = Spool::new(self.folder, &self.resources.job)?;
             let spools = [&spool, &none];
-            let summary = self.pump_text(&edges, first, &census, spools, &mut signs, (members, lines))?;
+            let summary = self.pump_text(&edges, first, &scan, spools, &mut signs, (members, lines))?;
             (summary.after(before), declared)
         } else {
             let spools = [&spool, &listed];
-            let summary = self.pump_text(&edges, first, &census, spools, &mut signs, (None, 0))?;
+            let summary = self.pump_text(&edges, first, &scan, spools, &mut signs, (None, 0))?;
             let numbered = summary.declared.map_or(0..0, |Span { first, count }| first..first + count);
             let declared = settle(listed, numbered)?;
             (summary, declared)
         };
         check_signs(signs, files.first().map_or(Path::new("-"), |file| &file.path))?;
         let id_type = if signs.huge { IdType::UInt64 } else { IdType::Int64 };
-        let seen = Seen {
+        let seen = ScanSummary {
             undirected: summary.undirected,
             rejected: summary.rejected,
             rejections: summary.rejections,
@@ -364,7 +378,7 @@ impl Reader<'_> {
             columns: summary.columns,
             claim: summary.claim,
             all_declared,
-            ..census.into_seen(declared, id_type, summary.weighted, summary.lines)
+            ..scan.into_summary(declared, id_type, summary.weighted, summary.lines)
         };
         Ok((Box::new(spool.into_source()), seen))
     }
@@ -374,7 +388,7 @@ impl Reader<'_> {
         &self,
         files: &[TextFile],
         mut first: Option<Box<dyn Read + Send>>,
-        census: &Census,
+        scan: &InputScan,
         [spool, listed]: [&Spool; 2],
         signs: &mut Signs,
         (members, lines): (Option<&IdBitmap>, u64),
@@ -383,16 +397,16 @@ impl Reader<'_> {
         let open = |path: &Path| first.take().map_or_else(|| self.open(path), Ok);
         let reader = TextReader::new(files, self.directed, CHUNK_BYTES, Box::new(open));
         let mut reader = reader.with_columns(self.columns).after_lines(lines);
-        let parser = TextParser::new(files, self.on_error).noting_places(self.places).among(members);
+        let parser = TextParser::new(files, self.on_error).noting_positions(self.positions).among(members);
         let all_signs = Mutex::new(signs);
-        let take = |out: &mut Output, room: &mut Vec<u8>| -> Result<()> {
+        let take = |out: &mut Output, buffer: &mut Vec<u8>| -> Result<()> {
             if !out.edges.is_empty() {
-                census.add(&out.edges);
-                self.keep(spool, &mut out.edges, room)?;
+                scan.add(&out.edges);
+                self.keep(spool, &mut out.edges, buffer)?;
                 out.edges.clear();
             }
             if !out.declared.is_empty() {
-                listed.append(&out.declared, room)?;
+                listed.append(&out.declared, buffer)?;
                 out.declared.clear();
             }
             Ok(())
@@ -402,49 +416,53 @@ impl Reader<'_> {
             |chunk| {
                 let more = reader.next(chunk)?;
                 if reader.undirected() {
-                    census.take_both_directions();
+                    scan.take_both_directions();
                 }
                 Ok(more)
             },
             || Ok((Output::default(), Vec::new())),
-            |(out, room), _, chunk| parser.parse(chunk, out, &mut |out| take(out, room)),
-            |(mut out, mut room)| {
+            |(out, buffer), _, chunk| parser.parse(chunk, out, &mut |out| take(out, buffer)),
+            |(mut out, mut buffer)| {
                 all_signs.lock().unwrap_or_else(PoisonError::into_inner).merge(out.signs);
-                take(&mut out, &mut room)
+                take(&mut out, &mut buffer)
             },
         )?;
         parser.finish(&reader.into_ends())
     }
 
-    fn read_pairs<'i>(&self, files: &[PathBuf], census: Census) -> Result<(Box<dyn EdgeSource + 'i>, Seen)> {
+    fn read_pairs<'i>(
+        &self,
+        files: &[PathBuf],
+        scan: InputScan,
+    ) -> Result<(Box<dyn EdgeSource + 'i>, ScanSummary)> {
         if !files.iter().all(|path| self.is_plain(path)) {
             let mut stream = PairStream::new(files, self.decoder_bytes, self.resources);
-            return self.read_stream(&mut stream, census);
+            return self.read_stream(&mut stream, scan);
         }
-        let source = PairFiles::open(files, &self.resources.job)?.noting_places(self.places);
+        let source = PairFiles::open(files, &self.resources.job)?.noting_positions(self.positions);
         let pairs = source.pairs();
-        self.read_twice(&source, &census, pairs, |batch| batch.len() as u64)?;
-        let declared = self.settle(&census, 0..0, None)?;
+        self.read_twice(&source, &scan, pairs, |batch| batch.len() as u64)?;
+        let declared = self.settle(&scan, 0..0, None)?;
         let inputs = files.iter().cloned().zip(source.lengths()).collect();
-        let seen = census.into_seen(declared, IdType::UInt32, false, pairs);
-        Ok((Box::new(source), Seen { inputs, ..seen }))
+        let seen = scan.into_summary(declared, IdType::UInt32, false, pairs);
+        Ok((Box::new(source), ScanSummary { inputs, ..seen }))
     }
 
     fn read_stream<'i>(
         &self,
         stream: &mut dyn EdgeStream,
-        census: Census,
-    ) -> Result<(Box<dyn EdgeSource + 'i>, Seen)> {
+        scan: InputScan,
+    ) -> Result<(Box<dyn EdgeSource + 'i>, ScanSummary)> {
         let resources = self.resources;
         resources.job.begin("read", 0);
-        if self.places {
+        if self.positions {
             stream.note_places();
         }
         if stream.undirected() && !self.directed {
-            census.take_both_directions();
+            scan.take_both_directions();
         }
         if stream.has_names() {
-            return self.read_named_stream(stream, census);
+            return self.read_named_stream(stream, scan);
         }
         let spool = Spool::new(self.folder, &resources.job)?;
         let listed = Spool::new(self.folder, &resources.job)?;
@@ -456,33 +474,33 @@ impl Reader<'_> {
                 Ok(more)
             },
             || Ok(Vec::new()),
-            |room, _, (edges, vertices): &mut (EdgeBatch, EdgeBatch)| {
-                census.add(edges);
+            |buffer, _, (edges, vertices): &mut (EdgeBatch, EdgeBatch)| {
+                scan.add(edges);
                 resources.job.advance(edges.len() as u64);
                 if !vertices.is_empty() {
-                    listed.append(vertices, room)?;
+                    listed.append(vertices, buffer)?;
                 }
-                if edges.is_empty() { Ok(()) } else { self.keep(&spool, edges, room) }
+                if edges.is_empty() { Ok(()) } else { self.keep(&spool, edges, buffer) }
             },
             |_| Ok(()),
         )?;
         if let Some(more) = stream.listed() {
-            let (mut batch, mut room) = (EdgeBatch::default(), Vec::new());
+            let (mut batch, mut buffer) = (EdgeBatch::default(), Vec::new());
             for part in 0..more.parts() {
                 more.read_part(part, &mut batch)?;
-                listed.append(&batch, &mut room)?;
+                listed.append(&batch, &mut buffer)?;
             }
         }
-        let edges = census.edges.load(Ordering::Relaxed);
+        let edges = scan.edges.load(Ordering::Relaxed);
         let rejections = stream.rejections();
         let rejected = rejections.iter().map(|rejection| rejection.count).sum();
         let claim = self.claim_of(stream, rejected)?;
         let listed = listed.into_source();
         let listed = (listed.parts() > 0).then(|| Box::new(listed) as Listed);
-        let declared = self.settle(&census, stream.declared(), listed)?;
-        let seen = census.into_seen(declared, stream.id_type()?, stream.weighted(), edges + rejected);
+        let declared = self.settle(&scan, stream.declared(), listed)?;
+        let seen = scan.into_summary(declared, stream.id_type()?, stream.weighted(), edges + rejected);
         let (undirected, inputs, columns) = (stream.undirected(), stream.inputs(), stream.columns());
-        let seen = Seen { undirected, rejected, rejections, inputs, columns, claim, ..seen };
+        let seen = ScanSummary { undirected, rejected, rejections, inputs, columns, claim, ..seen };
         Ok((Box::new(spool.into_source()), seen))
     }
 }

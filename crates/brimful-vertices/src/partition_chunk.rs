@@ -1,9 +1,10 @@
-//! Whole partitions as bytes: records that go from one store to another without becoming vertices.
+//! Partition chunks: records that move from one store to another without becoming vertices.
 //!
-//! (GIRAPH-417: a partition arrives as bytes and is kept as they are.) A partition is a sequence of parcels of about a mebibyte, or one
-//! record where that is longer. Little-endian: magic; 4 bytes, length of the serializer's name, which follows; 4 bytes, number of records;
-//! records as they lie in an arena, with no room but for themselves; 8 bytes, checksum of all before.
-//! Invariant: a [`Parcel`] was checked to its last byte; nothing else has to be.
+//! (GIRAPH-417: a partition arrives as bytes and stays in this form.) A partition is a sequence of
+//! chunks of about a mebibyte, or of one longer record. Little-endian: magic; 4 bytes, length of the
+//! serializer's name, which follows; 4 bytes, number of records; the records in the format of an
+//! arena, without gaps; 8 bytes, checksum of all before.
+//! Invariant: a [`PartitionChunk`] is valid to its last byte, so that no reader has to check again.
 
 use brimful_store::checksum;
 
@@ -16,33 +17,33 @@ use crate::vertex::Stored;
 
 const MAGIC: &[u8; 8] = b"BRIMVTX1";
 const CHECKSUM_BYTES: usize = 8;
-/// Bytes of records with which a parcel is full.
+/// Bytes of records that fill a chunk.
 const FULL_BYTES: usize = 1 << 20;
 
 /// Records and the name of the serializer that wrote them.
 #[derive(Debug)]
-pub struct Parcel {
+pub struct PartitionChunk {
     bytes: Vec<u8>,
     serializer: String,
     count: u32,
     records_start: usize,
 }
 
-impl Parcel {
-    /// The parcel of these bytes.
+impl PartitionChunk {
+    /// Checks and takes over the bytes of a chunk.
     ///
     /// # Errors
-    /// [`Error::Parcel`] if they are damaged or none.
+    /// [`Error::PartitionChunk`] if the bytes are damaged or no chunk.
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
-        let damaged = |what: &str| Error::Parcel(what.to_owned());
+        let damaged = |what: &str| Error::PartitionChunk(what.to_owned());
         let (content, sum) = bytes.split_last_chunk().ok_or_else(|| damaged("it has no checksum"))?;
         if checksum(content) != u64::from_le_bytes(*sum) {
-            return Err(damaged("its checksum is another"));
+            return Err(damaged("its checksum does not match"));
         }
-        let mut rest = content.strip_prefix(MAGIC).ok_or_else(|| damaged("it does not begin as one"))?;
+        let mut rest = content.strip_prefix(MAGIC).ok_or_else(|| damaged("its magic number is missing"))?;
         let name = read_u32(&mut rest).and_then(|length| take(&mut rest, length as usize));
         let name = name.and_then(|name| std::str::from_utf8(name).ok());
-        let serializer = name.ok_or_else(|| damaged("the name of its serializer is none"))?.to_owned();
+        let serializer = name.ok_or_else(|| damaged("the name of its serializer is unreadable"))?.to_owned();
         let count = read_u32(&mut rest).ok_or_else(|| damaged("it ends before its records"))?;
         let mut records = rest;
         let found = std::iter::from_fn(|| arena::take_record(&mut records)).count();
@@ -53,7 +54,7 @@ impl Parcel {
         Ok(Self { serializer, count, records_start, bytes })
     }
 
-    /// Its bytes.
+    /// The bytes of the chunk.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -79,7 +80,7 @@ impl Parcel {
         std::iter::from_fn(move || arena::take_record(&mut rest))
     }
 
-    /// The records as they lie in an arena.
+    /// The records in the format of an arena.
     pub(crate) fn record_bytes(&self) -> &[u8] {
         self.bytes.get(self.records_start..self.bytes.len() - CHECKSUM_BYTES).unwrap_or_default()
     }
@@ -91,16 +92,16 @@ fn read_u32(input: &mut &[u8]) -> Option<u32> {
     Some(u32::from_le_bytes(*bytes))
 }
 
-/// Puts records into parcels, which it hands out as they are full.
+/// Puts records into chunks and passes on each full one.
 pub(crate) struct Packer<'f> {
     serializer: String,
     records: Vec<u8>,
     count: u32,
-    each: &'f mut dyn FnMut(Parcel) -> Result<()>,
+    each: &'f mut dyn FnMut(PartitionChunk) -> Result<()>,
 }
 
 impl<'f> Packer<'f> {
-    pub(crate) fn new(serializer: String, each: &'f mut dyn FnMut(Parcel) -> Result<()>) -> Self {
+    pub(crate) fn new(serializer: String, each: &'f mut dyn FnMut(PartitionChunk) -> Result<()>) -> Self {
         Self { serializer, records: Vec::new(), count: 0, each }
     }
 
@@ -110,7 +111,7 @@ impl<'f> Packer<'f> {
         if self.records.len() >= FULL_BYTES { self.close() } else { Ok(()) }
     }
 
-    /// Hands out the last parcel.
+    /// Passes on the last chunk.
     pub(crate) fn finish(mut self) -> Result<()> {
         if self.count > 0 { self.close() } else { Ok(()) }
     }
@@ -123,7 +124,7 @@ impl<'f> Packer<'f> {
         bytes.append(&mut self.records);
         bytes.extend_from_slice(&checksum(&bytes).to_le_bytes());
         let count = std::mem::take(&mut self.count);
-        (self.each)(Parcel { bytes, serializer: self.serializer.clone(), count, records_start })
+        (self.each)(PartitionChunk { bytes, serializer: self.serializer.clone(), count, records_start })
     }
 }
 
@@ -131,7 +132,7 @@ impl<'f> Packer<'f> {
 pub(crate) fn pack<V: Stored>(
     store: &mut (impl VertexStore<V> + ?Sized),
     serializer: &mut dyn Serializer<V>,
-    each: &mut dyn FnMut(Parcel) -> Result<()>,
+    each: &mut dyn FnMut(PartitionChunk) -> Result<()>,
 ) -> Result<()> {
     let mut packer = Packer::new(serializer.name(), each);
     let (mut key, mut record) = (Vec::new(), Vec::new());
@@ -151,30 +152,31 @@ pub(crate) fn pack<V: Stored>(
 pub(crate) fn adopt<V: Stored>(
     store: &mut (impl VertexStore<V> + ?Sized),
     serializer: &mut dyn Serializer<V>,
-    parcel: &Parcel,
+    chunk: &PartitionChunk,
 ) -> Result<u64> {
     let mut left_out = 0;
-    unpack(serializer, parcel, &mut |vertex| {
+    unpack(serializer, chunk, &mut |vertex| {
         left_out += u64::from(!store.insert(vertex)?);
         Ok(())
     })?;
     Ok(left_out)
 }
 
-/// The vertices of a parcel that `serializer` wrote.
+/// The vertices of a chunk that `serializer` wrote.
 pub(crate) fn unpack<V: Stored>(
     serializer: &mut dyn Serializer<V>,
-    parcel: &Parcel,
+    chunk: &PartitionChunk,
     each: &mut dyn FnMut(V) -> Result<()>,
 ) -> Result<()> {
     let name = serializer.name();
-    if parcel.serializer() != name {
+    if chunk.serializer() != name {
         return Err(Error::Usage(format!(
-            "a parcel was packed with the serializer {}, and {name} is to read it; name that one",
-            parcel.serializer()
+            "a partition chunk was packed with the serializer {}, but is read with {name}; \
+             use the same serializer",
+            chunk.serializer()
         )));
     }
-    for (key, record) in parcel.records() {
+    for (key, record) in chunk.records() {
         let id = read_id::<V::Id>(&name, key)?;
         let vertex = serializer.decode(&id, record, None);
         each(vertex.map_err(|what| Error::unreadable(name.clone(), &id, what))?)?;
@@ -182,11 +184,11 @@ pub(crate) fn unpack<V: Stored>(
     Ok(())
 }
 
-/// The id that is a key of records that `serializer` wrote.
+/// The id of a record that `serializer` wrote, from its key.
 pub(crate) fn read_id<I: Field>(serializer: &str, key: &[u8]) -> Result<I> {
     let mut rest = key;
     I::read(&mut rest).filter(|_| rest.is_empty()).ok_or_else(|| {
-        let what = "its key is no id of the type that is read".to_owned();
+        let what = "its key is not an id of this type".to_owned();
         Error::unreadable(serializer.to_owned(), format_args!("{key:02x?}"), what)
     })
 }
@@ -199,33 +201,33 @@ mod tests {
     use crate::{BytesStore, MemoryStore, Serialized};
     use brimful_store::{Budget, ErrorKind};
 
-    fn packed(vertices: Vec<Sample>) -> Vec<Parcel> {
+    fn packed(vertices: Vec<Sample>) -> Vec<PartitionChunk> {
         let mut store = MemoryStore::new(&Budget::new(64 << 20, 0)).unwrap();
         store.load(&mut vertices.into_iter()).unwrap();
-        let mut parcels = Vec::new();
+        let mut chunks = Vec::new();
         store
-            .pack(&mut Compact, &mut |parcel| {
-                parcels.push(Parcel::from_bytes(parcel.as_bytes().to_vec())?);
+            .pack(&mut Compact, &mut |chunk| {
+                chunks.push(PartitionChunk::from_bytes(chunk.as_bytes().to_vec())?);
                 Ok(())
             })
             .unwrap();
-        parcels
+        chunks
     }
 
     #[test]
-    fn damaged_parcels_are_refused() {
-        let parcels = packed(samples());
-        let [parcel] = parcels.as_slice() else { panic!("one is enough for few vertices") };
-        assert_eq!((parcel.len(), parcel.serializer()), (40, "compact"));
-        let good = parcel.as_bytes();
+    fn damaged_chunks_are_refused() {
+        let chunks = packed(samples());
+        let [chunk] = chunks.as_slice() else { panic!("one is enough for few vertices") };
+        assert_eq!((chunk.len(), chunk.serializer()), (40, "compact"));
+        let good = chunk.as_bytes();
         for end in 0..good.len() {
-            let cut = Parcel::from_bytes(good[..end].to_vec()).unwrap_err();
+            let cut = PartitionChunk::from_bytes(good[..end].to_vec()).unwrap_err();
             assert_eq!(cut.kind(), ErrorKind::Corrupt);
         }
         for at in 0..good.len() {
             let mut changed = good.to_vec();
             changed[at] ^= 1 << (at % 8);
-            assert!(Parcel::from_bytes(changed).is_err(), "a change at {at}");
+            assert!(PartitionChunk::from_bytes(changed).is_err(), "a change at {at}");
         }
         // Lengths that make no sense are refused whatever the checksum says.
         for at in 0..good.len() - CHECKSUM_BYTES {
@@ -233,24 +235,24 @@ mod tests {
             changed[at] = !changed[at];
             let sum = checksum(&changed);
             changed.extend_from_slice(&sum.to_le_bytes());
-            let read = Parcel::from_bytes(changed).map(|parcel| parcel.records().count());
+            let read = PartitionChunk::from_bytes(changed).map(|chunk| chunk.records().count());
             assert!(read.is_err() || read.is_ok_and(|count| count == 40), "a change at {at}");
         }
     }
 
     #[test]
-    fn parcels_are_adopted_within_the_budget_or_not_at_all_and_by_their_serializer() {
+    fn chunks_are_adopted_within_the_budget_or_not_at_all_and_by_their_serializer() {
         let large =
             |id| Sample::new(id, 0.5, (0..20_000).map(|n| (n * id * 99_991 % (1 << 40), 0.5)).collect());
-        let parcels = packed((1..40).map(large).collect());
-        assert!(parcels.len() > 2);
+        let chunks = packed((1..40).map(large).collect());
+        assert!(chunks.len() > 2);
         let budget = Budget::new(3 << 20, 0);
         let mut store = Serialized::<_, _, Sample>::new(BytesStore::new(&budget).unwrap(), Compact);
         let (mut kept, mut refused) = (0, 0);
-        for parcel in &parcels {
+        for chunk in &chunks {
             let free = budget.free();
-            match store.adopt(&mut Compact, parcel) {
-                Ok(_) => kept += parcel.len() as u64,
+            match store.adopt(&mut Compact, chunk) {
+                Ok(_) => kept += chunk.len() as u64,
                 Err(error) => {
                     assert_eq!((error.kind(), budget.free()), (ErrorKind::Budget, free));
                     refused += 1;
@@ -259,8 +261,8 @@ mod tests {
             assert_eq!(store.len(), kept);
         }
         assert!(kept > 0 && refused > 0);
-        let error = store.adopt(&mut Native, &parcels[0]).unwrap_err();
+        let error = store.adopt(&mut Native, &chunks[0]).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Usage);
-        assert!(error.to_string().contains("packed with the serializer compact, and native is to read it"));
+        assert!(error.to_string().contains("packed with the serializer compact, but is read with native"));
     }
 }

@@ -1,4 +1,4 @@
-//! What stays as it is during a run, and what is made of it in every superstep.
+//! The context of a run: its constants, and the sweeps and collectors that supersteps make of them.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +11,7 @@ use brimful_store::scratch::ScratchArray;
 use brimful_store::{Reservation, Resources};
 use bytemuck::Pod;
 
-use crate::collect::{Collector, Degrees, Partial, Room, Thresholds, Turn};
+use crate::collect::{CollectBuffers, Collector, Degrees, Partial, Thresholds, Turn};
 use crate::error::Result;
 use crate::extent::Extent;
 use crate::frontier::Frontier;
@@ -29,8 +29,8 @@ use crate::sweep::{Activity, Sources, Sweep};
 /// Degrees read at once.
 const DEGREES_AT_ONCE: usize = 1 << 16;
 
-/// What stays as it is during a run.
-pub(super) struct Fixed<'a, P: Program> {
+/// The constants of a run.
+pub(super) struct RunContext<'a, P: Program> {
     pub(super) program: &'a P,
     pub(super) graph: &'a Graph,
     pub(super) options: &'a RunOptions,
@@ -40,20 +40,20 @@ pub(super) struct Fixed<'a, P: Program> {
     memory: Reservation,
     pub(super) files: Vec<Resident>,
     pub(super) schedule: Schedule,
-    /// Other layouts than shards.
+    /// The records of layouts other than shards.
     pub(super) records: Option<Records>,
     read_pool: ReadPool,
     /// Unused before they are loaded.
     pub(super) degrees: Degrees,
     pub(super) thresholds: Thresholds,
-    /// Buffers of sums that nobody uses.
+    /// Unused buffers of sums.
     pub(super) free: FreeSums<SumOf<P>>,
 }
 
-/// What collecting each interval adds up, by interval.
+/// The partial results of collecting, by interval.
 pub(super) type Partials<A> = Vec<Mutex<Partial<A>>>;
 
-impl<'a, P: Program> Fixed<'a, P> {
+impl<'a, P: Program> RunContext<'a, P> {
     pub(super) fn new(
         program: &'a P,
         graph: &'a Graph,
@@ -94,7 +94,7 @@ impl<'a, P: Program> Fixed<'a, P> {
         })
     }
 
-    /// Vertices of an interval, but perhaps for the last.
+    /// Vertices of an interval; the last one may have fewer.
     pub(super) fn window(&self) -> usize {
         1 << self.graph.description().interval_bits
     }
@@ -128,7 +128,7 @@ impl<'a, P: Program> Fixed<'a, P> {
         Ok(Degrees::Resident(degrees))
     }
 
-    /// Shows one in 64 of the supersteps that may take microseconds; `superstep` are done.
+    /// Shows progress in one of 64 supersteps, as each may take microseconds; `superstep` are done.
     pub(super) fn show_sometimes(&self, superstep: u64, edges: u64) {
         if superstep.is_multiple_of(64) {
             self.resources.job.begin(format!("superstep {}", superstep + 1), edges);
@@ -146,13 +146,13 @@ impl<'a, P: Program> Fixed<'a, P> {
         indexes.iter().map(|index| walks(*index)).collect()
     }
 
-    /// A sweep of what `sources` signal, over the whole schedule.
+    /// A sweep of the signals of `sources` over the whole schedule.
     pub(super) fn sweep<'s>(
         &'s self,
         sources: Sources<'s, SignalOf<P>>,
         activity: Activity<'s>,
         walked: &'s [bool],
-        over: &'s [bool],
+        finished: &'s [bool],
     ) -> Sweep<'s, P> {
         Sweep {
             program: self.program,
@@ -161,7 +161,7 @@ impl<'a, P: Program> Fixed<'a, P> {
             schedule: &self.schedule,
             sources,
             activity,
-            over,
+            finished,
             items: None,
             free: &self.free,
             weighted: self.options.weighted,
@@ -173,12 +173,12 @@ impl<'a, P: Program> Fixed<'a, P> {
         }
     }
 
-    /// A collector that writes to `states` and `next`, and marks in `activity` who signals.
+    /// A collector that writes to `states` and `next`, and marks signalling vertices in `activity`.
     pub(super) fn collector<'s>(
         &'s self,
         (states, next): (&'s mut ScratchArray<P::State>, &'s mut ScratchArray<SignalOf<P>>),
         activity: Option<&'s [AtomicBool]>,
-        over: &'s [bool],
+        finished: &'s [bool],
         globals: Globals<P::Aggregate>,
     ) -> Collector<'s, P> {
         Collector {
@@ -191,7 +191,7 @@ impl<'a, P: Program> Fixed<'a, P> {
             next: next.windows(),
             activity,
             scored: false,
-            over,
+            finished,
             globals,
             thresholds: self.thresholds,
             smallest_key: 0,
@@ -204,34 +204,34 @@ impl<'a, P: Program> Fixed<'a, P> {
         (P::MODE != Mode::Full).then(|| Frontier::empty_map(self.graph.connected() as usize))
     }
 
-    /// Nothing, for every interval.
+    /// Empty partial results of every interval.
     pub(super) fn empty_partials(&self) -> Partials<P::Aggregate> {
         (0..self.schedule.intervals).map(|_| Mutex::default()).collect()
     }
 
-    /// What each worker collects with.
-    pub(super) fn rooms(&self) -> Vec<Mutex<Room<P>>> {
+    /// The scratch buffers of each worker.
+    pub(super) fn buffers(&self) -> Vec<Mutex<CollectBuffers<P>>> {
         (0..self.resources.workers()).map(|_| Mutex::default()).collect()
     }
 
-    /// Sweeps, collecting each interval when its sums are made; what that adds up replaces its one of `partials`.
+    /// Sweeps, and collects each interval when its sums are complete, into its entry of `partials`.
     pub(super) fn sweep_and_collect(
         &self,
         sweep: &Sweep<'_, P>,
         collector: &Collector<'_, P>,
-        rooms: &[Mutex<Room<P>>],
+        buffers: &[Mutex<CollectBuffers<P>>],
         partials: &Partials<P::Aggregate>,
     ) -> Result<Swept> {
         sweep.collect(|worker, interval, sums| {
-            let mut room = rooms[worker].lock().unwrap_or_else(PoisonError::into_inner);
-            let partial = collector.interval(interval, Turn::Collect(sums), &mut room)?;
+            let mut buffers = buffers[worker].lock().unwrap_or_else(PoisonError::into_inner);
+            let partial = collector.interval(interval, Turn::Collect(sums), &mut buffers)?;
             *partials[interval].lock().unwrap_or_else(PoisonError::into_inner) = partial;
             Ok(())
         })
     }
 }
 
-/// What is behind the locks.
+/// Takes the partial results out of their locks.
 pub(super) fn unlock<A>(partials: Partials<A>) -> impl Iterator<Item = Partial<A>> {
     partials.into_iter().map(|partial| partial.into_inner().unwrap_or_else(PoisonError::into_inner))
 }

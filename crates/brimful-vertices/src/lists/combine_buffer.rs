@@ -1,8 +1,9 @@
-//! Signals combined as what they are, before they are written down.
+//! The combine buffer: merges signals to one target before they are serialized.
 //!
-//! A vertex with many in-edges collects one signal: to write each of them down, and to read what was there, took most of the time of a superstep.
-//! Invariant: a vertex has at most one signal here, and all of it stays within the limit, but for what signals grow by while a
-//! batch is combined.
+//! A vertex with many in-edges collects one signal. Serializing each signal, and reading the earlier
+//! one back, took most of the time of a superstep.
+//! Invariant: a vertex has at most one signal here. The buffer stays within its limit, except for the
+//! growth of signals while a batch is combined.
 
 use std::hash::BuildHasher;
 
@@ -15,26 +16,27 @@ use crate::program::VertexProgram;
 /// A signal to a vertex.
 pub type SignalTo<P> = (<P as VertexProgram>::Id, <P as VertexProgram>::Signal);
 
-/// Signals by vertex, in the order in which the first to each came.
-pub(super) struct Front<P: VertexProgram> {
+/// Signals by vertex, in the order in which the vertices first received one.
+pub(super) struct CombineBuffer<P: VertexProgram> {
     limit: usize,
     index: HashTable<u32>,
-    /// No signal where it was taken out.
+    /// `None`: the signal was taken out.
     entries: Vec<(P::Id, Option<P::Signal>)>,
     /// Entries that have a signal.
     len: usize,
-    /// Bytes that ids and signals own.
+    /// Heap bytes of ids and signals.
     heap_bytes: usize,
     hasher: DefaultHashBuilder,
-    /// Hash and place of each signal of a batch.
+    /// Hash and entry of each signal of a batch.
     found: Vec<(u64, Option<u32>)>,
 }
 
-impl<P: VertexProgram> Front<P> {
-    /// A front that takes up to `limit` bytes, of memory that the caller has reserved.
+impl<P: VertexProgram> CombineBuffer<P> {
+    /// A buffer that takes up to `limit` bytes, of memory that the caller has reserved.
     pub(super) fn new(limit: usize) -> Self {
         Self {
-            // Places are of 32 bits; and the system need not back what nobody uses, but may refuse to promise more.
+            // Entries are numbered with 32 bits. The system provides unused memory only on paper, but
+            // may refuse to promise more.
             limit: limit.min(u32::MAX as usize),
             index: HashTable::new(),
             entries: Vec::new(),
@@ -50,29 +52,29 @@ impl<P: VertexProgram> Front<P> {
         self.len
     }
 
-    /// True if signals fit, whoever they are for.
-    pub(super) fn has_room_for(&self, signals: &[SignalTo<P>]) -> bool {
+    /// True if the signals fit, for any targets.
+    pub(super) fn fits(&self, signals: &[SignalTo<P>]) -> bool {
         let entry = size_of::<(P::Id, Option<P::Signal>)>();
         let heap: usize = signals.iter().map(|(id, signal)| id.heap_bytes() + signal.heap_bytes()).sum();
         let entries = self.entries.len() + signals.len();
-        // A growing index exists twice for a moment, once with double the room.
+        // While it grows, the index exists twice, once with double the capacity.
         let grows = if entries > self.index.capacity() { 2 } else { 0 };
         let index = self.index.allocation_size().max(10 * signals.len()) * (1 + grows);
         entries * entry + index + heap + self.heap_bytes <= self.limit
     }
 
-    /// Takes in signals for which there is room; how many were combined with one that was there.
+    /// Adds signals that fit; returns how many were combined with an earlier one.
     ///
     /// # Errors
     /// [`Error::Program`] of a combiner that fails.
     pub(super) fn add(&mut self, program: &P, signals: &mut Vec<SignalTo<P>>) -> Result<u64> {
         if self.entries.capacity() == 0 {
-            // The system gives it page by page when it is used. To grow instead would need the double for a moment.
+            // The system provides pages at first use. A growing vector would exist twice for a moment.
             let most = self.limit / size_of::<(P::Id, Option<P::Signal>)>().max(1);
             self.entries.reserve_exact(most);
         }
         let Self { index, entries, len, heap_bytes, hasher, found, .. } = self;
-        // No look-up depends on the one before, so that the waits for memory overlap.
+        // The look-ups are independent, so their waits for memory overlap.
         found.clear();
         found.extend(signals.iter().map(|(id, _)| {
             let hash = hasher.hash_one(id);
@@ -81,7 +83,7 @@ impl<P: VertexProgram> Front<P> {
         let (mut combined, mut last) = (0, 0);
         let done = catch(|| {
             for ((id, signal), (hash, place)) in signals.drain(..).zip(&*found) {
-                // Or it came in this batch.
+                // The target may have come in this batch.
                 let Some(place) = place.or_else(|| find::<P>(index, entries, *hash, &id)) else {
                     index.insert_unique(*hash, entries.len() as u32, |&place| {
                         hasher.hash_one(&entries[place as usize].0)
@@ -155,32 +157,32 @@ mod tests {
 
     #[test]
     fn a_vertex_has_one_signal_and_what_was_taken_out_begins_anew() {
-        let mut front: Front<Texts> = Front::new(1 << 20);
+        let mut buffer: CombineBuffer<Texts> = CombineBuffer::new(1 << 20);
         let mut signals: Vec<_> = (0..30).map(|number| (number % 10, number.to_string())).collect();
-        assert!(front.has_room_for(&signals));
-        assert_eq!(front.add(&GREATEST, &mut signals).unwrap(), 20);
-        assert_eq!(front.take(&3).unwrap(), "3");
-        assert_eq!((front.take(&3), front.take(&10), front.len()), (None, None, 9));
-        assert_eq!(front.add(&GREATEST, &mut vec![(3, "x".into()), (3, "y".into())]).unwrap(), 1);
-        let all: Vec<_> = front.drain().collect();
+        assert!(buffer.fits(&signals));
+        assert_eq!(buffer.add(&GREATEST, &mut signals).unwrap(), 20);
+        assert_eq!(buffer.take(&3).unwrap(), "3");
+        assert_eq!((buffer.take(&3), buffer.take(&10), buffer.len()), (None, None, 9));
+        assert_eq!(buffer.add(&GREATEST, &mut vec![(3, "x".into()), (3, "y".into())]).unwrap(), 1);
+        let all: Vec<_> = buffer.drain().collect();
         assert_eq!(all.len(), 10);
         assert_eq!((&all[3], &all[9]), (&(3, "y".into()), &(9, "9".into())));
-        assert_eq!((front.len(), front.heap_bytes, front.take(&3)), (0, 0, None));
+        assert_eq!((buffer.len(), buffer.heap_bytes, buffer.take(&3)), (0, 0, None));
     }
 
     #[test]
     fn it_is_full_before_it_takes_more_than_its_limit() {
         for limit in [0, 1 << 10, 1 << 16, 3 << 20] {
-            let mut front: Front<Texts> = Front::new(limit);
+            let mut buffer: CombineBuffer<Texts> = CombineBuffer::new(limit);
             let batch =
                 |first: u64| -> Vec<_> { (first..first + 64).map(|id| (id, "text".into())).collect() };
             let mut first = 0;
-            while front.has_room_for(&batch(first)) {
-                front.add(&GREATEST, &mut batch(first)).unwrap();
+            while buffer.fits(&batch(first)) {
+                buffer.add(&GREATEST, &mut batch(first)).unwrap();
                 first += 64;
             }
-            let entries = front.entries.len() * size_of::<(u64, Option<String>)>();
-            let bytes = entries + front.index.allocation_size() + front.heap_bytes;
+            let entries = buffer.entries.len() * size_of::<(u64, Option<String>)>();
+            let bytes = entries + buffer.index.allocation_size() + buffer.heap_bytes;
             assert!(bytes <= limit, "{bytes} of {limit}");
             assert!(limit < 1 << 16 || bytes > limit / 4, "{bytes} of {limit}");
         }

@@ -1,7 +1,7 @@
-//! All of a worker but its stores: the lists of its partitions, and what it sends and receives.
+//! The worker context: the lists of a worker's partitions, and the signals that it sends and receives.
 //!
-//! Signals gather in a packet for each partition. Those to other workers leave when it has so many bytes, those to own partitions
-//! go into the mailbox when it has, and when their source has said all.
+//! Signals gather in one packet per partition. A full packet to another worker is sent. Signals to the
+//! worker's own partitions go into their mailbox when the packet is full, and after every source.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ use crate::execution::exchange::{Event, Exchange, Packet};
 use crate::execution::partitioner::Partitioner;
 use crate::field::Field;
 use crate::id::Id;
-use crate::lists::{IdSet, Mailbox, SignalTo, write_letter};
+use crate::lists::{IdSet, Mailbox, SignalTo, write_message};
 use crate::program::{Delivery, VertexOf, VertexProgram};
 use crate::store::Loan;
 
@@ -25,75 +25,77 @@ pub(super) struct Thresholds {
     pub(super) collect: f64,
 }
 
-/// What all workers of a phase share.
+/// The data that all workers of a phase share.
 pub(super) struct Phase<'e, P: VertexProgram> {
     pub(super) program: &'e P,
     pub(super) partitioner: &'e Partitioner<P::Id>,
-    /// The worker of each partition, and its place there.
+    /// The worker of each partition, and its index among that worker's partitions.
     pub(super) owners: &'e [(usize, usize)],
     pub(super) exchange: &'e Exchange,
     pub(super) packet_bytes: usize,
     pub(super) thresholds: Thresholds,
     pub(super) job: &'e Job,
-    /// Stops the phase; what is left stays in the lists.
+    /// Stops the phase; the remaining work stays in the lists.
     pub(super) pause: Option<&'e AtomicBool>,
-    /// The same, at a moment.
+    /// Stops the phase at this time.
     pub(super) deadline: Option<Instant>,
 }
 
-/// What a worker did.
+/// Counters of a worker.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Counts {
     pub(super) sent: u64,
     pub(super) signalled: u64,
     pub(super) collected: u64,
-    /// Signals to vertices that there are not.
+    /// Signals to vertices that do not exist.
     pub(super) undelivered: u64,
 }
 
-/// Signals that are combined at a time.
-const TOGETHER: usize = 64;
-/// Vertices between two looks at the queue and the clock.
-const LOOK_EVERY: u32 = 64;
-/// Of the time of its own longest generation, how much a worker with little to do waits for more.
-const PATIENCE: u32 = 2;
+/// Signals that are combined in one batch.
+const COMBINED_TOGETHER: usize = 64;
+/// Vertices between two checks of the queue and the clock.
+const POLL_EVERY: u32 = 64;
+/// An under-loaded worker waits for more signals, at most so many times its longest generation.
+const BACK_OFF_FACTOR: u32 = 2;
 
-/// The lists of a worker's partitions, each by its place, and what leaves.
-pub(super) struct Desk<P: VertexProgram> {
+/// The lists of a worker's partitions, by index, and the packets that it sends.
+pub(super) struct WorkerContext<P: VertexProgram> {
     pub(super) me: usize,
     pub(super) to_signal: Vec<IdSet<P::Id>>,
     pub(super) mailboxes: Vec<Mailbox<P>>,
     pub(super) counts: Counts,
     /// A packet for each partition.
     outboxes: Vec<Vec<u8>>,
-    /// What goes into each own mailbox where signals are combined; nobody need write it down before.
-    own: Vec<Vec<SignalTo<P>>>,
-    until_look: u32,
-    /// When the last generation began, how long the longest took since nobody worked, and until when the next may wait.
+    /// Combined signals to each own partition, which need no serialization before their mailbox.
+    own_signals: Vec<Vec<SignalTo<P>>>,
+    until_poll: u32,
+    /// Start of the last generation.
     began: Instant,
+    /// The longest generation since all workers were idle.
     longest: Duration,
-    patient_until: Instant,
+    /// End of the idle back-off.
+    idle_until: Instant,
     /// Signals that had arrived when the last generation began.
     received: u64,
-    /// Signals of a generation that is not little.
+    /// Fewer signals than this in a generation are an under-load.
     usual: u64,
     target: Vec<u8>,
-    room: Vec<u8>,
+    scratch: Vec<u8>,
 }
 
-/// Counts the parallel edges of a vertex as it signals along one after the other.
+/// Numbers the parallel edges of a vertex while it signals.
 #[derive(Default)]
 enum Parallels<'v, I> {
     #[default]
     Unknown,
     /// Targets ascend: parallel edges lie side by side.
     Ascending(u32),
-    /// How many edges led to each target.
+    /// Edges to each target so far.
     Any(HashMap<&'v I, u32>),
 }
 
 impl<'v, I: Id> Parallels<'v, I> {
-    /// Which of the parallel edges to its target the edge at `place` is.
+    /// The number of the edge at `place` among the parallel edges to its target.
     fn next(&mut self, targets: &'v [I], place: usize) -> u32 {
         if matches!(self, Self::Unknown) {
             *self = if targets.is_sorted() { Self::Ascending(0) } else { Self::Any(HashMap::new()) };
@@ -115,21 +117,21 @@ impl<'v, I: Id> Parallels<'v, I> {
     }
 }
 
-/// What comes after waiting.
+/// The outcome of a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
-    /// Something arrived.
+    /// A packet arrived.
     Arrived,
-    /// Nobody else works: what there is, is to be done.
+    /// No other worker is busy: do the remaining work.
     Turn,
-    /// The same, as it waited long enough.
+    /// The idle back-off is over: do the remaining work.
     Enough,
-    /// Nobody has anything left to do, or somebody stopped the phase.
+    /// No worker has anything left to do, or the phase was stopped.
     End,
 }
 
-impl<P: VertexProgram> Desk<P> {
-    /// The desk of worker `me` where there are `partitions`, with the lists of his own.
+impl<P: VertexProgram> WorkerContext<P> {
+    /// The context of worker `me` of an execution with `partitions`, with the lists of its own ones.
     pub(super) fn new(
         me: usize,
         partitions: usize,
@@ -139,18 +141,18 @@ impl<P: VertexProgram> Desk<P> {
         Self {
             me,
             to_signal,
-            own: mailboxes.iter().map(|_| Vec::new()).collect(),
+            own_signals: mailboxes.iter().map(|_| Vec::new()).collect(),
             mailboxes,
             counts: Counts::default(),
             outboxes: vec![Vec::new(); partitions],
-            until_look: LOOK_EVERY,
+            until_poll: POLL_EVERY,
             began: Instant::now(),
             longest: Duration::ZERO,
-            patient_until: Instant::now(),
+            idle_until: Instant::now(),
             received: 0,
             usual: 0,
             target: Vec::new(),
-            room: Vec::new(),
+            scratch: Vec::new(),
         }
     }
 
@@ -172,7 +174,7 @@ impl<P: VertexProgram> Desk<P> {
                 self.send(phase, delivery, source, target, signal)?;
             }
         }
-        self.keep_own(phase)?;
+        self.deliver_own(phase)?;
         self.counts.signalled += 1;
         let mut state = vertex.state.clone();
         program.signalled(&mut state);
@@ -199,23 +201,23 @@ impl<P: VertexProgram> Desk<P> {
         }
     }
 
-    /// Takes a vertex out of it, with its score; `None` at the end of the generation.
+    /// Takes a vertex out of that list, with its score; `None` at the end of the generation.
     pub(super) fn take_due(&mut self, place: usize) -> Result<Option<(P::Id, Option<f64>)>> {
         self.to_signal.get_mut(place).map_or(Ok(None), IdSet::take)
     }
 
-    /// True if a score is not below the average of those in it.
+    /// True if a score is not below the average of that list.
     pub(super) fn is_average(&self, place: usize, score: f64) -> bool {
         self.to_signal.get(place).is_none_or(|list| list.is_average(score))
     }
 
-    /// True if something waits in the mailbox of the partition at `place`.
-    pub(super) fn has_mail(&mut self, place: usize) -> Result<bool> {
+    /// True if signals wait in the mailbox of the partition at `place`.
+    pub(super) fn has_messages(&mut self, place: usize) -> Result<bool> {
         Ok(!self.mailboxes.get_mut(place).map_or(Ok(true), Mailbox::is_empty)?)
     }
 
-    /// True if something waits in any mailbox.
-    pub(super) fn has_any_mail(&mut self) -> Result<bool> {
+    /// True if signals wait in any mailbox.
+    pub(super) fn has_any_messages(&mut self) -> Result<bool> {
         for mailbox in &mut self.mailboxes {
             if !mailbox.is_empty()? {
                 return Ok(true);
@@ -247,44 +249,50 @@ impl<P: VertexProgram> Desk<P> {
         self.counts.sent += 1;
         if delivery == Delivery::Combined
             && owner == self.me
-            && let Some(own) = self.own.get_mut(place)
+            && let Some(own_signals) = self.own_signals.get_mut(place)
         {
-            own.push((target.clone(), signal));
-            return if own.len() < TOGETHER { Ok(()) } else { self.combine_own(phase, place) };
+            own_signals.push((target.clone(), signal));
+            return if own_signals.len() < COMBINED_TOGETHER {
+                Ok(())
+            } else {
+                self.combine_own_signals(phase, place)
+            };
         }
         let Some(packet) = self.outboxes.get_mut(partition) else { return Ok(()) };
         self.target.clear();
         target.write(&mut self.target);
-        write_letter::<P>(&self.target, source, &signal, &mut self.room, packet);
+        write_message::<P>(&self.target, source, &signal, &mut self.scratch, packet);
         match packet.len() < phase.packet_bytes {
             true => Ok(()),
-            false if owner == self.me => self.keep(phase, partition),
-            false => self.ship(phase, partition),
+            false if owner == self.me => self.deliver(phase, partition),
+            false => self.send_packet(phase, partition),
         }
     }
 
-    /// Combines what has gathered for the own partition at `place`.
-    fn combine_own(&mut self, phase: &Phase<'_, P>, place: usize) -> Result<()> {
-        match self.mailboxes.get_mut(place).zip(self.own.get_mut(place)) {
-            Some((mailbox, own)) if !own.is_empty() => mailbox.receive(phase.program, own),
+    /// Combines the signals that gathered for the own partition at `place`.
+    fn combine_own_signals(&mut self, phase: &Phase<'_, P>, place: usize) -> Result<()> {
+        match self.mailboxes.get_mut(place).zip(self.own_signals.get_mut(place)) {
+            Some((mailbox, own_signals)) if !own_signals.is_empty() => {
+                mailbox.receive(phase.program, own_signals)
+            }
             _ => Ok(()),
         }
     }
 
-    /// Puts what has gathered for own partitions into their mailboxes.
-    fn keep_own(&mut self, phase: &Phase<'_, P>) -> Result<()> {
+    /// Puts the signals that gathered for own partitions into their mailboxes.
+    fn deliver_own(&mut self, phase: &Phase<'_, P>) -> Result<()> {
         if phase.program.delivery() == Delivery::Combined {
-            return (0..self.own.len()).try_for_each(|place| self.combine_own(phase, place));
+            return (0..self.own_signals.len()).try_for_each(|place| self.combine_own_signals(phase, place));
         }
         for (partition, (owner, _)) in phase.owners.iter().enumerate() {
             if *owner == self.me {
-                self.keep(phase, partition)?;
+                self.deliver(phase, partition)?;
             }
         }
         Ok(())
     }
 
-    fn keep(&mut self, phase: &Phase<'_, P>, partition: usize) -> Result<()> {
+    fn deliver(&mut self, phase: &Phase<'_, P>, partition: usize) -> Result<()> {
         let place = phase.owners.get(partition).map(|(_, place)| *place);
         let mailbox = place.and_then(|place| self.mailboxes.get_mut(place));
         if let Some((mailbox, packet)) = mailbox.zip(self.outboxes.get_mut(partition)) {
@@ -294,38 +302,38 @@ impl<P: VertexProgram> Desk<P> {
         Ok(())
     }
 
-    /// Sends what has gathered for a partition.
-    fn ship(&mut self, phase: &Phase<'_, P>, partition: usize) -> Result<()> {
-        let letters = self.outboxes.get_mut(partition).map(std::mem::take).unwrap_or_default();
+    /// Sends the packet for a partition.
+    fn send_packet(&mut self, phase: &Phase<'_, P>, partition: usize) -> Result<()> {
+        let messages = self.outboxes.get_mut(partition).map(std::mem::take).unwrap_or_default();
         let (owner, _) = phase.owners.get(partition).copied().unwrap_or_default();
-        let mut packet = Packet { partition, letters };
+        let mut packet = Packet { partition, messages };
         while let Err(back) = phase.exchange.post(owner, packet) {
             packet = back;
             if phase.exchange.is_stopped() {
-                // For whoever goes on after the stop.
+                // A run that resumes after the stop sends it.
                 if let Some(outbox) = self.outboxes.get_mut(partition) {
-                    *outbox = packet.letters;
+                    *outbox = packet.messages;
                 }
                 return Ok(());
             }
             if !self.take_in(phase)? {
-                phase.exchange.wait_for_room(self.me, owner);
+                phase.exchange.wait_for_space(self.me, owner);
             }
         }
         Ok(())
     }
 
-    /// Sends all that has gathered; false if a stop kept some of it here.
+    /// Sends all packets; false if a stop held some back.
     pub(super) fn flush(&mut self, phase: &Phase<'_, P>) -> Result<bool> {
         for partition in 0..self.outboxes.len() {
             if self.outboxes.get(partition).is_some_and(|packet| !packet.is_empty()) {
-                self.ship(phase, partition)?;
+                self.send_packet(phase, partition)?;
             }
         }
         Ok(self.outboxes.iter().all(Vec::is_empty))
     }
 
-    /// Takes in all packets that wait; true if there was one.
+    /// Receives all waiting packets; true if there was one.
     pub(super) fn take_in(&mut self, phase: &Phase<'_, P>) -> Result<bool> {
         let mut is_any = false;
         while let Some(packet) = phase.exchange.take(self.me) {
@@ -338,17 +346,18 @@ impl<P: VertexProgram> Desk<P> {
     fn open(&mut self, phase: &Phase<'_, P>, packet: &Packet) -> Result<()> {
         let place = phase.owners.get(packet.partition).map(|(_, place)| *place);
         if let Some(mailbox) = place.and_then(|place| self.mailboxes.get_mut(place)) {
-            mailbox.deliver(phase.program, &packet.letters)?;
+            mailbox.deliver(phase.program, &packet.messages)?;
         }
         Ok(())
     }
 
-    /// Waits for one packet, or, with little to do, until nobody else works, but no longer than [`PATIENCE`] allows.
+    /// Waits for a packet. A worker that still has work waits until no other worker is busy, at most
+    /// as long as [`BACK_OFF_FACTOR`] allows.
     pub(super) fn wait(&mut self, phase: &Phase<'_, P>, with_work: bool) -> Result<Next> {
         if !self.flush(phase)? {
             return Ok(Next::End);
         }
-        match phase.exchange.wait(self.me, with_work.then_some(self.patient_until)) {
+        match phase.exchange.wait(self.me, with_work.then_some(self.idle_until)) {
             Event::Packet(packet) => self.open(phase, &packet).map(|()| Next::Arrived),
             Event::Turn => Ok(Next::Turn),
             Event::Enough => Ok(Next::Enough),
@@ -356,18 +365,18 @@ impl<P: VertexProgram> Desk<P> {
         }
     }
 
-    /// Signals that arrived in all mailboxes since the generation began that was collected last.
+    /// Signals that arrived in all mailboxes since the last generation began.
     fn arrived(&self) -> u64 {
         self.mailboxes.iter().map(|mailbox| mailbox.stats().received).sum::<u64>() - self.received
     }
 
-    /// True if fewer signals arrived than there were when nobody worked the last time: whoever collects them now signals what others are
-    /// about to change.
-    pub(super) fn got_little(&self) -> bool {
+    /// True if fewer signals arrived than when all workers were idle the last time. A worker that
+    /// collected them now would signal values that others are about to change.
+    pub(super) fn is_under_loaded(&self) -> bool {
         self.arrived() < self.usual
     }
 
-    /// A generation of all lists begins; nobody works if it `is_turn`.
+    /// Begins a generation of all lists; `is_turn` if no other worker was busy.
     pub(super) fn begin_generation(&mut self, is_turn: bool) {
         let arrived = self.arrived();
         self.usual = if is_turn { arrived } else { self.usual.max(arrived) };
@@ -378,19 +387,20 @@ impl<P: VertexProgram> Desk<P> {
         }
     }
 
-    /// It ended: the next may wait from now on.
+    /// Ends the generation; the idle back-off of the next begins now.
     pub(super) fn end_generation(&mut self) {
         let now = Instant::now();
         self.longest = self.longest.max(now - self.began);
-        self.patient_until = now + PATIENCE * self.longest;
+        self.idle_until = now + BACK_OFF_FACTOR * self.longest;
     }
 
-    /// After each vertex: now and then takes in packets and looks at the clock. True if the phase was stopped.
+    /// Called after each vertex: receives packets and checks the clock at intervals. True if the phase
+    /// was stopped.
     #[inline]
-    pub(super) fn look(&mut self, phase: &Phase<'_, P>) -> Result<bool> {
-        self.until_look -= 1;
-        if self.until_look == 0 {
-            self.until_look = LOOK_EVERY;
+    pub(super) fn poll(&mut self, phase: &Phase<'_, P>) -> Result<bool> {
+        self.until_poll -= 1;
+        if self.until_poll == 0 {
+            self.until_poll = POLL_EVERY;
             phase.job.check()?;
             self.take_in(phase)?;
             let is_late = phase.deadline.is_some_and(|deadline| Instant::now() >= deadline);

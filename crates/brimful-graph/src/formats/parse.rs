@@ -1,7 +1,6 @@
-//! A whole input in memory through the same reader and parser as an import, on one thread.
+//! Parses a whole input in memory, by the reader and the parsers of an import, on one thread.
 //!
-//! What fuzzing and tests of the parsers call; chunks may be as small as a few bytes, so that lines are
-//! cut everywhere.
+//! For fuzzing and tests: chunks may be as small as a few bytes, so that lines are cut everywhere.
 
 use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
@@ -15,9 +14,9 @@ use crate::edges::EdgeBatch;
 use crate::error::{Error, Result};
 use crate::input::EdgeStream;
 
-/// What was in an input.
+/// The content of an input.
 #[derive(Debug, Default, Clone, PartialEq)]
-pub struct Scanned {
+pub struct ParsedInput {
     /// Source, target and weight (1 where there is none), as 64 bits.
     pub edges: Vec<(u64, u64, f64)>,
     /// Vertices without edges that were listed one by one.
@@ -31,18 +30,18 @@ pub struct Scanned {
     /// Lines read.
     pub lines: u64,
     /// The line of each edge.
-    pub places: Vec<u64>,
-    /// What was left out, by reason.
+    pub positions: Vec<u64>,
+    /// Rejected lines, by reason.
     pub rejections: Vec<Rejection>,
 }
 
-impl Scanned {
+impl ParsedInput {
     fn take(&mut self, edges: &mut EdgeBatch) {
         for at in 0..edges.len() {
             let ends = edges.sources.get(at).zip(edges.targets.get(at));
             self.edges.extend(ends.map(|(&source, &target)| (source, target, edges.weight(at))));
         }
-        self.places.append(&mut edges.places);
+        self.positions.append(&mut edges.positions);
         edges.clear();
     }
 }
@@ -51,28 +50,33 @@ impl Scanned {
 ///
 /// # Errors
 /// Those of an import.
-pub fn scan_text(format: TextFormat, bytes: &[u8], chunk_bytes: usize, on_error: OnError) -> Result<Scanned> {
-    scan_columns(format, &ColumnChoice::default(), bytes, chunk_bytes, on_error)
+pub fn parse_text(
+    format: TextFormat,
+    bytes: &[u8],
+    chunk_bytes: usize,
+    on_error: OnError,
+) -> Result<ParsedInput> {
+    parse_columns(format, &ColumnChoice::default(), bytes, chunk_bytes, on_error)
 }
 
-/// [`scan_text`] with columns that the user chose.
+/// [`parse_text`] with columns that the user chose.
 ///
 /// # Errors
 /// Those of an import.
-pub fn scan_columns(
+pub fn parse_columns(
     format: TextFormat,
     choice: &ColumnChoice,
     bytes: &[u8],
     chunk_bytes: usize,
     on_error: OnError,
-) -> Result<Scanned> {
+) -> Result<ParsedInput> {
     let files = [TextFile { path: PathBuf::from("NAME"), format }];
     let mut reader = reader_of(&files, bytes, chunk_bytes, choice);
-    let parser = TextParser::new(&files, on_error).noting_places(true);
-    let (mut chunk, mut out, mut scanned) = (Chunk::default(), Output::default(), Scanned::default());
+    let parser = TextParser::new(&files, on_error).noting_positions(true);
+    let (mut chunk, mut out, mut parsed) = (Chunk::default(), Output::default(), ParsedInput::default());
     let mut full = |out: &mut Output| {
-        scanned.take(&mut out.edges);
-        scanned.listed.append(&mut out.declared.sources);
+        parsed.take(&mut out.edges);
+        parsed.listed.append(&mut out.declared.sources);
         out.declared.clear();
         Ok(())
     };
@@ -81,21 +85,21 @@ pub fn scan_columns(
     }
     full(&mut out)?;
     let summary = parser.finish(&reader.into_ends())?;
-    Ok(Scanned {
+    Ok(ParsedInput {
         declared: summary.declared.map(|span| (span.first, span.count)),
         undirected: summary.undirected,
         weighted: summary.weighted,
         lines: summary.lines,
         rejections: summary.rejections,
-        ..scanned
+        ..parsed
     })
 }
 
-/// [`scan_text`] for ids that are strings: the ends of the edges, and the vertices that are listed alone.
+/// [`parse_text`] for ids that are strings: the ends of the edges, and the vertices that are listed alone.
 ///
 /// # Errors
 /// Those of an import.
-pub fn scan_names(
+pub fn parse_names(
     format: TextFormat,
     bytes: &[u8],
     chunk_bytes: usize,
@@ -145,20 +149,20 @@ fn reader_of<'f>(
 ///
 /// # Errors
 /// Those of an import.
-pub fn scan_webgraph(properties: &[u8], graph: &[u8], memory_bytes: u64) -> Result<Scanned> {
+pub fn parse_webgraph(properties: &[u8], graph: &[u8], memory_bytes: u64) -> Result<ParsedInput> {
     let mut stream = WebGraph::open(Path::new("NAME.graph"), memory_bytes, |path| {
         let is_graph = path.extension().is_some_and(|suffix| suffix == "graph");
         Ok(Box::new(Cursor::new(if is_graph { graph.to_vec() } else { properties.to_vec() })))
     })?;
-    let (mut batch, mut scanned) = (EdgeBatch::default(), Scanned::default());
+    let (mut batch, mut parsed) = (EdgeBatch::default(), ParsedInput::default());
     while stream.next(&mut batch)? {
-        scanned.take(&mut batch);
+        parsed.take(&mut batch);
     }
-    Ok(Scanned { declared: Some((0, stream.declared().end)), ..scanned })
+    Ok(ParsedInput { declared: Some((0, stream.declared().end)), ..parsed })
 }
 
 /// True if an error says where in the text it is, or is about the file as a whole: its columns, or its format.
-pub fn has_place(error: &Error) -> bool {
+pub fn has_position(error: &Error) -> bool {
     let is_of_the_file = matches!(error, Error::Usage(_) | Error::Input { .. } | Error::NoColumn { .. });
     is_of_the_file || matches!(error, Error::Parse { line: 1.., column: 1.., .. })
 }

@@ -1,6 +1,6 @@
-//! What a program may know of consecutive vertices.
+//! Degrees, strengths and external ids of consecutive vertices, as far as a program needs them.
 //!
-//! Read from the graph where a program needs it. Invariant: what it does not need is 0.
+//! Invariant: a value that the program does not need is 0.
 
 use std::ops::Range;
 
@@ -10,15 +10,15 @@ use super::Gather;
 use crate::error::Result;
 use crate::program::Vertex;
 
-/// What is known of consecutive vertices; nothing where the program does not need it.
+/// Degrees, strengths and external ids of consecutive vertices; empty where the program needs none.
 #[derive(Default)]
-pub(super) struct Known {
+pub(super) struct VertexFacts {
     degrees: Vec<u64>,
     strengths: Vec<f64>,
     external: Vec<u64>,
 }
 
-impl Known {
+impl VertexFacts {
     pub(super) fn read_degrees<G: Gather>(
         &mut self,
         graph: &Graph,
@@ -51,7 +51,7 @@ impl Known {
         Ok(())
     }
 
-    /// Vertex `at` of those that begin with `start`.
+    /// Vertex `at` of these, the first of which is `start`.
     pub(super) fn vertex(&self, start: usize, at: usize) -> Vertex {
         let degree = self.degrees.get(at).copied().unwrap_or(0);
         let strength = self.strengths.get(at).copied().unwrap_or(degree as f64);

@@ -1,34 +1,35 @@
-//! Letters by key, taken out group by group while others arrive: what both lists are made of.
+//! The message table: messages by key, taken out group by group while others arrive.
 //!
-//! A *group* is a key with all letters to it. What arrives goes to one table; what is taken out comes from
-//! another, and when that is empty they change places: a *generation*. A table that is full goes to disk as a
-//! sorted run; such a generation is read by merging its runs, and its groups come by ascending keys, else in the order in
-//! which they arrived. Invariant: whoever takes may stop after any group, add, and go on; no letter is lost or
-//! handed out twice, and memory stays within the limit.
+//! A *group* is a key with all messages to it. Messages arrive in one memory table and are taken out
+//! of another. When the second is empty, the two are swapped: a *generation* begins. A full table
+//! goes to disk as a sorted run. A generation with runs is read by merging them, in ascending order
+//! of the keys; any other comes in the order of arrival.
+//! Invariant: the reader may stop after any group, add messages, and continue. No message is lost or
+//! returned twice, and memory stays within the limit.
 
 use std::sync::Arc;
 
 use brimful_store::Error as StoreError;
 
 use crate::error::Result;
+use crate::lists::memory_table::{Added, Fold, Key, MemoryMessages, MemoryTable};
 use crate::lists::merge::Merge;
-use crate::lists::spill::{BLOCK_BYTES, Run, RunWriter, SpillFile};
-use crate::lists::table::{Added, Fold, Key, Table, TableLetters};
+use crate::lists::spill::{BLOCK_BYTES, RunWriter, SpillFile, SpilledRun};
 
-/// Bytes that a pile takes at least: two tables, one of which is room to merge four runs into one.
+/// The least bytes of a message table: two memory tables, one of which can merge four runs into one.
 pub const MINIMUM_BYTES: u64 = 2 * TABLE_BYTES as u64;
 const TABLE_BYTES: usize = 5 * BLOCK_BYTES;
 
-/// Letters by key.
+/// Messages by key, in memory and on disk.
 #[derive(Debug)]
-pub(super) struct Pile {
-    arriving: Table,
-    /// What did not fit into `arriving`, in order.
-    runs: Vec<Arc<Run>>,
-    ready: Table,
+pub(super) struct MessageTable {
+    arriving: MemoryTable,
+    /// Spilled from `arriving`, in order.
+    runs: Vec<Arc<SpilledRun>>,
+    ready: MemoryTable,
     /// The next entry of `ready` to be taken out.
     next: Option<u32>,
-    /// What is taken out instead of `ready` if the generation went to disk.
+    /// The source instead of `ready` if the generation was spilled.
     merge: Option<Merge>,
     /// A generation is being taken out.
     is_open: bool,
@@ -38,12 +39,12 @@ pub(super) struct Pile {
     spills: u64,
 }
 
-impl Pile {
-    /// A pile that takes up to `bytes` of memory, at least [`MINIMUM_BYTES`], and the rest to `file`.
+impl MessageTable {
+    /// A table that takes up to `bytes` of memory, at least [`MINIMUM_BYTES`], and the rest to `file`.
     pub(super) fn new(bytes: u64, file: &Arc<SpillFile>) -> Self {
         let half = usize::try_from(bytes / 2).unwrap_or(usize::MAX).max(TABLE_BYTES);
         // Beside what is in it, a table that goes to disk needs the writer's block.
-        let table = || Table::new(half - BLOCK_BYTES);
+        let table = || MemoryTable::new(half - BLOCK_BYTES);
         Self {
             arriving: table(),
             runs: Vec::new(),
@@ -57,28 +58,28 @@ impl Pile {
         }
     }
 
-    /// Adds `letter`, or nothing but the key, to the group of `key`. False if the group was there in memory.
+    /// Adds `message`, or the key alone, to the group of `key`. False if memory had the group already.
     pub(super) fn add<'k>(
         &mut self,
         key: impl Into<Key<'k>>,
-        letter: Option<&[u8]>,
+        message: Option<&[u8]>,
         fold: Option<Fold<'_>>,
     ) -> Result<bool> {
         let key = key.into();
-        if self.ready.waits(key, self.next) && self.ready.add(key, letter, fold)? == Added::Known {
+        if self.ready.waits(key, self.next) && self.ready.add(key, message, fold)? == Added::Existing {
             return Ok(false);
         }
         loop {
-            match self.arriving.add(key, letter, fold)? {
+            match self.arriving.add(key, message, fold)? {
                 Added::New => return Ok(true),
-                Added::Known => return Ok(false),
+                Added::Existing => return Ok(false),
                 Added::Full if self.arriving.len() > 0 => self.spill()?,
-                Added::Full => return Err(self.too_long(key.bytes.len() + letter.map_or(0, <[u8]>::len))),
+                Added::Full => return Err(self.too_long(key.bytes.len() + message.map_or(0, <[u8]>::len))),
             }
         }
     }
 
-    /// Reads what adding letters to `keys` will read, see [`Table::warm`].
+    /// Brings the entries of `keys` into the processor's cache, see [`MemoryTable::warm`].
     pub(super) fn warm<'k>(&self, keys: impl Iterator<Item = Key<'k>> + Clone) {
         if self.next.is_some() {
             self.ready.warm(keys.clone());
@@ -91,7 +92,7 @@ impl Pile {
         self.is_open
     }
 
-    /// Goes to the next group of the generation, and begins one if none is begun; `None` at its end.
+    /// Moves to the next group, and begins a generation if none is open; `None` at its end.
     pub(super) fn next_group(&mut self) -> Result<Option<Group<'_>>> {
         if !self.is_open {
             self.begin()?;
@@ -104,18 +105,18 @@ impl Pile {
             self.merge = None;
         } else if let Some(entry) = self.next {
             self.next = self.ready.after(entry);
-            let (key, letters) = (self.ready.key(entry), self.ready.letters(entry));
-            return Ok(Some(Group::Memory { key, letters }));
+            let (key, messages) = (self.ready.key(entry), self.ready.messages(entry));
+            return Ok(Some(Group::Memory { key, messages }));
         }
         self.ready.clear();
         self.is_open = false;
         Ok(None)
     }
 
-    /// True if no group is left, of this generation or the next.
+    /// True if neither this generation nor the next has a group left.
     pub(super) fn is_empty(&mut self) -> Result<bool> {
         if let Some(merge) = &mut self.merge {
-            // The letters of the last group that nobody read.
+            // Skips unread messages of the last group.
             merge.pass()?;
         }
         let is_read = self.merge.as_ref().map_or(self.next.is_none(), Merge::is_at_end);
@@ -140,7 +141,7 @@ impl Pile {
         StoreError::Budget { budget, needed, purpose }.into()
     }
 
-    /// Makes what arrived the generation to be taken out.
+    /// Begins a generation with the messages that have arrived.
     fn begin(&mut self) -> Result<()> {
         if self.runs.is_empty() {
             std::mem::swap(&mut self.arriving, &mut self.ready);
@@ -165,12 +166,12 @@ impl Pile {
         Ok(())
     }
 
-    /// The runs as one; in the memory of the table that is not in use.
+    /// Merges the runs, in the memory of the unused table.
     fn merge_of_runs(&mut self) -> Result<Merge> {
         self.ready.release();
         let most = self.half / BLOCK_BYTES - 1;
         while self.runs.len() > most {
-            // The oldest become the oldest.
+            // The result of the oldest runs is the oldest run.
             let oldest = self.runs.iter().take(most).cloned().collect();
             let run = Merge::new(oldest)?.into_run(&self.file)?;
             self.runs.splice(..most, [Arc::new(run)]);
@@ -178,7 +179,7 @@ impl Pile {
         Merge::new(self.runs.clone())
     }
 
-    /// Hands out every key that there is, once, and takes none out.
+    /// Calls `each` once for every key and takes none out.
     pub(super) fn for_each_key(&mut self, mut each: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
         if self.merge.is_none() && self.runs.is_empty() {
             let mut next = self.next;
@@ -204,7 +205,7 @@ impl Pile {
         Ok(())
     }
 
-    /// Ends the generation: what is left of it is as if it had just arrived, before all else.
+    /// Ends the generation: its remaining groups count as the first arrivals of the next one.
     fn close(&mut self) -> Result<()> {
         self.spill()?;
         if let Some(merge) = self.merge.take() {
@@ -223,20 +224,20 @@ impl Pile {
 }
 
 /// Writes groups of `table` as a run.
-fn write(table: &Table, entries: Vec<u32>, file: &Arc<SpillFile>) -> Result<Run> {
+fn write(table: &MemoryTable, entries: Vec<u32>, file: &Arc<SpillFile>) -> Result<SpilledRun> {
     let mut writer = RunWriter::new(file);
     for entry in entries {
         writer.begin(table.key(entry))?;
-        table.letters(entry).try_for_each(|letter| writer.letter(letter))?;
+        table.messages(entry).try_for_each(|message| writer.message(message))?;
         writer.end()?;
     }
     writer.finish()
 }
 
-/// A key and the letters to it.
+/// A key and the messages to it.
 #[derive(Debug)]
 pub(super) enum Group<'p> {
-    Memory { key: &'p [u8], letters: TableLetters<'p> },
+    Memory { key: &'p [u8], messages: MemoryMessages<'p> },
     Disk(&'p mut Merge),
 }
 
@@ -249,11 +250,11 @@ impl Group<'_> {
         }
     }
 
-    /// The next letter, in the order in which they came.
-    pub(super) fn next_letter(&mut self) -> Result<Option<&[u8]>> {
+    /// The next message, in the order in which they came.
+    pub(super) fn next_message(&mut self) -> Result<Option<&[u8]>> {
         match self {
-            Self::Memory { letters, .. } => Ok(letters.next()),
-            Self::Disk(merge) => merge.next_letter(),
+            Self::Memory { messages, .. } => Ok(messages.next()),
+            Self::Disk(merge) => merge.next_message(),
         }
     }
 }
@@ -267,10 +268,10 @@ mod tests {
 
     use super::*;
 
-    fn pile(bytes: u64) -> Pile {
+    fn table(bytes: u64) -> MessageTable {
         let folder = tempfile::tempdir().unwrap();
         let file = SpillFile::new(&DiskFolder::new(folder.path()), &Job::new()).unwrap();
-        Pile::new(bytes, &Arc::new(file))
+        MessageTable::new(bytes, &Arc::new(file))
     }
 
     fn mix(seed: u64) -> u64 {
@@ -279,65 +280,65 @@ mod tests {
         z ^ (z >> 31)
     }
 
-    type Letters = BTreeMap<Vec<u8>, Vec<Vec<u8>>>;
+    type Messages = BTreeMap<Vec<u8>, Vec<Vec<u8>>>;
 
     /// Takes out up to `most` groups and adds them to `out`; false at the end of a generation.
-    fn take(pile: &mut Pile, most: usize, out: &mut Letters) -> bool {
+    fn take(table: &mut MessageTable, most: usize, out: &mut Messages) -> bool {
         for _ in 0..most {
-            let Some(mut group) = pile.next_group().unwrap() else { return false };
-            let letters = out.entry(group.key().to_vec()).or_default();
-            while let Some(letter) = group.next_letter().unwrap() {
-                letters.push(letter.to_vec());
+            let Some(mut group) = table.next_group().unwrap() else { return false };
+            let messages = out.entry(group.key().to_vec()).or_default();
+            while let Some(message) = group.next_message().unwrap() {
+                messages.push(message.to_vec());
             }
         }
         true
     }
 
-    /// Letters of many lengths to `keys` keys; the first bytes tell the order in which they come.
-    fn letter(number: u64, keys: u64) -> (Vec<u8>, Vec<u8>) {
+    /// Messages of many lengths to `keys` keys; the first bytes tell the order in which they come.
+    fn message(number: u64, keys: u64) -> (Vec<u8>, Vec<u8>) {
         let random = mix(number);
         let mut key = (random % keys).to_be_bytes()[8 - 1 - (random % 3) as usize..].to_vec();
         key.push(7);
-        let mut letter = number.to_be_bytes().to_vec();
-        letter.resize(8 + (random >> 40) as usize % 30, random as u8);
-        (key, letter)
+        let mut message = number.to_be_bytes().to_vec();
+        message.resize(8 + (random >> 40) as usize % 30, random as u8);
+        (key, message)
     }
 
     #[test]
     fn what_is_added_is_taken_out_once_and_in_order() {
         // In memory, with some runs, and with runs of runs.
-        for (letters, keys, bytes) in [(3000, 200, 64 << 20), (60_000, 5000, 0), (120_000, 1 << 40, 0)] {
-            let mut pile = pile(bytes);
-            let mut expected = Letters::new();
-            for number in 0..letters {
-                let (key, letter) = letter(number, keys);
-                pile.add(&key, Some(&letter), None).unwrap();
-                expected.entry(key).or_default().push(letter);
+        for (messages, keys, bytes) in [(3000, 200, 64 << 20), (60_000, 5000, 0), (120_000, 1 << 40, 0)] {
+            let mut table = table(bytes);
+            let mut expected = Messages::new();
+            for number in 0..messages {
+                let (key, message) = message(number, keys);
+                table.add(&key, Some(&message), None).unwrap();
+                expected.entry(key).or_default().push(message);
             }
-            assert_eq!(pile.spills() > 0, bytes == 0);
-            let mut out = Letters::new();
-            assert!(!take(&mut pile, usize::MAX, &mut out));
-            assert!(out == expected, "{letters} letters");
-            assert!(pile.is_empty().unwrap());
-            assert!(!take(&mut pile, 1, &mut out));
+            assert_eq!(table.spills() > 0, bytes == 0);
+            let mut out = Messages::new();
+            assert!(!take(&mut table, usize::MAX, &mut out));
+            assert!(out == expected, "{messages} messages");
+            assert!(table.is_empty().unwrap());
+            assert!(!take(&mut table, 1, &mut out));
         }
     }
 
     #[test]
-    fn taking_out_stops_and_goes_on_while_letters_arrive() {
+    fn taking_out_stops_and_goes_on_while_messages_arrive() {
         for bytes in [64 << 20, 0] {
-            let mut pile = pile(bytes);
-            let (mut expected, mut out) = (Letters::new(), Letters::new());
+            let mut table = table(bytes);
+            let (mut expected, mut out) = (Messages::new(), Messages::new());
             for number in 0..90_000 {
-                let (key, letter) = letter(number, 3000);
-                pile.add(&key, Some(&letter), None).unwrap();
-                expected.entry(key).or_default().push(letter);
+                let (key, message) = message(number, 3000);
+                table.add(&key, Some(&message), None).unwrap();
+                expected.entry(key).or_default().push(message);
                 if number % 5000 < 40 {
-                    take(&mut pile, 20, &mut out);
+                    take(&mut table, 20, &mut out);
                 }
             }
-            while !pile.is_empty().unwrap() {
-                take(&mut pile, 1000, &mut out);
+            while !table.is_empty().unwrap() {
+                take(&mut table, 1000, &mut out);
             }
             assert!(out == expected, "{bytes} bytes");
         }
@@ -345,15 +346,15 @@ mod tests {
 
     #[test]
     fn the_disk_space_of_what_was_taken_out_is_used_again() {
-        let mut pile = pile(0);
+        let mut table = table(0);
         let mut sizes = Vec::new();
         for round in 0..6 {
             for number in 0..40_000 {
-                let (key, letter) = letter(number + round * 40_000, 1 << 40);
-                pile.add(&key, Some(&letter), None).unwrap();
+                let (key, message) = message(number + round * 40_000, 1 << 40);
+                table.add(&key, Some(&message), None).unwrap();
             }
-            take(&mut pile, usize::MAX, &mut Letters::new());
-            sizes.push(pile.file.file_bytes());
+            take(&mut table, usize::MAX, &mut Messages::new());
+            sizes.push(table.file.file_bytes());
         }
         assert!(sizes[0] > 0 && sizes[5] <= sizes[0] * 5 / 4, "{sizes:?}");
     }
@@ -362,13 +363,13 @@ mod tests {
     fn a_full_disk_loses_nothing_that_was_taken() {
         let folder = FaultFolder::new();
         let file = SpillFile::new(&folder, &Job::new()).unwrap();
-        let mut pile = Pile::new(0, &Arc::new(file));
-        let (mut expected, mut failures) = (Letters::new(), 0);
+        let mut table = MessageTable::new(0, &Arc::new(file));
+        let (mut expected, mut failures) = (Messages::new(), 0);
         for number in 0..60_000 {
             folder.set_plan(FaultPlan::new().capacity(if number < 40_000 { 200_000 } else { u64::MAX / 2 }));
-            let (key, letter) = letter(number, 5000);
-            match pile.add(&key, Some(&letter), None) {
-                Ok(_) => expected.entry(key).or_default().push(letter),
+            let (key, message) = message(number, 5000);
+            match table.add(&key, Some(&message), None) {
+                Ok(_) => expected.entry(key).or_default().push(message),
                 Err(error) => {
                     failures += 1;
                     assert!(error.to_string().contains("the disk is full"), "{error}");
@@ -376,63 +377,64 @@ mod tests {
             }
         }
         assert!(failures > 1000, "{failures}");
-        let mut out = Letters::new();
-        take(&mut pile, usize::MAX, &mut out);
+        let mut out = Messages::new();
+        take(&mut table, usize::MAX, &mut out);
         assert!(out == expected);
     }
 
     #[test]
-    fn a_fold_keeps_one_letter_a_key_whatever_its_length() {
+    fn a_fold_keeps_one_message_a_key_whatever_its_length() {
         for bytes in [64 << 20, 0] {
-            let mut pile = pile(bytes);
+            let mut table = table(bytes);
             let join = |old: &[u8], new: &[u8], out: &mut Vec<u8>| {
                 out.extend_from_slice(old.max(new));
                 Ok(())
             };
             let mut expected: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
             for number in 0..100_000 {
-                let (key, letter) = letter(number, 900_000);
-                pile.add(&key, Some(&letter), Some(&join)).unwrap();
+                let (key, message) = message(number, 900_000);
+                table.add(&key, Some(&message), Some(&join)).unwrap();
                 let most = expected.entry(key).or_default();
-                *most = std::mem::take(most).max(letter);
+                *most = std::mem::take(most).max(message);
             }
-            let mut out = Letters::new();
-            take(&mut pile, usize::MAX, &mut out);
+            let mut out = Messages::new();
+            take(&mut table, usize::MAX, &mut out);
             assert_eq!(out.len(), expected.len());
-            for (key, letters) in out {
-                assert!(bytes == 0 || letters.len() == 1, "{} letters", letters.len());
-                assert_eq!(letters.into_iter().max(), expected.remove(&key));
+            for (key, messages) in out {
+                assert!(bytes == 0 || messages.len() == 1, "{} messages", messages.len());
+                assert_eq!(messages.into_iter().max(), expected.remove(&key));
             }
         }
     }
 
     #[test]
-    fn keys_without_letters_are_groups_too_and_are_seen_without_being_taken_out() {
+    fn keys_without_messages_are_groups_too_and_are_seen_without_being_taken_out() {
         for bytes in [64 << 20, 0] {
-            let mut pile = pile(bytes);
+            let mut table = table(bytes);
             let key = |number: u64| mix(number % 30_000).to_be_bytes();
             for number in 0..60_000 {
-                let is_new = pile.add(&key(number), None, None).unwrap();
+                let is_new = table.add(&key(number), None, None).unwrap();
                 assert!(is_new || number >= 30_000 || bytes == 0);
             }
-            let mut out = Letters::new();
-            take(&mut pile, 1000, &mut out);
-            (0..100).for_each(|number| _ = pile.add(&key(number), None, None).unwrap());
+            let mut out = Messages::new();
+            take(&mut table, 1000, &mut out);
+            (0..100).for_each(|number| _ = table.add(&key(number), None, None).unwrap());
             for _ in 0..2 {
                 let mut seen = Vec::new();
-                pile.for_each_key(|key| {
-                    seen.push(key.to_vec());
-                    Ok(())
-                })
-                .unwrap();
+                table
+                    .for_each_key(|key| {
+                        seen.push(key.to_vec());
+                        Ok(())
+                    })
+                    .unwrap();
                 let count = seen.len();
                 seen.sort_unstable();
                 seen.dedup();
                 assert_eq!(seen.len(), count, "none comes twice");
                 assert!((29_000..=29_100).contains(&count), "{count}");
             }
-            while !pile.is_empty().unwrap() {
-                take(&mut pile, usize::MAX, &mut out);
+            while !table.is_empty().unwrap() {
+                take(&mut table, usize::MAX, &mut out);
             }
             assert_eq!(out.len(), 30_000);
             assert!(out.values().all(Vec::is_empty));
@@ -440,11 +442,11 @@ mod tests {
     }
 
     #[test]
-    fn a_letter_longer_than_all_memory_is_refused_by_a_figure() {
-        let mut pile = pile(0);
-        let error = pile.add(b"v", Some(&vec![0; 1 << 20]), None).unwrap_err().to_string();
+    fn a_message_longer_than_all_memory_is_refused_by_a_figure() {
+        let mut table = table(0);
+        let error = table.add(b"v", Some(&vec![0; 1 << 20]), None).unwrap_err().to_string();
         assert!(error.contains("a signal of 1048577 bytes"), "{error}");
-        let mut larger = super::tests::pile(2 * ((1 << 20) + 1 + 2 * BLOCK_BYTES as u64));
+        let mut larger = super::tests::table(2 * ((1 << 20) + 1 + 2 * BLOCK_BYTES as u64));
         larger.add(b"v", Some(&vec![0; 1 << 20]), None).unwrap();
     }
 }

@@ -1,4 +1,4 @@
-//! The same bits through both doors, in all layouts, at any number of threads and budget.
+//! The same bits by both traversals, in all layouts, at any number of threads and budget.
 
 use brimful_algos::bfs::{Levels, Parents};
 use brimful_algos::connected_components::propagation::ConnectedComponents;
@@ -13,7 +13,7 @@ use brimful_algos::scc::StrongComponents;
 use brimful_algos::sources::Sources;
 use brimful_algos::sssp::ShortestPaths;
 use brimful_engine::stats::Traversal;
-use brimful_engine::{Door, Layout, Program, Reason, RunOptions, run};
+use brimful_engine::{Layout, Program, Reason, RunOptions, TraversalMode, run};
 use brimful_graph::Graph;
 use brimful_graph::generate::{Generator, Kind};
 use brimful_graph::import::{ImportOptions, Input, build_reverse, import};
@@ -44,23 +44,24 @@ fn outcome<P: Program>(
     ))
 }
 
-/// Runs `program` through every door, with one to four threads, in three budgets.
-fn check_doors<P: Program>(program: &P, case: &Case, weighted: bool) {
-    let options = |door| RunOptions { weighted, door, ..Default::default() };
-    let wanted = outcome(program, case, &options(Door::Dense), 1, 1 << 28).unwrap();
+/// Runs `program` by every traversal, with one to four threads, in three budgets.
+fn check_traversals<P: Program>(program: &P, case: &Case, weighted: bool) {
+    let options = |traversal| RunOptions { weighted, traversal, ..Default::default() };
+    let wanted = outcome(program, case, &options(TraversalMode::Dense), 1, 1 << 28).unwrap();
     assert_eq!(wanted.3, 0);
     for threads in 1..=4 {
-        let needed = smallest(|budget| outcome(program, case, &options(Door::Auto), threads, budget));
+        let needed =
+            smallest(|budget| outcome(program, case, &options(TraversalMode::Auto), threads, budget));
         for budget in [needed, needed + needed / 2, 1 << 28] {
-            for door in [Door::Auto, Door::Dense, Door::Sparse] {
-                let found = outcome(program, case, &options(door), threads, budget).unwrap();
-                assert!(found.0 == wanted.0, "{door:?}, {threads} threads, {budget} bytes");
+            for traversal in [TraversalMode::Auto, TraversalMode::Dense, TraversalMode::Sparse] {
+                let found = outcome(program, case, &options(traversal), threads, budget).unwrap();
+                assert!(found.0 == wanted.0, "{traversal:?}, {threads} threads, {budget} bytes");
                 assert_eq!((found.1, found.2), (wanted.1, wanted.2));
                 // With room to spare, frontiers of small graphs are all small.
-                match door {
-                    Door::Dense => assert_eq!(found.3, 0),
-                    Door::Sparse if budget == 1 << 28 => assert_eq!(found.3, wanted.1),
-                    Door::Sparse | Door::Auto => {}
+                match traversal {
+                    TraversalMode::Dense => assert_eq!(found.3, 0),
+                    TraversalMode::Sparse if budget == 1 << 28 => assert_eq!(found.3, wanted.1),
+                    TraversalMode::Sparse | TraversalMode::Auto => {}
                 }
             }
         }
@@ -68,23 +69,23 @@ fn check_doors<P: Program>(program: &P, case: &Case, weighted: bool) {
 }
 
 #[test]
-fn doors_threads_and_budgets_give_the_same_bits() {
+fn traversals_threads_and_budgets_give_the_same_bits() {
     for number in 0..CASES {
         let folder = tempfile::tempdir().unwrap();
         let case = cases(folder.path(), number);
         build_reverse(&case.graph, &resources(2, 1 << 28)).unwrap();
         let connected = case.graph.connected();
         let sources: Sources = [7, 0, 131].into_iter().map(|id| case.graph.find(id).unwrap()).collect();
-        check_doors(&Levels { sources: sources.clone() }, &case, false);
-        check_doors(&Parents { sources: sources.clone() }, &case, false);
-        check_doors(&ShortestPaths { sources: sources.clone() }, &case, true);
-        check_doors(&ShortestPathCounts { sources: sources.clone() }, &case, false);
-        check_doors(&ConnectedComponents::<u32>::new(), &case, false);
-        check_doors(&StrongComponents::<u32>::new(), &case, false);
-        check_doors(&StrongComponents::<u64>::new(), &case, false);
-        check_doors(&CoreNumbers, &case, false);
-        check_doors(&DeltaPageRank::<f64>::new(0.85, None, connected).unwrap(), &case, true);
-        check_doors(&DeltaPageRank::<f32>::new(0.85, Some(sources), connected).unwrap(), &case, false);
+        check_traversals(&Levels { sources: sources.clone() }, &case, false);
+        check_traversals(&Parents { sources: sources.clone() }, &case, false);
+        check_traversals(&ShortestPaths { sources: sources.clone() }, &case, true);
+        check_traversals(&ShortestPathCounts { sources: sources.clone() }, &case, false);
+        check_traversals(&ConnectedComponents::<u32>::new(), &case, false);
+        check_traversals(&StrongComponents::<u32>::new(), &case, false);
+        check_traversals(&StrongComponents::<u64>::new(), &case, false);
+        check_traversals(&CoreNumbers, &case, false);
+        check_traversals(&DeltaPageRank::<f64>::new(0.85, None, connected).unwrap(), &case, true);
+        check_traversals(&DeltaPageRank::<f32>::new(0.85, Some(sources), connected).unwrap(), &case, false);
     }
 }
 
@@ -222,22 +223,22 @@ fn few_blocks_of_a_unit_on_disk_are_read_alone_and_checked() {
     graph.degrees(0, &mut degrees).unwrap();
     let source = degrees.iter().position(|degree| *degree == 1).unwrap() as u64;
     drop(graph);
-    let search = |door, budget| {
+    let search = |traversal, budget| {
         let resources = resources(1, budget);
         let graph = Graph::open(&path, resources.job.traffic()).unwrap();
-        let options = RunOptions { door, max_supersteps: 1, ..Default::default() };
+        let options = RunOptions { traversal, max_supersteps: 1, ..Default::default() };
         let output = run(&Levels { sources: source.into() }, &graph, &options, &resources)?;
         let mut levels = vec![0; all as usize];
         output.states.read(0, &mut levels).unwrap();
         let read = output.stats.moved.bytes_read();
         Ok::<_, brimful_engine::Error>((levels, output.stats.durations.count(Traversal::Sparse), read))
     };
-    let (wanted, _, read) = search(Door::Dense, 1 << 28).unwrap();
+    let (wanted, _, read) = search(TraversalMode::Dense, 1 << 28).unwrap();
     assert!(read >= unit.len, "the unit is read whole");
     // From the smallest budget on: first supersteps are dense, then sparse, then the unit stays in memory.
     let budgets = (1..200).map(|step| step << 17);
     let budget = budgets.into_iter().find(|budget| {
-        search(Door::Sparse, *budget).is_ok_and(|(levels, sparse, read)| {
+        search(TraversalMode::Sparse, *budget).is_ok_and(|(levels, sparse, read)| {
             assert!(levels == wanted);
             sparse == 1 && read < unit.len / 2
         })
@@ -246,7 +247,7 @@ fn few_blocks_of_a_unit_on_disk_are_read_alone_and_checked() {
     let mut bytes = std::fs::read(&file).unwrap();
     bytes[unit.offset as usize..][..unit.len as usize].iter_mut().for_each(|byte| *byte ^= 16);
     std::fs::write(&file, bytes).unwrap();
-    let error = search(Door::Sparse, budget).unwrap_err();
+    let error = search(TraversalMode::Sparse, budget).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corrupt);
     assert!(error.to_string().contains("a block of edges fails its checksum"), "{error}");
 }

@@ -1,0 +1,55 @@
+//! The folder of a collection: its page file and its lock.
+//!
+//! Invariant: one process has a collection open at a time.
+
+use std::path::Path;
+
+use brimful_store::durable::{PageFile, Purpose, minimum_bytes};
+use brimful_store::external::{FolderLock, make_folder};
+use brimful_store::{DiskFolder, Folder};
+
+use crate::error::Result;
+use crate::options::Options;
+
+/// The name of the page file in a collection's folder.
+pub(crate) const PAGES: &str = "pages";
+
+/// The folder of a collection: one of the file system, which is locked, or any other.
+#[derive(Debug)]
+pub(crate) struct CollectionFolder<F> {
+    pub(crate) folder: F,
+    pub(crate) lock: Option<FolderLock>,
+}
+
+impl CollectionFolder<DiskFolder> {
+    /// The folder at `path`, created if missing.
+    pub(crate) fn at(path: &Path) -> Result<Self> {
+        make_folder(path)?;
+        let lock = FolderLock::take(path)?;
+        Ok(Self { folder: DiskFolder::new(path), lock: Some(lock) })
+    }
+}
+
+/// Opens the pages in `folder`, or creates them with the description `meta`.
+pub(crate) fn open_pages(
+    folder: &dyn Folder,
+    kind: u32,
+    options: &Options,
+    meta: &[u8],
+) -> Result<(PageFile, Vec<u8>)> {
+    let wanted = options.memory_bytes - options.batch_bytes() as u64;
+    let names = folder.list().map_err(|e| brimful_store::Error::io(folder.path(), "list", e))?;
+    let is_new = !names.iter().any(|name| name == PAGES);
+    let memory = options
+        .resources
+        .budget
+        .reserve(wanted.max(minimum_bytes(options.page_bytes)), "for the pages of a collection")?;
+    let purpose = Purpose { name: PAGES, kind, page_bytes: options.page_bytes };
+    let traffic = options.resources.job.traffic();
+    if is_new {
+        let pages = PageFile::create(folder, &purpose, meta, memory, traffic)?;
+        return Ok((pages.stopped_by(&options.resources.job), meta.to_vec()));
+    }
+    let (pages, meta) = PageFile::open(folder, &purpose, memory, traffic)?;
+    Ok((pages.stopped_by(&options.resources.job), meta))
+}

@@ -1,0 +1,38 @@
+//! Memory, threads and page size of a collection.
+
+use std::sync::Arc;
+
+use brimful_store::Resources;
+
+/// Memory and threads of one collection.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The budget and the threads.
+    pub resources: Arc<Resources>,
+    /// Bytes of memory for this collection.
+    pub memory_bytes: u64,
+    /// Bytes of a page in a new collection; a power of two. An existing one keeps its own.
+    pub page_bytes: usize,
+}
+
+impl Options {
+    /// All free bytes of the budget, and pages of the default size.
+    pub fn new(resources: &Arc<Resources>) -> Self {
+        Self {
+            resources: Arc::clone(resources),
+            memory_bytes: resources.budget.free(),
+            page_bytes: brimful_store::durable::PAGE_BYTES,
+        }
+    }
+
+    /// Sets the bytes of memory for this collection.
+    pub fn memory(mut self, bytes: u64) -> Self {
+        self.memory_bytes = bytes;
+        self
+    }
+
+    /// Bytes for batches in flight, besides the pages.
+    pub(crate) fn batch_bytes(&self) -> usize {
+        (self.memory_bytes / 4).min(256 << 20) as usize
+    }
+}
