@@ -10,7 +10,7 @@ use brimful_graph::codec::{BATCH as KEYS, Keys};
 use crate::collect::{Partial, Thresholds, Turn};
 use crate::combiner::Combiner;
 use crate::error::Result;
-use crate::program::{Globals, Mode, Program, SignalOf, SumOf, Vertex};
+use crate::program::{Globals, Program, SignalOf, SumOf, Vertex, is_left_out};
 use crate::sweep::Sources;
 
 /// Most edges, or vertices, of a batch: 16 KiB of edges and weights.
@@ -142,10 +142,9 @@ impl<'b, P: Program> Batcher<'b, P> {
             if self.weighted {
                 kept[count % KEYS] = *weight;
             }
-            let silent = P::MODE != Mode::Full && signals.get(source as usize) == Some(&P::Combiner::SILENCE);
-            let left_out = !P::SELF_LOOPS
-                && base.wrapping_add(u64::from(source)) == self.first_target + u64::from(target);
-            count += usize::from(!silent && !left_out);
+            let is_self_loop = base.wrapping_add(u64::from(source)) == self.first_target + u64::from(target);
+            let signal = signals.get(source as usize);
+            count += usize::from(!signal.is_some_and(|signal| is_left_out::<P>(*signal, is_self_loop)));
         }
         let inside = (most as usize) < signals.len() && offset + u64::from(most) <= u64::from(u32::MAX);
         if !inside {
@@ -174,8 +173,7 @@ impl<'b, P: Program> Batcher<'b, P> {
             let Some(signal) = self.known.from(source).first() else {
                 if source < self.known.vertices { continue } else { return None }
             };
-            let silent = P::MODE != Mode::Full && *signal == P::Combiner::SILENCE;
-            if silent || !P::SELF_LOOPS && source == self.first_target + u64::from(target) {
+            if is_left_out::<P>(*signal, source == self.first_target + u64::from(target)) {
                 continue;
             }
             *self.sources.get_mut(end)? = source.checked_sub(self.first_source)?.try_into().ok()?;

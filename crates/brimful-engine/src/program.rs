@@ -253,3 +253,10 @@ pub trait Program: Sync {
         false
     }
 }
+
+/// Whether a program leaves out the signal along an edge: it is silence, or the edge is a self-loop
+/// that the program does not want. Full programs have no silence.
+#[inline(always)]
+pub(crate) fn is_left_out<P: Program>(signal: SignalOf<P>, is_self_loop: bool) -> bool {
+    P::MODE != Mode::Full && signal == P::Combiner::SILENCE || is_self_loop && !P::SELF_LOOPS
+}

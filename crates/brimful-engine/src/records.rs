@@ -22,7 +22,7 @@ use bytemuck::Pod;
 
 use crate::combiner::Combiner;
 use crate::error::Result;
-use crate::program::{Mode, Program, SignalOf, SumOf};
+use crate::program::{Program, SignalOf, SumOf, is_left_out};
 
 /// Bytes of a number of edges.
 const COUNT: usize = size_of::<u32>();
@@ -264,9 +264,7 @@ impl<P: Program> Walk<'_, P> {
                         let source: u64 = bytemuck::pod_read_unaligned::<I>(source).into();
                         let weight = weights.next().map_or(1.0, bytemuck::pod_read_unaligned);
                         let signal = *self.signals.get(source as usize)?;
-                        // As a sweep does: who is silent is skipped, not combined.
-                        let silent = P::MODE != Mode::Full && signal == P::Combiner::SILENCE;
-                        if !(silent || !P::SELF_LOOPS && source == vertex) {
+                        if !is_left_out::<P>(signal, source == vertex) {
                             sum = P::Combiner::combine(sum, self.program.along(signal, weight));
                             combined += 1;
                         }

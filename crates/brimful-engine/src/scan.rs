@@ -102,7 +102,8 @@ impl Scan {
                     resources.job.check()?;
                     let segment = &shards.segments()[index];
                     let (target, bits) = (segment.interval << shards.interval_bits(), shards.interval_bits());
-                    shards.decode(index, feed.bytes(0, 0), unpack, &mut buffer, &mut |source, keys| {
+                    let unit = (feed.bytes(0, 0), None);
+                    shards.decode(index, unit, unpack, &mut buffer, |source, keys, _| {
                         each(Edges { source, target, bits, keys })
                     })?;
                     resources.job.advance(u64::from(segment.edges));

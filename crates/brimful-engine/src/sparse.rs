@@ -19,7 +19,7 @@ use crate::cost_model::{CostModel, within};
 use crate::error::Result;
 use crate::extent::Extent;
 use crate::needs::Needs;
-use crate::program::{Program, SignalOf};
+use crate::program::{Program, SignalOf, is_left_out};
 use crate::residency::{Resident, Shard, Spare, segments_of_intervals};
 use crate::stats::Swept;
 use crate::sweep::Sources;
@@ -342,8 +342,8 @@ impl<S: Copy + Send> Sparse<S> {
                             return false;
                         };
                         let target = key & ((1 << combine.interval_bits) - 1);
-                        let to_itself = (base + offset) as u64 == first_target + u64::from(target);
-                        if signal != P::Combiner::SILENCE && (P::SELF_LOOPS || !to_itself) {
+                        let is_self_loop = (base + offset) as u64 == first_target + u64::from(target);
+                        if !is_left_out::<P>(signal, is_self_loop) {
                             let sum = sums.at::<P::Combiner>(target, 1 << combine.interval_bits);
                             count.signals += 1;
                             if batcher.is_none() {

@@ -68,29 +68,22 @@ impl SegmentReader {
         let segment = &shards.segments()[index];
         let bits = shards.interval_bits();
         let (target_base, mask) = (segment.interval << bits, (1_u32 << bits) - 1);
-        let mut weights = match self.weights_of(shards) {
-            Some(_) => Some(shards.weights(index, self.weights.bytes())?),
-            None => None,
-        };
-        let mut last = (segment.first_source, 0);
-        let (mut values, vertices, mut beyond) = ([1.0; crate::codec::BATCH], shards.vertices(), false);
-        let decoded =
-            shards.decode(index, self.bytes.bytes(), self.unpack, &mut self.buffer, &mut |base, keys| {
-                if let Some(weights) = &mut weights {
-                    weights.take(&mut values[..keys.len()]);
+        let weights = self.weights_of(shards).map(|_| self.weights.bytes());
+        let (mut last, vertices, mut beyond) = ((segment.first_source, 0), shards.vertices(), false);
+        let unit = (self.bytes.bytes(), weights);
+        let decoded = shards.decode(index, unit, self.unpack, &mut self.buffer, |base, keys, weights| {
+            keys.iter().zip(weights).all(|(key, &weight)| {
+                let (source, target) = (base + u64::from(key >> bits), key & mask);
+                let ordered = last <= (source, target) && source <= segment.last_source;
+                last = (source, target);
+                let target = target_base + u64::from(target);
+                beyond |= target >= vertices;
+                if ordered && !beyond {
+                    edge(source, target, weight);
                 }
-                keys.iter().zip(&values).all(|(key, &weight)| {
-                    let (source, target) = (base + u64::from(key >> bits), key & mask);
-                    let ordered = last <= (source, target) && source <= segment.last_source;
-                    last = (source, target);
-                    let target = target_base + u64::from(target);
-                    beyond |= target >= vertices;
-                    if ordered && !beyond {
-                        edge(source, target, weight);
-                    }
-                    ordered && !beyond
-                })
-            });
+                ordered && !beyond
+            })
+        });
         if beyond {
             return Err(shards.file().corrupt(shards.unit(index), "a target is no vertex with edges"));
         }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use brimful_graph::Graph;
-use brimful_graph::codec::{BATCH, Keys, Unpack};
+use brimful_graph::codec::{Keys, Unpack};
 use brimful_graph::shards::ShardFile;
 use brimful_store::{Error as StoreError, Job};
 
@@ -132,7 +132,7 @@ impl Shards {
         batch: &mut dyn FnMut(Edges<'_>) -> bool,
     ) -> Result<u64> {
         let (bits, bounds) = (self.bits, (self.vertices as u64, self.window(interval).len()));
-        let (unpack, mut values, mut edges) = (Unpack::fastest(), [1.0; BATCH], 0);
+        let (unpack, mut edges) = (Unpack::fastest(), 0);
         let Reader { spares, plain, .. } = reader;
         spares.resize_with(self.files.len(), Default::default);
         for (file, segments) in &self.intervals[interval] {
@@ -141,21 +141,12 @@ impl Shards {
             for index in segments.clone() {
                 job.check()?;
                 let unit = resident.unit(0, shards.unit(index), spare)?;
-                let mut packed = match weighted {
-                    true => {
-                        let unit = resident.unit(1, shards.unit(index), weights_spare)?;
-                        Some(shards.weights(index, unit)?)
-                    }
+                let weights = match weighted {
+                    true => Some(resident.unit(1, shards.unit(index), weights_spare)?),
                     false => None,
                 };
-                shards.decode(index, unit, unpack, plain, &mut |base, keys| {
-                    let weights = match &mut packed {
-                        Some(packed) => {
-                            packed.take(&mut values[..keys.len()]);
-                            &values[..keys.len()]
-                        }
-                        None => &[],
-                    };
+                shards.decode(index, (unit, weights), unpack, plain, |base, keys, weights| {
+                    let weights = if weighted { &weights[..keys.len()] } else { &[] };
                     batch(Edges { ends: Ends::Keys { base, keys, bits, bounds }, weights })
                 })?;
                 edges += u64::from(shards.segments()[index].edges);

@@ -208,7 +208,7 @@ impl Building {
                     }
                     false => None,
                 };
-                shards.decode(index, unit, Unpack::fastest(), &mut plain, &mut |base, keys| {
+                shards.decode(index, (unit, None), Unpack::fastest(), &mut plain, |base, keys, _| {
                     let mut weights = [1.0; BATCH];
                     if let Some(packed) = &mut packed {
                         packed.take(&mut weights[..keys.len()]);

@@ -8,7 +8,7 @@ use brimful_graph::codec::{BATCH, Keys, scatter};
 use crate::batch::{Batched, Batcher};
 use crate::combiner::Combiner;
 use crate::error::Result;
-use crate::program::{Mode, Program, SignalOf, SumOf};
+use crate::program::{Mode, Program, SignalOf, SumOf, is_left_out};
 use crate::schedule::Step;
 use crate::sweep::Sweep;
 
@@ -44,7 +44,6 @@ impl<'a, S: Copy> Sources<'a, S> {
 
 impl<P: Program> Sweep<'_, P> {
     /// Combines the signals of one segment into `sums`; the number of them.
-    #[inline(never)]
     pub(super) fn accumulate(
         &self,
         step: Step,
@@ -53,61 +52,57 @@ impl<P: Program> Sweep<'_, P> {
         buffer: &mut Vec<u8>,
         sums: &mut [SumOf<P>],
     ) -> Result<u64> {
+        match self.weighted {
+            true => self.accumulate_of::<true>(step, (unit, Some(weights)), buffer, sums),
+            false => self.accumulate_of::<false>(step, (unit, None), buffer, sums),
+        }
+    }
+
+    /// `WEIGHTED` is known here, so that the weight 1 costs nothing in the loop.
+    #[inline(never)]
+    fn accumulate_of<const WEIGHTED: bool>(
+        &self,
+        step: Step,
+        bytes: (&[u8], Option<&[u8]>),
+        buffer: &mut Vec<u8>,
+        sums: &mut [SumOf<P>],
+    ) -> Result<u64> {
         let (program, sources, bits) = (self.program, self.sources, self.interval_bits);
         let shards = self.files[step.file].shards();
+        let first_target = (step.interval as u64) << bits;
         let mut left_out = 0;
-        // Who is silent is skipped, not combined: the sum is the same bits whatever the program makes of it. True if it was left out.
-        let fold = |signal: SignalOf<P>, weight: f64, sum: &mut SumOf<P>, to_itself: bool| {
-            let to_itself = to_itself && !P::SELF_LOOPS;
+        // The sum keeps its bits whatever the program makes of a signal that is left out.
+        let fold = |signal: SignalOf<P>, weight: f64, sum: &mut SumOf<P>, is_self_loop: bool| {
+            let weight = if WEIGHTED { weight } else { 1.0 };
             let folded = P::Combiner::combine(*sum, program.along(signal, weight));
-            let skip = to_itself || P::MODE != Mode::Full && signal == P::Combiner::SILENCE;
-            *sum = if to_itself || skip && !P::KEEPS_SILENCE { *sum } else { folded };
+            let skip = is_left_out::<P>(signal, is_self_loop);
+            let may_fold = P::KEEPS_SILENCE && !is_self_loop;
+            *sum = if skip && !may_fold { *sum } else { folded };
             u64::from(skip)
         };
-        let is_silent = |base: u64, keys: &Keys<'_>| {
+        let all_silent = |base: u64, keys: &Keys<'_>| {
             let few = Some(keys.sources(bits)).filter(|few| P::MODE != Mode::Full && few.len() <= FEW);
             few.and_then(|few| sources.from(base).get(few))
-                .is_some_and(|few| few.iter().all(|signal| *signal == P::Combiner::SILENCE))
+                .is_some_and(|few| few.iter().all(|signal| is_left_out::<P>(*signal, false)))
         };
-        let first_target = (step.interval as u64) << bits;
-        if self.weighted {
-            let (mut packed, mut weights) = (shards.weights(step.segment, weights)?, [1.0; BATCH]);
-            shards.decode(step.segment, unit, self.unpack, buffer, &mut |base, keys| {
-                packed.take(&mut weights[..keys.len()]);
-                if is_silent(base, &keys) {
-                    left_out += keys.len() as u64;
-                    return true;
-                }
-                let mut of_keys = weights.iter();
-                let all_inside = P::SELF_LOOPS
-                    && scatter(keys, bits, sources.from(base), sums, |signal, sum| {
-                        left_out += fold(signal, of_keys.next().copied().unwrap_or(1.0), sum, false);
-                    });
-                all_inside || {
-                    let edges = (base, keys, &weights);
-                    scatter_checked(edges, bits, first_target, sources, sums, fold)
-                        .map(|count| left_out += count)
-                        .is_some()
-                }
-            })?;
-        } else {
-            shards.decode(step.segment, unit, self.unpack, buffer, &mut |base, keys| {
-                if is_silent(base, &keys) {
-                    left_out += keys.len() as u64;
-                    return true;
-                }
-                let all_inside = P::SELF_LOOPS
-                    && scatter(keys, bits, sources.from(base), sums, |signal, sum| {
-                        left_out += fold(signal, 1.0, sum, false);
-                    });
-                all_inside || {
-                    let edges = (base, keys, &[1.0; BATCH]);
-                    scatter_checked(edges, bits, first_target, sources, sums, fold)
-                        .map(|count| left_out += count)
-                        .is_some()
-                }
-            })?;
-        }
+        shards.decode(step.segment, bytes, self.unpack, buffer, |base, keys, weights| {
+            if all_silent(base, &keys) {
+                left_out += keys.len() as u64;
+                return true;
+            }
+            let mut of_keys = weights.iter();
+            let all_inside = P::SELF_LOOPS
+                && scatter(keys, bits, sources.from(base), sums, |signal, sum| {
+                    let weight = if WEIGHTED { of_keys.next().copied().unwrap_or(1.0) } else { 1.0 };
+                    left_out += fold(signal, weight, sum, false);
+                });
+            all_inside || {
+                let edges = (base, keys, weights);
+                scatter_checked(edges, bits, first_target, sources, sums, fold)
+                    .map(|count| left_out += count)
+                    .is_some()
+            }
+        })?;
         Ok(u64::from(shards.segments()[step.segment].edges) - left_out)
     }
 
@@ -124,16 +119,9 @@ impl<P: Program> Sweep<'_, P> {
         let (shards, bits) = (self.files[step.file].shards(), self.interval_bits);
         let firsts = (shards.segments()[step.segment].first_source, (step.interval as u64) << bits);
         let mut batcher = Batcher::new(batched, self.sources, firsts, self.weighted);
-        let mut packed = match self.weighted {
-            true => Some(shards.weights(step.segment, weights)?),
-            false => None,
-        };
-        let decoded = shards.decode(step.segment, unit, self.unpack, buffer, &mut |base, keys| {
-            let mut values = [1.0; BATCH];
-            if let Some(packed) = &mut packed {
-                packed.take(&mut values[..keys.len()]);
-            }
-            batcher.add(base, keys, bits, &values, sums)
+        let bytes = (unit, self.weighted.then_some(weights));
+        let decoded = shards.decode(step.segment, bytes, self.unpack, buffer, |base, keys, weights| {
+            batcher.add(base, keys, bits, weights, sums)
         });
         let combined = batcher.finish(sums)?;
         decoded?;

@@ -11,7 +11,7 @@ use brimful_store::{Error as StoreError, Folder, Traffic};
 
 use super::Names;
 use super::segment::{Segment, TABLE_ROW};
-use crate::codec::{Batches, DIRECTORY_ROW, Packing, Unpack, Weights, plain_bytes};
+use crate::codec::{BATCH, DIRECTORY_ROW, Keys, Packing, Unpack, Weights, plain_bytes};
 use crate::error::{Error, Result};
 
 /// An index open for reading.
@@ -209,24 +209,34 @@ impl ShardFile {
         unpacked.max().unwrap_or(0)
     }
 
-    /// Calls `batch(base, keys)` for the edges of segment `index` of the bytes of its unit: a source is
-    /// `base + (key >> interval bits)`, a target within its interval the low bits.
+    /// Calls `batch(base, keys, weights)` for the edges of segment `index`.
+    ///
+    /// `unit` and `weights` are the bytes of its unit; without those of weights, all weights are 1.
+    /// The source of a key is `base + (key >> interval bits)`; the low bits are its target within
+    /// the interval. There are as many weights as keys, or more.
     ///
     /// # Errors
     /// Corruption if the bytes are broken or `batch` refuses.
+    #[inline]
     pub fn decode(
         &self,
         index: usize,
-        unit: &[u8],
+        (unit, weights): (&[u8], Option<&[u8]>),
         unpack: Unpack,
         buffer: &mut Vec<u8>,
-        batch: &mut Batches<'_>,
+        mut batch: impl FnMut(u64, Keys<'_>, &[f64; BATCH]) -> bool,
     ) -> Result<(), StoreError> {
         let segment = &self.segments[index];
         let (first, plain) = (segment.first_source, self.plain(index, unit, buffer)?);
+        let mut packed = weights.map(|bytes| self.weights(index, bytes)).transpose()?;
+        let mut values = [1.0; BATCH];
         let (codec, bits) = (segment.packing.codec, self.interval_bits);
-        let whole =
-            codec.decode(plain, segment.edges, bits, unpack, &mut |base, keys| batch(first + base, keys));
+        let whole = codec.decode(plain, segment.edges, bits, unpack, &mut |base, keys| {
+            if let Some(packed) = &mut packed {
+                packed.take(&mut values[..keys.len()]);
+            }
+            batch(first + base, keys, &values)
+        });
         if whole { Ok(()) } else { Err(self.contradiction(index)) }
     }
 
