@@ -9,7 +9,7 @@ use brimful::algos::registry::{ALGORITHMS, Accepts, Finished, Parameter, Request
 use brimful::engine::checkpoint::{self, CheckpointOptions, Every};
 use brimful::engine::stats::Traversal;
 use brimful::engine::table::{Top, Value};
-use brimful::engine::{Error as EngineError, Layout, ResultTable, Stats};
+use brimful::engine::{Error as EngineError, ResultTable, Stats};
 use brimful::graph::ids::ExternalId;
 use brimful::graph::lookup::Lookup;
 use brimful::store::memory::peak_resident_bytes;
@@ -58,7 +58,6 @@ pub(crate) fn algorithms(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
             (info.takes.precision, "precision"),
             (info.takes.weights, "weighted"),
             (info.takes.asynchronous, "mode"),
-            (info.takes.layouts, "layout"),
             (info.takes.stores, "store"),
             (info.takes.checkpoints, "checkpoint-every"),
         ];
@@ -134,7 +133,6 @@ pub(crate) struct Asked<'py> {
     tolerance: Option<f64>,
     max_supersteps: Option<u64>,
     weighted: bool,
-    layout: String,
     store: Store,
 }
 
@@ -155,7 +153,6 @@ pub(crate) fn request(asked: &Asked<'_>) -> PyResult<Request> {
         narrow: chosen(&asked.precision, "f64", "f32", "precision")?,
         weighted: asked.weighted,
         asynchronous: chosen(&asked.mode, "sync", "async", "mode")?,
-        layout: Layout::from_name(&asked.layout).map_err(Failure::from)?,
         store: asked.store.choice()?,
         tolerance: asked.tolerance,
         max_supersteps: asked.max_supersteps,
@@ -246,7 +243,6 @@ fn stats<'py>(
     out.set_item("variant", finished.variant)?;
     out.set_item("precision", precision)?;
     out.set_item("mode", if request.asynchronous { "async" } else { "sync" })?;
-    out.set_item("layout", request.layout.name())?;
     out.set_item("threads", stats.threads)?;
     out.set_item("vertices", graph.vertices)?;
     out.set_item("edges", graph.edges)?;

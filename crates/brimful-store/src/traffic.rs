@@ -22,7 +22,7 @@ pub enum Content {
     States,
     /// Signals between vertices.
     Signals,
-    /// Edges listed by vertex, perhaps with states: the layouts beside shards.
+    /// Edges listed by vertex: what a program over neighbour lists spills.
     Lists,
     /// Records of collections.
     Records,
