@@ -103,6 +103,8 @@ def test_bytes_of_a_run_by_what_they_are(rmat: Path) -> None:
     # All fits: every edge is read once and found twice more.
     packed = figures["bytes_read_by"]["edges"]
     assert figures["bytes_found_by"]["edges"] == 2 * packed > 0
+    assert (figures["writes"], figures["write_seconds"]) == (0, 0)
+    assert figures["reads"] > 0 and figures["read_seconds"] > 0
     assert figures["bytes_read_by"]["states"] == figures["bytes_written"] == 0
 
 

@@ -300,13 +300,20 @@ pub(crate) fn store_figures(
     out.set_item("store_figures", (!done.is_empty()).then_some(done))
 }
 
-/// Bytes read, written and found in memory, in all and by what they are.
+/// Transfers between files and memory; bytes read, written and found there, in all and by what they
+/// are.
 pub(crate) fn bytes_moved(out: &Bound<'_, PyDict>, moved: Moved) -> PyResult<()> {
     let by_content = |bytes: &dyn Fn(Content) -> u64| {
         let by = PyDict::new(out.py());
         Content::ALL.into_iter().try_for_each(|content| by.set_item(content.name(), bytes(content)))?;
         PyResult::Ok(by)
     };
+    for (transfers, count, seconds) in
+        [(moved.reads(), "reads", "read_seconds"), (moved.writes(), "writes", "write_seconds")]
+    {
+        out.set_item(count, transfers.count)?;
+        out.set_item(seconds, transfers.seconds())?;
+    }
     out.set_item("bytes_read", moved.bytes_read())?;
     out.set_item("bytes_read_by", by_content(&|content| moved.read(content))?)?;
     out.set_item("bytes_written", moved.bytes_written())?;
