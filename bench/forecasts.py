@@ -17,10 +17,9 @@ _SUPERSTEPS = ("--max-supersteps", "2")
 _UNIFORM = (3 / 4, 6)
 _BUDGETS = {
     "forecasts: shards": ("64M", "80M", "200M", "1G"),
-    "forecasts: records and stores": ("100M", "200M", "400M", "1G"),
+    "forecasts: stores": ("100M", "200M", "400M", "1G"),
 }
 _STORES = ("memory", "bytes", "bytes compact", "file")
-_LAYOUTS = ("decoupled", "coupled")
 _PROGRAMS = {
     "pagerank": _SUPERSTEPS,
     "bfs": ("--source", "0"),
@@ -30,7 +29,7 @@ _PROGRAMS = {
 
 
 def tables(session: Session) -> Iterator[Table]:
-    """Yield a table of runs on shards, and one of records of vertices and stores."""
+    """Yield a table of runs on shards, and one of runs on stores."""
     large = session.size.medium_scale - 2
     small = large - 2
     graphs = {f"RMAT-{large}": session.rmat(large)}
@@ -43,7 +42,7 @@ def tables(session: Session) -> Iterator[Table]:
         f"RMAT-{small}": session.rmat(small),
         "uniform": session.made(uniform, "generate", "erdos-renyi", uniform, *words),
     }
-    yield _table(session, "forecasts: records and stores", graphs, [*_LAYOUTS, *_STORES], programs)
+    yield _table(session, "forecasts: stores", graphs, _STORES, programs)
 
 
 def _table(
@@ -86,8 +85,6 @@ def _table(
 def _choice(place: str, folder: Path) -> tuple[str, ...]:
     if place == "shards":
         return ()
-    if place in _LAYOUTS:
-        return ("--layout", place)
     store, *serializer = place.split()
     url = f"file:{folder}" if store == "file" else store
     return ("--store", url, *(("--serializer", *serializer) if serializer else ()))

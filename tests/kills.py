@@ -101,7 +101,6 @@ SCENARIOS = [
     _row("label propagation", _run("label_propagation", "--max-supersteps", 5), "result.csv"),
     _with_checkpoints("checkpoints", 1, "pagerank", "--tolerance", 1e-9, "--max-supersteps", 400),
     _with_checkpoints("checkpoints, asynchronous", 1, *_SHORTEST, "--mode", "async"),
-    _with_checkpoints("checkpoints of records", 1, *_SHORTEST, "--layout", "coupled"),
     _with_checkpoints("checkpoints in a store", 1, *_SHORTEST, "--store", "bytes"),
     _with_checkpoints(
         "checkpoints of a store on disk",

@@ -324,7 +324,6 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (USAGE, ["hits", "--precision", "f32"], "hits takes no precision"),
         (USAGE, ["bfs", "--source", 0, "--weighted"], "bfs takes no weights; leave --weighted out"),
         (USAGE, ["degrees", "--param", "direction=up"], "direction must be out or in or both"),
-        (USAGE, ["color", "--layout", "coupled"], "color takes no layout but shards"),
         (USAGE, ["color", "--max-supersteps", 3], "--max-supersteps does not apply to color"),
         (USAGE, ["kcore", "--param", "k=3"], "kcore has no parameter"),
         (INPUT, ["sssp", "--source", 0, "--weighted"], "has -1, and the smallest is -1"),

@@ -182,7 +182,7 @@ def test_help_version_and_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_knows_the_parser(shell: str) -> None:
     script = succeed("completion", shell).out
-    names = {"pagerank", "connected_components", "union_find", "graphalytics", "decoupled"}
+    names = {"pagerank", "connected_components", "union_find", "graphalytics", "unnormalized"}
     for word in {*tree.verbs(app.build_parser()), *names}:
         assert word in script, word
     assert ("-l max-supersteps" if shell == "fish" else "--max-supersteps") in script
@@ -331,7 +331,7 @@ def test_wrong_arguments_of_functions_about_graphs(
 
 def test_one_table_of_parameters() -> None:
     """The command line, which takes what the registry has, and Python take the same."""
-    shared = {"source", "tolerance", "precision", "weighted", "mode", "layout"}
+    shared = {"source", "tolerance", "precision", "weighted", "mode"}
     for name, info in algorithms().items():
         keywords = set(inspect.signature(FUNCTIONS[name]).parameters)
         defaults = inspect.signature(FUNCTIONS[name]).parameters

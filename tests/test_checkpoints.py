@@ -80,7 +80,7 @@ def stop(
         ("rmat", "scc", []),
         ("grid", "sssp", ["--source", 0, "--weighted"]),
         ("grid", "connected_components", ["--param", "method=propagation"]),
-        ("grid", "kcore", ["--layout", "coupled"]),
+        ("grid", "kcore", []),
         ("grid", "sssp", ["--source", 0, "--weighted", "--store", "memory"]),
         ("grid", "bfs", ["--source", 0, "--store", "bytes", "--serializer", "compact"]),
     ],

@@ -63,30 +63,6 @@ def test_same_bits_at_any_budget_and_thread_count(
     assert all(other == first for other in others)
 
 
-@pytest.mark.parametrize("algorithm", ["pagerank", "connected_components"])
-def test_same_bits_in_every_layout(large: Path, tmp_path: Path, algorithm: str) -> None:
-    contents = {}
-    with bf.Graph.open(large) as graph:
-        # Builds the index that is missing.
-        compute(graph, algorithm, budget=1 << 30, layout="coupled")
-        for layout in ("shards", "decoupled", "coupled"):
-            for budget in (32 << 20, 1 << 30):
-                result = compute(graph, algorithm, budget=budget, layout=layout)
-                out = tmp_path / f"{layout}-{budget}.csv"
-                result.write(str(out))
-                contents[layout, budget] = out.read_bytes()
-                stats = result.stats
-                assert stats["layout"] == layout
-                if layout != "shards":
-                    # Lists of 4 bytes an edge, more than the smaller budget.
-                    assert stats["bytes_read"] > stats["supersteps"] * 4 * graph.arcs
-                    assert stats["index_seconds"] > 0
-                if layout == "coupled":
-                    assert stats["bytes_written"] > stats["supersteps"] * 4 * graph.arcs
-    first, *others = contents.values()
-    assert all(other == first for other in others)
-
-
 @pytest.mark.parametrize("name", ["r.csv", "r.parquet", "r.arrow"])
 def test_same_result_files_from_the_command_line(rmat: Path, tmp_path: Path, name: str) -> None:
     contents = []

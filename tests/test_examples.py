@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from bench import infinimem
+
+import brimful as bf
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 #: What the paper's Table 1 claims.
@@ -25,7 +31,10 @@ def run(name: str, *arguments: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
-@pytest.mark.parametrize("name", ["frequency", "membership", "bloom", "mesh", "text_search"])
+@pytest.mark.parametrize(
+    "name",
+    ["frequency", "membership", "bloom", "mesh", "text_search", "pagerank", "components"],
+)
 def test_a_pair_differs_by_few_lines(name: str) -> None:
     before = (EXAMPLES / f"{name}_in_memory.py").read_text().splitlines()
     after = (EXAMPLES / f"{name}.py").read_text().splitlines()
@@ -74,3 +83,46 @@ def test_text_search(tmp_path: Path) -> None:
     )
     arguments = (str(path), "näive")
     assert run("text_search.py", *arguments) == run("text_search_in_memory.py", *arguments)
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Iterator[bf.Graph]:
+    """An undirected graph without parallel edges, some of whose vertices have no edges."""
+    random = np.random.default_rng(5)
+    ends = np.unique(np.sort(random.integers(0, 700, (600, 2)), axis=1), axis=0)
+    ends = ends[ends[:, 0] < ends[:, 1]]
+    neighbours: list[list[int]] = [[] for _ in range(700)]
+    for source, target in ends.tolist():
+        neighbours[source].append(target)
+        neighbours[target].append(source)
+    lines = (" ".join(map(str, some)) + "\n" for some in neighbours)
+    (tmp_path / "neighbours").write_text("".join(lines))
+    table = {"source": ends[:, 0], "target": ends[:, 1]}
+    with bf.Graph.from_arrow(pa.table(table), undirected=True) as graph:
+        yield graph
+
+
+def test_pagerank(graph: bf.Graph, tmp_path: Path) -> None:
+    path = str(tmp_path / "neighbours")
+    printed = run("pagerank.py", path, "12")
+    assert printed == run("pagerank_in_memory.py", path, "12")
+    ranks = bf.pagerank(graph, variant="unnormalized", tolerance=0, max_supersteps=12)
+    expected = ranks.top(3)
+    for (vertex, rank), (own, value) in zip(ast.literal_eval(printed), expected, strict=True):
+        assert vertex == own and rank == pytest.approx(value, abs=1e-8)
+
+
+def test_components(graph: bf.Graph, tmp_path: Path) -> None:
+    path = str(tmp_path / "neighbours")
+    printed = run("components.py", path)
+    assert printed == run("components_in_memory.py", path)
+    components = len(set(bf.connected_components(graph).values()))
+    assert printed.split() == ["700", str(components + 700 - len(graph))]
+
+
+@pytest.mark.parametrize("program", infinimem.PROGRAMS)
+def test_programs_in_rust_differ_by_few_lines(program: str) -> None:
+    before = infinimem.function(program, "in_memory")
+    for representation in ("decoupled", "coupled"):
+        after = infinimem.function(program, representation)
+        assert 1 <= infinimem.differing(before, after) <= MOST_LINES

@@ -137,10 +137,6 @@ def test_the_whole_matrix(tmp_path: Path, limit_mib: int, times: int) -> None:
     short = ["--max-supersteps", 2, "--tolerance", 0]
     saved = ["--checkpoint-every", 1, "--checkpoint-dir", tmp_path / "checkpoints"]
     passes_within(limit_mib, 1024, "run", "pagerank", again, *short, *saved)
-    if times == 4:
-        # Lists of larger graphs take as many passes over the edges as there are blocks of them.
-        layout = ["--layout", "decoupled"]
-        passes_within(limit_mib, 1024, "run", "pagerank", again, *short, *layout)
 
 
 def few_files() -> None:
@@ -161,7 +157,7 @@ def test_64_open_files_are_enough(rmat: Path, tmp_path: Path) -> None:
         options = ["--threads", 4, "--quiet", "-o", output]
         succeed("run", algorithm, rmat, *options, before=few_files)
         assert output.stat().st_size > 1000
-    options = ["--layout", "coupled", "--weighted", "--threads", 4, "--quiet"]
+    options = ["--weighted", "--threads", 4, "--quiet"]
     succeed("run", "sssp", graph, "--source", 1, *options, before=few_files)
 
 

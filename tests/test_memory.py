@@ -50,15 +50,6 @@ def test_pagerank_within_its_limit(large: Path, tmp_path: Path, name: str | None
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("layout", ["decoupled", "coupled"])
-def test_layouts_within_their_limit(large: Path, layout: str) -> None:
-    steps = ["--tolerance", 0, "--max-supersteps", 2, "--layout", layout]
-    figures = limited(LIMIT, "run", "pagerank", large, *steps)
-    # Lists of 4 bytes an edge, larger than the limit, are read once a superstep.
-    assert figures["bytes_read"] > 2 * 4 * (64 << 20) * 0.9
-
-
-@pytest.mark.slow
 def test_components_within_their_limit(large: Path) -> None:
     assert limited(LIMIT, "run", "connected_components", large)["converged"] is True
 

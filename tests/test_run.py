@@ -17,7 +17,6 @@ FIELDS = {
     "variant",
     "precision",
     "mode",
-    "layout",
     "store",
     "threads",
     "vertices",
@@ -56,7 +55,7 @@ def test_the_last_line_is_one_json_object(rmat: Path, tmp_path: Path, algorithm:
     assert figures["output"] == str(out)
     assert figures["budget_bytes"] == 200 << 20
     assert figures["threads"] == 2
-    assert (figures["mode"], figures["layout"], figures["precision"]) == ("sync", "shards", "f64")
+    assert (figures["mode"], figures["precision"]) == ("sync", "f64")
     assert figures["resumed_from"] is None
     assert isinstance(figures["phases"], dict)
     assert len(figures["superstep_seconds"]) == figures["supersteps"]

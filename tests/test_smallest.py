@@ -34,15 +34,6 @@ ALGORITHMS = {
     "triangles": [],
     "clustering": [],
 }
-#: Algorithms that have one layout.
-SHARDS_ONLY = {"label_propagation", "color", "triangles", "clustering"}
-
-CASES = [
-    (algorithm, layout)
-    for algorithm in ALGORITHMS
-    for layout in ("shards", "decoupled", "coupled")
-    if layout == "shards" or algorithm not in SHARDS_ONLY
-]
 INDEXES, THREADS, OUTPUTS = ["in", "in,reverse"], [1, 2, 4], ["none", "csv", "parquet"]
 
 
@@ -65,13 +56,12 @@ def hub(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     return graph
 
 
-def check(graph: Path, algorithm: str, layout: str, threads: int, output: str) -> None:
+def check(graph: Path, algorithm: str, threads: int, output: str) -> None:
     """Insist that the smallest budget is one: named twice, and enough."""
     fresh, result = graph.with_name("fresh.brimful"), graph.with_name(f"result.{output}")
     shutil.rmtree(fresh, ignore_errors=True)
     shutil.copytree(graph, fresh)
-    run = ["run", algorithm, fresh, *ALGORITHMS[algorithm], "--layout", layout]
-    run += ["--threads", threads]
+    run = ["run", algorithm, fresh, *ALGORITHMS[algorithm], "--threads", threads]
     if output != "none":
         run += ["-o", result, "--overwrite"]
     named = smallest(*run)
@@ -85,18 +75,17 @@ def check(graph: Path, algorithm: str, layout: str, threads: int, output: str) -
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", range(len(CASES)))
-def test_a_named_budget_is_the_smallest(hub: Path, number: int) -> None:
+@pytest.mark.parametrize(("number", "algorithm"), enumerate(ALGORITHMS))
+def test_a_named_budget_is_the_smallest(hub: Path, number: int, algorithm: str) -> None:
     # Over all algorithms every pair of threads and output occurs.
-    algorithm, layout = CASES[number]
-    check(hub, algorithm, layout, THREADS[number % 3], OUTPUTS[number // 3 % 3])
+    check(hub, algorithm, THREADS[number % 3], OUTPUTS[number // 3 % 3])
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize(("algorithm", "layout"), CASES)
-def test_every_named_budget_is_the_smallest(hub: Path, algorithm: str, layout: str) -> None:
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_every_named_budget_is_the_smallest(hub: Path, algorithm: str) -> None:
     for threads, output in itertools.product(THREADS, OUTPUTS):
-        check(hub, algorithm, layout, threads, output)
+        check(hub, algorithm, threads, output)
 
 
 @pytest.mark.slow

@@ -35,8 +35,6 @@ def theirs(votes: bf.Graph) -> nx.DiGraph:
 PATHS: list[dict[str, Any]] = [
     {},
     {"mode": "async"},
-    {"layout": "coupled"},
-    {"layout": "decoupled"},
     {"store": "bytes"},
     {"store": "bytes", "mode": "async"},
 ]

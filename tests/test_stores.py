@@ -178,7 +178,6 @@ def test_a_folder_is_made_below_the_working_directory(
         (["--store", "bytes", "--cache", "mru:5"], "write lru:N or score:N"),
         (["--store", "bytes", "--cache", "lru:0"], "1 or more"),
         (["--store", "bytes", "--lists", "tape"], "choose from"),
-        (["--store", "bytes", "--layout", "coupled"], "leave --layout or --store out"),
         (
             ["--store", "bytes", "--mode", "async", "--param", "method=power"],
             "leave method=power out",

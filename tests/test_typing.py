@@ -13,7 +13,7 @@ RIGHT = """
 import brimful as bf
 
 def right(graph: bf.Graph) -> None:
-    bf.pagerank(graph, variant="unnormalized", mode="async", precision="f32", layout="coupled")
+    bf.pagerank(graph, variant="unnormalized", mode="async", precision="f32")
     bf.hits(graph, values="hub")
     bf.degrees(graph, direction="both")
     bf.bfs(graph, 1, values="parent", store="bytes", lists="disk")
@@ -92,7 +92,6 @@ WRONG = (
     'bf.pagerank(graph, variant="normalised")',
     'bf.pagerank(graph, mode="asynchronous")',
     'bf.pagerank(graph, precision="f16")',
-    'bf.pagerank(graph, layout="tiles")',
     'bf.pagerank(graph, method="powers")',
     'bf.pagerank(graph, lists="ram")',
     'bf.hits(graph, values="hubs")',

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from brimful import checks
 from brimful.catalog import asked
-from brimful.choices import Layout, Lists, Mode, Precision
+from brimful.choices import Lists, Mode, Precision
 from brimful.described import RUN, RUN_ERRORS, described
 from brimful.graph import GraphLike, as_graph
 from brimful.ingest import Resources
@@ -65,7 +65,6 @@ def pagerank(
     precision: Precision = "f64",
     weighted: bool = False,
     mode: Mode = "sync",
-    layout: Layout = "shards",
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
@@ -120,7 +119,6 @@ def pagerank(
         mode=mode,
         tolerance=tolerance,
         weighted=weighted,
-        layout=layout,
         options=options,
     )
 
@@ -133,7 +131,6 @@ def hits(
     tolerance: float = 1e-8,
     max_supersteps: int = 200,
     weighted: bool = False,
-    layout: Layout = "shards",
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
@@ -173,7 +170,6 @@ def hits(
         common,
         tolerance=tolerance,
         weighted=weighted,
-        layout=layout,
         options=options,
     )
 
@@ -185,7 +181,6 @@ def connected_components(
     method: Literal["auto", "union_find", "propagation"] = "auto",
     max_supersteps: int | None = None,
     mode: Mode = "sync",
-    layout: Layout = "shards",
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
@@ -215,7 +210,6 @@ def connected_components(
         {"method": method},
         common,
         mode=mode,
-        layout=layout,
         options=options,
     )
 
@@ -226,7 +220,6 @@ def scc(
     *,
     method: Literal["auto", "search", "coloring"] = "auto",
     max_supersteps: int | None = None,
-    layout: Layout = "shards",
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
@@ -255,7 +248,6 @@ def scc(
         "scc",
         {"method": method},
         _Common(max_supersteps, threads, budget, progress),
-        layout=layout,
         options=options,
     )
 
@@ -265,7 +257,6 @@ def kcore(
     graph: GraphLike,
     *,
     max_supersteps: int | None = None,
-    layout: Layout = "shards",
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
@@ -292,7 +283,6 @@ def kcore(
         "kcore",
         {},
         _Common(max_supersteps, threads, budget, progress),
-        layout=layout,
         options=options,
     )
 
@@ -305,7 +295,6 @@ def bfs(
     values: Literal["distance", "parent"] = "distance",
     max_supersteps: int | None = None,
     mode: Mode = "sync",
-    layout: Layout = "shards",
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
@@ -346,7 +335,6 @@ def bfs(
         common,
         source=source,
         mode=mode,
-        layout=layout,
         options=options,
     )
 
@@ -359,7 +347,6 @@ def sssp(
     weighted: bool = False,
     max_supersteps: int | None = None,
     mode: Mode = "sync",
-    layout: Layout = "shards",
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
@@ -398,7 +385,6 @@ def sssp(
         common,
         source=source,
         mode=mode,
-        layout=layout,
         weighted=weighted,
         options=options,
     )
@@ -410,7 +396,6 @@ def count_paths(
     source: Vertices,
     *,
     length: int | None = None,
-    layout: Layout = "shards",
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
@@ -444,7 +429,6 @@ def count_paths(
         params,
         _Common(None, threads, budget, progress),
         source=source,
-        layout=layout,
         options=options,
     )
 
@@ -454,7 +438,6 @@ def degrees(
     graph: GraphLike,
     *,
     direction: Literal["out", "in", "both"] = "out",
-    layout: Layout = "shards",
     threads: int | None = None,
     budget: Budget = None,
     progress: Progress | None = None,
@@ -474,7 +457,7 @@ def degrees(
     (2, 0)
     """
     common = _Common(None, threads, budget, progress)
-    return _run(graph, "degrees", {"direction": direction}, common, layout=layout, options=options)
+    return _run(graph, "degrees", {"direction": direction}, common, options=options)
 
 
 @described(RUN, *RUN_ERRORS)
@@ -608,7 +591,6 @@ def _run(
     mode: Mode = "sync",
     tolerance: float | None = None,
     weighted: bool = False,
-    layout: Layout = "shards",
     options: Mapping[str, Any] | None = None,
 ) -> Result:
     from brimful import _native
@@ -625,7 +607,6 @@ def _run(
         tolerance=tolerance,
         max_supersteps=common.max_supersteps,
         weighted=weighted,
-        layout=layout,
         **{name: options.get(name) for name in ("store", "serializer", "cache", "lists")},
     )
     folder = checks.path(options.get("checkpoint_dir"), "checkpoint_dir")

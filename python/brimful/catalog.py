@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any, get_args
 
 from brimful import checks
-from brimful.choices import Layout, Lists, Mode, Precision
+from brimful.choices import Lists, Mode, Precision
 from brimful.errors import UsageError
 from brimful.per_vertex import Vertices, vertex_ids
 from brimful.sizes import MOST, parse_count
@@ -20,7 +20,6 @@ from brimful.wording import did_you_mean, shortened, unknown
 
 MODES: tuple[str, ...] = get_args(Mode)
 PRECISIONS: tuple[str, ...] = get_args(Precision)
-LAYOUTS: tuple[str, ...] = get_args(Layout)
 LISTS: tuple[str, ...] = get_args(Lists)
 
 
@@ -42,7 +41,6 @@ def asked(
     tolerance: float | None = None,
     max_supersteps: int | None = None,
     weighted: bool = False,
-    layout: str = "shards",
     store: str | None = None,
     serializer: str | None = None,
     cache: str | None = None,
@@ -66,7 +64,6 @@ def asked(
         "tolerance": checks.real(tolerance, "tolerance"),
         "max_supersteps": parse_count(max_supersteps, "max_supersteps"),
         "weighted": checks.flag(weighted, "weighted"),
-        "layout": checks.word(layout, "layout", LAYOUTS),
         "store": {
             "url": store,
             "serializer": checks.text(serializer, "serializer"),

@@ -8,8 +8,6 @@ from typing import Literal
 Mode = Literal["sync", "async"]
 #: Bits of a signal in memory.
 Precision = Literal["f64", "f32"]
-#: How edges lie on disk during a run.
-Layout = Literal["shards", "coupled", "decoupled"]
 #: Which edges of a vertex.
 Direction = Literal["out", "in"]
 #: Treatment of lines or rows that are no edges.

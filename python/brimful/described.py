@@ -37,8 +37,6 @@ RUN = _WORK | {
     "mode": '"sync" runs in supersteps; "async" receives signals within the same sweep over the '
     "edges.",
     "precision": 'Width of a signal in memory: "f64" or "f32".',
-    "layout": 'How edges lie on disk during the run: "shards", or for comparison lists by vertex, '
-    'apart from the states ("decoupled") or with them ("coupled"). The result has the same bits.',
     "checkpoint_every": 'Make a checkpoint after every so many supersteps, or with "30s" after the '
     "first superstep that ends 30 seconds after the last checkpoint; None: no checkpoints.",
     "checkpoint_dir": "Folder of the checkpoints; None: `NAME.ALGORITHM.checkpoints` beside the "

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from brimful import checks
 from brimful.catalog import asked
-from brimful.choices import Layout, Mode, Precision
+from brimful.choices import Mode, Precision
 from brimful.described import RUN, described
 from brimful.errors import UsageError
 from brimful.ingest import Resources, parse_indexes
@@ -144,7 +144,6 @@ def plan(
     precision: Precision = "f64",
     weighted: bool = False,
     mode: Mode = "sync",
-    layout: Layout = "shards",
     store: str | None = None,
     serializer: str | None = None,
     cache: str | None = None,
@@ -205,7 +204,6 @@ def plan(
         tolerance=tolerance,
         max_supersteps=max_supersteps,
         weighted=weighted,
-        layout=layout,
         store=store,
         serializer=serializer,
         cache=cache,

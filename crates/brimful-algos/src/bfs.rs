@@ -24,14 +24,7 @@ pub(crate) const INFO: Info = Info {
     name: "bfs",
     computes: "breadth-first search along edges: distance in edges from the nearest source, or parent in the tree",
     column: "distance",
-    takes: Takes {
-        source: true,
-        asynchronous: true,
-        layouts: true,
-        stores: true,
-        checkpoints: true,
-        ..Takes::NOTHING
-    },
+    takes: Takes { source: true, asynchronous: true, stores: true, checkpoints: true, ..Takes::NOTHING },
     parameters: &[ParameterInfo {
         name: "values",
         default: "distance",

@@ -9,9 +9,9 @@ mod union_find;
 
 use std::sync::Arc;
 
+use brimful_engine::Values;
 use brimful_engine::extent::Extent;
 use brimful_engine::forecast::{Forecast, Steps};
-use brimful_engine::{Layout, Values};
 use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
 
@@ -27,7 +27,7 @@ pub(crate) const INFO: Info = Info {
     name: "connected_components",
     computes: "weakly connected components, each named by its smallest vertex",
     column: "component",
-    takes: Takes { asynchronous: true, layouts: true, stores: true, checkpoints: true, ..Takes::NOTHING },
+    takes: Takes { asynchronous: true, stores: true, checkpoints: true, ..Takes::NOTHING },
     parameters: &[ParameterInfo {
         name: "method",
         default: "auto",
@@ -90,12 +90,9 @@ fn union_find_wanted(request: &Request) -> Result<UnionFind> {
             "union_find has no supersteps to limit; leave --max-supersteps out (Python: max_supersteps=)";
         return Err(Error::Usage(what.into()));
     }
-    let swept = request.layout != Layout::Shards
-        || request.asynchronous
-        || request.store.is_some()
-        || request.checkpoints.is_some();
+    let swept = request.asynchronous || request.store.is_some() || request.checkpoints.is_some();
     if method == "union_find" && swept {
-        let what = "union_find has no asynchronous mode, no store, no layout but shards and no checkpoints; propagation has";
+        let what = "union_find has no asynchronous mode, no store and no checkpoints; propagation has";
         return Err(Error::Usage(what.into()));
     }
     Ok(match method {

@@ -22,7 +22,7 @@ pub(crate) const INFO: Info = Info {
     name: "count_paths",
     computes: "number of shortest paths along edges from the nearest sources, or of walks of a given length",
     column: "paths",
-    takes: Takes { source: true, layouts: true, stores: true, checkpoints: true, ..Takes::NOTHING },
+    takes: Takes { source: true, stores: true, checkpoints: true, ..Takes::NOTHING },
     parameters: &[ParameterInfo {
         name: "length",
         default: "none: shortest paths",

@@ -38,7 +38,6 @@ pub(crate) const INFO: Info = Info {
     takes: Takes {
         tolerance: Some(TOLERANCE),
         weights: true,
-        layouts: true,
         stores: true,
         checkpoints: true,
         ..Takes::NOTHING

@@ -27,7 +27,7 @@ pub(crate) const INFO: Info = Info {
     name: "kcore",
     computes: "core numbers: the largest k such that a vertex has k neighbours in the k-core; direction ignored",
     column: "core",
-    takes: Takes { layouts: true, stores: true, checkpoints: true, ..Takes::NOTHING },
+    takes: Takes { stores: true, checkpoints: true, ..Takes::NOTHING },
     parameters: &[],
     run,
     // R-MAT of 2^20 vertices, edge factor 16: 657 supersteps, which go over both indexes 34 times in all.

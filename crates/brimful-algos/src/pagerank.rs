@@ -53,7 +53,6 @@ pub(crate) const INFO: Info = Info {
         precision: true,
         weights: true,
         asynchronous: true,
-        layouts: true,
         stores: true,
         checkpoints: true,
     },

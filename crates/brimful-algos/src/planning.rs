@@ -3,7 +3,7 @@
 use brimful_engine::extent::Extent;
 use brimful_engine::forecast::{Forecast, Setting, Steps};
 use brimful_engine::needs::{GatherNeeds, Needs};
-use brimful_engine::{Gather, Layout, Program};
+use brimful_engine::{Gather, Program};
 use brimful_graph::sizes::Sizes;
 use brimful_graph::{Graph, Index};
 use brimful_vertices::Schemes;
@@ -54,7 +54,7 @@ impl<'p> Planner<'p> {
         Ok(Self { request, subject, workers, limit })
     }
 
-    /// Of a run of `program` over shards, or in the layout or the store asked for.
+    /// Of a run of `program` over shards, or in the store asked for.
     pub(crate) fn program<P: Program>(&self, program: &P, steps: Steps) -> Result<Forecast> {
         let (needs, asynchronous) = (Needs::of(program), self.request.asynchronous);
         let (extent, steps) = (self.extent(needs.indexes), self.limited(steps));
@@ -63,13 +63,8 @@ impl<'p> Planner<'p> {
             let Taken { minimum, memory, result, scratch } = self.on_store(store, &needs, &extent)?;
             return Ok(setting.of_others([minimum, memory, result, scratch], steps));
         }
-        Ok(match self.request.layout {
-            Layout::Shards => {
-                let first = Needs::first_indexes(program, extent.vertices);
-                setting.of_program(&needs, first, asynchronous, steps)?
-            }
-            layout => setting.of_records(&needs, layout, steps)?,
-        })
+        let first = Needs::first_indexes(program, extent.vertices);
+        Ok(setting.of_program(&needs, first, asynchronous, steps)?)
     }
 
     /// What a run on `store` takes.

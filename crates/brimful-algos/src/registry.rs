@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use brimful_engine::Layout;
 use brimful_engine::forecast::Forecast;
 use brimful_graph::Graph;
 use brimful_store::Resources;
@@ -51,8 +50,6 @@ pub struct Takes {
     pub weights: bool,
     /// Signals that are heard within the same sweep.
     pub asynchronous: bool,
-    /// Other layouts than shards.
-    pub layouts: bool,
     /// Vertices in a store.
     pub stores: bool,
     /// Checkpoints: it has supersteps.
@@ -67,7 +64,6 @@ impl Takes {
         precision: false,
         weights: false,
         asynchronous: false,
-        layouts: false,
         stores: false,
         checkpoints: false,
     };
@@ -158,7 +154,6 @@ fn find(request: &Request) -> Result<&'static Info> {
         (request.narrow, info.takes.precision, "precision", "precision"),
         (request.weighted, info.takes.weights, "weights", "weighted"),
         (request.asynchronous, info.takes.asynchronous, "asynchronous mode", "mode"),
-        (request.layout != Layout::Shards, info.takes.layouts, "layout but shards", "layout"),
         (request.store.is_some(), info.takes.stores, "store", "store"),
         (request.checkpoints.is_some(), info.takes.checkpoints, "checkpoints", "checkpoint-every"),
     ];
@@ -188,18 +183,9 @@ fn identity(request: &Request, info: &Info) -> Vec<(String, String)> {
 
 /// Refuses what a store makes nothing of.
 fn check_store(request: &Request) -> Result<()> {
-    if request.store.is_none() {
-        return Ok(());
+    if request.store.is_some() && request.asynchronous && request.max_supersteps.is_some() {
+        let what = "in a store the asynchronous mode has no supersteps to limit; leave --max-supersteps out (Python: max_supersteps=)";
+        return Err(Error::Usage(what.into()));
     }
-    let layout = request.layout.name();
-    let what = if request.layout != Layout::Shards {
-        format!(
-            "in a store vertices have their edges with them, not in the layout {layout}; leave --layout or --store out (Python: layout=, store=)"
-        )
-    } else if request.asynchronous && request.max_supersteps.is_some() {
-        "in a store the asynchronous mode has no supersteps to limit; leave --max-supersteps out (Python: max_supersteps=)".into()
-    } else {
-        return Ok(());
-    };
-    Err(Error::Usage(what))
+    Ok(())
 }

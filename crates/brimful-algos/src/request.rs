@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use brimful_engine::checkpoint::CheckpointOptions;
-use brimful_engine::{self as engine, Isolated, Layout, Program, ResultTable, RunOptions, Values};
+use brimful_engine::{self as engine, Isolated, Program, ResultTable, RunOptions, Values};
 use brimful_graph::Graph;
 use brimful_graph::codec::WeightType;
 use brimful_graph::ids::ExternalId;
@@ -52,8 +52,6 @@ pub struct Request {
     pub weighted: bool,
     /// Signals are heard within the same sweep; in a store there are no supersteps then.
     pub asynchronous: bool,
-    /// How edges lie on disk.
-    pub layout: Layout,
     /// Vertices are records in a store; `None`: edges stream from shards.
     pub store: Option<StoreChoice>,
     /// When to stop; `None`: the algorithm's default.
@@ -213,7 +211,6 @@ impl Request {
             weighted: self.weighted,
             // In a store that is a mode of its own.
             asynchronous: self.asynchronous && self.store.is_none(),
-            layout: self.layout,
             checkpoints: self.checkpoints.clone(),
             ..Default::default()
         }

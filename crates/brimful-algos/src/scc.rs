@@ -35,7 +35,7 @@ use std::sync::Arc;
 
 use brimful_engine::extent::Extent;
 use brimful_engine::forecast::{Forecast, Setting, Steps};
-use brimful_engine::{Combiner, Count, Globals, Layout, Mode, Program, Reason, Values, Vertex};
+use brimful_engine::{Combiner, Count, Globals, Mode, Program, Reason, Values, Vertex};
 use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
 
@@ -51,7 +51,7 @@ pub(crate) const INFO: Info = Info {
     name: "scc",
     computes: "strongly connected components, each named by its smallest vertex",
     column: "component",
-    takes: Takes { layouts: true, stores: true, checkpoints: true, ..Takes::NOTHING },
+    takes: Takes { stores: true, checkpoints: true, ..Takes::NOTHING },
     parameters: &[ParameterInfo {
         name: "method",
         default: "auto",
@@ -92,13 +92,10 @@ enum Search {
 /// Whether a request wants a depth-first search.
 fn search_wanted(request: &Request) -> Result<Search> {
     let method = request.choice("method", &["auto", "search", "coloring"])?;
-    let in_supersteps = request.max_supersteps.is_some()
-        || request.layout != Layout::Shards
-        || request.store.is_some()
-        || request.checkpoints.is_some();
+    let in_supersteps =
+        request.max_supersteps.is_some() || request.store.is_some() || request.checkpoints.is_some();
     if method == "search" && in_supersteps {
-        let what = "the method search has no supersteps to limit, no store, no layout but shards and no checkpoints; use the \
-                    method coloring";
+        let what = "the method search has no supersteps to limit, no store and no checkpoints; use the method coloring";
         return Err(Error::Usage(what.into()));
     }
     Ok(match method {

@@ -30,7 +30,6 @@ pub(crate) const INFO: Info = Info {
         source: true,
         weights: true,
         asynchronous: true,
-        layouts: true,
         stores: true,
         checkpoints: true,
         ..Takes::NOTHING

@@ -10,7 +10,7 @@ use brimful_algos::registry::{Finished, Parameter, Request, StoreChoice, run_req
 use brimful_algos::{Error, Result};
 use brimful_engine::checkpoint::{CheckpointOptions, Every, newest_superstep};
 
-use brimful_engine::{Layout, Reason, Stats};
+use brimful_engine::{Reason, Stats};
 use brimful_graph::Graph;
 use brimful_graph::generate::{Generator, Kind};
 use brimful_graph::ids::ExternalId;
@@ -54,32 +54,29 @@ fn sourced(request: Request) -> Request {
     Request { sources: vec![ExternalId::Number(3), ExternalId::Number(9)], ..request }
 }
 
-/// Every program that has supersteps, in all modes and layouts.
+/// Every program that has supersteps, in all modes.
 fn requests() -> Vec<Request> {
     let pagerank = request("pagerank", &[]);
     let components = request("connected_components", &[("method", "propagation")]);
     let sssp = Request { weighted: true, ..sourced(request("sssp", &[])) };
-    let scc = request("scc", &[("method", "coloring")]);
-    let mut all = vec![
+    vec![
+        pagerank.clone(),
         Request { narrow: true, ..pagerank.clone() },
         Request { weighted: true, ..sourced(pagerank.clone()) },
         Request { asynchronous: true, ..pagerank.clone() },
         request("pagerank", &[("method", "delta"), ("variant", "unnormalized")]),
         request("hits", &[]),
-        Request { asynchronous: true, ..components.clone() },
-        Request { asynchronous: true, ..sssp.clone() },
-        scc.clone(),
-        Request { layout: Layout::Coupled, ..scc },
+        components.clone(),
+        Request { asynchronous: true, ..components },
+        sssp.clone(),
+        Request { asynchronous: true, ..sssp },
+        request("scc", &[("method", "coloring")]),
         request("kcore", &[]),
         sourced(request("bfs", &[])),
         sourced(request("bfs", &[("values", "parent")])),
         sourced(request("count_paths", &[])),
         request("label_propagation", &[]),
-    ];
-    for layout in Layout::ALL {
-        all.extend([&pagerank, &components, &sssp].map(|request| Request { layout, ..request.clone() }));
-    }
-    all
+    ]
 }
 
 /// The request with checkpoints after every superstep, of which two stay.
@@ -192,9 +189,7 @@ fn are_equal(left: &[u8], right: &[u8]) -> bool {
 fn a_run_in_a_store_goes_on_too() {
     let temporary = tempfile::tempdir().unwrap();
     let graph = graph(&temporary.path().join("g.brimful"), Kind::Rmat { scale: 8, edge_factor: 3 }, 5);
-    let takes_stores = |request: &Request| {
-        !request.asynchronous && request.layout == Layout::Shards && request.algorithm != "label_propagation"
-    };
+    let takes_stores = |request: &Request| !request.asynchronous && request.algorithm != "label_propagation";
     for (place, request) in requests().into_iter().filter(takes_stores).enumerate() {
         for (kind, store) in ["memory", "bytes", "file:"].into_iter().enumerate() {
             let mut folders = (0..).map(|run| temporary.path().join(format!("{place}-{kind}-{run}")));
@@ -285,10 +280,6 @@ fn states_on_disk_are_checkpointed_too() {
         };
         let folder = temporary.path().join(place.to_string());
         let tight = || resources(1, needed);
-        // Coupled records may need more than is known before they are made.
-        if let Err(Error::Store(StoreError::Budget { .. })) = run_request(&request, &graph, &tight()) {
-            continue;
-        }
         let expected = rows(&run_request(&request, &graph, &tight()).unwrap(), temporary.path());
         run_request(&until(with_checkpoints(&request, &folder), 2), &graph, &tight()).unwrap();
         let rest = run_request(&resumed(&request, &folder), &graph, &tight()).unwrap();
@@ -331,7 +322,6 @@ fn another_run_does_not_go_on() {
         (Request { narrow: true, ..request.clone() }, "precision was f64"),
         (Request { weighted: true, ..request.clone() }, "weighted was false"),
         (Request { asynchronous: true, ..request.clone() }, "mode was sync"),
-        (Request { layout: Layout::Coupled, ..request.clone() }, "layout was shards"),
         (Request { tolerance: Some(1e-3), ..request.clone() }, "tolerance was 0.000001 there and is 0.001"),
         (sourced(request.clone()), "source was nothing there and is 3, 9 here"),
         (until(request.clone(), 2), "superstep 3"),

@@ -16,7 +16,7 @@ use brimful_algos::sssp::ShortestPaths;
 use brimful_engine::extent::Extent;
 use brimful_engine::needs::Needs;
 use brimful_engine::plan::Plan;
-use brimful_engine::{Layout, Program, RunOptions, run};
+use brimful_engine::{Program, RunOptions, run};
 use brimful_graph::generate::{Generator, Kind};
 use brimful_graph::import::{ImportOptions, Input, build_reverse, import};
 use brimful_graph::shards::Geometry;
@@ -200,13 +200,10 @@ fn what_needs_all_signals_in_memory_names_the_budget_that_works() {
     let graph = generated(folder.path(), Kind::Rmat { scale: 10, edge_factor: 4 }, false);
     let program = ConnectedComponents::<u32>::new();
     let asynchronous = RunOptions { asynchronous: true, ..Default::default() };
-    let decoupled = RunOptions { layout: Layout::Decoupled, ..Default::default() };
-    for options in [asynchronous, decoupled] {
-        let named = smallest(&program, &graph, &options, 2);
-        outcome(&program, &graph, &options, 2, named).unwrap();
-        match outcome(&program, &graph, &options, 2, named - 1) {
-            Err(brimful_engine::Error::Store(StoreError::Budget { needed, .. })) => assert_eq!(needed, named),
-            other => panic!("signals do not fit: {other:?}"),
-        }
+    let named = smallest(&program, &graph, &asynchronous, 2);
+    outcome(&program, &graph, &asynchronous, 2, named).unwrap();
+    match outcome(&program, &graph, &asynchronous, 2, named - 1) {
+        Err(brimful_engine::Error::Store(StoreError::Budget { needed, .. })) => assert_eq!(needed, named),
+        other => panic!("signals do not fit: {other:?}"),
     }
 }

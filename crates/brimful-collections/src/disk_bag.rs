@@ -56,6 +56,9 @@ impl<T: Serialize + DeserializeOwned> Codec<T> for Postcard {
 /// let id = words.append(&vec!["more".into(), "than".into()])?;
 /// words.store(id, &vec!["more".into(), "than".into(), "memory".into()])?;
 /// assert_eq!(words.fetch(id)?.len(), 3);
+/// words.append(&vec!["budget".into()])?;
+/// words.store_batch(&[1, 0], &[vec!["in".into()], vec![]])?;
+/// assert_eq!(words.fetch_next(0, 5)?, [vec![], vec!["in".to_owned()]]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
@@ -112,9 +115,29 @@ impl<T: Send, C: Codec<T>> DiskBag<T, C> {
         ids.iter().zip(records).map(|(id, bytes)| self.decode(*id, bytes)).collect()
     }
 
+    /// As many values from `start` on as a batch may hold, `most` at most and one at least; fewer
+    /// only at the end.
+    ///
+    /// # Errors
+    /// [`Error::Removed`] for the first that was removed.
+    pub fn fetch_next(&self, start: u64, most: usize) -> Result<Vec<T>> {
+        let records = self.records.fetch_next(start, most)?;
+        let value = |(index, id): (usize, u64)| {
+            let removed = || Error::Removed { path: self.records.path().into(), id };
+            self.decode(id, records.get(index).ok_or_else(removed)?)
+        };
+        (0..records.len()).zip(start..).map(value).collect()
+    }
+
     /// Replaces value `id`.
     pub fn store(&self, id: u64, value: &T) -> Result<()> {
         self.records.store(id, &self.encode(value)?)
+    }
+
+    /// Replaces the values `ids`; of an id that occurs twice the last one stays.
+    pub fn store_batch(&self, ids: &[u64], values: &[T]) -> Result<()> {
+        let records = values.iter().map(|value| self.encode(value)).collect::<Result<Vec<_>>>()?;
+        self.records.store_batch(ids, &records)
     }
 
     /// Appends one value; returns its id.

@@ -288,6 +288,8 @@ impl<'a> Checkpointer<'a> {
 
 /// The item of an identity that is the graph.
 const GRAPH: &str = "graph";
+/// Items of older checkpoints that no state depends on: a run in any layout made the same bits.
+const RETIRED: &[&str] = &["layout"];
 
 /// The first item that is not the same: its name, and its two values.
 fn differing<'i>(
@@ -297,7 +299,7 @@ fn differing<'i>(
     let value = |items: &'i [(String, String)], name: &str| {
         items.iter().find(|item| item.0 == name).map_or("nothing", |item| item.1.as_str())
     };
-    let names = is.iter().chain(was).map(|(name, _)| name.as_str());
+    let names = is.iter().chain(was).map(|(name, _)| name.as_str()).filter(|name| !RETIRED.contains(name));
     let mut items = names.map(|name| (name, value(was, name), value(is, name)));
     items.find(|(_, was, is)| was != is)
 }
@@ -305,6 +307,17 @@ fn differing<'i>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_layout_of_an_older_checkpoint_does_not_matter() {
+        let item = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let was = [item("mode", "sync"), item("layout", "coupled"), item("weighted", "false")];
+        assert_eq!(differing(&was, &[item("mode", "sync"), item("weighted", "false")]), None);
+        let is = [item("mode", "sync"), item("weighted", "true")];
+        assert_eq!(differing(&was, &is), Some(("weighted", "false", "true")));
+        let missing = [item("mode", "sync")];
+        assert_eq!(differing(&was, &missing), Some(("weighted", "false", "nothing")));
+    }
 
     #[test]
     fn how_often_is_read_from_a_number_with_or_without_a_unit() {

@@ -14,7 +14,6 @@ use crate::combiner::Combiner;
 use crate::error::Result;
 use crate::frontier::ACTIVITY_BITS;
 use crate::program::{Globals, Mode, Program, SignalOf, SumOf, Vertex};
-use crate::records::{self, Walk};
 
 /// Out-degrees, or sums of outgoing weights, by vertex.
 pub(crate) enum Degrees {
@@ -60,7 +59,6 @@ impl IntervalDegrees<'_> {
 
 /// One worker's scratch buffers, for windows of arrays on disk.
 pub(crate) struct CollectBuffers<P: Program> {
-    records: records::Room<P>,
     states: Vec<P::State>,
     signals: Vec<SignalOf<P>>,
     degrees: Vec<u64>,
@@ -70,15 +68,7 @@ pub(crate) struct CollectBuffers<P: Program> {
 
 impl<P: Program> Default for CollectBuffers<P> {
     fn default() -> Self {
-        let records = records::Room::default();
-        Self {
-            records,
-            states: vec![],
-            signals: vec![],
-            degrees: vec![],
-            strengths: vec![],
-            external: vec![],
-        }
+        Self { states: vec![], signals: vec![], degrees: vec![], strengths: vec![], external: vec![] }
     }
 }
 
@@ -126,8 +116,6 @@ pub(crate) struct Collector<'c, P: Program> {
     pub(crate) graph: &'c Graph,
     pub(crate) weighted: bool,
     pub(crate) degrees: &'c Degrees,
-    /// The records, in other layouts than shards.
-    pub(crate) walk: Option<&'c Walk<'c, P>>,
     pub(crate) states: Windows<'c, P::State>,
     pub(crate) next: Windows<'c, SignalOf<P>>,
     pub(crate) activity: Option<&'c [AtomicBool]>,
@@ -154,14 +142,8 @@ impl<P: Program> Collector<'_, P> {
         }
         let start = interval * self.window;
         let length = self.window.min(self.graph.connected() as usize - start);
-        let CollectBuffers {
-            records,
-            states: state_buffer,
-            signals: signal_buffer,
-            degrees,
-            strengths,
-            external,
-        } = buffers;
+        let CollectBuffers { states: state_buffer, signals: signal_buffer, degrees, strengths, external } =
+            buffers;
         self.read_degrees(start, length, degrees, strengths)?;
         let external = match turn {
             Turn::First => self.read_external(start, length, external)?,
@@ -174,7 +156,7 @@ impl<P: Program> Collector<'_, P> {
             Degrees::OnDisk if self.weighted => IntervalDegrees::Strengths(strengths),
             Degrees::OnDisk => IntervalDegrees::Wide(degrees),
         };
-        self.step(interval, turn, (interval_degrees, external), (records, state_buffer, signal_buffer))
+        self.step(interval, turn, (interval_degrees, external), (state_buffer, signal_buffer))
     }
 
     /// Lets the vertices of one interval say nothing, whatever they said before.
@@ -193,69 +175,30 @@ impl<P: Program> Collector<'_, P> {
         interval: usize,
         turn: Turn<'_, SumOf<P>>,
         (interval_degrees, external): (IntervalDegrees<'_>, &[u64]),
-        (records, state_buffer, signal_buffer): (
-            &mut records::Room<P>,
-            &mut Vec<P::State>,
-            &mut Vec<SignalOf<P>>,
-        ),
+        (state_buffer, signal_buffer): (&mut Vec<P::State>, &mut Vec<SignalOf<P>>),
     ) -> Result<Partial<P::Aggregate>> {
         let start = interval * self.window;
         let mut partial = Partial::default();
-        // Vertices from `first` on within the interval.
-        let mut step =
-            |first: usize, states: &mut [P::State], signals: &mut [SignalOf<P>], sums: &[SumOf<P>]| {
-                let vertex = |at: usize| {
-                    let external = external.get(first + at).copied().unwrap_or(0);
-                    interval_degrees.vertex(start, first + at, external)
-                };
-                let partial = &mut partial;
-                if let Some(batched) = self.program.batched() {
-                    let turn = if matches!(turn, Turn::Collect(_)) { Turn::Collect(sums) } else { turn };
-                    let globals = (&self.globals, self.thresholds);
-                    take_turns(batched, turn, (states, &mut *signals), &vertex, globals, partial)?;
-                    signals
-                        .iter()
-                        .enumerate()
-                        .for_each(|(at, said)| self.count(start + first + at, *said, partial));
-                    // What it makes of a state is its own: nobody is known to be finished.
-                    partial.open += signals.len() as u64;
-                    return Ok(());
-                }
-                match turn {
-                    Turn::Collect(_) => {
-                        self.collect((start, first), interval_degrees, states, signals, sums, partial)
-                    }
-                    _ => {
-                        let is_first = matches!(turn, Turn::First);
-                        self.begin((start + first, is_first), states, signals, partial, &vertex);
-                    }
-                }
-                Ok(())
-            };
-        if let Some(walk) = self.walk.filter(|walk| walk.records.is_coupled()) {
-            let mut result = Ok(());
-            self.next.overwrite(interval, signal_buffer, |signals| {
-                walk.visit(
-                    interval,
-                    matches!(turn, Turn::Collect(_)),
-                    records,
-                    &mut |targets, states, sums| {
-                        if result.is_ok() {
-                            result = step(targets.start, states, &mut signals[targets], sums);
-                        }
-                    },
-                )
-            })??;
-            return result.map(|()| partial);
-        }
-        let sums = match (turn, self.walk) {
-            // In other layouts than shards the sums come from the records.
-            (Turn::Collect(_), Some(walk)) => walk.sums(interval, records)?,
-            (Turn::Collect(sums), None) => sums,
-            _ => &[],
+        let vertex = |at: usize| interval_degrees.vertex(start, at, external.get(at).copied().unwrap_or(0));
+        let mut step = |states: &mut [P::State], signals: &mut [SignalOf<P>]| -> Result<()> {
+            let partial = &mut partial;
+            if let Some(batched) = self.program.batched() {
+                let globals = (&self.globals, self.thresholds);
+                take_turns(batched, turn, (states, &mut *signals), &vertex, globals, partial)?;
+                signals.iter().enumerate().for_each(|(at, said)| self.count(start + at, *said, partial));
+                // What it makes of a state is its own: nobody is known to be finished.
+                partial.open += signals.len() as u64;
+                return Ok(());
+            }
+            match turn {
+                Turn::Collect(sums) => self.collect(start, interval_degrees, states, signals, sums, partial),
+                Turn::First => self.begin((start, true), states, signals, partial, &vertex),
+                Turn::Round => self.begin((start, false), states, signals, partial, &vertex),
+            }
+            Ok(())
         };
         let fill = |states: &mut [P::State]| {
-            self.next.overwrite(interval, signal_buffer, |signals| step(0, states, signals, sums))
+            self.next.overwrite(interval, signal_buffer, |signals| step(states, signals))
         };
         match turn {
             Turn::First => self.states.overwrite(interval, state_buffer, fill),
@@ -289,20 +232,20 @@ impl<P: Program> Collector<'_, P> {
         }
     }
 
-    /// Vertices from `start + first` on collect. A loop for each kind of degrees: to tell them apart at every vertex took a third of its
+    /// Vertices from `start` on collect. A loop for each kind of degrees: to tell them apart at every vertex took a third of its
     /// time.
     fn collect(
         &self,
-        (start, first): (usize, usize),
+        start: usize,
         interval_degrees: IntervalDegrees<'_>,
         states: &mut [P::State],
         signals: &mut [SignalOf<P>],
         sums: &[SumOf<P>],
         partial: &mut Partial<P::Aggregate>,
     ) {
-        let id = (start + first) as u64;
+        let id = start as u64;
         let said = |at: usize, signal: SignalOf<P>, partial: &mut Partial<P::Aggregate>| {
-            self.count(start + first + at, signal, partial);
+            self.count(start + at, signal, partial);
         };
         let how = (self.thresholds, self.scored);
         let arrays = (states, signals);
@@ -313,7 +256,6 @@ impl<P: Program> Collector<'_, P> {
                 collect_all(program, globals, how, arrays, sums, vertex, said, partial);
             }
             IntervalDegrees::Degrees(degrees) => {
-                let degrees = &degrees[first..];
                 let vertex = |at: usize| {
                     let (degree, strength) = (degrees[at].into(), degrees[at].into());
                     Vertex { id: id + at as u64, degree, strength, external: 0 }
@@ -321,7 +263,7 @@ impl<P: Program> Collector<'_, P> {
                 collect_all(program, globals, how, arrays, sums, vertex, said, partial);
             }
             IntervalDegrees::Strengths(_) | IntervalDegrees::Wide(_) => {
-                let vertex = |at: usize| interval_degrees.vertex(start, first + at, 0);
+                let vertex = |at: usize| interval_degrees.vertex(start, at, 0);
                 collect_all(program, globals, how, arrays, sums, vertex, said, partial);
             }
         }

@@ -24,8 +24,6 @@ pub struct Extent {
     pub weight_bytes: u8,
     /// Sums that are kept apart: one for each interval, and where it has several windows one for each of them.
     pub turns: u64,
-    /// Windows of the interval that has most, of all indexes.
-    pub most_parts: u64,
     /// Most neighbours that a vertex has in all indexes, or a bound of it.
     pub longest_list: u64,
     /// The indexes that are walked.
@@ -82,7 +80,6 @@ impl Extent {
             let most = Most::of(graph, *missing, forward.edges());
             // Light intervals have one place for the sums of all indexes.
             extent.turns += most.windows - graph.intervals();
-            extent.most_parts += most.parts;
             extent.longest_list += longest_list(graph, *missing).unwrap_or(most.shard);
             extent.indexes.push(most.index(
                 &IndexExtent::of(forward, graph.connected(), weighted),
@@ -96,14 +93,13 @@ impl Extent {
     /// That of `shards`, indexes of `graph`.
     pub(crate) fn of_shards(graph: &Graph, shards: &[&Arc<ShardFile>], weighted: bool) -> Self {
         let intervals = segments_of_intervals(shards.iter().copied(), graph.intervals() as usize);
-        let (mut turns, mut most_parts) = (0, 0);
+        let mut turns = 0;
         for shard in &intervals {
             let windows = |(file, range): &(usize, std::ops::Range<usize>)| {
                 u64::from(shards[*file].segments()[range.clone()].last().map_or(0, |last| last.window)) + 1
             };
-            let (all, most) = (shard.iter().map(windows).sum(), shard.iter().map(windows).max().unwrap_or(1));
-            turns += if most > 1 { all } else { 1 };
-            most_parts = all.max(most_parts);
+            let most: u64 = shard.iter().map(windows).max().unwrap_or(1);
+            turns += if most > 1 { shard.iter().map(windows).sum() } else { 1 };
         }
         let longest = |shards: &&Arc<ShardFile>| {
             let which = [Index::In, Index::Reverse];
@@ -121,7 +117,6 @@ impl Extent {
                 shards.iter().flat_map(|shards| shards.segments().iter().map(|segment| segment.weight_type)),
             ),
             turns,
-            most_parts,
             longest_list: shards.iter().map(longest).sum(),
             indexes: shards
                 .iter()
@@ -161,7 +156,6 @@ impl Extent {
             weighted: sizes.weighted,
             weight_bytes: 4,
             turns: intervals + arcs / geometry.window_edges,
-            most_parts: (1 + arcs / intervals / geometry.window_edges) * count as u64,
             // Nobody knows it.
             longest_list: 0,
             indexes: [forward, reverse].into_iter().take(count).collect(),
@@ -257,7 +251,6 @@ struct Most {
     edges: u64,
     /// Edges of a shard, and its windows.
     shard: u64,
-    parts: u64,
     /// Windows of all shards.
     windows: u64,
 }
@@ -272,12 +265,7 @@ impl Most {
         let targets = graph.connected().min(1 << graph.description().interval_bits);
         let shard =
             longest_list(graph, missing).map_or(edges, |longest| edges.min(longest.saturating_mul(targets)));
-        Self {
-            edges,
-            shard,
-            parts: 1 + shard / window_edges,
-            windows: graph.intervals() + edges / window_edges,
-        }
+        Self { edges, shard, windows: graph.intervals() + edges / window_edges }
     }
 
     /// The index, expected to be about as large as `forward`, that of `shards`.

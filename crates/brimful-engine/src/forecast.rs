@@ -11,9 +11,7 @@ use crate::error::Result;
 use crate::extent::{Extent, IndexExtent, ToBuild};
 use crate::gather;
 use crate::needs::{GatherNeeds, Needs};
-use crate::options::Layout;
 use crate::plan::Plan;
-use crate::records::{Blocks, Shape};
 use crate::scan::Scan;
 
 /// Bytes of memory traffic that stand for an edge of a superstep: PageRank of RMAT-24 takes .385 s where memory is read at 30 GB/s
@@ -120,11 +118,6 @@ impl<'e> Setting<'e> {
         self.with_index(Plan::minimum_bytes(needs, self.extent, asynchronous, self.workers))
     }
 
-    /// The smallest budget of a run over records of vertices.
-    pub fn least_of_records(&self, needs: &Needs, layout: Layout) -> u64 {
-        self.with_index(Blocks::new(needs, self.extent, layout, self.workers as u64, self.limit).minimum)
-    }
-
     /// The smallest budget of a run over neighbour lists.
     pub fn least_of_lists(&self, needs: &GatherNeeds) -> u64 {
         self.with_index(gather::plan::Plan::minimum_bytes(needs, self.extent, self.workers as u64))
@@ -169,39 +162,6 @@ impl<'e> Setting<'e> {
             read_bytes: arrays.saturating_add(edges as u64 + degrees),
             written_bytes: arrays,
             traffic_bytes: EDGE_TRAFFIC * extent.edges() + extent.vertices * 2 * (needs.state + needs.signal),
-            ..self.empty(minimum, steps)
-        })
-    }
-
-    /// Of a run of a program over records of vertices, in a layout that is not shards, and of making them.
-    ///
-    /// # Errors
-    /// None but those of the plan, which has its minimum.
-    pub fn of_records(&self, needs: &Needs, layout: Layout, steps: Steps) -> Result<Forecast> {
-        let (extent, workers) = (self.extent, self.workers as u64);
-        let parts = extent.turns.div_ceil(extent.intervals().max(1)).max(extent.indexes.len() as u64);
-        let blocks = Blocks::new(needs, extent, layout, workers, self.limit);
-        let shape = Shape::new(needs, extent, layout);
-        let (records, largest) = (shape.bytes(extent, parts), shape.bytes_of_largest(extent, parts));
-        let block = blocks.usual.min(largest);
-        // In less memory blocks are shorter.
-        let minimum = self.least_of_records(needs, layout);
-        let least = minimum.max(Plan::records_bytes(needs, extent, block, workers));
-        let plan = Plan::of_records(needs, extent, block, self.workers, &self.budget(least))?;
-        // One worker has the interval of most edges, which may be most of all edges; the others have what is left.
-        let others = extent.intervals().saturating_sub(1);
-        let of_other = block.min(records.saturating_sub(largest) / others.max(1));
-        let filled = block + (workers - 1).min(others) * of_other;
-        let units = workers * extent.columns().map(|column| column.largest).sum::<u64>();
-        let building = blocks.building - units + units.min(extent.packed());
-        let arrays = plan.paged_bytes(needs, extent).iter().sum::<u64>();
-        Ok(Forecast {
-            memory_bytes: plan.total_bytes.max(building + workers * block) - (workers * block - filled),
-            result_bytes: if plan.states_resident { extent.vertices * needs.state } else { 0 },
-            scratch_bytes: records + arrays,
-            read_bytes: records + arrays,
-            written_bytes: arrays + if layout == Layout::Coupled { records } else { 0 },
-            traffic_bytes: EDGE_TRAFFIC * extent.edges(),
             ..self.empty(minimum, steps)
         })
     }

@@ -24,44 +24,6 @@ pub enum TraversalMode {
     Sparse,
 }
 
-/// How edges, and states, lie on disk during a run; the result is the same bits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Layout {
-    /// The shards of the graph.
-    #[default]
-    Shards,
-    /// A list of in-neighbours for each vertex, apart from its state.
-    Decoupled,
-    /// A record for each vertex: its state and its list.
-    Coupled,
-}
-
-impl Layout {
-    /// All layouts.
-    pub const ALL: [Self; 3] = [Self::Shards, Self::Decoupled, Self::Coupled];
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Shards => "shards",
-            Self::Decoupled => "decoupled",
-            Self::Coupled => "coupled",
-        }
-    }
-
-    /// The layout of this name.
-    ///
-    /// # Errors
-    /// [`Error::Usage`] if there is none.
-    pub fn from_name(name: &str) -> Result<Self> {
-        let unknown = || {
-            let names = Self::ALL.map(Self::name).join(", ");
-            Error::Usage(format!("there is no layout {name:?}; choose from: {names}"))
-        };
-        Self::ALL.into_iter().find(|layout| layout.name() == name).ok_or_else(unknown)
-    }
-}
-
 /// What the user chose for a run.
 #[derive(Debug, Clone)]
 pub struct RunOptions {
@@ -77,8 +39,6 @@ pub struct RunOptions {
     pub traversal: TraversalMode,
     /// Signals are heard within the same sweep, for programs that are [`Program::ASYNCHRONOUS`].
     pub asynchronous: bool,
-    /// How edges lie on disk; layouts other than shards have dense traversal only.
-    pub layout: Layout,
     /// Edge weights count.
     pub weighted: bool,
     /// Where arrays that exceed the budget go; `None`: beside the graph if that can be written to,
@@ -98,7 +58,6 @@ impl Default for RunOptions {
             collect_threshold: None,
             traversal: TraversalMode::Auto,
             asynchronous: false,
-            layout: Layout::Shards,
             weighted: false,
             scratch: None,
             checkpoints: None,
@@ -156,7 +115,6 @@ impl RunOptions {
             (self.collect_threshold.is_some(), "collect threshold"),
             (self.traversal != TraversalMode::Auto, "choice of a traversal"),
             (self.asynchronous, "asynchronous mode"),
-            (self.layout != Layout::Shards, "layout but shards"),
         ];
         if let Some((_, what)) = given.iter().find(|(given, _)| *given) {
             return Err(Error::Usage(format!(
@@ -191,13 +149,6 @@ impl RunOptions {
         let given = [self.signal_threshold, self.collect_threshold];
         if given.iter().flatten().any(|threshold| threshold.is_nan()) {
             return Err(Error::Usage("a threshold must be a number".into()));
-        }
-        if self.asynchronous && self.layout != Layout::Shards {
-            let what = format!(
-                "the layout {} needs synchronous supersteps; use --mode sync, or the layout shards",
-                self.layout.name()
-            );
-            return Err(Error::Usage(what));
         }
         if self.asynchronous && (!P::ASYNCHRONOUS || P::MODE == Mode::Delta) {
             let what = "this program needs synchronous supersteps; use --mode sync";

@@ -152,34 +152,6 @@ impl Plan {
         Some(tables(needs, extent) + extent.vertices * of_vertex + Adjacency::reading_bytes(extent) + own)
     }
 
-    /// Plans a run over records in blocks of at most `block_bytes`.
-    ///
-    /// # Errors
-    /// [`brimful_store::Error::Budget`] naming the smallest budget that works.
-    pub(crate) fn of_records(
-        needs: &Needs,
-        extent: &Extent,
-        block_bytes: u64,
-        workers: usize,
-        budget: &Budget,
-    ) -> Result<Self> {
-        let minimum = Self::records_bytes(needs, extent, block_bytes, workers as u64);
-        let (mut plan, mut spare) = Self::smallest(minimum, budget)?;
-        plan.keep_vertices(needs, extent.vertices, extent.weighted, |bytes| afford(&mut spare, bytes));
-        plan.total_bytes = budget.limit() - spare;
-        Ok(plan)
-    }
-
-    /// The smallest budget of a run over records in blocks of at most `block_bytes`.
-    pub(crate) fn records_bytes(needs: &Needs, extent: &Extent, block_bytes: u64, workers: u64) -> u64 {
-        let vertices = extent.vertices;
-        let window = vertices.min(extent.interval());
-        // The sums of an interval and of a block, the states of a block and where they are.
-        let of_block = window * (2 * needs.sum + needs.state + 8);
-        let windows: u64 = needs.windows(window).iter().sum();
-        vertices * needs.signal + workers * (windows + of_block + block_bytes)
-    }
-
     /// Nothing but what there must be, and the bytes to spare.
     fn smallest(minimum: u64, budget: &Budget) -> Result<(Self, u64)> {
         budget.require(minimum, PURPOSE)?;

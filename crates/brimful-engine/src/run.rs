@@ -33,10 +33,9 @@ use crate::forecast::Setting;
 use crate::frontier::Frontier;
 use crate::isolated::Isolated;
 use crate::needs::Needs;
-use crate::options::{Layout, RunOptions, TraversalMode};
+use crate::options::{RunOptions, TraversalMode};
 use crate::plan::PURPOSE;
 use crate::program::{Globals, Program, SignalOf, SumOf};
-use crate::records::Records;
 use crate::sparse::Sparse;
 use crate::stats::{Durations, Stats, Swept, Traversal};
 use crate::sums::SpilledSums;
@@ -74,34 +73,17 @@ pub fn run<P: Program>(
 ) -> Result<Output<P>> {
     options.check_weights(graph)?;
     options.check::<P>()?;
-    if program.batched().is_some() && options.layout != Layout::Shards {
-        let what =
-            format!("a program that takes batches is for the layout shards, not {}", options.layout.name());
-        return Err(Error::Usage(what));
-    }
     // Of all that follows, an index that is missing included, before any of it begins.
     let (needs, extent) = (Needs::of(program), Extent::of(graph, program.indexes(), options.weighted));
     let setting = Setting::new(&extent, resources);
-    let least = match options.layout {
-        Layout::Shards => setting.least_of_program(&needs, options.asynchronous),
-        layout => setting.least_of_records(&needs, layout),
-    };
-    resources.budget.require(least, PURPOSE)?;
+    resources.budget.require(setting.least_of_program(&needs, options.asynchronous), PURPOSE)?;
     let open = |chosen| Checkpointer::open(chosen, graph, &identity::<P>(options), resources);
     let mut checkpointer = options.checkpoints.as_ref().map(open).transpose()?;
-    let mut index_seconds = build_missing(graph, program.indexes(), resources)?;
-    let listing = Instant::now();
+    let index_seconds = build_missing(graph, program.indexes(), resources)?;
     let shards: Vec<Arc<ShardFile>> = present(graph, program.indexes()).into_iter().map(Arc::clone).collect();
-    let records = match options.layout {
-        Layout::Shards => None,
-        _ => Some(Records::of_graph(program, graph, &shards, options, resources)?),
-    };
-    if records.is_some() {
-        index_seconds += listing.elapsed().as_secs_f64();
-    }
     let begin = Instant::now();
     let moved_before = moved(graph, resources);
-    let mut run = ShardRun::new(RunContext::new(program, graph, options, resources, shards, records)?)?;
+    let mut run = ShardRun::new(RunContext::new(program, graph, options, resources, shards)?)?;
     let prepared = begin.elapsed().as_secs_f64();
     run.load_degrees()?;
     let resumed_from = match &mut checkpointer {
@@ -121,7 +103,6 @@ pub fn run<P: Program>(
         || moved(graph, resources),
         |run| checkpointer.as_mut().map_or(Ok(false), |own| run.checkpoint(own)),
     )?;
-    run.take_states_from_records()?;
     let checkpoints = checkpointer.map(Checkpointer::finish).transpose()?;
     let seconds = begin.elapsed().as_secs_f64();
     let mut phases = vec![
@@ -232,19 +213,6 @@ impl<'a, P: Program> ShardRun<'a, P> {
         self.context.resources.job.begin("initialize", self.context.graph.intervals());
         self.pass(Turn::First)
     }
-
-    /// Copies states out of records, to the array that other layouts use.
-    fn take_states_from_records(&mut self) -> Result<()> {
-        let Some(records) = self.context.records.as_ref().filter(|records| records.is_coupled()) else {
-            return Ok(());
-        };
-        let (states, mut window, mut buffer) = (self.states.windows(), Vec::new(), Vec::new());
-        for interval in 0..self.context.graph.intervals() as usize {
-            self.context.resources.job.check()?;
-            states.overwrite(interval, &mut window, |out| records.states(interval, out, &mut buffer))??;
-        }
-        Ok(())
-    }
 }
 
 impl<P: Program> Supersteps for ShardRun<'_, P> {
@@ -263,10 +231,7 @@ impl<P: Program> Supersteps for ShardRun<'_, P> {
     }
 
     fn superstep(&mut self) -> Result<Traversal> {
-        let edges: u64 = match self.context.records {
-            Some(_) => self.context.graph.intervals(),
-            None => self.context.files.iter().map(|file| file.shards().edges()).sum(),
-        };
+        let edges: u64 = self.context.files.iter().map(|file| file.shards().edges()).sum();
         let visits_before = self.swept.edges;
         let traversal = if self.worklist_superstep(edges)? {
             Traversal::Worklist

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use brimful_engine::{
-    Aggregate, Count, Gather, Gathered, Globals, Greatest, Layout, Neighbours, Reason, Result, RunOptions,
-    Sum, Top, TraversalMode, Vertex, gather,
+    Aggregate, Count, Gather, Gathered, Globals, Greatest, Neighbours, Reason, Result, RunOptions, Sum, Top,
+    TraversalMode, Vertex, gather,
 };
 use brimful_graph::import::{ImportOptions, Input, build_reverse, import};
 use brimful_graph::random::splitmix64;
@@ -376,7 +376,6 @@ fn a_run_ends_at_its_limits_and_refuses_what_makes_no_sense() {
         (RunOptions { collect_threshold: Some(0.1), ..Default::default() }, "no collect threshold"),
         (RunOptions { traversal: TraversalMode::Sparse, ..Default::default() }, "no choice of a traversal"),
         (RunOptions { asynchronous: true, ..Default::default() }, "no asynchronous mode"),
-        (RunOptions { layout: Layout::Coupled, ..Default::default() }, "no layout but shards"),
     ];
     for (options, message) in refused {
         let error = run(&options).unwrap_err();

@@ -9,7 +9,7 @@ use brimful::algos::registry::{ALGORITHMS, Accepts, Finished, Parameter, Request
 use brimful::engine::checkpoint::{self, CheckpointOptions, Every};
 use brimful::engine::stats::Traversal;
 use brimful::engine::table::{Top, Value};
-use brimful::engine::{Error as EngineError, Layout, ResultTable, Stats};
+use brimful::engine::{Error as EngineError, ResultTable, Stats};
 use brimful::graph::ids::ExternalId;
 use brimful::graph::lookup::Lookup;
 use brimful::store::memory::peak_resident_bytes;
@@ -58,7 +58,6 @@ pub(crate) fn algorithms(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
             (info.takes.precision, "precision"),
             (info.takes.weights, "weighted"),
             (info.takes.asynchronous, "mode"),
-            (info.takes.layouts, "layout"),
             (info.takes.stores, "store"),
             (info.takes.checkpoints, "checkpoint-every"),
         ];
@@ -134,7 +133,6 @@ pub(crate) struct Asked<'py> {
     tolerance: Option<f64>,
     max_supersteps: Option<u64>,
     weighted: bool,
-    layout: String,
     store: Store,
 }
 
@@ -155,7 +153,6 @@ pub(crate) fn request(asked: &Asked<'_>) -> PyResult<Request> {
         narrow: chosen(&asked.precision, "f64", "f32", "precision")?,
         weighted: asked.weighted,
         asynchronous: chosen(&asked.mode, "sync", "async", "mode")?,
-        layout: Layout::from_name(&asked.layout).map_err(Failure::from)?,
         store: asked.store.choice()?,
         tolerance: asked.tolerance,
         max_supersteps: asked.max_supersteps,
@@ -246,7 +243,6 @@ fn stats<'py>(
     out.set_item("variant", finished.variant)?;
     out.set_item("precision", precision)?;
     out.set_item("mode", if request.asynchronous { "async" } else { "sync" })?;
-    out.set_item("layout", request.layout.name())?;
     out.set_item("threads", stats.threads)?;
     out.set_item("vertices", graph.vertices)?;
     out.set_item("edges", graph.edges)?;
@@ -304,13 +300,20 @@ pub(crate) fn store_figures(
     out.set_item("store_figures", (!done.is_empty()).then_some(done))
 }
 
-/// Bytes read, written and found in memory, in all and by what they are.
+/// Transfers between files and memory; bytes read, written and found there, in all and by what they
+/// are.
 pub(crate) fn bytes_moved(out: &Bound<'_, PyDict>, moved: Moved) -> PyResult<()> {
     let by_content = |bytes: &dyn Fn(Content) -> u64| {
         let by = PyDict::new(out.py());
         Content::ALL.into_iter().try_for_each(|content| by.set_item(content.name(), bytes(content)))?;
         PyResult::Ok(by)
     };
+    for (transfers, count, seconds) in
+        [(moved.reads(), "reads", "read_seconds"), (moved.writes(), "writes", "write_seconds")]
+    {
+        out.set_item(count, transfers.count)?;
+        out.set_item(seconds, transfers.seconds())?;
+    }
     out.set_item("bytes_read", moved.bytes_read())?;
     out.set_item("bytes_read_by", by_content(&|content| moved.read(content))?)?;
     out.set_item("bytes_written", moved.bytes_written())?;

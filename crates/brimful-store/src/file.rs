@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
 
 use crate::device::{Device, Folder};
 use crate::error::{Error, Result};
@@ -94,7 +95,7 @@ impl StoreFile {
     /// Fills `buffer` from `offset`; [`Error::Corrupt`] if the file ends before it is full.
     pub fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> Result<()> {
         self.usable()?;
-        let mut done = 0;
+        let (mut done, begin) = (0, Instant::now());
         while done < buffer.len() {
             match self.device.read_at(&mut buffer[done..], offset + done as u64) {
                 Ok(0) => {
@@ -106,14 +107,14 @@ impl StoreFile {
                 Err(e) => return Err(Error::io(&self.path, "read", e)),
             }
         }
-        self.traffic.add_read(self.content, done as u64);
+        self.traffic.add_read(self.content, done as u64, begin.elapsed());
         Ok(())
     }
 
     /// Writes all of `bytes` at `offset`.
     pub fn write_all_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
         self.usable()?;
-        let mut done = 0;
+        let (mut done, begin) = (0, Instant::now());
         while done < bytes.len() {
             match self.device.write_at(&bytes[done..], offset + done as u64) {
                 Ok(0) => {
@@ -125,7 +126,7 @@ impl StoreFile {
                 Err(e) => return Err(Error::io(&self.path, "write", e)),
             }
         }
-        self.traffic.add_written(self.content, done as u64);
+        self.traffic.add_written(self.content, done as u64, begin.elapsed());
         if let Some(end) = &self.scratch_end {
             let now = offset + done as u64;
             let before = end.fetch_max(now, Ordering::Relaxed);

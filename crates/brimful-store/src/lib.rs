@@ -48,7 +48,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use file::StoreFile;
 pub use job::Job;
 pub use resources::Resources;
-pub use traffic::{Content, Moved, Traffic};
+pub use traffic::{Content, Moved, Traffic, Transfers};
 
 /// XXH3 (64 bits): the checksum of every block, header and pointer.
 pub fn checksum(bytes: &[u8]) -> u64 {

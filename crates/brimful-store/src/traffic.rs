@@ -1,7 +1,8 @@
-//! Bytes moved between files and memory, by what they are.
+//! Transfers between files and memory: how many, of how many bytes, and how long they took.
 
 use std::ops::{Add, Sub};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use crate::sealed::Kind;
 
@@ -22,7 +23,7 @@ pub enum Content {
     States,
     /// Signals between vertices.
     Signals,
-    /// Edges listed by vertex, perhaps with states: the layouts beside shards.
+    /// Edges listed by vertex: what a program over neighbour lists spills.
     Lists,
     /// Records of collections.
     Records,
@@ -83,9 +84,46 @@ impl From<Kind> for Content {
     }
 }
 
+/// Transfers in one direction.
+#[derive(Debug, Default)]
+struct Counter {
+    count: AtomicU64,
+    nanoseconds: AtomicU64,
+}
+
+impl Counter {
+    fn add(&self, took: Duration) {
+        self.count.fetch_add(1, Ordering::Relaxed);
+        self.nanoseconds.fetch_add(took.as_nanos() as u64, Ordering::Relaxed);
+    }
+
+    fn transfers(&self) -> Transfers {
+        let load = |number: &AtomicU64| number.load(Ordering::Relaxed);
+        Transfers { count: load(&self.count), nanoseconds: load(&self.nanoseconds) }
+    }
+}
+
+/// Transfers of a job in one direction.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Transfers {
+    /// How many there were.
+    pub count: u64,
+    /// How long they took, one after the other; those of several threads overlap.
+    pub nanoseconds: u64,
+}
+
+impl Transfers {
+    /// How long they took, in seconds.
+    pub fn seconds(self) -> f64 {
+        self.nanoseconds as f64 / 1e9
+    }
+}
+
 /// Bytes moved so far, summed over the files of one job.
 #[derive(Debug, Default)]
 pub struct Traffic {
+    reads: Counter,
+    writes: Counter,
     read: [AtomicU64; Content::ALL.len()],
     written: [AtomicU64; Content::ALL.len()],
     found: [AtomicU64; Content::ALL.len()],
@@ -111,11 +149,13 @@ impl Traffic {
         self.most_scratch.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn add_read(&self, content: Content, bytes: u64) {
+    pub(crate) fn add_read(&self, content: Content, bytes: u64, took: Duration) {
+        self.reads.add(took);
         self.read[content as usize].fetch_add(bytes, Ordering::Relaxed);
     }
 
-    pub(crate) fn add_written(&self, content: Content, bytes: u64) {
+    pub(crate) fn add_written(&self, content: Content, bytes: u64, took: Duration) {
+        self.writes.add(took);
         self.written[content as usize].fetch_add(bytes, Ordering::Relaxed);
     }
 
@@ -128,7 +168,13 @@ impl Traffic {
         let load = |counters: &[AtomicU64; Content::ALL.len()]| {
             std::array::from_fn(|index| counters[index].load(Ordering::Relaxed))
         };
-        Moved { read: load(&self.read), written: load(&self.written), found: load(&self.found) }
+        Moved {
+            reads: self.reads.transfers(),
+            writes: self.writes.transfers(),
+            read: load(&self.read),
+            written: load(&self.written),
+            found: load(&self.found),
+        }
     }
 
     /// Bytes read so far.
@@ -145,6 +191,8 @@ impl Traffic {
 /// Bytes moved, by what they are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Moved {
+    reads: Transfers,
+    writes: Transfers,
     read: [u64; Content::ALL.len()],
     written: [u64; Content::ALL.len()],
     found: [u64; Content::ALL.len()],
@@ -164,6 +212,16 @@ impl Moved {
     /// Bytes of `content` that were wanted and found in memory, where a run had kept them.
     pub fn found(&self, content: Content) -> u64 {
         self.found[content as usize]
+    }
+
+    /// Transfers from files.
+    pub fn reads(&self) -> Transfers {
+        self.reads
+    }
+
+    /// Transfers to files.
+    pub fn writes(&self) -> Transfers {
+        self.writes
     }
 
     /// Bytes read in all.
@@ -202,7 +260,13 @@ impl Moved {
         let both = |a: [u64; Content::ALL.len()], b: [u64; Content::ALL.len()]| {
             std::array::from_fn(|index| f(a[index], b[index]))
         };
+        let transfers = |a: Transfers, b: Transfers| Transfers {
+            count: f(a.count, b.count),
+            nanoseconds: f(a.nanoseconds, b.nanoseconds),
+        };
         Self {
+            reads: transfers(self.reads, other.reads),
+            writes: transfers(self.writes, other.writes),
             read: both(self.read, other.read),
             written: both(self.written, other.written),
             found: both(self.found, other.found),

@@ -30,13 +30,6 @@ def add_request(parser: argparse.ArgumentParser) -> None:
         default="sync",
         help="sync (default), or async: signals are received within the same sweep over the edges",
     )
-    parser.add_argument(
-        "--layout",
-        choices=catalog.LAYOUTS,
-        default="shards",
-        help="how edges lie on disk during the run: shards (default), or lists by vertex, apart "
-        "from the states (decoupled) or with them (coupled); the result is the same",
-    )
     stores = parser.add_argument_group(
         "stores", "Keep vertices as records in a store in place of edges that stream from shards."
     )
@@ -104,7 +97,6 @@ def asked(options: argparse.Namespace, algorithm: str, source: Vertices | None) 
         tolerance=options.tolerance,
         max_supersteps=options.max_supersteps,
         weighted=options.weighted,
-        layout=options.layout,
         store=options.store,
         serializer=options.serializer,
         cache=options.cache,

@@ -1,5 +1,5 @@
-//! Programs of which few vertices signal: against different algorithms, and the same bits by dense
-//! and sparse traversal, at one to four threads and three budgets; all numeric programs likewise in all layouts.
+//! Programs of which few vertices signal: against different algorithms, and the same bits by dense and
+//! sparse traversal, at one to four threads and three budgets.
 
 #![expect(clippy::unwrap_used, reason = "test helpers: a failure is a failed test")]
 

@@ -1,19 +1,15 @@
-//! The same bits by both traversals, in all layouts, at any number of threads and budget.
+//! The same bits by both traversals, at any number of threads and budget.
 
 use brimful_algos::bfs::{Levels, Parents};
 use brimful_algos::connected_components::propagation::ConnectedComponents;
 use brimful_algos::count_paths::ShortestPathCounts;
-use brimful_algos::degrees::Degrees;
 use brimful_algos::delta_pagerank::DeltaPageRank;
-use brimful_algos::hits::HubsAndAuthorities;
 use brimful_algos::kcore::CoreNumbers;
-use brimful_algos::pagerank::{PageRank, Variant};
-use brimful_algos::registry::{Parameter, Request, run_request};
 use brimful_algos::scc::StrongComponents;
 use brimful_algos::sources::Sources;
 use brimful_algos::sssp::ShortestPaths;
 use brimful_engine::stats::Traversal;
-use brimful_engine::{Layout, Program, Reason, RunOptions, TraversalMode, run};
+use brimful_engine::{Program, Reason, RunOptions, TraversalMode, run};
 use brimful_graph::Graph;
 use brimful_graph::generate::{Generator, Kind};
 use brimful_graph::import::{ImportOptions, Input, build_reverse, import};
@@ -87,97 +83,6 @@ fn traversals_threads_and_budgets_give_the_same_bits() {
         check_traversals(&DeltaPageRank::<f64>::new(0.85, None, connected).unwrap(), &case, true);
         check_traversals(&DeltaPageRank::<f32>::new(0.85, Some(sources), connected).unwrap(), &case, false);
     }
-}
-
-/// Runs `program` in every layout, with one to three threads, in three budgets.
-fn check_layouts<P: Program>(program: &P, case: &Case, weighted: bool, max_supersteps: u64) {
-    let options = |layout| RunOptions { weighted, layout, max_supersteps, ..Default::default() };
-    let wanted = outcome(program, case, &options(Layout::Shards), 1, 1 << 28).unwrap();
-    for layout in [Layout::Decoupled, Layout::Coupled] {
-        for threads in 1..=3 {
-            let run = |budget| outcome(program, case, &options(layout), threads, budget);
-            let needed = smallest(run);
-            for budget in [needed, needed + needed / 8, 1 << 28] {
-                let found = run(budget).unwrap();
-                assert!(found.0 == wanted.0, "{layout:?}, {threads} threads, {budget} bytes");
-                assert_eq!((found.1, found.2, found.3), (wanted.1, wanted.2, 0));
-            }
-        }
-    }
-}
-
-#[test]
-fn layouts_threads_and_budgets_give_the_same_bits() {
-    for number in 0..CASES {
-        let folder = tempfile::tempdir().unwrap();
-        let case = cases(folder.path(), number);
-        build_reverse(&case.graph, &resources(2, 1 << 28)).unwrap();
-        let connected = case.graph.connected();
-        let sources: Sources = [7, 0, 131].into_iter().map(|id| case.graph.find(id).unwrap()).collect();
-        check_layouts(&Levels { sources: sources.clone() }, &case, false, u64::MAX);
-        check_layouts(&Parents { sources: sources.clone() }, &case, false, u64::MAX);
-        check_layouts(&ShortestPaths { sources: sources.clone() }, &case, true, u64::MAX);
-        check_layouts(&ShortestPathCounts { sources: sources.clone() }, &case, false, u64::MAX);
-        check_layouts(&ConnectedComponents::<u32>::new(), &case, false, u64::MAX);
-        check_layouts(&StrongComponents::<u64>::new(), &case, false, u64::MAX);
-        check_layouts(&CoreNumbers, &case, false, u64::MAX);
-        let delta = DeltaPageRank::<f64>::new(0.85, None, connected).unwrap();
-        check_layouts(&delta, &case, true, u64::MAX);
-        for weighted in [false, true] {
-            let ranks = PageRank::<f64>::new(Variant::Normalized, 0.85, 0.0).unwrap();
-            check_layouts(&ranks, &case, weighted, 9);
-            check_layouts(&HubsAndAuthorities::new(0.0).unwrap(), &case, weighted, 9);
-        }
-        check_layouts(&PageRank::<f32>::new(Variant::Unnormalized, 0.85, 0.0).unwrap(), &case, false, 9);
-        check_layouts(&Degrees { outgoing: true }, &case, false, 1);
-    }
-}
-
-#[test]
-fn a_coupled_record_is_read_and_written_whole() {
-    let folder = tempfile::tempdir().unwrap();
-    let case = cases(folder.path(), 0);
-    let (arcs, vertices) = (case.graph.description().arcs, case.graph.connected());
-    let moved = |layout, supersteps| {
-        let options = RunOptions { layout, max_supersteps: supersteps, ..Default::default() };
-        let program = PageRank::<f64>::new(Variant::Normalized, 0.85, 0.0).unwrap();
-        let stats = run(&program, &case.graph, &options, &resources(2, 1 << 28)).unwrap().stats;
-        (stats.moved.bytes_read(), stats.moved.bytes_written())
-    };
-    let per_superstep = |layout| {
-        let (few, many) = (moved(layout, 3), moved(layout, 5));
-        ((many.0 - few.0) / 2, (many.1 - few.1) / 2)
-    };
-    assert_eq!(per_superstep(Layout::Shards), (0, 0));
-    let (read, written) = per_superstep(Layout::Decoupled);
-    // The number of edges for each part of each vertex, and 4 bytes an edge; all else is in memory.
-    assert!(read >= 4 * (arcs + vertices) && written == 0, "{read} {written}");
-    assert_eq!(per_superstep(Layout::Coupled), (read + 8 * vertices, read + 8 * vertices));
-}
-
-#[test]
-fn what_has_no_choice_of_layout_refuses_one() {
-    let folder = tempfile::tempdir().unwrap();
-    let case = cases(folder.path(), 1);
-    let ask = |algorithm: &str, method: Option<&str>| {
-        let parameters =
-            method.map(|m| ("method".to_owned(), Parameter::Word(m.into()))).into_iter().collect();
-        let request = Request {
-            algorithm: algorithm.into(),
-            layout: Layout::Coupled,
-            parameters,
-            ..Default::default()
-        };
-        run_request(&request, &case.graph, &resources(2, 1 << 28)).map(|finished| finished.variant)
-    };
-    for algorithm in ["color", "label_propagation", "clustering", "triangles"] {
-        let error = ask(algorithm, None).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Usage);
-        let part = format!("{algorithm} takes no layout but shards");
-        assert!(error.to_string().starts_with(&part), "{error}");
-    }
-    assert_eq!(ask("connected_components", Some("union_find")).unwrap_err().kind(), ErrorKind::Usage);
-    assert_eq!(ask("connected_components", None).unwrap(), "propagation");
 }
 
 #[test]

@@ -42,12 +42,11 @@ pub(super) struct CheckpointState {
 }
 
 /// The options of a run of `P` that its states depend on, besides the graph and the user's parameters.
-pub fn identity<P: Program>(options: &RunOptions) -> [(&'static str, String); 6] {
+pub fn identity<P: Program>(options: &RunOptions) -> [(&'static str, String); 5] {
     let thresholds = [options.signal_threshold, options.collect_threshold];
     let sizes = (size_of::<P::State>(), size_of::<SignalOf<P>>());
     [
         ("mode", if options.asynchronous { "async" } else { "sync" }.into()),
-        ("layout", options.layout.name().into()),
         ("weighted", options.weighted.to_string()),
         ("thresholds", format!("{thresholds:?}")),
         ("program", std::any::type_name::<P>().into()),
@@ -66,7 +65,6 @@ impl<P: Program> ShardRun<'_, P> {
         if !checkpointer.is_due(self.globals.superstep) {
             return Ok(false);
         }
-        self.take_states_from_records()?;
         let mut aggregate = Vec::new();
         self.globals.aggregate.save(&mut aggregate);
         let saved_state = CheckpointState {
@@ -102,7 +100,6 @@ impl<P: Program> ShardRun<'_, P> {
         let (graph, resources, window) = (self.context.graph, self.context.resources, self.context.window());
         resources.job.begin("resume", graph.intervals());
         saved.array(&mut self.states, resources)?;
-        self.put_states_into_records()?;
         match (self.signals_follow(), &self.spilled_sums) {
             // This also sets globals and isolated vertices, which are restored below.
             (true, _) => self.pass(Turn::Round)?,
@@ -149,22 +146,5 @@ impl<P: Program> ShardRun<'_, P> {
             }
             (None, Some(_)) => Err(misfit()),
         }
-    }
-
-    /// Writes the states back into records, if the layout keeps them there.
-    fn put_states_into_records(&mut self) -> Result<()> {
-        let Some(records) = self.context.records.as_ref().filter(|records| records.is_coupled()) else {
-            return Ok(());
-        };
-        let (mut window, mut buffer) = (Vec::new(), Vec::new());
-        for interval in 0..self.states.window_count() {
-            self.context.resources.job.check()?;
-            records.set_states(
-                interval,
-                self.states.slice(self.states.window_range(interval), &mut window)?,
-                &mut buffer,
-            )?;
-        }
-        Ok(())
     }
 }

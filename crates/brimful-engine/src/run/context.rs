@@ -19,7 +19,6 @@ use crate::needs::Needs;
 use crate::options::RunOptions;
 use crate::plan::{PURPOSE, Plan};
 use crate::program::{COLLECT_THRESHOLD, Globals, Mode, Program, SIGNAL_THRESHOLD, SignalOf, SumOf};
-use crate::records::Records;
 use crate::residency::Resident;
 use crate::schedule::Schedule;
 use crate::stats::Swept;
@@ -40,8 +39,6 @@ pub(super) struct RunContext<'a, P: Program> {
     memory: Reservation,
     pub(super) files: Vec<Resident>,
     pub(super) schedule: Schedule,
-    /// The records of layouts other than shards.
-    pub(super) records: Option<Records>,
     read_pool: ReadPool,
     /// Unused before they are loaded.
     pub(super) degrees: Degrees,
@@ -60,16 +57,12 @@ impl<'a, P: Program> RunContext<'a, P> {
         options: &'a RunOptions,
         resources: &'a Resources,
         shards: Vec<Arc<ShardFile>>,
-        records: Option<Records>,
     ) -> Result<Self> {
         let (workers, budget) = (resources.workers(), &resources.budget);
         let needs = Needs::of(program);
         let borrowed: Vec<&Arc<ShardFile>> = shards.iter().collect();
         let extent = Extent::of_shards(graph, &borrowed, options.weighted);
-        let plan = match &records {
-            Some(records) => Plan::of_records(&needs, &extent, records.largest_block, workers, budget),
-            None => Plan::new(&needs, &extent, options.asynchronous, workers, budget),
-        }?;
+        let plan = Plan::new(&needs, &extent, options.asynchronous, workers, budget)?;
         plan.log();
         let memory = budget.reserve(plan.total_bytes, PURPOSE)?;
         let files = Resident::spread(shards, options.weighted, plan.pinned_bytes);
@@ -83,7 +76,6 @@ impl<'a, P: Program> RunContext<'a, P> {
             memory,
             schedule: Schedule::new(&files, graph.intervals() as usize, interval_bits),
             files,
-            records,
             read_pool: ReadPool::new(2 * workers.clamp(1, 4))?,
             degrees: Degrees::Unused,
             thresholds: Thresholds {
@@ -186,7 +178,6 @@ impl<'a, P: Program> RunContext<'a, P> {
             graph: self.graph,
             weighted: self.options.weighted,
             degrees: &self.degrees,
-            walk: None,
             states: states.windows(),
             next: next.windows(),
             activity,

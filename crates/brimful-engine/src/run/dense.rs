@@ -1,6 +1,6 @@
 //! Supersteps that look at every interval: all its segments with sources that signal, and all its vertices.
 
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicBool;
 
 use super::ShardRun;
 use super::context::unlock;
@@ -10,12 +10,10 @@ use crate::error::Result;
 use crate::frontier::Frontier;
 use crate::isolated;
 use crate::program::{Mode, Program, SumOf};
-use crate::records::Walk;
-use crate::stats::Swept;
 use crate::sweep::{Activity, Sources};
 
 impl<P: Program> ShardRun<'_, P> {
-    /// Every vertex takes a turn, in layouts of records any, else one that needs no edges.
+    /// Every vertex takes a turn that needs no edges.
     pub(super) fn pass(&mut self, turn: Turn<'static, SumOf<P>>) -> Result<()> {
         let context = &self.context;
         let smallest_key = match P::NEEDS_EXTERNAL {
@@ -23,17 +21,8 @@ impl<P: Program> ShardRun<'_, P> {
             false => 0,
         };
         let activity = context.empty_activity();
-        let walk = context.records.as_ref().map(|records| Walk {
-            program: context.program,
-            records,
-            walked: context.walked(&self.globals),
-            signals: &self.signals,
-            window: context.window(),
-            combined: AtomicU64::new(0),
-        });
         let arrays = (&mut self.states, &mut self.next);
         let collector = Collector {
-            walk: walk.as_ref(),
             smallest_key,
             ..context.collector(arrays, activity.as_deref(), &self.finished, self.globals)
         };
@@ -43,12 +32,7 @@ impl<P: Program> ShardRun<'_, P> {
             partial
         })?;
         drop(collector);
-        if let Some(walk) = walk.filter(|_| matches!(turn, Turn::Collect(_))) {
-            let lists = walk.walked.iter().filter(|walked| **walked).count() as u64;
-            let edges = lists * context.graph.description().arcs;
-            self.swept += Swept { signals: walk.combined.into_inner(), edges };
-        }
-        if P::MODE != Mode::Full && !matches!(turn, Turn::Collect(_)) {
+        if P::MODE != Mode::Full {
             self.finished = partials.iter().map(|partial: &Partial<_>| partial.open == 0).collect();
         }
         // In a full program they take their first turn, in the others none.
@@ -61,11 +45,6 @@ impl<P: Program> ShardRun<'_, P> {
     /// One superstep, all signals being in memory; true.
     pub(super) fn dense_superstep(&mut self, edges: u64) -> Result<bool> {
         self.context.resources.job.begin(format!("superstep {}", self.globals.superstep + 1), edges);
-        if self.context.records.is_some() {
-            self.pass(Turn::Collect(&[]))?;
-            self.globals.superstep += 1;
-            return Ok(true);
-        }
         let context = &self.context;
         let (partials, activity) = (context.empty_partials(), context.empty_activity());
         let walked = context.walked(&self.globals);

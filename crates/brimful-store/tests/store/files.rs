@@ -29,6 +29,8 @@ fn short_and_interrupted_transfers_change_nothing() {
         file.read_exact_at(&mut read, 10).unwrap();
         assert_eq!(read, data);
         assert_eq!((traffic.bytes_written(), traffic.bytes_read()), (1000, 1000));
+        // However many pieces a transfer comes in.
+        assert_eq!((traffic.moved().writes().count, traffic.moved().reads().count), (1, 1));
         assert!(folder.count(Operation::Read) > 10 && folder.count(Operation::Write) > 10);
         assert_eq!(file.len().unwrap(), 1010);
     }
@@ -45,6 +47,12 @@ fn traffic_sums_over_files_and_counts_bytes_once() {
     let again = StoreFile::open(&folder, "a", &traffic).unwrap();
     again.read_exact_at(&mut [0; 4], 0).unwrap();
     assert_eq!((traffic.bytes_written(), traffic.bytes_read()), (42, 11));
+    let before = traffic.moved();
+    assert_eq!((before.writes().count, before.reads().count), (2, 2));
+    assert!(before.writes().seconds() > 0.0 && before.reads().nanoseconds > 0);
+    again.read_exact_at(&mut [0; 4], 0).unwrap();
+    let later = traffic.moved() - before;
+    assert_eq!((later.writes().count, later.reads().count), (0, 1));
 }
 
 #[test]
