@@ -99,6 +99,7 @@ loom:
 # What takes too long for every change.
 nightly: $(VENV)/.dev build loom
 	BRIMFUL_KILLS=all cargo test --workspace --test kills --locked
+	BRIMFUL_MATRIX=all cargo test --workspace --test algos --locked
 	BRIMFUL_MUTATIONS=300000 cargo test --workspace --test corpus --release --locked
 	BRIMFUL_KILLS=all $(BIN)/python -m pytest tests/test_kills.py tests/test_faulty_disk.py
 	$(BIN)/python -m pytest -m nightly

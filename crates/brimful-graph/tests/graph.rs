@@ -12,6 +12,8 @@ mod left_out;
 mod lookups;
 #[path = "graph/names.rs"]
 mod names;
+#[path = "graph/order.rs"]
+mod order;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

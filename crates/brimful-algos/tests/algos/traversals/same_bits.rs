@@ -15,7 +15,8 @@ use brimful_graph::generate::{Generator, Kind};
 use brimful_graph::import::{ImportOptions, Input, build_reverse, import};
 use brimful_store::ErrorKind;
 
-use crate::{CASES, Case, cases, resources, smallest};
+use super::{CASES, Case, cases};
+use crate::{resources, smallest, threads};
 
 /// Bits of the states, supersteps, signals, and the supersteps that were sparse.
 type Outcome = (Vec<u8>, u64, u64, u64);
@@ -45,7 +46,7 @@ fn check_traversals<P: Program>(program: &P, case: &Case, weighted: bool) {
     let options = |traversal| RunOptions { weighted, traversal, ..Default::default() };
     let wanted = outcome(program, case, &options(TraversalMode::Dense), 1, 1 << 28).unwrap();
     assert_eq!(wanted.3, 0);
-    for threads in 1..=4 {
+    for threads in threads(1..=4) {
         let needed =
             smallest(|budget| outcome(program, case, &options(TraversalMode::Auto), threads, budget));
         for budget in [needed, needed + needed / 2, 1 << 28] {

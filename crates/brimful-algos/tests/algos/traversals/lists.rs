@@ -5,8 +5,9 @@ use brimful_engine::Reason;
 use brimful_engine::table::Column;
 use brimful_graph::import::build_reverse;
 
-use crate::references::{first_fit, propagated};
-use crate::{CASES, cases, resources, smallest};
+use super::references::{first_fit, propagated};
+use super::{CASES, cases};
+use crate::{resources, smallest, threads};
 
 #[test]
 fn label_propagation_agrees_with_its_definition_at_any_budget() {
@@ -22,7 +23,7 @@ fn label_propagation_agrees_with_its_definition_at_any_budget() {
                 ..Default::default()
             };
             let wanted = propagated(&case, undirected, supersteps);
-            for threads in 1..=3 {
+            for threads in threads(1..=3) {
                 let run = |budget| run_request(&request, &case.graph, &resources(threads, budget));
                 let needed = smallest(run);
                 for budget in [needed, needed + 3000, 1 << 28] {
@@ -51,7 +52,7 @@ fn colors_are_those_of_first_fit_at_any_budget() {
         for (source, targets) in case.out.iter().enumerate() {
             assert!(targets.iter().all(|(target, _)| *target == source || wanted[*target] != wanted[source]));
         }
-        for threads in 1..=3 {
+        for threads in threads(1..=3) {
             let run = |budget| run_request(&request, &case.graph, &resources(threads, budget));
             let needed = smallest(run);
             for budget in [needed, needed + 3000, 1 << 28] {
@@ -95,7 +96,7 @@ fn triangles_and_clustering_agree_with_all_pairs_of_neighbours() {
         for (vertex, targets) in case.out.iter().enumerate() {
             targets.iter().filter(|(target, _)| *target != vertex).for_each(|(t, _)| arc[vertex][*t] = true);
         }
-        for threads in 1..=3 {
+        for threads in threads(1..=3) {
             let run = |algorithm: &str| {
                 let request = Request { algorithm: algorithm.into(), ..Default::default() };
                 let table = run_request(&request, &case.graph, &resources(threads, 1 << 28)).unwrap().table;

@@ -4,7 +4,7 @@ use brimful_graph::random::splitmix64;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use crate::Case;
+use super::Case;
 
 /// Distances in edges from the nearest of `sources`.
 pub(crate) fn levels(case: &Case, sources: &[usize]) -> Vec<Option<u64>> {

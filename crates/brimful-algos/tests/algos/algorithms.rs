@@ -1,8 +1,6 @@
 //! Algorithms against different algorithms: dense arithmetic for PageRank, union-find for components;
 //! and the same bits at any budget, thread count and geometry of memory.
 
-#![expect(clippy::unwrap_used, reason = "test helpers: a failure is a failed test")]
-
 use std::path::Path;
 use std::sync::Arc;
 
@@ -18,13 +16,11 @@ use brimful_graph::import::{ImportOptions, Input, import};
 use brimful_graph::order::ExternalOrder;
 use brimful_graph::shards::Geometry;
 use brimful_graph::{Graph, verify};
-use brimful_store::{Budget, Error as StoreError, ErrorKind, Job, Resources};
+use brimful_store::ErrorKind;
+
+use crate::{resources, smallest, threads};
 
 const SMALL: Geometry = Geometry { interval_bits: 4, window_edges: 50, segment_edges: 16, unit_bytes: 200 };
-
-fn resources(threads: usize, budget: u64) -> Resources {
-    Resources::new(Budget::new(budget, 0), Arc::new(Job::new()), Some(threads)).unwrap()
-}
 
 /// Edges of a generator, in memory.
 fn edges_of(source: &dyn EdgeSource) -> Vec<(usize, usize)> {
@@ -183,16 +179,6 @@ fn components_agree_with_union_find() {
     }
 }
 
-/// The smallest budget with which `attempt` works, by its own word.
-fn smallest<T: std::fmt::Debug, E: Into<brimful_algos::Error>>(attempt: impl Fn(u64) -> Result<T, E>) -> u64 {
-    let error = attempt(1).err().unwrap().into();
-    assert_eq!(error.kind(), ErrorKind::Budget);
-    match error {
-        brimful_algos::Error::Store(StoreError::Budget { needed, .. }) => needed,
-        other => panic!("{other}"),
-    }
-}
-
 #[test]
 fn results_are_the_same_bits_at_any_budget_and_thread_count() {
     let folder = tempfile::tempdir().unwrap();
@@ -223,7 +209,7 @@ fn results_are_the_same_bits_at_any_budget_and_thread_count() {
     };
     let wanted = all(1, 1 << 28);
     let wanted_hubs = hubs(1, 1 << 28).unwrap();
-    for threads in 1..=4 {
+    for threads in threads(1..=4) {
         let needed = smallest(|budget| run(&program, &graph, &options(1), &resources(threads, budget)));
         for budget in [needed, needed + 700, needed + 5000, needed + 20_000, 1 << 28] {
             assert!(all(threads, budget) == wanted, "{threads} threads, {budget} bytes");
@@ -237,9 +223,9 @@ fn results_are_the_same_bits_at_any_budget_and_thread_count() {
     let wanted =
         raw_states::<ConnectedComponents<u32>>(&run(&labels, &graph, &options(99), &resources).unwrap());
     let graph = Graph::open(graph.path(), resources.job.traffic()).unwrap();
-    for threads in 1..=4 {
-        let needed = smallest(|budget| run(&labels, &graph, &options(1), &self::resources(threads, budget)));
-        let output = run(&labels, &graph, &options(99), &self::resources(threads, needed)).unwrap();
+    for threads in threads(1..=4) {
+        let needed = smallest(|budget| run(&labels, &graph, &options(1), &crate::resources(threads, budget)));
+        let output = run(&labels, &graph, &options(99), &crate::resources(threads, needed)).unwrap();
         assert_eq!(raw_states::<ConnectedComponents<u32>>(&output), wanted);
     }
 }
@@ -354,7 +340,7 @@ fn weighted_pagerank_follows_the_weights() {
             max_supersteps: Some(500),
             ..Default::default()
         };
-        let finished = run_request(&request, &graph, &self::resources(2, budget)).unwrap();
+        let finished = run_request(&request, &graph, &crate::resources(2, budget)).unwrap();
         let rows = finished.table.rows().next_batch(4).unwrap();
         let Some((_, Column::Float(rank))) = rows else { panic!("scores are numbers") };
         let rank: Vec<f64> = rank.into_iter().map(Option::unwrap).collect();
@@ -452,7 +438,7 @@ fn components_are_the_same_by_union_find_and_by_propagation() {
         let graph = Arc::new(graph);
         let wanted = components(graph.vertices() as usize, &edges);
         for method in ["auto", "union_find", "propagation"] {
-            for threads in 1..=4 {
+            for threads in threads(1..=4) {
                 let parameters = [("method".to_owned(), Parameter::Word(method.into()))].into();
                 let request =
                     Request { algorithm: "connected_components".into(), parameters, ..Default::default() };

@@ -10,8 +10,9 @@ use brimful_graph::import::{ImportOptions, Input, import};
 use brimful_store::ErrorKind;
 use std::sync::Arc;
 
-use crate::references::{core_numbers, distances, levels, path_counts, strong_components};
-use crate::{CASES, Case, case, case_of, cases, column, request, request_from, resources};
+use super::references::{core_numbers, distances, levels, path_counts, strong_components};
+use super::{CASES, Case, case, case_of, cases, column, request, request_from};
+use crate::resources;
 
 #[test]
 fn searches_from_a_vertex_agree_with_queues_and_heaps() {

@@ -1,8 +1,6 @@
 //! Programs of which few vertices signal: against different algorithms, and the same bits by dense and
 //! sparse traversal, at one to four threads and three budgets.
 
-#![expect(clippy::unwrap_used, reason = "test helpers: a failure is a failed test")]
-
 mod against;
 mod asynchronous;
 mod lists;
@@ -17,16 +15,13 @@ use brimful_graph::generate::{Generator, Kind};
 use brimful_graph::import::{ImportOptions, Input, import};
 use brimful_graph::shards::Geometry;
 use brimful_graph::weights::{Weights, hash};
-use brimful_store::{Budget, Error as StoreError, Job, Resources};
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::resources;
+
 /// Several windows in a shard, several segments in a window, several blocks in a segment.
 const SMALL: Geometry = Geometry { interval_bits: 5, window_edges: 700, segment_edges: 600, unit_bytes: 900 };
-
-fn resources(threads: usize, budget: u64) -> Resources {
-    Resources::new(Budget::new(budget, 0), Arc::new(Job::new()), Some(threads)).unwrap()
-}
 
 /// A graph with the edges it was made of; ids are 0 to n - 1, weights are hashed.
 struct Case {
@@ -105,18 +100,4 @@ fn request(algorithm: &str, source: usize) -> Request {
 fn request_from(algorithm: &str, sources: &[usize]) -> Request {
     let sources = sources.iter().map(|source| (*source as i128).into()).collect();
     Request { algorithm: algorithm.into(), sources, ..Default::default() }
-}
-
-/// The smallest budget with which `attempt` works, by its own word.
-fn smallest<T, E: Into<brimful_algos::Error>>(attempt: impl Fn(u64) -> Result<T, E>) -> u64 {
-    let mut needed = 1;
-    while let Err(error) = attempt(needed) {
-        let error = error.into();
-        let brimful_algos::Error::Store(StoreError::Budget { needed: more, .. }) = error else {
-            panic!("{error}")
-        };
-        assert!(more > needed);
-        needed = more;
-    }
-    needed
 }

@@ -1,9 +1,6 @@
 //! Runs whose signals do not fit the budget: window of sources after window, the same bits as with all signals in memory.
 
-#![expect(clippy::unwrap_used, reason = "test helpers: a failure is a failed test")]
-
 use std::path::Path;
-use std::sync::Arc;
 
 use brimful_algos::bfs::Levels;
 use brimful_algos::connected_components::propagation::ConnectedComponents;
@@ -22,15 +19,13 @@ use brimful_graph::import::{ImportOptions, Input, build_reverse, import};
 use brimful_graph::shards::Geometry;
 use brimful_graph::weights::Weights;
 use brimful_graph::{Graph, Index};
-use brimful_store::{Budget, Error as StoreError, Job, Resources};
+use brimful_store::{Budget, Error as StoreError};
+
+use crate::{resources, threads};
 
 /// Several windows in a shard, several segments in a window, several blocks in a segment.
 const SMALL: Geometry = Geometry { interval_bits: 5, window_edges: 700, segment_edges: 600, unit_bytes: 900 };
 const AMPLE: u64 = 1 << 28;
-
-fn resources(threads: usize, budget: u64) -> Resources {
-    Resources::new(Budget::new(budget, 0), Arc::new(Job::new()), Some(threads)).unwrap()
-}
 
 fn generated(folder: &Path, kind: Kind, undirected: bool) -> Graph {
     let generator = Generator::new(kind, 5).unwrap();
@@ -104,7 +99,7 @@ fn check<P: Program>(program: &P, graph: &Graph, weighted: bool, max_supersteps:
     let (wanted, _) = outcome(program, graph, &options, 1, AMPLE).unwrap();
     assert_eq!(windows(program, graph, &options, 1, AMPLE), 0);
     let mut seen = Vec::new();
-    for threads in 1..=4 {
+    for threads in threads(1..=4) {
         let needed = smallest(program, graph, &options, threads);
         assert!(outcome(program, graph, &options, threads, needed - 1).is_err());
         let mut budgets: Vec<u64> = Vec::new();

@@ -1,11 +1,10 @@
 //! Programs behind the C interface against the same programs in Rust: the same bits by every traversal, at one to three threads
 //! and two budgets. The kernels are what a compiler of somebody else's programs would make.
 
-#![expect(clippy::unwrap_used, reason = "test helpers: a failure is a failed test")]
 #![expect(unsafe_code, reason = "kernels get pointers")]
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use brimful_algos::connected_components::propagation::ConnectedComponents;
 use brimful_algos::delta_pagerank::{DeltaPageRank, Rank};
@@ -23,17 +22,15 @@ use brimful_graph::import::{ImportOptions, Input, build_reverse, import};
 use brimful_graph::shards::Geometry;
 use brimful_graph::weights::Weights;
 use brimful_graph::{Graph, Index};
-use brimful_store::{Budget, Error as StoreError, ErrorKind, Job, Resources};
+use brimful_store::{Error as StoreError, ErrorKind};
+
+use crate::{resources, threads};
 
 /// Several windows in a shard, several segments in a window, several blocks in a segment.
 const SMALL: Geometry = Geometry { interval_bits: 5, window_edges: 700, segment_edges: 600, unit_bytes: 900 };
 /// Several batches in a segment, and in an interval.
 const LARGE: Geometry =
     Geometry { interval_bits: 11, window_edges: 9000, segment_edges: 5000, unit_bytes: 4000 };
-
-fn resources(threads: usize, budget: u64) -> Resources {
-    Resources::new(Budget::new(budget, 0), Arc::new(Job::new()), Some(threads)).unwrap()
-}
 
 /// A turn with graphs: open files are counted for the process.
 fn turn_with_graphs() -> MutexGuard<'static, ()> {
@@ -114,7 +111,7 @@ fn compare<P: Program, S: Shape>(rust: &P, kernel: &KernelProgram<S>, graph: &Gr
         let wanted = outcome(rust, graph, &options, 1, 1 << 28).unwrap();
         assert!(wanted.1 > 1);
         assert_eq!(wanted.3 > 0, traversal == TraversalMode::Sparse);
-        for threads in 1..=3 {
+        for threads in threads(1..=3) {
             for budget in [needed(kernel, graph, &options, threads), 1 << 28] {
                 let found = outcome(kernel, graph, &options, threads, budget).unwrap();
                 let way =

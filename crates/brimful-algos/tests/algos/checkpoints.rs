@@ -1,7 +1,5 @@
 //! Checkpoints: a run that goes on from one ends as the run that nothing ended, and only that run goes on from it.
 
-#![expect(clippy::unwrap_used, reason = "test helpers: a failure is a failed test")]
-
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,16 +15,14 @@ use brimful_graph::ids::ExternalId;
 use brimful_graph::import::{ImportOptions, Input, build_reverse, import};
 use brimful_graph::shards::Geometry;
 use brimful_graph::weights::Weights;
-use brimful_store::{Budget, Error as StoreError, ErrorKind, Job, Resources};
+use brimful_store::{Error as StoreError, ErrorKind, Job};
 use brimful_vertices::Lists;
+
+use crate::resources;
 
 /// Several windows in a shard, several segments in a window, several blocks in a segment.
 const SMALL: Geometry = Geometry { interval_bits: 5, window_edges: 700, segment_edges: 600, unit_bytes: 900 };
 const LARGE: u64 = 1 << 28;
-
-fn resources(threads: usize, budget: u64) -> Resources {
-    Resources::new(Budget::new(budget, 0), Arc::new(Job::new()), Some(threads)).unwrap()
-}
 
 fn graph(path: &Path, kind: Kind, seed: u64) -> Arc<Graph> {
     let generator = Generator::new(kind, seed).unwrap();

@@ -9,8 +9,9 @@ use brimful_graph::generate::Kind;
 use brimful_graph::import::build_reverse;
 use brimful_store::{Error as StoreError, ErrorKind};
 
-use crate::references::levels;
-use crate::{CASES, Case, case, cases, column, request, resources};
+use super::references::levels;
+use super::{CASES, Case, case, cases, column, request};
+use crate::{resources, threads};
 
 /// The states of `program`, and edge visits.
 fn states<P: Program>(
@@ -36,7 +37,7 @@ fn check_modes<P: Program>(program: &P, case: &Case, weighted: bool) -> (u64, u6
     let synchronous = RunOptions { weighted, ..Default::default() };
     let (wanted, before) = states(program, case, &synchronous, 2, 1 << 28).unwrap();
     let mut visits = Vec::new();
-    for threads in 1..=3 {
+    for threads in threads(1..=3) {
         let Err(brimful_engine::Error::Store(StoreError::Budget { needed, .. })) =
             states(program, case, &asynchronous(weighted), threads, 1)
         else {

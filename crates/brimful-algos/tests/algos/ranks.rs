@@ -1,7 +1,5 @@
 //! Scores of vertices against dense arithmetic: HITS, personalised PageRank, PageRank by increments.
 
-#![expect(clippy::unwrap_used, reason = "test helpers: a failure is a failed test")]
-
 use std::path::Path;
 use std::sync::Arc;
 
@@ -15,13 +13,11 @@ use brimful_graph::ids::ExternalId;
 use brimful_graph::import::{ImportOptions, Input, import};
 use brimful_graph::shards::Geometry;
 use brimful_graph::weights::{Weights, hash};
-use brimful_store::{Budget, ErrorKind, Job, Resources};
+use brimful_store::ErrorKind;
+
+use crate::resources;
 
 const SMALL: Geometry = Geometry { interval_bits: 4, window_edges: 50, segment_edges: 16, unit_bytes: 200 };
-
-fn resources(threads: usize, budget: u64) -> Resources {
-    Resources::new(Budget::new(budget, 0), Arc::new(Job::new()), Some(threads)).unwrap()
-}
 
 /// A graph with the arcs it stores, and their weights; ids are 0 to n - 1.
 struct Case {

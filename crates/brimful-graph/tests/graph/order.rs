@@ -1,7 +1,5 @@
 //! The internal order: the same whichever way it was made, and the way back to external ids.
 
-#![expect(clippy::unwrap_used, reason = "test helpers: a failure is a failed test")]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
