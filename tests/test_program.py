@@ -66,9 +66,13 @@ def url(store: str, folder: Path) -> str:
     return f"file:{folder / 'vertices'}" if store == "file" else store
 
 
-@pytest.mark.parametrize("mode", ["sync", "async"])
+@pytest.mark.parametrize(
+    ("mode", "scheduler"), [("sync", None), ("async", "latency"), ("async", "throughput")]
+)
 @pytest.mark.parametrize("store", ["memory", "bytes", "file"])
-def test_shortest_paths_as_the_built_in_ones(tmp_path: Path, store: str, mode: str) -> None:
+def test_shortest_paths_as_the_built_in_ones(
+    tmp_path: Path, store: str, mode: str, scheduler: str | None
+) -> None:
     for ids, source in ((int, 3), (str, "3")):
         with made(ids) as graph:
             wanted = bf.sssp(graph, source, weighted=True)
@@ -77,6 +81,7 @@ def test_shortest_paths_as_the_built_in_ones(tmp_path: Path, store: str, mode: s
                 Distances(source),
                 weighted=True,
                 mode=mode,
+                scheduler=scheduler,
                 store=f"file:{tmp_path / ids.__name__}" if store == "file" else store,
                 cache="lru:10",
                 threads=2,
@@ -188,6 +193,8 @@ def test_what_makes_no_sense_is_refused() -> None:
             ({"mode": "later"}, "mode must be sync or async"),
             ({"mode": "async", "max_supersteps": 3}, "no supersteps to limit"),
             ({"cache": "mru:3"}, "write lru:N or score:N"),
+            ({"scheduler": "latency"}, "add --mode async"),
+            ({"mode": "async", "scheduler": "fifo"}, "choose latency or throughput"),
         ):
             with pytest.raises(bf.UsageError, match=says):
                 bf.run(graph, Ranks(), **options)  # type: ignore[arg-type]

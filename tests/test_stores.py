@@ -122,6 +122,27 @@ def test_without_supersteps(
     assert found.stats["store_figures"]["vertices_signalled"] > 0
 
 
+@pytest.mark.parametrize("scheduler", ["latency", "throughput"])
+@pytest.mark.parametrize(("algorithm", "options"), ANY_ORDER)
+def test_schedulers_find_the_same(
+    graph: bf.Graph, algorithm: str, options: dict[str, Any], scheduler: str
+) -> None:
+    wanted = compute(graph, algorithm, options)
+    store = {"store": "bytes", "mode": "async", "scheduler": scheduler}
+    found = compute(graph, algorithm, options, **store, threads=1)
+    assert_same(found, wanted, bound=1e-7)
+    assert found.stats["scheduler"] == scheduler
+
+
+def test_throughput_signals_once_for_many_signals(graph: bf.Graph) -> None:
+    def signalled(scheduler: str) -> int:
+        options = {"store": "bytes", "mode": "async", "threads": 1, "tolerance": 1e-9}
+        found = bf.pagerank(graph, method="delta", scheduler=scheduler, **options)  # type: ignore[arg-type]
+        return int(found.stats["store_figures"]["vertices_signalled"])
+
+    assert signalled("throughput") != signalled("latency")
+
+
 @pytest.mark.parametrize("serializer", ["native", "compact", "generic"])
 @pytest.mark.parametrize("compression", ["", "+lz4", "+zstd", "+zlib"])
 def test_serializers(graph: bf.Graph, serializer: str, compression: str) -> None:
@@ -184,6 +205,9 @@ def test_a_folder_is_made_below_the_working_directory(
         ),
         (["--cache", "lru:5"], "add --store"),
         (["--lists", "disk"], "add --store"),
+        (["--scheduler", "latency"], "add --store"),
+        (["--store", "bytes", "--scheduler", "latency"], "add --mode async"),
+        (["--store", "bytes", "--mode", "async", "--scheduler", "fifo"], "choose from"),
         (["--serializer", "native"], "add --store"),
         (
             ["--store", "bytes", "--mode", "async", "--max-supersteps", "5"],

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from brimful import checks
-from brimful.catalog import asked
-from brimful.choices import Lists, Mode, Precision
+from brimful.catalog import STORE_OPTIONS, asked
+from brimful.choices import Lists, Mode, Precision, Scheduler
 from brimful.described import RUN, RUN_ERRORS, described
 from brimful.graph import GraphLike, as_graph
 from brimful.ingest import Resources
@@ -50,6 +50,7 @@ class Options(Checkpoints, total=False):
     serializer: str | None
     cache: str | None
     lists: Lists | None
+    scheduler: Scheduler | None
 
 
 @described(RUN, *RUN_ERRORS)
@@ -607,7 +608,7 @@ def _run(
         tolerance=tolerance,
         max_supersteps=common.max_supersteps,
         weighted=weighted,
-        **{name: options.get(name) for name in ("store", "serializer", "cache", "lists")},
+        **{name: options.get(name) for name in STORE_OPTIONS},
     )
     folder = checks.path(options.get("checkpoint_dir"), "checkpoint_dir")
     resume = checks.flag(options.get("resume", False), "resume")

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any, get_args
 
 from brimful import checks
-from brimful.choices import Lists, Mode, Precision
+from brimful.choices import Lists, Mode, Precision, Scheduler
 from brimful.errors import UsageError
 from brimful.per_vertex import Vertices, vertex_ids
 from brimful.sizes import MOST, parse_count
@@ -21,6 +21,9 @@ from brimful.wording import did_you_mean, shortened, unknown
 MODES: tuple[str, ...] = get_args(Mode)
 PRECISIONS: tuple[str, ...] = get_args(Precision)
 LISTS: tuple[str, ...] = get_args(Lists)
+SCHEDULERS: tuple[str, ...] = get_args(Scheduler)
+#: Options of runs on stores.
+STORE_OPTIONS = ("store", "serializer", "cache", "lists", "scheduler")
 
 
 @cache
@@ -45,6 +48,7 @@ def asked(
     serializer: str | None = None,
     cache: str | None = None,
     lists: str | None = None,
+    scheduler: str | None = None,
 ) -> dict[str, Any]:
     """Return the request of a run as the native module takes it.
 
@@ -69,6 +73,7 @@ def asked(
             "serializer": checks.text(serializer, "serializer"),
             "cache": checks.text(cache, "cache"),
             "lists": checks.text(lists, "lists"),
+            "scheduler": checks.text(scheduler, "scheduler"),
         },
     }
 

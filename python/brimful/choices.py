@@ -24,3 +24,5 @@ Ids = Literal["auto", "int", "string"]
 IndexName = Literal["in", "reverse"]
 #: Where lists of waiting vertices and signals lie.
 Lists = Literal["memory", "disk"]
+#: The order in which vertices of a store act in the asynchronous mode.
+Scheduler = Literal["latency", "throughput"]

@@ -51,6 +51,8 @@ RUN = _WORK | {
     '"+lz4", "+zstd" or "+zlib".',
     "cache": 'Vertices that stay live over a store: "lru:N" or "score:N".',
     "lists": 'Where waiting vertices and signals of a store lie: "memory" or "disk".',
+    "scheduler": 'Order of the vertices of a store in `mode` "async": "latency" (default) collects '
+    'and signals at once, "throughput" collects all signals that wait, then signals.',
 }
 
 #: Parameters of imports.

@@ -148,6 +148,7 @@ def plan(
     serializer: str | None = None,
     cache: str | None = None,
     lists: str | None = None,
+    scheduler: str | None = None,
     tolerance: float | None = None,
     max_supersteps: int | None = None,
     threads: int | None = None,
@@ -208,6 +209,7 @@ def plan(
         serializer=serializer,
         cache=cache,
         lists=lists,
+        scheduler=scheduler,
     )
     sizes = sizes_of(
         opened is not None,

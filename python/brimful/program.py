@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 from brimful import checks
 from brimful.bags import serializer_of
 from brimful.catalog import MODES, check_store
-from brimful.choices import Lists, Mode
+from brimful.choices import Lists, Mode, Scheduler
 from brimful.described import EXPORT, RUN, described
 from brimful.errors import UsageError
 from brimful.identity import dependencies
@@ -385,6 +385,7 @@ def run(
     store: str = "memory",
     cache: str | None = None,
     lists: Lists | None = None,
+    scheduler: Scheduler | None = None,
     checkpoint_every: int | str | None = None,
     checkpoint_dir: str | os.PathLike[str] | None = None,
     resume: bool = False,
@@ -468,6 +469,7 @@ def run(
             "serializer": None,
             "cache": checks.text(cache, "cache"),
             "lists": checks.text(lists, "lists"),
+            "scheduler": checks.text(scheduler, "scheduler"),
         },
         checkpoint_every=checkpoint_interval(checkpoint_every),
         checkpoint_dir=checks.path(checkpoint_dir, "checkpoint_dir"),

@@ -60,6 +60,7 @@ impl<'p> Planner<'p> {
         let (extent, steps) = (self.extent(needs.indexes), self.limited(steps));
         let setting = self.setting(&extent);
         if let Some(store) = &self.request.store {
+            store.mode(asynchronous)?;
             let Taken { minimum, memory, result, scratch } = self.on_store(store, &needs, &extent)?;
             return Ok(setting.of_others([minimum, memory, result, scratch], steps));
         }

@@ -73,6 +73,26 @@ pub struct StoreChoice {
     pub cache: Option<Choice>,
     /// Where vertices that wait to signal and signals that wait to be collected are.
     pub lists: Lists,
+    /// The order of vertices in the asynchronous mode; `None`: the default.
+    pub schedule: Option<Schedule>,
+}
+
+impl StoreChoice {
+    /// How vertices take turns.
+    ///
+    /// # Errors
+    /// [`vertices::Error::Usage`] for a scheduler of a run in supersteps.
+    pub fn mode(&self, asynchronous: bool) -> vertices::Result<Mode> {
+        match (asynchronous, self.schedule) {
+            (true, schedule) => Ok(Mode::Asynchronous(schedule.unwrap_or_default())),
+            (false, None) => Ok(Mode::Synchronous),
+            (false, Some(_)) => Err(vertices::Error::Usage(
+                "a scheduler is for the asynchronous mode; add --mode async, or leave --scheduler out \
+                 (Python: mode=, scheduler=)"
+                    .into(),
+            )),
+        }
+    }
 }
 
 /// A finished run.
@@ -189,10 +209,7 @@ impl Request {
                     serializer: store.serializer.as_deref(),
                     cache: store.cache,
                     partitions: None,
-                    mode: match self.asynchronous {
-                        true => Mode::Asynchronous(Schedule::default()),
-                        false => Mode::Synchronous,
-                    },
+                    mode: store.mode(self.asynchronous)?,
                     lists: store.lists,
                     run: options,
                 };

@@ -18,8 +18,8 @@ use brimful::vertices::execution::checkpoint::Checkpoints;
 use brimful::vertices::from_graph::{StoreOptions, by_external_id, of_one_run, start};
 use brimful::vertices::serializer::Compact;
 use brimful::vertices::{
-    Delivery, Edge, Edges, Error, ExecutionOptions, Growth, Limits, Loan, Mode, Schedule, Schemes, Stats,
-    VertexOf, VertexProgram,
+    Delivery, Edge, Edges, Error, ExecutionOptions, Growth, Limits, Loan, Mode, Schemes, Stats, VertexOf,
+    VertexProgram,
 };
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
@@ -218,6 +218,9 @@ pub(crate) fn run_program(
         chosen.identity.push(("weighted".to_owned(), weighted.to_string()));
     }
     let folder = checkpoints.as_ref().map(|chosen| chosen.folder.clone());
+    let choice = store.choice()?.ok_or_else(|| {
+        Failure::from(Error::Usage("a program in Python needs a store; give one (store=)".into()))
+    })?;
     let settings = Settings {
         delivery: match delivery {
             "each" => Delivery::Each,
@@ -229,8 +232,7 @@ pub(crate) fn run_program(
             }
         },
         mode: match mode {
-            "sync" => Mode::Synchronous,
-            "async" => Mode::Asynchronous(Schedule::default()),
+            "sync" | "async" => choice.mode(mode == "async").map_err(Failure::from)?,
             other => {
                 let what = format!("there is no mode {other:?}; choose sync or async");
                 return Err(Failure::from(Error::Usage(what)).into());
@@ -244,9 +246,6 @@ pub(crate) fn run_program(
         let what = "the asynchronous mode has no supersteps to limit; leave max_supersteps= out";
         return Err(Failure::from(Error::Usage(what.into())).into());
     }
-    let choice = store.choice()?.ok_or_else(|| {
-        Failure::from(Error::Usage("a program in Python needs a store; give one (store=)".into()))
-    })?;
     let limits = call::Limits { threads, budget, process_budget, reserve_bytes: 0 };
     let run = |resources: &Resources| {
         let ids = Arc::new(Ids::new(&inner, resources)?);

@@ -96,13 +96,19 @@ pub(crate) struct Store {
     serializer: Option<String>,
     cache: Option<String>,
     lists: Option<String>,
+    scheduler: Option<String>,
 }
 
 impl Store {
     /// What was chosen, if it is a store.
     pub(crate) fn choice(&self) -> std::result::Result<Option<StoreChoice>, Failure> {
         let Some(url) = &self.url else {
-            let around = [(&self.serializer, "serializer"), (&self.cache, "cache"), (&self.lists, "lists")];
+            let around = [
+                (&self.serializer, "serializer"),
+                (&self.cache, "cache"),
+                (&self.lists, "lists"),
+                (&self.scheduler, "scheduler"),
+            ];
             return match around.iter().find(|(given, _)| given.is_some()) {
                 None => Ok(None),
                 Some((_, name)) => Err(EngineError::Usage(format!(
@@ -116,6 +122,7 @@ impl Store {
             serializer: self.serializer.clone(),
             cache: self.cache.as_deref().map(str::parse).transpose()?,
             lists: self.lists.as_deref().map(str::parse).transpose()?.unwrap_or_default(),
+            schedule: self.scheduler.as_deref().map(str::parse).transpose()?,
         };
         Ok(Some(parsed))
     }
@@ -297,6 +304,7 @@ pub(crate) fn store_figures(
     out.set_item("serializer", &store.serializer)?;
     out.set_item("cache", (!cache.is_empty()).then_some(cache))?;
     out.set_item("lists", lists)?;
+    out.set_item("scheduler", &store.scheduler)?;
     out.set_item("store_figures", (!done.is_empty()).then_some(done))
 }
 

@@ -56,6 +56,12 @@ def add_request(parser: argparse.ArgumentParser) -> None:
         help="where waiting vertices and signals lie: in memory, and beyond it on disk (default), "
         "or on disk",
     )
+    stores.add_argument(
+        "--scheduler",
+        choices=catalog.SCHEDULERS,
+        help="order of vertices with --mode async: collect and signal at once (latency, default), "
+        "or collect all signals that wait, then signal (throughput)",
+    )
     parser.add_argument(
         "--max-supersteps", metavar="N", type=integer(0), help="stop after N supersteps"
     )
@@ -101,6 +107,7 @@ def asked(options: argparse.Namespace, algorithm: str, source: Vertices | None) 
         serializer=options.serializer,
         cache=options.cache,
         lists=options.lists,
+        scheduler=options.scheduler,
     )
 
 

@@ -162,7 +162,8 @@ fn a_resumed_run_ends_as_the_undisturbed_one() {
 
 /// The request with vertices in the store `url`.
 fn in_store(request: &Request, url: &str) -> Request {
-    let store = StoreChoice { url: url.to_owned(), serializer: None, cache: None, lists: Lists::Memory };
+    let lists = Lists::Memory;
+    let store = StoreChoice { url: url.to_owned(), serializer: None, cache: None, lists, schedule: None };
     Request { store: Some(store), ..request.clone() }
 }
 

@@ -61,6 +61,27 @@ pub enum Schedule {
     LowLatency,
 }
 
+impl Schedule {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Throughput => "throughput",
+            Self::LowLatency => "latency",
+        }
+    }
+}
+
+impl FromStr for Schedule {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        let all = [Self::LowLatency, Self::Throughput];
+        all.into_iter().find(|schedule| schedule.name() == name).ok_or_else(|| {
+            Error::Usage(format!("there is no scheduler {name:?}; choose latency or throughput"))
+        })
+    }
+}
+
 /// How vertices take turns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
