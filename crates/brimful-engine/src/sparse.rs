@@ -1,10 +1,10 @@
 //! Sparse traversal: a superstep that decodes only the blocks with edges of the frontier.
 //!
-//! Each interval is combined by itself, in the order of dense traversal, into the sums of the targets
-//! that receive a signal. After all intervals, these targets collect, in order of their ids. Of a unit
-//! that is not in memory, single blocks are read if few are needed, each against its own checksum.
-//! Weights and segments compressed by lz4 are read in whole units only.
-//! Invariant: states, signals and aggregates are the same bits as in dense traversal.
+//! Each interval is combined by itself, in the order of dense traversal, into the sums of the
+//! targets that receive a signal. After all intervals, these targets collect, in order of their
+//! ids. Of a unit that is not in memory, single blocks are read if few are needed, each against its
+//! own checksum. Weights and segments compressed by lz4 are read in whole units only. Invariant:
+//! states, signals and aggregates are the same bits as in dense traversal.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -160,14 +160,16 @@ impl<S: Copy + Send> Sparse<S> {
         Some(CostModel::new(frontier, self.vertices, weighted, walked, files, intervals, directories))
     }
 
-    /// Combines the signals of the frontier. `None`, without effect, if they reach too many vertices.
+    /// Combines the signals of the frontier. `None`, without effect, if they reach too many
+    /// vertices.
     pub(crate) fn combine<P: Program<Combiner: Combiner<Sum = S>>>(
         &self,
         combine: &Combine<'_, P>,
         resources: &Resources,
     ) -> Result<Option<CombinedIntervals<S>>> {
         let most = most_targets(self.vertices);
-        // The first intervals have the most edges, so they come last: the superstep may be given up.
+        // The first intervals have the most edges, so they come last: the superstep may be given
+        // up.
         let intervals = (0..self.intervals.len()).rev();
         let walked: Vec<usize> = intervals.filter(|interval| self.may_reach(combine, *interval)).collect();
         let (next, reached) = (AtomicUsize::new(0), AtomicU64::new(0));

@@ -1,12 +1,11 @@
 //! One pass over the shards: every signal combined once, every vertex collected once.
 //!
-//! Work is cut into items, in a fixed order: one window of a *heavy* interval, which has several, or a run
-//! of *light* intervals. A worker sums a light interval and collects its vertices while their sums are in
-//! cache. The sums of a heavy interval's windows are added in order, and whoever adds the last one collects.
-//! If signals are in memory one window of sources at a time, a sweep covers one window, and its sums are
-//! spilled for the next.
-//! Invariant: the order in which signals meet in a sum depends on the graph alone; how light intervals are
-//! grouped may vary.
+//! Work is cut into items, in a fixed order: one window of a *heavy* interval, which has several,
+//! or a run of *light* intervals. A worker sums a light interval and collects its vertices while
+//! their sums are in cache. The sums of a heavy interval's windows are added in order, and whoever
+//! adds the last one collects. If signals are in memory one window of sources at a time, a sweep
+//! covers one window, and its sums are spilled for the next. Invariant: the order in which signals
+//! meet in a sum depends on the graph alone; how light intervals are grouped may vary.
 
 mod combine;
 

@@ -1,5 +1,5 @@
-//! The scan, the first pass of an import: counts the input, finds its ids, and samples edges for the
-//! choice of the internal order.
+//! The scan, the first pass of an import: counts the input, finds its ids, and samples edges for
+//! the choice of the internal order.
 //!
 //! Edges of an input that cannot be read twice are copied to a spool.
 //! Invariant: the second pass reads exactly the edges that are counted here.

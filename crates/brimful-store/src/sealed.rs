@@ -258,8 +258,8 @@ impl SealedWriter {
         Ok(())
     }
 
-    /// Appends `count` blocks without metadata from all threads: `put(index, buffers, place)` puts block `index`, of `len(index)` bytes,
-    /// into its place.
+    /// Appends `count` blocks without metadata from all threads: `put(index, buffers, place)` puts
+    /// block `index`, of `len(index)` bytes, into its place.
     ///
     /// # Panics
     /// If a block is larger than 1 GiB.

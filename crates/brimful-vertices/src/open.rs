@@ -35,7 +35,7 @@ struct Scheme {
     name: &'static str,
     /// How it is written: `file:PATH`.
     form: &'static str,
-    /// Of a store in a folder, most partitions of a run, for each of which it holds files open.
+    /// The most partitions of a run for a store in a folder, which holds files open for each.
     most_partitions: Option<usize>,
     open: OpenRecords,
 }
@@ -84,7 +84,7 @@ impl Default for Schemes {
 }
 
 impl Schemes {
-    /// One store more; a name that is known is taken over.
+    /// Adds a store, or replaces the store of that name.
     #[must_use]
     pub fn with(
         self,
@@ -126,7 +126,8 @@ impl Schemes {
         Ok(Box::new(Serialized::new(records, serializer)))
     }
 
-    /// True if the store that `url` names keeps records, so that a serializer can be chosen; false if it keeps live vertices.
+    /// True if the store that `url` names holds records, so that a serializer can be chosen; false
+    /// if it holds live vertices.
     ///
     /// # Errors
     /// [`Error::Usage`] for an unknown name.

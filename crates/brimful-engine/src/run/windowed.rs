@@ -64,7 +64,8 @@ impl<P: Program> ShardRun<'_, P> {
                     context.free.give_back(sums);
                     return partial;
                 }
-                // Collecting the sum of no signals would change nothing, but what was said must not be heard again.
+                // Collecting the sum of no signals would change nothing, but what was said must not
+                // be heard again.
                 match speaks(of_interval(interval)) {
                     true => collector.silence(interval, buffers),
                     false => Ok(Partial::default()),

@@ -150,8 +150,8 @@ impl<'b> Fields<'b> {
         (self.at < self.bytes.len()).then_some(self.at)
     }
 
-    /// Reads a field into `buffer`, which has at least a byte left afterwards; `None` if the text ends
-    /// within the field.
+    /// Reads a field into `buffer`, which has at least a byte left afterwards; `None` if the text
+    /// ends within the field.
     #[inline]
     fn next(&mut self, buffer: &mut [u8]) -> Option<Field> {
         let mut length = 0;

@@ -240,8 +240,8 @@ impl ShardFile {
         if whole { Ok(()) } else { Err(self.contradiction(index)) }
     }
 
-    /// The codec's bytes of segment `index` of the bytes of its unit, unpacked into `buffer` where they are
-    /// compressed.
+    /// The codec's bytes of segment `index` of the bytes of its unit, unpacked into `buffer` where
+    /// they are compressed.
     pub fn plain<'b>(
         &self,
         index: usize,

@@ -1,7 +1,9 @@
-//! The worker context: the lists of a worker's partitions, and the signals that it sends and receives.
+//! The worker context: the lists of a worker's partitions, and the signals that it sends and
+//! receives.
 //!
-//! Signals gather in one packet per partition. A full packet to another worker is sent. Signals to the
-//! worker's own partitions go into their mailbox when the packet is full, and after every source.
+//! Signals gather in one packet per partition. A full packet to another worker is sent. Signals to
+//! the worker's own partitions go into their mailbox when the packet is full, and after every
+//! source.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -131,7 +133,8 @@ pub(super) enum Next {
 }
 
 impl<P: VertexProgram> WorkerContext<P> {
-    /// The context of worker `me` of an execution with `partitions`, with the lists of its own ones.
+    /// The context of worker `me` of an execution with `partitions`, with the lists of its own
+    /// ones.
     pub(super) fn new(
         me: usize,
         partitions: usize,
@@ -351,8 +354,8 @@ impl<P: VertexProgram> WorkerContext<P> {
         Ok(())
     }
 
-    /// Waits for a packet. A worker that still has work waits until no other worker is busy, at most
-    /// as long as [`BACK_OFF_FACTOR`] allows.
+    /// Waits for a packet. A worker that still has work waits until no other worker is busy, at
+    /// most as long as [`BACK_OFF_FACTOR`] allows.
     pub(super) fn wait(&mut self, phase: &Phase<'_, P>, with_work: bool) -> Result<Next> {
         if !self.flush(phase)? {
             return Ok(Next::End);
@@ -394,8 +397,8 @@ impl<P: VertexProgram> WorkerContext<P> {
         self.idle_until = now + BACK_OFF_FACTOR * self.longest;
     }
 
-    /// Called after each vertex: receives packets and checks the clock at intervals. True if the phase
-    /// was stopped.
+    /// Called after each vertex: receives packets and checks the clock at intervals. True if the
+    /// phase was stopped.
     #[inline]
     pub(super) fn poll(&mut self, phase: &Phase<'_, P>) -> Result<bool> {
         self.until_poll -= 1;

@@ -1,7 +1,7 @@
 //! An execution: a program on the stores of its partitions, run step by step or until it ends.
 //!
-//! Invariant: between two calls no vertex is on loan and no worker is busy. The remaining work lies in
-//! lists, packets and queues, and the next call continues it.
+//! Invariant: between two calls no vertex is on loan and no worker is busy. The remaining work lies
+//! in lists, packets and queues, and the next call continues it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -82,7 +82,8 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
     /// Partitions go to workers so that all have about equally many edges.
     ///
     /// # Errors
-    /// The budget's, if the lists do not fit in it; [`Error::Usage`] for thresholds that are no numbers.
+    /// The budget's, if the lists do not fit in it; [`Error::Usage`] for thresholds that are no
+    /// numbers.
     pub fn start(loading: Loading<'r, P, S>, options: &ExecutionOptions) -> Result<Self> {
         let thresholds = Thresholds {
             signal: options.signal_threshold.unwrap_or(SIGNAL_THRESHOLD),
@@ -149,13 +150,13 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
         })
     }
 
-    /// Runs until nothing is left to do, a limit is reached, a pause is requested, or `until` returns
-    /// true. `until` is called at intervals (see [`Limits`]) and may read all vertices. Another run
-    /// continues where this one ended.
+    /// Runs until nothing is left to do, a limit is reached, a pause is requested, or `until`
+    /// returns true. `until` is called at intervals (see [`Limits`]) and may read all vertices.
+    /// Another run continues where this one ended.
     ///
     /// # Errors
-    /// [`Error::Program`], which names the vertex, if the program fails or panics. After any error the
-    /// vertices can be read, but not run.
+    /// [`Error::Program`], which names the vertex, if the program fails or panics. After any error
+    /// the vertices can be read, but not run.
     pub fn run(
         &mut self,
         mode: Mode,
@@ -250,8 +251,8 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
         Ok(is_due)
     }
 
-    /// Delivers and collects all signals in flight; no vertex signals. Afterwards only the scores of
-    /// the vertices tell which ones are due to signal.
+    /// Delivers and collects all signals in flight; no vertex signals. Afterwards only the scores
+    /// of the vertices tell which ones are due to signal.
     ///
     /// # Errors
     /// As [`Execution::run`].

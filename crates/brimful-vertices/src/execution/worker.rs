@@ -1,7 +1,7 @@
 //! A worker: the partitions that it owns, and how their vertices signal and collect.
 //!
-//! Invariant: only its worker touches a partition. A program fails or panics within a loan, which then
-//! ends with an error, so the store stays intact.
+//! Invariant: only its worker touches a partition. A program fails or panics within a loan, which
+//! then ends with an error, so the store stays intact.
 
 use crate::error::{Error, Result, catch};
 use crate::execution::context::{Phase, WorkerContext};
@@ -30,9 +30,9 @@ pub(super) enum After {
 }
 
 impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Worker<P, S> {
-    /// Lets every vertex signal whose score exceeds the threshold. If all vertices take part in every
-    /// superstep, they also request their collect, so that they collect in the order of the store.
-    /// After a stop, the remaining vertices are put into the to-signal list.
+    /// Lets every vertex signal whose score exceeds the threshold. If all vertices take part in
+    /// every superstep, they also request their collect, so that they collect in the order of the
+    /// store. After a stop, the remaining vertices are put into the to-signal list.
     pub(super) fn signal_all(&mut self, phase: &Phase<'_, P>) -> Result<()> {
         self.is_fresh = false;
         let Self { stores, context, .. } = self;
