@@ -51,7 +51,7 @@ pub use file::FileStore;
 pub use growth::Growth;
 pub use id::{AnyId, Id};
 pub use memory::MemoryStore;
-pub use open::{Place, Schemes};
+pub use open::{PartitionOptions, Schemes};
 pub use partition_chunk::PartitionChunk;
 pub use program::{COLLECT_THRESHOLD, Delivery, SIGNAL_THRESHOLD, VertexOf, VertexProgram};
 pub use record_store::RecordStore;

@@ -20,14 +20,14 @@ const NONE: u16 = u16::MAX;
 /// The class of a span's first page.
 pub(super) const SPAN: u8 = 255;
 
-/// Where a record is: an entry of the index, never zero.
+/// The position of a record: an entry of the index, never zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place(u64);
+pub(super) struct RecordPosition(u64);
 
 const PRESENT: u64 = 1 << 63;
 const SPAN_BIT: u64 = 1 << 62;
 
-impl Place {
+impl RecordPosition {
     pub(super) fn slot_of(page: u64, slot: u16) -> Self {
         Self(PRESENT | page << 16 | u64::from(slot))
     }
@@ -42,7 +42,7 @@ impl Place {
     }
 
     pub(super) fn encode(this: Option<Self>) -> u64 {
-        this.map_or(0, |place| place.0)
+        this.map_or(0, |position| position.0)
     }
 
     pub(super) fn page(self) -> u64 {
