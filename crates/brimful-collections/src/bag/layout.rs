@@ -121,12 +121,13 @@ impl<'a> SlotPage<'a> {
             return None;
         }
         let at = PAGE_HEADER + usize::from(slot) * self.slot_bytes;
-        let (id, len) = (u64_at(self.bytes, at), u32_at(self.bytes, at + 8) as usize);
-        if id == FREE || len + SLOT_HEADER > self.slot_bytes {
+        // A damaged page may count slots that it has not.
+        let slot = self.bytes.get(at..at + self.slot_bytes)?;
+        let (id, len) = (u64_at(slot, 0), u32_at(slot, 8) as usize);
+        if id == FREE {
             return None;
         }
-        let from = at + SLOT_HEADER;
-        self.bytes.get(from..from + len).map(|record| (id, record))
+        slot.get(SLOT_HEADER..SLOT_HEADER + len).map(|record| (id, record))
     }
 
     /// The record in a slot, if it is that of `id`.
@@ -153,11 +154,14 @@ pub(super) fn class_of(bytes: &[u8]) -> u8 {
     u16_at(bytes, 0).checked_sub(1).map_or(u8::MAX, |class| class.min(255) as u8)
 }
 
-/// Takes a free slot of a page and writes a record into it.
+/// Takes a free slot of a page and writes a record into it; `None` if the page has none.
 pub(super) fn insert(bytes: &mut [u8], classes: &Classes, class: u8, id: u64, record: &[u8]) -> Option<u16> {
     let (free, used) = (u16_at(bytes, 2), u16_at(bytes, 4));
     let slot_bytes = classes.slot_bytes(class);
-    let slot = if free != NONE {
+    let slot = if free != NONE && free >= classes.slots(class) {
+        // A damaged page: its first free slot does not exist.
+        return None;
+    } else if free != NONE {
         let at = PAGE_HEADER + usize::from(free) * slot_bytes;
         let next = u32_at(bytes, at + 8) as u16;
         put(bytes, 2, &next.to_le_bytes());

@@ -96,7 +96,7 @@ impl RecordBag {
 
     /// [`RecordBag::open`] in any folder; the caller sees to it that nobody else has it open.
     pub fn open_in(folder: &dyn Folder, schema: &[u8], options: Options) -> Result<Self> {
-        let (pages, meta) = open_pages(folder, KIND, &options, &describe([0; 5], schema))?;
+        let (pages, meta) = open_pages(folder, KIND, &options, (&describe([0; 5], schema), 40))?;
         let found = meta.get(40..).unwrap_or_default();
         if found != schema {
             let name = |schema: &[u8]| format!("records of {}", String::from_utf8_lossy(schema));
