@@ -84,7 +84,7 @@ fn most_targets(vertices: u64) -> u64 {
 /// Bytes of memory that sparse supersteps take at most beyond the `reading` bytes with which a dense
 /// superstep reads. The working memory of the two is never allocated at the same time.
 pub(crate) fn memory_bytes(needs: &Needs, extent: &Extent, workers: u64, reading: u64) -> u64 {
-    kept_bytes(extent) + working_bytes(needs, extent, workers).saturating_sub(reading)
+    pinned_bytes(extent) + working_bytes(needs, extent, workers).saturating_sub(reading)
 }
 
 /// Bytes that they are likely to take beyond those: lists that grow may be half empty.
@@ -95,7 +95,7 @@ pub(crate) fn likely_bytes(needs: &Needs, extent: &Extent, workers: u64, reading
 
 /// Bytes that stay from superstep to superstep: directories, and the lists of this and the next
 /// frontier.
-fn kept_bytes(extent: &Extent) -> u64 {
+fn pinned_bytes(extent: &Extent) -> u64 {
     directories(extent) + lists(extent)
 }
 
