@@ -12,7 +12,7 @@ from brimful.redaction import redacted
 
 
 class BrimfulError(Exception):
-    """The root of brimful's errors; never raised itself.
+    """The root of brimful's errors; raised itself for a fault of brimful only.
 
     >>> import brimful as bf
     >>> try:

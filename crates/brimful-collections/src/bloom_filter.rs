@@ -67,7 +67,7 @@ impl BloomFilter {
         let made = [count_pages(options.page_bytes), probes, 0, keys, false_positives.to_bits()];
         let meta: Vec<u8> = made.iter().flat_map(|field| field.to_le_bytes()).collect();
         let options = PartitionLog::leave(options);
-        let (pages, meta) = open_pages(folder, KIND, &options, &meta)?;
+        let (pages, meta) = open_pages(folder, KIND, &options, (&meta, 40))?;
         let (found_keys, found_rate) = (u64_at(&meta, 24), f64::from_bits(u64_at(&meta, 32)));
         if (found_keys, found_rate) != (keys, false_positives) {
             let name = |keys: u64, rate: f64| format!("a Bloom filter for {keys} keys at a rate of {rate}");

@@ -58,6 +58,10 @@ fn links(chain: &[u8]) -> impl Iterator<Item = Option<Link<'_>>> {
         if rest.is_empty() {
             return None;
         }
+        if rest.len() < 8 {
+            rest = &[];
+            return Some(None);
+        }
         let (key_len, value_len) = (u32_at(rest, 0) as usize, u32_at(rest, 4) as usize);
         let len = 8 + key_len + value_len;
         let link = (rest.get(8..8 + key_len), rest.get(8 + key_len..len));

@@ -1,30 +1,72 @@
 //! Little-endian fields in the bytes of a page.
+//!
+//! Invariant: every offset is in range, because callers check offsets that come from a file. An offset
+//! out of range is a fault of brimful and panics: reading 0, or skipping a write, would hide it.
 
-/// A little-endian number at `at`; 0 where the bytes do not reach.
+/// A little-endian number of 8 bytes at `at`.
 #[inline]
 pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    let field = bytes.get(at..).and_then(|bytes| bytes.first_chunk());
-    field.map_or(0, |field| u64::from_le_bytes(*field))
+    u64::from_le_bytes(array_at(bytes, at))
 }
 
-/// The same of 4 bytes.
+/// A little-endian number of 4 bytes at `at`.
 #[inline]
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    let field = bytes.get(at..).and_then(|bytes| bytes.first_chunk());
-    field.map_or(0, |field| u32::from_le_bytes(*field))
+    u32::from_le_bytes(array_at(bytes, at))
 }
 
-/// The same of 2 bytes.
+/// A little-endian number of 2 bytes at `at`.
 #[inline]
 pub(crate) fn u16_at(bytes: &[u8], at: usize) -> u16 {
-    let field = bytes.get(at..).and_then(|bytes| bytes.first_chunk());
-    field.map_or(0, |field| u16::from_le_bytes(*field))
+    u16::from_le_bytes(array_at(bytes, at))
 }
 
-/// Writes `field` at `at`, as far as the bytes reach.
+/// Writes `field` at `at`.
 #[inline]
 pub(crate) fn put(bytes: &mut [u8], at: usize, field: &[u8]) {
-    if let Some(place) = bytes.get_mut(at..at + field.len()) {
-        place.copy_from_slice(field);
+    let page_bytes = bytes.len();
+    match bytes.get_mut(at..at + field.len()) {
+        Some(target) => target.copy_from_slice(field),
+        None => out_of_range(at, field.len(), page_bytes),
+    }
+}
+
+#[inline]
+fn array_at<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    match bytes.get(at..).and_then(|bytes| bytes.first_chunk()) {
+        Some(field) => *field,
+        None => out_of_range(at, N, bytes.len()),
+    }
+}
+
+#[cold]
+fn out_of_range(at: usize, field_bytes: usize, page_bytes: usize) -> ! {
+    panic!(
+        "a field of {field_bytes} bytes at {at} is outside a page of {page_bytes}; please report this fault"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_come_back() {
+        let mut page = [0; 16];
+        put(&mut page, 8, &7_u64.to_le_bytes());
+        put(&mut page, 2, &[1, 2]);
+        assert_eq!((u64_at(&page, 8), u32_at(&page, 12), u16_at(&page, 2)), (7, 0, 0x0201));
+    }
+
+    #[test]
+    #[should_panic = "a field of 8 bytes at 9 is outside a page of 16"]
+    fn a_write_out_of_range_is_loud() {
+        put(&mut [0; 16], 9, &[0; 8]);
+    }
+
+    #[test]
+    #[should_panic = "a field of 4 bytes at 13 is outside a page of 16"]
+    fn a_read_out_of_range_is_loud() {
+        u32_at(&[0; 16], 13);
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use brimful_store::durable::{PageFile, Purpose, minimum_bytes};
 use brimful_store::external::{FolderLock, make_folder};
-use brimful_store::{DiskFolder, Folder};
+use brimful_store::{DiskFolder, Error as StoreError, Folder};
 
 use crate::error::Result;
 use crate::options::Options;
@@ -30,12 +30,13 @@ impl CollectionFolder<DiskFolder> {
     }
 }
 
-/// Opens the pages in `folder`, or creates them with the description `meta`.
+/// Opens the pages in `folder`, or creates them with the description `meta`, the first `fixed_bytes` of
+/// which are the same for all types of records.
 pub(crate) fn open_pages(
     folder: &dyn Folder,
     kind: u32,
     options: &Options,
-    meta: &[u8],
+    (meta, fixed_bytes): (&[u8], usize),
 ) -> Result<(PageFile, Vec<u8>)> {
     let wanted = options.memory_bytes - options.batch_bytes() as u64;
     let names = folder.list().map_err(|e| brimful_store::Error::io(folder.path(), "list", e))?;
@@ -51,5 +52,9 @@ pub(crate) fn open_pages(
         return Ok((pages.stopped_by(&options.resources.job), meta.to_vec()));
     }
     let (pages, meta) = PageFile::open(folder, &purpose, memory, traffic)?;
+    if meta.len() < fixed_bytes {
+        let what = format!("expected a description of {fixed_bytes} bytes or more, found {}", meta.len());
+        return Err(StoreError::corrupt_pages(pages.path(), 0, what).into());
+    }
     Ok((pages.stopped_by(&options.resources.job), meta))
 }

@@ -38,7 +38,7 @@ impl Keyed {
         let budget = &options.resources.budget;
         budget.require(PartitionLog::BUFFER_BYTES * 2, "for the keys of a collection")?;
         let options = PartitionLog::leave(options);
-        let (pages, meta) = open_pages(folder, kind, &options, &[0; 16])?;
+        let (pages, meta) = open_pages(folder, kind, &options, (&[0; 16], 16))?;
         let table = HashPages::restore(&pages, 0, words, (u64_at(&meta, 0), u64_at(&meta, 8)))?;
         let log = PartitionLog::new(folder, &options, options.resources.job.traffic())?;
         Ok(Self { pages, table, log, options, _lock: None })

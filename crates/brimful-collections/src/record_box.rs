@@ -71,7 +71,7 @@ impl RecordBox {
             )));
         }
         options.page_bytes = options.page_bytes.max(record_bytes.next_power_of_two());
-        let (pages, meta) = open_pages(folder, KIND, &options, &describe(record_bytes, 0, schema))?;
+        let (pages, meta) = open_pages(folder, KIND, &options, (&describe(record_bytes, 0, schema), 16))?;
         let (found_bytes, len) = (u64_at(&meta, 0), u64_at(&meta, 8));
         let found = meta.get(16..).unwrap_or_default();
         if found_bytes != record_bytes as u64 || found != schema {

@@ -1,9 +1,10 @@
 //! Programs that are called for many edges or vertices at a time.
 //!
-//! A [`Program`] is compiled into the loops of the engine. One that the engine does not know when it is compiled (see [`crate::kernel`])
-//! gets decoded edges and vertices in batches that fit into the cache instead. Invariant: edges and vertices come in the order in which the
-//! methods of [`Program`] would get them, and only those that would reach [`Combiner::combine`]; so a program that takes each batch
-//! in order finds the same bits.
+//! A [`Program`] is compiled into the loops of the engine. A program that is unknown at compile
+//! time (see [`crate::kernel`]) gets decoded edges and vertices in batches that fit the cache
+//! instead. Invariant: edges and vertices come in the order of calls to the methods of [`Program`],
+//! and only those that would reach [`Combiner::combine`]. So a program that processes each batch in
+//! order computes the same bits.
 
 use brimful_graph::codec::{BATCH as KEYS, Keys};
 
@@ -16,7 +17,7 @@ use crate::sweep::Sources;
 /// Most edges, or vertices, of a batch: 16 KiB of edges and weights.
 pub const BATCH: usize = 1024;
 
-/// Edges whose sources have something to say, in the order in which signals meet in sums.
+/// Edges of signalling sources, in the order in which signals are combined.
 pub struct Edges<'b, P: Program + ?Sized> {
     /// Sources, counted from `first_source`.
     pub sources: &'b [u32],
@@ -28,27 +29,27 @@ pub struct Edges<'b, P: Program + ?Sized> {
     pub first_source: u64,
     /// A vertex, the first that `sums` has.
     pub first_target: u64,
-    /// What sources signal; every one of `sources` is within.
+    /// The signals of sources; every one of `sources` is in range.
     pub signals: &'b [SignalOf<P>],
-    /// What targets have heard so far; every one of `targets` is within.
+    /// The sums of targets so far; every one of `targets` is in range.
     pub sums: &'b mut [SumOf<P>],
 }
 
 /// Vertices, in order of their ids, that take the same turn.
 pub struct Vertices<'b, P: Program + ?Sized> {
-    /// What they do; the sums to collect are those of `vertices`.
+    /// Their turn; the sums to collect are those of `vertices`.
     pub turn: Turn<'b, SumOf<P>>,
-    /// Who they are.
+    /// The vertices.
     pub vertices: &'b [Vertex],
-    /// Their states, to be replaced; at the first turn they hold nothing.
+    /// Their states, to be replaced; undefined at the first turn.
     pub states: &'b mut [P::State],
-    /// To be set to what each says next, [`Combiner::SILENCE`] if nothing; they hold nothing.
+    /// To be set to the signal of each, [`Combiner::SILENCE`] for none; undefined before.
     pub signals: &'b mut [SignalOf<P>],
-    /// What is known to every vertex.
+    /// Values that every vertex can read.
     pub globals: &'b Globals<P::Aggregate>,
     /// The scores above which vertices act, in the modes other than full.
     pub thresholds: Thresholds,
-    /// What each vertex adds to the aggregate is merged into this, one by one.
+    /// The aggregate, into which the value of each vertex is merged, one by one.
     pub aggregate: &'b mut P::Aggregate,
     /// The signal score of each vertex is added to this when it collects.
     pub score: &'b mut f64,
@@ -56,7 +57,7 @@ pub struct Vertices<'b, P: Program + ?Sized> {
 
 /// A program that is called for many edges or vertices at a time (see [`Program::batched`]).
 pub trait Batched<P: Program + ?Sized> {
-    /// Combines what becomes of the source's signal along each edge into the target's sum.
+    /// Combines the source's signal along each edge into the target's sum.
     ///
     /// # Errors
     /// Whatever shall end the run.
@@ -69,7 +70,7 @@ pub trait Batched<P: Program + ?Sized> {
     fn vertices(&self, vertices: Vertices<'_, P>) -> Result<()>;
 }
 
-/// Collects decoded edges of one segment into batches and hands them over.
+/// Collects decoded edges of one segment into batches for a program.
 pub(crate) struct Batcher<'b, P: Program> {
     batched: &'b dyn Batched<P>,
     known: Sources<'b, SignalOf<P>>,
@@ -87,7 +88,8 @@ pub(crate) struct Batcher<'b, P: Program> {
 }
 
 impl<'b, P: Program> Batcher<'b, P> {
-    /// A batcher for edges from `first_source` on to `first_target` on; those of sources other than `known` ones are left out.
+    /// A batcher for edges from `first_source` on to `first_target` on; skips sources outside
+    /// `known`.
     pub(crate) fn new(
         batched: &'b dyn Batched<P>,
         known: Sources<'b, SignalOf<P>>,
@@ -136,7 +138,8 @@ impl<'b, P: Program> Batcher<'b, P> {
         for (key, weight) in keys.iter().zip(weights) {
             let (source, target) = (key >> bits, key & ((1 << bits) - 1));
             most = most.max(source);
-            // What is left out is written over by the next; remainders, for no check is needed then.
+            // The next edge overwrites a skipped one. The remainder makes a bounds check
+            // unnecessary.
             sources[count % KEYS] = (offset as u32).wrapping_add(source);
             targets[count % KEYS] = target;
             if self.weighted {
@@ -153,7 +156,7 @@ impl<'b, P: Program> Batcher<'b, P> {
                 None => return false,
             }
         }
-        // Where all are silent there may be no sums yet.
+        // If all sources are silent, there may be no sums yet.
         if count > 0 && sums.len() >> bits == 0 {
             return false;
         }
@@ -165,7 +168,8 @@ impl<'b, P: Program> Batcher<'b, P> {
         self.result.is_ok()
     }
 
-    /// Puts those edges behind the others whose sources are known and speak; how many. `None` if an edge leads nowhere.
+    /// Appends the edges with known, signalling sources; returns their number. `None` if an edge
+    /// leads nowhere.
     fn add_known(&mut self, base: u64, keys: Keys<'_>, bits: u32, weights: &[f64; KEYS]) -> Option<usize> {
         let mut end = self.count;
         for (key, weight) in keys.iter().zip(weights) {
@@ -198,7 +202,7 @@ impl<'b, P: Program> Batcher<'b, P> {
         });
     }
 
-    /// Hands over what is left; the number of signals combined.
+    /// Passes on the last batch; returns the number of signals combined.
     pub(crate) fn finish(mut self, sums: &mut [SumOf<P>]) -> Result<u64> {
         if self.result.is_ok() && self.count > 0 {
             self.hand_over(sums);

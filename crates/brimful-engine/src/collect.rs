@@ -1,7 +1,7 @@
 //! The vertex phase: setting and collecting the states of one interval.
 //!
 //! Called from many threads, each interval by one at a time. Invariant: within an interval vertices are
-//! taken in id order, so that what they add to the aggregate is added in that order.
+//! taken in id order, so that their parts of the aggregate are merged in that order.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -24,7 +24,7 @@ pub(crate) enum Degrees {
 }
 
 impl Degrees {
-    /// Degree and strength of a vertex; zero where they are not in memory.
+    /// Degree and strength of a vertex; zero if they are not in memory.
     pub(crate) fn of(&self, vertex: u64) -> (u64, f64) {
         match self {
             Self::Resident(degrees) => (degrees[vertex as usize].into(), degrees[vertex as usize].into()),
@@ -78,7 +78,7 @@ pub(crate) struct Partial<A> {
     pub(crate) aggregate: A,
     /// Vertices that signal next.
     pub(crate) signalling: u64,
-    /// Sum of signal scores, where it is asked for.
+    /// Sum of signal scores, if it is needed.
     pub(crate) score: f64,
     /// After a turn without edges: vertices that signal next or are not finished.
     pub(crate) open: u64,
@@ -90,7 +90,7 @@ impl<A: Aggregate> Default for Partial<A> {
     }
 }
 
-/// What the vertices of an interval do.
+/// The turn of the vertices of an interval.
 #[derive(Debug, Clone, Copy)]
 pub enum Turn<'s, S> {
     /// Take their first state.
@@ -159,7 +159,7 @@ impl<P: Program> Collector<'_, P> {
         self.step(interval, turn, (interval_degrees, external), (state_buffer, signal_buffer))
     }
 
-    /// Lets the vertices of one interval say nothing, whatever they said before.
+    /// Sets the signals of one interval to silence.
     pub(crate) fn silence(
         &self,
         interval: usize,
@@ -186,7 +186,7 @@ impl<P: Program> Collector<'_, P> {
                 let globals = (&self.globals, self.thresholds);
                 take_turns(batched, turn, (states, &mut *signals), &vertex, globals, partial)?;
                 signals.iter().enumerate().for_each(|(at, said)| self.count(start + at, *said, partial));
-                // What it makes of a state is its own: nobody is known to be finished.
+                // A batched program does not tell which vertices are finished.
                 partial.open += signals.len() as u64;
                 return Ok(());
             }
@@ -220,7 +220,7 @@ impl<P: Program> Collector<'_, P> {
             let vertex = vertex(at);
             let first = match is_first {
                 true => self.program.initial(vertex, &self.globals),
-                // There are no rounds: a resumed run says again what its states say.
+                // Full programs have no rounds: a resumed run signals its states again.
                 false if P::MODE == Mode::Full => *state,
                 false => self.program.begin_round(vertex, *state, &self.globals),
             };
@@ -232,8 +232,8 @@ impl<P: Program> Collector<'_, P> {
         }
     }
 
-    /// Vertices from `start` on collect. A loop for each kind of degrees: to tell them apart at every vertex took a third of its
-    /// time.
+    /// Lets vertices from `start` on collect, in a loop for each kind of degrees:
+    /// distinguishing them at every vertex took a third of its time.
     fn collect(
         &self,
         start: usize,
@@ -269,10 +269,10 @@ impl<P: Program> Collector<'_, P> {
         }
     }
 
-    /// Takes note of a vertex that signals.
+    /// Counts and marks a vertex that signals.
     #[inline]
     fn count(&self, vertex: usize, signal: SignalOf<P>, partial: &mut Partial<P::Aggregate>) {
-        // In the mode full everybody signals.
+        // In full mode all vertices signal.
         if P::MODE != Mode::Full
             && let Some(map) = self.activity
             && signal != P::Combiner::SILENCE
@@ -319,8 +319,9 @@ impl<P: Program> Collector<'_, P> {
     }
 }
 
-/// All vertices of an interval collect. A function of its own, so that the compiler knows that what the loop writes is
-/// none of what it reads: what is the same for all vertices is then worked out once. (Of references within a tuple it does not.)
+/// Lets all vertices of an interval collect. A function of its own, so that the compiler knows that
+/// the loop does not write what it reads, and hoists the constants. (References within a tuple
+/// prevent it.)
 #[inline(never)]
 fn collect_all<P: Program>(
     program: &P,
@@ -342,7 +343,7 @@ fn collect_all<P: Program>(
     }
 }
 
-/// One vertex collects and signals; what it signals.
+/// Lets one vertex collect and signal; returns its signal.
 #[inline(always)]
 pub(crate) fn turn<P: Program>(
     program: &P,

@@ -33,7 +33,8 @@ pub(crate) struct CostModel {
 }
 
 impl CostModel {
-    /// Estimates the times for the indexes that are `walked`; `intervals` are their segments by interval.
+    /// Estimates the times for the indexes that are `walked`; `intervals` are their segments by
+    /// interval.
     pub(crate) fn new(
         frontier: &[u64],
         vertices: u64,

@@ -382,7 +382,7 @@ mod tests {
                 let likely = plan.likely_bytes(&needs, extent, 2, extent.packed());
                 assert!(likely <= plan.total_bytes);
                 let [states, next] = plan.paged_bytes(&needs, extent);
-                (likely, states + next + plan.kept_bytes(&needs, extent))
+                (likely, states + next + plan.spilled_bytes(&needs, extent))
             };
             let (real, guess) = (plan(&real), plan(&guess));
             assert!(near(real.0, guess.0), "{real:?} {guess:?}");

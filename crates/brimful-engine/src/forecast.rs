@@ -146,7 +146,7 @@ impl<'e> Setting<'e> {
         };
         let edges = extent.indexes.iter().map(of_index).sum::<f64>() * streamed.max(0.0);
         let [states, next] = plan.paged_bytes(needs, extent);
-        let sums = plan.kept_bytes(needs, extent);
+        let sums = plan.spilled_bytes(needs, extent);
         let arrays = windows.saturating_mul(sums).saturating_add(states + next);
         let has_degrees = plan.degrees_resident || !needs.degrees;
         let degrees = if has_degrees { 0 } else { extent.vertices * DEGREE_BYTES };

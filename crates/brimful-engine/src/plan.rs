@@ -223,7 +223,7 @@ impl Plan {
     }
 
     /// Bytes of sums that a superstep over all edges has in scratch between windows of sources.
-    pub fn kept_bytes(&self, needs: &Needs, extent: &Extent) -> u64 {
+    pub fn spilled_bytes(&self, needs: &Needs, extent: &Extent) -> u64 {
         if self.source_window.is_some() { extent.turns * extent.interval() * needs.sum } else { 0 }
     }
 

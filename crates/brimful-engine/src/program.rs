@@ -1,4 +1,4 @@
-//! What an algorithm provides: the Signal/Collect model for numeric programs.
+//! The interface of algorithms: the Signal/Collect model for numeric programs.
 //!
 //! (Signal/Collect: Stutz, Bernstein, Cohen 2010; *Making Signal/Collect Scale* 2011, chapter 2.) In a
 //! superstep every signalling vertex signals along its edges, signals are folded into one sum per target
@@ -48,14 +48,15 @@ use crate::combiner::Combiner;
 /// How signals relate to states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// Every vertex signals in every superstep, all it has to say: PageRank by power steps.
+    /// Every vertex signals its whole value in every superstep: PageRank by power steps.
     Full,
-    /// Signals are increments, and what a vertex has still to signal is part of its state. A vertex signals
-    /// when its score exceeds the threshold; the run ends when none does. Collecting the sum of no signals changes nothing.
+    /// Signals are increments, and the residual of a vertex is part of its state. A vertex signals
+    /// when its score exceeds the threshold; the run ends when none does. Collecting the sum of no
+    /// signals changes nothing.
     Delta,
-    /// Signals may be repeated or left out where nothing changed, for the combiner is min, max, or. A vertex signals when
-    /// its score exceeds the threshold, by default when its state changed; the run ends when none does.
-    /// Collecting the sum of no signals changes nothing.
+    /// Signals may be repeated, or left out if nothing changed, because the combiner is min, max or
+    /// or. A vertex signals when its score exceeds the threshold, by default when its state
+    /// changed; the run ends when none does. Collecting the sum of no signals changes nothing.
     Idempotent,
 }
 
@@ -74,7 +75,7 @@ pub struct Vertex {
     pub external: u64,
 }
 
-/// What is known to every vertex in a superstep.
+/// Values that every vertex can read in a superstep.
 #[derive(Debug, Clone, Copy)]
 pub struct Globals<A> {
     /// Number of vertices.
@@ -87,9 +88,9 @@ pub struct Globals<A> {
     pub aggregate: A,
 }
 
-/// What a vertex sends.
+/// The signal type of a program.
 pub type SignalOf<P> = <<P as Program>::Combiner as Combiner>::Signal;
-/// What a vertex collects.
+/// The sum that a vertex collects.
 pub type SumOf<P> = <<P as Program>::Combiner as Combiner>::Sum;
 
 /// The score above which a vertex signals, unless the user sets another (Signal/Collect's default).

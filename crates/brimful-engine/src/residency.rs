@@ -1,4 +1,4 @@
-//! Which units of an index stay in memory, and how the others stream.
+//! Residency: the units of an index that are pinned in memory, and the streaming of all others.
 //!
 //! The pinned set is fixed for a run and spread evenly over the shards, so that reading and computing
 //! overlap throughout a superstep; under a cyclic scan any cache that evicts would only re-read.
@@ -43,7 +43,7 @@ pub(crate) fn unit_bytes<'f>(shards: &ShardFile, file: &'f SealedFile) -> impl I
     file.entries()[..shards.units()].iter().map(|entry| entry.len.next_multiple_of(8))
 }
 
-/// The segments of one interval: in which index, and which of it.
+/// The segments of one interval: index and range within it.
 pub(crate) type Shard = Vec<(usize, Range<usize>)>;
 
 /// The segments of each of `count` intervals, in each of `indexes`.
@@ -96,8 +96,8 @@ impl Resident {
         &self.shards
     }
 
-    /// The bytes of a unit, out of turn: of column 0, edges, or 1, weights. One that is not pinned is read into `spare`,
-    /// unless that holds it.
+    /// The bytes of a unit, out of turn: of column 0, edges, or 1, weights. A unit that is not
+    /// pinned is read into `spare`, unless it is there.
     pub(crate) fn unit<'b>(&'b self, column: usize, unit: usize, spare: &'b mut Spare) -> Result<&'b [u8]> {
         let units = &self.columns[column];
         if let Some(block) = &units.pinned[unit] {
@@ -149,13 +149,13 @@ struct Current {
     buffers: Vec<Option<Buffer>>,
 }
 
-/// What [`Feed::announce`] began: for each column, whether a read is under way.
+/// A unit that [`Feed::announce`] announced: for each column, whether a read is in flight.
 pub struct Announced {
     unit: usize,
     reads: Vec<bool>,
 }
 
-/// One worker's way to units, in the order it announces them.
+/// One worker's access to units, in the order of their announcement.
 pub struct Feed<'r> {
     residents: &'r [Resident],
     reads: ReadAhead<'r>,
@@ -182,8 +182,8 @@ impl<'r> Feed<'r> {
         self.reads.in_flight()
     }
 
-    /// Announces the unit of a segment: reads begin now of what is not in memory. `None` if the same unit
-    /// was announced last.
+    /// Announces the unit of a segment and starts the reads of columns that are not in memory.
+    /// `None` if the same unit was announced last.
     pub fn announce(&mut self, file: usize, segment: usize) -> Option<Announced> {
         let resident = &self.residents[file];
         let unit = resident.shards.unit(segment);

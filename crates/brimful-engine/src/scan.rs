@@ -1,7 +1,7 @@
 //! All edges of an index, in no particular order, for algorithms whose result does not depend on one.
 //!
-//! What fits the memory given stays packed in memory for the next scan; the rest streams, with reads in
-//! flight. Invariant: every edge is handed out exactly once a scan.
+//! Edges that fit in memory stay there, packed, for the next scan; the rest streams, with reads in
+//! flight. Invariant: a scan visits every edge exactly once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -50,12 +50,13 @@ pub struct Scan {
 const READS: usize = 2;
 
 impl Scan {
-    /// Bytes that a scan takes at least, beside what the caller keeps.
+    /// The least bytes of a scan, besides the caller's.
     pub fn minimum_bytes(extent: &Extent, workers: usize) -> u64 {
         workers as u64 * ((READS as u64 + 1) * extent.largest_unit() + extent.unpacked())
     }
 
-    /// Bytes that a scan in `bytes` of memory is likely to fill: what stays in memory, and units that are not and are read.
+    /// Bytes that a scan in `bytes` of memory is likely to fill: resident units, and buffers of
+    /// others.
     pub fn likely_bytes(extent: &Extent, bytes: u64, workers: usize) -> u64 {
         let minimum = Self::minimum_bytes(extent, workers);
         let pinned = bytes.saturating_sub(minimum).min(extent.packed());
@@ -79,7 +80,7 @@ impl Scan {
     /// Calls `each(edges)` for all edges, a batch of at most 256 at a time, from all threads.
     ///
     /// # Errors
-    /// Corruption also where `each` refuses edges as impossible by returning false.
+    /// Corruption, also if `each` returns false because edges are impossible.
     pub fn for_each(&self, resources: &Resources, each: impl Fn(Edges<'_>) -> bool + Sync) -> Result<()> {
         let shards = self.files[0].shards();
         resources.job.begin("scan", shards.edges());

@@ -1,4 +1,4 @@
-//! The order in which a sweep takes up segments.
+//! The order of segments in a sweep.
 //!
 //! Work is cut into items, in a fixed order: one window of a *heavy* interval, which has several, or a run of *light* intervals.
 //! The items of a heavy interval, or one item of light ones, are a block.
@@ -127,7 +127,7 @@ impl Schedule {
         self.items[block.items.clone()].iter().flat_map(|item| self.steps[item.steps.clone()].iter().copied())
     }
 
-    /// The segments of a block: in which file, and which of it.
+    /// The segments of a block: file and number within it.
     pub(crate) fn segments(&self, block: &ScheduleBlock) -> impl Iterator<Item = (usize, usize)> + '_ {
         self.steps(block).map(|step| (step.file, step.segment))
     }

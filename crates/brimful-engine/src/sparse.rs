@@ -1,10 +1,10 @@
 //! Sparse traversal: a superstep that decodes only the blocks with edges of the frontier.
 //!
-//! Each interval is combined by itself, in the order of dense traversal, into the sums of the targets
-//! that receive a signal. After all intervals, these targets collect, in order of their ids. Of a unit
-//! that is not in memory, single blocks are read if few are needed, each against its own checksum.
-//! Weights and segments compressed by lz4 are read in whole units only.
-//! Invariant: states, signals and aggregates are the same bits as in dense traversal.
+//! Each interval is combined by itself, in the order of dense traversal, into the sums of the
+//! targets that receive a signal. After all intervals, these targets collect, in order of their
+//! ids. Of a unit that is not in memory, single blocks are read if few are needed, each against its
+//! own checksum. Weights and segments compressed by lz4 are read in whole units only. Invariant:
+//! states, signals and aggregates are the same bits as in dense traversal.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -84,7 +84,7 @@ fn most_targets(vertices: u64) -> u64 {
 /// Bytes of memory that sparse supersteps take at most beyond the `reading` bytes with which a dense
 /// superstep reads. The working memory of the two is never allocated at the same time.
 pub(crate) fn memory_bytes(needs: &Needs, extent: &Extent, workers: u64, reading: u64) -> u64 {
-    kept_bytes(extent) + working_bytes(needs, extent, workers).saturating_sub(reading)
+    pinned_bytes(extent) + working_bytes(needs, extent, workers).saturating_sub(reading)
 }
 
 /// Bytes that they are likely to take beyond those: lists that grow may be half empty.
@@ -95,7 +95,7 @@ pub(crate) fn likely_bytes(needs: &Needs, extent: &Extent, workers: u64, reading
 
 /// Bytes that stay from superstep to superstep: directories, and the lists of this and the next
 /// frontier.
-fn kept_bytes(extent: &Extent) -> u64 {
+fn pinned_bytes(extent: &Extent) -> u64 {
     directories(extent) + lists(extent)
 }
 
@@ -160,14 +160,16 @@ impl<S: Copy + Send> Sparse<S> {
         Some(CostModel::new(frontier, self.vertices, weighted, walked, files, intervals, directories))
     }
 
-    /// Combines the signals of the frontier. `None`, without effect, if they reach too many vertices.
+    /// Combines the signals of the frontier. `None`, without effect, if they reach too many
+    /// vertices.
     pub(crate) fn combine<P: Program<Combiner: Combiner<Sum = S>>>(
         &self,
         combine: &Combine<'_, P>,
         resources: &Resources,
     ) -> Result<Option<CombinedIntervals<S>>> {
         let most = most_targets(self.vertices);
-        // The first intervals have the most edges, so they come last: the superstep may be given up.
+        // The first intervals have the most edges, so they come last: the superstep may be given
+        // up.
         let intervals = (0..self.intervals.len()).rev();
         let walked: Vec<usize> = intervals.filter(|interval| self.may_reach(combine, *interval)).collect();
         let (next, reached) = (AtomicUsize::new(0), AtomicU64::new(0));

@@ -1,4 +1,4 @@
-//! What a run did, in figures.
+//! Figures of a run.
 
 use std::ops::{AddAssign, Sub};
 
@@ -12,11 +12,11 @@ pub enum Reason {
     Converged,
     /// No vertex changed.
     NoChange,
-    /// It had done all its passes.
+    /// All passes were done.
     Finished,
-    /// The number of supersteps asked for was reached.
+    /// The limit of supersteps was reached.
     MaxSupersteps,
-    /// The time allowed had passed.
+    /// The limit of time was reached.
     MaxSeconds,
     /// A pause was requested; the run can be continued.
     Paused,
@@ -36,7 +36,7 @@ impl Reason {
     }
 }
 
-/// A way to go over the edges in a superstep.
+/// The traversal of the edges in a superstep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Traversal {
     /// All edges, with the signals of all vertices in memory.
@@ -47,22 +47,22 @@ pub enum Traversal {
     Sparse,
     /// The edges of the frontier only, unpacked in memory.
     Unpacked,
-    /// All edges, whose signals are heard within the superstep.
+    /// All edges, asynchronously: signals are received within the superstep.
     Sweep,
-    /// The edges of one vertex after another, in the order of their states: the rest of the run.
+    /// The edges of one vertex after another, ordered by state: the rest of the run.
     Worklist,
     /// Lists of neighbours.
     Gather,
     /// The edges of the vertices of a store.
     Store,
-    /// All edges once, in any order: the whole run.
+    /// All edges once, in any order, for the whole run.
     Scan,
-    /// Depth first: the whole run.
+    /// Depth-first search, for the whole run.
     Search,
 }
 
 impl Traversal {
-    /// All of them.
+    /// All traversals.
     pub const ALL: [Self; 10] = [
         Self::Dense,
         Self::Windows,
@@ -93,7 +93,8 @@ impl Traversal {
     }
 }
 
-/// Supersteps done, of which there may be millions: durations of the first ones, figures of all, and how they went over the edges.
+/// Durations and traversals of supersteps. As there may be millions, only the first durations are
+/// listed.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Durations {
     first: Vec<f64>,
@@ -101,14 +102,14 @@ pub struct Durations {
     total: f64,
     least: f64,
     greatest: f64,
-    /// How many fell into each class of durations that differ by at most 1/32.
+    /// Number of supersteps by class; durations of a class differ by at most 1/32.
     classes: Vec<u64>,
-    /// How many were of each of [`Traversal::ALL`].
+    /// Number of supersteps by traversal, as in [`Traversal::ALL`].
     traversals: [u64; Traversal::ALL.len()],
     last: Option<Traversal>,
 }
 
-/// Shortest duration told apart, in seconds.
+/// The shortest duration with a class of its own, in seconds.
 const SHORTEST: f64 = 1e-9;
 /// A class is a power of two and the 5 bits below it: the high bits of a float.
 const CLASS_SHIFT: u32 = f64::MANTISSA_DIGITS - 1 - 5;
@@ -119,10 +120,10 @@ fn class_of(seconds: f64) -> usize {
 }
 
 impl Durations {
-    /// Durations listed one by one.
+    /// The most durations that are listed.
     pub const MOST_LISTED: usize = 1000;
 
-    /// Adds a superstep of `seconds` that went over the edges so.
+    /// Adds a superstep of `seconds` with its traversal.
     pub fn push(&mut self, seconds: f64, traversal: Traversal) {
         self.traversals[traversal as usize] += 1;
         self.last = Some(traversal);
@@ -145,12 +146,12 @@ impl Durations {
         &self.first
     }
 
-    /// How many supersteps went over the edges so.
+    /// Number of supersteps with this traversal.
     pub fn count(&self, traversal: Traversal) -> u64 {
         self.traversals[traversal as usize]
     }
 
-    /// How the last superstep went over the edges.
+    /// The traversal of the last superstep.
     pub fn last_traversal(&self) -> Option<Traversal> {
         self.last
     }
@@ -180,7 +181,7 @@ impl Durations {
     }
 }
 
-/// What going over edges did.
+/// Counts of signals and edges in traversals.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Swept {
     /// Signals combined.
@@ -204,18 +205,19 @@ impl Sub for Swept {
     }
 }
 
-/// Figures of a run; one that was resumed has those of the supersteps before too, but for seconds and bytes.
+/// Figures of a run. Those of a resumed run include earlier supersteps, except for seconds and
+/// bytes.
 #[derive(Debug, Clone)]
 pub struct Stats {
     /// Supersteps done.
     pub supersteps: u64,
     /// Why the run ended.
     pub reason: Reason,
-    /// How long supersteps took, and how they went over the edges.
+    /// Durations and traversals of supersteps.
     pub durations: Durations,
     /// Seconds from the first byte read to the last superstep, without building indexes.
     pub seconds: f64,
-    /// Seconds spent building an index that was missing.
+    /// Seconds of building a missing index.
     pub index_seconds: f64,
     /// Signals combined.
     pub signals: u64,
@@ -227,12 +229,13 @@ pub struct Stats {
     pub phases: Vec<(&'static str, f64)>,
     /// Compute threads.
     pub threads: usize,
-    /// The superstep of the checkpoint that it went on from.
+    /// The superstep of the checkpoint that the run resumed from.
     pub resumed_from: Option<u64>,
 }
 
 impl Stats {
-    /// Figures of an algorithm that goes over the edges once: how, its phases with their seconds, edges seen, bytes moved.
+    /// Figures of an algorithm with one pass over the edges: its traversal, phases with their
+    /// seconds, edges visited, and bytes moved.
     pub fn one_pass(
         traversal: Traversal,
         phases: Vec<(&'static str, f64)>,

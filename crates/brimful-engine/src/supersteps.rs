@@ -1,5 +1,5 @@
-//! The loop that every run of a program of this crate goes through, over shards, over neighbour lists and over stores: limits, rounds,
-//! checkpoints, durations, and what the log is told. And the index that such a run may have to build first.
+//! The loop of supersteps that all runs share, over shards, neighbour lists and stores: limits,
+//! rounds, checkpoints, durations and log. Also builds a missing index before a run.
 
 use std::time::Instant;
 
@@ -11,31 +11,32 @@ use crate::log::SuperstepLog;
 use crate::options::RunOptions;
 use crate::stats::{Durations, Reason, Swept, Traversal};
 
-/// What runs in supersteps.
+/// A run in supersteps.
 pub trait Supersteps {
-    /// What may go wrong.
+    /// The error of a superstep.
     type Error;
 
-    /// Supersteps done, those before it was resumed too.
+    /// Supersteps done, including those before a resume.
     fn done(&mut self) -> u64;
 
-    /// Signals combined and edges looked at so far.
+    /// Signals combined and edges visited so far.
     fn swept(&mut self) -> Swept;
 
-    /// How long supersteps took, and how they went over the edges.
+    /// Durations and traversals of supersteps.
     fn durations(&mut self) -> &mut Durations;
 
-    /// Does one more; how it went over the edges.
+    /// Runs one superstep and returns its traversal.
     fn superstep(&mut self) -> Result<Traversal, Self::Error>;
 
-    /// True if the program says that this was the last one.
+    /// True if the program has converged.
     fn converged(&mut self) -> bool;
 
-    /// False if nobody has anything to do any more, in this round or another.
+    /// False if no vertex has anything left to do, in this round or another.
     fn goes_on(&mut self) -> Result<bool, Self::Error>;
 }
 
-/// Supersteps until a run that began at `start` ends. After each that is not the last, `checkpoint` says whether it made one.
+/// Runs supersteps until a run that began at `start` ends. After each but the last, `checkpoint`
+/// returns whether it made one.
 pub fn run_supersteps<R: Supersteps>(
     run: &mut R,
     options: &RunOptions,
@@ -69,12 +70,12 @@ pub fn run_supersteps<R: Supersteps>(
     Ok(Reason::MaxSupersteps)
 }
 
-/// Builds the index that is missing of those that a program walks, if one is; the seconds that it took.
+/// Builds the missing one of the indexes that a program walks, if any; returns the seconds.
 ///
 /// # Errors
 /// Those of building it.
 pub fn build_missing(graph: &Graph, indexes: &[Index], resources: &Resources) -> Result<f64> {
-    // `in` always exists, so it is the reverse that is missing.
+    // The forward index always exists, so the missing one is the reverse.
     match indexes.iter().any(|index| graph.shards(*index).is_none()) {
         true => Ok(import::build_reverse(graph, resources)?),
         false => Ok(0.0),

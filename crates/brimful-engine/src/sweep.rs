@@ -1,12 +1,12 @@
 //! One pass over the shards: every signal combined once, every vertex collected once.
 //!
-//! Work is cut into items, in a fixed order: one window of a *heavy* interval, which has several, or a run
-//! of *light* intervals. A worker sums a light interval and collects its vertices while their sums are in
-//! cache. The sums of a heavy interval's windows are added in order, and whoever adds the last one collects.
-//! If signals are in memory one window of sources at a time, a sweep covers one window, and its sums are
-//! spilled for the next.
-//! Invariant: the order in which signals meet in a sum depends on the graph alone; how light intervals are
-//! grouped may vary.
+//! Work is cut into items, in a fixed order: one window of a *heavy* interval, which has several,
+//! or a run of *light* intervals. A worker sums a light interval and collects its vertices while
+//! their sums are in cache. The sums of a heavy interval's windows are added in order; the worker
+//! that adds the last window collects. If signals are in memory one window of sources at a time, a
+//! sweep covers one window, and its sums are spilled for the next.
+//! Invariant: the order of signals in a sum depends on the graph alone; the grouping of light
+//! intervals may vary.
 
 mod combine;
 
@@ -29,18 +29,19 @@ use crate::stats::Swept;
 use crate::sums::{FreeSums, SpilledSums, merge};
 pub(crate) use combine::Sources;
 
-/// Which vertices signal.
+/// The vertices that signal.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Activity<'a> {
-    /// Everybody.
+    /// All vertices.
     All,
-    /// For each 2^12 vertices, whether any does.
+    /// For each 2^12 vertices, whether any signals.
     Marked(&'a [AtomicBool]),
-    /// For each 2^12 vertices when one of them last did, and for each block of the schedule when it last listened; 0: never.
+    /// For each 2^12 vertices the time of their last signal, and for each block of the schedule the
+    /// time when it last collected; 0: never.
     Since { spoke: &'a [u64], listened: &'a [u64] },
 }
 
-/// What a sweep reads.
+/// The input of a sweep.
 pub(crate) struct Sweep<'a, P: Program> {
     pub(crate) program: &'a P,
     /// For each file, whether its edges count.
@@ -68,7 +69,8 @@ struct Total<S> {
     sums: HugeArray<S>,
 }
 
-/// Bytes of what a sweep knows of an interval, beside its sums: the total, and whether all of its vertices are finished.
+/// Bytes of a sweep for an interval, besides its sums: the total, and whether its vertices are
+/// finished.
 pub(crate) const INTERVAL_BYTES: u64 = (size_of::<Mutex<Total<()>>>() + size_of::<bool>()) as u64;
 
 struct Shared<S> {
@@ -99,7 +101,7 @@ impl<S> Drop for OnEarlyEnd<'_, S> {
 }
 
 impl<P: Program> Sweep<'_, P> {
-    /// Runs the sweep, handing each interval's sums to `collect(worker, interval, sums)`.
+    /// Runs the sweep and passes each interval's sums to `collect(worker, interval, sums)`.
     pub(crate) fn collect(
         &self,
         collect: impl Fn(usize, usize, &mut [SumOf<P>]) -> Result<()> + Sync,
@@ -129,7 +131,7 @@ impl<P: Program> Sweep<'_, P> {
         })
     }
 
-    /// Calls `visit` for every interval of every item, from all threads, until it says false.
+    /// Calls `visit` for every interval of every item, from all threads, until it returns false.
     fn visit(
         &self,
         visit: impl Fn(&Worker<'_, P>, &Item, &mut Steps<'_, '_, P>) -> Result<bool> + Sync,
@@ -147,7 +149,7 @@ impl<P: Program> Sweep<'_, P> {
         };
         let results = self.resources.broadcast(|index| {
             let worker = Worker { sweep: self, shared: &shared, index };
-            // A worker that ends early, by an error or a panic, must not be waited for.
+            // No worker may wait for one that ended early, by an error or a panic.
             let mut end = OnEarlyEnd { shared: &shared, early: true };
             let result = worker.run(&visit);
             end.early = result.is_err();
@@ -346,7 +348,7 @@ impl<P: Program> Worker<'_, P> {
         Ok(true)
     }
 
-    /// The lowest unfinished item never waits, so somebody always goes on.
+    /// The lowest unfinished item never waits, so one worker always proceeds.
     fn wait_for_turn(&self, interval: usize, turn: usize) -> bool {
         let mut guard = self.shared.turns.lock().unwrap_or_else(PoisonError::into_inner);
         loop {

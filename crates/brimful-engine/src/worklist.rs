@@ -8,8 +8,8 @@
 use crate::adjacency::Adjacency;
 use crate::extent::Extent;
 
-/// Supersteps visit so many times the edges of the graph before a worklist is made: making one takes
-/// about the same time.
+/// Supersteps visit so many times the edges of the graph before a worklist is made: making one
+/// takes about the same time.
 pub(crate) const PASSES_WORTH_UNPACKING: u64 = 12;
 /// Edges that are looked at in too little time for anything else to be worth beginning: some ten milliseconds.
 pub(crate) const BRIEF: u64 = 1 << 22;

@@ -70,8 +70,8 @@ pub struct ImportOptions {
 }
 
 impl ImportOptions {
-    /// Smallest budget, in bytes besides the process, for importing an input that may have weights and
-    /// whose edges may have input positions (those of a generator have none).
+    /// Smallest budget, in bytes besides the process, for importing an input that may have weights
+    /// and whose edges may have input positions (those of a generator have none).
     pub fn minimum_bytes(&self, workers: usize, may_have_weights: bool, has_positions: bool) -> u64 {
         let weighted = may_have_weights || self.weights == Weights::Hash || self.policy.weighted(false);
         minimum_bytes(workers, weighted, has_positions && self.policy.leaves_out())
@@ -102,8 +102,8 @@ pub struct ImportReport {
 /// Bytes for the ids that an import always has.
 const IDS_BYTES: u64 = IdBitmap::BASE_BYTES * 6;
 
-/// Smallest budget of an import, in bytes besides the process; with `positions` if it may leave edges
-/// out.
+/// Smallest budget of an import, in bytes besides the process; with `positions` if it may leave
+/// edges out.
 pub fn minimum_bytes(workers: usize, weighted: bool, positions: bool) -> u64 {
     // Sparse ids need two sorters at once.
     let sorters = 2 * sorter::minimum_bytes(workers, size_of::<WeightedPair>());

@@ -1,8 +1,8 @@
 //! Input positions of edges, by which a user finds the edges that an import left out.
 //!
-//! An *input position* is the number of a line, a record or a row, counted from 1 through all files of
-//! the input. This one number orders the edges of several files, and an edge carries nothing else.
-//! Invariant: the position of an edge depends on the input alone, never on chunks or threads.
+//! An *input position* is the number of a line, a record or a row, counted from 1 through all files
+//! of the input. This one number orders the edges of several files, and an edge carries nothing
+//! else. Invariant: the position of an edge depends on the input alone, never on chunks or threads.
 
 use std::path::PathBuf;
 

@@ -108,7 +108,8 @@ pub struct Applied {
     pub self_loops_dropped: u64,
     /// Edges merged into an earlier one; none of them a dropped self-loop.
     pub duplicates_dropped: u64,
-    /// The first edge in the input that has the ends of an earlier one and was merged, if positions are known.
+    /// The first edge in the input that has the ends of an earlier one and was merged, if positions
+    /// are known.
     pub first_duplicate: Option<PositionedEdge>,
 }
 

@@ -1,5 +1,5 @@
-//! The scan, the first pass of an import: counts the input, finds its ids, and samples edges for the
-//! choice of the internal order.
+//! The scan, the first pass of an import: counts the input, finds its ids, and samples edges for
+//! the choice of the internal order.
 //!
 //! Edges of an input that cannot be read twice are copied to a spool.
 //! Invariant: the second pass reads exactly the edges that are counted here.
@@ -319,7 +319,7 @@ impl Reader<'_> {
     }
 
     /// Spools edges for the second pass, with their positions if it needs them.
-    pub(crate) fn keep(&self, spool: &Spool, batch: &mut EdgeBatch, buffer: &mut Vec<u8>) -> Result<()> {
+    pub(crate) fn spool(&self, spool: &Spool, batch: &mut EdgeBatch, buffer: &mut Vec<u8>) -> Result<()> {
         if !self.policy.merges() {
             batch.positions.clear();
         }
@@ -402,7 +402,7 @@ impl Reader<'_> {
         let take = |out: &mut Output, buffer: &mut Vec<u8>| -> Result<()> {
             if !out.edges.is_empty() {
                 scan.add(&out.edges);
-                self.keep(spool, &mut out.edges, buffer)?;
+                self.spool(spool, &mut out.edges, buffer)?;
                 out.edges.clear();
             }
             if !out.declared.is_empty() {
@@ -480,7 +480,7 @@ impl Reader<'_> {
                 if !vertices.is_empty() {
                     listed.append(vertices, buffer)?;
                 }
-                if edges.is_empty() { Ok(()) } else { self.keep(&spool, edges, buffer) }
+                if edges.is_empty() { Ok(()) } else { self.spool(&spool, edges, buffer) }
             },
             |_| Ok(()),
         )?;

@@ -68,7 +68,8 @@ impl<'a> Names<'a> {
     }
 }
 
-/// Appends rows to `out` until it is full, with their `positions` if asked for; returns how many were taken.
+/// Appends rows to `out` until it is full, with their `positions` if asked for; returns how many
+/// were taken.
 pub(crate) fn take(
     batch: &RecordBatch,
     [source, target]: [&Wanted; 2],

@@ -37,6 +37,7 @@ fn class_name(error: &Error) -> Option<&'static str> {
         (ErrorKind::Corrupt, _) => "CorruptError",
         (ErrorKind::Io, _) => "StoreIoError",
         (ErrorKind::Program, _) => "ProgramError",
+        (ErrorKind::Internal, _) => "BrimfulError",
         _ => return None,
     })
 }

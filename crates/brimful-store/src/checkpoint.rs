@@ -178,8 +178,8 @@ impl Draft {
             array.window_count(),
             bytes,
             resources,
-            |index, buffers: &mut Vec<T>, place| {
-                place.put(bytemuck::cast_slice(array.slice(array.window_range(index), buffers)?))
+            |index, buffers: &mut Vec<T>, slot| {
+                slot.put(bytemuck::cast_slice(array.slice(array.window_range(index), buffers)?))
             },
         )
     }
@@ -198,8 +198,8 @@ impl Draft {
     ) -> Result<()> {
         let windows: Vec<&[T]> = records.chunks(window).collect();
         let bytes = |index: usize| size_of_val(windows[index]) as u64;
-        self.file.append_shared(windows.len(), bytes, resources, |index, (): &mut (), place| {
-            place.put(bytemuck::cast_slice(windows[index]))
+        self.file.append_shared(windows.len(), bytes, resources, |index, (): &mut (), slot| {
+            slot.put(bytemuck::cast_slice(windows[index]))
         })
     }
 }

@@ -21,6 +21,8 @@ pub enum ErrorKind {
     Program,
     /// The user asked to stop (exit 130).
     Interrupted,
+    /// A fault of brimful itself, to be reported (exit 1).
+    Internal,
 }
 
 /// A result of the store.

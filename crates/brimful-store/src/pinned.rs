@@ -1,7 +1,7 @@
 //! A pinned block: a sealed block that stays in memory after its first use.
 //!
-//! Invariant: however many threads ask for it at once, it is read once, so there is one copy of it at
-//! any moment. Only after a failed read, the next use tries again.
+//! Invariant: however many threads ask for it at once, it is read once, so there is one copy of it
+//! at any moment. Only after a failed read, the next use tries again.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 

@@ -64,9 +64,9 @@ pub(crate) fn sort_many<R: Record>(records: &mut Vec<R>, buffer: &mut Vec<R>) {
     }
 }
 
-/// Puts `records` into ascending parts of at most `most` records, in no order within. Returns where the
-/// parts begin and the last one ends, and the lowest bit of the first digit. `buffer` grows to the size of
-/// `records`; both have fewer than 2^32.
+/// Puts `records` into ascending parts of at most `most` records, in no order within. Returns where
+/// the parts begin and the last one ends, and the lowest bit of the first digit. `buffer` grows to
+/// the size of `records`; both have fewer than 2^32.
 pub(crate) fn split<R: Record>(records: &mut Vec<R>, buffer: &mut Vec<R>, most: usize) -> (Vec<u64>, u32) {
     grow_buffer(records.len(), buffer);
     buffer.truncate(records.len());

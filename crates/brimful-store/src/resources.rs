@@ -58,8 +58,9 @@ impl Resources {
         self.pool.broadcast(|context| work(context.index()));
     }
 
-    /// Calls `work(index, buffers)` for each index below `count`, from all threads, each with buffers of its own.
-    /// Returns what it returned, by index. Nobody begins another index after a failure or a cancellation.
+    /// Calls `work(index, buffers)` for each index below `count`, from all threads, each with
+    /// buffers of its own. Returns what it returned, by index. Nobody begins another index after a
+    /// failure or a cancellation.
     pub fn share<Buffers: Default, R: Send, E: From<Error> + Send>(
         &self,
         count: usize,

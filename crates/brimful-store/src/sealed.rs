@@ -176,14 +176,14 @@ pub struct BlockEntry {
     pub checksum: u64,
 }
 
-/// Where a block goes.
+/// The position reserved for a block in a file.
 #[derive(Debug)]
-pub struct Place<'a> {
+pub struct BlockSlot<'a> {
     file: &'a StoreFile,
     offset: u64,
 }
 
-impl Place<'_> {
+impl BlockSlot<'_> {
     /// Writes the block and its padding.
     ///
     /// # Panics
@@ -251,15 +251,15 @@ impl SealedWriter {
     /// than 1 GiB, which no reader accepts.
     pub fn append(&mut self, block: &[u8], meta: &[u8]) -> Result<()> {
         assert_eq!(meta.len(), self.meta_bytes, "block metadata has one fixed size");
-        let entry = Place { file: &self.file, offset: self.end }.put(block)?;
+        let entry = BlockSlot { file: &self.file, offset: self.end }.put(block)?;
         self.push_entry(&entry);
         self.table.extend_from_slice(meta);
         self.end += entry.len.next_multiple_of(8);
         Ok(())
     }
 
-    /// Appends `count` blocks without metadata from all threads: `put(index, buffers, place)` puts block `index`, of `len(index)` bytes,
-    /// into its place.
+    /// Appends `count` blocks without metadata from all threads: `put(index, buffers, slot)` puts
+    /// block `index`, of `len(index)` bytes, into its slot.
     ///
     /// # Panics
     /// If a block is larger than 1 GiB.
@@ -268,7 +268,7 @@ impl SealedWriter {
         count: usize,
         len: impl Fn(usize) -> u64,
         resources: &Resources,
-        put: impl Fn(usize, &mut Buffers, Place<'_>) -> Result<BlockEntry> + Sync,
+        put: impl Fn(usize, &mut Buffers, BlockSlot<'_>) -> Result<BlockEntry> + Sync,
     ) -> Result<()> {
         assert_eq!(self.meta_bytes, 0, "the blocks have no metadata");
         let mut offsets = Vec::with_capacity(count);
@@ -278,7 +278,7 @@ impl SealedWriter {
         }
         let file = &self.file;
         let entries = resources.share(count, |index, buffers: &mut Buffers| {
-            let entry = put(index, buffers, Place { file, offset: offsets[index] })?;
+            let entry = put(index, buffers, BlockSlot { file, offset: offsets[index] })?;
             // The blocks may be small, but together they are not.
             file.start_writing(entry.offset, entry.len);
             Ok::<_, Error>(entry)

@@ -1,12 +1,12 @@
 //! Records in large blocks of memory, one behind the other.
 //!
-//! A record is rewritten in place if it fits, else it moves. A block with a quarter or more unused is
-//! compacted when memory runs short, one block at a time. The arena so takes about a third more memory
-//! than its records at most.
+//! A record is rewritten in place if it fits, else it moves. A block with a quarter or more unused
+//! is compacted when memory runs short, one block at a time. The arena so takes about a third more
+//! memory than its records at most.
 //!
-//! Record: 4 bytes, capacity of the body, the highest bit set if the record is dead; 4 bytes, length
-//! of the body; body: length of the key, key, value. (GIRAPH-417's buffers, too, were longer than
-//! their content and stored both.)
+//! Record: 4 bytes, capacity of the body, the highest bit set if the record is dead; 4 bytes,
+//! length of the body; body: length of the key, key, value. (GIRAPH-417's buffers, too, were longer
+//! than their content and stored both.)
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -93,8 +93,8 @@ fn parts(mut body: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((take(&mut body, key_len)?, body))
 }
 
-/// The next of adjacent records, all live and without spare capacity; `None` at the end, and for bytes
-/// that are no such record.
+/// The next of adjacent records, all live and without spare capacity; `None` at the end, and for
+/// bytes that are no such record.
 pub(crate) fn take_record<'b>(bytes: &mut &'b [u8]) -> Option<(&'b [u8], &'b [u8])> {
     let (header, rest) = bytes.split_first_chunk::<HEADER>()?;
     let (capacity, len) = header.split_at(4);

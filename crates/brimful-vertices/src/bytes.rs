@@ -1,7 +1,7 @@
 //! Records in memory: the thesis's serialized in-memory store, GIRAPH-417's partition of bytes.
 //!
-//! A map of byte arrays saves nothing (the thesis: .687 instead of .618 KB a vertex); records in blocks with a
-//! table of their places do.
+//! A map of byte arrays saves nothing (the thesis: .687 instead of .618 KB a vertex); records in
+//! blocks with a table of their positions do.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ impl BytesStore {
         let (key, hash) = (key.to_vec(), checksum(key));
         // One that grows will grow again.
         let slack = (record.len() - old.len()).min(record.len() / 4);
-        // The old record may be pushed together with others while room is made for the new one.
+        // Compaction for the new record may move the old one.
         let mut old = position;
         let new = arena.add((&key, record), slack, closed, &mut |moved, from, to| {
             if from == old {
@@ -138,7 +138,8 @@ impl RecordStore for BytesStore {
         let mut changed = Vec::new();
         for block in 0..blocks {
             let mut from = 0;
-            // Records that outgrow their places go to blocks that are done or new, where they are not seen again.
+            // A record that outgrows its capacity goes to a visited or new block, where it is not
+            // met again.
             let closed = block..blocks;
             while let Some((position, end)) = self.arena.next(block, from) {
                 let (key, record) = self.arena.record(position);

@@ -73,6 +73,22 @@ pub enum Error {
     /// A call that makes no sense.
     #[error("{0}")]
     Usage(String),
+    /// A fault of brimful itself.
+    #[error("internal error: {0}; this is a fault of brimful, please report it with this message")]
+    Internal(String),
+}
+
+/// The element at `index`, called `what`; it exists unless brimful has a fault.
+#[inline]
+pub(crate) fn element<'l, T>(list: &'l mut [T], index: usize, what: &str) -> Result<&'l mut T> {
+    let len = list.len();
+    list.get_mut(index).ok_or_else(|| no_element(index, len, what))
+}
+
+/// The error of an index that should exist.
+#[cold]
+pub(crate) fn no_element(index: usize, len: usize, what: &str) -> Error {
+    Error::Internal(format!("there is no {what} {index}, but {len} of them"))
 }
 
 // What the crates below pass on from those below them comes out as its own variant: a failure has one shape, wherever it was met.
@@ -145,6 +161,23 @@ impl Error {
             Self::Unreadable { .. } | Self::PartitionChunk(_) => ErrorKind::Corrupt,
             Self::Program { .. } => ErrorKind::Program,
             Self::Usage(_) => ErrorKind::Usage,
+            Self::Internal(_) => ErrorKind::Internal,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_index_that_should_exist_is_a_fault_and_no_usage_error() {
+        let mut list = [7, 8];
+        assert_eq!(*element(&mut list, 1, "mailbox").unwrap(), 8);
+        let error = element(&mut list, 5, "mailbox").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Internal);
+        let expected = "internal error: there is no mailbox 5, but 2 of them; \
+                        this is a fault of brimful, please report it with this message";
+        assert_eq!(error.to_string(), expected);
     }
 }

@@ -1,4 +1,4 @@
-//! Memory that grows a little at a time, taken from the budget in larger steps.
+//! Memory that grows in small steps, reserved from the budget in larger ones.
 
 use std::sync::Arc;
 

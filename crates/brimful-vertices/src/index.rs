@@ -1,6 +1,8 @@
-//! Where things are, by the hash of their ids: 9 bytes a place, at most an eighth of the places free for long.
+//! Positions by the hash of ids: 9 bytes a slot; in the long run at most an eighth of the slots are
+//! free.
 //!
-//! Invariant: the memory of the table is taken from the budget before the table has it, while it grows that of both.
+//! Invariant: the table's memory is reserved from the budget before it is allocated; while the
+//! table grows, that of both tables is.
 
 use std::sync::Arc;
 
@@ -24,7 +26,8 @@ impl Index {
 
     /// Bytes of a table of so many positions, at most.
     pub(crate) fn bytes_of(positions: u64) -> u64 {
-        // Tables have a power of two places, of which 7 of 8 are used; a place has a position and a byte of the hash.
+        // A table has a power of two slots, of which 7 of 8 are used; a slot is a position and a
+        // byte of the hash.
         let places = positions.saturating_mul(8).div_ceil(7).next_power_of_two().max(16);
         places * 9 + 64
     }
@@ -43,7 +46,7 @@ impl Index {
         self.table.find(hash, |position| is_it(*position)).copied()
     }
 
-    /// Makes room for `more` positions. `rehash` gives the hash of a position.
+    /// Reserves memory for `more` positions. `rehash` gives the hash of a position.
     pub(crate) fn reserve(&mut self, more: usize, rehash: impl Fn(u64) -> u64) -> Result<()> {
         let needed = self.table.len() + more;
         if needed <= self.table.capacity() {
@@ -57,14 +60,14 @@ impl Index {
         Ok(())
     }
 
-    /// Adds a position that is not there; [`Index::reserve`] has made room for it.
+    /// Adds a new position, after [`Index::reserve`].
     #[inline]
     pub(crate) fn insert(&mut self, hash: u64, position: u64) {
         debug_assert!(self.table.len() < self.table.capacity(), "there is room");
         self.table.insert_unique(hash, position, |_| 0);
     }
 
-    /// Says that what was at `from` is at `to`.
+    /// Changes the position `from` to `to`.
     #[inline]
     pub(crate) fn relocate(&mut self, hash: u64, from: u64, to: u64) {
         if let Some(position) = self.table.find_mut(hash, |position| *position == from) {

@@ -1,17 +1,20 @@
 //! Vertices as records in exchangeable stores: the store path.
 //!
-//! - [`program`]: what an algorithm provides; [`mod@vertex`]: what it works on; [`id`] and [`field`]: what those are made of.
-//! - [`store`]: vertices by id, lent to whoever changes them; [`memory`]: live objects; [`serialized`]: records.
-//! - [`record_store`]: bytes by key, what the author of a store writes; [`mod@bytes`]: in memory, `arena` below it; [`mod@file`]: on disk.
+//! - [`program`]: the interface of algorithms; [`mod@vertex`]: vertices, made of [`id`] and
+//!   [`field`].
+//! - [`store`]: vertices by id, lent for changes; [`memory`]: live objects; [`serialized`]:
+//!   records.
+//! - [`record_store`]: bytes by key, the interface for authors of stores; [`mod@bytes`]: in memory,
+//!   in an `arena`; [`mod@file`]: on disk.
 //! - [`partition_chunk`]: whole partitions as bytes, from store to store.
 //! - [`open`]: stores by name; [`cache`]: live vertices over any store.
 //! - [`serializer`]: how vertices become records.
-//! - [`lists`]: vertices that are to signal, and signals that are to be collected.
+//! - [`lists`]: vertices that are due to signal, and signals that wait to be collected.
 //! - [`execution`]: workers, partitions, synchronous and asynchronous runs.
 //! - [`from_graph`]: stores filled from a graph; [`numeric`]: programs of the disk path on any store.
-//! - `growth`: memory that grows, taken from the budget in steps; `index`: where things are, by hash.
-//! - [`conformance`]: what every store and serializer must do.
-//! - [`error`]: what can go wrong.
+//! - `growth`: memory that grows, taken from the budget in steps; `index`: positions by hash.
+//! - [`conformance`]: the tests of every store and serializer.
+//! - [`error`]: what can fail.
 
 mod arena;
 pub mod bytes;
@@ -48,7 +51,7 @@ pub use file::FileStore;
 pub use growth::Growth;
 pub use id::{AnyId, Id};
 pub use memory::MemoryStore;
-pub use open::{Place, Schemes};
+pub use open::{PartitionOptions, Schemes};
 pub use partition_chunk::PartitionChunk;
 pub use program::{COLLECT_THRESHOLD, Delivery, SIGNAL_THRESHOLD, VertexOf, VertexProgram};
 pub use record_store::RecordStore;

@@ -1,6 +1,7 @@
-//! Live objects: the fastest store, and the largest.
+//! The store of live objects: the fastest one, and the one with the most memory.
 //!
-//! Vertices lie in one array, an index says where. Removing one moves the last into its place.
+//! Vertices lie in one array, with an index of positions. Removing one moves the last to its
+//! position.
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -51,7 +52,7 @@ impl<V: Stored> MemoryStore<V> {
         Ok(())
     }
 
-    /// Room for `more` vertices. The old array and the new one are in memory for a moment.
+    /// Reserves memory for `more` vertices. The old array and the new one coexist for a moment.
     fn reserve(&mut self, more: usize) -> Result<()> {
         let Self { vertices, index, hasher, growth } = self;
         index.reserve(more, |at| hasher.hash_one(vertices[at as usize].id()))?;

@@ -17,25 +17,25 @@ use crate::serializer::Serializer;
 use crate::store::VertexStore;
 use crate::vertex::Stored;
 
-/// What the store of one partition is opened with.
+/// The options of the store of one partition.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct PartitionOptions {
     /// Number of the partition.
     pub partition: usize,
-    /// Where memory and threads come from.
+    /// The budget and the threads.
     pub resources: Arc<Resources>,
-    /// Bytes of memory for a store that is told beforehand how much it has, one on disk.
+    /// Bytes of memory for a store on disk, which has a fixed share of the budget.
     pub memory_bytes: u64,
 }
 
 /// Opens the records of a partition. The text is what follows `scheme:`, empty if nothing does.
-type OpenRecords = Box<dyn Fn(&str, &Place) -> Result<Box<dyn RecordStore>> + Send + Sync>;
+type OpenRecords = Box<dyn Fn(&str, &PartitionOptions) -> Result<Box<dyn RecordStore>> + Send + Sync>;
 
 struct Scheme {
     name: &'static str,
     /// How it is written: `file:PATH`.
     form: &'static str,
-    /// Of a store in a folder, most partitions of a run, for each of which it holds files open.
+    /// The most partitions of a run for a store in a folder, which holds files open for each.
     most_partitions: Option<usize>,
     open: OpenRecords,
 }
@@ -48,14 +48,14 @@ const MOST_ON_DISK: usize = 8;
 /// ```
 /// # use std::sync::Arc;
 /// # use brimful_store::{Budget, Job, Resources};
-/// use brimful_vertices::{Edges, Place, Schemes, Vertex, VertexStore, serializer::Compact};
+/// use brimful_vertices::{Edges, PartitionOptions, Schemes, Vertex, VertexStore, serializer::Compact};
 ///
 /// # let resources = Arc::new(Resources::new(Budget::new(16 << 20, 0), Arc::new(Job::new()), Some(1))?);
-/// let place = Place { partition: 0, resources, memory_bytes: 1 << 20 };
-/// let mut store = Schemes::default().open("bytes", &place, Compact)?;
+/// let options = PartitionOptions { partition: 0, resources, memory_bytes: 1 << 20 };
+/// let mut store = Schemes::default().open("bytes", &options, Compact)?;
 /// assert!(store.insert(Vertex::<u64, f64>::new(1, 0.5, Edges::default()))?);
 ///
-/// let unknown = Schemes::default().open::<Vertex<u64, f64>>("byte", &place, Compact);
+/// let unknown = Schemes::default().open::<Vertex<u64, f64>>("byte", &options, Compact);
 /// assert_eq!(unknown.err().unwrap().to_string(), "there is no store \"byte\"; use memory, bytes or file:PATH");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -69,28 +69,28 @@ impl Default for Schemes {
     /// `memory`, `bytes` and `file:PATH`.
     fn default() -> Self {
         let none = Self { schemes: Vec::new() };
-        none.with("bytes", "bytes", |rest, place| {
+        none.with("bytes", "bytes", |rest, options| {
             takes_nothing("bytes", rest)?;
-            Ok(Box::new(BytesStore::new(&place.resources.budget)?))
+            Ok(Box::new(BytesStore::new(&options.resources.budget)?))
         })
-        .add("file", "file:PATH", Some(MOST_ON_DISK), |path, place| {
+        .add("file", "file:PATH", Some(MOST_ON_DISK), |path, options| {
             let folder = folder_of(path)?;
             make_folder(folder)?;
-            let partition = folder.join(format!("partition-{:04}", place.partition));
-            let options = Options::new(&place.resources).memory(place.memory_bytes);
+            let partition = folder.join(format!("partition-{:04}", options.partition));
+            let options = Options::new(&options.resources).memory(options.memory_bytes);
             Ok(Box::new(FileStore::open(&partition, options)?))
         })
     }
 }
 
 impl Schemes {
-    /// One store more; a name that is known is taken over.
+    /// Adds a store, or replaces the store of that name.
     #[must_use]
     pub fn with(
         self,
         name: &'static str,
         form: &'static str,
-        open: impl Fn(&str, &Place) -> Result<Box<dyn RecordStore>> + Send + Sync + 'static,
+        open: impl Fn(&str, &PartitionOptions) -> Result<Box<dyn RecordStore>> + Send + Sync + 'static,
     ) -> Self {
         self.add(name, form, None, open)
     }
@@ -100,7 +100,7 @@ impl Schemes {
         name: &'static str,
         form: &'static str,
         most_partitions: Option<usize>,
-        open: impl Fn(&str, &Place) -> Result<Box<dyn RecordStore>> + Send + Sync + 'static,
+        open: impl Fn(&str, &PartitionOptions) -> Result<Box<dyn RecordStore>> + Send + Sync + 'static,
     ) -> Self {
         self.schemes.retain(|scheme| scheme.name != name);
         self.schemes.push(Scheme { name, form, most_partitions, open: Box::new(open) });
@@ -114,19 +114,20 @@ impl Schemes {
     pub fn open<V: Stored>(
         &self,
         url: &str,
-        place: &Place,
+        options: &PartitionOptions,
         serializer: impl Serializer<V> + 'static,
     ) -> Result<Box<dyn VertexStore<V>>> {
         let (scheme, rest) = self.find(url)?;
         let Some(scheme) = scheme else {
             takes_nothing(MEMORY, rest)?;
-            return Ok(Box::new(MemoryStore::new(&place.resources.budget)?));
+            return Ok(Box::new(MemoryStore::new(&options.resources.budget)?));
         };
-        let records = (scheme.open)(rest, place)?;
+        let records = (scheme.open)(rest, options)?;
         Ok(Box::new(Serialized::new(records, serializer)))
     }
 
-    /// True if the store that `url` names keeps records, so that a serializer can be chosen; false if it keeps live vertices.
+    /// True if the store that `url` names holds records, so that a serializer can be chosen; false
+    /// if it holds live vertices.
     ///
     /// # Errors
     /// [`Error::Usage`] for an unknown name.
@@ -208,12 +209,13 @@ mod tests {
     fn stores_by_name_conform_and_keep_their_partitions_apart() {
         let resources = Resources::new(Budget::new(256 << 20, 0), Arc::new(Job::new()), Some(1)).unwrap();
         let folder = tempfile::tempdir().unwrap();
-        let mut place = Place { partition: 0, resources: Arc::new(resources), memory_bytes: 4 << 20 };
+        let mut options =
+            PartitionOptions { partition: 0, resources: Arc::new(resources), memory_bytes: 4 << 20 };
         let file = format!("file:{}", folder.path().join("vertices").display());
         for url in ["memory", "bytes", &file] {
             check_vertices(&mut || {
-                place.partition += 1;
-                Schemes::default().open::<Sample>(url, &place, Compact)
+                options.partition += 1;
+                Schemes::default().open::<Sample>(url, &options, Compact)
             })
             .unwrap();
         }
@@ -222,10 +224,11 @@ mod tests {
     #[test]
     fn names_that_say_nothing_are_refused() {
         let resources = Resources::new(Budget::new(16 << 20, 0), Arc::new(Job::new()), Some(1)).unwrap();
-        let place = Place { partition: 0, resources: Arc::new(resources), memory_bytes: 4 << 20 };
+        let options =
+            PartitionOptions { partition: 0, resources: Arc::new(resources), memory_bytes: 4 << 20 };
         let refused = |url: &str| {
             let more = Schemes::default().with("other", "other:HOST", |_, _| unreachable!("nobody opens it"));
-            let error = more.open::<Sample>(url, &place, Compact).err().unwrap();
+            let error = more.open::<Sample>(url, &options, Compact).err().unwrap();
             assert_eq!(error.kind(), ErrorKind::Usage);
             error.to_string()
         };

@@ -1,4 +1,4 @@
-//! What an algorithm provides: the Signal/Collect model for vertices of any kind.
+//! The interface of algorithms: the Signal/Collect model for vertices of any kind.
 //!
 //! (Signal/Collect: Stutz, Bernstein, Cohen 2010; *Making Signal/Collect Scale* 2011, chapter 2.) A vertex whose
 //! signal score exceeds the threshold signals along its edges; a vertex for which signals wait, and whose collect score
@@ -58,22 +58,23 @@ pub type VertexOf<P> = Vertex<
     <P as VertexProgram>::Signal,
 >;
 
-/// What becomes of signals between their source and the collect of their target.
+/// The delivery of signals from their source to the collect of their target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delivery {
     /// Each is collected once (data-flow vertices).
     Each,
-    /// Signals to one vertex are combined on the way; it collects what became of them.
+    /// Signals to one vertex are combined on the way; it collects the result.
     Combined,
-    /// The vertex remembers the latest signal of each edge that leads to it and collects all of them each time (data-graph
-    /// vertices). Parallel edges are told apart by the order in which their source has them.
+    /// The vertex stores the latest signal of each incoming edge and collects all of them each time
+    /// (data-graph vertices). Parallel edges are distinguished by their order at the source.
     LatestPerEdge,
 }
 
 /// A vertex program.
 ///
-/// Methods other than [`VertexProgram::collect`] are pure functions of their arguments; all are called from many
-/// threads, for one vertex from one at a time. A [`Failure`] ends the run, which names the vertex.
+/// Methods other than [`VertexProgram::collect`] are pure functions of their arguments. All are
+/// called from many threads, but for one vertex by one thread at a time. A [`Failure`] ends the run
+/// with an error that names the vertex.
 pub trait VertexProgram: Sync {
     /// What names a vertex.
     type Id: Id;
@@ -84,12 +85,13 @@ pub trait VertexProgram: Sync {
     /// What goes along edges.
     type Signal: Field;
 
-    /// What becomes of signals on their way.
+    /// The delivery of signals.
     fn delivery(&self) -> Delivery {
         Delivery::Each
     }
 
-    /// Makes one of two signals to the same vertex; associative and commutative. Asked if signals are [`Delivery::Combined`].
+    /// Combines two signals to the same vertex; associative and commutative. Called for
+    /// [`Delivery::Combined`] only.
     fn combine(&self, held: &mut Self::Signal, signal: Self::Signal) -> Result<(), Failure> {
         let _ = (held, signal);
         Err("signals are to be combined, and the program does not say how; implement `combine`".into())
@@ -98,52 +100,55 @@ pub trait VertexProgram: Sync {
     /// The state at the start.
     fn initial(&self, id: &Self::Id, edges: &Edges<Self::Id, Self::Edge>) -> Result<Self::State, Failure>;
 
-    /// What goes along an edge; `None` for nothing.
+    /// The signal along an edge; `None` for none.
     fn signal(
         &self,
         source: &VertexOf<Self>,
         edge: Edge<'_, Self::Id, Self::Edge>,
     ) -> Result<Option<Self::Signal>, Failure>;
 
-    /// Folds signals into the state. `signals` are those that came since the last collect, one if they are combined, those of all edges
-    /// with [`Delivery::LatestPerEdge`]; none, if a collect was requested where none came. A vertex that is not changed is not written.
+    /// Folds signals into the state. `signals` are those since the last collect: one if they are
+    /// combined, those of all edges with [`Delivery::LatestPerEdge`], none if only a collect was
+    /// requested. An unchanged vertex is not written.
     fn collect(&self, vertex: &mut Loan<'_, VertexOf<Self>>, signals: &[Self::Signal])
     -> Result<(), Failure>;
 
-    /// True if every vertex signals and collects in every synchronous superstep, whatever its scores, which are not asked then,
-    /// nor is [`Vertex::signalled`] kept.
+    /// True if every vertex signals and collects in every synchronous superstep. Scores are then
+    /// not called, and [`Vertex::signalled`] is not stored.
     fn is_full(&self) -> bool {
         false
     }
 
-    /// False if collecting and scores neither look at edges nor change them: vertices of a store may then come without.
+    /// False if collects and scores neither read nor change edges: stores may then lend vertices
+    /// without edges.
     fn collects_edges(&self) -> bool {
         true
     }
 
-    /// Changes the state of a vertex that has just signalled along all its edges: what it said may be part of its state.
+    /// Changes the state of a vertex after it signalled along all its edges, for a state that
+    /// contains its unsignalled change.
     #[inline]
     fn signalled(&self, state: &mut Self::State) {
         let _ = state;
     }
 
-    /// What a vertex knows already, put as a signal: signals that change nothing when combined with it need not be collected. Asked
-    /// after a collect if signals are [`Delivery::Combined`]. By default nobody knows.
+    /// The known value of a vertex, as a signal: a signal that would not change it when combined
+    /// need not be collected. Called after a collect for [`Delivery::Combined`]. `None` by default.
     #[inline]
     fn known(&self, vertex: &VertexOf<Self>) -> Option<Self::Signal> {
         let _ = vertex;
         None
     }
 
-    /// How much there is to signal: the vertex signals if this exceeds the threshold. By default 1 if its edges changed, it
-    /// never signalled, or its state is not the one that it signalled last, else 0.
+    /// The signal score: the vertex signals if it exceeds the threshold. By default 1 if its edges
+    /// changed, it never signalled, or its state changed since it signalled; else 0.
     #[inline]
     fn signal_score(&self, vertex: &VertexOf<Self>) -> f64 {
         f64::from(u8::from(vertex.signalled.as_ref() != Some(&vertex.state)))
     }
 
-    /// How much there is to collect: the vertex collects if this exceeds the threshold, else the signals are forgotten.
-    /// By default 1.
+    /// The collect score: the vertex collects if it exceeds the threshold, else the signals are
+    /// dropped. By default 1.
     #[inline]
     fn collect_score(&self, vertex: &VertexOf<Self>, signals: &[Self::Signal]) -> f64 {
         let _ = (vertex, signals);

@@ -1,8 +1,8 @@
 //! A store of vertices from any store of records and any serializer.
 //!
-//! All vertices are decoded into the memory of one (GIRAPH-417's representative vertex). As it is only
-//! lent, no caller can keep a reference to it, and nothing of the previous vertex is left in it; the
-//! conformance suite tests this.
+//! All vertices are decoded into the memory of one (GIRAPH-417's representative vertex). As it is
+//! only lent, no caller can keep a reference to it, and nothing of the previous vertex is left in
+//! it; the conformance suite tests this.
 
 use crate::error::{Error, Result};
 use crate::field::Field;
@@ -33,8 +33,8 @@ pub struct Serialized<R, S, V> {
 #[derive(Debug)]
 struct RecordLender<S, V> {
     serializer: S,
-    /// A vertex whose memory is reused. It is taken while it is lent, so that a panic of the borrower
-    /// leaves no half-written vertex.
+    /// A vertex whose memory is reused. It is taken while it is lent, so that a panic of the
+    /// borrower leaves no half-written vertex.
     spare: Option<V>,
     marks: EdgesMarks,
 }

@@ -1,8 +1,8 @@
-//! Vertices by id: what the execution calls.
+//! Stores of vertices by id, as the execution uses them.
 //!
-//! A store belongs to one partition, which belongs to one worker: there are no locks. A vertex is never given away,
-//! it is lent: the store writes it back if the borrower changed it, so that no update can be forgotten, and
-//! an error of writing is the result of lending.
+//! A store belongs to one partition, which belongs to one worker, so there are no locks. A vertex
+//! is lent, never given away: the store writes it back if the borrower changed it. So no update can
+//! be forgotten, and an error of writing is the result of lending.
 
 use std::ops::{Deref, DerefMut};
 
@@ -11,7 +11,7 @@ use crate::partition_chunk::{self, PartitionChunk};
 use crate::serializer::Serializer;
 use crate::vertex::Stored;
 
-/// A vertex on loan. Whoever borrows it for writing has changed it.
+/// A vertex on loan. Borrowing it mutably marks it as changed.
 #[derive(Debug)]
 pub struct Loan<'a, V> {
     vertex: &'a mut V,
@@ -60,8 +60,8 @@ pub(crate) fn keeps_id<V: Stored>(id: &V::Id, vertex: &V) -> Result<()> {
     )))
 }
 
-/// What a borrower does with a vertex. If it fails the loan ends with its error; the change is not written then, but a store of live objects
-/// keeps what was made of its vertex.
+/// The borrower of a vertex. If it fails, the loan ends with its error and the change is not
+/// written; a store of live objects keeps the changed vertex.
 pub type Borrower<'f, V> = dyn FnMut(&mut Loan<'_, V>) -> Result<()> + 'f;
 
 /// Vertices by id.
@@ -72,7 +72,7 @@ pub trait VertexStore<V: Stored>: Send {
     /// Adds vertices in bulk, the first of each id; returns how many were left out.
     ///
     /// # Errors
-    /// If it fails some of them are in the store.
+    /// After an error, some of the vertices are in the store.
     fn load(&mut self, vertices: &mut dyn Iterator<Item = V>) -> Result<u64> {
         let mut duplicates = 0;
         for vertex in vertices {
@@ -87,7 +87,7 @@ pub trait VertexStore<V: Stored>: Send {
     /// Lends the vertex `id` and writes it back if it was changed; false if there is none.
     fn lend(&mut self, id: &V::Id, borrower: &mut Borrower<'_, V>) -> Result<bool>;
 
-    /// Lends a vertex to somebody who neither looks at its edges nor changes them: they may be missing.
+    /// Lends a vertex to a borrower that neither reads nor changes its edges: they may be missing.
     ///
     /// # Errors
     /// [`Error::Usage`] if edges that were missing were changed.
@@ -95,8 +95,9 @@ pub trait VertexStore<V: Stored>: Send {
         self.lend(id, borrower)
     }
 
-    /// Lends the vertices of these ids, each at most once in `ids`, in any order; ids without a vertex are passed over. Stores may write those that are
-    /// lent together at their end: a borrower that fails does not undo the loans before it, one that panics may.
+    /// Lends the vertices of these ids, each at most once in `ids`, in any order; ids without a
+    /// vertex are skipped. Stores may write them together at the end: a borrower that fails does
+    /// not undo earlier loans, one that panics may.
     fn lend_many(&mut self, ids: &[V::Id], borrower: &mut Borrower<'_, V>) -> Result<()> {
         for id in ids {
             self.lend(id, borrower)?;
@@ -107,7 +108,8 @@ pub trait VertexStore<V: Stored>: Send {
     /// Lends every vertex once, in any order.
     fn for_each(&mut self, borrower: &mut Borrower<'_, V>) -> Result<()>;
 
-    /// Packs every vertex into chunks, as `serializer` writes it, for [`VertexStore::adopt`] of another store.
+    /// Packs every vertex into chunks, as `serializer` writes it, for [`VertexStore::adopt`] of
+    /// another store.
     fn pack(
         &mut self,
         serializer: &mut dyn Serializer<V>,
@@ -116,7 +118,8 @@ pub trait VertexStore<V: Stored>: Send {
         partition_chunk::pack(self, serializer, each)
     }
 
-    /// Adds the vertices of a chunk that `serializer` wrote, the first of each id; returns how many were left out.
+    /// Adds the vertices of a chunk that `serializer` wrote, the first of each id; returns how many
+    /// were left out.
     ///
     /// # Errors
     /// [`Error::Usage`] if another serializer wrote it. As [`VertexStore::load`] otherwise.
@@ -135,20 +138,20 @@ pub trait VertexStore<V: Stored>: Send {
         self.len() == 0
     }
 
-    /// Hands everything that is held back to the store below and makes it as durable as that can.
+    /// Writes all changes to the store below, and makes them as durable as that store can.
     fn sync(&mut self) -> Result<()>;
 
-    /// What the store holds and did.
+    /// Figures of the store.
     fn stats(&self) -> Result<StoreStats>;
 }
 
-/// What a store holds and did.
+/// Figures of a store.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct StoreStats {
     /// Vertices.
     pub vertices: u64,
-    /// Bytes of memory, indexes and unused space included; of a store on disk those that its pages may take.
+    /// Bytes of memory, with indexes and unused space; for a store on disk, the most for its pages.
     pub memory_bytes: u64,
     /// Bytes on disk.
     pub disk_bytes: u64,
@@ -156,7 +159,7 @@ pub struct StoreStats {
     pub caches: Vec<CacheStats>,
 }
 
-/// What a cache did.
+/// Figures of a cache.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CacheStats {
@@ -164,14 +167,14 @@ pub struct CacheStats {
     pub hits: u64,
     /// Loans of vertices that were not.
     pub misses: u64,
-    /// Vertices that had to leave.
+    /// Vertices that were evicted.
     pub evicted: u64,
-    /// Vertices written to the store below, to leave or for a scan or sync.
+    /// Vertices written to the store below, for an eviction, a pass over all vertices or a sync.
     pub written: u64,
 }
 
 impl CacheStats {
-    /// Loans served by the cache, as a part of all; 0 if there was none.
+    /// The fraction of loans that the cache served; 0 if there was no loan.
     pub fn hit_ratio(&self) -> f64 {
         let all = self.hits + self.misses;
         if all == 0 { 0.0 } else { self.hits as f64 / all as f64 }

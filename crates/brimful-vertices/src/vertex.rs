@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::field::Field;
 use crate::id::Id;
 
-/// What a store holds: it has an id and can be copied.
+/// An object that a store can hold: it has an id and can be copied.
 pub trait Stored: Clone + Send + 'static {
-    /// What names it.
+    /// The type of its id.
     type Id: Id;
-    /// Its name, which never changes.
+    /// Its id, which never changes.
     fn id(&self) -> &Self::Id;
-    /// Bytes that it owns outside itself, as far as can be known.
+    /// Bytes on the heap, as far as known.
     fn heap_bytes(&self) -> usize;
 
     /// The mark of its edges; `None` if they changed since [`Stored::mark_edges`].
@@ -20,17 +20,18 @@ pub trait Stored: Clone + Send + 'static {
         None
     }
 
-    /// Marks its edges, until they change. One that does not keep marks is written whole each time.
+    /// Marks its edges, until they change. An object that keeps no marks is written whole each
+    /// time.
     fn mark_edges(&mut self, mark: EdgesMark) {
         let _ = mark;
     }
 }
 
-/// Names what edges there are: two vertices of one mark have the same edges.
+/// Identifies a set of edges: two vertices with the same mark have the same edges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EdgesMark(NonZeroU64);
 
-/// Marks that nobody else has.
+/// A source of unique marks.
 #[derive(Debug, Default)]
 pub(crate) struct EdgesMarks {
     rest: std::ops::Range<u64>,
@@ -53,9 +54,9 @@ impl EdgesMarks {
 /// An edge, as a program sees it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Edge<'a, I, E> {
-    /// Where it leads.
+    /// Its target.
     pub target: &'a I,
-    /// What it carries, such as a weight.
+    /// Its data, such as a weight.
     pub data: &'a E,
 }
 
@@ -66,7 +67,7 @@ pub struct Edge<'a, I, E> {
 pub struct Edges<I, E> {
     targets: Vec<I>,
     data: Vec<E>,
-    /// Goes with every change.
+    /// Removed by every change.
     mark: Option<EdgesMark>,
 }
 
@@ -83,17 +84,17 @@ impl<I, E> Default for Edges<I, E> {
 }
 
 impl<I, E> Edges<I, E> {
-    /// Edges of targets and their data; `None` if there are not as many of each.
+    /// Edges from targets and their data; `None` if their numbers differ.
     pub fn from_parts(targets: Vec<I>, data: Vec<E>) -> Option<Self> {
         (targets.len() == data.len()).then_some(Self { targets, data, mark: None })
     }
 
-    /// The targets and their data, for whoever fills them again.
+    /// The arrays of targets and data, to be filled again.
     pub fn into_parts(self) -> (Vec<I>, Vec<E>) {
         (self.targets, self.data)
     }
 
-    /// The same with no memory for more.
+    /// The same edges without spare capacity.
     #[must_use]
     pub(crate) fn shrunk(mut self) -> Self {
         self.targets.shrink_to_fit();
@@ -111,12 +112,12 @@ impl<I, E> Edges<I, E> {
         self.targets.is_empty()
     }
 
-    /// Where the edges lead.
+    /// The targets of the edges.
     pub fn targets(&self) -> &[I] {
         &self.targets
     }
 
-    /// What the edges carry.
+    /// The data of the edges.
     pub fn data(&self) -> &[E] {
         &self.data
     }
@@ -166,7 +167,7 @@ pub struct Vertex<I, S, E = (), G = ()> {
     /// What it owns.
     pub state: S,
     edges: Edges<I, E>,
-    /// Its state when it signalled last; `None` if it never did since its edges changed.
+    /// Its state when it last signalled; `None` if it has not signalled since its edges changed.
     pub signalled: Option<S>,
     /// The latest signal of each edge that leads here, ascending by source and parallel edge.
     latest: Vec<(I, G)>,
@@ -180,7 +181,7 @@ impl<I: Id, S, E, G> Vertex<I, S, E, G> {
         Self { id, state, edges, signalled: None, latest: Vec::new(), parallels: Vec::new() }
     }
 
-    /// What names it.
+    /// Its id.
     pub fn id(&self) -> &I {
         &self.id
     }
@@ -190,19 +191,19 @@ impl<I: Id, S, E, G> Vertex<I, S, E, G> {
         &self.edges
     }
 
-    /// Its outgoing edges, to be changed: all of them are then signalled along again.
+    /// Its outgoing edges, for changes; the vertex will then signal along all of them again.
     pub fn edges_mut(&mut self) -> &mut Edges<I, E> {
         self.signalled = None;
         &mut self.edges
     }
 
-    /// The latest signal of each edge that leads here with its source, ascending by source; those of parallel edges in the order in
-    /// which the source has them.
+    /// The latest signal of each incoming edge with its source, ascending by source; those of
+    /// parallel edges in the order of the source.
     pub fn latest(&self) -> &[(I, G)] {
         &self.latest
     }
 
-    /// Which of the parallel edges of its source each of [`Vertex::latest`] is; empty where all are the first.
+    /// The number among parallel edges of each of [`Vertex::latest`]; empty if all are the first.
     pub fn parallels(&self) -> &[u32] {
         &self.parallels
     }
@@ -212,9 +213,9 @@ impl<I: Id, S, E, G> Vertex<I, S, E, G> {
         self.receive_all(vec![((source, 0), signal)]);
     }
 
-    /// Replaces the latest signals of these edges, each named by its source and which of its parallel edges it is, in the order in
-    /// which they came: of several of one edge the last counts. In O(k log k + k log n) for k signals of edges that are among the n
-    /// known ones, and O(n) more if one is new.
+    /// Replaces the latest signals of these edges, each given by its source and its number among
+    /// parallel edges. Of several signals along one edge the last counts. Takes O(k log k + k log
+    /// n) for k signals along n known edges, and O(n) more if an edge is new.
     pub fn receive_all(&mut self, mut signals: Vec<((I, u32), G)>) {
         // Stable, so that the last of one edge stays the last.
         signals.sort_by(|(left, _), (right, _)| left.cmp(right));
@@ -274,17 +275,17 @@ impl<I: Id, S, E, G> Vertex<I, S, E, G> {
         Self { id, state, edges, signalled, latest, parallels }
     }
 
-    /// All its parts, for serializers that use them again.
+    /// All its parts, for serializers that reuse them.
     pub fn into_parts(self) -> Parts<I, S, E, G> {
         let Self { id, state, edges, signalled, latest, parallels } = self;
         Parts { id, state, edges, signalled, latest, parallels }
     }
 }
 
-/// All that a vertex consists of.
+/// All parts of a vertex.
 #[derive(Debug)]
 pub struct Parts<I, S, E, G> {
-    /// What names it.
+    /// Its id.
     pub id: I,
     /// What it owns.
     pub state: S,

@@ -23,8 +23,8 @@ use crate::connected_components::propagation::Label;
 /// Vertices between two looks at whether the run was cancelled.
 const TURNS: usize = 1 << 14;
 
-/// A vertex that the search is at: which of its edges is next, and whether none has led back yet.
-struct Place {
+/// A vertex on the path of the search: its next edge, and whether no edge has led back yet.
+struct PathEntry {
     vertex: u32,
     next: u32,
     is_root: bool,
@@ -33,7 +33,7 @@ struct Place {
 /// Bytes of memory while edges are unpacked and searched, and of the labels that stay; `None` if vertices or edges are too many.
 pub(super) fn bytes<L>(extent: &Extent, workers: usize) -> Option<(u64, u64)> {
     let adjacency = Adjacency::memory_bytes(extent)?;
-    let of_search = (size_of::<Place>() + 2 * size_of::<u32>()) as u64;
+    let of_search = (size_of::<PathEntry>() + 2 * size_of::<u32>()) as u64;
     let search = adjacency + extent.vertices * of_search.max(4 + 2 * size_of::<L>() as u64);
     let windows = (workers * WINDOW * size_of::<u64>()) as u64;
     let labels = extent.vertices * size_of::<L>() as u64;
@@ -75,7 +75,7 @@ fn search(edges: &Adjacency, vertices: usize, resources: &Resources) -> Result<V
     let mut numbers = vec![0_u32; vertices];
     let (mut next, mut component) = (1_u32, vertices as u32);
     // The search, and vertices behind it whose component is not complete.
-    let (mut path, mut behind): (Vec<Place>, Vec<u32>) = (Vec::new(), Vec::new());
+    let (mut path, mut behind): (Vec<PathEntry>, Vec<u32>) = (Vec::new(), Vec::new());
     resources.job.begin("search", vertices as u64);
     for start in 0..vertices {
         if start % TURNS == 0 {
@@ -87,7 +87,7 @@ fn search(edges: &Adjacency, vertices: usize, resources: &Resources) -> Result<V
         }
         numbers[start] = next;
         next += 1;
-        path.push(Place { vertex: start as u32, next: 0, is_root: true });
+        path.push(PathEntry { vertex: start as u32, next: 0, is_root: true });
         while let Some(place) = path.last_mut() {
             let own = place.vertex as usize;
             if let Some(&target) = edges.targets(own).get(place.next as usize) {
@@ -96,7 +96,7 @@ fn search(edges: &Adjacency, vertices: usize, resources: &Resources) -> Result<V
                     // Looked at again when the search comes back.
                     numbers[target as usize] = next;
                     next += 1;
-                    path.push(Place { vertex: target, next: 0, is_root: true });
+                    path.push(PathEntry { vertex: target, next: 0, is_root: true });
                     continue;
                 }
                 place.next += 1;

@@ -1,5 +1,6 @@
-//! Programs behind the C interface against the same programs in Rust: the same bits by every traversal, at one to three threads
-//! and two budgets. The kernels are what a compiler of somebody else's programs would make.
+//! Programs behind the C interface against the same programs in Rust: the same bits by every
+//! traversal, at one to three threads and two budgets. The kernels are what a compiler of somebody
+//! else's programs would make.
 
 #![expect(unsafe_code, reason = "kernels get pointers")]
 

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use brimful_store::durable::{PageId, Writing};
 use rayon::prelude::*;
 
-use super::layout::{self, Place, SlotPage};
+use super::layout::{self, RecordPosition, SlotPage};
 use super::{Change, DATA, ENTRY_BYTES, INDEX, RecordBag, WINDOW_PAGES};
 use crate::error::{Error, Result};
 use crate::fields::{put, u64_at};
@@ -18,23 +18,23 @@ use crate::pipeline;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Records {
     bytes: Vec<u8>,
-    places: Vec<(usize, usize)>,
+    positions: Vec<(usize, usize)>,
 }
 
 impl Records {
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.places.len()
+        self.positions.len()
     }
 
     /// True if there are none.
     pub fn is_empty(&self) -> bool {
-        self.places.is_empty()
+        self.positions.is_empty()
     }
 
     /// The record of the `index`-th id; `None` if there is no such.
     pub fn get(&self, index: usize) -> Option<&[u8]> {
-        let (at, len) = *self.places.get(index)?;
+        let (at, len) = *self.positions.get(index)?;
         self.bytes.get(at..at + len)
     }
 
@@ -44,20 +44,20 @@ impl Records {
     }
 
     fn set(&mut self, index: usize, record: &[u8]) {
-        if let Some(place) = self.places.get_mut(index) {
-            *place = (self.bytes.len(), record.len());
+        if let Some(position) = self.positions.get_mut(index) {
+            *position = (self.bytes.len(), record.len());
             self.bytes.extend_from_slice(record);
         }
     }
 
     /// Keeps the first `len` records only.
     fn truncate(&mut self, len: usize) {
-        self.places.truncate(len);
+        self.positions.truncate(len);
         let mut kept: Vec<&mut (usize, usize)> =
-            self.places.iter_mut().filter(|place| place.0 != ABSENT.0).collect();
+            self.positions.iter_mut().filter(|position| position.0 != ABSENT.0).collect();
         kept.sort_unstable();
         let mut end = 0;
-        for (at, len) in kept.into_iter().map(|place| (&mut place.0, place.1)) {
+        for (at, len) in kept.into_iter().map(|position| (&mut position.0, position.1)) {
             self.bytes.copy_within(*at..*at + len, end);
             *at = end;
             end += len;
@@ -66,7 +66,7 @@ impl Records {
     }
 }
 
-/// The place of a record that is not there.
+/// The position of a record that is not there.
 const ABSENT: (usize, usize) = (usize::MAX, 0);
 
 /// Which records a batch gets.
@@ -80,8 +80,8 @@ enum Wanted {
     Some(usize),
 }
 
-/// An id's place and its index in the batch.
-type Located = (Option<Place>, usize);
+/// An id's position and its index in the batch.
+type Located = (Option<RecordPosition>, usize);
 
 impl RecordBag {
     /// Appends records; returns the id of the first.
@@ -92,7 +92,7 @@ impl RecordBag {
         let _growing = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
         let writing = self.pages.write();
         let start = self.len();
-        let mut places = vec![0; records.len()];
+        let mut positions = vec![0; records.len()];
         let mut by_class: Vec<Vec<usize>> = vec![Vec::new(); self.classes.count() + 1];
         for (index, record) in records.iter().enumerate() {
             let class = self.classes.of(record.as_ref().len()).map_or(self.classes.count(), usize::from);
@@ -104,16 +104,16 @@ impl RecordBag {
             if class == self.classes.count() {
                 for index in indexes {
                     let record = records.get(*index).map(AsRef::as_ref).unwrap_or_default();
-                    let place = self.put(&writing, start + *index as u64, record, record.len())?;
-                    if let Some(entry) = places.get_mut(*index) {
-                        *entry = Place::encode(Some(place));
+                    let position = self.put(&writing, start + *index as u64, record, record.len())?;
+                    if let Some(entry) = positions.get_mut(*index) {
+                        *entry = RecordPosition::encode(Some(position));
                     }
                 }
             } else {
-                self.fill(&writing, start, records, class as u8, indexes, &mut places)?;
+                self.fill(&writing, start, records, class as u8, indexes, &mut positions)?;
             }
         }
-        self.write_index(&writing, start, &places)?;
+        self.write_index(&writing, start, &positions)?;
         self.len.store(start + records.len() as u64, Ordering::Release);
         self.pages.owner_holds(self.space().memory_bytes());
         Ok(start)
@@ -127,7 +127,7 @@ impl RecordBag {
         records: &[R],
         class: u8,
         indexes: &[usize],
-        places: &mut [u64],
+        positions: &mut [u64],
     ) -> Result<()> {
         let mut rest = indexes;
         while !rest.is_empty() {
@@ -141,14 +141,19 @@ impl RecordBag {
                 for index in now {
                     let record = records.get(*index).map(AsRef::as_ref).unwrap_or_default();
                     let slot = layout::insert(bytes, &self.classes, class, start + *index as u64, record)?;
-                    *places.get_mut(*index)? = Place::encode(Some(Place::slot_of(page, slot)));
+                    *positions.get_mut(*index)? =
+                        RecordPosition::encode(Some(RecordPosition::slot_of(page, slot)));
                 }
                 Some(())
             });
             match filled {
                 Ok(Some(())) => rest = later,
                 Ok(None) => {
-                    return Err(self.damaged(start, Place::slot_of(page, 0), "a page with room has none"));
+                    return Err(self.damaged(
+                        start,
+                        RecordPosition::slot_of(page, 0),
+                        "a page with room has none",
+                    ));
                 }
                 Err(error) => {
                     let mut space = self.space();
@@ -162,16 +167,16 @@ impl RecordBag {
         Ok(())
     }
 
-    fn write_index(&self, writing: &Writing<'_>, start: u64, places: &[u64]) -> Result<()> {
-        let mut rest = places;
+    fn write_index(&self, writing: &Writing<'_>, start: u64, positions: &[u64]) -> Result<()> {
+        let mut rest = positions;
         let mut id = start;
         while !rest.is_empty() {
             let (page, at) = self.entry_of(id);
             let capacity = (self.pages.page_bytes() - at) / ENTRY_BYTES;
             let (now, later) = rest.split_at(capacity.min(rest.len()));
             self.pages.update(writing, page, |page| {
-                for (place, at) in now.iter().zip((at..).step_by(ENTRY_BYTES)) {
-                    put(page.bytes_mut(), at, &place.to_le_bytes());
+                for (position, at) in now.iter().zip((at..).step_by(ENTRY_BYTES)) {
+                    put(page.bytes_mut(), at, &position.to_le_bytes());
                 }
             })?;
             id += now.len() as u64;
@@ -180,7 +185,7 @@ impl RecordBag {
         Ok(())
     }
 
-    /// The places of `ids`, sorted by place and then by index.
+    /// The positions of `ids`, sorted by position and then by index.
     fn locate(&self, ids: &[u64]) -> Result<Vec<Located>> {
         let per_page = (self.pages.page_bytes() / ENTRY_BYTES) as u64;
         let mut sorted: Vec<(u64, usize)> = ids.iter().copied().zip(0..).collect();
@@ -194,7 +199,7 @@ impl RecordBag {
             self.pages.read(page, |bytes| {
                 for (id, index) in group {
                     let entry = u64_at(bytes, (id % per_page) as usize * ENTRY_BYTES);
-                    located.push((Place::decode(entry), *index));
+                    located.push((RecordPosition::decode(entry), *index));
                 }
             })?;
         }
@@ -249,8 +254,8 @@ impl RecordBag {
     /// One record, whatever its length, if the budget holds it.
     fn fetch_long(&self, id: u64) -> Result<Records> {
         match self.get_within(id) {
-            Ok(bytes) => Ok(Records { places: vec![(0, bytes.len())], bytes }),
-            Err(Error::Removed { .. }) => Ok(Records { places: vec![ABSENT], bytes: Vec::new() }),
+            Ok(bytes) => Ok(Records { positions: vec![(0, bytes.len())], bytes }),
+            Err(Error::Removed { .. }) => Ok(Records { positions: vec![ABSENT], bytes: Vec::new() }),
             Err(error) => Err(error),
         }
     }
@@ -262,11 +267,11 @@ impl RecordBag {
     }
 
     fn fetch_ids(&self, ids: &[u64], wanted: Wanted) -> Result<Records> {
-        let mut records = Records { bytes: Vec::new(), places: vec![ABSENT; ids.len()] };
+        let mut records = Records { bytes: Vec::new(), positions: vec![ABSENT; ids.len()] };
         let mut located = self.locate(ids)?;
         let most_bytes = if let Wanted::Some(bytes) = wanted { bytes } else { usize::MAX };
         if let Wanted::Some(_) = wanted {
-            let long = located.iter().filter(|(place, _)| place.is_some_and(Place::is_span));
+            let long = located.iter().filter(|(position, _)| position.is_some_and(RecordPosition::is_span));
             let end = long.map(|(_, index)| *index).min().unwrap_or(ids.len());
             located.retain(|(_, index)| *index < end);
             records.truncate(end);
@@ -275,10 +280,10 @@ impl RecordBag {
         let id_of = |index: usize| ids.get(index).copied().unwrap_or(u64::MAX);
         let mut again = Vec::new();
         let mut in_slots = Vec::with_capacity(located.len());
-        for (place, index) in located {
-            match place {
-                Some(place) if place.is_span() => again.push(index),
-                Some(place) => in_slots.push((place, index)),
+        for (position, index) in located {
+            match position {
+                Some(position) if position.is_span() => again.push(index),
+                Some(position) => in_slots.push((position, index)),
                 None if all => return Err(self.removed(id_of(index))),
                 None => {}
             }
@@ -301,8 +306,8 @@ impl RecordBag {
             scanner.visit(window.iter().map(|number| PageId::new(DATA, *number)), |page, bytes| {
                 let group = window.binary_search(&page.number()).ok().and_then(|at| groups.get(at));
                 let slots = SlotPage::new(bytes, &self.classes);
-                for (place, index) in group.copied().unwrap_or_default() {
-                    match slots.record(place.slot(), id_of(*index)) {
+                for (position, index) in group.copied().unwrap_or_default() {
+                    match slots.record(position.slot(), id_of(*index)) {
                         Some(record) => {
                             records.set(*index, record);
                             if records.bytes.len() > most_bytes {
@@ -356,7 +361,7 @@ impl RecordBag {
             let window =
                 (self.pages.cache_bytes() / self.pages.page_bytes() / (4 * pool.current_num_threads()))
                     .clamp(1, WINDOW_PAGES);
-            let page_of = |l: &Located| l.0.map(|place| place.page());
+            let page_of = |l: &Located| l.0.map(|position| position.page());
             let groups: Vec<&[Located]> = located.chunk_by(|a, b| page_of(a) == page_of(b)).collect();
             let one = |index: usize| {
                 let (Some(id), Some(record)) = (ids.get(index), records.get(index)) else {
@@ -378,7 +383,7 @@ impl RecordBag {
     }
 
     /// Adds to the ends of the records of ascending `ids`, from one thread; those that are empty so far
-    /// get their places side by side. An error comes with how many were added to; where it is that the job
+    /// get their positions side by side. An error comes with how many were added to; where it is that the job
     /// was cancelled, no other was.
     pub(crate) fn append_sorted(&self, ids: &[u64], items: &[&[u8]]) -> Result<(), (usize, Error)> {
         let mut done = 0;
@@ -389,8 +394,9 @@ impl RecordBag {
         let window = (self.pages.cache_bytes() / self.pages.page_bytes() / 8).clamp(1, WINDOW_PAGES);
         let mut scanner = self.pages.scanner();
         for (ids, items) in ids.chunks(4096).zip(items.chunks(4096)) {
-            let places = self.locate(ids)?;
-            let mut pages: Vec<u64> = places.iter().filter_map(|l| l.0).map(|place| place.page()).collect();
+            let positions = self.locate(ids)?;
+            let mut pages: Vec<u64> =
+                positions.iter().filter_map(|l| l.0).map(|position| position.page()).collect();
             pages.dedup();
             if pages.len() <= window {
                 scanner.load(pages.iter().map(|number| PageId::new(DATA, *number)))?;

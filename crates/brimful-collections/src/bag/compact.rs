@@ -5,7 +5,7 @@
 
 use brimful_store::durable::PageId;
 
-use super::layout::{Place, SlotPage};
+use super::layout::{RecordPosition, SlotPage};
 use super::{DATA, RecordBag};
 use crate::error::Result;
 
@@ -58,13 +58,13 @@ impl RecordBag {
         for (slot, id) in records {
             let writing = self.pages.write();
             let _changing = self.id_lock(id);
-            let place = Place::slot_of(number, slot);
+            let position = RecordPosition::slot_of(number, slot);
             // Whoever changed it meanwhile has moved or removed it.
-            if id < self.len() && self.place(id)? == Some(place) {
-                let record = self.read_at(id, place)?;
+            if id < self.len() && self.position(id)? == Some(position) {
+                let record = self.read_at(id, position)?;
                 let new = self.put(&writing, id, &record, record.len())?;
                 self.set_place(&writing, id, Some(new))?;
-                self.release(&writing, id, place)?;
+                self.release(&writing, id, position)?;
                 moved += 1;
             }
         }

@@ -20,14 +20,14 @@ const NONE: u16 = u16::MAX;
 /// The class of a span's first page.
 pub(super) const SPAN: u8 = 255;
 
-/// Where a record is: an entry of the index, never zero.
+/// The position of a record: an entry of the index, never zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place(u64);
+pub(super) struct RecordPosition(u64);
 
 const PRESENT: u64 = 1 << 63;
 const SPAN_BIT: u64 = 1 << 62;
 
-impl Place {
+impl RecordPosition {
     pub(super) fn slot_of(page: u64, slot: u16) -> Self {
         Self(PRESENT | page << 16 | u64::from(slot))
     }
@@ -42,7 +42,7 @@ impl Place {
     }
 
     pub(super) fn encode(this: Option<Self>) -> u64 {
-        this.map_or(0, |place| place.0)
+        this.map_or(0, |position| position.0)
     }
 
     pub(super) fn page(self) -> u64 {
@@ -121,12 +121,13 @@ impl<'a> SlotPage<'a> {
             return None;
         }
         let at = PAGE_HEADER + usize::from(slot) * self.slot_bytes;
-        let (id, len) = (u64_at(self.bytes, at), u32_at(self.bytes, at + 8) as usize);
-        if id == FREE || len + SLOT_HEADER > self.slot_bytes {
+        // A damaged page may count slots that it has not.
+        let slot = self.bytes.get(at..at + self.slot_bytes)?;
+        let (id, len) = (u64_at(slot, 0), u32_at(slot, 8) as usize);
+        if id == FREE {
             return None;
         }
-        let from = at + SLOT_HEADER;
-        self.bytes.get(from..from + len).map(|record| (id, record))
+        slot.get(SLOT_HEADER..SLOT_HEADER + len).map(|record| (id, record))
     }
 
     /// The record in a slot, if it is that of `id`.
@@ -153,11 +154,14 @@ pub(super) fn class_of(bytes: &[u8]) -> u8 {
     u16_at(bytes, 0).checked_sub(1).map_or(u8::MAX, |class| class.min(255) as u8)
 }
 
-/// Takes a free slot of a page and writes a record into it.
+/// Takes a free slot of a page and writes a record into it; `None` if the page has none.
 pub(super) fn insert(bytes: &mut [u8], classes: &Classes, class: u8, id: u64, record: &[u8]) -> Option<u16> {
     let (free, used) = (u16_at(bytes, 2), u16_at(bytes, 4));
     let slot_bytes = classes.slot_bytes(class);
-    let slot = if free != NONE {
+    let slot = if free != NONE && free >= classes.slots(class) {
+        // A damaged page: its first free slot does not exist.
+        return None;
+    } else if free != NONE {
         let at = PAGE_HEADER + usize::from(free) * slot_bytes;
         let next = u32_at(bytes, at + 8) as u16;
         put(bytes, 2, &next.to_le_bytes());

@@ -11,7 +11,7 @@
 mod batch;
 mod compact;
 mod layout;
-mod place;
+mod placement;
 mod space;
 mod verify;
 
@@ -25,7 +25,7 @@ use brimful_store::external::FolderLock;
 use brimful_store::{Error as StoreError, Folder};
 
 pub use batch::Records;
-use layout::{Classes, Place, SlotPage};
+use layout::{Classes, RecordPosition, SlotPage};
 use space::Space;
 
 use crate::error::{Error, Result};
@@ -96,7 +96,7 @@ impl RecordBag {
 
     /// [`RecordBag::open`] in any folder; the caller sees to it that nobody else has it open.
     pub fn open_in(folder: &dyn Folder, schema: &[u8], options: Options) -> Result<Self> {
-        let (pages, meta) = open_pages(folder, KIND, &options, &describe([0; 5], schema))?;
+        let (pages, meta) = open_pages(folder, KIND, &options, (&describe([0; 5], schema), 40))?;
         let found = meta.get(40..).unwrap_or_default();
         if found != schema {
             let name = |schema: &[u8]| format!("records of {}", String::from_utf8_lossy(schema));
@@ -198,14 +198,14 @@ impl RecordBag {
         (PageId::new(INDEX, id / per_page), (id % per_page) as usize * ENTRY_BYTES)
     }
 
-    fn place(&self, id: u64) -> Result<Option<Place>> {
+    fn position(&self, id: u64) -> Result<Option<RecordPosition>> {
         let (page, at) = self.entry_of(id);
-        Ok(self.pages.read(page, |bytes| Place::decode(u64_at(bytes, at)))?)
+        Ok(self.pages.read(page, |bytes| RecordPosition::decode(u64_at(bytes, at)))?)
     }
 
-    fn set_place(&self, writing: &Writing<'_>, id: u64, place: Option<Place>) -> Result<()> {
+    fn set_place(&self, writing: &Writing<'_>, id: u64, position: Option<RecordPosition>) -> Result<()> {
         let (page, at) = self.entry_of(id);
-        let entry = Place::encode(place).to_le_bytes();
+        let entry = RecordPosition::encode(position).to_le_bytes();
         Ok(self.pages.update(writing, page, |page| put(page.bytes_mut(), at, &entry))?)
     }
 
@@ -227,14 +227,14 @@ impl RecordBag {
         let mut f = Some(f);
         // A record that others move all the time is met sooner or later; under its lock at once.
         for _ in 0..3 {
-            let Some(place) = self.place(id)? else {
+            let Some(position) = self.position(id)? else {
                 return Err(self.removed(id));
             };
-            if place.is_span() {
+            if position.is_span() {
                 break;
             }
-            let seen = self.pages.read(PageId::new(DATA, place.page()), |bytes| {
-                let record = SlotPage::new(bytes, &self.classes).record(place.slot(), id)?;
+            let seen = self.pages.read(PageId::new(DATA, position.page()), |bytes| {
+                let record = SlotPage::new(bytes, &self.classes).record(position.slot(), id)?;
                 f.take().map(|f| f(record))
             })?;
             if let Some(seen) = seen {
@@ -242,14 +242,14 @@ impl RecordBag {
             }
         }
         let _changing = self.id_lock(id);
-        let Some(place) = self.place(id)? else {
+        let Some(position) = self.position(id)? else {
             return Err(self.removed(id));
         };
-        self.require(id, place)?;
-        let record = self.read_at(id, place)?;
+        self.require(id, position)?;
+        let record = self.read_at(id, position)?;
         match f.take() {
             Some(f) => Ok(f(&record)),
-            None => Err(self.damaged(id, place, "it was seen twice")),
+            None => Err(self.damaged(id, position, "it was seen twice")),
         }
     }
 
@@ -273,9 +273,9 @@ impl RecordBag {
     pub(crate) fn get_within(&self, id: u64) -> Result<Vec<u8>> {
         self.check(id)?;
         let _changing = self.id_lock(id);
-        let place = self.place(id)?.ok_or_else(|| self.removed(id))?;
-        self.require(id, place)?;
-        self.read_at(id, place)
+        let position = self.position(id)?.ok_or_else(|| self.removed(id))?;
+        self.require(id, position)?;
+        self.read_at(id, position)
     }
 
     /// Lets `begin` see how long record `id` is, and `f` its bytes, piece by piece: a record may be longer than
@@ -286,13 +286,13 @@ impl RecordBag {
     pub fn visit(&self, id: u64, begin: impl FnOnce(u64), f: impl FnMut(&[u8])) -> Result<()> {
         self.check(id)?;
         let _changing = self.id_lock(id);
-        let place = self.place(id)?.ok_or_else(|| self.removed(id))?;
-        if place.is_span() {
-            let head = self.span_head(id, place)?;
+        let position = self.position(id)?.ok_or_else(|| self.removed(id))?;
+        if position.is_span() {
+            let head = self.span_head(id, position)?;
             begin(head.len);
-            return self.visit_span(place, &head, f);
+            return self.visit_span(position, &head, f);
         }
-        let (record, mut f) = (self.read_at(id, place)?, f);
+        let (record, mut f) = (self.read_at(id, position)?, f);
         begin(record.len() as u64);
         f(&record);
         Ok(())
@@ -317,22 +317,22 @@ impl RecordBag {
 
     /// Bytes of record `id` if it takes pages of its own; `None` if it shares one, or is not there.
     pub fn long_len(&self, id: u64) -> Result<Option<u64>> {
-        if id >= self.len() || !self.place(id)?.is_some_and(Place::is_span) {
+        if id >= self.len() || !self.position(id)?.is_some_and(RecordPosition::is_span) {
             return Ok(None);
         }
         let _changing = self.id_lock(id);
-        match self.place(id)?.filter(|place| place.is_span()) {
-            Some(place) => Ok(Some(self.span_head(id, place)?.len)),
+        match self.position(id)?.filter(|position| position.is_span()) {
+            Some(position) => Ok(Some(self.span_head(id, position)?.len)),
             None => Ok(None),
         }
     }
 
     /// Refuses a record that is too long to be held whole.
-    fn require(&self, id: u64, place: Place) -> Result<()> {
-        if !place.is_span() {
+    fn require(&self, id: u64, position: RecordPosition) -> Result<()> {
+        if !position.is_span() {
             return Ok(());
         }
-        let (len, memory) = (self.span_head(id, place)?.len, self.options.memory_bytes);
+        let (len, memory) = (self.span_head(id, position)?.len, self.options.memory_bytes);
         if len <= self.longest_bytes {
             return Ok(());
         }
@@ -347,7 +347,7 @@ impl RecordBag {
 
     /// True if there is a record `id`.
     pub fn contains(&self, id: u64) -> Result<bool> {
-        Ok(id < self.len() && self.place(id)?.is_some())
+        Ok(id < self.len() && self.position(id)?.is_some())
     }
 
     /// Bytes of record `id`.
@@ -387,11 +387,11 @@ impl RecordBag {
         {
             let writing = self.pages.write();
             let _changing = self.id_lock(id);
-            let Some(place) = self.place(id)? else {
+            let Some(position) = self.position(id)? else {
                 return Err(self.removed(id));
             };
             self.set_place(&writing, id, None)?;
-            self.release(&writing, id, place)?;
+            self.release(&writing, id, position)?;
             self.removed.fetch_add(1, Ordering::Relaxed);
         }
         self.tidy()
@@ -408,8 +408,8 @@ impl RecordBag {
         let _growing = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
         let writing = self.pages.write();
         let id = self.len();
-        let place = self.put(&writing, id, record, record.len())?;
-        self.set_place(&writing, id, Some(place))?;
+        let position = self.put(&writing, id, record, record.len())?;
+        self.set_place(&writing, id, Some(position))?;
         self.len.store(id + 1, Ordering::Release);
         self.keys.set(&self.pages, &writing, mixed, Some(id))?;
         Ok(())
@@ -420,12 +420,12 @@ impl RecordBag {
         let writing = self.pages.write();
         self.keys.set(&self.pages, &writing, mixed, None)?;
         let _changing = self.id_lock(id);
-        let Some(place) = self.place(id)? else {
+        let Some(position) = self.position(id)? else {
             return Err(self.removed(id));
         };
         self.set_place(&writing, id, None)?;
         self.removed.fetch_add(1, Ordering::Relaxed);
-        self.release(&writing, id, place)
+        self.release(&writing, id, position)
     }
 
     /// What its owner was given.

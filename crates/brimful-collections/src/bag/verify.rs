@@ -20,12 +20,12 @@ impl RecordBag {
         let (mut removed, mut taken) = (0, 0);
         for id in 0..self.len() {
             job.check()?;
-            let Some(place) = self.place(id)? else {
+            let Some(position) = self.position(id)? else {
                 removed += 1;
                 continue;
             };
-            self.read_at(id, place)?;
-            taken += u64::from(!place.is_span());
+            self.read_at(id, position)?;
+            taken += u64::from(!position.is_span());
         }
         let counted = self.len() - self.count();
         if removed != counted {

@@ -23,7 +23,8 @@ pub(super) struct CheckpointState {
     durations: Durations,
 }
 
-/// The options of a run of `G` that its states depend on, besides the graph and the user's parameters.
+/// The options of a run of `G` that its states depend on, besides the graph and the user's
+/// parameters.
 pub(super) fn identity<G: Gather>(options: &RunOptions) -> [(&'static str, String); 3] {
     [
         ("weighted", options.weighted.to_string()),

@@ -1,4 +1,5 @@
-//! The edges of intervals whose lists do not fit in memory together, in scratch files, part by part.
+//! The edges of intervals whose lists do not fit in memory together, in scratch files, part by
+//! part.
 //!
 //! Without these files, each part of an interval would read all edges of that interval, in every
 //! superstep. The files are written once.

@@ -2,9 +2,9 @@
 //!
 //! An item is an interval or a part of one. For programs that settle, an item may span intervals,
 //! because fewer supersteps follow if more vertices see each other's new states. Such items run one
-//! after another, as many at a time as there are threads, and see the states that earlier ones made.
-//! Once urgencies are known, `urgent` replaces items.
-//! Invariant: a superstep of other programs reads the states of the last superstep only.
+//! after another, as many at a time as there are threads, and see the states that earlier ones
+//! made. Once urgencies are known, `urgent` replaces items. Invariant: a superstep of other
+//! programs reads the states of the last superstep only.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -119,8 +119,8 @@ impl<G: Gather> GatherContext<'_, G> {
         Ok(items)
     }
 
-    /// Gathers the targets of one item that are not settled. Their states go to `next`, if there is one,
-    /// else to the caller.
+    /// Gathers the targets of one item that are not settled. Their states go to `next`, if there is
+    /// one, else to the caller.
     pub(super) fn item(
         &self,
         targets: Range<usize>,

@@ -41,7 +41,8 @@ pub(super) struct CheckpointState {
     asynchronous: Option<Heard>,
 }
 
-/// The options of a run of `P` that its states depend on, besides the graph and the user's parameters.
+/// The options of a run of `P` that its states depend on, besides the graph and the user's
+/// parameters.
 pub fn identity<P: Program>(options: &RunOptions) -> [(&'static str, String); 5] {
     let thresholds = [options.signal_threshold, options.collect_threshold];
     let sizes = (size_of::<P::State>(), size_of::<SignalOf<P>>());

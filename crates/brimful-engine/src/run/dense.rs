@@ -1,4 +1,4 @@
-//! Supersteps that look at every interval: all its segments with sources that signal, and all its vertices.
+//! Dense supersteps: they visit all segments with signalling sources, and all vertices.
 
 use std::sync::atomic::AtomicBool;
 
@@ -42,7 +42,7 @@ impl<P: Program> ShardRun<'_, P> {
         Ok(())
     }
 
-    /// One superstep, all signals being in memory; true.
+    /// Runs one superstep with all signals in memory; true.
     pub(super) fn dense_superstep(&mut self, edges: u64) -> Result<bool> {
         self.context.resources.job.begin(format!("superstep {}", self.globals.superstep + 1), edges);
         let context = &self.context;
@@ -61,7 +61,7 @@ impl<P: Program> ShardRun<'_, P> {
         Ok(true)
     }
 
-    /// Lets the vertices without edges take a turn; what they add to the aggregate.
+    /// Lets the vertices without edges take a turn; returns their part of the aggregate.
     pub(super) fn evolve_isolated(&mut self) -> Result<P::Aggregate> {
         let context = &self.context;
         isolated::evolve(
@@ -73,7 +73,7 @@ impl<P: Program> ShardRun<'_, P> {
         )
     }
 
-    /// Adds up the intervals in order, then what isolated vertices add, and makes the new signals current.
+    /// Merges the intervals in order, then the isolated vertices, and publishes the new signals.
     pub(super) fn end_superstep(
         &mut self,
         partials: impl IntoIterator<Item = Partial<P::Aggregate>>,
@@ -88,7 +88,7 @@ impl<P: Program> ShardRun<'_, P> {
         Ok(self.next.publish_into(&mut self.signals)?)
     }
 
-    /// Adds up the intervals in order, then what isolated vertices add, and makes those that signal the frontier.
+    /// Merges the intervals in order, then the isolated vertices, and sets the frontier.
     pub(super) fn conclude(
         &mut self,
         partials: impl IntoIterator<Item = Partial<P::Aggregate>>,

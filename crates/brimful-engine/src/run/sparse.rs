@@ -11,7 +11,8 @@ use crate::program::{Program, SumOf, Vertex};
 use crate::sparse::{Combine, TargetSums};
 
 impl<P: Program> ShardRun<'_, P> {
-    /// Tries to do a superstep by reading only the blocks that the frontier has edges in.
+    /// Tries a superstep that reads only the blocks with edges of the frontier; false if it was not
+    /// done.
     pub(super) fn sparse_superstep(&mut self, edges: u64) -> Result<bool> {
         let context = &self.context;
         let (Some(frontier), Some(sparse)) = (&mut self.frontier, &self.sparse) else {

@@ -1,8 +1,9 @@
-//! Supersteps of a long run over edges that lie in memory unpacked.
+//! Supersteps of a long run over unpacked edges in memory.
 //!
-//! A sparse superstep decodes a whole block of edges for each of its few sources. A run that goes on for long pays once for
-//! unpacking all edges, and then visits those of the frontier alone. Invariant: states, signals and aggregates are the bits
-//! that the other traversals give, since the combiner gives the same sum in any order.
+//! A sparse superstep decodes a whole block of edges for each of its few sources. A long run
+//! unpacks all edges once, and then visits those of the frontier alone. Invariant: states, signals
+//! and aggregates are the same bits as in other traversals, because the combiner gives the same sum
+//! in any order.
 
 use std::sync::Arc;
 
@@ -30,16 +31,17 @@ pub(super) struct Unpacked<S> {
     sums: Touched<S>,
 }
 
-/// Bytes of the edges, the sums and the lists of a superstep at most; `None` if the edges cannot be unpacked.
+/// The most bytes of edges, sums and lists of a superstep; `None` if the edges cannot be unpacked.
 pub(crate) fn memory_bytes(needs: &Needs, extent: &Extent) -> Option<u64> {
     let (vertices, files) = (extent.vertices, extent.indexes.len() as u64);
     let of_targets = Touched::<()>::memory_bytes(vertices, needs.sum) + vertices * 2 * (needs.target_sum + 8);
-    // Every file has its own table of where the edges of a source begin.
+    // Every file has its own table of the first edge of each source.
     Adjacency::memory_bytes(extent).map(|edges| edges + files * 4 * vertices + of_targets)
 }
 
 impl<P: Program> RunContext<'_, P> {
-    /// Lets go of the packed edges that are in memory, and unpacks the files of each group that `groups` makes of them.
+    /// Frees the packed edges in memory, and unpacks the files in the groups that `groups` makes of
+    /// them.
     pub(super) fn unpack(
         &mut self,
         groups: impl Fn(Vec<Arc<ShardFile>>) -> Vec<Vec<Arc<ShardFile>>>,
@@ -53,7 +55,7 @@ impl<P: Program> RunContext<'_, P> {
 }
 
 impl<P: Program> ShardRun<'_, P> {
-    /// Does a superstep over unpacked edges; false if they are not in memory and better stay packed.
+    /// Runs a superstep over unpacked edges; false if they are packed and should stay so.
     pub(super) fn unpacked_superstep(&mut self, edges: u64) -> Result<bool> {
         let Some(mut unpacked) =
             self.unpacked.take().map_or_else(|| self.unpack_if_long(edges), |own| Ok(Some(own)))?
@@ -93,7 +95,7 @@ impl<P: Program> ShardRun<'_, P> {
         Ok(Some(Unpacked { adjacencies, sums: Touched::default() }))
     }
 
-    /// Combines what the frontier signals: targets, ascending, and sums.
+    /// Combines the signals of the frontier into targets, ascending, and sums.
     fn combine_unpacked(
         &mut self,
         unpacked: &mut Unpacked<SumOf<P>>,

@@ -1,9 +1,10 @@
-//! Supersteps of which the signals do not fit into memory: window of sources after window.
+//! Supersteps whose signals do not fit in memory: one source window after another.
 //!
-//! Signals are in one array in scratch. A *source window* of it, whole intervals, is read, and what its sources say is combined into sums,
-//! which are kept in scratch as well until all windows have had their turn; then every interval collects. Source windows are taken one index
-//! after the other, for in a sum the signals along one index come before those along the next. Invariant: a vertex that is not
-//! in the frontier has silence in the array, so that windows, and intervals that nobody speaks to, can be left out.
+//! Signals are in one scratch array. A *source window* of it, which is whole intervals, is read,
+//! and its signals are combined into sums. The sums are spilled until all windows are done; then
+//! every interval collects. All windows of one index come before those of the next, because sums
+//! have this order. Invariant: a vertex outside the frontier has silence in the array, so that
+//! windows without signals, and intervals that receive none, are skipped.
 
 use std::ops::Range;
 
@@ -64,7 +65,8 @@ impl<P: Program> ShardRun<'_, P> {
                     context.free.give_back(sums);
                     return partial;
                 }
-                // Collecting the sum of no signals would change nothing, but what was said must not be heard again.
+                // Collecting the sum of no signals would change nothing, but old signals must not
+                // be received again.
                 match speaks(of_interval(interval)) {
                     true => collector.silence(interval, buffers),
                     false => Ok(Partial::default()),

@@ -1,4 +1,4 @@
-//! The rest of a run whose signals have an order: one traversal, where the edges fit into memory unpacked.
+//! The rest of a run of an ordered program: one traversal, if the unpacked edges fit in memory.
 
 use brimful_store::scratch::ScratchArray;
 
@@ -11,21 +11,21 @@ use crate::stats::Swept;
 use crate::worklist::{BRIEF, PASSES_WORTH_UNPACKING, Queue, TURNS};
 
 impl<P: Program> ShardRun<'_, P> {
-    /// True if supersteps, or sweeps, are likely to visit many more edges than making a worklist costs: they have done so,
-    /// or will if as many follow as were done and each visits as many as the last.
+    /// True if supersteps or sweeps are likely to visit many more edges than a worklist costs: they
+    /// did, or they will if as many follow as were done and each visits as many as the last.
     pub(super) fn is_long(&self, edges: u64) -> bool {
         let ahead = self.globals.superstep.saturating_mul(self.last_visits);
         self.swept.edges.max(ahead) > BRIEF.max(PASSES_WORTH_UNPACKING * edges)
     }
 
-    /// True if the rest of the run is a traversal in order. Supersteps that are limited are done as they are counted.
+    /// True if the rest of the run is an ordered traversal. A limit of supersteps needs supersteps.
     fn prefers_worklist(&self, edges: u64) -> bool {
         let options = self.context.options;
         let is_limited = options.max_supersteps != u64::MAX || options.max_seconds.is_some();
         P::ORDERED && self.context.plan.unpacked && !is_limited && self.is_long(edges)
     }
 
-    /// Lets vertices signal in order until none has anything to say; false if supersteps go on.
+    /// Lets vertices signal in order until none is due; false if supersteps continue.
     pub(super) fn worklist_superstep(&mut self, edges: u64) -> Result<bool> {
         if !self.prefers_worklist(edges) {
             return Ok(false);
@@ -35,7 +35,7 @@ impl<P: Program> ShardRun<'_, P> {
         context.resources.job.begin("in order", edges);
         frontier.list(|vertex| self.signals[vertex] != P::Combiner::SILENCE);
         let seeds = frontier.replace(Vec::new());
-        // What supersteps need is not in memory any more: no other follows.
+        // Frees the arrays of supersteps: none follows.
         self.sparse = None;
         self.next = ScratchArray::resident(0, context.window());
         let adjacencies = context.unpack(|files| vec![files])?;

@@ -248,8 +248,8 @@ fn compress(bytes: &mut Vec<u8>) -> bool {
     worth
 }
 
-/// The codec's bytes of a segment: `stored` itself, or what it decompresses to in `buffer`. `None` if that
-/// is not exactly `plain` bytes.
+/// The codec's bytes of a segment: `stored` itself, or what it decompresses to in `buffer`. `None`
+/// if that is not exactly `plain` bytes.
 pub fn plain_bytes<'b>(
     packing: Packing,
     stored: &'b [u8],

@@ -95,7 +95,8 @@ pub fn parse_columns(
     })
 }
 
-/// [`parse_text`] for ids that are strings: the ends of the edges, and the vertices that are listed alone.
+/// [`parse_text`] for ids that are strings: the ends of the edges, and the vertices that are listed
+/// alone.
 ///
 /// # Errors
 /// Those of an import.

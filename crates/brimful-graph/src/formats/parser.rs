@@ -195,10 +195,10 @@ impl<'w> Work<'w> {
             out.tally.rejected += 1;
             let mut rejections = self.parser.rejections();
             let position = (self.chunk.file, self.line);
-            let kept = rejections.entry(flaw.reason).or_default();
-            kept.count += 1;
-            if kept.count == 1 || position < kept.position {
-                (kept.position, kept.found) = (position, self.shown(flaw));
+            let counted = rejections.entry(flaw.reason).or_default();
+            counted.count += 1;
+            if counted.count == 1 || position < counted.position {
+                (counted.position, counted.found) = (position, self.shown(flaw));
             }
             return Ok(());
         }
@@ -250,8 +250,9 @@ impl<'w> Work<'w> {
     }
 }
 
+/// Rejections for one reason: their number, and the first of them.
 #[derive(Debug, Default)]
-struct Kept {
+struct ReasonCount {
     count: u64,
     position: (usize, u64),
     found: String,
@@ -312,7 +313,7 @@ pub(crate) struct TextParser<'a> {
     positions: bool,
     members: Option<&'a IdBitmap>,
     tallies: Mutex<Vec<Tally>>,
-    rejections: Mutex<BTreeMap<Reason, Kept>>,
+    rejections: Mutex<BTreeMap<Reason, ReasonCount>>,
 }
 
 impl Summary {
@@ -320,8 +321,8 @@ impl Summary {
     pub(crate) fn after(self, before: Self) -> Self {
         let mut rejections = before.rejections;
         for rejection in self.rejections {
-            match rejections.iter_mut().find(|kept| kept.reason == rejection.reason) {
-                Some(kept) => kept.count += rejection.count,
+            match rejections.iter_mut().find(|counted| counted.reason == rejection.reason) {
+                Some(counted) => counted.count += rejection.count,
                 None => rejections.push(rejection),
             }
         }
@@ -352,7 +353,7 @@ impl<'a> TextParser<'a> {
         Self { members, ..self }
     }
 
-    fn rejections(&self) -> MutexGuard<'_, BTreeMap<Reason, Kept>> {
+    fn rejections(&self) -> MutexGuard<'_, BTreeMap<Reason, ReasonCount>> {
         self.rejections.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -425,12 +426,12 @@ impl<'a> TextParser<'a> {
         let rejections = self.rejections.into_inner().unwrap_or_else(PoisonError::into_inner);
         summary.rejections = rejections
             .into_iter()
-            .map(|(reason, kept)| Rejection {
+            .map(|(reason, counted)| Rejection {
                 reason: reason.name(),
-                count: kept.count,
-                path: self.files.get(kept.position.0).map(|file| file.path.clone()).unwrap_or_default(),
-                line: kept.position.1,
-                found: kept.found,
+                count: counted.count,
+                path: self.files.get(counted.position.0).map(|file| file.path.clone()).unwrap_or_default(),
+                line: counted.position.1,
+                found: counted.found,
             })
             .collect();
         Ok(summary)

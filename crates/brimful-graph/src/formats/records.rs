@@ -24,9 +24,9 @@ const COMMENTS: &[u8] = b"#%";
 /// Most columns.
 const MOST_COLUMNS: usize = 1 << 16;
 /// Bytes for a field; they suffice to recognize one that is too long for an id.
-const FIELD_ROOM: usize = LONGEST_NAME + 2;
+const FIELD_BYTES: usize = LONGEST_NAME + 2;
 /// Bytes for the three fields of an edge, and for one that is skipped.
-const ROOM: usize = 4 * FIELD_ROOM;
+const EDGE_BYTES: usize = 4 * FIELD_BYTES;
 
 /// How such records are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -150,8 +150,8 @@ impl<'b> Fields<'b> {
         (self.at < self.bytes.len()).then_some(self.at)
     }
 
-    /// Reads a field into `buffer`, which has at least a byte left afterwards; `None` if the text ends
-    /// within the field.
+    /// Reads a field into `buffer`, which has at least a byte left afterwards; `None` if the text
+    /// ends within the field.
     #[inline]
     fn next(&mut self, buffer: &mut [u8]) -> Option<Field> {
         let mut length = 0;
@@ -257,7 +257,7 @@ impl Records {
         let bytes = work.bytes();
         let is_text = self.words == IdWords::Names && std::str::from_utf8(bytes).is_ok();
         let mut fields = Fields::new(bytes, work.from(), self.delimiter);
-        let mut buffer = vec![0; ROOM];
+        let mut buffer = vec![0; EDGE_BYTES];
         while let Some(begin) = fields.begin() {
             let Some(spans) = self.record(&mut fields, &mut buffer, begin) else {
                 return Err(work.unfinished(begin, "a quote that closes the field"));
@@ -296,7 +296,7 @@ impl Records {
         let (mut spans, mut kept) = ([FieldSpan::default(); 3], 0);
         for column in 0.. {
             let at = fields.at;
-            let field = fields.next(buffer.get_mut(kept..kept + FIELD_ROOM)?)?;
+            let field = fields.next(buffer.get_mut(kept..kept + FIELD_BYTES)?)?;
             for (span, wanted) in spans.iter_mut().zip([Some(source), Some(target), weight]) {
                 if wanted == Some(column) {
                     *span = FieldSpan { begin: kept, end: kept + field.length, at };

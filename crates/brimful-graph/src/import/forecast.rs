@@ -71,7 +71,8 @@ pub struct Reading {
     pub policy: Policy,
 }
 
-/// The forecast of sorting the edges of an index in `bytes` of memory, with input positions if `positioned`.
+/// The forecast of sorting the edges of an index in `bytes` of memory, with input positions if
+/// `positioned`.
 fn sorting(sizes: &Sizes, positioned: bool, bytes: u64, workers: usize) -> Filled {
     let layout = KeyLayout::new(sizes.vertices, Geometry::default().interval_bits);
     let record_bytes = match (layout.is_narrow(), sizes.weighted) {

@@ -100,8 +100,8 @@ impl Import<'_> {
         }
     }
 
-    /// True if edges keep their positions until equal ones are merged: which of them are left out is known
-    /// no sooner.
+    /// True if edges keep their positions until equal ones are merged: which of them are left out
+    /// is known no sooner.
     pub(super) fn carries_places(&self) -> bool {
         self.positions && self.options.policy.merges()
     }

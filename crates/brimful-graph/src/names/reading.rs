@@ -166,7 +166,7 @@ impl Reader<'_> {
                 ranked.positions.extend_from_slice(&batch.positions);
                 scan.add(ranked);
                 job.advance(1);
-                self.keep(&spool, ranked, buffers)
+                self.spool(&spool, ranked, buffers)
             };
             let parts = Parts { source: &locals, range: generation.parts.clone() };
             each_part(&parts, self.resources, || Ok(Default::default()), work, |_| Ok(()))?;

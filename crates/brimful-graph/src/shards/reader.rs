@@ -26,15 +26,15 @@ pub struct ShardFile {
     directory_bytes: u64,
     directory_seal: u64,
     segments: Vec<Segment>,
-    places: Vec<Place>,
+    offsets: Vec<SegmentOffsets>,
     interval_bits: u32,
     /// Vertices that have edges.
     vertices: u64,
 }
 
-/// Where a segment is.
+/// The offsets of a segment.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct SegmentOffsets {
     unit: u32,
     /// In the unit's bytes, weights and directory.
     offset: u32,
@@ -84,7 +84,7 @@ impl ShardFile {
         let lengths = |file: &SealedFile| file.entries().iter().map(|e| e.len).collect::<Vec<_>>();
         let units = lengths(&shards)[..table].to_vec();
         let weight_units = weights.as_ref().map_or_else(|| vec![0; table], |file| lengths(file));
-        let places = place(&segments, &units, &weight_units, &lengths(&directory))
+        let offsets = offsets_of(&segments, &units, &weight_units, &lengths(&directory))
             .ok_or_else(|| corrupt("the segments do not cover their units"))?;
         let directory_bytes = directory.len()?;
         Ok(Self {
@@ -95,7 +95,7 @@ impl ShardFile {
             directory_bytes,
             directory_seal: directory.seal(),
             segments,
-            places,
+            offsets,
             interval_bits,
             vertices,
         })
@@ -138,13 +138,13 @@ impl ShardFile {
 
     /// The unit of segment `index`.
     pub fn unit(&self, index: usize) -> usize {
-        self.places[index].unit as usize
+        self.offsets[index].unit as usize
     }
 
     /// The segments of a unit.
     pub fn segments_of(&self, unit: usize) -> std::ops::Range<usize> {
-        let begin = self.places.partition_point(|place| (place.unit as usize) < unit);
-        let length = self.places[begin..].partition_point(|place| place.unit as usize == unit);
+        let begin = self.offsets.partition_point(|at| (at.unit as usize) < unit);
+        let length = self.offsets[begin..].partition_point(|at| at.unit as usize == unit);
         begin..begin + length
     }
 
@@ -240,16 +240,16 @@ impl ShardFile {
         if whole { Ok(()) } else { Err(self.contradiction(index)) }
     }
 
-    /// The codec's bytes of segment `index` of the bytes of its unit, unpacked into `buffer` where they are
-    /// compressed.
+    /// The codec's bytes of segment `index` of the bytes of its unit, unpacked into `buffer` where
+    /// they are compressed.
     pub fn plain<'b>(
         &self,
         index: usize,
         unit: &'b [u8],
         buffer: &'b mut Vec<u8>,
     ) -> Result<&'b [u8], StoreError> {
-        let (segment, place) = (&self.segments[index], &self.places[index]);
-        let stored = unit.get(place.offset as usize..).and_then(|rest| rest.get(..segment.stored as usize));
+        let (segment, at) = (&self.segments[index], &self.offsets[index]);
+        let stored = unit.get(at.offset as usize..).and_then(|rest| rest.get(..segment.stored as usize));
         stored
             .and_then(|stored| plain_bytes(segment.packing, stored, segment.plain as usize, buffer))
             .ok_or_else(|| self.contradiction(index))
@@ -262,7 +262,7 @@ impl ShardFile {
         range: std::ops::Range<u32>,
         bytes: &mut Vec<u8>,
     ) -> Result<(), StoreError> {
-        let start = u64::from(self.places[index].offset);
+        let start = u64::from(self.offsets[index].offset);
         let range = start + u64::from(range.start)..start + u64::from(range.end);
         self.shards.read_part(self.unit(index), range, bytes)
     }
@@ -274,14 +274,14 @@ impl ShardFile {
 
     /// Where the block starts of segment `index` are in the directory of its unit.
     pub(crate) fn directory_range(&self, index: usize) -> std::ops::Range<usize> {
-        let start = self.places[index].directory as usize;
+        let start = self.offsets[index].directory as usize;
         start..start + self.segments[index].blocks as usize * DIRECTORY_ROW
     }
 
     /// The weights of segment `index` in the weights of its unit.
     pub fn weights<'b>(&self, index: usize, unit: &'b [u8]) -> Result<Weights<'b>, StoreError> {
-        let (segment, place) = (&self.segments[index], &self.places[index]);
-        let bytes = unit.get(place.weights as usize..).and_then(|rest| rest.get(..segment.weight_bytes()));
+        let (segment, at) = (&self.segments[index], &self.offsets[index]);
+        let bytes = unit.get(at.weights as usize..).and_then(|rest| rest.get(..segment.weight_bytes()));
         bytes.and_then(|bytes| Weights::new(bytes, segment.edges, segment.weight_type)).ok_or_else(|| {
             let file = self.weights.as_ref().unwrap_or(&self.shards);
             file.corrupt(self.unit(index), "a segment's weights contradict its entry in the table")
@@ -314,11 +314,16 @@ fn is_within(segment: &Segment, vertices: u64, interval_bits: u32) -> bool {
 }
 
 /// Where each segment is; `None` unless segments cover all units exactly.
-fn place(segments: &[Segment], units: &[u64], weights: &[u64], directory: &[u64]) -> Option<Vec<Place>> {
+fn offsets_of(
+    segments: &[Segment],
+    units: &[u64],
+    weights: &[u64],
+    directory: &[u64],
+) -> Option<Vec<SegmentOffsets>> {
     if units.len() != weights.len() || units.len() != directory.len() {
         return None;
     }
-    let mut places = Vec::with_capacity(segments.len());
+    let mut offsets = Vec::with_capacity(segments.len());
     let mut ends = [0_u64; 3];
     let mut unit = 0;
     let whole = |unit: usize, ends: [u64; 3]| {
@@ -335,11 +340,11 @@ fn place(segments: &[Segment], units: &[u64], weights: &[u64], directory: &[u64]
         }
         let [offset, weights, directory] = ends.map(u32::try_from);
         let (offset, weights, directory) = (offset.ok()?, weights.ok()?, directory.ok()?);
-        places.push(Place { unit: u32::try_from(unit).ok()?, offset, weights, directory });
+        offsets.push(SegmentOffsets { unit: u32::try_from(unit).ok()?, offset, weights, directory });
         ends[0] += u64::from(segment.stored);
         ends[1] += segment.weight_bytes() as u64;
         ends[2] += u64::from(segment.blocks) * DIRECTORY_ROW as u64;
     }
     let read = if segments.is_empty() { 0 } else { unit + 1 };
-    ((segments.is_empty() || whole(unit, ends)) && read == units.len()).then_some(places)
+    ((segments.is_empty() || whole(unit, ends)) && read == units.len()).then_some(offsets)
 }

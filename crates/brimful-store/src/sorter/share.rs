@@ -2,7 +2,8 @@
 //!
 //! Invariant: plain numbers, so that the sorter and its forecast follow the same rules.
 
-/// Largest piece in records: a piece of 8-byte records and the buffer to sort it fit a cache of 2 MiB.
+/// Largest piece in records: a piece of 8-byte records and the buffer to sort it fit a cache of 2
+/// MiB.
 const MAX_PIECE: usize = 1 << 17;
 /// Most records a buffer may hold: splitting it must not delay a cancellation (.6 s).
 const MAX_BUFFER: usize = 1 << 26;
@@ -57,8 +58,9 @@ impl Share {
         self.workers * 2 * run_len
     }
 
-    /// Records that the pieces of all workers may hold, with the buffer to sort them, and with what is read of `runs` beside a
-    /// piece: a part of each that its first cut divides, and one that its last does.
+    /// Records that the pieces of all workers may hold, with the buffer to sort them, and with what
+    /// is read of `runs` beside a piece: a part of each that its first cut divides, and one that
+    /// its last does.
     pub(super) fn pieces(&self, piece_len: usize, runs: usize) -> usize {
         self.workers * 2 * (piece_len + runs.min(MAX_RUNS) * self.part_len())
     }

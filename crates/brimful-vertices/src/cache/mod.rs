@@ -1,10 +1,12 @@
 //! Caches over any store: live vertices, so that those in use are neither read nor written.
 //!
-//! Which ones stay is a policy: [`Lru`], the least recently used one leaves; [`Score`], all below the average leave at once. (*Making
-//! Signal/Collect Scale*, section 3.4. Its LRU admitted nothing on a read, and its score cache lost updates.)
+//! A policy chooses the evictions: [`Lru`] evicts the least recently used vertex, [`Score`] all
+//! below the average score at once. (*Making Signal/Collect Scale*, section 3.4. Its LRU admitted
+//! nothing on a read, and its score cache lost updates.)
 //!
-//! Invariants: every cached vertex is in the store below; the cached one is newer if it is dirty, else the same. A vertex leaves
-//! after it was written, so that an error of writing loses nothing.
+//! Invariants: every cached vertex is in the store below; the cached one is newer if it is dirty,
+//! else the same. A vertex is evicted after it was written, so that an error of writing loses
+//! nothing.
 
 mod choice;
 mod lru;
@@ -26,7 +28,7 @@ use crate::serializer::Serializer;
 use crate::store::{Borrower, CacheStats, StoreStats, VertexStore};
 use crate::vertex::Stored;
 
-/// Which vertices stay in a cache. Slots are numbered from 0, each has one vertex or none.
+/// The policy of evictions. Slots are numbered from 0; each has one vertex or none.
 pub trait Policy<V>: Send {
     /// The vertex in this slot is new.
     fn admitted(&mut self, slot: usize, vertex: &V);
@@ -34,7 +36,7 @@ pub trait Policy<V>: Send {
     fn used(&mut self, slot: usize, vertex: &V);
     /// The slot is empty now.
     fn left(&mut self, slot: usize);
-    /// Chooses who leaves a full cache, one slot at least if any is taken.
+    /// Chooses the evictions from a full cache, at least one slot if any is taken.
     fn choose(&mut self, out: &mut Vec<usize>);
 }
 
@@ -44,7 +46,7 @@ pub struct Cache<T, V, P> {
     store: T,
     shelf: Shelf<V, P>,
     capacity: usize,
-    /// Slots of those who leave, while they do.
+    /// Slots that are being evicted.
     leaving: Vec<usize>,
     stats: CacheStats,
 }
@@ -82,7 +84,7 @@ impl<T: VertexStore<V>, V: Stored, P: Policy<V>> Cache<T, V, P> {
         (0..self.shelf.slots()).try_for_each(|slot| self.write(slot))
     }
 
-    /// Lets the vertices leave that the policy chooses.
+    /// Evicts the vertices that the policy chooses.
     fn evict(&mut self) -> Result<()> {
         let mut leaving = std::mem::take(&mut self.leaving);
         leaving.clear();
@@ -101,7 +103,7 @@ impl<T: VertexStore<V>, V: Stored, P: Policy<V>> Cache<T, V, P> {
         if self.shelf.len() >= self.capacity {
             self.evict()?;
         }
-        // Where the budget ends before the capacity does, the cache is as large as the budget.
+        // If the budget is short, the cache stays below its capacity.
         while let Err(refused) = self.shelf.evict_for(&vertex) {
             if self.shelf.len() == 0 {
                 return Err(refused);
@@ -121,7 +123,7 @@ impl<T: VertexStore<V>, V: Stored, P: Policy<V>> VertexStore<V> for Cache<T, V, 
         Ok(true)
     }
 
-    /// Past the cache: what is loaded in bulk is more than it holds.
+    /// Bypasses the cache, which a bulk load would exceed.
     fn load(&mut self, vertices: &mut dyn Iterator<Item = V>) -> Result<u64> {
         self.store.load(vertices)
     }
@@ -160,13 +162,14 @@ impl<T: VertexStore<V>, V: Stored, P: Policy<V>> VertexStore<V> for Cache<T, V, 
         Ok(true)
     }
 
-    /// In the order of the store below and past the cache, which would hold nothing but the end of the scan.
+    /// In the order of the store below, bypassing the cache, which would end up with the last
+    /// vertices.
     fn for_each(&mut self, borrower: &mut Borrower<'_, V>) -> Result<()> {
         self.write_all()?;
         let Self { store, shelf, .. } = self;
         store.for_each(&mut |vertex| {
             let done = borrower(vertex);
-            // What the cache has of a changed vertex is old.
+            // The cached copy of a changed vertex is stale.
             if vertex.is_changed() {
                 shelf.find(vertex.id()).into_iter().for_each(|slot| shelf.clear(slot));
             }
@@ -183,7 +186,7 @@ impl<T: VertexStore<V>, V: Stored, P: Policy<V>> VertexStore<V> for Cache<T, V, 
         self.store.pack(serializer, each)
     }
 
-    /// Past the cache, as in [`VertexStore::load`].
+    /// Bypasses the cache, as [`VertexStore::load`] does.
     fn adopt(&mut self, serializer: &mut dyn Serializer<V>, chunk: &PartitionChunk) -> Result<u64> {
         self.store.adopt(serializer, chunk)
     }

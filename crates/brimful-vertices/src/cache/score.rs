@@ -1,27 +1,27 @@
-//! Vertices of a score below the average leave, all in one pass.
+//! Evicts all vertices of a score below the average, in one pass.
 //!
-//! Nothing is kept in order while vertices are lent, and room is made seldom (the thesis, section 3.4).
+//! Loans maintain no order, and evictions are rare (the thesis, section 3.4).
 
 use super::Policy;
 
-/// What a vertex is worth to a cache.
+/// The score of a vertex for a cache.
 type Worth<V> = Box<dyn Fn(&V) -> f64 + Send>;
 
 /// The policy of scores.
 pub struct Score<V> {
-    /// By slot; `None` where nobody is.
+    /// By slot; `None` for an empty one.
     scores: Vec<Option<f64>>,
     worth: Option<Worth<V>>,
 }
 
 impl<V> Score<V> {
-    /// A vertex is worth as much as it is used: its score is the number of its loans. The scores of those that stay are halved whenever room is made, so
-    /// that what was in use long ago leaves.
+    /// Scores by use: the score of a vertex is the number of its loans. Each pass of evictions
+    /// halves the scores of the remaining vertices, so that old use fades.
     pub fn by_use() -> Self {
         Self { scores: Vec::new(), worth: None }
     }
 
-    /// A vertex is worth what `worth` says after each loan began. Not a number counts as least.
+    /// Scores by `worth`, called when a loan begins. NaN counts as the least score.
     pub fn by(worth: impl Fn(&V) -> f64 + Send + 'static) -> Self {
         Self { scores: Vec::new(), worth: Some(Box::new(worth)) }
     }
@@ -61,7 +61,7 @@ impl<V> Policy<V> for Score<V> {
         let average: f64 = taken().map(|(_, score)| score / count).sum();
         out.extend(taken().filter(|(_, score)| *score < average).map(|(slot, _)| slot));
         if out.is_empty() {
-            // All are worth the same: every second one leaves.
+            // All scores are equal: every second vertex is evicted.
             out.extend(taken().step_by(2).map(|(slot, _)| slot));
         }
         if self.worth.is_none() {

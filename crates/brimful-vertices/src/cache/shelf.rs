@@ -1,4 +1,4 @@
-//! The cached vertices: where they lie, and which of them are newer than the store below has them.
+//! The cached vertices in their slots, and which of them are newer than in the store below.
 
 use std::hash::BuildHasher;
 use std::sync::Arc;

@@ -3,8 +3,8 @@
 //! An under-loaded worker waits for more signals while others work, at most twice its longest
 //! generation: a vertex that responds to half of its signals must respond again.
 //!
-//! Invariant: a stop between two vertices loses nothing. The remaining work is in lists, packets and
-//! queues.
+//! Invariant: a stop between two vertices loses nothing. The remaining work is in lists, packets
+//! and queues.
 
 use crate::error::Result;
 use crate::execution::context::{Next, Phase};

@@ -1,9 +1,9 @@
 //! Checkpoints of a run on stores, with whole vertices in them.
 //!
 //! A checkpoint is made while no signal is in flight: between two synchronous supersteps, or after
-//! [`Execution::settle`]. The vertices alone then hold the remaining work. They are saved with their
-//! edges, as partition chunks, and a resumed run loads these. In asynchronous mode, checkpoints are
-//! numbered one after the other.
+//! [`Execution::settle`]. The vertices alone then hold the remaining work. They are saved with
+//! their edges, as partition chunks, and a resumed run loads these. In asynchronous mode,
+//! checkpoints are numbered one after the other.
 
 use brimful_engine::checkpoint::{CheckpointOptions, Checkpointer, Every};
 use brimful_graph::Graph;
@@ -38,8 +38,8 @@ pub(super) struct PriorRun {
 }
 
 impl<'c> Checkpoints<'c> {
-    /// Opens the folder of checkpoints, for a run of at most so many supersteps if it is synchronous.
-    /// `own` are the parameters that the program's states depend on.
+    /// Opens the folder of checkpoints, for a run of at most so many supersteps if it is
+    /// synchronous. `own` are the parameters that the program's states depend on.
     ///
     /// # Errors
     /// As [`Checkpointer::open`]; [`Error::Usage`] for a checkpoint every so many supersteps in
@@ -135,8 +135,8 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'_, P, S> {
 }
 
 impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'_, P, S> {
-    /// Loads the vertices of the newest complete checkpoint; false if the run does not resume or there
-    /// is none.
+    /// Loads the vertices of the newest complete checkpoint; false if the run does not resume or
+    /// there is none.
     ///
     /// # Errors
     /// As [`Checkpointer::resume`]; [`Error::Usage`] if another serializer wrote it; those of the stores.
@@ -147,7 +147,8 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'_, P, S> {
     ) -> Result<bool> {
         let (mut newest, mut block) = (None, Buffer::new());
         checkpoints.resume(|mut saved, prior: PriorRun| {
-            // All blocks are checked before the first vertex is loaded: an older checkpoint may be valid.
+            // All blocks are checked before the first vertex is loaded: an older checkpoint may be
+            // valid.
             while saved.block(&mut block)? {}
             saved.rewind();
             newest = Some((saved, prior));

@@ -1,7 +1,9 @@
-//! The worker context: the lists of a worker's partitions, and the signals that it sends and receives.
+//! The worker context: the lists of a worker's partitions, and the signals that it sends and
+//! receives.
 //!
-//! Signals gather in one packet per partition. A full packet to another worker is sent. Signals to the
-//! worker's own partitions go into their mailbox when the packet is full, and after every source.
+//! Signals gather in one packet per partition. A full packet to another worker is sent. Signals to
+//! the worker's own partitions go into their mailbox when the packet is full, and after every
+//! source.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use brimful_store::Job;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, element, no_element};
 use crate::execution::exchange::{Event, Exchange, Packet};
 use crate::execution::partitioner::Partitioner;
 use crate::field::Field;
@@ -39,6 +41,15 @@ pub(super) struct Phase<'e, P: VertexProgram> {
     pub(super) pause: Option<&'e AtomicBool>,
     /// Stops the phase at this time.
     pub(super) deadline: Option<Instant>,
+}
+
+impl<P: VertexProgram> Phase<'_, P> {
+    /// The worker of a partition, and its index among that worker's partitions.
+    #[inline]
+    fn owner(&self, partition: usize) -> Result<(usize, usize)> {
+        let owner = self.owners.get(partition).copied();
+        owner.ok_or_else(|| no_element(partition, self.owners.len(), "owner of partition"))
+    }
 }
 
 /// Counters of a worker.
@@ -95,12 +106,11 @@ enum Parallels<'v, I> {
 }
 
 impl<'v, I: Id> Parallels<'v, I> {
-    /// The number of the edge at `place` among the parallel edges to its target.
-    fn next(&mut self, targets: &'v [I], place: usize) -> u32 {
+    /// The number of the edge at `place` among the parallel edges to its `target`.
+    fn next(&mut self, targets: &'v [I], place: usize, target: &'v I) -> u32 {
         if matches!(self, Self::Unknown) {
             *self = if targets.is_sorted() { Self::Ascending(0) } else { Self::Any(HashMap::new()) };
         }
-        let Some(target) = targets.get(place) else { return 0 };
         match self {
             Self::Any(counts) => {
                 let count = counts.entry(target).or_insert(0);
@@ -131,7 +141,8 @@ pub(super) enum Next {
 }
 
 impl<P: VertexProgram> WorkerContext<P> {
-    /// The context of worker `me` of an execution with `partitions`, with the lists of its own ones.
+    /// The context of worker `me` of an execution with `partitions`, with the lists of its own
+    /// ones.
     pub(super) fn new(
         me: usize,
         partitions: usize,
@@ -165,7 +176,7 @@ impl<P: VertexProgram> WorkerContext<P> {
             let target = edge.target;
             let source = match delivery {
                 Delivery::LatestPerEdge => {
-                    Some((vertex.id(), parallels.next(vertex.edges().targets(), place)))
+                    Some((vertex.id(), parallels.next(vertex.edges().targets(), place, target)))
                 }
                 Delivery::Each | Delivery::Combined => None,
             };
@@ -194,16 +205,16 @@ impl<P: VertexProgram> WorkerContext<P> {
 
     /// Puts a vertex of the partition at `place` into its to-signal list.
     pub(super) fn mark(&mut self, place: usize, id: &P::Id, score: Option<f64>) -> Result<()> {
-        match (self.to_signal.get_mut(place), score) {
-            (Some(list), Some(score)) => list.insert_scored(id, score),
-            (Some(list), None) => list.insert(id),
-            (None, _) => Ok(()),
+        let list = element(&mut self.to_signal, place, "to-signal list")?;
+        match score {
+            Some(score) => list.insert_scored(id, score),
+            None => list.insert(id),
         }
     }
 
     /// Takes a vertex out of that list, with its score; `None` at the end of the generation.
     pub(super) fn take_due(&mut self, place: usize) -> Result<Option<(P::Id, Option<f64>)>> {
-        self.to_signal.get_mut(place).map_or(Ok(None), IdSet::take)
+        element(&mut self.to_signal, place, "to-signal list")?.take()
     }
 
     /// True if a score is not below the average of that list.
@@ -213,7 +224,7 @@ impl<P: VertexProgram> WorkerContext<P> {
 
     /// True if signals wait in the mailbox of the partition at `place`.
     pub(super) fn has_messages(&mut self, place: usize) -> Result<bool> {
-        Ok(!self.mailboxes.get_mut(place).map_or(Ok(true), Mailbox::is_empty)?)
+        Ok(!element(&mut self.mailboxes, place, "mailbox")?.is_empty()?)
     }
 
     /// True if signals wait in any mailbox.
@@ -245,12 +256,10 @@ impl<P: VertexProgram> WorkerContext<P> {
         signal: P::Signal,
     ) -> Result<()> {
         let partition = phase.partitioner.partition(target, &mut self.target, phase.owners.len())?;
-        let (owner, place) = phase.owners.get(partition).copied().unwrap_or_default();
+        let (owner, place) = phase.owner(partition)?;
         self.counts.sent += 1;
-        if delivery == Delivery::Combined
-            && owner == self.me
-            && let Some(own_signals) = self.own_signals.get_mut(place)
-        {
+        if delivery == Delivery::Combined && owner == self.me {
+            let own_signals = element(&mut self.own_signals, place, "list of own signals")?;
             own_signals.push((target.clone(), signal));
             return if own_signals.len() < COMBINED_TOGETHER {
                 Ok(())
@@ -258,7 +267,7 @@ impl<P: VertexProgram> WorkerContext<P> {
                 self.combine_own_signals(phase, place)
             };
         }
-        let Some(packet) = self.outboxes.get_mut(partition) else { return Ok(()) };
+        let packet = element(&mut self.outboxes, partition, "outbox")?;
         self.target.clear();
         target.write(&mut self.target);
         write_message::<P>(&self.target, source, &signal, &mut self.scratch, packet);
@@ -271,12 +280,9 @@ impl<P: VertexProgram> WorkerContext<P> {
 
     /// Combines the signals that gathered for the own partition at `place`.
     fn combine_own_signals(&mut self, phase: &Phase<'_, P>, place: usize) -> Result<()> {
-        match self.mailboxes.get_mut(place).zip(self.own_signals.get_mut(place)) {
-            Some((mailbox, own_signals)) if !own_signals.is_empty() => {
-                mailbox.receive(phase.program, own_signals)
-            }
-            _ => Ok(()),
-        }
+        let mailbox = element(&mut self.mailboxes, place, "mailbox")?;
+        let own_signals = element(&mut self.own_signals, place, "list of own signals")?;
+        if own_signals.is_empty() { Ok(()) } else { mailbox.receive(phase.program, own_signals) }
     }
 
     /// Puts the signals that gathered for own partitions into their mailboxes.
@@ -293,27 +299,24 @@ impl<P: VertexProgram> WorkerContext<P> {
     }
 
     fn deliver(&mut self, phase: &Phase<'_, P>, partition: usize) -> Result<()> {
-        let place = phase.owners.get(partition).map(|(_, place)| *place);
-        let mailbox = place.and_then(|place| self.mailboxes.get_mut(place));
-        if let Some((mailbox, packet)) = mailbox.zip(self.outboxes.get_mut(partition)) {
-            mailbox.deliver(phase.program, packet)?;
-            packet.clear();
-        }
+        let (_, place) = phase.owner(partition)?;
+        let mailbox = element(&mut self.mailboxes, place, "mailbox")?;
+        let packet = element(&mut self.outboxes, partition, "outbox")?;
+        mailbox.deliver(phase.program, packet)?;
+        packet.clear();
         Ok(())
     }
 
     /// Sends the packet for a partition.
     fn send_packet(&mut self, phase: &Phase<'_, P>, partition: usize) -> Result<()> {
-        let messages = self.outboxes.get_mut(partition).map(std::mem::take).unwrap_or_default();
-        let (owner, _) = phase.owners.get(partition).copied().unwrap_or_default();
+        let messages = std::mem::take(element(&mut self.outboxes, partition, "outbox")?);
+        let (owner, _) = phase.owner(partition)?;
         let mut packet = Packet { partition, messages };
         while let Err(back) = phase.exchange.post(owner, packet) {
             packet = back;
             if phase.exchange.is_stopped() {
                 // A run that resumes after the stop sends it.
-                if let Some(outbox) = self.outboxes.get_mut(partition) {
-                    *outbox = packet.messages;
-                }
+                *element(&mut self.outboxes, partition, "outbox")? = packet.messages;
                 return Ok(());
             }
             if !self.take_in(phase)? {
@@ -344,15 +347,13 @@ impl<P: VertexProgram> WorkerContext<P> {
     }
 
     fn open(&mut self, phase: &Phase<'_, P>, packet: &Packet) -> Result<()> {
-        let place = phase.owners.get(packet.partition).map(|(_, place)| *place);
-        if let Some(mailbox) = place.and_then(|place| self.mailboxes.get_mut(place)) {
-            mailbox.deliver(phase.program, &packet.messages)?;
-        }
+        let (_, place) = phase.owner(packet.partition)?;
+        element(&mut self.mailboxes, place, "mailbox")?.deliver(phase.program, &packet.messages)?;
         Ok(())
     }
 
-    /// Waits for a packet. A worker that still has work waits until no other worker is busy, at most
-    /// as long as [`BACK_OFF_FACTOR`] allows.
+    /// Waits for a packet. A worker that still has work waits until no other worker is busy, at
+    /// most as long as [`BACK_OFF_FACTOR`] allows.
     pub(super) fn wait(&mut self, phase: &Phase<'_, P>, with_work: bool) -> Result<Next> {
         if !self.flush(phase)? {
             return Ok(Next::End);
@@ -394,8 +395,8 @@ impl<P: VertexProgram> WorkerContext<P> {
         self.idle_until = now + BACK_OFF_FACTOR * self.longest;
     }
 
-    /// Called after each vertex: receives packets and checks the clock at intervals. True if the phase
-    /// was stopped.
+    /// Called after each vertex: receives packets and checks the clock at intervals. True if the
+    /// phase was stopped.
     #[inline]
     pub(super) fn poll(&mut self, phase: &Phase<'_, P>) -> Result<bool> {
         self.until_poll -= 1;

@@ -1,14 +1,15 @@
 //! Packets between workers: bounded queues, and the detection of termination.
 //!
-//! - Back-pressure: a worker that sends to a full queue waits, and receives its own packets meanwhile.
-//! - No deadlock: receiving never waits, because a mailbox spills to disk. A worker waits only while
-//!   its own queue is empty, and an empty queue blocks no sender.
-//! - Idle back-off: an under-loaded worker may wait for more signals. All workers that wait so continue
-//!   as soon as no worker is busy and no packet is in flight.
+//! - Back-pressure: a worker that sends to a full queue waits, and receives its own packets
+//!   meanwhile.
+//! - No deadlock: receiving never waits, because a mailbox spills to disk. A worker waits only
+//!   while its own queue is empty, and an empty queue blocks no sender.
+//! - Idle back-off: an under-loaded worker may wait for more signals. All workers that wait so
+//!   continue as soon as no worker is busy and no packet is in flight.
 //!
-//! Invariant: the work ends if and only if all workers are idle and each has received as many packets
-//! as were sent to it. One lock guards these counts, so that no worker sees half of a change. A packet
-//! holds thousands of signals, and the lock is taken per packet.
+//! Invariant: the work ends if and only if all workers are idle and each has received as many
+//! packets as were sent to it. One lock guards these counts, so that no worker sees half of a
+//! change. A packet holds thousands of signals, and the lock is taken per packet.
 
 use std::collections::VecDeque;
 use std::sync::PoisonError;
@@ -159,7 +160,8 @@ impl Exchange {
         self.wake.iter().for_each(Condvar::notify_all);
     }
 
-    /// Waits until the queue of `to` may have space, a packet for `me` arrives, or the work is stopped.
+    /// Waits until the queue of `to` may have space, a packet for `me` arrives, or the work is
+    /// stopped.
     pub(super) fn wait_for_space(&self, me: usize, to: usize) {
         let mut shared = self.lock();
         while shared.queues[me].is_empty() && !shared.queues[to].is_empty() && !self.is_stopped() {
@@ -167,8 +169,8 @@ impl Exchange {
         }
     }
 
-    /// Waits for a packet for `me`, whose own packets are sent. An idle worker waits without limit, an
-    /// under-loaded one `until` its back-off ends.
+    /// Waits for a packet for `me`, whose own packets are sent. An idle worker waits without limit,
+    /// an under-loaded one `until` its back-off ends.
     pub(super) fn wait(&self, me: usize, until: Option<Instant>) -> Event {
         let doing = if until.is_some() { Doing::Wait } else { Doing::Nothing };
         let mut shared = self.lock();
@@ -259,8 +261,8 @@ mod models {
         taken
     }
 
-    /// Receives packets until no worker has anything left to do; returns how many. Answers the first
-    /// `answers` of them.
+    /// Receives packets until no worker has anything left to do; returns how many. Answers the
+    /// first `answers` of them.
     fn settle(exchange: &Exchange, me: usize, mut answers: u64) -> u64 {
         let mut taken = 0;
         loop {

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 
 use brimful_store::{Reservation, Resources};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, element};
 use crate::execution::checkpoint::PriorRun;
 use crate::execution::partitioner::Partitioner;
 use crate::from_graph::hubs::Hubs;
@@ -122,11 +122,10 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
     pub fn add_vertex(&mut self, vertex: VertexOf<P>) -> Result<()> {
         let partition = self.partitioner.partition(vertex.id(), &mut self.key, self.parts.len())?;
         self.gathered_bytes += (size_of::<VertexOf<P>>() + vertex.heap_bytes()) as u64;
-        if let Some(part) = self.parts.get_mut(partition) {
-            let part = part.get_mut().unwrap_or_else(PoisonError::into_inner);
-            part.edges += vertex.edges().len() as u64 + 1;
-            part.gathered.push(vertex);
-        }
+        let part = element(&mut self.parts, partition, "partition")?;
+        let part = part.get_mut().unwrap_or_else(PoisonError::into_inner);
+        part.edges += vertex.edges().len() as u64 + 1;
+        part.gathered.push(vertex);
         // A growing list has up to double the capacity.
         if self.gathered_bytes > self.memory.bytes() / 2 {
             self.store()?;

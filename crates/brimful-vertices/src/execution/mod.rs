@@ -1,9 +1,10 @@
 //! Running programs on stores of vertices: synchronous supersteps and true asynchrony over one core.
 //!
 //! - [`partitioner`]: the partition of a vertex; [`loading`]: fills the stores with vertices.
-//! - `worker`: the partitions that a thread owns; `context`: its lists and packets; `exchange`: queues
-//!   between workers, and the detection of termination.
-//! - [`run`]: an execution, step by step or until it ends; `synchronous` and `asynchronous`: the modes.
+//! - `worker`: the partitions that a thread owns; `context`: its lists and packets; `exchange`:
+//!   queues between workers, and the detection of termination.
+//! - [`run`]: an execution, step by step or until it ends; `synchronous` and `asynchronous`: the
+//!   modes.
 //! - [`checkpoint`]: checkpoints of vertices; [`options`]: the user's options; [`stats`]: figures.
 //!
 //! Giraph's example of shortest paths, on two partitions of live objects:

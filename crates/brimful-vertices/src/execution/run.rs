@@ -1,7 +1,7 @@
 //! An execution: a program on the stores of its partitions, run step by step or until it ends.
 //!
-//! Invariant: between two calls no vertex is on loan and no worker is busy. The remaining work lies in
-//! lists, packets and queues, and the next call continues it.
+//! Invariant: between two calls no vertex is on loan and no worker is busy. The remaining work lies
+//! in lists, packets and queues, and the next call continues it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use brimful_engine::Reason;
 use brimful_store::{DiskFolder, Reservation, Resources};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, element, no_element};
 use crate::execution::checkpoint::PriorRun;
 use crate::execution::context::{Phase, Thresholds, WorkerContext};
 use crate::execution::exchange::Exchange;
@@ -82,7 +82,8 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
     /// Partitions go to workers so that all have about equally many edges.
     ///
     /// # Errors
-    /// The budget's, if the lists do not fit in it; [`Error::Usage`] for thresholds that are no numbers.
+    /// The budget's, if the lists do not fit in it; [`Error::Usage`] for thresholds that are no
+    /// numbers.
     pub fn start(loading: Loading<'r, P, S>, options: &ExecutionOptions) -> Result<Self> {
         let thresholds = Thresholds {
             signal: options.signal_threshold.unwrap_or(SIGNAL_THRESHOLD),
@@ -108,9 +109,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
         let owners = assign(&edges, workers);
         let mut stores: Vec<Vec<(usize, S)>> = (0..workers).map(|_| Vec::new()).collect();
         for ((store, _), (worker, place)) in parts.into_iter().zip(&owners) {
-            if let Some(stores) = stores.get_mut(*worker) {
-                stores.push((*place, store));
-            }
+            element(&mut stores, *worker, "worker")?.push((*place, store));
         }
         let worker = |(me, mut stores): (usize, Vec<(usize, S)>)| {
             stores.sort_by_key(|(place, _)| *place);
@@ -149,13 +148,13 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
         })
     }
 
-    /// Runs until nothing is left to do, a limit is reached, a pause is requested, or `until` returns
-    /// true. `until` is called at intervals (see [`Limits`]) and may read all vertices. Another run
-    /// continues where this one ended.
+    /// Runs until nothing is left to do, a limit is reached, a pause is requested, or `until`
+    /// returns true. `until` is called at intervals (see [`Limits`]) and may read all vertices.
+    /// Another run continues where this one ended.
     ///
     /// # Errors
-    /// [`Error::Program`], which names the vertex, if the program fails or panics. After any error the
-    /// vertices can be read, but not run.
+    /// [`Error::Program`], which names the vertex, if the program fails or panics. After any error
+    /// the vertices can be read, but not run.
     pub fn run(
         &mut self,
         mode: Mode,
@@ -250,8 +249,8 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
         Ok(is_due)
     }
 
-    /// Delivers and collects all signals in flight; no vertex signals. Afterwards only the scores of
-    /// the vertices tell which ones are due to signal.
+    /// Delivers and collects all signals in flight; no vertex signals. Afterwards only the scores
+    /// of the vertices tell which ones are due to signal.
     ///
     /// # Errors
     /// As [`Execution::run`].
@@ -284,7 +283,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
         let workers = &self.workers;
         let results = self.resources.broadcast(|index| {
             let _nobody_waits_for_the_dead = phase.exchange.stop_on_panic();
-            let Some(worker) = workers.get(index) else { return Ok(()) };
+            let worker = workers.get(index).ok_or_else(|| no_element(index, workers.len(), "worker"))?;
             let mut worker = worker.lock().unwrap_or_else(PoisonError::into_inner);
             work(&phase, &mut worker).inspect_err(|_| phase.exchange.stop())
         });
@@ -358,7 +357,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
     /// Those of the lists.
     pub fn request_collect(&mut self, id: &P::Id) -> Result<()> {
         let (worker, place) = self.place(id)?;
-        worker.context.mailboxes.get_mut(place).map_or(Ok(()), |mailbox| mailbox.request(id))
+        element(&mut worker.context.mailboxes, place, "mailbox")?.request(id)
     }
 
     /// Lets vertex `id` signal, if its score exceeds the threshold then.
@@ -372,9 +371,9 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
 
     fn place(&mut self, id: &P::Id) -> Result<(&mut Worker<P, S>, usize)> {
         let partition = self.partitioner.partition(id, &mut Vec::new(), self.owners.len())?;
-        let (worker, place) = self.owners.get(partition).copied().unwrap_or_default();
-        let worker = self.workers().nth(worker);
-        Ok((worker.ok_or_else(|| Error::Usage("there is no worker".into()))?, place))
+        let (worker, place) = *element(&mut self.owners, partition, "owner of partition")?;
+        let worker = element(&mut self.workers, worker, "worker")?;
+        Ok((worker.get_mut().unwrap_or_else(PoisonError::into_inner), place))
     }
 
     /// Signals sent so far by this execution.

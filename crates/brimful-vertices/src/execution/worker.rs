@@ -1,9 +1,9 @@
 //! A worker: the partitions that it owns, and how their vertices signal and collect.
 //!
-//! Invariant: only its worker touches a partition. A program fails or panics within a loan, which then
-//! ends with an error, so the store stays intact.
+//! Invariant: only its worker touches a partition. A program fails or panics within a loan, which
+//! then ends with an error, so the store stays intact.
 
-use crate::error::{Error, Result, catch};
+use crate::error::{Error, Result, catch, element};
 use crate::execution::context::{Phase, WorkerContext};
 use crate::lists::IncomingSignals;
 use crate::program::{Delivery, VertexOf, VertexProgram};
@@ -30,17 +30,17 @@ pub(super) enum After {
 }
 
 impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Worker<P, S> {
-    /// Lets every vertex signal whose score exceeds the threshold. If all vertices take part in every
-    /// superstep, they also request their collect, so that they collect in the order of the store.
-    /// After a stop, the remaining vertices are put into the to-signal list.
+    /// Lets every vertex signal whose score exceeds the threshold. If all vertices take part in
+    /// every superstep, they also request their collect, so that they collect in the order of the
+    /// store. After a stop, the remaining vertices are put into the to-signal list.
     pub(super) fn signal_all(&mut self, phase: &Phase<'_, P>) -> Result<()> {
         self.is_fresh = false;
         let Self { stores, context, .. } = self;
         let is_full = phase.program.is_full();
         for (place, store) in stores.iter_mut().enumerate() {
             store.for_each(&mut |vertex| {
-                if is_full && let Some(mailbox) = context.mailboxes.get_mut(place) {
-                    mailbox.request(vertex.id())?;
+                if is_full {
+                    element(&mut context.mailboxes, place, "mailbox")?.request(vertex.id())?;
                 }
                 let is_stopped = context.poll(phase)?;
                 guard("signal", vertex, |vertex| {
@@ -62,7 +62,7 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Worker<P, S> {
     /// Lets a vertex signal, if its score still exceeds the threshold.
     pub(super) fn signal(&mut self, phase: &Phase<'_, P>, place: usize, id: &P::Id) -> Result<()> {
         let Self { stores, context, .. } = self;
-        let Some(store) = stores.get_mut(place) else { return Ok(()) };
+        let store = element(stores, place, "store")?;
         // A vertex that was removed meanwhile signals nothing.
         store.lend(id, &mut |vertex| {
             guard("signal", vertex, |vertex| {
@@ -84,11 +84,9 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Worker<P, S> {
         at_once: bool,
     ) -> Result<Option<(P::Id, After)>> {
         let Self { stores, context, incoming, .. } = self;
-        let taken = match context.mailboxes.get_mut(place) {
-            Some(mailbox) => mailbox.take(phase.program, incoming)?,
-            None => None,
-        };
-        let (Some(id), Some(store)) = (taken, stores.get_mut(place)) else { return Ok(None) };
+        let mailbox = element(&mut context.mailboxes, place, "mailbox")?;
+        let Some(id) = mailbox.take(phase.program, incoming)? else { return Ok(None) };
+        let store = element(stores, place, "store")?;
         let (mut after, mut known) = (After::Nothing, None);
         let mut collect = |vertex: &mut Loan<'_, VertexOf<P>>| {
             (after, known) = guard("collect", vertex, |vertex| {
@@ -122,8 +120,8 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Worker<P, S> {
         if !is_there {
             context.counts.undelivered += incoming.signals.len() as u64;
         }
-        if let Some((known, mailbox)) = known.zip(context.mailboxes.get_mut(place)) {
-            mailbox.remember(&id, &known)?;
+        if let Some(known) = known {
+            element(&mut context.mailboxes, place, "mailbox")?.remember(&id, &known)?;
         }
         Ok(Some((id, after)))
     }

@@ -22,7 +22,7 @@ use crate::error::{Error, Result};
 use crate::execution::checkpoint::Checkpoints;
 use crate::execution::{Execution, ExecutionOptions, Loading, Partitioner};
 use crate::from_graph::hubs::{Copies, Hubs};
-use crate::open::{Place, Schemes};
+use crate::open::{PartitionOptions, Schemes};
 use crate::program::{VertexOf, VertexProgram};
 use crate::serializer::Serializer;
 use crate::store::VertexStore;
@@ -198,8 +198,8 @@ fn open<V: Stored>(
 ) -> Result<Vec<StoreOf<V>>> {
     let shared = Arc::new(resources.clone());
     let open = |partition| {
-        let place = Place { partition, resources: Arc::clone(&shared), memory_bytes };
-        let store = options.schemes.open(options.store, &place, serializer()?)?;
+        let of_partition = PartitionOptions { partition, resources: Arc::clone(&shared), memory_bytes };
+        let store = options.schemes.open(options.store, &of_partition, serializer()?)?;
         match options.cache {
             Some(cache) => cache.shared_by(partitions).over(store, &resources.budget),
             None => Ok(store),

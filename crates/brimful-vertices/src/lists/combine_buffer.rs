@@ -1,9 +1,9 @@
 //! The combine buffer: merges signals to one target before they are serialized.
 //!
-//! A vertex with many in-edges collects one signal. Serializing each signal, and reading the earlier
-//! one back, took most of the time of a superstep.
-//! Invariant: a vertex has at most one signal here. The buffer stays within its limit, except for the
-//! growth of signals while a batch is combined.
+//! A vertex with many in-edges collects one signal. Serializing each signal, and reading the
+//! earlier one back, took most of the time of a superstep. Invariant: a vertex has at most one
+//! signal here. The buffer stays within its limit, except for the growth of signals while a batch
+//! is combined.
 
 use std::hash::BuildHasher;
 
@@ -35,8 +35,8 @@ impl<P: VertexProgram> CombineBuffer<P> {
     /// A buffer that takes up to `limit` bytes, of memory that the caller has reserved.
     pub(super) fn new(limit: usize) -> Self {
         Self {
-            // Entries are numbered with 32 bits. The system provides unused memory only on paper, but
-            // may refuse to promise more.
+            // Entries are numbered with 32 bits. The system provides unused memory only on paper,
+            // but may refuse to promise more.
             limit: limit.min(u32::MAX as usize),
             index: HashTable::new(),
             entries: Vec::new(),
@@ -69,7 +69,8 @@ impl<P: VertexProgram> CombineBuffer<P> {
     /// [`Error::Program`] of a combiner that fails.
     pub(super) fn add(&mut self, program: &P, signals: &mut Vec<SignalTo<P>>) -> Result<u64> {
         if self.entries.capacity() == 0 {
-            // The system provides pages at first use. A growing vector would exist twice for a moment.
+            // The system provides pages at first use. A growing vector would exist twice for a
+            // moment.
             let most = self.limit / size_of::<(P::Id, Option<P::Signal>)>().max(1);
             self.entries.reserve_exact(most);
         }

@@ -1,9 +1,8 @@
 //! The to-signal list: the ids of the vertices that are due to signal.
 //!
-//! Ids lie in memory up to a limit and on disk beyond it, with or without a score. Taking ids out may
-//! stop and continue while others arrive.
-//! Invariant: an id is in memory once. Spilled ids are made unique when they are read; one that was
-//! inserted again meanwhile may come a second time.
+//! Ids lie in memory up to a limit and on disk beyond it, with or without a score. Taking ids out
+//! may stop and continue while others arrive. Invariant: an id is in memory once. Spilled ids are
+//! made unique when they are read; one that was inserted again meanwhile may come a second time.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -32,8 +31,8 @@ struct Scores {
 }
 
 impl<I: Id> IdSet<I> {
-    /// A set that takes up to `bytes` of memory, at least [`crate::lists::MINIMUM_BYTES`], and spills
-    /// to `file`.
+    /// A set that takes up to `bytes` of memory, at least [`crate::lists::MINIMUM_BYTES`], and
+    /// spills to `file`.
     pub fn new(bytes: u64, file: &Arc<SpillFile>) -> Self {
         let (arriving, ready) = (Scores::default(), Scores::default());
         Self { table: MessageTable::new(bytes, file), key: Vec::new(), arriving, ready, ids: PhantomData }

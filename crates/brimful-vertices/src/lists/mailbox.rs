@@ -1,10 +1,10 @@
 //! The to-collect list of a partition: serialized signals by target.
 //!
-//! Signals are combined on arrival where the program combines them. Signals that exceed memory go to
-//! disk as sorted runs, which are merged when they are collected. A mailbox may also remember the
-//! *known value* of a vertex: a signal that would not change it wakes nobody (*Making Signal/Collect
-//! Scale*, section 3.2, suggests it).
-//! Invariant: every signal is collected once, combined, or dropped as no news.
+//! Signals are combined on arrival where the program combines them. Signals that exceed memory go
+//! to disk as sorted runs, which are merged when they are collected. A mailbox may also remember
+//! the *known value* of a vertex: a signal that would not change it wakes nobody (*Making
+//! Signal/Collect Scale*, section 3.2, suggests it). Invariant: every signal is collected once,
+//! combined, or dropped as no news.
 
 use std::sync::Arc;
 
@@ -315,8 +315,8 @@ impl<P: VertexProgram> Mailbox<P> {
         Ok(())
     }
 
-    /// Remembers the known value of the vertex `id`, if it fits. From now on, a signal that would not
-    /// change it is dropped.
+    /// Remembers the known value of the vertex `id`, if it fits. From now on, a signal that would
+    /// not change it is dropped.
     pub fn remember(&mut self, id: &P::Id, known: &P::Signal) -> Result<()> {
         let (mut key, mut value) = (Vec::new(), Vec::new());
         id.write(&mut key);
@@ -337,8 +337,9 @@ impl<P: VertexProgram> Mailbox<P> {
         self.known.clear();
     }
 
-    /// Takes the signals for the next vertex; `None` at the end of the generation. A generation holds
-    /// the signals that had arrived when its first vertex was taken; later ones belong to the next.
+    /// Takes the signals for the next vertex; `None` at the end of the generation. A generation
+    /// holds the signals that had arrived when its first vertex was taken; later ones belong to the
+    /// next.
     ///
     /// # Errors
     /// [`brimful_store::Error::Budget`] if the signals to one vertex exceed the memory that is left.

@@ -1,10 +1,10 @@
 //! The part of a message table in memory, within a fixed limit.
 //!
-//! One arena holds entries and message blocks. Entries are chained in the order of arrival, and each
-//! contains its key. The blocks of one key are chained, each twice as large as the one before, so
-//! that many messages lie in few blocks. With a fold each key has one message.
-//! Invariant: the arena and the index, even while it grows, stay within the limit. A message that
-//! does not fit is refused as a whole.
+//! One arena holds entries and message blocks. Entries are chained in the order of arrival, and
+//! each contains its key. The blocks of one key are chained, each twice as large as the one before,
+//! so that many messages lie in few blocks. With a fold each key has one message. Invariant: the
+//! arena and the index, even while it grows, stay within the limit. A message that does not fit is
+//! refused as a whole.
 
 use std::ops::Range;
 
@@ -112,7 +112,8 @@ impl MemoryTable {
             return Ok(Added::Full);
         }
         if self.arena.capacity() == 0 {
-            // The system provides pages at first use. A growing vector would exist twice for a moment.
+            // The system provides pages at first use. A growing vector would exist twice for a
+            // moment.
             self.arena.reserve_exact(self.limit);
         }
         let entry = self.arena.len() as u32;
@@ -145,11 +146,12 @@ impl MemoryTable {
         self.messages(entry).next()
     }
 
-    /// Brings the entries of `keys` into the processor's cache. The look-ups are independent, so their
-    /// waits for memory overlap; these are most of the time of adding.
+    /// Brings the entries of `keys` into the processor's cache. The look-ups are independent, so
+    /// their waits for memory overlap; these are most of the time of adding.
     pub(super) fn warm<'k>(&self, keys: impl Iterator<Item = Key<'k>>) {
         if self.len > 0 {
-            // Each step for all keys before the next step: the processor overlaps few look-ups only.
+            // Each step for all keys before the next step: the processor overlaps few look-ups
+            // only.
             let mut places = [NONE; WARMED];
             for (place, key) in places.iter_mut().zip(keys) {
                 // The first candidate of the hash, which is the entry nearly always.

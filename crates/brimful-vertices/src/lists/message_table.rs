@@ -1,11 +1,11 @@
 //! The message table: messages by key, taken out group by group while others arrive.
 //!
-//! A *group* is a key with all messages to it. Messages arrive in one memory table and are taken out
-//! of another. When the second is empty, the two are swapped: a *generation* begins. A full table
-//! goes to disk as a sorted run. A generation with runs is read by merging them, in ascending order
-//! of the keys; any other comes in the order of arrival.
-//! Invariant: the reader may stop after any group, add messages, and continue. No message is lost or
-//! returned twice, and memory stays within the limit.
+//! A *group* is a key with all messages to it. Messages arrive in one memory table and are taken
+//! out of another. When the second is empty, the two are swapped: a *generation* begins. A full
+//! table goes to disk as a sorted run. A generation with runs is read by merging them, in ascending
+//! order of the keys; any other comes in the order of arrival. Invariant: the reader may stop after
+//! any group, add messages, and continue. No message is lost or returned twice, and memory stays
+//! within the limit.
 
 use std::sync::Arc;
 
@@ -16,7 +16,8 @@ use crate::lists::memory_table::{Added, Fold, Key, MemoryMessages, MemoryTable};
 use crate::lists::merge::Merge;
 use crate::lists::spill::{BLOCK_BYTES, RunWriter, SpillFile, SpilledRun};
 
-/// The least bytes of a message table: two memory tables, one of which can merge four runs into one.
+/// The least bytes of a message table: two memory tables, one of which can merge four runs into
+/// one.
 pub const MINIMUM_BYTES: u64 = 2 * TABLE_BYTES as u64;
 const TABLE_BYTES: usize = 5 * BLOCK_BYTES;
 
@@ -40,7 +41,8 @@ pub(super) struct MessageTable {
 }
 
 impl MessageTable {
-    /// A table that takes up to `bytes` of memory, at least [`MINIMUM_BYTES`], and the rest to `file`.
+    /// A table that takes up to `bytes` of memory, at least [`MINIMUM_BYTES`], and the rest to
+    /// `file`.
     pub(super) fn new(bytes: u64, file: &Arc<SpillFile>) -> Self {
         let half = usize::try_from(bytes / 2).unwrap_or(usize::MAX).max(TABLE_BYTES);
         // Beside what is in it, a table that goes to disk needs the writer's block.
@@ -58,7 +60,8 @@ impl MessageTable {
         }
     }
 
-    /// Adds `message`, or the key alone, to the group of `key`. False if memory had the group already.
+    /// Adds `message`, or the key alone, to the group of `key`. False if memory had the group
+    /// already.
     pub(super) fn add<'k>(
         &mut self,
         key: impl Into<Key<'k>>,

@@ -1,6 +1,8 @@
-//! The lists of an execution: vertices that are due to signal, and signals that wait to be collected.
+//! The lists of an execution: vertices that are due to signal, and signals that wait to be
+//! collected.
 //!
-//! - [`id_set`]: the to-signal list; [`mailbox`]: the to-collect list, which consists of the signals.
+//! - [`id_set`]: the to-signal list; [`mailbox`]: the to-collect list, which consists of the
+//!   signals.
 //! - `message_table`: the base of both lists. Its parts: `memory_table` in memory, `spill` on disk,
 //!   and `merge`, which reads spilled runs.
 //! - `combine_buffer`: merges signals to one target before they are serialized.

@@ -174,7 +174,8 @@ impl RunReader {
         Self { run, read: 0, buffer: Vec::new(), at: 0, coming: 0, message: Vec::new() }
     }
 
-    /// Moves the key of the next group into `key`; false at the end. The messages of the group before have been read.
+    /// Moves the key of the next group into `key`; false at the end. The messages of the group
+    /// before have been read.
     pub(super) fn next_group(&mut self, key: &mut Vec<u8>) -> Result<bool> {
         key.clear();
         if self.left() == 0 {

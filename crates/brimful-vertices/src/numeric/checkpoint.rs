@@ -1,7 +1,7 @@
 //! Checkpoints of a numeric run on a store.
 //!
-//! A checkpoint holds the state of each vertex, and whether it is due to signal. A resumed run loads
-//! the edges from the graph.
+//! A checkpoint holds the state of each vertex, and whether it is due to signal. A resumed run
+//! loads the edges from the graph.
 
 use brimful_engine::checkpoint::CheckpointOptions;
 use brimful_engine::stats::Durations;
@@ -48,7 +48,8 @@ pub(super) struct PriorRun {
 }
 
 impl<'c> NumericCheckpoints<'c> {
-    /// Opens the folder of checkpoints. `own` are the parameters that the program's states depend on.
+    /// Opens the folder of checkpoints. `own` are the parameters that the program's states depend
+    /// on.
     ///
     /// # Errors
     /// As [`Checkpoints::open`]; the budget's.
@@ -70,7 +71,8 @@ impl<'c> NumericCheckpoints<'c> {
         })
     }
 
-    /// Restores the states of `program` from the newest checkpoint, if the run resumes and there is one.
+    /// Restores the states of `program` from the newest checkpoint, if the run resumes and there is
+    /// one.
     ///
     /// # Errors
     /// As [`brimful_engine::checkpoint::Checkpointer::resume`].
