@@ -18,8 +18,8 @@ static RESOURCES: LazyLock<Resources> = LazyLock::new(|| {
 const LENGTH: usize = 1000;
 const WINDOW: usize = 300;
 
-/// The first two bytes say how many of the next are the payload of the manifest; the rest is the file
-/// of arrays. Reads must end with a typed error or with what the owner asked for.
+/// The first two bytes say how many of the next are the payload of the manifest; the rest is the
+/// file of arrays. Reads must end with a typed error or with what the owner asked for.
 pub(crate) fn check(bytes: &[u8]) -> bool {
     let Some((len, rest)) = bytes.split_first_chunk() else { return false };
     let len = usize::from(u16::from_le_bytes(*len)).min(rest.len());
@@ -27,13 +27,16 @@ pub(crate) fn check(bytes: &[u8]) -> bool {
     let mut arrays = arrays.to_vec();
     let seal = forge(&mut arrays);
     let folder = FaultFolder::new();
-    folder.create("arrays-1").and_then(|device| device.write_at(&arrays, 0)).expect("memory takes all");
+    folder
+        .create("arrays-1")
+        .and_then(|device| device.write_at(&arrays, 0))
+        .expect("memory takes all");
     let payload = [&seal.to_le_bytes()[..], payload].concat();
     manifest::publish(&folder, 1, &payload, &Arc::default()).expect("memory takes all");
 
     let resources = &*RESOURCES;
-    let checkpoints =
-        Checkpoints::open_folder(folder.shared(), 2, &Arc::default()).expect("the manifest is whole");
+    let checkpoints = Checkpoints::open_folder(folder.shared(), 2, &Arc::default())
+        .expect("the manifest is whole");
     assert!(checkpoints.found().eq([1]));
     let Ok(mut saved) = checkpoints.read(1) else { return false };
     let mut array = ScratchArray::<u64>::resident(LENGTH, WINDOW);

@@ -29,7 +29,8 @@ const FILES: [(&str, FileKind, usize); 9] = [
     ("reverse.blocks", FileKind::Directory, 0),
 ];
 
-/// A copy of the graph, with a manifest of the first format, which has no seals: any whole file is taken.
+/// A copy of the graph, with a manifest of the first format, which has no seals: any whole file is
+/// taken.
 fn whole() -> FaultFolder {
     static BASE: OnceLock<FaultFolder> = OnceLock::new();
     BASE.get_or_init(make).crash()
@@ -37,10 +38,12 @@ fn whole() -> FaultFolder {
 
 fn make() -> FaultFolder {
     let folder = FaultFolder::new();
-    let generator = Generator::new(Kind::Rmat { scale: 5, edge_factor: 3 }, 1).expect("a small graph");
+    let generator =
+        Generator::new(Kind::Rmat { scale: 5, edge_factor: 3 }, 1).expect("a small graph");
     let resources =
         Resources::new(Budget::new(1 << 26, 0), Arc::new(Job::new()), Some(1)).expect("one thread");
-    let options = ImportOptions { reverse: true, weights: Weights::Hash, ..ImportOptions::default() };
+    let options =
+        ImportOptions { reverse: true, weights: Weights::Hash, ..ImportOptions::default() };
     let input = Input::Numbered(&generator, generator.vertices());
     import_in(&folder, input, &options, &resources).expect("an import in memory");
     forget_seals(&folder);
@@ -54,7 +57,8 @@ fn forget_seals(folder: &dyn Folder) {
     publish(folder, text.replace("\"format\": 2", "\"format\": 1").as_bytes());
 }
 
-/// Replaces a file by one of these blocks, each a length (u16), metadata and bytes. Their checksums are right.
+/// Replaces a file by one of these blocks, each a length (u16), metadata and bytes. Their checksums
+/// are right.
 fn replace(folder: &dyn Folder, name: &str, kind: FileKind, meta_bytes: usize, mut blocks: &[u8]) {
     folder.remove(name).expect("the graph has such a file");
     let file = SealedWriter::create(folder, name, kind, meta_bytes, &Arc::default());
@@ -105,12 +109,15 @@ pub(crate) fn manifest(bytes: &[u8]) -> bool {
 fn named() -> FaultFolder {
     static BASE: OnceLock<FaultFolder> = OnceLock::new();
     let make = || {
-        let (folder, path) =
-            (FaultFolder::new(), std::env::temp_dir().join(format!("names-{}", std::process::id())));
-        let text: String = (0..40).map(|i| format!("vertex-{} vertex-{}\n", i % 17, i * 7 % 23)).collect();
+        let (folder, path) = (
+            FaultFolder::new(),
+            std::env::temp_dir().join(format!("names-{}", std::process::id())),
+        );
+        let text: String =
+            (0..40).map(|i| format!("vertex-{} vertex-{}\n", i % 17, i * 7 % 23)).collect();
         std::fs::write(&path, text).expect("a temporary file");
-        let resources =
-            Resources::new(Budget::new(1 << 26, 0), Arc::new(Job::new()), Some(1)).expect("one thread");
+        let resources = Resources::new(Budget::new(1 << 26, 0), Arc::new(Job::new()), Some(1))
+            .expect("one thread");
         let input = Input::EdgeList(vec![path.clone()]);
         let columns = ColumnChoice { header: Some(false), ..ColumnChoice::default() };
         let options = ImportOptions { columns, ..ImportOptions::default() };
@@ -131,11 +138,13 @@ pub(crate) fn names(bytes: &[u8]) -> bool {
 
 /// Everything that may be asked about two vertices.
 fn ask(lookup: &Lookup, one: i128, other: i128, is_whole: bool) -> Result<()> {
-    let (one, other) = (lookup.find(&ExternalId::Number(one))?, lookup.find(&ExternalId::Number(other))?);
+    let (one, other) =
+        (lookup.find(&ExternalId::Number(one))?, lookup.find(&ExternalId::Number(other))?);
     let out = lookup.neighbors(one, Direction::Out, true)?;
     let back = lookup.neighbors(other, Direction::In, false)?;
     assert_eq!(out.ids.len(), out.weights.len());
-    let (leave, reach) = (lookup.degree(one, Direction::Out)?, lookup.degree(other, Direction::In)?);
+    let (leave, reach) =
+        (lookup.degree(one, Direction::Out)?, lookup.degree(other, Direction::In)?);
     let (mut ids, has) = ([0; 2], lookup.has_edge(one, other)?);
     lookup.graph().external_ids(one, &mut ids[..1])?;
     lookup.graph().external_ids(other, &mut ids[1..])?;

@@ -1,8 +1,8 @@
 //! Checks of every parser and of every file format of our own, on any bytes.
 //!
 //! A check panics where the code under test breaks a promise: it must end with an answer or with a
-//! typed error, and take from the bytes no more than they hold. `tests/corpus.rs` runs all checks on
-//! the corpus and on mutations of it; `libfuzzer` explores one of them.
+//! typed error, and take from the bytes no more than they hold. `tests/corpus.rs` runs all checks
+//! on the corpus and on mutations of it; `libfuzzer` explores one of them.
 
 #![expect(clippy::expect_used, reason = "a failure of the check itself is a failed test")]
 

@@ -12,7 +12,8 @@ const ROOT_BYTES: usize = 4096;
 const ENTRY_BYTES: usize = 16;
 
 fn u64_at(bytes: &[u8], at: usize) -> usize {
-    bytes.get(at..at + 8).and_then(|field| field.try_into().ok()).map_or(0, u64::from_le_bytes) as usize
+    bytes.get(at..at + 8).and_then(|field| field.try_into().ok()).map_or(0, u64::from_le_bytes)
+        as usize
 }
 
 /// Where a slot is, if it is in the file.
@@ -29,8 +30,9 @@ fn forge(bytes: &mut [u8]) {
         return;
     }
     let per_page = page_bytes / ENTRY_BYTES;
-    let homes: usize =
-        (0..4).map(|stream| u64_at(bytes, 32 + 8 * stream).div_ceil(per_page)).fold(0, usize::saturating_add);
+    let homes: usize = (0..4)
+        .map(|stream| u64_at(bytes, 32 + 8 * stream).div_ceil(per_page))
+        .fold(0, usize::saturating_add);
     if let Some(directory) = slot(bytes, page_bytes, u64_at(bytes, 64)) {
         let used = homes.saturating_mul(ENTRY_BYTES).min(page_bytes);
         for entry in (directory.start..directory.start + used).step_by(ENTRY_BYTES) {
@@ -47,14 +49,15 @@ fn forge(bytes: &mut [u8]) {
     }
 }
 
-/// Opens the pages as every collection, with the checksums from the root to the page table put right.
+/// Opens the pages as every collection, with the checksums from the root to the page table put
+/// right.
 pub(crate) fn check(bytes: &[u8]) -> bool {
     let mut bytes = bytes.to_vec();
     forge(&mut bytes);
     let folder = FaultFolder::new();
     folder.create("pages").and_then(|device| device.write_at(&bytes, 0)).expect("memory takes all");
-    let resources =
-        Resources::new(Budget::new(32 << 20, 0), Arc::new(Job::new()), Some(1)).expect("one thread");
+    let resources = Resources::new(Budget::new(32 << 20, 0), Arc::new(Job::new()), Some(1))
+        .expect("one thread");
     let resources = Arc::new(resources);
     let mut accepted = false;
     let options = || Options::new(&resources);

@@ -4,7 +4,8 @@ use brimful_store::checksum;
 
 /// Writes the checksums of the table and of the header; returns that of the header.
 pub(crate) fn forge(bytes: &mut [u8]) -> u64 {
-    let table = bytes.get(16..24).and_then(|field| field.try_into().ok()).map_or(0, u64::from_le_bytes);
+    let table =
+        bytes.get(16..24).and_then(|field| field.try_into().ok()).map_or(0, u64::from_le_bytes);
     if let Some(sum) = bytes.get(table as usize..).map(checksum) {
         put(bytes, 24, sum);
     }

@@ -29,7 +29,9 @@ pub(crate) fn check(bytes: &[u8]) -> bool {
     folder.create("file").and_then(|device| device.write_at(&bytes, 0)).expect("memory takes all");
     let mut accepted = false;
     for (kind, meta_bytes) in KINDS {
-        let Ok(file) = SealedFile::open(&folder, "file", kind, meta_bytes, &Arc::default()) else { continue };
+        let Ok(file) = SealedFile::open(&folder, "file", kind, meta_bytes, &Arc::default()) else {
+            continue;
+        };
         let mut buffer = Buffer::new();
         for index in 0..file.entries().len() {
             if file.read_block(index, &mut buffer).is_ok() {

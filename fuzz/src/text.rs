@@ -58,16 +58,18 @@ pub(crate) fn graphalytics(bytes: &[u8]) -> bool {
 
 /// The columns of tables of text.
 ///
-/// The first byte says which kind of text, which delimiter, and whether there is a header. The three
-/// lines that follow name the columns of sources, targets and weights, or are empty; the rest is the
-/// file.
+/// The first byte says which kind of text, which delimiter, and whether there is a header. The
+/// three lines that follow name the columns of sources, targets and weights, or are empty; the rest
+/// is the file.
 pub(crate) fn columns(bytes: &[u8]) -> bool {
     let Some((&kind, rest)) = bytes.split_first() else { return false };
     let mut lines: Vec<&[u8]> = rest.splitn(4, |byte| *byte == b'\n').collect();
     let file = if lines.len() == 4 { lines.pop().unwrap_or_default() } else { &[] };
     let choice = choice(kind, &lines);
-    let names: Vec<String> =
-        file.split(|byte| *byte == b',').map(|name| String::from_utf8_lossy(name).into_owned()).collect();
+    let names: Vec<String> = file
+        .split(|byte| *byte == b',')
+        .map(|name| String::from_utf8_lossy(name).into_owned())
+        .collect();
     if let Ok(roles) = choice.of_names(&names) {
         assert!(roles.source != roles.target && roles.source.max(roles.target) < names.len());
         assert_eq!(roles.ignored().count(), names.len() - 2 - usize::from(roles.weight.is_some()));
@@ -100,7 +102,9 @@ pub(crate) fn declaration(bytes: &[u8]) -> bool {
     if let Some(Ok(other)) = other {
         assert_eq!(one.join(&other), other.join(&one));
         if let Some(joined) = one.join(&other) {
-            assert!(joined.edges >= one.edges && joined.vertices >= one.vertices.max(other.vertices));
+            assert!(
+                joined.edges >= one.edges && joined.vertices >= one.vertices.max(other.vertices)
+            );
         }
     }
     true

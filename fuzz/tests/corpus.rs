@@ -17,7 +17,8 @@ struct Random(u64);
 
 impl Random {
     fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         ((self.0 >> 33) % bound.max(1) as u64) as usize
     }
 }
@@ -64,7 +65,8 @@ fn mutate(bytes: &[u8], other: &[u8], random: &mut Random) -> Vec<u8> {
 
 fn corpus(name: &str) -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(name);
-    let entries = std::fs::read_dir(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+    let entries =
+        std::fs::read_dir(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
     let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     assert!(!paths.is_empty(), "{name} has no corpus");
@@ -95,7 +97,8 @@ fn run(target: &Target, mutations: u64) {
 
 #[test]
 fn every_target_holds_on_its_corpus_and_on_mutations() {
-    let mutations = std::env::var("BRIMFUL_MUTATIONS").map_or(MUTATIONS, |text| text.parse().unwrap());
+    let mutations =
+        std::env::var("BRIMFUL_MUTATIONS").map_or(MUTATIONS, |text| text.parse().unwrap());
     thread::scope(|scope| {
         for target in &TARGETS {
             scope.spawn(move || run(target, mutations));

@@ -1,8 +1,10 @@
-//! PageRank by the public trait beside a loop written by hand for this one algorithm; prints one JSON object.
+//! PageRank by the public trait beside a loop written by hand for this one algorithm; prints one
+//! JSON object.
 //!
-//! `by_hand GRAPH BUDGET_BYTES SUPERSTEPS ROUNDS`: seconds per superstep, medians of all rounds, which go in turns. The loop
-//! by hand holds the packed units of the in-shards in memory, as the engine does where there is room; it has no progress, no
-//! cancellation and no way to stream. f64; as many threads as cores. Both must find the same scores.
+//! `by_hand GRAPH BUDGET_BYTES SUPERSTEPS ROUNDS`: seconds per superstep, medians of all rounds,
+//! which go in turns. The loop by hand holds the packed units of the in-shards in memory, as the
+//! engine does where there is room; it has no progress, no cancellation and no way to stream. f64;
+//! as many threads as cores. Both must find the same scores.
 
 #![allow(
     clippy::unwrap_used,
@@ -68,8 +70,11 @@ fn hand_written(graph: &Graph, supersteps: u64, resources: &Resources) -> (Vec<f
     graph.degrees(0, &mut degrees).unwrap();
     let degrees: Vec<u32> = degrees.iter().map(|&degree| degree as u32).collect();
     let mut scores = vec![1.0 / graph.vertices() as f64; vertices];
-    let mut signals: Vec<f64> =
-        scores.iter().zip(&degrees).map(|(score, &degree)| score / f64::from(degree.max(1))).collect();
+    let mut signals: Vec<f64> = scores
+        .iter()
+        .zip(&degrees)
+        .map(|(score, &degree)| score / f64::from(degree.max(1)))
+        .collect();
 
     // A window of an interval is an item of work; only the first intervals have more than one.
     let segments = shards.segments();
@@ -90,23 +95,26 @@ fn hand_written(graph: &Graph, supersteps: u64, resources: &Resources) -> (Vec<f
     for _ in 0..supersteps {
         let begin = Instant::now();
         let share = (0.15 + 0.85 * sinks) / n;
-        let add = |item: usize, (plain, own): &mut (Vec<u8>, Vec<f64>)| -> brimful_graph::Result<()> {
-            own.clear();
-            own.resize(1 << bits, 0.0);
-            for index in items[item].clone() {
-                let unit = units[shards.unit(index)].bytes();
-                shards.decode(index, (unit, None), unpack, plain, |base, keys, _| {
-                    scatter(keys, bits, &signals[base as usize..], own, |signal, sum| *sum += signal)
-                })?;
-            }
-            let mut total = sums[segments[items[item].start].interval as usize].lock().unwrap();
-            if total.is_empty() {
-                std::mem::swap(&mut *total, own);
-            } else {
-                total.iter_mut().zip(&*own).for_each(|(total, sum)| *total += sum);
-            }
-            Ok(())
-        };
+        let add =
+            |item: usize, (plain, own): &mut (Vec<u8>, Vec<f64>)| -> brimful_graph::Result<()> {
+                own.clear();
+                own.resize(1 << bits, 0.0);
+                for index in items[item].clone() {
+                    let unit = units[shards.unit(index)].bytes();
+                    shards.decode(index, (unit, None), unpack, plain, |base, keys, _| {
+                        scatter(keys, bits, &signals[base as usize..], own, |signal, sum| {
+                            *sum += signal
+                        })
+                    })?;
+                }
+                let mut total = sums[segments[items[item].start].interval as usize].lock().unwrap();
+                if total.is_empty() {
+                    std::mem::swap(&mut *total, own);
+                } else {
+                    total.iter_mut().zip(&*own).for_each(|(total, sum)| *total += sum);
+                }
+                Ok(())
+            };
         resources.share(items.len(), add).unwrap();
         let of_intervals = scores.chunks_mut(1 << bits).zip(signals.chunks_mut(1 << bits));
         let parts: Vec<_> = of_intervals.zip(degrees.chunks(1 << bits)).map(Mutex::new).collect();
@@ -114,7 +122,8 @@ fn hand_written(graph: &Graph, supersteps: u64, resources: &Resources) -> (Vec<f
             let mut part = parts[interval].lock().unwrap();
             let ((scores, signals), degrees) = &mut *part;
             let mut sums = sums[interval].lock().unwrap();
-            let vertices = scores.iter_mut().zip(signals.iter_mut()).zip(degrees.iter()).zip(sums.iter());
+            let vertices =
+                scores.iter_mut().zip(signals.iter_mut()).zip(degrees.iter()).zip(sums.iter());
             let (mut mass, mut change) = (0.0, 0.0);
             for (((score, signal), &degree), sum) in vertices {
                 let new = share + 0.85 * sum;

@@ -1,9 +1,10 @@
 //! Breadth-first search: levels or parents.
 //!
-//! Returns for each vertex its distance from the nearest source in edges (`distance`, int64), or its parent in a forest of
-//! shortest paths (`parent`): of the neighbours one level nearer that have edges to it the one with the smallest id; a source is its own. Null where no
-//! path leads. Direction-following; exact. As many supersteps as levels, each over the edges of
-//! the level before (Moore 1959).
+//! Returns for each vertex its distance from the nearest source in edges (`distance`, int64), or
+//! its parent in a forest of shortest paths (`parent`): of the neighbours one level nearer that
+//! have edges to it the one with the smallest id; a source is its own. Null where no path leads.
+//! Direction-following; exact. As many supersteps as levels, each over the edges of the level
+//! before (Moore 1959).
 
 use std::sync::Arc;
 
@@ -24,7 +25,13 @@ pub(crate) const INFO: Info = Info {
     name: "bfs",
     computes: "breadth-first search along edges: distance in edges from the nearest source, or parent in the tree",
     column: "distance",
-    takes: Takes { source: true, asynchronous: true, stores: true, checkpoints: true, ..Takes::NOTHING },
+    takes: Takes {
+        source: true,
+        asynchronous: true,
+        stores: true,
+        checkpoints: true,
+        ..Takes::NOTHING
+    },
     parameters: &[ParameterInfo {
         name: "values",
         default: "distance",
@@ -32,19 +39,23 @@ pub(crate) const INFO: Info = Info {
         values: Accepts::Words(&["distance", "parent"]),
     }],
     run,
-    // A search of R-MAT graphs of 2^20 vertices takes 8 supersteps that go over the edges three times in all.
+    // A search of R-MAT graphs of 2^20 vertices takes 8 supersteps that go over the edges three
+    // times in all.
     plan: |planner| {
         let steps = planner.spreading(Steps::about(8, 3.0))?;
         match planner.request.choice("values", &["distance", "parent"])? {
             "parent" => planner.program(&Parents { sources: 0.into() }, steps),
-            _ if planner.request.asynchronous => planner.program(&ShortestPaths { sources: 0.into() }, steps),
+            _ if planner.request.asynchronous => {
+                planner.program(&ShortestPaths { sources: 0.into() }, steps)
+            }
             _ => planner.program(&Levels { sources: 0.into() }, steps),
         }
     },
 };
 
-/// Levels. State: the distance from the nearest source, all ones where there is none yet; a signal, one byte so that the sums of
-/// an interval stay in the fastest cache, only says that the sender has just been reached.
+/// Levels. State: the distance from the nearest source, all ones where there is none yet; a signal,
+/// one byte so that the sums of an interval stay in the fastest cache, only says that the sender
+/// has just been reached.
 #[derive(Debug, Clone)]
 pub struct Levels {
     /// The vertices at distance 0.
@@ -115,10 +126,12 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
         if graph.key_bounds()?.is_some_and(|(smallest, largest)| largest - smallest == u64::MAX) {
             // The last place would be the mark of no parent.
             return Err(Error::Usage(
-                "parents need ids within less than 64 bits of each other; these take all 2^64".into(),
+                "parents need ids within less than 64 bits of each other; these take all 2^64"
+                    .into(),
             ));
         }
-        let output = request.run(&Parents { sources: sources.clone() }, u64::MAX, graph, resources)?;
+        let output =
+            request.run(&Parents { sources: sources.clone() }, u64::MAX, graph, resources)?;
         let parent = |child: Child| (child.parent != u64::MAX).then_some(child.parent);
         let values = Values::vertices(output.states, parent, move |place| {
             sources.has_isolated(place).then_some(place)
@@ -126,16 +139,19 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
         return Finished::new(graph, "parent", values, output.stats, "parents");
     }
     if request.asynchronous {
-        let output = request.run(&ShortestPaths { sources: sources.clone() }, u64::MAX, graph, resources)?;
+        let output =
+            request.run(&ShortestPaths { sources: sources.clone() }, u64::MAX, graph, resources)?;
         let level = |length: f64| length.is_finite().then_some(length as i64);
-        let values =
-            Values::integers(output.states, level, move |place| sources.has_isolated(place).then_some(0));
+        let values = Values::integers(output.states, level, move |place| {
+            sources.has_isolated(place).then_some(0)
+        });
         return Finished::new(graph, "distance", values, output.stats, "levels");
     }
     let most = u64::from(u32::MAX) - 1;
     let output = request.run(&Levels { sources: sources.clone() }, most, graph, resources)?;
     let level = |level: u32| (level != u32::MAX).then_some(level.into());
-    let values =
-        Values::integers(output.states, level, move |place| sources.has_isolated(place).then_some(0));
+    let values = Values::integers(output.states, level, move |place| {
+        sources.has_isolated(place).then_some(0)
+    });
     Finished::new(graph, "distance", values, output.stats, "levels")
 }

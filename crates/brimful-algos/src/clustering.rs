@@ -1,13 +1,15 @@
 //! Triangles and local clustering coefficients.
 //!
-//! `triangles`: for each vertex the number of triangles it is part of (`triangles`, int64). `clustering`: for each vertex the share of
-//! ordered pairs of its neighbours that have an arc from the one to the other (`coefficient`, float64; LDBC Graphalytics' LCC): neighbours are those in either
-//! direction, each once, arcs among them count in each direction, and with fewer than two neighbours it is 0. Self-loops and
-//! parallel arcs count nothing. Exact.
+//! `triangles`: for each vertex the number of triangles it is part of (`triangles`, int64).
+//! `clustering`: for each vertex the share of ordered pairs of its neighbours that have an arc from
+//! the one to the other (`coefficient`, float64; LDBC Graphalytics' LCC): neighbours are those in
+//! either direction, each once, arcs among them count in each direction, and with fewer than two
+//! neighbours it is 0. Self-loops and parallel arcs count nothing. Exact.
 //!
-//! Method: every pair of neighbours is kept once, with its directions, at the end with the larger internal id, which in the order of degrees
-//! is nearly always the one with fewer neighbours; lists are intersected along these pairs (Schank and Wagner 2005, "forward"). Time is
-//! O(|E|^1.5); memory 4 bytes an arc, 36 a vertex and a byte for each thread.
+//! Method: every pair of neighbours is kept once, with its directions, at the end with the larger
+//! internal id, which in the order of degrees is nearly always the one with fewer neighbours; lists
+//! are intersected along these pairs (Schank and Wagner 2005, "forward"). Time is O(|E|^1.5);
+//! memory 4 bytes an arc, 36 a vertex and a byte for each thread.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -39,8 +41,9 @@ pub(crate) const TRIANGLES: Info = Info {
     parameters: &[],
     run: |request, graph, resources| {
         let (counts, stats) = count(request, graph, resources)?;
-        let values = Values::integers(counts, |c: Counts| i64::try_from(c.triangles).ok(), |_| Some(0))
-            .without_nulls();
+        let values =
+            Values::integers(counts, |c: Counts| i64::try_from(c.triangles).ok(), |_| Some(0))
+                .without_nulls();
         Finished::new(graph, "triangles", values, stats, "forward")
     },
     plan,
@@ -55,7 +58,8 @@ pub(crate) const CLUSTERING: Info = Info {
     parameters: &[],
     run: |request, graph, resources| {
         let (counts, stats) = count(request, graph, resources)?;
-        let values = Values::floats(counts, |c: Counts| Some(c.coefficient()), |_| Some(0.0)).without_nulls();
+        let values = Values::floats(counts, |c: Counts| Some(c.coefficient()), |_| Some(0.0))
+            .without_nulls();
         Finished::new(graph, "coefficient", values, stats, "forward")
     },
     plan,
@@ -117,19 +121,25 @@ fn refuse_limit(request: &Request) -> Result<()> {
         return Ok(());
     }
     let name = &request.algorithm;
-    let what =
-        format!("{name} has no supersteps to limit; leave --max-supersteps out (Python: max_supersteps=)");
+    let what = format!(
+        "{name} has no supersteps to limit; leave --max-supersteps out (Python: max_supersteps=)"
+    );
     Err(Error::Usage(what))
 }
 
-fn count(request: &Request, graph: &Graph, resources: &Resources) -> Result<(ScratchArray<Counts>, Stats)> {
+fn count(
+    request: &Request,
+    graph: &Graph,
+    resources: &Resources,
+) -> Result<(ScratchArray<Counts>, Stats)> {
     const PURPOSE: &str = "to keep neighbours in memory";
     refuse_limit(request)?;
     let (begin, workers, vertices) = (Instant::now(), resources.workers(), graph.connected());
     if vertices >= 1 << (u32::BITS - DIRECTION_BITS) {
         return Err(Error::Usage("triangles are for less than 2^30 vertices with edges".into()));
     }
-    let shards = graph.shards(Index::In).ok_or_else(|| Error::Usage("the graph has no in-shards".into()))?;
+    let shards =
+        graph.shards(Index::In).ok_or_else(|| Error::Usage("the graph has no in-shards".into()))?;
     let extent = Extent::of(graph, &[Index::In], false);
     let (_, arrays) = array_bytes(&extent, workers);
     let needed = arrays + Scan::minimum_bytes(&extent, workers);
@@ -177,7 +187,8 @@ fn lists(vertices: usize, scan: &Scan, resources: &Resources) -> Result<Lists> {
                 let (low, high) = (source.min(target), source.max(target) as usize);
                 let place = starts[high] + u64::from(ends[high].fetch_add(1, Ordering::Relaxed));
                 let direction = if source > target { 1 } else { 2 };
-                entries[place as usize].store((low as u32) << DIRECTION_BITS | direction, Ordering::Relaxed);
+                entries[place as usize]
+                    .store((low as u32) << DIRECTION_BITS | direction, Ordering::Relaxed);
             }
             true
         })

@@ -1,19 +1,23 @@
 //! Greedy colouring.
 //!
-//! Returns for each vertex a colour, from 0 on, that no neighbour has (`color`, uint64); vertices without neighbours have colour 0.
-//! Direction, parallel arcs and self-loops do not matter to what is valid.
+//! Returns for each vertex a colour, from 0 on, that no neighbour has (`color`, uint64); vertices
+//! without neighbours have colour 0. Direction, parallel arcs and self-loops do not matter to what
+//! is valid.
 //!
-//! The result is that of first-fit: vertices are taken in a fixed order, each gets the least colour that no neighbour before it has.
-//! The order is largest-log-degree-first (Hasenplaugh, Kaler, Schardl, Leiserson 2014, "Ordering heuristics for parallel graph
-//! coloring"): descending by the bit length of the degree, then by splitmix64 of the external id counted from the smallest id of the graph
-//! (strings: of its place among them). The degree is the number of arcs in either direction, self-loops left out. As that
-//! depends on the graph alone, so does the result.
+//! The result is that of first-fit: vertices are taken in a fixed order, each gets the least colour
+//! that no neighbour before it has. The order is largest-log-degree-first (Hasenplaugh, Kaler,
+//! Schardl, Leiserson 2014, "Ordering heuristics for parallel graph coloring"): descending by the
+//! bit length of the degree, then by splitmix64 of the external id counted from the smallest id of
+//! the graph (strings: of its place among them). The degree is the number of arcs in either
+//! direction, self-loops left out. As that depends on the graph alone, so does the result.
 //!
-//! In parallel (Jones and Plassmann 1993): a vertex takes its colour when the neighbours before it have theirs. State: a mark, that is
-//! the colour, or the bit length of the degree while there is none; and the place of the external id. The first superstep counts degrees.
-//! In the others vertices whose lists are made together, as many as there is memory for, are taken in order, so that a path along which the order
-//! falls costs a superstep where it leaves them, not at every vertex. Each superstep makes the
-//! lists of vertices without a colour. How many there are depends on the memory, so they cannot be limited.
+//! In parallel (Jones and Plassmann 1993): a vertex takes its colour when the neighbours before it
+//! have theirs. State: a mark, that is the colour, or the bit length of the degree while there is
+//! none; and the place of the external id. The first superstep counts degrees. In the others
+//! vertices whose lists are made together, as many as there is memory for, are taken in order, so
+//! that a path along which the order falls costs a superstep where it leaves them, not at every
+//! vertex. Each superstep makes the lists of vertices without a colour. How many there are depends
+//! on the memory, so they cannot be limited.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -37,7 +41,8 @@ pub(crate) const INFO: Info = Info {
     takes: Takes { checkpoints: true, ..Takes::NOTHING },
     parameters: &[],
     run: |request, graph, resources| {
-        let range = graph.key_bounds()?.map_or(0, |(smallest, largest)| largest.saturating_sub(smallest));
+        let range =
+            graph.key_bounds()?.map_or(0, |(smallest, largest)| largest.saturating_sub(smallest));
         match fits_narrow(range) {
             true => run::<u32>(request, graph, resources),
             false => run::<u64>(request, graph, resources),
@@ -98,7 +103,8 @@ impl<L: Label + 'static> Gather for Coloring<L> {
         let mark: u64 = state[0].into();
         let others = neighbours.iter().filter(|(id, _)| *id != vertex.id);
         if mark == UNCOLORED {
-            let mark = others.count().checked_ilog2().map_or(0, |bits| UNCOLORED | u64::from(bits + 1));
+            let mark =
+                others.count().checked_ilog2().map_or(0, |bits| UNCOLORED | u64::from(bits + 1));
             return [L::new(mark), state[1]];
         }
         let urgency = self.urgency(state);
@@ -122,7 +128,11 @@ impl<L: Label + 'static> Gather for Coloring<L> {
     }
 }
 
-fn run<L: Label + 'static>(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {
+fn run<L: Label + 'static>(
+    request: &Request,
+    graph: &Arc<Graph>,
+    resources: &Resources,
+) -> Result<Finished> {
     if request.max_supersteps.is_some() {
         let what = "--max-supersteps does not apply to color: the number of supersteps depends on the budget; leave it out";
         return Err(Error::Usage(what.into()));

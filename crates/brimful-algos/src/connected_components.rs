@@ -1,7 +1,8 @@
 //! Weakly connected components.
 //!
-//! Returns, for each vertex, the smallest id of its component (`component`, of the type of ids); direction is
-//! ignored. Exact, whichever method: union-find where its arrays fit the budget, else label propagation.
+//! Returns, for each vertex, the smallest id of its component (`component`, of the type of ids);
+//! direction is ignored. Exact, whichever method: union-find where its arrays fit the budget, else
+//! label propagation.
 
 pub(crate) mod labels;
 pub mod propagation;
@@ -39,8 +40,13 @@ pub(crate) const INFO: Info = Info {
 };
 
 /// Finds the components, with labels as narrow as can be.
-pub(crate) fn find(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {
-    let range = graph.key_bounds()?.map_or(0, |(smallest, largest)| largest.saturating_sub(smallest));
+pub(crate) fn find(
+    request: &Request,
+    graph: &Arc<Graph>,
+    resources: &Resources,
+) -> Result<Finished> {
+    let range =
+        graph.key_bounds()?.map_or(0, |(smallest, largest)| largest.saturating_sub(smallest));
     match fits_narrow(range) {
         true => run::<u32>(request, graph, resources),
         false => run::<u64>(request, graph, resources),
@@ -69,15 +75,19 @@ fn plan<L: Label + 'static>(planner: &Planner<'_>) -> Result<Forecast> {
     let wanted = union_find_wanted(planner.request)?;
     let least = match wanted {
         UnionFind::Never => None,
-        _ => planner.of_scan(|setting| union_find::least_bytes::<L>(setting.extent, setting.workers)),
+        _ => {
+            planner.of_scan(|setting| union_find::least_bytes::<L>(setting.extent, setting.workers))
+        }
     };
-    if let Some(least) = least.filter(|least| wanted == UnionFind::Always || *least <= planner.limit()) {
+    if let Some(least) =
+        least.filter(|least| wanted == UnionFind::Always || *least <= planner.limit())
+    {
         let forecast = planner.scans(1, |setting| union_find::likely_bytes::<L>(setting.extent));
         return Ok(Forecast { minimum_bytes: least, ..forecast });
     }
     // R-MAT of 2^20 vertices takes 7 supersteps, which go over both indexes four times in all.
-    let forecast =
-        planner.program(&ConnectedComponents::<L>::new(), planner.spreading(Steps::about(7, 4.0))?)?;
+    let forecast = planner
+        .program(&ConnectedComponents::<L>::new(), planner.spreading(Steps::about(7, 4.0))?)?;
     let minimum = forecast.minimum_bytes;
     Ok(Forecast { minimum_bytes: least.map_or(minimum, |least| least.min(minimum)), ..forecast })
 }
@@ -86,13 +96,13 @@ fn plan<L: Label + 'static>(planner: &Planner<'_>) -> Result<Forecast> {
 fn union_find_wanted(request: &Request) -> Result<UnionFind> {
     let method = request.choice("method", &["auto", "union_find", "propagation"])?;
     if request.max_supersteps.is_some() && method == "union_find" {
-        let what =
-            "union_find has no supersteps to limit; leave --max-supersteps out (Python: max_supersteps=)";
+        let what = "union_find has no supersteps to limit; leave --max-supersteps out (Python: max_supersteps=)";
         return Err(Error::Usage(what.into()));
     }
     let swept = request.asynchronous || request.store.is_some() || request.checkpoints.is_some();
     if method == "union_find" && swept {
-        let what = "union_find has no asynchronous mode, no store and no checkpoints; propagation has";
+        let what =
+            "union_find has no asynchronous mode, no store and no checkpoints; propagation has";
         return Err(Error::Usage(what.into()));
     }
     Ok(match method {
@@ -102,7 +112,11 @@ fn union_find_wanted(request: &Request) -> Result<UnionFind> {
     })
 }
 
-fn run<L: Label + 'static>(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {
+fn run<L: Label + 'static>(
+    request: &Request,
+    graph: &Arc<Graph>,
+    resources: &Resources,
+) -> Result<Finished> {
     let wanted = union_find_wanted(request)?;
     let finish = |values: Values, stats: Stats, variant| {
         Finished::new(graph, "component", values.without_nulls(), stats, variant)
@@ -125,5 +139,9 @@ fn run<L: Label + 'static>(request: &Request, graph: &Arc<Graph>, resources: &Re
         resources.budget.require(plan::<L>(&planner)?.minimum_bytes, "to find components")?;
     }
     let output = request.run(&ConnectedComponents::<L>::new(), u64::MAX, graph, resources)?;
-    finish(Values::vertices(output.states, |label: L| Some(label.into()), Some), output.stats, "propagation")
+    finish(
+        Values::vertices(output.states, |label: L| Some(label.into()), Some),
+        output.stats,
+        "propagation",
+    )
 }

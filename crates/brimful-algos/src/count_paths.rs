@@ -1,9 +1,10 @@
 //! Numbers of paths from one vertex, or from several.
 //!
-//! Returns for each vertex the number of *shortest* paths from the nearest sources (`paths`, uint64; parallel edges make paths of
-//! their own), 0 where there is none; with `length` k the number of walks of k edges. More than 2^64 - 2 of them are an error, never a
-//! wrapped number. Shortest paths: a vertex adds up what first arrives and signals it once (the forward phase
-//! of Brandes 2001), a superstep per level. Walks: k supersteps over all edges.
+//! Returns for each vertex the number of *shortest* paths from the nearest sources (`paths`,
+//! uint64; parallel edges make paths of their own), 0 where there is none; with `length` k the
+//! number of walks of k edges. More than 2^64 - 2 of them are an error, never a wrapped number.
+//! Shortest paths: a vertex adds up what first arrives and signals it once (the forward phase of
+//! Brandes 2001), a superstep per level. Walks: k supersteps over all edges.
 
 use std::sync::Arc;
 
@@ -32,12 +33,15 @@ pub(crate) const INFO: Info = Info {
     run,
     plan: |planner| match planner.request.count("length")? {
         Some(length) => planner.program(&WalkCounts { sources: 0.into() }, Steps::exactly(length)),
-        None => planner
-            .program(&ShortestPathCounts { sources: 0.into() }, planner.spreading(Steps::about(8, 3.0))?),
+        None => planner.program(
+            &ShortestPathCounts { sources: 0.into() },
+            planner.spreading(Steps::about(8, 3.0))?,
+        ),
     },
 };
 
-/// Counts shortest paths. State and signal: their number, 0 where none was found yet; all ones: too many.
+/// Counts shortest paths. State and signal: their number, 0 where none was found yet; all ones: too
+/// many.
 #[derive(Debug, Clone)]
 pub struct ShortestPathCounts {
     /// The vertices at which paths begin.
@@ -122,7 +126,12 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
                     max_supersteps=), not both";
         return Err(Error::Usage(what.into()));
     }
-    let output = checked(request.run(&WalkCounts { sources: sources.clone() }, length, graph, resources)?)?;
+    let output = checked(request.run(
+        &WalkCounts { sources: sources.clone() },
+        length,
+        graph,
+        resources,
+    )?)?;
     let own = move |place| Some(u64::from(length == 0 && sources.has_isolated(place)));
     let values = Values::unsigned(output.states, Some, own).without_nulls();
     Finished::new(graph, "paths", values, output.stats, "walks")

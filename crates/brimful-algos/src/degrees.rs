@@ -1,8 +1,8 @@
 //! Degrees.
 //!
-//! Returns for each vertex its number of outgoing arcs, incoming arcs, or both (`degree`, int64), parallel ones
-//! counted each; a self-loop counts once in each direction. One superstep over all edges where incoming ones count, else
-//! none.
+//! Returns for each vertex its number of outgoing arcs, incoming arcs, or both (`degree`, int64),
+//! parallel ones counted each; a self-loop counts once in each direction. One superstep over all
+//! edges where incoming ones count, else none.
 
 use std::sync::Arc;
 
@@ -70,6 +70,7 @@ fn chosen(request: &Request) -> Result<(&'static str, Degrees, u64)> {
 fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {
     let (direction, program, supersteps) = chosen(request)?;
     let output = request.run(&program, supersteps, graph, resources)?;
-    let values = Values::integers(output.states, |degree: u64| i64::try_from(degree).ok(), |_| Some(0));
+    let values =
+        Values::integers(output.states, |degree: u64| i64::try_from(degree).ok(), |_| Some(0));
     Finished::new(graph, "degree", values.without_nulls(), output.stats, direction)
 }

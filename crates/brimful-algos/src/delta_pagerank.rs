@@ -1,30 +1,39 @@
 //! PageRank by increments.
 //!
-//! Computes what [`crate::pagerank`] does, but a vertex signals only what its score has gained since it last did, and only
-//! where that exceeds a threshold per arc (*Making Signal/Collect Scale*, section 4; Zhang, Gao, Gao and Wang 2014, "Maiter").
-//! State: score, and residual / out-degree, what each arc is yet to carry; a sink has none. Signal: d times that. (With weights: the
-//! residual / the sum of outgoing weights, and d times that times the weight of the edge.) Collecting adds the sum to score and residual.
+//! Computes what [`crate::pagerank`] does, but a vertex signals only what its score has gained
+//! since it last did, and only where that exceeds a threshold per arc (*Making Signal/Collect
+//! Scale*, section 4; Zhang, Gao, Gao and Wang 2014, "Maiter"). State: score, and residual /
+//! out-degree, what each arc is yet to carry; a sink has none. Signal: d times that. (With weights:
+//! the residual / the sum of outgoing weights, and d times that times the weight of the edge.)
+//! Collecting adds the sum to score and residual.
 //!
-//! *Unnormalized.* With P the matrix that splits what a vertex signals among its targets, u = 1 and t = (1-d) u for all vertices, the
-//! scores are the solution of x = t + d P x. At any time the scores s and residuals r satisfy s = t + d P (s - r), as s - r
-//! is what has been signalled. So x - s = d P (x - s) + d P r: **scores are wrong by at most d/(1-d) times the sum of the |residuals|
-//! that were not signalled**, in L1. Those are at most threshold * |E|; a threshold of tolerance * |V| / |E| makes the error
+//! *Unnormalized.* With P the matrix that splits what a vertex signals among its targets, u = 1 and
+//! t = (1-d) u for all vertices, the scores are the solution of x = t + d P x. At any time the
+//! scores s and residuals r satisfy s = t + d P (s - r), as s - r is what has been signalled. So x
+//! - s = d P (x - s) + d P r: **scores are wrong by at most d/(1-d) times the sum of the
+//! |residuals| that were not signalled**, in L1. Those are at most threshold * |E|; a threshold of
+//! tolerance * |V| / |E| makes the error
 //! |V| * tolerance * d/(1-d), which power steps promise when they stop at the same tolerance. A threshold per arc, not per vertex,
-//! (Andersen, Chung and Lang 2006) gives that at the least number of signals: who has few arcs signals first. (With weights |E| is their sum.)
+//! (Andersen, Chung and Lang 2006) gives that at the least number of signals: who has few arcs
+//! signals first. (With weights |E| is their sum.)
 //!
-//! *Normalized* scores y solve y = d P y + b u, where u is 1 for all vertices (with sources: for those, and 0 for
-//! the others), and b = ((1-d) + d * mass of sinks) / sum of u is a number. The system is linear and d < 1, so y = (b / (1-d)) x
-//! where x = (1-d) u + d P x: **the normalized scores are the unnormalized ones divided by their sum**, whatever b is. So they are
-//! computed. With X the sum of x and E that of |x - s|, |s/sum(s) - x/X| <= 2 E / X; X is at least (1-d) * sum of u, and a
-//! threshold of tolerance * (1-d) * sum of u / (2 |E|) makes that at most tolerance * d/(1-d), again what power steps promise.
+//! *Normalized* scores y solve y = d P y + b u, where u is 1 for all vertices (with sources: for
+//! those, and 0 for the others), and b = ((1-d) + d * mass of sinks) / sum of u is a number. The
+//! system is linear and d < 1, so y = (b / (1-d)) x where x = (1-d) u + d P x: **the normalized
+//! scores are the unnormalized ones divided by their sum**, whatever b is. So they are computed.
+//! With X the sum of x and E that of |x - s|, |s/sum(s) - x/X| <= 2 E / X; X is at least (1-d) *
+//! sum of u, and a threshold of tolerance * (1-d) * sum of u / (2 |E|) makes that at most tolerance
+//! * d/(1-d), again what power steps promise.
 //!
-//! *Start.* Any s will do that has the residuals which belong to it. From s = t, r = t, whatever the graph, a superstep shrinks the sum of residuals
-//! to d times what it was and no less. So the first superstep carries u, and the round that follows starts from s = t + a d P u with residuals
+//! *Start.* Any s will do that has the residuals which belong to it. From s = t, r = t, whatever
+//! the graph, a superstep shrinks the sum of residuals to d times what it was and no less. So the
+//! first superstep carries u, and the round that follows starts from s = t + a d P u with residuals
 //! s - a u, where a makes them add up to 0: what is then passed on also cancels out.
 //!
-//! Ends when no residual exceeds the threshold. Supersteps of few vertices read only their blocks. At the same accuracy: soc-Slashdot0902
-//! takes 17 signals per arc, power steps 24 (normalized, error 1e-3), unnormalized 17 and 32. Normalized power steps are quicker where
-//! rank mixes fast: an R-MAT graph of 8 arcs a vertex takes them 5, increments 23.
+//! Ends when no residual exceeds the threshold. Supersteps of few vertices read only their blocks.
+//! At the same accuracy: soc-Slashdot0902 takes 17 signals per arc, power steps 24 (normalized,
+//! error 1e-3), unnormalized 17 and 32. Normalized power steps are quicker where rank mixes fast:
+//! an R-MAT graph of 8 arcs a vertex takes them 5, increments 23.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -63,7 +72,8 @@ pub struct DeltaPageRank<S> {
 }
 
 impl<S: Precision> DeltaPageRank<S> {
-    /// `damping` in [0, 1); `sources`: only there do scores begin, else at each of `connected` vertices with edges.
+    /// `damping` in [0, 1); `sources`: only there do scores begin, else at each of `connected`
+    /// vertices with edges.
     ///
     /// # Errors
     /// A sentence, if a parameter is out of range.
@@ -71,12 +81,13 @@ impl<S: Precision> DeltaPageRank<S> {
         match (0.0..1.0).contains(&damping) {
             true => {
                 // Where all sources are isolated nothing is gained, of whatever mass.
-                let mass = sources.as_ref().map_or(connected, |sources| sources.connected().max(1)) as f64;
+                let mass =
+                    sources.as_ref().map_or(connected, |sources| sources.connected().max(1)) as f64;
                 Ok(Self { damping, sources, mass, scales: (1.0, 1.0), precision: PhantomData })
             }
-            false => {
-                Err(format!("damping must be at least 0 and below 1 for the method delta, not {damping}"))
-            }
+            false => Err(format!(
+                "damping must be at least 0 and below 1 for the method delta, not {damping}"
+            )),
         }
     }
 
@@ -144,7 +155,8 @@ impl<S: Precision> Program for DeltaPageRank<S> {
     fn begin_round(&self, vertex: Vertex, rank: Rank, globals: &Globals<Sum>) -> Rank {
         let begins = self.begins(vertex);
         let Sum(gained) = globals.aggregate;
-        // At most d times the mass was gained, so that this is above 0 and at most 1, but for rounding.
+        // At most d times the mass was gained, so that this is above 0 and at most 1, but for
+        // rounding.
         let scale = (1.0 - self.damping) * self.mass / (self.mass - gained);
         let score = (1.0 - self.damping) * begins + scale * (rank.score - begins);
         Rank { score, due: self.per_arc(score - scale * begins, vertex) }
@@ -173,8 +185,8 @@ pub(crate) fn run_request<S: Precision>(
     resources: &Resources,
 ) -> Result<Finished> {
     let Settings { variant, damping, tolerance, ref sources } = *settings;
-    let program =
-        DeltaPageRank::<S>::new(damping, sources.clone(), graph.connected()).map_err(Error::Usage)?;
+    let program = DeltaPageRank::<S>::new(damping, sources.clone(), graph.connected())
+        .map_err(Error::Usage)?;
     let scale = out_weights::scale(request, graph, S::EXPONENTS, &resources.job)?;
     let program = DeltaPageRank { scales: (scale, 1.0 / scale), ..program };
     let mass = sources.as_ref().map_or(graph.vertices(), Sources::count) as f64;
@@ -194,7 +206,8 @@ pub(crate) fn run_request<S: Precision>(
         Some(sources) if !sources.has_isolated(place) => 0.0,
         _ => 1.0 - damping,
     };
-    let sum = sum_of_scores(&output.states, |rank: Rank| rank.score)? + alone as f64 * (1.0 - damping);
+    let sum =
+        sum_of_scores(&output.states, |rank: Rank| rank.score)? + alone as f64 * (1.0 - damping);
     check_sum(graph, sum, None)?;
     let whole = if variant == Variant::Normalized { sum } else { 1.0 };
     let values = Values::floats(

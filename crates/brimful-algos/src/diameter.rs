@@ -1,8 +1,10 @@
-//! The number of supersteps in which signals spread over a graph, estimated from the surroundings of a few vertices.
+//! The number of supersteps in which signals spread over a graph, estimated from the surroundings
+//! of a few vertices.
 //!
-//! Where every vertex has few edges, as on roads and grids, the number of vertices within a distance r of one grows as r^d for
-//! a small d, the dimension (Song, Havlin and Makse 2005), and a graph of n vertices is about n^(1/d) wide. In other graphs it
-//! grows exponentially, and a few supersteps reach everything.
+//! Where every vertex has few edges, as on roads and grids, the number of vertices within a
+//! distance r of one grows as r^d for a small d, the dimension (Song, Havlin and Makse 2005), and a
+//! graph of n vertices is about n^(1/d) wide. In other graphs it grows exponentially, and a few
+//! supersteps reach everything.
 
 use brimful_graph::Graph;
 use brimful_graph::lookup::vertices_by_distance;
@@ -17,11 +19,12 @@ const SURROUNDINGS: usize = 2048;
 const TRIES: u64 = 3;
 /// A ball that grows faster than by this power of its radius grows exponentially.
 const GREATEST_DIMENSION: f64 = 3.0;
-/// The distance from a vertex to the farthest, in radii of the graph: 1 from its centre, 2 from its rim.
+/// The distance from a vertex to the farthest, in radii of the graph: 1 from its centre, 2 from its
+/// rim.
 const ECCENTRICITY: f64 = 1.5;
 
-/// The supersteps in which a vertex of a wide graph reaches the farthest; `None` for graphs that are not wide, and where it
-/// is not known.
+/// The supersteps in which a vertex of a wide graph reaches the farthest; `None` for graphs that
+/// are not wide, and where it is not known.
 pub(crate) fn supersteps_across(graph: &Graph) -> Result<Option<u64>> {
     let lists = graph.description().longest_lists;
     if lists.is_none_or(|lists| lists.outgoing > LONGEST_LIST) {
@@ -37,7 +40,8 @@ pub(crate) fn supersteps_across(graph: &Graph) -> Result<Option<u64>> {
     Ok(None)
 }
 
-/// The distance to the farthest of `vertices`, of which `counts` lie at distance 0, 1, ... from one.
+/// The distance to the farthest of `vertices`, of which `counts` lie at distance 0, 1, ... from
+/// one.
 fn across(counts: &[u64], vertices: u64) -> Option<u64> {
     let radius = counts.len() - 1;
     let within = |distance: usize| counts[..=distance].iter().sum::<u64>() as f64;
@@ -54,7 +58,8 @@ mod tests {
     #[test]
     fn chains_and_grids_are_wide_and_trees_are_not() {
         assert_eq!(across(&[1; 1024], 50_000), Some(50_000));
-        let grid: Vec<u64> = std::iter::once(1).chain((1..32).map(|distance| 4 * distance)).collect();
+        let grid: Vec<u64> =
+            std::iter::once(1).chain((1..32).map(|distance| 4 * distance)).collect();
         let width = across(&grid, 1_000_000).unwrap();
         assert!((707..2000).contains(&width), "{width}");
         let tree: Vec<u64> = (0..11).map(|distance| 1 << distance).collect();

@@ -1,16 +1,18 @@
 //! Hubs and authorities.
 //!
-//! Returns for each vertex its authority, or its hub score (`authority` or `hub`, float64): with A the matrix of
-//! arcs from rows to columns, with multiplicity or weights, the limits of a = A^T h and h = A a, each divided by its sum after
-//! every step, from h = 1/|V| everywhere (Kleinberg, *Authoritative Sources in a Hyperlinked Environment*, 1999, section
-//! 3). Scores of either kind sum to 1; without edges all are 0. Where the greatest singular value of A has several vectors, the limit
-//! is the one nearest to the start. Weights must not be negative.
+//! Returns for each vertex its authority, or its hub score (`authority` or `hub`, float64): with A
+//! the matrix of arcs from rows to columns, with multiplicity or weights, the limits of a = A^T h
+//! and h = A a, each divided by its sum after every step, from h = 1/|V| everywhere (Kleinberg,
+//! *Authoritative Sources in a Hyperlinked Environment*, 1999, section 3). Scores of either kind
+//! sum to 1; without edges all are 0. Where the greatest singular value of A has several vectors,
+//! the limit is the one nearest to the start. Weights must not be negative.
 //!
-//! Supersteps alternate: odd ones make authorities, walking along edges, even ones hubs, against them. Stops when what a superstep
-//! read, hubs or authorities, differs from what was read two supersteps before by at most the tolerance, in L1. State: the score just
-//! made, yet to be divided by the sum over all vertices, which the aggregate brings; and the last two before it. Signal: that
-//! score, f64. Half a pass over a directed graph's edges a superstep, each in its direction; convergence is linear in the
-//! square of the ratio of the two greatest singular values.
+//! Supersteps alternate: odd ones make authorities, walking along edges, even ones hubs, against
+//! them. Stops when what a superstep read, hubs or authorities, differs from what was read two
+//! supersteps before by at most the tolerance, in L1. State: the score just made, yet to be divided
+//! by the sum over all vertices, which the aggregate brings; and the last two before it. Signal:
+//! that score, f64. Half a pass over a directed graph's edges a superstep, each in its direction;
+//! convergence is linear in the square of the ratio of the two greatest singular values.
 
 use std::sync::Arc;
 
@@ -52,7 +54,8 @@ pub(crate) const INFO: Info = Info {
     plan: |planner| {
         let tolerance = planner.request.tolerance.unwrap_or(TOLERANCE);
         let program = HubsAndAuthorities::new(tolerance).map_err(brimful_engine::Error::Usage)?;
-        // R-MAT graphs lose a tenth of the change and more in two supersteps; each goes over one of two indexes.
+        // R-MAT graphs lose a tenth of the change and more in two supersteps; each goes over one of
+        // two indexes.
         let supersteps = if tolerance > 0.0 { SUPERSTEPS.min(30) } else { SUPERSTEPS };
         let supersteps = planner
             .request
@@ -79,7 +82,8 @@ pub struct Scores {
 #[derive(Debug, Clone, Copy)]
 pub struct HubsAndAuthorities {
     tolerance: f64,
-    /// What weights are multiplied by: a power of two, so that sums of them neither overflow nor vanish.
+    /// What weights are multiplied by: a power of two, so that sums of them neither overflow nor
+    /// vanish.
     scale: f64,
 }
 
@@ -98,8 +102,10 @@ impl HubsAndAuthorities {
     /// The same scores from weights of which `greatest` is the greatest: only their ratios count.
     #[must_use]
     pub fn for_weights_to(self, greatest: f64) -> Self {
-        // A power of two changes no bit of a weight but its exponent. Of the exponents of float64, -1074 to 1023, these have powers.
-        let exponent = if greatest > 0.0 { greatest.log2().floor().clamp(-1000.0, 1000.0) as i64 } else { 0 };
+        // A power of two changes no bit of a weight but its exponent. Of the exponents of float64,
+        // -1074 to 1023, these have powers.
+        let exponent =
+            if greatest > 0.0 { greatest.log2().floor().clamp(-1000.0, 1000.0) as i64 } else { 0 };
         Self { scale: f64::from_bits(((1023 - exponent) as u64) << 52), ..self }
     }
 }
@@ -112,7 +118,8 @@ fn share(part: f64, whole: f64) -> f64 {
 impl Program for HubsAndAuthorities {
     type State = Scores;
     type Combiner = Add<f64>;
-    /// The sum of raw scores; how far those that the superstep read are from the last of their kind.
+    /// The sum of raw scores; how far those that the superstep read are from the last of their
+    /// kind.
     type Aggregate = (Sum, Sum);
     const MODE: Mode = Mode::Full;
 
@@ -163,14 +170,16 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
     let output = request.run(&program, SUPERSTEPS, graph, resources)?;
     let (Sum(whole), _) = output.aggregate;
     let made_last = if output.stats.run.supersteps % 2 == 1 { "authority" } else { "hub" };
-    let score =
-        move |scores: Scores| if name == made_last { share(scores.raw, whole) } else { scores.before };
+    let score = move |scores: Scores| {
+        if name == made_last { share(scores.raw, whole) } else { scores.before }
+    };
     // Where there is no isolated vertex, nobody asks for its score.
     let isolated = if let Isolated::Same(scores) = output.isolated { score(scores) } else { 0.0 };
     let without_edges = (graph.vertices() - graph.connected()) as f64;
     let sum = sum_of_scores(&output.states, score)? + without_edges * isolated;
     // Without edges, or where all weights are 0, all scores are.
     check_sum(graph, sum, Some(if sum == 0.0 { 0.0 } else { 1.0 }))?;
-    let values = Values::floats(output.states, move |scores| Some(score(scores)), move |_| Some(isolated));
+    let values =
+        Values::floats(output.states, move |scores| Some(score(scores)), move |_| Some(isolated));
     Finished::new(graph, name, values.without_nulls(), output.stats, "sum")
 }

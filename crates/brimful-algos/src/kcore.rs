@@ -1,20 +1,24 @@
 //! Core numbers.
 //!
-//! Returns for each vertex the largest k such that it belongs to the k-core, the greatest set of vertices each of which has k
-//! neighbours within it (`core`, int64). Direction is ignored; arcs count with the multiplicity in which they are stored,
-//! so that a pair of opposite arcs counts twice in a directed graph; self-loops do not count.
+//! Returns for each vertex the largest k such that it belongs to the k-core, the greatest set of
+//! vertices each of which has k neighbours within it (`core`, int64). Direction is ignored; arcs
+//! count with the multiplicity in which they are stored, so that a pair of opposite arcs counts
+//! twice in a directed graph; self-loops do not count.
 //!
-//! Peeling (Seidman 1983; Matula and Beck 1983) in rounds. The first superstep counts neighbours. Then
-//! rounds come in pairs: one finds the least degree that is left, k; the next removes all vertices of that degree, each tells its
-//! neighbours, and who thereby falls to k or below is removed as well. State: the degree left, or the core number once removed, in
-//! one u64. Signal: 1, in a byte. An arc carries two signals at most, one in the first superstep. There are
-//! two rounds for each core number that occurs; each passes over the intervals that have vertices left, few where the order of vertices is
-//! by degree: signals to the others are not read.
+//! Peeling (Seidman 1983; Matula and Beck 1983) in rounds. The first superstep counts neighbours.
+//! Then rounds come in pairs: one finds the least degree that is left, k; the next removes all
+//! vertices of that degree, each tells its neighbours, and who thereby falls to k or below is
+//! removed as well. State: the degree left, or the core number once removed, in one u64. Signal: 1,
+//! in a byte. An arc carries two signals at most, one in the first superstep. There are two rounds
+//! for each core number that occurs; each passes over the intervals that have vertices left, few
+//! where the order of vertices is by degree: signals to the others are not read.
 
 use std::sync::Arc;
 
 use brimful_engine::forecast::Steps;
-use brimful_engine::{Add, Aggregate, Globals, Greatest, Least, Mode, Program, Reason, Values, Vertex};
+use brimful_engine::{
+    Add, Aggregate, Globals, Greatest, Least, Mode, Program, Reason, Values, Vertex,
+};
 use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
 
@@ -30,7 +34,8 @@ pub(crate) const INFO: Info = Info {
     takes: Takes { stores: true, checkpoints: true, ..Takes::NOTHING },
     parameters: &[],
     run,
-    // R-MAT of 2^20 vertices, edge factor 16: 657 supersteps, which go over both indexes 34 times in all.
+    // R-MAT of 2^20 vertices, edge factor 16: 657 supersteps, which go over both indexes 34 times
+    // in all.
     plan: |planner| planner.program(&CoreNumbers, Steps::about(657, 34.0)),
 };
 
@@ -88,7 +93,13 @@ impl Program for CoreNumbers {
     }
 
     #[inline]
-    fn collect(&self, _: Vertex, state: u64, sum: u64, globals: &Globals<(Least, Greatest)>) -> u64 {
+    fn collect(
+        &self,
+        _: Vertex,
+        state: u64,
+        sum: u64,
+        globals: &Globals<(Least, Greatest)>,
+    ) -> u64 {
         if state & REMOVED != 0 || sum == 0 {
             return state;
         }
@@ -106,7 +117,8 @@ impl Program for CoreNumbers {
         if new & REMOVED == 0 {
             return (Least((new & NUMBER) as f64), Greatest::NOTHING);
         }
-        let core = if new & TELLS != 0 { Greatest((new & NUMBER) as f64) } else { Greatest::NOTHING };
+        let core =
+            if new & TELLS != 0 { Greatest((new & NUMBER) as f64) } else { Greatest::NOTHING };
         (Least::NOTHING, core)
     }
 
@@ -121,7 +133,11 @@ impl Program for CoreNumbers {
 
     fn begin_round(&self, _: Vertex, state: u64, globals: &Globals<(Least, Greatest)>) -> u64 {
         let core = globals.aggregate.0.0 as u64;
-        if !looks(globals.round) && state & REMOVED == 0 && state <= core { removed(core) } else { state }
+        if !looks(globals.round) && state & REMOVED == 0 && state <= core {
+            removed(core)
+        } else {
+            state
+        }
     }
 }
 
@@ -130,6 +146,7 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
     let core = |state: u64| core_number(state).and_then(|core| i64::try_from(core).ok());
     let values = Values::integers(output.states, core, |_| Some(0));
     // Only a run that its limits ended leaves vertices without a number.
-    let values = if output.stats.run.reason == Reason::NoChange { values.without_nulls() } else { values };
+    let values =
+        if output.stats.run.reason == Reason::NoChange { values.without_nulls() } else { values };
     Finished::new(graph, "core", values, output.stats, "multiplicity")
 }

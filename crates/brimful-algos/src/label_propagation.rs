@@ -1,10 +1,11 @@
 //! Communities by label propagation.
 //!
-//! Returns for each vertex the label of its community (`label`, of the type of ids) after a number of synchronous supersteps:
-//! every vertex starts with its own id and takes the label that most of its neighbours have, the smallest of those on a tie; without
-//! neighbours it keeps its own (LDBC Graphalytics' CDLP; Raghavan, Albert, Kumara 2007). In a directed graph a neighbour counts once
-//! for each direction; parallel edges count each. Deterministic. Each superstep is one pass over all lists, which are sorted by label:
-//! O(|E| log of the greatest degree).
+//! Returns for each vertex the label of its community (`label`, of the type of ids) after a number
+//! of synchronous supersteps: every vertex starts with its own id and takes the label that most of
+//! its neighbours have, the smallest of those on a tie; without neighbours it keeps its own (LDBC
+//! Graphalytics' CDLP; Raghavan, Albert, Kumara 2007). In a directed graph a neighbour counts once
+//! for each direction; parallel edges count each. Deterministic. Each superstep is one pass over
+//! all lists, which are sorted by label: O(|E| log of the greatest degree).
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -30,7 +31,8 @@ pub(crate) const INFO: Info = Info {
     takes: Takes { checkpoints: true, ..Takes::NOTHING },
     parameters: &[],
     run: |request, graph, resources| {
-        let range = graph.key_bounds()?.map_or(0, |(smallest, largest)| largest.saturating_sub(smallest));
+        let range =
+            graph.key_bounds()?.map_or(0, |(smallest, largest)| largest.saturating_sub(smallest));
         match fits_narrow(range) {
             true => run::<u32>(request, graph, resources),
             false => run::<u64>(request, graph, resources),
@@ -78,14 +80,20 @@ impl<L: Label + 'static> Gather for LabelPropagation<L> {
         labels.sort_unstable();
         let runs = labels.chunk_by(|a, b| a == b);
         // The first of the longest runs has the smallest label.
-        let longest = runs.fold(&[][..], |best, run| if run.len() > best.len() { run } else { best });
+        let longest =
+            runs.fold(&[][..], |best, run| if run.len() > best.len() { run } else { best });
         longest.first().copied().unwrap_or(label)
     }
 }
 
-fn run<L: Label + 'static>(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {
+fn run<L: Label + 'static>(
+    request: &Request,
+    graph: &Arc<Graph>,
+    resources: &Resources,
+) -> Result<Finished> {
     let program = LabelPropagation::<L>(PhantomData);
     let output = gather(&program, graph, &request.options(SUPERSTEPS), resources)?;
-    let values = Values::vertices(output.states, |label: L| Some(label.into()), Some).without_nulls();
+    let values =
+        Values::vertices(output.states, |label: L| Some(label.into()), Some).without_nulls();
     Finished::new(graph, "label", values, output.stats, "synchronous")
 }

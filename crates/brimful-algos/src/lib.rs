@@ -1,4 +1,5 @@
-//! Algorithms, one file each, written against the engine's public traits; and the registry of their names.
+//! Algorithms, one file each, written against the engine's public traits; and the registry of their
+//! names.
 
 pub mod bfs;
 mod clustering;
@@ -20,5 +21,6 @@ pub mod scc;
 pub mod sources;
 pub mod sssp;
 
-/// Errors of either path: the disk path's come out as what they are, see [`brimful_vertices::Error`].
+/// Errors of either path: the disk path's come out as what they are, see
+/// [`brimful_vertices::Error`].
 pub use brimful_vertices::{Error, Result};

@@ -1,8 +1,10 @@
-//! The sums of the weights of the edges that leave a vertex, by which programs that share a score among edges divide.
+//! The sums of the weights of the edges that leave a vertex, by which programs that share a score
+//! among edges divide.
 //!
-//! A weight may be as small as 2^-1074, and a sum of weights as large as 2^1024: a score divided by such a sum may be no
-//! number. A power of two by which all signals are multiplied, and all sums of signals divided, keeps both in range and
-//! changes no bit of a score. Invariant: signals that are scaled so are finite, and none of a score that counts loses a bit.
+//! A weight may be as small as 2^-1074, and a sum of weights as large as 2^1024: a score divided by
+//! such a sum may be no number. A power of two by which all signals are multiplied, and all sums of
+//! signals divided, keeps both in range and changes no bit of a score. Invariant: signals that are
+//! scaled so are finite, and none of a score that counts loses a bit.
 
 use brimful_graph::Graph;
 use brimful_graph::names::NameCursor;
@@ -21,12 +23,16 @@ pub(crate) const AT_ONCE: usize = 1 << 14;
 pub struct Exponents {
     /// The least of a normal number, and the greatest.
     pub(crate) normal: (i32, i32),
-    /// The least by which signals may be scaled: what an edge carries of one still has to be a normal number.
+    /// The least by which signals may be scaled: what an edge carries of one still has to be a
+    /// normal number.
     pub(crate) least_scale: i32,
 }
 
 /// Calls `each(first, sums)` with the sums of the outgoing weights of all vertices with edges.
-pub(crate) fn for_each(graph: &Graph, mut each: impl FnMut(u64, &[f64]) -> Result<()>) -> Result<()> {
+pub(crate) fn for_each(
+    graph: &Graph,
+    mut each: impl FnMut(u64, &[f64]) -> Result<()>,
+) -> Result<()> {
     let connected = graph.connected() as usize;
     let mut sums = vec![0.0; AT_ONCE.min(connected)];
     for start in (0..connected).step_by(AT_ONCE) {
@@ -40,9 +46,14 @@ pub(crate) fn for_each(graph: &Graph, mut each: impl FnMut(u64, &[f64]) -> Resul
 /// The power of two that signals are multiplied by: 1 unless weights are extreme.
 ///
 /// # Errors
-/// [`brimful_graph::Error::Input`] for weights that cannot be shared: negative ones, sums that overflow, and sums that lie
-/// too far apart.
-pub(crate) fn scale(request: &Request, graph: &Graph, exponents: Exponents, job: &Job) -> Result<f64> {
+/// [`brimful_graph::Error::Input`] for weights that cannot be shared: negative ones, sums that
+/// overflow, and sums that lie too far apart.
+pub(crate) fn scale(
+    request: &Request,
+    graph: &Graph,
+    exponents: Exponents,
+    job: &Job,
+) -> Result<f64> {
     // A run that asks for weights where there are none is refused when it begins.
     if !request.weighted || !graph.description().weighted {
         return Ok(1.0);
@@ -60,7 +71,8 @@ pub(crate) fn scale(request: &Request, graph: &Graph, exponents: Exponents, job:
             return Err(brimful_graph::Error::input(graph.path(), what).into());
         }
         let positive = sums.iter().copied().filter(|sum| *sum > 0.0);
-        (least, greatest) = positive.fold((least, greatest), |(a, b), sum| (a.min(sum), b.max(sum)));
+        (least, greatest) =
+            positive.fold((least, greatest), |(a, b), sum| (a.min(sum), b.max(sum)));
         Ok(())
     })?;
     if greatest == 0.0 {
@@ -80,7 +92,11 @@ pub(crate) fn scale(request: &Request, graph: &Graph, exponents: Exponents, job:
 }
 
 /// The exponent nearest to 0 with which the signals of all sums between these are normal numbers.
-fn exponent(least: f64, greatest: f64, Exponents { normal, least_scale }: Exponents) -> Option<i32> {
+fn exponent(
+    least: f64,
+    greatest: f64,
+    Exponents { normal, least_scale }: Exponents,
+) -> Option<i32> {
     let of = |sum: f64| sum.log2().floor() as i32;
     let from = (normal.0 - SCORES.0 + of(greatest) + 1).max(least_scale);
     let to = (normal.1 - SCORES.1 + of(least)).min(normal.1 - SCORES.1);
@@ -113,7 +129,8 @@ mod tests {
 
     #[test]
     fn signals_of_extreme_weights_are_normal_numbers() {
-        for (least, greatest) in [(5e-324, 5e-324), (5e-324, 1.0), (1.0, f64::MAX), (1e-310, 1e200)] {
+        for (least, greatest) in [(5e-324, 5e-324), (5e-324, 1.0), (1.0, f64::MAX), (1e-310, 1e200)]
+        {
             let scale = 2_f64.powi(exponent(least, greatest, F64).unwrap());
             let largest = 2_f64.powi(SCORES.1) * scale / least;
             let smallest = 2_f64.powi(SCORES.0) * scale / greatest;

@@ -1,19 +1,22 @@
 //! PageRank by power steps; with the method *delta* by increments (`crate::delta_pagerank`).
 //!
 //! Returns one score per vertex. Two variants, never mixed:
-//! - *normalized* (LDBC Graphalytics; Brin and Page 1998 with the mass of sinks spread evenly): scores
-//!   sum to 1; start 1/|V|; score = (1-d)/|V| + d * (sum of in-signals + mass of sinks / |V|). Stops at
-//!   an L1 change of at most the tolerance.
-//! - *unnormalized* (Signal/Collect's; *Making Signal/Collect Scale*, section 4): start 1-d; score = (1-d) +
-//!   d * sum; sinks keep what they have. Stops at an L1 change per vertex of at most the tolerance.
+//! - *normalized* (LDBC Graphalytics; Brin and Page 1998 with the mass of sinks spread evenly):
+//!   scores sum to 1; start 1/|V|; score = (1-d)/|V| + d * (sum of in-signals + mass of sinks /
+//!   |V|). Stops at an L1 change of at most the tolerance.
+//! - *unnormalized* (Signal/Collect's; *Making Signal/Collect Scale*, section 4): start 1-d; score
+//!   = (1-d) + d * sum; sinks keep what they have. Stops at an L1 change per vertex of at most the
+//!   tolerance.
 //!
-//! *Personalised* (Page, Brin, Motwani and Winograd 1999, section 6; normalized only): where 1/|V| stands above stands 1/k for each of k sources
-//! and 0 for the others, so that both the (1-d) and the mass of sinks go to the sources alone.
+//! *Personalised* (Page, Brin, Motwani and Winograd 1999, section 6; normalized only): where 1/|V|
+//! stands above stands 1/k for each of k sources and 0 for the others, so that both the (1-d) and
+//! the mass of sinks go to the sources alone.
 //!
-//! State: the score, f64. Signal: score / out-degree (with weights: score / sum of outgoing weights,
-//! times the weight of the edge), f64, or f32 for `--precision f32`: each signal then carries a
-//! relative rounding error of at most 2^-24 (with weights twice that), and so does, to first order, each score; sums and scores
-//! stay f64. One pass over the edges a superstep, O(|V| + |E|).
+//! State: the score, f64. Signal: score / out-degree (with weights: score / sum of outgoing
+//! weights, times the weight of the edge), f64, or f32 for `--precision f32`: each signal then
+//! carries a relative rounding error of at most 2^-24 (with weights twice that), and so does, to
+//! first order, each score; sums and scores stay f64. One pass over the edges a superstep, O(|V| +
+//! |E|).
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -151,8 +154,9 @@ pub struct PageRank<S> {
 
 /// Where a personalised rank begins.
 ///
-/// Vertices without edges share one state, so all of them have that of a source where one of them is a source; the result
-/// gives it to the sources alone, and the change counts as often as there are such sources.
+/// Vertices without edges share one state, so all of them have that of a source where one of them
+/// is a source; the result gives it to the sources alone, and the change counts as often as there
+/// are such sources.
 #[derive(Debug, Clone)]
 struct Personal {
     sources: Sources,
@@ -196,10 +200,18 @@ impl<S: Precision> PageRank<S> {
         if tolerance.is_nan() || tolerance < 0.0 {
             return Err(format!("tolerance must be at least 0, not {tolerance}"));
         }
-        Ok(Self { variant, damping, tolerance, personal: None, scales: (1.0, 1.0), precision: PhantomData })
+        Ok(Self {
+            variant,
+            damping,
+            tolerance,
+            personal: None,
+            scales: (1.0, 1.0),
+            precision: PhantomData,
+        })
     }
 
-    /// Personalised: rank begins, and that of sinks goes on, at `sources` of `graph` only. Normalized.
+    /// Personalised: rank begins, and that of sinks goes on, at `sources` of `graph` only.
+    /// Normalized.
     #[must_use]
     pub fn from_sources(self, sources: Sources, graph: &Graph) -> Self {
         let (connected, share) = (graph.connected(), 1.0 / sources.count() as f64);
@@ -217,8 +229,9 @@ impl<S: Precision> PageRank<S> {
 impl<S: Precision> Program for PageRank<S> {
     type State = f64;
     type Combiner = Add<S>;
-    /// The mass of vertices with out-edges, and the L1 change. All mass is 1, so the rest of it is that of sinks; said so,
-    /// what asynchronous sweeps or narrow signals lose or add of it is made good at once.
+    /// The mass of vertices with out-edges, and the L1 change. All mass is 1, so the rest of it is
+    /// that of sinks; said so, what asynchronous sweeps or narrow signals lose or add of it is made
+    /// good at once.
     type Aggregate = (Sum, Sum);
 
     const MODE: Mode = Mode::Full;
@@ -238,7 +251,11 @@ impl<S: Precision> Program for PageRank<S> {
     #[inline]
     fn signal(&self, vertex: Vertex, score: f64) -> S {
         // A sink has nobody to signal; its score is in the aggregate.
-        S::from_f64(if vertex.strength == 0.0 { 0.0 } else { score * self.scales.0 / vertex.strength })
+        S::from_f64(if vertex.strength == 0.0 {
+            0.0
+        } else {
+            score * self.scales.0 / vertex.strength
+        })
     }
 
     #[inline]
@@ -293,7 +310,8 @@ fn settings<S: Precision>(request: &Request) -> Result<(Settings, bool)> {
         "normalized" => Variant::Normalized,
         _ => Variant::Unnormalized,
     };
-    let (damping, tolerance) = (request.number("damping", 0.85)?, request.tolerance.unwrap_or(TOLERANCE));
+    let (damping, tolerance) =
+        (request.number("damping", 0.85)?, request.tolerance.unwrap_or(TOLERANCE));
     PageRank::<S>::new(variant, damping, tolerance).map_err(Error::Usage)?;
     if !request.sources.is_empty() && variant == Variant::Unnormalized {
         return Err(Error::Usage(
@@ -313,10 +331,12 @@ fn settings<S: Precision>(request: &Request) -> Result<(Settings, bool)> {
     Ok((Settings { variant, damping, tolerance, sources: None }, by_increments))
 }
 
-/// Changes shrink by the damping factor at least. Power steps need a third of the supersteps that this allows, or fewer: R-MAT graphs
-/// 16 to 18 of 89; increments, of which each must become small, all of them.
+/// Changes shrink by the damping factor at least. Power steps need a third of the supersteps that
+/// this allows, or fewer: R-MAT graphs 16 to 18 of 89; increments, of which each must become small,
+/// all of them.
 fn plan<S: Precision>(planner: &Planner<'_>) -> Result<Forecast> {
-    let (Settings { variant, damping, tolerance, .. }, by_increments) = settings::<S>(planner.request)?;
+    let (Settings { variant, damping, tolerance, .. }, by_increments) =
+        settings::<S>(planner.request)?;
     let most = planner.request.max_supersteps.unwrap_or(SUPERSTEPS);
     let bound = supersteps_of_a_power(damping, tolerance, u64::MAX);
     if by_increments {
@@ -329,12 +349,20 @@ fn plan<S: Precision>(planner: &Planner<'_>) -> Result<Forecast> {
     planner.program(&program, Steps { guessed: tolerance > 0.0, ..Steps::exactly(supersteps) })
 }
 
-fn run<S: Precision>(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {
+fn run<S: Precision>(
+    request: &Request,
+    graph: &Arc<Graph>,
+    resources: &Resources,
+) -> Result<Finished> {
     let (settings, by_increments) = settings::<S>(request)?;
-    let sources =
-        (!request.sources.is_empty()).then(|| request.sources(graph, &resources.job)).transpose()?;
+    let sources = (!request.sources.is_empty())
+        .then(|| request.sources(graph, &resources.job))
+        .transpose()?;
     if by_increments {
-        if !request.parameters.contains_key("method") && request.asynchronous && request.store.is_some() {
+        if !request.parameters.contains_key("method")
+            && request.asynchronous
+            && request.store.is_some()
+        {
             resources.job.say(
                 "in a store the asynchronous mode has no supersteps, which power steps are; PageRank runs by increments \
                  (method=delta)",
@@ -349,7 +377,8 @@ fn run<S: Precision>(request: &Request, graph: &Arc<Graph>, resources: &Resource
     }
     let Settings { variant, damping, tolerance, .. } = settings;
     let scale = out_weights::scale(request, graph, S::EXPONENTS, &resources.job)?;
-    let program = PageRank::<S>::new(variant, damping, tolerance).map_err(Error::Usage)?.scaled(scale);
+    let program =
+        PageRank::<S>::new(variant, damping, tolerance).map_err(Error::Usage)?.scaled(scale);
     let program = match &sources {
         Some(sources) => program.from_sources(sources.clone(), graph),
         None => program,
@@ -387,7 +416,8 @@ pub(crate) fn sum_of_scores<T: Pod + Send>(
     Ok(sum)
 }
 
-/// Refuses scores that are no numbers, or do not add up to what they should: whatever the weights, no wrong score is a result.
+/// Refuses scores that are no numbers, or do not add up to what they should: whatever the weights,
+/// no wrong score is a result.
 pub(crate) fn check_sum(graph: &Graph, sum: f64, expected: Option<f64>) -> Result<()> {
     if sum.is_finite() && expected.is_none_or(|expected| (sum - expected).abs() <= SUM_TOLERANCE) {
         return Ok(());

@@ -1,4 +1,5 @@
-//! Forecasts of requests: each algorithm says which program a request would run, the engine what that takes.
+//! Forecasts of requests: each algorithm says which program a request would run, the engine what
+//! that takes.
 
 use brimful_engine::extent::Extent;
 use brimful_engine::forecast::{Forecast, Setting, Steps};
@@ -15,7 +16,8 @@ use crate::connected_components::propagation::fits_narrow;
 use crate::diameter::supersteps_across;
 use crate::request::{Request, StoreChoice};
 
-/// How much more often supersteps go over the edges of a wide graph: a block of edges is read for each source in it that signals.
+/// How much more often supersteps go over the edges of a wide graph: a block of edges is read for
+/// each source in it that signals.
 const WIDE: f64 = 8.0;
 
 /// The graph that is planned for.
@@ -61,7 +63,8 @@ impl<'p> Planner<'p> {
         let setting = self.setting(&extent);
         if let Some(store) = &self.request.store {
             store.mode(asynchronous)?;
-            let Taken { minimum, memory, result, scratch } = self.on_store(store, &needs, &extent)?;
+            let Taken { minimum, memory, result, scratch } =
+                self.on_store(store, &needs, &extent)?;
             return Ok(setting.of_others([minimum, memory, result, scratch], steps));
         }
         let first = Needs::first_indexes(program, extent.vertices);
@@ -78,7 +81,8 @@ impl<'p> Planner<'p> {
         let (weighted, workers) = (extent.weighted, self.workers);
         let hubs = match self.subject {
             Subject::Graph(graph) => {
-                let held = Held { store: &store.url, schemes, cache: store.cache, weighted, workers };
+                let held =
+                    Held { store: &store.url, schemes, cache: store.cache, weighted, workers };
                 numeric::forecast::hub_bytes(needs, graph, &held)?
             }
             // Nobody has counted the edges of a vertex.
@@ -108,8 +112,13 @@ impl<'p> Planner<'p> {
         Ok(self.setting(&extent).of_lists(&needs, self.limited(steps))?)
     }
 
-    /// Of scans of the forward index beside arrays, whose bytes while scanning and after, and of the result, `arrays` works out.
-    pub(crate) fn scans(&self, passes: u64, arrays: impl Fn(&Setting<'_>) -> (u64, u64, u64)) -> Forecast {
+    /// Of scans of the forward index beside arrays, whose bytes while scanning and after, and of
+    /// the result, `arrays` works out.
+    pub(crate) fn scans(
+        &self,
+        passes: u64,
+        arrays: impl Fn(&Setting<'_>) -> (u64, u64, u64),
+    ) -> Forecast {
         let extent = self.extent(&[Index::In]);
         let setting = self.setting(&extent);
         let (scanning, after, result) = arrays(&setting);
@@ -126,12 +135,13 @@ impl<'p> Planner<'p> {
         self.limit
     }
 
-    /// True if the places of external ids fit 32 bits; those of a graph that is not built are taken to be one after another.
+    /// True if the places of external ids fit 32 bits; those of a graph that is not built are taken
+    /// to be one after another.
     pub(crate) fn has_narrow_places(&self) -> Result<bool> {
         Ok(fits_narrow(match self.subject {
-            Subject::Graph(graph) => {
-                graph.key_bounds()?.map_or(0, |(smallest, largest)| largest.saturating_sub(smallest))
-            }
+            Subject::Graph(graph) => graph
+                .key_bounds()?
+                .map_or(0, |(smallest, largest)| largest.saturating_sub(smallest)),
             Subject::Sizes(sizes) => sizes.vertices,
         }))
     }
@@ -165,7 +175,8 @@ impl<'p> Planner<'p> {
         Setting { extent, workers: self.workers, limit: self.limit }
     }
 
-    /// The steps of a program whose signals spread from vertex to vertex: `narrow` ones, unless the graph is wide.
+    /// The steps of a program whose signals spread from vertex to vertex: `narrow` ones, unless the
+    /// graph is wide.
     pub(crate) fn spreading(&self, narrow: Steps) -> Result<Steps> {
         let across = match self.subject {
             Subject::Graph(graph) => supersteps_across(graph)?,
@@ -182,7 +193,8 @@ impl<'p> Planner<'p> {
     }
 }
 
-/// Supersteps in which a change that shrinks by `damping` in each falls to `tolerance`, at most `most`; for a tolerance of 0 those.
+/// Supersteps in which a change that shrinks by `damping` in each falls to `tolerance`, at most
+/// `most`; for a tolerance of 0 those.
 pub(crate) fn supersteps_of_a_power(damping: f64, tolerance: f64, most: u64) -> u64 {
     let bound = (tolerance / 2.0).ln() / damping.ln();
     if bound.is_finite() { (bound.ceil().max(1.0) as u64).min(most) } else { most }

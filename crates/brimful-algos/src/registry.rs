@@ -110,7 +110,11 @@ pub static ALGORITHMS: &[Info] = &[
 /// # Errors
 /// [`Error::Usage`] for an unknown algorithm or parameter, before any work; else as
 /// [`brimful_engine::run()`].
-pub fn run_request(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {
+pub fn run_request(
+    request: &Request,
+    graph: &Arc<Graph>,
+    resources: &Resources,
+) -> Result<Finished> {
     let info = find(request)?;
     let (identity, mut request) = (identity(request, info), request.clone());
     if let Some(checkpoints) = &mut request.checkpoints {
@@ -121,11 +125,17 @@ pub fn run_request(request: &Request, graph: &Arc<Graph>, resources: &Resources)
     Ok(finished)
 }
 
-/// What the request would take of `workers` threads and `limit` bytes of memory beside the process; sources need not be given.
+/// What the request would take of `workers` threads and `limit` bytes of memory beside the process;
+/// sources need not be given.
 ///
 /// # Errors
 /// [`Error::Usage`] as [`run_request`], and for what there is no forecast of.
-pub fn plan_request(request: &Request, subject: Subject<'_>, workers: usize, limit: u64) -> Result<Forecast> {
+pub fn plan_request(
+    request: &Request,
+    subject: Subject<'_>,
+    workers: usize,
+    limit: u64,
+) -> Result<Forecast> {
     let info = find(request)?;
     (info.plan)(&Planner::new(request, subject, workers, limit)?)
 }
@@ -144,8 +154,11 @@ fn find(request: &Request) -> Result<&'static Info> {
         request.parameters.keys().find(|key| !info.parameters.iter().any(|p| p.name == **key))
     {
         let names: Vec<&str> = info.parameters.iter().map(|p| p.name).collect();
-        let known =
-            if names.is_empty() { "it takes none".into() } else { format!("it takes: {}", names.join(", ")) };
+        let known = if names.is_empty() {
+            "it takes none".into()
+        } else {
+            format!("it takes: {}", names.join(", "))
+        };
         return Err(Error::Usage(format!("{} has no parameter {unknown:?}; {known}", info.name)));
     }
     let given = [
@@ -166,7 +179,8 @@ fn find(request: &Request) -> Result<&'static Info> {
     Ok(info)
 }
 
-/// What of a request its result depends on, but for what [`brimful_engine::RunOptions`] have of it and for its limits.
+/// What of a request its result depends on, but for what [`brimful_engine::RunOptions`] have of it
+/// and for its limits.
 fn identity(request: &Request, info: &Info) -> Vec<(String, String)> {
     let item = |name: &str, value: String| (name.to_owned(), value);
     let mut items = vec![item("algorithm", info.name.into())];

@@ -67,7 +67,8 @@ pub struct Request {
 pub struct StoreChoice {
     /// Its URL, see [`Schemes`].
     pub url: String,
-    /// How it writes vertices, by name (see [`vertices::serializer::named()`]); `None`: as they are in memory.
+    /// How it writes vertices, by name (see [`vertices::serializer::named()`]); `None`: as they are
+    /// in memory.
     pub serializer: Option<String>,
     /// A cache over it.
     pub cache: Option<Choice>,
@@ -153,7 +154,9 @@ impl Request {
             }
         };
         if number.fract() != 0.0 || !(0.0..=9.0e15).contains(&number) {
-            return Err(Error::Usage(format!("{name} must be a whole number from 0 on, not {number}")));
+            return Err(Error::Usage(format!(
+                "{name} must be a whole number from 0 on, not {number}"
+            )));
         }
         Ok(Some(number as u64))
     }
@@ -174,8 +177,9 @@ impl Request {
     pub(crate) fn sources(&self, graph: &Graph, job: &Job) -> Result<Sources> {
         if self.sources.is_empty() {
             let name = &self.algorithm;
-            let what =
-                format!("{name} needs a vertex to begin with; name it with --source ID (Python: source=)");
+            let what = format!(
+                "{name} needs a vertex to begin with; name it with --source ID (Python: source=)"
+            );
             return Err(Error::Usage(what));
         }
         Sources::find(&self.sources, graph, job)
@@ -235,18 +239,20 @@ impl Request {
 
     /// Refuses negative weights, if weights count.
     pub(crate) fn refuse_negative_weights(&self, graph: &Graph, job: &Job) -> Result<()> {
-        let Some(range) = graph.description().weights.filter(|range| self.weighted && range.any_negative())
+        let Some(range) =
+            graph.description().weights.filter(|range| self.weighted && range.any_negative())
         else {
             return Ok(());
         };
         let is_negative = |_, _, weight: f64| Ok(weight < 0.0);
-        let example = match graph.find_edge(&[WeightType::F32, WeightType::F64], job, is_negative)? {
-            Some((source, target, weight)) => {
-                let (source, target) = (shown(graph, source)?, shown(graph, target)?);
-                format!("the edge from {source} to {target} has {weight}, and ")
-            }
-            None => String::new(),
-        };
+        let example =
+            match graph.find_edge(&[WeightType::F32, WeightType::F64], job, is_negative)? {
+                Some((source, target, weight)) => {
+                    let (source, target) = (shown(graph, source)?, shown(graph, target)?);
+                    format!("the edge from {source} to {target} has {weight}, and ")
+                }
+                None => String::new(),
+            };
         let what = format!(
             "{} needs weights of at least 0; {example}the smallest is {}; run it without --weighted (Python: weighted=) or \
              import the graph with other weights",
@@ -266,6 +272,11 @@ impl Finished {
         variant: &'static str,
     ) -> Result<Self> {
         let Stats { run: stats, store } = stats.into();
-        Ok(Self { table: ResultTable::new(Arc::clone(graph), name, values)?, stats, store, variant })
+        Ok(Self {
+            table: ResultTable::new(Arc::clone(graph), name, values)?,
+            stats,
+            store,
+            variant,
+        })
     }
 }

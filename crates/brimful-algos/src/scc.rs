@@ -1,32 +1,38 @@
-//! Strongly connected components: by a depth-first search where edges fit into memory unpacked (`depth_first`), else by colouring; those of an undirected
-//! graph are its connected components.
+//! Strongly connected components: by a depth-first search where edges fit into memory unpacked
+//! (`depth_first`), else by colouring; those of an undirected graph are its connected components.
 //!
-//! Returns for each vertex the smallest id of its component: of the vertices that it reaches along edges and
-//! that reach it (`component`). Exact.
+//! Returns for each vertex the smallest id of its component: of the vertices that it reaches along
+//! edges and that reach it (`component`). Exact.
 //!
-//! Forward-backward colouring in rounds (Orzan, *On Distributed Verification and Verified Distribution*, 2004, section 5;
-//! trimming as in McLendon, Hendrickson, Plimpton and Rauchwerger 2005). Vertices are *open* until their component is known.
-//! Rounds come in sevens:
-//! 1. *count*, *peel*: open vertices count the arcs that reach them from open ones; who has none is a component of
-//!    its own, leaves, and its successors count one less. Then the same against the arcs. What is left lies on cycles or on paths
-//!    between them: after the second peeling none is left without arcs that reach it, for whatever leads to a cycle
-//!    has its predecessors lead there too.
-//! 2. *colour*: each open vertex takes the smallest place among open vertices that reach it, itself included.
-//! 3. *join*: who has its own colour is the smallest of its component. It and whoever has joined signal their colour against the arcs,
-//!    and an open vertex joins if one of its successors of its own colour has: that successor is reached by it,
-//!    and the vertex that gave both the colour reaches it. Those have the component of that name.
+//! Forward-backward colouring in rounds (Orzan, *On Distributed Verification and Verified
+//! Distribution*, 2004, section 5; trimming as in McLendon, Hendrickson, Plimpton and Rauchwerger
+//! 2005). Vertices are *open* until their component is known. Rounds come in sevens:
+//! 1. *count*, *peel*: open vertices count the arcs that reach them from open ones; who has none is
+//!   a component of its own, leaves, and its successors count one less. Then the same against the
+//!   arcs. What is left lies on cycles or on paths between them: after the second peeling none is
+//!   left without arcs that reach it, for whatever leads to a cycle has its predecessors lead there
+//!   too.
+//! 2. *colour*: each open vertex takes the smallest place among open vertices that reach it, itself
+//!   included.
+//! 3. *join*: who has its own colour is the smallest of its component. It and whoever has joined
+//!   signal their colour against the arcs, and an open vertex joins if one of its successors of its
+//!   own colour has: that successor is reached by it, and the vertex that gave both the colour
+//!   reaches it. Those have the component of that name.
 //! 4. *rest*: nobody signals; the open ones are counted.
 //!
-//! In *join* a vertex must know whether its own colour is among the colours signalled, and a combiner does not see the target. The
-//! *greatest* colour suffices: all that reaches v reaches a successor w of v, so that colour(w) <= colour(v), and
-//! v's own colour is among the signals if and only if it is the greatest of them. (Signalled is the complement, whose least is taken.)
+//! In *join* a vertex must know whether its own colour is among the colours signalled, and a
+//! combiner does not see the target. The *greatest* colour suffices: all that reaches v reaches a
+//! successor w of v, so that colour(w) <= colour(v), and v's own colour is among the signals if and
+//! only if it is the greatest of them. (Signalled is the complement, whose least is taken.)
 //!
-//! Every other time *colour* runs against the arcs and *join* along them: components are the same, and where components in a row have
-//! ascending names, which colour along arcs finds one at a time, colour against them finds all at once.
+//! Every other time *colour* runs against the arcs and *join* along them: components are the same,
+//! and where components in a row have ascending names, which colour along arcs finds one at a time,
+//! colour against them finds all at once.
 //!
-//! State: place of the own id, colour or count, and stage, in 32 bits each where ids and arcs fit, else 64. Signal: one
-//! such number. A seven costs as many supersteps as the longest path on which colours travel, and sweeps only segments with
-//! vertices that signal; as many sevens as needed to name all components, in the worst case one for each.
+//! State: place of the own id, colour or count, and stage, in 32 bits each where ids and arcs fit,
+//! else 64. Signal: one such number. A seven costs as many supersteps as the longest path on which
+//! colours travel, and sweeps only segments with vertices that signal; as many sevens as needed to
+//! name all components, in the worst case one for each.
 
 mod depth_first;
 
@@ -62,7 +68,8 @@ pub(crate) const INFO: Info = Info {
         if is_undirected(request, graph.description().directed)? {
             return connected_components::find(request, graph, resources);
         }
-        let range = graph.key_bounds()?.map_or(0, |(smallest, largest)| largest.saturating_sub(smallest));
+        let range =
+            graph.key_bounds()?.map_or(0, |(smallest, largest)| largest.saturating_sub(smallest));
         match fits_narrow(range) && fits_narrow(graph.description().arcs) {
             true => run::<u32>(request, graph, resources),
             false => run::<u64>(request, graph, resources),
@@ -92,8 +99,9 @@ enum Search {
 /// Whether a request wants a depth-first search.
 fn search_wanted(request: &Request) -> Result<Search> {
     let method = request.choice("method", &["auto", "search", "coloring"])?;
-    let in_supersteps =
-        request.max_supersteps.is_some() || request.store.is_some() || request.checkpoints.is_some();
+    let in_supersteps = request.max_supersteps.is_some()
+        || request.store.is_some()
+        || request.checkpoints.is_some();
     if method == "search" && in_supersteps {
         let what = "the method search has no supersteps to limit, no store and no checkpoints; use the method coloring";
         return Err(Error::Usage(what.into()));
@@ -105,7 +113,8 @@ fn search_wanted(request: &Request) -> Result<Search> {
     })
 }
 
-/// True if strong components are those of [`connected_components`], as all edges lead both ways, and may be found like those.
+/// True if strong components are those of [`connected_components`], as all edges lead both ways,
+/// and may be found like those.
 fn is_undirected(request: &Request, directed: bool) -> Result<bool> {
     Ok(!directed && search_wanted(request)? == Search::IfItFits)
 }
@@ -113,8 +122,9 @@ fn is_undirected(request: &Request, directed: bool) -> Result<bool> {
 fn plan<L: Label + 'static>(planner: &Planner<'_>) -> Result<Forecast> {
     let wanted = search_wanted(planner.request)?;
     let bytes = |setting: &Setting<'_>| depth_first::bytes::<L>(setting.extent, setting.workers);
-    let fits =
-        || planner.of_scan(|setting| bytes(setting).is_some_and(|(needed, _)| needed <= setting.limit));
+    let fits = || {
+        planner.of_scan(|setting| bytes(setting).is_some_and(|(needed, _)| needed <= setting.limit))
+    };
     if wanted == Search::Always || wanted == Search::IfItFits && fits() {
         return Ok(planner.scans(1, |setting| {
             let (needed, labels) = bytes(setting).unwrap_or((u64::MAX, 0));
@@ -160,8 +170,15 @@ enum Task {
     Rest,
 }
 
-const TASKS: [Task; 7] =
-    [Task::CountIn, Task::PeelIn, Task::CountOut, Task::PeelOut, Task::Colour, Task::Join, Task::Rest];
+const TASKS: [Task; 7] = [
+    Task::CountIn,
+    Task::PeelIn,
+    Task::CountOut,
+    Task::PeelOut,
+    Task::Colour,
+    Task::Join,
+    Task::Rest,
+];
 
 fn task(round: u64) -> Task {
     TASKS[(round % TASKS.len() as u64) as usize]
@@ -200,11 +217,15 @@ impl<L: Label> StrongComponents<L> {
         Self(PhantomData)
     }
 
-    /// So that the least complement is that of the greatest colour. The greatest place of all has none: a
-    /// vertex with that colour is alone in its component.
+    /// So that the least complement is that of the greatest colour. The greatest place of all has
+    /// none: a vertex with that colour is alone in its component.
     fn complement(colour: L) -> L {
         let greatest: u64 = L::GREATEST.into();
-        colour.into().checked_add(1).and_then(|above| greatest.checked_sub(above)).map_or(L::GREATEST, L::new)
+        colour
+            .into()
+            .checked_add(1)
+            .and_then(|above| greatest.checked_sub(above))
+            .map_or(L::GREATEST, L::new)
     }
 }
 
@@ -310,7 +331,11 @@ impl<L: Label + 'static> Program for StrongComponents<L> {
     }
 }
 
-fn run<L: Label + 'static>(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {
+fn run<L: Label + 'static>(
+    request: &Request,
+    graph: &Arc<Graph>,
+    resources: &Resources,
+) -> Result<Finished> {
     let wanted = search_wanted(request)?;
     let extent = Extent::of(graph, &[Index::In], false);
     let needed = depth_first::bytes::<L>(&extent, resources.workers()).map(|(needed, _)| needed);
@@ -327,6 +352,7 @@ fn run<L: Label + 'static>(request: &Request, graph: &Arc<Graph>, resources: &Re
     let output = request.run(&StrongComponents::<L>::new(), u64::MAX, graph, resources)?;
     let values = Values::vertices(output.states, component::<L>, Some);
     // Only a run that its limits ended leaves vertices without a component.
-    let values = if output.stats.run.reason == Reason::NoChange { values.without_nulls() } else { values };
+    let values =
+        if output.stats.run.reason == Reason::NoChange { values.without_nulls() } else { values };
     Finished::new(graph, "component", values, output.stats, "strong")
 }

@@ -1,7 +1,7 @@
 //! The vertices that a search, or a personalised rank, begins at.
 //!
-//! Invariant: ids and places ascend, each once: neither the order in which vertices are named nor naming
-//! one twice changes anything.
+//! Invariant: ids and places ascend, each once: neither the order in which vertices are named nor
+//! naming one twice changes anything.
 
 use std::sync::Arc;
 
@@ -114,7 +114,9 @@ pub(crate) fn identity(named: &[ExternalId]) -> Option<String> {
     match texts.len() {
         0 => None,
         1..=LISTED => Some(list),
-        count => Some(format!("{count} vertices ({:016x})", brimful_store::checksum(list.as_bytes()))),
+        count => {
+            Some(format!("{count} vertices ({:016x})", brimful_store::checksum(list.as_bytes())))
+        }
     }
 }
 

@@ -1,10 +1,12 @@
 //! Shortest paths from one vertex, or from the nearest of several.
 //!
-//! Returns for each vertex the least sum of weights of a path from a source (`distance`, float64), null where
-//! no path leads; without weights each edge counts 1. Weights must not be negative, and a vertex that is reached only by
-//! paths longer than the largest number, about 1.8e308, is an error: it would seem to be out of reach. State, signal and sum: the
-//! distance found so far, f64. Label correcting (Bellman 1958, Ford 1956): a vertex signals when its distance shrank; as many
-//! supersteps as the shortest paths have edges at most. Exact but for the rounding of sums, which is that of adding along the path.
+//! Returns for each vertex the least sum of weights of a path from a source (`distance`, float64),
+//! null where no path leads; without weights each edge counts 1. Weights must not be negative, and
+//! a vertex that is reached only by paths longer than the largest number, about 1.8e308, is an
+//! error: it would seem to be out of reach. State, signal and sum: the distance found so far, f64.
+//! Label correcting (Bellman 1958, Ford 1956): a vertex signals when its distance shrank; as many
+//! supersteps as the shortest paths have edges at most. Exact but for the rounding of sums, which
+//! is that of adding along the path.
 
 use std::sync::Arc;
 
@@ -38,7 +40,8 @@ pub(crate) const INFO: Info = Info {
     run,
     // Twice what a search by edges takes where weights differ.
     plan: |planner| {
-        let steps = if planner.request.weighted { Steps::about(12, 6.0) } else { Steps::about(8, 3.0) };
+        let steps =
+            if planner.request.weighted { Steps::about(12, 6.0) } else { Steps::about(8, 3.0) };
         planner.program(&ShortestPaths { sources: 0.into() }, planner.spreading(steps)?)
     },
 };
@@ -91,18 +94,31 @@ impl Program for ShortestPaths {
 fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {
     request.refuse_negative_weights(graph, &resources.job)?;
     let sources = request.sources(graph, &resources.job)?;
-    let output = request.run(&ShortestPaths { sources: sources.clone() }, u64::MAX, graph, resources)?;
+    let output =
+        request.run(&ShortestPaths { sources: sources.clone() }, u64::MAX, graph, resources)?;
     if request.weighted {
         refuse_overflow(graph, &output.states, resources)?;
     }
     let distance = |distance: f64| distance.is_finite().then_some(distance);
-    let values =
-        Values::floats(output.states, distance, move |place| sources.has_isolated(place).then_some(0.0));
-    Finished::new(graph, "distance", values, output.stats, if request.weighted { "weighted" } else { "unit" })
+    let values = Values::floats(output.states, distance, move |place| {
+        sources.has_isolated(place).then_some(0.0)
+    });
+    Finished::new(
+        graph,
+        "distance",
+        values,
+        output.stats,
+        if request.weighted { "weighted" } else { "unit" },
+    )
 }
 
-/// Refuses distances of which one is infinite though a path leads there: an edge from a vertex that is reached adds so much.
-fn refuse_overflow(graph: &Graph, distances: &ScratchArray<f64>, resources: &Resources) -> Result<()> {
+/// Refuses distances of which one is infinite though a path leads there: an edge from a vertex that
+/// is reached adds so much.
+fn refuse_overflow(
+    graph: &Graph,
+    distances: &ScratchArray<f64>,
+    resources: &Resources,
+) -> Result<()> {
     let heaviest = graph.description().weights.map_or(0.0, |range| range.max);
     if (heaviest * graph.connected() as f64).is_finite() {
         return Ok(());
@@ -124,7 +140,9 @@ fn refuse_overflow(graph: &Graph, distances: &ScratchArray<f64>, resources: &Res
             return Ok(false);
         }
         let reached = distance(source)?;
-        Ok(reached.is_finite() && (reached + weight).is_infinite() && distance(target)?.is_infinite())
+        Ok(reached.is_finite()
+            && (reached + weight).is_infinite()
+            && distance(target)?.is_infinite())
     })?;
     let Some((source, target, weight)) = found else { return Ok(()) };
     let (source, target) = (shown(graph, source)?, shown(graph, target)?);

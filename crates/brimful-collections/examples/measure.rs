@@ -1,6 +1,7 @@
 //! Measures the collections in Rust; prints one JSON object. `bench/collections.py` runs it.
 //!
-//! `measure FOLDER BUDGET_BYTES [bag|box|keys|counter|set|bloom|mesh|spill]...` with the sizes of the issue.
+//! `measure FOLDER BUDGET_BYTES [bag|box|keys|counter|set|bloom|mesh|spill]...` with the sizes of
+//! the issue.
 
 #![allow(
     clippy::unwrap_used,
@@ -16,7 +17,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use brimful_collections::{
-    BloomFilter, DiskBox, DiskLists, FrequencyCounter, MembershipSet, Options, Order, RecordBag, SpillingMap,
+    BloomFilter, DiskBox, DiskLists, FrequencyCounter, MembershipSet, Options, Order, RecordBag,
+    SpillingMap,
 };
 use brimful_store::{Budget, Job, Resources};
 
@@ -62,12 +64,15 @@ fn main() {
     let mut measures = Measures(Vec::new());
     for name in &arguments[2..] {
         let path = folder.join(name);
-        let resources = Arc::new(Resources::new(Budget::new(budget, 0), Arc::new(Job::new()), None).unwrap());
+        let resources =
+            Arc::new(Resources::new(Budget::new(budget, 0), Arc::new(Job::new()), None).unwrap());
         let options = Options::new(&resources);
         match name.as_str() {
             "bag" => bag(&path, options, &mut measures),
             "box" => boxes(&path, options, &mut measures),
-            "keys" | "counter" | "set" | "bloom" => keys(folder, &resources, budget, name, &mut measures),
+            "keys" | "counter" | "set" | "bloom" => {
+                keys(folder, &resources, budget, name, &mut measures)
+            }
             "mesh" => mesh(&path, options, &mut measures),
             "spill" => spill(&path, options, &mut measures),
             other => panic!("there is no measure {other}"),
@@ -94,8 +99,13 @@ fn bag(path: &Path, options: Options, measures: &mut Measures) {
     let mut bytes = 0;
     measures.time("bag_get_batch", COUNT, || {
         for ids in ids.chunks(100_000) {
-            bytes +=
-                bag.fetch_batch(ids).unwrap().iter().flat_map(|r| r.iter()).map(<[u8]>::len).sum::<usize>();
+            bytes += bag
+                .fetch_batch(ids)
+                .unwrap()
+                .iter()
+                .flat_map(|r| r.iter())
+                .map(<[u8]>::len)
+                .sum::<usize>();
         }
     });
     assert_eq!(bytes, 500 * COUNT as usize);
@@ -151,26 +161,38 @@ fn boxes(path: &Path, options: Options, measures: &mut Measures) {
     });
     let mut random = Random(1);
     let ids: Vec<u64> = (0..1_000_000).map(|_| random.next() % COUNT).collect();
-    measures
-        .time("box_fetch_batch", ids.len() as u64, || std::hint::black_box(disk.fetch_batch(&ids).unwrap()));
+    measures.time("box_fetch_batch", ids.len() as u64, || {
+        std::hint::black_box(disk.fetch_batch(&ids).unwrap())
+    });
     measures.time("box_fetch_one", 100_000, || {
-        ids.iter().take(100_000).for_each(|id| drop(std::hint::black_box(disk.fetch(*id).unwrap())));
+        ids.iter()
+            .take(100_000)
+            .for_each(|id| drop(std::hint::black_box(disk.fetch(*id).unwrap())));
     });
     measures.time("box_fetch_cached", 10_000_000, || {
-        (0..10_000_000u64).for_each(|i| drop(std::hint::black_box(disk.fetch(i * 7919 % 100_000).unwrap())));
+        (0..10_000_000u64)
+            .for_each(|i| drop(std::hint::black_box(disk.fetch(i * 7919 % 100_000).unwrap())));
     });
 }
 
-/// Counter, set and filter of at least four times the budget each; the random keys of a batch are made
-/// outside the clock.
-fn keys(folder: &Path, resources: &Arc<Resources>, budget: u64, which: &str, measures: &mut Measures) {
+/// Counter, set and filter of at least four times the budget each; the random keys of a batch are
+/// made outside the clock.
+fn keys(
+    folder: &Path,
+    resources: &Arc<Resources>,
+    budget: u64,
+    which: &str,
+    measures: &mut Measures,
+) {
     const BATCH: u64 = 8_000_000;
     let options = || Options::new(resources);
     let wanted = |name: &str| which == "keys" || which == name;
     let mut batch = vec![0; BATCH as usize];
     let mut fill = {
         let mut random = Random(1);
-        move |batch: &mut [u64], most: u64| batch.iter_mut().for_each(|key| *key = random.next() % most)
+        move |batch: &mut [u64], most: u64| {
+            batch.iter_mut().for_each(|key| *key = random.next() % most)
+        }
     };
     // Tables double: these many entries fill the last doubling to five eighths, or more.
     let pages = (budget * 4 / (16 << 10)).next_power_of_two();
@@ -188,7 +210,11 @@ fn keys(folder: &Path, resources: &Arc<Resources>, budget: u64, which: &str, mea
         let begin = Instant::now();
         counter.sync().unwrap();
         measures.note("counter_add", rounds * BATCH, seconds + begin.elapsed().as_secs_f64());
-        eprintln!("counter: {} keys, {} MiB", counter.len().unwrap(), counter.file_bytes().unwrap() >> 20);
+        eprintln!(
+            "counter: {} keys, {} MiB",
+            counter.len().unwrap(),
+            counter.file_bytes().unwrap() >> 20
+        );
         drop(counter);
         std::fs::remove_dir_all(folder.join("counter")).unwrap();
     }
@@ -284,8 +310,11 @@ fn spill(path: &Path, options: Options, measures: &mut Measures) {
     const COUNT: u64 = 1_000_000;
     let value = |key: u64| vec![key as u8; 100];
     let mut plain: HashMap<u64, Vec<u8>> = (0..COUNT).map(|key| (key, value(key))).collect();
-    let mut map = SpillingMap::<u64, Vec<u8>>::create(path, 75_000_000, |_, v| v.len(), options).unwrap();
-    measures.time("spill_load", COUNT, || (0..COUNT).for_each(|key| map.insert(key, value(key)).unwrap()));
+    let mut map =
+        SpillingMap::<u64, Vec<u8>>::create(path, 75_000_000, |_, v| v.len(), options).unwrap();
+    measures.time("spill_load", COUNT, || {
+        (0..COUNT).for_each(|key| map.insert(key, value(key)).unwrap())
+    });
     let mut random = Random(1);
     let keys: Vec<u64> = (0..2_000_000).map(|_| COUNT / 2 + random.next() % (COUNT / 2)).collect();
     keys.iter().for_each(|key| drop(map.get(key).unwrap()));

@@ -1,7 +1,7 @@
 //! Which keys may have been seen: some bits a key, and a false answer now and then.
 //!
-//! A key's bits are all in one page, which its mixed bits choose, so that it costs one read. Pages have
-//! so many bits that this changes the rate of false positives by less than a hundredth of it.
+//! A key's bits are all in one page, which its mixed bits choose, so that it costs one read. Pages
+//! have so many bits that this changes the rate of false positives by less than a hundredth of it.
 //! Invariant: a key that was added is always found.
 
 use std::path::Path;
@@ -42,8 +42,8 @@ impl BloomFilter {
     /// probability `false_positives`.
     ///
     /// # Errors
-    /// [`Error::Usage`] for no keys, or a rate that is not between 0 and 1; [`Error::RecordType`] if it was
-    /// made for others.
+    /// [`Error::Usage`] for no keys, or a rate that is not between 0 and 1; [`Error::RecordType`]
+    /// if it was made for others.
     pub fn open(path: &Path, keys: u64, false_positives: f64, options: Options) -> Result<Self> {
         let locked = CollectionFolder::at(path)?;
         let mut opened = Self::open_in(&locked.folder, keys, false_positives, options)?;
@@ -52,7 +52,12 @@ impl BloomFilter {
     }
 
     /// [`BloomFilter::open`] in any folder; the caller sees to it that nobody else has it open.
-    pub fn open_in(folder: &dyn Folder, keys: u64, false_positives: f64, options: Options) -> Result<Self> {
+    pub fn open_in(
+        folder: &dyn Folder,
+        keys: u64,
+        false_positives: f64,
+        options: Options,
+    ) -> Result<Self> {
         if keys == 0 || !(false_positives > 0.0 && false_positives < 1.0) {
             return Err(Error::Usage(format!(
                 "a Bloom filter is for 1 key or more and a false-positive rate between 0 and 1, not {keys} and \
@@ -70,7 +75,9 @@ impl BloomFilter {
         let (pages, meta) = open_pages(folder, KIND, &options, (&meta, 40))?;
         let (found_keys, found_rate) = (u64_at(&meta, 24), f64::from_bits(u64_at(&meta, 32)));
         if (found_keys, found_rate) != (keys, false_positives) {
-            let name = |keys: u64, rate: f64| format!("a Bloom filter for {keys} keys at a rate of {rate}");
+            let name = |keys: u64, rate: f64| {
+                format!("a Bloom filter for {keys} keys at a rate of {rate}")
+            };
             let (expected, found) = (name(keys, false_positives), name(found_keys, found_rate));
             return Err(Error::RecordType { path: folder.path().into(), expected, found });
         }
@@ -78,8 +85,9 @@ impl BloomFilter {
         // Machines round logarithms in their own ways.
         let is_near = |found: u64, made: u64| found > 0 && found.abs_diff(made) <= 1;
         if !is_near(page_count, count_pages(pages.page_bytes())) || !is_near(found_probes, probes) {
-            let what =
-                format!("a filter for {keys} keys cannot have {page_count} pages and {found_probes} probes");
+            let what = format!(
+                "a filter for {keys} keys cannot have {page_count} pages and {found_probes} probes"
+            );
             return Err(StoreError::corrupt_pages(pages.path(), 0, what).into());
         }
         let log = PartitionLog::new(folder, &options, options.resources.job.traffic())?;
@@ -155,14 +163,19 @@ impl BloomFilter {
 
     fn apply(&self) -> Result<()> {
         // Bits that are set twice do no harm: what was not applied to the end is applied again.
-        self.log.drain(&self.options, mix, unmix, |keys| self.set_bits(keys).map_err(|error| (0, error)))
+        self.log.drain(&self.options, mix, unmix, |keys| {
+            self.set_bits(keys).map_err(|error| (0, error))
+        })
     }
 
     fn set_bits(&self, keys: &[u64]) -> Result<()> {
         let writing = self.pages.write();
-        let groups: Vec<&[u64]> = keys.chunk_by(|a, b| self.page_of(*a) == self.page_of(*b)).collect();
-        let page = |group: &&[u64]| PageId::new(0, group.first().map_or(0, |key| self.page_of(*key)));
-        let window = (self.pages.cache_bytes() / self.pages.page_bytes() / 8).clamp(1, WINDOW_PAGES);
+        let groups: Vec<&[u64]> =
+            keys.chunk_by(|a, b| self.page_of(*a) == self.page_of(*b)).collect();
+        let page =
+            |group: &&[u64]| PageId::new(0, group.first().map_or(0, |key| self.page_of(*key)));
+        let window =
+            (self.pages.cache_bytes() / self.pages.page_bytes() / 8).clamp(1, WINDOW_PAGES);
         for groups in groups.chunks(window) {
             self.options.resources.job.check()?;
             self.pages.scanner().load(groups.iter().map(page))?;
@@ -188,11 +201,14 @@ impl BloomFilter {
     pub fn contains(&self, key: u64) -> Result<bool> {
         self.apply()?;
         let mixed = mix(key);
-        Ok(self.pages.read(PageId::new(0, self.page_of(mixed)), |bytes| self.may_be(bytes, mixed))?)
+        Ok(self
+            .pages
+            .read(PageId::new(0, self.page_of(mixed)), |bytes| self.may_be(bytes, mixed))?)
     }
 
-    /// Keys that are best asked for at once by a caller who copies them and the answers: as many as the budget
-    /// has memory for. Others cost no copy however many they are, and are best asked for all at once.
+    /// Keys that are best asked for at once by a caller who copies them and the answers: as many as
+    /// the budget has memory for. Others cost no copy however many they are, and are best asked for
+    /// all at once.
     pub fn question_len(&self) -> usize {
         question_len(&self.options)
     }
@@ -207,10 +223,16 @@ impl BloomFilter {
     }
 
     /// Pushes the indices of those whose mixed key may be there.
-    fn find(&self, scanner: &mut Scanner<'_>, sorted: &[Asked], found: &mut Vec<(u32, bool)>) -> Result<()> {
+    fn find(
+        &self,
+        scanner: &mut Scanner<'_>,
+        sorted: &[Asked],
+        found: &mut Vec<(u32, bool)>,
+    ) -> Result<()> {
         let page_of = |asked: &Asked| self.page_of(asked.mixed);
         let groups = sorted.chunk_by(|a, b| page_of(a) == page_of(b));
-        let wanted = groups.filter_map(|group| group.first()).map(|first| PageId::new(0, page_of(first)));
+        let wanted =
+            groups.filter_map(|group| group.first()).map(|first| PageId::new(0, page_of(first)));
         scanner.visit(wanted, |page, bytes| {
             self.options.resources.job.check()?;
             let from = sorted.partition_point(|asked| page_of(asked) < page.number());
@@ -223,7 +245,8 @@ impl BloomFilter {
         Ok(())
     }
 
-    /// Reads everything that stands on disk and compares it with its checksums. Returns the bytes read.
+    /// Reads everything that stands on disk and compares it with its checksums. Returns the bytes
+    /// read.
     ///
     /// # Errors
     /// Corruption that names the offset.

@@ -1,7 +1,7 @@
 //! One bucket of a hash table: a page of entries that ascend.
 //!
-//! An entry is a mixed key, and in a map a value. Invariant: what is behind the last entry is zeros, so
-//! that equal buckets are equal bytes.
+//! An entry is a mixed key, and in a map a value. Invariant: what is behind the last entry is
+//! zeros, so that equal buckets are equal bytes.
 
 use crate::by_range::Asked;
 use crate::fields::{put, u32_at, u64_at};
@@ -84,8 +84,9 @@ impl Entries {
         }
     }
 
-    /// The first entry from `start` on that is not less than `mixed`: by doubling steps, as the next key
-    /// of a batch is near. The last few are counted rather than searched, which nothing can mispredict.
+    /// The first entry from `start` on that is not less than `mixed`: by doubling steps, as the
+    /// next key of a batch is near. The last few are counted rather than searched, which nothing
+    /// can mispredict.
     #[inline]
     pub(crate) fn find_from(self, bytes: &[u8], start: usize, mixed: u64) -> usize {
         let count = self.count(bytes);
@@ -99,7 +100,8 @@ impl Entries {
             let middle = low + (high - low) / 2;
             if self.key(bytes, middle) < mixed { low = middle + 1 } else { high = middle }
         }
-        let last = bytes.get(self.place(low)..self.place(high)).unwrap_or_default().as_chunks::<8>().0;
+        let last =
+            bytes.get(self.place(low)..self.place(high)).unwrap_or_default().as_chunks::<8>().0;
         low + last
             .iter()
             .step_by(self.words)
@@ -107,8 +109,8 @@ impl Entries {
             .sum::<usize>()
     }
 
-    /// Merges many ascending keys into a bucket's entries, one entry after the other: a few nanoseconds
-    /// each, where looking for each key would cost ten times that.
+    /// Merges many ascending keys into a bucket's entries, one entry after the other: a few
+    /// nanoseconds each, where looking for each key would cost ten times that.
     fn merge_many(self, bytes: &[u8], keys: &[u64], out: &mut [u8]) -> Merged {
         let (count, width) = (self.count(bytes), self.words);
         let capacity = self.capacity(bytes.len());
@@ -117,7 +119,8 @@ impl Entries {
         let (header, body) = out.split_at_mut(HEADER_BYTES.min(out.len()));
         let mut slots = body.as_chunks_mut::<8>().0.chunks_exact_mut(width);
         let (mut written, mut new) = (0, 0);
-        let mut entries = old.chunks_exact(width).map(|entry| (word_of(entry, 0), entry)).peekable();
+        let mut entries =
+            old.chunks_exact(width).map(|entry| (word_of(entry, 0), entry)).peekable();
         for run in keys.chunk_by(|a, b| a == b) {
             let key = run.first().copied().unwrap_or(0);
             while let Some((_, entry)) = entries.next_if(|(old, _)| *old < key) {
@@ -135,7 +138,9 @@ impl Entries {
             new += u64::from(there.is_none());
             if let [first, rest @ ..] = place {
                 *first = key.to_le_bytes();
-                let value = there.map_or(0, |(_, entry)| word_of(entry, 1)).saturating_add(run.len() as u64);
+                let value = there
+                    .map_or(0, |(_, entry)| word_of(entry, 1))
+                    .saturating_add(run.len() as u64);
                 rest.iter_mut().for_each(|word| *word = value.to_le_bytes());
             }
         }
@@ -202,7 +207,12 @@ impl Entries {
     }
 
     /// Changes one entry of a bucket; `None` if it is full.
-    pub(crate) fn set(self, bytes: &mut [u8], mixed: u64, value: Option<u64>) -> Option<Option<u64>> {
+    pub(crate) fn set(
+        self,
+        bytes: &mut [u8],
+        mixed: u64,
+        value: Option<u64>,
+    ) -> Option<Option<u64>> {
         let (count, capacity) = (self.count(bytes), self.capacity(bytes.len()));
         let place = |entry| self.place(entry);
         let (found, at) = match self.find(bytes, mixed) {

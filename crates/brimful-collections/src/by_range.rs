@@ -1,9 +1,9 @@
 //! Questions about many keys, range after range of what they are mixed to.
 //!
-//! The keys stay where the caller has them. Each thread goes through all of them for the next range and
-//! sorts those within it, so that however many keys a call has, each page of a structure is read once.
-//! Passing over a key costs about a nanosecond. Invariant: what is sorted at once fits in the memory of a
-//! batch, also where many keys are equal.
+//! The keys stay where the caller has them. Each thread goes through all of them for the next range
+//! and sorts those within it, so that however many keys a call has, each page of a structure is
+//! read once. Passing over a key costs about a nanosecond. Invariant: what is sorted at once fits
+//! in the memory of a batch, also where many keys are equal.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -23,8 +23,8 @@ const FEWEST_KEYS: usize = 1 << 14;
 /// Fewest keys that are worth a pass over a structure.
 const FEWEST_COPIED: usize = 1 << 18;
 
-/// Keys that a caller who copies them, and the answers, gives at once: both copies take the half of a batch's memory
-/// that is not for sorting, or some MiB.
+/// Keys that a caller who copies them, and the answers, gives at once: both copies take the half of
+/// a batch's memory that is not for sorting, or some MiB.
 pub(crate) fn question_len(options: &Options) -> usize {
     (options.batch_bytes() / 2 / (2 * size_of::<u64>())).max(FEWEST_COPIED)
 }
@@ -54,8 +54,8 @@ impl Record for Asked {
     }
 }
 
-/// What is found for each of `keys`, in their order; `absent` where nothing is. Each thread has an asker,
-/// which is given keys that ascend, and pushes the index of one with what it found.
+/// What is found for each of `keys`, in their order; `absent` where nothing is. Each thread has an
+/// asker, which is given keys that ascend, and pushes the index of one with what it found.
 pub(crate) fn by_range<R, Ask>(
     options: &Options,
     keys: &[u64],
@@ -82,7 +82,8 @@ where
         let out = Mutex::new(out);
         let work = |_: usize| {
             let mut ask = asker();
-            let mut parts: Vec<Vec<Asked>> = (0..PARTS).map(|_| Vec::with_capacity(part_len)).collect();
+            let mut parts: Vec<Vec<Asked>> =
+                (0..PARTS).map(|_| Vec::with_capacity(part_len)).collect();
             let (mut buffer, mut found) = (Vec::with_capacity(part_len), Vec::new());
             let mut answer = |parts: &mut [Vec<Asked>]| -> Result<()> {
                 for part in parts.iter_mut().filter(|part| !part.is_empty()) {

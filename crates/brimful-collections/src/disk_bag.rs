@@ -150,7 +150,8 @@ impl<T: Send, C: Codec<T>> DiskBag<T, C> {
     where
         T: 'v,
     {
-        let records = values.into_iter().map(|value| self.encode(value)).collect::<Result<Vec<_>>>()?;
+        let records =
+            values.into_iter().map(|value| self.encode(value)).collect::<Result<Vec<_>>>()?;
         self.records.extend(&records)
     }
 
@@ -186,7 +187,11 @@ impl<T: Send, C: Codec<T>> DiskBag<T, C> {
     }
 
     /// Lets `f` see and change all values, as [`RecordBag::process`] does with records.
-    pub fn process(&self, order: &Order, f: impl Fn(u64, &mut T) -> Result<()> + Sync) -> Result<()> {
+    pub fn process(
+        &self,
+        order: &Order,
+        f: impl Fn(u64, &mut T) -> Result<()> + Sync,
+    ) -> Result<()> {
         self.records.process(order, |id, bytes| {
             let mut value = self.decode(id, bytes)?;
             f(id, &mut value)?;

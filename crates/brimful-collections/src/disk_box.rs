@@ -46,13 +46,19 @@ impl<T: Pod + Send + Sync> DiskBox<T> {
     /// As [`RecordBox::open`].
     pub fn open(path: &Path, options: Options) -> Result<Self> {
         let () = Self::ALIGNED;
-        Ok(Self { records: RecordBox::open(path, size_of::<T>(), b"", options)?, record: PhantomData })
+        Ok(Self {
+            records: RecordBox::open(path, size_of::<T>(), b"", options)?,
+            record: PhantomData,
+        })
     }
 
     /// [`DiskBox::open`] in any folder; the caller sees to it that nobody else has it open.
     pub fn open_in(folder: &dyn Folder, options: Options) -> Result<Self> {
         let () = Self::ALIGNED;
-        Ok(Self { records: RecordBox::open_in(folder, size_of::<T>(), b"", options)?, record: PhantomData })
+        Ok(Self {
+            records: RecordBox::open_in(folder, size_of::<T>(), b"", options)?,
+            record: PhantomData,
+        })
     }
 
     /// The records as bytes.
@@ -134,7 +140,11 @@ impl<T: Pod + Send + Sync> DiskBox<T> {
     }
 
     /// Streams the box through `f` as [`RecordBox::process`] does.
-    pub fn process(&self, order: &Order, f: impl Fn(&Ids, &mut [T]) -> Result<()> + Sync) -> Result<()> {
+    pub fn process(
+        &self,
+        order: &Order,
+        f: impl Fn(&Ids, &mut [T]) -> Result<()> + Sync,
+    ) -> Result<()> {
         self.records.process(order, |ids, bytes| f(ids, bytemuck::cast_slice_mut(bytes)))
     }
 

@@ -1,7 +1,8 @@
 //! A fixed number of growing lists: the neighbours of each vertex.
 //!
-//! Items are put off and appended list by list, so that items for random lists cost no random access.
-//! Invariant: items put off are in their lists before anything is asked for or made durable.
+//! Items are put off and appended list by list, so that items for random lists cost no random
+//! access. Invariant: items put off are in their lists before anything is asked for or made
+//! durable.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -109,14 +110,24 @@ impl DiskLists {
         self.bag.file_bytes()
     }
 
-    /// Appends `items[i]` to list `lists[i]`. The items of a list come in ascending runs: those that memory
-    /// held together are one run. If it fails, nothing of it was appended.
+    /// Appends `items[i]` to list `lists[i]`. The items of a list come in ascending runs: those
+    /// that memory held together are one run. If it fails, nothing of it was appended.
     pub fn append_many(&self, lists: &[u32], items: &[u32]) -> Result<()> {
         if lists.len() != items.len() {
-            return Err(Error::Usage(format!("{} lists and {} items were given", lists.len(), items.len())));
+            return Err(Error::Usage(format!(
+                "{} lists and {} items were given",
+                lists.len(),
+                items.len()
+            )));
         }
-        if let Some(largest) = lists.iter().copied().max().filter(|list| u64::from(*list) >= self.len()) {
-            return Err(Error::OutOfRange { path: self.path().into(), id: largest.into(), len: self.len() });
+        if let Some(largest) =
+            lists.iter().copied().max().filter(|list| u64::from(*list) >= self.len())
+        {
+            return Err(Error::OutOfRange {
+                path: self.path().into(),
+                id: largest.into(),
+                len: self.len(),
+            });
         }
         let shift = 32 - self.bits;
         let keys: Vec<u64> = lists
@@ -141,7 +152,8 @@ impl DiskLists {
             |keys| {
                 let mut done = 0;
                 for keys in keys.chunks(BATCH) {
-                    self.append_sorted(keys, shift).map_err(|(items, error)| (done + items, error))?;
+                    self.append_sorted(keys, shift)
+                        .map_err(|(items, error)| (done + items, error))?;
                     done += keys.len();
                 }
                 Ok(())
@@ -155,12 +167,15 @@ impl DiskLists {
         let (mut ids, mut ends, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
         for part in keys.chunk_by(|a, b| list_of(a) == list_of(b)) {
             ids.extend(part.first().map(list_of));
-            part.iter().for_each(|key| bytes.extend_from_slice(&((key >> shift) as u32).to_le_bytes()));
+            part.iter()
+                .for_each(|key| bytes.extend_from_slice(&((key >> shift) as u32).to_le_bytes()));
             ends.push(bytes.len());
         }
         let starts = std::iter::once(0).chain(ends.iter().copied());
-        let items: Vec<&[u8]> =
-            starts.zip(&ends).map(|(start, end)| bytes.get(start..*end).unwrap_or_default()).collect();
+        let items: Vec<&[u8]> = starts
+            .zip(&ends)
+            .map(|(start, end)| bytes.get(start..*end).unwrap_or_default())
+            .collect();
         self.bag.append_sorted(&ids, &items).map_err(|(lists, error)| {
             let end = lists.checked_sub(1).and_then(|last| ends.get(last)).copied().unwrap_or(0);
             (end / ITEM_BYTES, error)
@@ -178,15 +193,15 @@ impl DiskLists {
         Ok(self.bag.record_len(list)? / ITEM_BYTES as u64)
     }
 
-    /// The items of a list as little-endian bytes, with nothing else in memory: returns how many bytes there are. Where
-    /// that is not the length of `out`, what is in `out` is of no use.
+    /// The items of a list as little-endian bytes, with nothing else in memory: returns how many
+    /// bytes there are. Where that is not the length of `out`, what is in `out` is of no use.
     pub fn read_into(&self, list: u64, out: &mut [u8]) -> Result<u64> {
         self.apply()?;
         self.bag.read_into(list, out)
     }
 
-    /// The items of all `lists`, one list after the other, and how many each has. Beside the result it holds the
-    /// lists that are shorter than a page.
+    /// The items of all `lists`, one list after the other, and how many each has. Beside the result
+    /// it holds the lists that are shorter than a page.
     pub fn get_many(&self, lists: &[u64]) -> Result<(Vec<u64>, Vec<u32>)> {
         self.apply()?;
         let (mut counts, mut all) = (Vec::with_capacity(lists.len()), Vec::new());

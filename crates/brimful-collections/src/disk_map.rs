@@ -1,7 +1,8 @@
 //! Values of any length by keys of any length.
 //!
-//! A table of hashed keys says which record of a bag holds them; the record is a chain of all keys of
-//! that hash, each with its values. Invariant: keys are compared in full, so two that hash alike are two.
+//! A table of hashed keys says which record of a bag holds them; the record is a chain of all keys
+//! of that hash, each with its values. Invariant: keys are compared in full, so two that hash alike
+//! are two.
 
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -95,8 +96,8 @@ impl DiskMap {
         Ok(Self::over(RecordBag::open_in(folder, SCHEMA, options)?))
     }
 
-    /// The same map for an owner that has set memory aside for the longest values, six times their bytes: none is
-    /// refused for its length.
+    /// The same map for an owner that has set memory aside for the longest values, six times their
+    /// bytes: none is refused for its length.
     pub fn with_any_value(self) -> Self {
         Self { bag: self.bag.with_any_record(), ..self }
     }
@@ -124,7 +125,11 @@ impl DiskMap {
         if longest < 1 << 31 {
             return Ok(());
         }
-        Err(Error::RecordBytes { path: self.path().into(), expected: (1 << 31) - 1, found: longest })
+        Err(Error::RecordBytes {
+            path: self.path().into(),
+            expected: (1 << 31) - 1,
+            found: longest,
+        })
     }
 
     /// The record of the chain of a hash, and the chain.
@@ -217,20 +222,24 @@ impl DiskMap {
         }
     }
 
-    /// The first value of each of `keys`, in their order. Table and records are read in the order of their
-    /// pages.
+    /// The first value of each of `keys`, in their order. Table and records are read in the order
+    /// of their pages.
     pub fn get_many(&self, keys: &[impl AsRef<[u8]>]) -> Result<Vec<Option<Vec<u8>>>> {
         let job = &self.bag.options().resources.job;
         let mut out = vec![None; keys.len()];
         for (keys, out) in keys.chunks(BATCH).zip(out.chunks_mut(BATCH)) {
             job.check()?;
-            let asked = keys.iter().zip(0..).map(|(key, index)| Asked::new(hash(key.as_ref()), index));
+            let asked =
+                keys.iter().zip(0..).map(|(key, index)| Asked::new(hash(key.as_ref()), index));
             let mut sorted: Vec<Asked> = asked.collect();
             sorted.sort_unstable();
             let mut found = Vec::new();
-            self.bag.keys().get_sorted(&mut self.bag.pages().scanner(), job, &sorted, |index, id| {
-                found.push((index, id))
-            })?;
+            self.bag.keys().get_sorted(
+                &mut self.bag.pages().scanner(),
+                job,
+                &sorted,
+                |index, id| found.push((index, id)),
+            )?;
             let ids: Vec<u64> = found.iter().map(|(_, id)| *id).collect();
             let batches = match self.bag.fetch_batch(&ids) {
                 // A chain became empty since the table was asked.
@@ -260,8 +269,8 @@ impl DiskMap {
         Ok(out)
     }
 
-    /// [`DiskMap::insert`] for each key and value, in the order of the table's pages; of a key that occurs
-    /// twice the last value stays. If it fails or is stopped, some of them are in the map.
+    /// [`DiskMap::insert`] for each key and value, in the order of the table's pages; of a key that
+    /// occurs twice the last value stays. If it fails or is stopped, some of them are in the map.
     pub fn insert_many<B: AsRef<[u8]>>(&self, pairs: &[(B, B)]) -> Result<()> {
         self.in_order(pairs, |key, value| self.insert(key, value))
     }
@@ -332,11 +341,17 @@ impl DiskMap {
         Ok(())
     }
 
-    /// [`DiskMap::for_each`] for one batch: `start` is 0, or what the call before returned. `None` is the end.
-    pub fn for_some(&self, start: u64, mut f: impl FnMut(&[u8], &[u8]) -> Result<()>) -> Result<Option<u64>> {
+    /// [`DiskMap::for_each`] for one batch: `start` is 0, or what the call before returned. `None`
+    /// is the end.
+    pub fn for_some(
+        &self,
+        start: u64,
+        mut f: impl FnMut(&[u8], &[u8]) -> Result<()>,
+    ) -> Result<Option<u64>> {
         self.chains(start, |id, chain| {
-            links(chain)
-                .try_for_each(|link| link.ok_or_else(|| self.broken(id)).and_then(|l| f(l.key, l.value)))
+            links(chain).try_for_each(|link| {
+                link.ok_or_else(|| self.broken(id)).and_then(|l| f(l.key, l.value))
+            })
         })
     }
 
@@ -360,8 +375,13 @@ impl DiskMap {
         })
     }
 
-    /// Calls `f` with the record and the bytes of each chain of one batch; returns where the next begins.
-    fn chains(&self, start: u64, mut f: impl FnMut(u64, &[u8]) -> Result<()>) -> Result<Option<u64>> {
+    /// Calls `f` with the record and the bytes of each chain of one batch; returns where the next
+    /// begins.
+    fn chains(
+        &self,
+        start: u64,
+        mut f: impl FnMut(u64, &[u8]) -> Result<()>,
+    ) -> Result<Option<u64>> {
         self.bag.options().resources.job.check()?;
         let records = self.bag.fetch_next(start, self.bag.batch_len())?;
         for (index, id) in (0..records.len()).zip(start..) {
@@ -380,8 +400,8 @@ impl DiskMap {
         self.len() == 0
     }
 
-    /// [`RecordBag::verify`], and that every key leads to its own chain. Returns the bytes read. Nothing must be
-    /// changed meanwhile.
+    /// [`RecordBag::verify`], and that every key leads to its own chain. Returns the bytes read.
+    /// Nothing must be changed meanwhile.
     ///
     /// # Errors
     /// Corruption that names the offset or the record.

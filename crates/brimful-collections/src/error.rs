@@ -72,7 +72,9 @@ impl Error {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Store(error) => error.kind(),
-            Self::OutOfRange { .. } | Self::Removed { .. } | Self::RecordType { .. } => ErrorKind::Input,
+            Self::OutOfRange { .. } | Self::Removed { .. } | Self::RecordType { .. } => {
+                ErrorKind::Input
+            }
             Self::RecordBytes { .. } | Self::Usage(_) => ErrorKind::Usage,
             Self::Codec { .. } => ErrorKind::Corrupt,
         }

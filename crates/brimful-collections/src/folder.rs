@@ -30,8 +30,8 @@ impl CollectionFolder<DiskFolder> {
     }
 }
 
-/// Opens the pages in `folder`, or creates them with the description `meta`, the first `fixed_bytes` of
-/// which are the same for all types of records.
+/// Opens the pages in `folder`, or creates them with the description `meta`, the first
+/// `fixed_bytes` of which are the same for all types of records.
 pub(crate) fn open_pages(
     folder: &dyn Folder,
     kind: u32,
@@ -53,7 +53,8 @@ pub(crate) fn open_pages(
     }
     let (pages, meta) = PageFile::open(folder, &purpose, memory, traffic)?;
     if meta.len() < fixed_bytes {
-        let what = format!("expected a description of {fixed_bytes} bytes or more, found {}", meta.len());
+        let what =
+            format!("expected a description of {fixed_bytes} bytes or more, found {}", meta.len());
         return Err(StoreError::corrupt_pages(pages.path(), 0, what).into());
     }
     Ok((pages.stopped_by(&options.resources.job), meta))

@@ -38,7 +38,8 @@ impl FrequencyCounter {
         Ok(Self(Keyed::open(path, KIND, 2, options)?))
     }
 
-    /// [`FrequencyCounter::open`] in any folder; the caller sees to it that nobody else has it open.
+    /// [`FrequencyCounter::open`] in any folder; the caller sees to it that nobody else has it
+    /// open.
     pub fn open_in(folder: &dyn Folder, options: Options) -> Result<Self> {
         Ok(Self(Keyed::open_in(folder, KIND, 2, options)?))
     }
@@ -58,8 +59,8 @@ impl FrequencyCounter {
         self.0.path()
     }
 
-    /// Counts each of `keys` once more: all of them, or none if it fails. After an I/O error the counter is
-    /// refused until it is opened again, and is then what it was at the last sync.
+    /// Counts each of `keys` once more: all of them, or none if it fails. After an I/O error the
+    /// counter is refused until it is opened again, and is then what it was at the last sync.
     pub fn add_many(&self, keys: &[u64]) -> Result<()> {
         self.0.add_many(keys)
     }
@@ -69,8 +70,9 @@ impl FrequencyCounter {
         Ok(self.0.get(key)?.unwrap_or(0))
     }
 
-    /// Keys that are best asked for at once by a caller who copies them and the answers: as many as the budget
-    /// has memory for. Others cost no copy however many they are, and are best asked for all at once.
+    /// Keys that are best asked for at once by a caller who copies them and the answers: as many as
+    /// the budget has memory for. Others cost no copy however many they are, and are best asked for
+    /// all at once.
     pub fn question_len(&self) -> usize {
         self.0.question_len()
     }
@@ -100,7 +102,8 @@ impl FrequencyCounter {
         self.0.for_each(f)
     }
 
-    /// The `most` keys that occurred most often, with their counts; of equal counts the smaller keys.
+    /// The `most` keys that occurred most often, with their counts; of equal counts the smaller
+    /// keys.
     pub fn top(&self, most: usize) -> Result<Vec<(u64, u64)>> {
         let mut heap = BinaryHeap::new();
         self.for_each(|key, count| {
@@ -110,10 +113,15 @@ impl FrequencyCounter {
             }
             Ok(())
         })?;
-        Ok(heap.into_sorted_vec().into_iter().map(|Reverse((count, Reverse(key)))| (key, count)).collect())
+        Ok(heap
+            .into_sorted_vec()
+            .into_iter()
+            .map(|Reverse((count, Reverse(key)))| (key, count))
+            .collect())
     }
 
-    /// Reads everything that stands on disk and compares it with its checksums and its order. Returns the bytes read.
+    /// Reads everything that stands on disk and compares it with its checksums and its order.
+    /// Returns the bytes read.
     ///
     /// # Errors
     /// Corruption that names the offset.

@@ -1,9 +1,9 @@
 //! A hash table in pages: buckets in order of the hash, entries sorted within a bucket.
 //!
-//! Keys are 64 bits, mixed by a bijection, so that the mixed key *is* the key and equal keys are equal
-//! numbers. Bucket b of 2^n holds the mixed keys whose first n bits are b; when the buckets are full
-//! their number doubles in one sequential pass. Invariant: entries of a bucket ascend; a bucket is one
-//! page (`bucket`). A batch that is sorted visits each page once.
+//! Keys are 64 bits, mixed by a bijection, so that the mixed key *is* the key and equal keys are
+//! equal numbers. Bucket b of 2^n holds the mixed keys whose first n bits are b; when the buckets
+//! are full their number doubles in one sequential pass. Invariant: entries of a bucket ascend; a
+//! bucket is one page (`bucket`). A batch that is sorted visits each page once.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
@@ -67,8 +67,8 @@ pub(crate) struct HashPages {
 }
 
 impl HashPages {
-    /// The table in address space `stream` as [`HashPages::describe`] said, zeros if it is new; `words` is
-    /// 1 for a set and 2 for a map to a number.
+    /// The table in address space `stream` as [`HashPages::describe`] said, zeros if it is new;
+    /// `words` is 1 for a set and 2 for a map to a number.
     ///
     /// # Errors
     /// Corruption if there cannot be so many buckets or entries.
@@ -108,7 +108,8 @@ impl HashPages {
         self.buckets.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The buckets, when all are split. Whoever changes pages gives the right to; then nothing stops it.
+    /// The buckets, when all are split. Whoever changes pages gives the right to; then nothing
+    /// stops it.
     fn whole(
         &self,
         pages: &PageFile,
@@ -161,7 +162,8 @@ impl HashPages {
         let bits = buckets.bits;
         let bucket_of = |asked: &Asked| bucket(asked.mixed, bits);
         let groups = sorted.chunk_by(|a, b| bucket_of(a) == bucket_of(b));
-        let wanted = groups.filter_map(|group| group.first()).map(|first| self.page(bucket_of(first)));
+        let wanted =
+            groups.filter_map(|group| group.first()).map(|first| self.page(bucket_of(first)));
         scanner.visit(wanted, |page, bytes| {
             job.check()?;
             let from = sorted.partition_point(|asked| bucket_of(asked) < page.number());
@@ -173,8 +175,9 @@ impl HashPages {
         Ok(())
     }
 
-    /// Adds ascending mixed keys: to a set, or each to the count that is its value. A cancelled job stops it
-    /// while the buckets are doubled: the error comes with how many keys were added until then.
+    /// Adds ascending mixed keys: to a set, or each to the count that is its value. A cancelled job
+    /// stops it while the buckets are doubled: the error comes with how many keys were added until
+    /// then.
     pub(crate) fn add_sorted(&self, pages: &PageFile, keys: &[u64]) -> Result<(), (usize, Error)> {
         let mut rest = keys;
         loop {
@@ -189,8 +192,8 @@ impl HashPages {
         }
     }
 
-    /// Adds keys until a bucket is full; returns those from that bucket on, and how many bits chose it. Where
-    /// the job stops it, it has added none.
+    /// Adds keys until a bucket is full; returns those from that bucket on, and how many bits chose
+    /// it. Where the job stops it, it has added none.
     fn add_some<'k>(&self, pages: &PageFile, keys: &'k [u64]) -> Result<(&'k [u64], u32)> {
         drop(self.whole(pages, None)?);
         // In this order, as whoever doubles the buckets does.
@@ -200,11 +203,14 @@ impl HashPages {
         if self.is_crowded(pages, bits) {
             return Ok((keys, bits));
         }
-        let groups: Vec<&[u64]> = keys.chunk_by(|a, b| bucket(*a, bits) == bucket(*b, bits)).collect();
+        let groups: Vec<&[u64]> =
+            keys.chunk_by(|a, b| bucket(*a, bits) == bucket(*b, bits)).collect();
         let bucket_of = |group: &&[u64]| group.first().map_or(0, |key| bucket(*key, bits));
         let mut merged_page = vec![0; pages.page_bytes()];
         let mut done = 0;
-        for window in groups.chunks(WINDOW_PAGES.min(pages.cache_bytes() / pages.page_bytes() / 8).max(1)) {
+        for window in
+            groups.chunks(WINDOW_PAGES.min(pages.cache_bytes() / pages.page_bytes() / 8).max(1))
+        {
             if window.len() > 1 {
                 pages.scanner().load(window.iter().map(|group| self.page(bucket_of(group))))?;
             }
@@ -240,9 +246,10 @@ impl HashPages {
         loop {
             let seen = {
                 let buckets = self.whole(pages, Some(writing))?;
-                let outcome = pages.update(writing, self.page(bucket(mixed, buckets.bits)), |page| {
-                    self.entries.set(page.bytes_mut(), mixed, value)
-                })?;
+                let outcome =
+                    pages.update(writing, self.page(bucket(mixed, buckets.bits)), |page| {
+                        self.entries.set(page.bytes_mut(), mixed, value)
+                    })?;
                 if let Some(old) = outcome {
                     match (old, value) {
                         (None, Some(_)) => self.len.fetch_add(1, Ordering::Relaxed),
@@ -284,7 +291,8 @@ impl HashPages {
         Ok(())
     }
 
-    /// Calls `f` with every entry, and fails if one is not in its bucket or there are more or fewer than there should be.
+    /// Calls `f` with every entry, and fails if one is not in its bucket or there are more or fewer
+    /// than there should be.
     pub(crate) fn verify(
         &self,
         pages: &PageFile,
@@ -328,7 +336,13 @@ impl HashPages {
     }
 
     /// Doubles the buckets, unless somebody else did since `seen` bits chose a bucket.
-    fn double(&self, pages: &PageFile, writing: &Writing<'_>, seen: u32, may_stop: bool) -> StoreResult<()> {
+    fn double(
+        &self,
+        pages: &PageFile,
+        writing: &Writing<'_>,
+        seen: u32,
+        may_stop: bool,
+    ) -> StoreResult<()> {
         let mut buckets = self.buckets.write().unwrap_or_else(PoisonError::into_inner);
         if buckets.bits == seen {
             buckets.unsplit.get_or_insert(1 << seen);
@@ -337,7 +351,12 @@ impl HashPages {
     }
 
     /// Goes on where doubling the buckets was stopped; a sync does so first.
-    pub(crate) fn settle(&self, pages: &PageFile, writing: &Writing<'_>, may_stop: bool) -> StoreResult<()> {
+    pub(crate) fn settle(
+        &self,
+        pages: &PageFile,
+        writing: &Writing<'_>,
+        may_stop: bool,
+    ) -> StoreResult<()> {
         let mut buckets = self.buckets.write().unwrap_or_else(PoisonError::into_inner);
         self.split(pages, writing, &mut buckets, may_stop)
     }
@@ -420,8 +439,9 @@ mod tests {
 
     #[test]
     fn mixing_is_undone() {
-        for key in
-            (0..100_000).chain(u64::MAX - 1000..=u64::MAX).map(|i: u64| i.wrapping_mul(0x1234_5678_9ABC_DEF1))
+        for key in (0..100_000)
+            .chain(u64::MAX - 1000..=u64::MAX)
+            .map(|i: u64| i.wrapping_mul(0x1234_5678_9ABC_DEF1))
         {
             assert_eq!(unmix(mix(key)), key);
         }

@@ -34,7 +34,12 @@ impl Keyed {
         Ok(opened)
     }
 
-    pub(crate) fn open_in(folder: &dyn Folder, kind: u32, words: usize, options: Options) -> Result<Self> {
+    pub(crate) fn open_in(
+        folder: &dyn Folder,
+        kind: u32,
+        words: usize,
+        options: Options,
+    ) -> Result<Self> {
         let budget = &options.resources.budget;
         budget.require(PartitionLog::BUFFER_BYTES * 2, "for the keys of a collection")?;
         let options = PartitionLog::leave(options);
@@ -94,7 +99,8 @@ impl Keyed {
         question_len(&self.options)
     }
 
-    /// What `f` makes of each key's value, in the order of `keys`; `absent` for keys that are not there.
+    /// What `f` makes of each key's value, in the order of `keys`; `absent` for keys that are not
+    /// there.
     pub(crate) fn get_many<R: Copy + Send + Sync>(
         &self,
         keys: &[u64],
@@ -107,14 +113,18 @@ impl Keyed {
             let f = &f;
             move |sorted, found| {
                 let job = &self.options.resources.job;
-                self.table.get_sorted(&mut scanner, job, sorted, |index, value| found.push((index, f(value))))
+                self.table.get_sorted(&mut scanner, job, sorted, |index, value| {
+                    found.push((index, f(value)))
+                })
             }
         })
     }
 
     pub(crate) fn for_each(&self, mut f: impl FnMut(u64, u64) -> Result<()>) -> Result<()> {
         self.apply()?;
-        self.table.for_each(&self.pages, &self.options.resources.job, |mixed, value| f(unmix(mixed), value))
+        self.table.for_each(&self.pages, &self.options.resources.job, |mixed, value| {
+            f(unmix(mixed), value)
+        })
     }
 
     /// Reads everything that stands on disk; returns the bytes read.

@@ -3,8 +3,9 @@
 //! - [`disk_box`]: fixed-size records, [`record_box`] below it; [`order`]: how they are streamed,
 //!   `pipeline`: reading ahead.
 //! - [`disk_bag`]: values of any length, [`bag`] below it.
-//! - [`frequency_counter`], [`membership_set`], [`bloom_filter`], [`disk_map`], [`disk_lists`], [`spilling_map`], [`external_sort`]: ready-made collections;
-//!   `keyed`, `hash_pages` and `bucket`, `partition_log` and `by_range`: what they stand on.
+//! - [`frequency_counter`], [`membership_set`], [`bloom_filter`], [`disk_map`], [`disk_lists`],
+//!   [`spilling_map`], [`external_sort`]: ready-made collections; `keyed`, `hash_pages` and
+//!   `bucket`, `partition_log` and `by_range`: what they stand on.
 //! - [`error`]: errors; [`options`]: memory, threads and page size; `folder`: page file and lock;
 //!   `fields`: numbers in pages.
 

@@ -12,8 +12,8 @@ const KIND: u32 = 4;
 
 /// A set of 64-bit keys, exact and larger than memory: 8 bytes a key and some room.
 ///
-/// Keys added are put off and merged partition by partition; keys asked for go in the order of their
-/// pages. Random keys cost no random access either way.
+/// Keys added are put off and merged partition by partition; keys asked for go in the order of
+/// their pages. Random keys cost no random access either way.
 #[derive(Debug)]
 pub struct MembershipSet(Keyed);
 
@@ -43,8 +43,8 @@ impl MembershipSet {
         self.0.path()
     }
 
-    /// Adds keys: all of them, or none if it fails. After an I/O error the set is refused until it is opened
-    /// again, and is then what it was at the last sync.
+    /// Adds keys: all of them, or none if it fails. After an I/O error the set is refused until it
+    /// is opened again, and is then what it was at the last sync.
     pub fn add_many(&self, keys: &[u64]) -> Result<()> {
         self.0.add_many(keys)
     }
@@ -54,8 +54,9 @@ impl MembershipSet {
         Ok(self.0.get(key)?.is_some())
     }
 
-    /// Keys that are best asked for at once by a caller who copies them and the answers: as many as the budget
-    /// has memory for. Others cost no copy however many they are, and are best asked for all at once.
+    /// Keys that are best asked for at once by a caller who copies them and the answers: as many as
+    /// the budget has memory for. Others cost no copy however many they are, and are best asked for
+    /// all at once.
     pub fn question_len(&self) -> usize {
         self.0.question_len()
     }
@@ -90,7 +91,8 @@ impl MembershipSet {
         self.0.for_each(|key, _| f(key))
     }
 
-    /// Reads everything that stands on disk and compares it with its checksums and its order. Returns the bytes read.
+    /// Reads everything that stands on disk and compares it with its checksums and its order.
+    /// Returns the bytes read.
     ///
     /// # Errors
     /// Corruption that names the offset.

@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-/// Most ids that are sorted at once: that takes less than a second, in which nobody looks for Ctrl-C.
+/// Most ids that are sorted at once: that takes less than a second, in which nobody looks for
+/// Ctrl-C.
 pub(crate) const MOST_IDS: usize = 1 << 22;
 
 /// The order of [`crate::DiskBox::process`]. Batches begin in this order; several are worked on at
@@ -58,13 +59,15 @@ impl Order {
     pub(crate) fn largest(&self) -> Option<u64> {
         match self {
             Self::Ascending | Self::Descending => None,
-            Self::Ranges(ranges) => ranges.iter().filter(|r| !r.is_empty()).map(|r| r.end - 1).max(),
+            Self::Ranges(ranges) => {
+                ranges.iter().filter(|r| !r.is_empty()).map(|r| r.end - 1).max()
+            }
             Self::Ids(ids) => ids.iter().copied().max(),
         }
     }
 
-    /// The batches of a collection of `len` records: at most `most` ids each, ranges cut at multiples
-    /// of `most`.
+    /// The batches of a collection of `len` records: at most `most` ids each, ranges cut at
+    /// multiples of `most`.
     pub(crate) fn batches(&self, len: u64, most: usize) -> Vec<Ids> {
         let whole = 0..len;
         let ranges = match self {

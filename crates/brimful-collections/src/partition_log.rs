@@ -1,13 +1,13 @@
 //! Keys put off: sorted into partitions as they come, applied a partition at a time.
 //!
-//! Random keys would touch a page each. Here they are appended to the part of a working file that their
-//! leading bits choose, 4 bytes a key where they are small and 8 where not, and applied when a partition's
-//! pages are worth reading.
+//! Random keys would touch a page each. Here they are appended to the part of a working file that
+//! their leading bits choose, 4 bytes a key where they are small and 8 where not, and applied when
+//! a partition's pages are worth reading.
 //!
-//! A hot key makes its partition as long as the whole log. A partition is therefore applied in pieces of
-//! bounded length, the oldest first: memory does not depend on how the keys are distributed.
-//! Invariant: a key is handed out once, in a sorted piece of one partition; nothing survives a crash, so
-//! whoever syncs applies first.
+//! A hot key makes its partition as long as the whole log. A partition is therefore applied in
+//! pieces of bounded length, the oldest first: memory does not depend on how the keys are
+//! distributed. Invariant: a key is handed out once, in a sorted piece of one partition; nothing
+//! survives a crash, so whoever syncs applies first.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -62,7 +62,8 @@ pub(crate) struct PartitionLog {
     gate: RwLock<()>,
     /// Blocks that are applied at once.
     piece_blocks: usize,
-    /// Keys were taken, or a partition was applied, in part: what is known is what the last sync said.
+    /// Keys were taken, or a partition was applied, in part: what is known is what the last sync
+    /// said.
     broken: AtomicBool,
 }
 
@@ -76,7 +77,11 @@ impl PartitionLog {
         options
     }
 
-    pub(crate) fn new(folder: &dyn Folder, options: &Options, traffic: &Arc<Traffic>) -> Result<Self> {
+    pub(crate) fn new(
+        folder: &dyn Folder,
+        options: &Options,
+        traffic: &Arc<Traffic>,
+    ) -> Result<Self> {
         // Each worker holds one piece when it is applied, and as much room to sort it.
         let share = options.batch_bytes() / options.resources.workers() / 18;
         Ok(Self {
@@ -114,9 +119,9 @@ impl PartitionLog {
         Ok(())
     }
 
-    /// Takes `keys`; the leading bits of what `map` makes of them are evenly spread. [`PartitionLog::drain`]
-    /// must be given the same `map`: what is kept is the keys, which are often small. Takes all of them, or
-    /// fails and refuses everything from then on.
+    /// Takes `keys`; the leading bits of what `map` makes of them are evenly spread.
+    /// [`PartitionLog::drain`] must be given the same `map`: what is kept is the keys, which are
+    /// often small. Takes all of them, or fails and refuses everything from then on.
     pub(crate) fn push(
         &self,
         keys: &[u64],
@@ -175,10 +180,10 @@ impl PartitionLog {
         Ok(())
     }
 
-    /// Hands out all keys as `map` turns them, a sorted piece of a partition at a time, to the threads of the
-    /// pool; whoever pushes waits. A cancelled job stops it between two pieces, or within one: `apply` says how
-    /// many of its keys were applied, `unmap` undoes `map`, and the others are still here. After any other
-    /// error within a piece everything is refused.
+    /// Hands out all keys as `map` turns them, a sorted piece of a partition at a time, to the
+    /// threads of the pool; whoever pushes waits. A cancelled job stops it between two pieces, or
+    /// within one: `apply` says how many of its keys were applied, `unmap` undoes `map`, and the
+    /// others are still here. After any other error within a piece everything is refused.
     pub(crate) fn drain(
         &self,
         options: &Options,
@@ -223,7 +228,8 @@ impl PartitionLog {
         Ok(())
     }
 
-    /// Moves the next piece of a partition to `keys`. If it fails, the piece is still in the partition.
+    /// Moves the next piece of a partition to `keys`. If it fails, the piece is still in the
+    /// partition.
     fn take_piece(&self, part: &mut Part, keys: &mut Vec<u64>) -> Result<()> {
         let blocks = part.blocks.len().min(self.piece_blocks);
         keys.clear();

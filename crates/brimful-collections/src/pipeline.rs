@@ -1,7 +1,7 @@
 //! Streaming in batches: some threads read ahead while the pool works on what was read.
 //!
-//! Invariant: batches begin in their order; the first error ends everything and comes back. Memory is
-//! that of the batches in flight: [`READERS`] and one for each worker, and as many waiting.
+//! Invariant: batches begin in their order; the first error ends everything and comes back. Memory
+//! is that of the batches in flight: [`READERS`] and one for each worker, and as many waiting.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::sync_channel;
@@ -19,7 +19,8 @@ pub(crate) fn in_flight(resources: &Resources) -> usize {
     2 * READERS + resources.workers()
 }
 
-/// Calls `read` for each of `batches` on threads of its own, and `work` with the result on the pool.
+/// Calls `read` for each of `batches` on threads of its own, and `work` with the result on the
+/// pool.
 pub(crate) fn stream<B: Sync, T: Send>(
     resources: &Resources,
     batches: &[B],
@@ -52,7 +53,8 @@ pub(crate) fn stream<B: Sync, T: Send>(
                 let Ok((batch, read)) = received else {
                     return Ok(());
                 };
-                let done = resources.job.check().map_err(Into::into).and_then(|()| work(batch, read?));
+                let done =
+                    resources.job.check().map_err(Into::into).and_then(|()| work(batch, read?));
                 if done.is_err() {
                     stop.store(true, Ordering::Relaxed);
                     return done;

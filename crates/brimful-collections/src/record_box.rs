@@ -1,8 +1,8 @@
 //! Records of one size as bytes, at an address computed from the id: the untyped half of
 //! [`crate::DiskBox`], and what other languages bind to.
 //!
-//! Record `id` stands in page `id / per_page`; no record straddles pages. Invariant: bytes behind the
-//! last record of a page, and records beyond the length, are zero or never read.
+//! Record `id` stands in page `id / per_page`; no record straddles pages. Invariant: bytes behind
+//! the last record of a page, and records beyond the length, are zero or never read.
 
 mod stream;
 
@@ -44,13 +44,13 @@ pub struct RecordBox {
 }
 
 impl RecordBox {
-    /// Opens the box at `path`, or makes it, for records of `record_bytes` bytes; `schema` says of what
-    /// type they are and must be the same whenever the box is opened.
+    /// Opens the box at `path`, or makes it, for records of `record_bytes` bytes; `schema` says of
+    /// what type they are and must be the same whenever the box is opened.
     ///
     /// # Errors
-    /// [`Error::RecordType`] if it was made for other records; [`Error::Usage`] for a record of 0 bytes or
-    /// more than [`MAX_RECORD_BYTES`]; [`Error::Store`] if it is in use by another process, damaged, or
-    /// the budget is too small.
+    /// [`Error::RecordType`] if it was made for other records; [`Error::Usage`] for a record of 0
+    /// bytes or more than [`MAX_RECORD_BYTES`]; [`Error::Store`] if it is in use by another
+    /// process, damaged, or the budget is too small.
     pub fn open(path: &Path, record_bytes: usize, schema: &[u8], options: Options) -> Result<Self> {
         let locked = CollectionFolder::at(path)?;
         let mut opened = Self::open_in(&locked.folder, record_bytes, schema, options)?;
@@ -71,7 +71,8 @@ impl RecordBox {
             )));
         }
         options.page_bytes = options.page_bytes.max(record_bytes.next_power_of_two());
-        let (pages, meta) = open_pages(folder, KIND, &options, (&describe(record_bytes, 0, schema), 16))?;
+        let (pages, meta) =
+            open_pages(folder, KIND, &options, (&describe(record_bytes, 0, schema), 16))?;
         let (found_bytes, len) = (u64_at(&meta, 0), u64_at(&meta, 8));
         let found = meta.get(16..).unwrap_or_default();
         if found_bytes != record_bytes as u64 || found != schema {
@@ -87,7 +88,8 @@ impl RecordBox {
         }
         let per_page = pages.page_bytes() / record_bytes;
         if per_page == 0 {
-            let what = format!("no record of {record_bytes} bytes is in a page of {}", pages.page_bytes());
+            let what =
+                format!("no record of {record_bytes} bytes is in a page of {}", pages.page_bytes());
             return Err(StoreError::corrupt_pages(pages.path(), 0, what).into());
         }
         let schema = schema.to_vec();
@@ -174,7 +176,9 @@ impl RecordBox {
     pub fn fetch<R>(&self, id: u64, f: impl FnOnce(&[u8]) -> R) -> Result<R> {
         self.check(id)?;
         let (page, at) = self.place(id);
-        Ok(self.pages.read(page, |bytes| f(bytes.get(at..at + self.record_bytes).unwrap_or_default()))?)
+        Ok(self
+            .pages
+            .read(page, |bytes| f(bytes.get(at..at + self.record_bytes).unwrap_or_default()))?)
     }
 
     /// Fills `out` with the records from `start` on, in large reads.
@@ -194,7 +198,9 @@ impl RecordBox {
         }
         self.options.resources.pool.install(|| {
             let starts: Vec<u64> = pieces().take(rest.len().div_ceil(bytes)).collect();
-            rest.par_chunks_mut(bytes).zip(starts).try_for_each(|(out, start)| self.fetch_pages(start, out))
+            rest.par_chunks_mut(bytes)
+                .zip(starts)
+                .try_for_each(|(out, start)| self.fetch_pages(start, out))
         })
     }
 
@@ -208,10 +214,10 @@ impl RecordBox {
             let first = page.number() * self.per_page as u64;
             let from = start.max(first);
             let to = (start + count as u64).min(first + self.per_page as u64);
-            let source =
-                (from - first) as usize * self.record_bytes..(to - first) as usize * self.record_bytes;
-            let target =
-                (from - start) as usize * self.record_bytes..(to - start) as usize * self.record_bytes;
+            let source = (from - first) as usize * self.record_bytes
+                ..(to - first) as usize * self.record_bytes;
+            let target = (from - start) as usize * self.record_bytes
+                ..(to - start) as usize * self.record_bytes;
             if let (Some(target), Some(source)) = (out.get_mut(target), bytes.get(source)) {
                 target.copy_from_slice(source);
             }
@@ -232,8 +238,8 @@ impl RecordBox {
         })?)
     }
 
-    /// Fills `out` with the records `ids`, in their order. Pages are read in their order, each once a
-    /// thread.
+    /// Fills `out` with the records `ids`, in their order. Pages are read in their order, each once
+    /// a thread.
     pub fn fetch_batch(&self, ids: &[u64], out: &mut [u8]) -> Result<()> {
         self.check_bytes(out.len(), ids.len())?;
         if let Some(largest) = ids.iter().copied().max() {
@@ -267,13 +273,18 @@ impl RecordBox {
             self.pages.check()?;
             let groups: Vec<_> = groups.by_ref().take(window.len()).collect();
             scanner.visit(window.iter().copied(), |page, bytes| {
-                let group = groups.binary_search_by_key(&page.number(), |g| g.first().map_or(0, |g| g.0));
-                for (_, index) in group.ok().and_then(|at| groups.get(at)).copied().unwrap_or_default() {
+                let group =
+                    groups.binary_search_by_key(&page.number(), |g| g.first().map_or(0, |g| g.0));
+                for (_, index) in
+                    group.ok().and_then(|at| groups.get(at)).copied().unwrap_or_default()
+                {
                     let index = *index as usize;
                     let at = self.place(ids.get(index).copied().unwrap_or(0)).1;
                     let to = index * self.record_bytes;
                     let target = out.get_mut(to..to + self.record_bytes);
-                    if let (Some(target), Some(source)) = (target, bytes.get(at..at + self.record_bytes)) {
+                    if let (Some(target), Some(source)) =
+                        (target, bytes.get(at..at + self.record_bytes))
+                    {
                         target.copy_from_slice(source);
                     }
                 }
@@ -318,7 +329,8 @@ impl RecordBox {
         while !rest.is_empty() {
             self.pages.check()?;
             let (page, at) = self.place(id);
-            let count = (self.per_page - id as usize % self.per_page).min(rest.len() / self.record_bytes);
+            let count =
+                (self.per_page - id as usize % self.per_page).min(rest.len() / self.record_bytes);
             let (now, later) = rest.split_at(count * self.record_bytes);
             let put = |bytes: &mut [u8]| {
                 if let Some(place) = bytes.get_mut(at..at + now.len()) {
@@ -338,8 +350,8 @@ impl RecordBox {
         Ok(())
     }
 
-    /// Replaces the records `ids`; of an id that occurs twice the last one stays. If it fails or is stopped,
-    /// some of them are replaced.
+    /// Replaces the records `ids`; of an id that occurs twice the last one stays. If it fails or is
+    /// stopped, some of them are replaced.
     pub fn store_batch(&self, ids: &[u64], records: &[u8]) -> Result<()> {
         self.check_bytes(records.len(), ids.len())?;
         self.update_batch(ids, |index, place| {
@@ -350,8 +362,8 @@ impl RecordBox {
         })
     }
 
-    /// Lets `f` change the records `ids`, given the index into `ids` and the record. Records of one page
-    /// are changed together, in the order of `ids`; the threads of the pool share the pages.
+    /// Lets `f` change the records `ids`, given the index into `ids` and the record. Records of one
+    /// page are changed together, in the order of `ids`; the threads of the pool share the pages.
     pub fn update_batch(&self, ids: &[u64], f: impl Fn(usize, &mut [u8]) + Sync) -> Result<()> {
         let Some(largest) = ids.iter().copied().max() else {
             return Ok(());
@@ -362,14 +374,17 @@ impl RecordBox {
             for (index, id) in ids.iter().enumerate() {
                 let (page, at) = self.place(*id);
                 self.pages.update(&writing, page, |page| {
-                    f(index, page.bytes_mut().get_mut(at..at + self.record_bytes).unwrap_or_default());
+                    f(
+                        index,
+                        page.bytes_mut().get_mut(at..at + self.record_bytes).unwrap_or_default(),
+                    );
                 })?;
             }
             return Ok(());
         }
-        ids.chunks(MOST_IDS)
-            .zip((0..).step_by(MOST_IDS))
-            .try_for_each(|(ids, start)| self.update_many(ids, |index, record| f(start + index, record)))
+        ids.chunks(MOST_IDS).zip((0..).step_by(MOST_IDS)).try_for_each(|(ids, start)| {
+            self.update_many(ids, |index, record| f(start + index, record))
+        })
     }
 
     fn update_many(&self, ids: &[u64], f: impl Fn(usize, &mut [u8]) + Sync) -> Result<()> {
@@ -378,14 +393,17 @@ impl RecordBox {
         // As many pages as every thread can have in memory at once.
         let window = self.window(pool.current_num_threads());
         pool.install(|| {
-            let pages =
-                ids.par_iter().enumerate().map(|(index, id)| (id / self.per_page as u64, index as u32));
+            let pages = ids
+                .par_iter()
+                .enumerate()
+                .map(|(index, id)| (id / self.per_page as u64, index as u32));
             let mut sorted: Vec<(u64, u32)> = pages.collect();
             sorted.par_sort_unstable();
             let groups: Vec<&[(u64, u32)]> = sorted.chunk_by(|a, b| a.0 == b.0).collect();
             groups.par_chunks(window).try_for_each(|groups| {
                 self.pages.check()?;
-                let page_of = |group: &&[(u64, u32)]| PageId::new(0, group.first().map_or(0, |g| g.0));
+                let page_of =
+                    |group: &&[(u64, u32)]| PageId::new(0, group.first().map_or(0, |g| g.0));
                 if groups.len() > 1 {
                     self.pages.scanner().load(groups.iter().map(page_of))?;
                 }
@@ -395,7 +413,10 @@ impl RecordBox {
                         for (_, index) in *group {
                             let id = ids.get(*index as usize).copied().unwrap_or(0);
                             let at = self.place(id).1;
-                            f(*index as usize, bytes.get_mut(at..at + self.record_bytes).unwrap_or_default());
+                            f(
+                                *index as usize,
+                                bytes.get_mut(at..at + self.record_bytes).unwrap_or_default(),
+                            );
                         }
                     })?;
                 }
@@ -449,7 +470,8 @@ impl RecordBox {
         Ok(())
     }
 
-    /// Reads everything that stands on disk and compares it with its checksums. Returns the bytes read.
+    /// Reads everything that stands on disk and compares it with its checksums. Returns the bytes
+    /// read.
     ///
     /// # Errors
     /// Corruption that names the offset.

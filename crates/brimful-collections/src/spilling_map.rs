@@ -1,7 +1,7 @@
 //! A map of live objects with a memory limit: what was not used lately is in a bag.
 //!
-//! Eviction is a clock: an object goes when it was not used since the hand last passed. Invariant: an
-//! object is live, or in the bag, or both and then they are equal.
+//! Eviction is a clock: an object goes when it was not used since the hand last passed. Invariant:
+//! an object is live, or in the bag, or both and then they are equal.
 
 use std::borrow::Borrow;
 use std::collections::{HashMap, VecDeque};
@@ -20,8 +20,8 @@ const BATCH: usize = 256;
 #[derive(Debug)]
 struct Live<V> {
     value: V,
-    /// One more than the record of the bag that equals the value, if there is one. Small: whatever is
-    /// added to a value costs time at each get.
+    /// One more than the record of the bag that equals the value, if there is one. Small: whatever
+    /// is added to a value costs time at each get.
     record: Option<NonZeroU64>,
     used: bool,
 }
@@ -32,8 +32,8 @@ impl<V> Live<V> {
     }
 }
 
-/// A map that keeps up to so many bytes of its values as live objects and the rest in a bag. The keys
-/// stay in memory.
+/// A map that keeps up to so many bytes of its values as live objects and the rest in a bag. The
+/// keys stay in memory.
 ///
 /// It is a cache, not a store: it begins empty, and its folder can go when it is dropped.
 #[derive(Debug)]
@@ -56,10 +56,18 @@ impl<K: Hash + Eq + Clone, V, C: Codec<V>> SpillingMap<K, V, C> {
     ///
     /// # Errors
     /// [`Error::Usage`] if something is at `path` already; else as [`RecordBag::open`].
-    pub fn create(path: &Path, limit: usize, weigh: fn(&K, &V) -> usize, options: Options) -> Result<Self> {
+    pub fn create(
+        path: &Path,
+        limit: usize,
+        weigh: fn(&K, &V) -> usize,
+        options: Options,
+    ) -> Result<Self> {
         let bag = RecordBag::open(path, C::NAME.as_bytes(), options)?;
         if !bag.is_empty() {
-            return Err(Error::Usage(format!("{} holds a collection; a cache begins empty", path.display())));
+            return Err(Error::Usage(format!(
+                "{} holds a collection; a cache begins empty",
+                path.display()
+            )));
         }
         Ok(Self {
             live: HashMap::new(),
@@ -115,7 +123,11 @@ impl<K: Hash + Eq + Clone, V, C: Codec<V>> SpillingMap<K, V, C> {
 
     /// Lets `f` see the value of `key`, live again if it was not. One look-up where it is live.
     #[inline]
-    pub fn view<Q: Hash + Eq + ?Sized, R>(&mut self, key: &Q, f: impl FnOnce(&V) -> R) -> Result<Option<R>>
+    pub fn view<Q: Hash + Eq + ?Sized, R>(
+        &mut self,
+        key: &Q,
+        f: impl FnOnce(&V) -> R,
+    ) -> Result<Option<R>>
     where
         K: Borrow<Q>,
     {
@@ -245,8 +257,9 @@ impl<K: Hash + Eq + Clone, V, C: Codec<V>> SpillingMap<K, V, C> {
                 }
                 None => {
                     let mut bytes = Vec::new();
-                    C::encode(&live.value, &mut bytes)
-                        .map_err(|what| Error::Usage(format!("the serializer refuses a value: {what}")))?;
+                    C::encode(&live.value, &mut bytes).map_err(|what| {
+                        Error::Usage(format!("the serializer refuses a value: {what}"))
+                    })?;
                     records.push(bytes);
                     kept.push(key);
                 }

@@ -1,7 +1,11 @@
 //! The collections as their users see them: against models, through crashes, by many threads.
 
 #![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
-#![allow(clippy::unit_arg, clippy::single_range_in_vec_init, reason = "short closures and lists of ranges")]
+#![allow(
+    clippy::unit_arg,
+    clippy::single_range_in_vec_init,
+    reason = "short closures and lists of ranges"
+)]
 
 #[path = "collections/bags.rs"]
 mod bags;

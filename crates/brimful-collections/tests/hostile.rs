@@ -1,12 +1,14 @@
-//! Collections whose files are damaged, or made by an enemy: every one is refused with a typed error, or holds what the
-//! undamaged one holds; none takes more memory than it justifies, and nothing panics.
+//! Collections whose files are damaged, or made by an enemy: every one is refused with a typed
+//! error, or holds what the undamaged one holds; none takes more memory than it justifies, and
+//! nothing panics.
 
 #![expect(clippy::unwrap_used, reason = "test helpers: a failure is a failed test")]
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use brimful_collections::{
-    BloomFilter, DiskLists, DiskMap, Error, FrequencyCounter, MembershipSet, Options, RecordBag, RecordBox,
+    BloomFilter, DiskLists, DiskMap, Error, FrequencyCounter, MembershipSet, Options, RecordBag,
+    RecordBox,
 };
 use brimful_store::durable::{PAGE_BYTES, PageFile, PageId, Purpose, STREAMS};
 use brimful_store::fault::FaultFolder;
@@ -105,7 +107,8 @@ const KINDS: [Kind; 6] = [
             counter.sync()
         },
         read: |folder, options| {
-            let (counter, mut found) = (FrequencyCounter::open_in(folder, options)?, Contents::new());
+            let (counter, mut found) =
+                (FrequencyCounter::open_in(folder, options)?, Contents::new());
             counter.for_each(|key, count| {
                 found.push((bytes(key), bytes(count)));
                 Ok(())
@@ -155,7 +158,8 @@ const KINDS: [Kind; 6] = [
         number: 2,
         fill: |folder, options| {
             let map = DiskMap::open_in(folder, options)?;
-            (0..200).try_for_each(|i: u64| map.insert(&bytes(i), &vec![i as u8; i as usize * 2]))?;
+            (0..200)
+                .try_for_each(|i: u64| map.insert(&bytes(i), &vec![i as u8; i as usize * 2]))?;
             map.sync()?;
             (0..50).try_for_each(|i: u64| map.chain(&bytes(i), b"more"))?;
             map.remove(&bytes(77))?;
@@ -238,7 +242,8 @@ impl Case {
         examined
     }
 
-    /// Whatever is read is right or refused; what `verify` does not find changes nothing. True if it was found.
+    /// Whatever is read is right or refused; what `verify` does not find changes nothing. True if
+    /// it was found.
     fn assert_found_or_harmless(&self, bytes: &[u8], what: &str) -> bool {
         let name = self.kind.name;
         let refused = |error: &Error| {
@@ -303,7 +308,10 @@ fn a_broken_copy_of_the_root_is_found_and_written_again() {
             let (read, verified) = case.examine_folder(&folder, "a copy of the root");
             assert_eq!(read.unwrap(), case.contents);
             let error = verified.unwrap_err().to_string();
-            assert!(error.contains("two copies of the root") && error.contains("next sync"), "{error}");
+            assert!(
+                error.contains("two copies of the root") && error.contains("next sync"),
+                "{error}"
+            );
             let purpose = Purpose { name: PAGES, kind: case.kind.number, page_bytes: PAGE };
             let memory = case.resources.budget.reserve(1 << 20, "here").unwrap();
             let (pages, meta) = PageFile::open(&folder, &purpose, memory, &Arc::default()).unwrap();
@@ -320,7 +328,8 @@ struct Random(u64);
 
 impl Random {
     fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % bound.max(1)
     }
 }
@@ -347,7 +356,8 @@ fn forged_collections_end_with_contents_or_a_typed_error() {
             folder.create(PAGES).unwrap().write_at(&case.bytes, 0).unwrap();
             let purpose = Purpose { name: PAGES, kind: case.kind.number, page_bytes: PAGE };
             let memory = case.resources.budget.reserve(1 << 20, "here").unwrap();
-            let (pages, mut meta) = PageFile::open(&folder, &purpose, memory, &Arc::default()).unwrap();
+            let (pages, mut meta) =
+                PageFile::open(&folder, &purpose, memory, &Arc::default()).unwrap();
             for _ in 0..=random.below(2) {
                 let stream = random.below(STREAMS as u64) as u8;
                 match pages.pages(stream) {
@@ -355,7 +365,9 @@ fn forged_collections_end_with_contents_or_a_typed_error() {
                     count => {
                         let page = PageId::new(stream, random.below(count));
                         pages
-                            .update(&pages.write(), page, |page| forge(page.bytes_mut(), &mut random))
+                            .update(&pages.write(), page, |page| {
+                                forge(page.bytes_mut(), &mut random)
+                            })
                             .unwrap();
                     }
                 }
@@ -365,7 +377,10 @@ fn forged_collections_end_with_contents_or_a_typed_error() {
             drop(pages);
             let (read, verified) = case.examine_folder(&folder, &format!("forgery {number}"));
             for error in [read.err(), verified.err()].into_iter().flatten() {
-                let known = matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Input | ErrorKind::Budget);
+                let known = matches!(
+                    error.kind(),
+                    ErrorKind::Corrupt | ErrorKind::Input | ErrorKind::Budget
+                );
                 assert!(known, "{}: forgery {number}: {error}", case.kind.name);
             }
         }
@@ -377,7 +392,8 @@ fn lists_are_verified_with_their_bag() {
     let _turn = turn();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("lists");
-    let resources = Resources::new(Budget::new(64 << 20, 0), Arc::new(Job::new()), Some(2)).unwrap();
+    let resources =
+        Resources::new(Budget::new(64 << 20, 0), Arc::new(Job::new()), Some(2)).unwrap();
     let resources = Arc::new(resources);
     let lists = DiskLists::open(&path, 40, Options::new(&resources)).unwrap();
     lists.append_many(&[0, 7, 7, 39], &[1, 2, 3, 4]).unwrap();

@@ -1,5 +1,6 @@
-//! Collections whose process is killed at operations that change their file, within updates, syncs and compaction: what the
-//! next process opens is what it was at the last sync that completed, or at the one under way, and it goes on from there.
+//! Collections whose process is killed at operations that change their file, within updates, syncs
+//! and compaction: what the next process opens is what it was at the last sync that completed, or
+//! at the one under way, and it goes on from there.
 //!
 //! `BRIMFUL_KILLS=all` kills at every operation; otherwise at a sample of them.
 
@@ -40,7 +41,8 @@ fn digest(parts: impl Iterator<Item = Vec<u8>>) -> Digest {
 }
 
 fn options() -> Options {
-    let resources = Resources::new(Budget::new(24 << 20, 0), Arc::new(Job::new()), Some(1)).unwrap();
+    let resources =
+        Resources::new(Budget::new(24 << 20, 0), Arc::new(Job::new()), Some(1)).unwrap();
     Options { page_bytes: 4096, ..Options::new(&Arc::new(resources)).memory(20 << 20) }
 }
 
@@ -58,7 +60,9 @@ const KINDS: [Kind; 4] = [
         round: |folder, round| {
             let records = a_box(folder)?;
             records.extend(&vec![round as u8; 32 * 2000])?;
-            (0..records.len()).step_by(37).try_for_each(|id| records.store(id, &[round as u8 + 100; 32]))?;
+            (0..records.len())
+                .step_by(37)
+                .try_for_each(|id| records.store(id, &[round as u8 + 100; 32]))?;
             if round % 2 == 0 { records.sync() } else { records.compact() }
         },
         digest: |folder| {
@@ -72,13 +76,16 @@ const KINDS: [Kind; 4] = [
         name: "bag",
         round: |folder, round| {
             let bag = a_bag(folder)?;
-            let records: Vec<_> = (0..300).map(|i| vec![round as u8; (i * 37 % 900) as usize]).collect();
+            let records: Vec<_> =
+                (0..300).map(|i| vec![round as u8; (i * 37 % 900) as usize]).collect();
             bag.extend(&records)?;
             bag.append(&vec![round as u8; 20_000])?;
-            (0..bag.len()).filter(|id| id % 3 == round % 3).try_for_each(|id| match bag.contains(id)? {
-                true if id % 2 == 0 => bag.remove(id),
-                true => bag.append_to(id, &[7; 50]),
-                false => bag.store(id, b"again"),
+            (0..bag.len()).filter(|id| id % 3 == round % 3).try_for_each(|id| {
+                match bag.contains(id)? {
+                    true if id % 2 == 0 => bag.remove(id),
+                    true => bag.append_to(id, &[7; 50]),
+                    false => bag.store(id, b"again"),
+                }
             })?;
             if round % 2 == 0 { bag.sync() } else { bag.compact() }
         },
@@ -117,7 +124,10 @@ const KINDS: [Kind; 4] = [
                 match key % 5 {
                     0 => drop(map.remove(&(key * round).to_le_bytes())?),
                     1 => map.chain(&key.to_le_bytes(), b"more")?,
-                    _ => map.insert(&(key + round * 100).to_le_bytes(), &vec![round as u8; key as usize])?,
+                    _ => map.insert(
+                        &(key + round * 100).to_le_bytes(),
+                        &vec![round as u8; key as usize],
+                    )?,
                 }
             }
             if round % 2 == 0 { map.sync() } else { map.compact() }
@@ -134,8 +144,8 @@ const KINDS: [Kind; 4] = [
     },
 ];
 
-/// Rounds from `first` on; the folder ends the process at its operation `last`. Returns how many operations there were, and
-/// the digest after each round.
+/// Rounds from `first` on; the folder ends the process at its operation `last`. Returns how many
+/// operations there were, and the digest after each round.
 fn play(kind: &Kind, path: &Path, last: u64, first: u64) -> Outcome<(u64, Vec<Digest>)> {
     let mortal = MortalFolder::new(&DiskFolder::new(path), last);
     let mut digests = Vec::new();
@@ -163,7 +173,9 @@ fn a_killed_collection_is_what_it_was_at_a_sync() {
         let (operations, digests) = play(kind, undisturbed.path(), 0, 0).unwrap();
         assert!(operations > 2 * SAMPLED, "{}: {operations} operations", kind.name);
         let empty = tempfile::tempdir().unwrap();
-        let states = [&[(kind.digest)(&DiskFolder::new(empty.path())).unwrap()], digests.as_slice()].concat();
+        let states =
+            [&[(kind.digest)(&DiskFolder::new(empty.path())).unwrap()], digests.as_slice()]
+                .concat();
         assert!(
             states.windows(2).all(|two| two[0] != two[1]),
             "{}: every round changes something",
@@ -173,7 +185,8 @@ fn a_killed_collection_is_what_it_was_at_a_sync() {
         let (mut seen, mut last_state) = (Vec::new(), 0);
         for at in (1..=operations).filter(|at| at % step == 0 || at + 4 > operations) {
             let folder = tempfile::tempdir().unwrap();
-            let values = [kind.name.to_owned(), folder.path().to_str().unwrap().to_owned(), at.to_string()];
+            let values =
+                [kind.name.to_owned(), folder.path().to_str().unwrap().to_owned(), at.to_string()];
             let mut command = Command::new(std::env::current_exe().unwrap());
             command.args(["child", "--exact", "--ignored"]).envs(CHILD.into_iter().zip(values));
             let status = command.stdout(Stdio::null()).status().unwrap();
@@ -186,22 +199,37 @@ fn a_killed_collection_is_what_it_was_at_a_sync() {
             let disk = DiskFolder::new(folder.path());
             let found = (kind.digest)(&disk).unwrap();
             let state = states.iter().position(|state| *state == found);
-            let state = state.unwrap_or_else(|| panic!("{}: killed at {at}: none of its states", kind.name));
+            let state = state
+                .unwrap_or_else(|| panic!("{}: killed at {at}: none of its states", kind.name));
             // What was durable before a later kill stays durable.
-            assert!(state >= last_state, "{}: killed at {at}: state {state} after {last_state}", kind.name);
+            assert!(
+                state >= last_state,
+                "{}: killed at {at}: state {state} after {last_state}",
+                kind.name
+            );
             last_state = state;
             seen.push(state);
             // It goes on to the same end.
             let (_, again) = play(kind, folder.path(), 0, state as u64).unwrap();
-            assert_eq!(again.last().or(states.last()), states.last(), "{}: killed at {at}", kind.name);
+            assert_eq!(
+                again.last().or(states.last()),
+                states.last(),
+                "{}: killed at {at}",
+                kind.name
+            );
             if let Err(error) = (kind.verify)(&disk) {
-                // The kill came while the second copy was written, after the last sync but for that.
+                // The kill came while the second copy was written, after the last sync but for
+                // that.
                 assert!(
                     error.to_string().contains("the next sync writes it again"),
                     "{}: {error}",
                     kind.name
                 );
-                assert_eq!(state as u64, ROUNDS, "{}: killed at {at}: not written again", kind.name);
+                assert_eq!(
+                    state as u64, ROUNDS,
+                    "{}: killed at {at}: not written again",
+                    kind.name
+                );
             }
         }
         seen.dedup();

@@ -1,6 +1,8 @@
-//! Edges in memory, unpacked: the targets of each source, 4 bytes an edge, and beside them 4 or 8 for its weight.
+//! Edges in memory, unpacked: the targets of each source, 4 bytes an edge, and beside them 4 or 8
+//! for its weight.
 //!
-//! For traversals that go where edges lead, which a pass over packed shards cannot. Invariant: every edge of the indexes is there once.
+//! For traversals that go where edges lead, which a pass over packed shards cannot. Invariant:
+//! every edge of the indexes is there once.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -36,7 +38,8 @@ pub(crate) fn weight_bytes(mut types: impl Iterator<Item = WeightType>) -> u8 {
 }
 
 impl Adjacency {
-    /// Bytes of memory of the edges of a whole graph; `None` if its vertices or edges are too many to be numbered in 32 bits.
+    /// Bytes of memory of the edges of a whole graph; `None` if its vertices or edges are too many
+    /// to be numbered in 32 bits.
     pub fn memory_bytes(extent: &Extent) -> Option<u64> {
         let (vertices, edges) = (extent.vertices, extent.edges());
         let of_edge = 4 + if extent.weighted { u64::from(extent.weight_bytes) } else { 0 };
@@ -58,7 +61,8 @@ impl Adjacency {
         (weighted, self_loops): (bool, bool),
         job: &Job,
     ) -> Result<Self> {
-        let types = indexes.iter().flat_map(|shards| shards.segments()).map(|segment| segment.weight_type);
+        let types =
+            indexes.iter().flat_map(|shards| shards.segments()).map(|segment| segment.weight_type);
         let beside = weighted.then_some(weight_bytes(types));
         let shards = Shards::new(graph, indexes, weighted, 0);
         match shards.intervals() {
@@ -77,7 +81,8 @@ impl Adjacency {
         let first = shards.window(intervals.start).start;
         let count = shards.window(intervals.end - 1).end - first;
         let mut reader = Reader::default();
-        // First the number of edges of each source, then where they begin, and in the end where those of the next do.
+        // First the number of edges of each source, then where they begin, and in the end where
+        // those of the next do.
         let mut starts = vec![0_u32; count + 1];
         for interval in intervals.clone() {
             let shift = shards.window(interval).start;
@@ -108,7 +113,8 @@ impl Adjacency {
                 edges.all(|source, target| {
                     let weight = values.next().copied().unwrap_or(1.0);
                     let counted = self_loops || source as usize != shift + target;
-                    let place = starts.get_mut((source as usize).wrapping_sub(first)).filter(|_| counted);
+                    let place =
+                        starts.get_mut((source as usize).wrapping_sub(first)).filter(|_| counted);
                     let Some(place) = place else { return true };
                     let at = *place as usize;
                     *place += 1;
@@ -143,9 +149,9 @@ impl Adjacency {
         let count = range.len() as u64;
         match &self.weights {
             Beside::Nothing => targets.for_each(|target| edge(target, 1.0)),
-            Beside::Narrow(weights) => {
-                targets.zip(&weights[range]).for_each(|(target, weight)| edge(target, f64::from(*weight)))
-            }
+            Beside::Narrow(weights) => targets
+                .zip(&weights[range])
+                .for_each(|(target, weight)| edge(target, f64::from(*weight))),
             Beside::Wide(weights) => {
                 targets.zip(&weights[range]).for_each(|(target, weight)| edge(target, *weight));
             }

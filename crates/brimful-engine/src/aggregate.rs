@@ -1,7 +1,7 @@
 //! Aggregators: one value over all vertices, superstep by superstep.
 //!
-//! Parts are merged within an interval in id order, then over intervals in order, so that sums are the
-//! same bits whoever computed them. Aggregators combine as tuples.
+//! Parts are merged within an interval in id order, then over intervals in order, so that sums are
+//! the same bits whoever computed them. Aggregators combine as tuples.
 
 use std::fmt::Debug;
 
@@ -238,9 +238,9 @@ mod tests {
     #[test]
     fn aggregators_merge_and_multiply() {
         let part = |x: f64| (Sum(x), Count(1), Least(x), Greatest(x));
-        let whole = [3.0, -1.0, 2.0]
-            .into_iter()
-            .fold(Aggregate::NOTHING, |sum, x| <(Sum, Count, Least, Greatest)>::merge(sum, part(x)));
+        let whole = [3.0, -1.0, 2.0].into_iter().fold(Aggregate::NOTHING, |sum, x| {
+            <(Sum, Count, Least, Greatest)>::merge(sum, part(x))
+        });
         assert_eq!(whole, (Sum(4.0), Count(3), Least(-1.0), Greatest(3.0)));
         assert_eq!(part(2.0).times(3), (Sum(6.0), Count(3), Least(2.0), Greatest(2.0)));
         assert_eq!(part(2.0).times(0), Aggregate::NOTHING);
@@ -249,7 +249,12 @@ mod tests {
 
     #[test]
     fn what_is_saved_is_restored() {
-        let value = (Count(u64::MAX), Top([1.0, -0.0]), [Sum(0.1), Sum(f64::INFINITY)], (Least::NOTHING, ()));
+        let value = (
+            Count(u64::MAX),
+            Top([1.0, -0.0]),
+            [Sum(0.1), Sum(f64::INFINITY)],
+            (Least::NOTHING, ()),
+        );
         let mut words = Vec::new();
         value.save(&mut words);
         assert_eq!(Aggregate::restore(&mut words.iter().copied()), Some(value));

@@ -113,8 +113,9 @@ impl<'b, P: Program> Batcher<'b, P> {
         }
     }
 
-    /// Takes more edges: keys, from the source `base` on, and their weights; `sums` are those of the 2^`bits` targets from the
-    /// first on. False if an edge leads nowhere, or the program failed.
+    /// Takes more edges: keys, from the source `base` on, and their weights; `sums` are those of
+    /// the 2^`bits` targets from the first on. False if an edge leads nowhere, or the program
+    /// failed.
     #[inline]
     pub(crate) fn add(
         &mut self,
@@ -145,11 +146,14 @@ impl<'b, P: Program> Batcher<'b, P> {
             if self.weighted {
                 kept[count % KEYS] = *weight;
             }
-            let is_self_loop = base.wrapping_add(u64::from(source)) == self.first_target + u64::from(target);
+            let is_self_loop =
+                base.wrapping_add(u64::from(source)) == self.first_target + u64::from(target);
             let signal = signals.get(source as usize);
-            count += usize::from(!signal.is_some_and(|signal| is_left_out::<P>(*signal, is_self_loop)));
+            count +=
+                usize::from(!signal.is_some_and(|signal| is_left_out::<P>(*signal, is_self_loop)));
         }
-        let inside = (most as usize) < signals.len() && offset + u64::from(most) <= u64::from(u32::MAX);
+        let inside =
+            (most as usize) < signals.len() && offset + u64::from(most) <= u64::from(u32::MAX);
         if !inside {
             match self.add_known(base, keys, bits, weights) {
                 Some(known) => count = known,
@@ -170,10 +174,17 @@ impl<'b, P: Program> Batcher<'b, P> {
 
     /// Appends the edges with known, signalling sources; returns their number. `None` if an edge
     /// leads nowhere.
-    fn add_known(&mut self, base: u64, keys: Keys<'_>, bits: u32, weights: &[f64; KEYS]) -> Option<usize> {
+    fn add_known(
+        &mut self,
+        base: u64,
+        keys: Keys<'_>,
+        bits: u32,
+        weights: &[f64; KEYS],
+    ) -> Option<usize> {
         let mut end = self.count;
         for (key, weight) in keys.iter().zip(weights) {
-            let (source, target) = (base.checked_add(u64::from(key >> bits))?, key & ((1 << bits) - 1));
+            let (source, target) =
+                (base.checked_add(u64::from(key >> bits))?, key & ((1 << bits) - 1));
             let Some(signal) = self.known.from(source).first() else {
                 if source < self.known.vertices { continue } else { return None }
             };
@@ -221,7 +232,9 @@ pub(crate) fn take_turns<P: Program>(
     partial: &mut Partial<P::Aggregate>,
 ) -> Result<()> {
     let mut vertices = Vec::with_capacity(BATCH.min(states.len()));
-    for (index, (states, signals)) in states.chunks_mut(BATCH).zip(signals.chunks_mut(BATCH)).enumerate() {
+    for (index, (states, signals)) in
+        states.chunks_mut(BATCH).zip(signals.chunks_mut(BATCH)).enumerate()
+    {
         let range = index * BATCH..index * BATCH + states.len();
         vertices.clear();
         vertices.extend(range.clone().map(vertex));
@@ -252,7 +265,8 @@ pub(crate) fn collect_target_sums<P: Program>(
     partial: &mut Partial<P::Aggregate>,
 ) -> Result<()> {
     for target_sums in target_sums.chunks(BATCH) {
-        let mut of_targets: Vec<P::State> = target_sums.iter().map(|(at, _)| states[*at as usize]).collect();
+        let mut of_targets: Vec<P::State> =
+            target_sums.iter().map(|(at, _)| states[*at as usize]).collect();
         let sums: Vec<SumOf<P>> = target_sums.iter().map(|(_, sum)| *sum).collect();
         let mut said = vec![P::Combiner::SILENCE; target_sums.len()];
         let arrays = (&mut of_targets[..], &mut said[..]);

@@ -1,7 +1,8 @@
 //! Checkpoints of a run: when they are made, whose they are, and which one a run goes on from.
 //!
-//! A checkpoint is arrays and a few fields (see [`brimful_store::checkpoint`]); what these are is their owner's. With them goes an *identity*: names and
-//! values of all that the states to come depend on. Invariant: no run goes on from a checkpoint of another identity.
+//! A checkpoint is arrays and a few fields (see [`brimful_store::checkpoint`]); what these are is
+//! their owner's. With them goes an *identity*: names and values of all that the states to come
+//! depend on. Invariant: no run goes on from a checkpoint of another identity.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -36,9 +37,11 @@ impl Every {
     /// [`Error::Usage`] for anything else, and for less than one superstep.
     pub fn parse(text: &str) -> Result<Self> {
         let every = match text.strip_suffix('s') {
-            Some(seconds) => {
-                seconds.parse().ok().and_then(|s| Duration::try_from_secs_f64(s).ok()).map(Self::Time)
-            }
+            Some(seconds) => seconds
+                .parse()
+                .ok()
+                .and_then(|s| Duration::try_from_secs_f64(s).ok())
+                .map(Self::Time),
             None => text.parse().ok().filter(|count| *count > 0).map(Self::Supersteps),
         };
         every.ok_or_else(|| {
@@ -57,12 +60,13 @@ pub struct CheckpointOptions {
     pub folder: PathBuf,
     /// How often one is made; `None`: never.
     pub every: Option<Every>,
-    /// How many stay, at least one: each costs the bytes of all states, and of all signals where those do not follow from states.
+    /// How many stay, at least one: each costs the bytes of all states, and of all signals where
+    /// those do not follow from states.
     pub keep: usize,
     /// Go on from the last complete one that was made with the same identity, if there is one.
     pub resume: bool,
-    /// Names and values of all that states depend on beside what the engine adds: the graph, the type of the program, and
-    /// what of [`crate::RunOptions`] matters.
+    /// Names and values of all that states depend on beside what the engine adds: the graph, the
+    /// type of the program, and what of [`crate::RunOptions`] matters.
     pub identity: Vec<(String, String)>,
 }
 
@@ -73,7 +77,8 @@ impl CheckpointOptions {
     }
 }
 
-/// Where the checkpoints of an algorithm are unless the user says so: `web.pagerank.checkpoints` beside `web.brimful`.
+/// Where the checkpoints of an algorithm are unless the user says so: `web.pagerank.checkpoints`
+/// beside `web.brimful`.
 pub fn default_folder(graph: &Graph, algorithm: &str) -> PathBuf {
     // A graph may be opened as the folder in which one is.
     let path = graph.path().canonicalize().unwrap_or_else(|_| graph.path().into());
@@ -88,7 +93,9 @@ pub fn default_folder(graph: &Graph, algorithm: &str) -> PathBuf {
 /// [`ErrorKind::Corrupt`] where it fails its checksum.
 pub fn newest_superstep(folder: &Path) -> Result<Option<u64>> {
     let payload = newest(&DiskFolder::new(folder), Job::new().traffic())?;
-    payload.map(|payload| parse::<IgnoredAny>(folder, &payload).map(|payload| payload.superstep)).transpose()
+    payload
+        .map(|payload| parse::<IgnoredAny>(folder, &payload).map(|payload| payload.superstep))
+        .transpose()
 }
 
 /// What is published with the arrays.
@@ -109,7 +116,9 @@ fn parse<T: DeserializeOwned>(path: &Path, payload: &[u8]) -> Result<Payload<T>>
     // Only then can the rest be expected to have the fields we know.
     let Version { format } = serde_json::from_slice(payload).map_err(wrong)?;
     if format > FORMAT {
-        return Err(StoreError::Version { path: path.into(), found: format, supported: FORMAT }.into());
+        return Err(
+            StoreError::Version { path: path.into(), found: format, supported: FORMAT }.into()
+        );
     }
     Ok(serde_json::from_slice(payload).map_err(wrong)?)
 }
@@ -130,22 +139,24 @@ impl<'a> Checkpointer<'a> {
     /// Opens the folder. `own` is what the caller adds to the identity.
     ///
     /// # Errors
-    /// [`ErrorKind::Input`] if the run is to resume and the newest checkpoint is of another graph, [`Error::Usage`] if something else of it
-    /// differs; I/O.
+    /// [`ErrorKind::Input`] if the run is to resume and the newest checkpoint is of another graph,
+    /// [`Error::Usage`] if something else of it differs; I/O.
     pub fn open(
         options: &'a CheckpointOptions,
         graph: &Graph,
         own: &[(&str, String)],
         resources: &'a Resources,
     ) -> Result<Self> {
-        let checkpoints = Checkpoints::open(&options.folder, options.keep, resources.job.traffic())?;
+        let checkpoints =
+            Checkpoints::open(&options.folder, options.keep, resources.job.traffic())?;
         let mut identity = vec![
             (GRAPH.to_owned(), format!("{:016x}", graph.fingerprint())),
             ("version of brimful".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
         ];
         identity.extend(options.identity.iter().cloned());
         identity.extend(own.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
-        let opened = Self { options, resources, checkpoints, identity, last: Instant::now(), seconds: 0.0 };
+        let opened =
+            Self { options, resources, checkpoints, identity, last: Instant::now(), seconds: 0.0 };
         opened.look()?;
         Ok(opened)
     }
@@ -156,7 +167,9 @@ impl<'a> Checkpointer<'a> {
         let Some(number) = self.checkpoints.found().next() else {
             if self.options.resume {
                 let folder = path.display();
-                job.say(format!("there is no checkpoint in {folder}; the run starts from the beginning"));
+                job.say(format!(
+                    "there is no checkpoint in {folder}; the run starts from the beginning"
+                ));
             }
             return Ok(());
         };
@@ -168,7 +181,12 @@ impl<'a> Checkpointer<'a> {
             ));
             return Ok(());
         }
-        match self.checkpoints.read(number).map_err(Error::from).and_then(|saved| self.superstep(&saved)) {
+        match self
+            .checkpoints
+            .read(number)
+            .map_err(Error::from)
+            .and_then(|saved| self.superstep(&saved))
+        {
             // What becomes of it is decided when it is to be resumed from.
             Err(error) if error.kind() == ErrorKind::Corrupt => Ok(()),
             newest => newest.map(drop),
@@ -194,8 +212,9 @@ impl<'a> Checkpointer<'a> {
         )))
     }
 
-    /// Lets `restore` go on from the newest checkpoint that is whole; the superstep that it is of. `None`, and nothing was done, if the run
-    /// is not to resume or there is none. `restore` may be called again, for an older one, after it met corruption.
+    /// Lets `restore` go on from the newest checkpoint that is whole; the superstep that it is of.
+    /// `None`, and nothing was done, if the run is not to resume or there is none. `restore` may be
+    /// called again, for an older one, after it met corruption.
     ///
     /// # Errors
     /// [`Error::Usage`] if it is beyond `max_supersteps`; [`ErrorKind::Corrupt`] if none is whole.
@@ -257,7 +276,8 @@ impl<'a> Checkpointer<'a> {
         }
     }
 
-    /// Makes one of `fields` and of what `arrays` puts into it. It is complete some time after this returns.
+    /// Makes one of `fields` and of what `arrays` puts into it. It is complete some time after this
+    /// returns.
     ///
     /// # Errors
     /// Those of `arrays`, and of completing the one before.
@@ -270,7 +290,8 @@ impl<'a> Checkpointer<'a> {
         let begin = Instant::now();
         let mut draft = self.checkpoints.begin().map_err(Error::from)?;
         arrays(&mut draft, self.resources)?;
-        let payload = Payload { format: FORMAT, superstep, identity: self.identity.clone(), fields };
+        let payload =
+            Payload { format: FORMAT, superstep, identity: self.identity.clone(), fields };
         let payload = serde_json::to_vec(&payload).map_err(|e| Error::Usage(e.to_string()))?;
         self.checkpoints.publish(draft, payload).map_err(Error::from)?;
         self.last = Instant::now();
@@ -299,7 +320,8 @@ fn differing<'i>(
     let value = |items: &'i [(String, String)], name: &str| {
         items.iter().find(|item| item.0 == name).map_or("nothing", |item| item.1.as_str())
     };
-    let names = is.iter().chain(was).map(|(name, _)| name.as_str()).filter(|name| !RETIRED.contains(name));
+    let names =
+        is.iter().chain(was).map(|(name, _)| name.as_str()).filter(|name| !RETIRED.contains(name));
     let mut items = names.map(|name| (name, value(was, name), value(is, name)));
     items.find(|(_, was, is)| was != is)
 }

@@ -1,7 +1,7 @@
 //! The vertex phase: setting and collecting the states of one interval.
 //!
-//! Called from many threads, each interval by one at a time. Invariant: within an interval vertices are
-//! taken in id order, so that their parts of the aggregate are merged in that order.
+//! Called from many threads, each interval by one at a time. Invariant: within an interval vertices
+//! are taken in id order, so that their parts of the aggregate are merged in that order.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -27,7 +27,9 @@ impl Degrees {
     /// Degree and strength of a vertex; zero if they are not in memory.
     pub(crate) fn of(&self, vertex: u64) -> (u64, f64) {
         match self {
-            Self::Resident(degrees) => (degrees[vertex as usize].into(), degrees[vertex as usize].into()),
+            Self::Resident(degrees) => {
+                (degrees[vertex as usize].into(), degrees[vertex as usize].into())
+            }
             Self::ResidentStrengths(strengths) => (0, strengths[vertex as usize]),
             Self::Unused | Self::OnDisk => (0, 0.0),
         }
@@ -68,7 +70,13 @@ pub(crate) struct CollectBuffers<P: Program> {
 
 impl<P: Program> Default for CollectBuffers<P> {
     fn default() -> Self {
-        Self { states: vec![], signals: vec![], degrees: vec![], strengths: vec![], external: vec![] }
+        Self {
+            states: vec![],
+            signals: vec![],
+            degrees: vec![],
+            strengths: vec![],
+            external: vec![],
+        }
     }
 }
 
@@ -142,8 +150,13 @@ impl<P: Program> Collector<'_, P> {
         }
         let start = interval * self.window;
         let length = self.window.min(self.graph.connected() as usize - start);
-        let CollectBuffers { states: state_buffer, signals: signal_buffer, degrees, strengths, external } =
-            buffers;
+        let CollectBuffers {
+            states: state_buffer,
+            signals: signal_buffer,
+            degrees,
+            strengths,
+            external,
+        } = buffers;
         self.read_degrees(start, length, degrees, strengths)?;
         let external = match turn {
             Turn::First => self.read_external(start, length, external)?,
@@ -152,7 +165,9 @@ impl<P: Program> Collector<'_, P> {
         let interval_degrees = match self.degrees {
             Degrees::Unused => IntervalDegrees::Unused,
             Degrees::Resident(all) => IntervalDegrees::Degrees(&all[start..start + length]),
-            Degrees::ResidentStrengths(all) => IntervalDegrees::Strengths(&all[start..start + length]),
+            Degrees::ResidentStrengths(all) => {
+                IntervalDegrees::Strengths(&all[start..start + length])
+            }
             Degrees::OnDisk if self.weighted => IntervalDegrees::Strengths(strengths),
             Degrees::OnDisk => IntervalDegrees::Wide(degrees),
         };
@@ -165,7 +180,9 @@ impl<P: Program> Collector<'_, P> {
         interval: usize,
         buffers: &mut CollectBuffers<P>,
     ) -> Result<Partial<P::Aggregate>> {
-        self.next.overwrite(interval, &mut buffers.signals, |signals| signals.fill(P::Combiner::SILENCE))?;
+        self.next.overwrite(interval, &mut buffers.signals, |signals| {
+            signals.fill(P::Combiner::SILENCE)
+        })?;
         Ok(Partial::default())
     }
 
@@ -179,19 +196,25 @@ impl<P: Program> Collector<'_, P> {
     ) -> Result<Partial<P::Aggregate>> {
         let start = interval * self.window;
         let mut partial = Partial::default();
-        let vertex = |at: usize| interval_degrees.vertex(start, at, external.get(at).copied().unwrap_or(0));
+        let vertex =
+            |at: usize| interval_degrees.vertex(start, at, external.get(at).copied().unwrap_or(0));
         let mut step = |states: &mut [P::State], signals: &mut [SignalOf<P>]| -> Result<()> {
             let partial = &mut partial;
             if let Some(batched) = self.program.batched() {
                 let globals = (&self.globals, self.thresholds);
                 take_turns(batched, turn, (states, &mut *signals), &vertex, globals, partial)?;
-                signals.iter().enumerate().for_each(|(at, said)| self.count(start + at, *said, partial));
+                signals
+                    .iter()
+                    .enumerate()
+                    .for_each(|(at, said)| self.count(start + at, *said, partial));
                 // A batched program does not tell which vertices are finished.
                 partial.open += signals.len() as u64;
                 return Ok(());
             }
             match turn {
-                Turn::Collect(sums) => self.collect(start, interval_degrees, states, signals, sums, partial),
+                Turn::Collect(sums) => {
+                    self.collect(start, interval_degrees, states, signals, sums, partial)
+                }
                 Turn::First => self.begin((start, true), states, signals, partial, &vertex),
                 Turn::Round => self.begin((start, false), states, signals, partial, &vertex),
             }
@@ -225,10 +248,12 @@ impl<P: Program> Collector<'_, P> {
                 false => self.program.begin_round(vertex, *state, &self.globals),
             };
             *signal = self.program.signal(vertex, first);
-            partial.aggregate = partial.aggregate.merge(self.program.aggregate(vertex, first, first));
+            partial.aggregate =
+                partial.aggregate.merge(self.program.aggregate(vertex, first, first));
             *state = self.program.signalled(first);
             self.count(start + at, *signal, partial);
-            partial.open += u64::from(*signal != P::Combiner::SILENCE || !self.program.finished(*state));
+            partial.open +=
+                u64::from(*signal != P::Combiner::SILENCE || !self.program.finished(*state));
         }
     }
 
@@ -252,7 +277,8 @@ impl<P: Program> Collector<'_, P> {
         let (program, globals) = (self.program, &self.globals);
         match interval_degrees {
             IntervalDegrees::Unused => {
-                let vertex = |at| Vertex { id: id + at as u64, degree: 0, strength: 0.0, external: 0 };
+                let vertex =
+                    |at| Vertex { id: id + at as u64, degree: 0, strength: 0.0, external: 0 };
                 collect_all(program, globals, how, arrays, sums, vertex, said, partial);
             }
             IntervalDegrees::Degrees(degrees) => {
@@ -293,7 +319,9 @@ impl<P: Program> Collector<'_, P> {
             external.resize(length, 0);
             self.graph.external_ids(start as u64, external)?;
             let id_type = self.graph.id_type();
-            external.iter_mut().for_each(|id| *id = id_type.order_key(*id).wrapping_sub(self.smallest_key));
+            external
+                .iter_mut()
+                .for_each(|id| *id = id_type.order_key(*id).wrapping_sub(self.smallest_key));
         }
         Ok(external)
     }

@@ -1,9 +1,10 @@
 //! How signals to one vertex become one sum.
 //!
-//! A combiner (the *reducer* of *Making Signal/Collect Scale*) folds signals where they arrive, so that no
-//! signal is ever stored. Its laws, which the engine relies on and [`check_laws`] tests on examples: `merge` is
-//! associative with [`Combiner::IDENTITY`] neutral, and `combine(merge(a, b), s) = merge(a, combine(b, s))`. Floating-point sums
-//! are associative only nearly; the engine always adds in the same order.
+//! A combiner (the *reducer* of *Making Signal/Collect Scale*) folds signals where they arrive, so
+//! that no signal is ever stored. Its laws, which the engine relies on and [`check_laws`] tests on
+//! examples: `merge` is associative with [`Combiner::IDENTITY`] neutral, and `combine(merge(a, b),
+//! s) = merge(a, combine(b, s))`. Floating-point sums are associative only nearly; the engine
+//! always adds in the same order.
 
 use std::fmt::Debug;
 use std::marker::PhantomData;
@@ -19,7 +20,8 @@ pub trait Combiner: 'static {
 
     /// True if combining the same signal twice changes nothing: min, max, or.
     const IDEMPOTENT: bool;
-    /// True if sums are the same bits in whatever order signals are combined: all but sums of floats.
+    /// True if sums are the same bits in whatever order signals are combined: all but sums of
+    /// floats.
     const COMMUTES: bool = Self::IDEMPOTENT;
     /// The sum of no signals.
     const IDENTITY: Self::Sum;
@@ -253,7 +255,11 @@ pub fn check_laws<C: Combiner>(signals: &[C::Signal]) -> Result<(), String> {
         }
         for &second in signals {
             let both = C::combine(sum, second);
-            hold("combine(a, s) = merge(a, combine(identity, s))", C::merge(sum, single(second)), both)?;
+            hold(
+                "combine(a, s) = merge(a, combine(identity, s))",
+                C::merge(sum, single(second)),
+                both,
+            )?;
             hold("merge(a, b) = merge(b, a)", C::merge(single(second), sum), both)?;
         }
     }

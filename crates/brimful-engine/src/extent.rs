@@ -1,4 +1,5 @@
-//! How large a graph is, in the plain numbers that a plan asks for: of a graph on disk, or estimated for one that is not built yet.
+//! How large a graph is, in the plain numbers that a plan asks for: of a graph on disk, or
+//! estimated for one that is not built yet.
 
 use std::sync::Arc;
 
@@ -22,7 +23,8 @@ pub struct Extent {
     pub weighted: bool,
     /// Bytes of a weight in the narrowest of the types of 4 and 8 bytes that holds all exactly.
     pub weight_bytes: u8,
-    /// Sums that are kept apart: one for each interval, and where it has several windows one for each of them.
+    /// Sums that are kept apart: one for each interval, and where it has several windows one for
+    /// each of them.
     pub turns: u64,
     /// Most neighbours that a vertex has in all indexes, or a bound of it.
     pub longest_list: u64,
@@ -70,8 +72,9 @@ pub struct ColumnExtent {
 }
 
 impl Extent {
-    /// That of a graph on disk. An index that is missing, and that a run would build, is expected to take as many bytes as the forward one;
-    /// all that the smallest budget depends on is at least as large as it can become.
+    /// That of a graph on disk. An index that is missing, and that a run would build, is expected
+    /// to take as many bytes as the forward one; all that the smallest budget depends on is at
+    /// least as large as it can become.
     pub fn of(graph: &Graph, indexes: &[Index], weighted: bool) -> Self {
         let shards = present(graph, indexes);
         let mut extent = Self::of_shards(graph, &shards, weighted);
@@ -96,7 +99,9 @@ impl Extent {
         let mut turns = 0;
         for shard in &intervals {
             let windows = |(file, range): &(usize, std::ops::Range<usize>)| {
-                u64::from(shards[*file].segments()[range.clone()].last().map_or(0, |last| last.window)) + 1
+                u64::from(
+                    shards[*file].segments()[range.clone()].last().map_or(0, |last| last.window),
+                ) + 1
             };
             let most: u64 = shard.iter().map(windows).max().unwrap_or(1);
             turns += if most > 1 { shard.iter().map(windows).sum() } else { 1 };
@@ -114,7 +119,9 @@ impl Extent {
             interval_bits: graph.description().interval_bits,
             weighted,
             weight_bytes: adjacency::weight_bytes(
-                shards.iter().flat_map(|shards| shards.segments().iter().map(|segment| segment.weight_type)),
+                shards
+                    .iter()
+                    .flat_map(|shards| shards.segments().iter().map(|segment| segment.weight_type)),
             ),
             turns,
             longest_list: shards.iter().map(longest).sum(),
@@ -128,7 +135,8 @@ impl Extent {
     /// That of a graph that is not built.
     pub fn estimate(sizes: &Sizes, indexes: &[Index]) -> Self {
         let geometry = Geometry::default();
-        let (arcs, intervals) = (sizes.arcs(), sizes.vertices.div_ceil(1 << geometry.interval_bits).max(1));
+        let (arcs, intervals) =
+            (sizes.arcs(), sizes.vertices.div_ceil(1 << geometry.interval_bits).max(1));
         let unit = geometry.unit_bytes as u64;
         let column = |packed: u64| ColumnExtent { largest: packed.min(unit), packed };
         let packed = sizes.packed_bytes();
@@ -232,7 +240,8 @@ impl IndexExtent {
 
 /// The indexes that there are; an undirected graph is its own reverse: once is enough.
 pub(crate) fn present<'g>(graph: &'g Graph, indexes: &[Index]) -> Vec<&'g Arc<ShardFile>> {
-    let mut shards: Vec<&Arc<ShardFile>> = indexes.iter().filter_map(|index| graph.shards(*index)).collect();
+    let mut shards: Vec<&Arc<ShardFile>> =
+        indexes.iter().filter_map(|index| graph.shards(*index)).collect();
     shards.dedup_by(|a, b| Arc::ptr_eq(a, b));
     shards
 }
@@ -263,8 +272,8 @@ impl Most {
     fn of(graph: &Graph, missing: Index, edges: u64) -> Self {
         let window_edges = Geometry::default().window_edges;
         let targets = graph.connected().min(1 << graph.description().interval_bits);
-        let shard =
-            longest_list(graph, missing).map_or(edges, |longest| edges.min(longest.saturating_mul(targets)));
+        let shard = longest_list(graph, missing)
+            .map_or(edges, |longest| edges.min(longest.saturating_mul(targets)));
         Self { edges, shard, windows: graph.intervals() + edges / window_edges }
     }
 
@@ -272,7 +281,8 @@ impl Most {
     fn index(&self, forward: &IndexExtent, graph: &Graph, shards: &ShardFile) -> IndexExtent {
         let (edges, geometry) = (self.edges, Geometry::default());
         let (of_segment, unit) = (u64::from(geometry.segment_edges), geometry.unit_bytes as u64);
-        // A segment ends when it is full, with its window, or where sources are further apart than 32 bits tell.
+        // A segment ends when it is full, with its window, or where sources are further apart than
+        // 32 bits tell.
         let jumps = self.windows * (graph.connected() >> 32);
         let largest = unit.min(edges.saturating_mul(Self::EDGE_BYTES)).next_multiple_of(8);
         let column = |column: &ColumnExtent| ColumnExtent { largest, ..*column };
@@ -306,7 +316,8 @@ mod tests {
     const BOTH: &[Index] = &[Index::In, Index::Reverse];
 
     fn rmat(path: &Path, options: &ImportOptions) -> Graph {
-        let resources = Resources::new(Budget::new(1 << 30, 0), Arc::new(Job::new()), Some(2)).unwrap();
+        let resources =
+            Resources::new(Budget::new(1 << 30, 0), Arc::new(Job::new()), Some(2)).unwrap();
         let generator = Generator::new(Kind::Rmat { scale: 17, edge_factor: 16 }, 3).unwrap();
         let input = Input::Numbered(&generator, generator.vertices());
         import(input, path, options, &resources).unwrap();
@@ -334,7 +345,8 @@ mod tests {
         for undirected in [false, true] {
             let path = folder.path().join(format!("{undirected}.brimful"));
             let graph = rmat(&path, &ImportOptions { undirected, ..Default::default() });
-            let (real, guess) = (Extent::of(&graph, BOTH, false), Extent::estimate(&sizes(&graph), BOTH));
+            let (real, guess) =
+                (Extent::of(&graph, BOTH, false), Extent::estimate(&sizes(&graph), BOTH));
             assert_eq!(real.indexes.len(), if undirected { 1 } else { 2 });
             assert_eq!(guess.indexes.len(), real.indexes.len());
             assert_eq!((guess.intervals(), guess.turns), (real.intervals(), real.turns));
@@ -342,7 +354,10 @@ mod tests {
                 // A self-loop is stored once.
                 assert!(near(real.edges, guess.edges), "{real:?} {guess:?}");
                 assert!(near(real.directory, guess.directory), "{real:?} {guess:?}");
-                assert!(near(real.columns[0].packed, guess.columns[0].packed), "{real:?} {guess:?}");
+                assert!(
+                    near(real.columns[0].packed, guess.columns[0].packed),
+                    "{real:?} {guess:?}"
+                );
                 assert_eq!(real.to_build.is_some(), guess.to_build.is_some());
             }
             let bytes = graph.bytes_on_disk().unwrap();
@@ -388,7 +403,10 @@ mod tests {
             assert!(near(real.0, guess.0), "{real:?} {guess:?}");
             scratch.push(real.1);
         }
-        assert!(scratch[0] > scratch[3] && scratch[3] == 0, "what does not fit is on disk: {scratch:?}");
+        assert!(
+            scratch[0] > scratch[3] && scratch[3] == 0,
+            "what does not fit is on disk: {scratch:?}"
+        );
     }
 
     #[test]
@@ -409,7 +427,8 @@ mod tests {
             indexes: &[Index::In],
         };
         let extent = Extent::of(&graph, needs.indexes, false);
-        let plan = |budget: u64| Plan::new(&needs, &extent, false, 2, &Budget::new(budget, 0)).unwrap();
+        let plan =
+            |budget: u64| Plan::new(&needs, &extent, false, 2, &Budget::new(budget, 0)).unwrap();
         let least = Plan::minimum_bytes(&needs, &extent, false, 2);
         let first = (least..).step_by(1 << 12).find(|budget| plan(*budget).sparse).unwrap();
         assert!(first > least);

@@ -1,7 +1,9 @@
-//! What a run will take: memory, disk, bytes and time, worked out from the plan that it would follow.
+//! What a run will take: memory, disk, bytes and time, worked out from the plan that it would
+//! follow.
 //!
-//! Memory and disk are within a quarter of what is then measured, where the graph is as it was said to be; time is an estimate, as bandwidths
-//! and the number of supersteps are. Invariant: nothing of a graph is read but its tables of segments.
+//! Memory and disk are within a quarter of what is then measured, where the graph is as it was said
+//! to be; time is an estimate, as bandwidths and the number of supersteps are. Invariant: nothing
+//! of a graph is read but its tables of segments.
 
 use brimful_graph::import::forecast::{Forecast as ImportForecast, forecast_index};
 use brimful_graph::sizes::Sizes;
@@ -14,12 +16,14 @@ use crate::needs::{GatherNeeds, Needs};
 use crate::plan::Plan;
 use crate::scan::Scan;
 
-/// Bytes of memory traffic that stand for an edge of a superstep: PageRank of RMAT-24 takes .385 s where memory is read at 30 GB/s
-/// (bench/RESULTS.md). Making lists and going through them takes about ten times as long, union-find three times.
+/// Bytes of memory traffic that stand for an edge of a superstep: PageRank of RMAT-24 takes .385 s
+/// where memory is read at 30 GB/s (bench/RESULTS.md). Making lists and going through them takes
+/// about ten times as long, union-find three times.
 const EDGE_TRAFFIC: u64 = 43;
 const LIST_TRAFFIC: u64 = 430;
 const SCAN_TRAFFIC: u64 = 130;
-/// Supersteps of a program that settles, where there is more than one item, and how often they go over all edges.
+/// Supersteps of a program that settles, where there is more than one item, and how often they go
+/// over all edges.
 const SUPERSTEPS_OF_ITEMS: u64 = 8;
 const PASSES_OF_ITEMS: f64 = 3.0;
 /// Bytes of a packed degree.
@@ -123,7 +127,8 @@ impl<'e> Setting<'e> {
         self.with_index(gather::plan::Plan::minimum_bytes(needs, self.extent, self.workers as u64))
     }
 
-    /// Of a run of a program over shards, which goes over `first_indexes` of its indexes in the first superstep.
+    /// Of a run of a program over shards, which goes over `first_indexes` of its indexes in the
+    /// first superstep.
     ///
     /// # Errors
     /// None but those of the plan, which has its minimum.
@@ -150,7 +155,8 @@ impl<'e> Setting<'e> {
         let arrays = windows.saturating_mul(sums).saturating_add(states + next);
         let has_degrees = plan.degrees_resident || !needs.degrees;
         let degrees = if has_degrees { 0 } else { extent.vertices * DEGREE_BYTES };
-        // A program that goes over one of its indexes at a time may end before it has read all of them, or have no superstep at all.
+        // A program that goes over one of its indexes at a time may end before it has read all of
+        // them, or have no superstep at all.
         let first = first_indexes as f64 / extent.indexes.len().max(1) as f64;
         let share = if steps.supersteps == 0 { 0.0 } else { steps.passes.max(first).min(1.0) };
         let read = (share * extent.packed() as f64) as u64;
@@ -161,7 +167,8 @@ impl<'e> Setting<'e> {
             read_once_bytes: plan.pinned_bytes.min(read),
             read_bytes: arrays.saturating_add(edges as u64 + degrees),
             written_bytes: arrays,
-            traffic_bytes: EDGE_TRAFFIC * extent.edges() + extent.vertices * 2 * (needs.state + needs.signal),
+            traffic_bytes: EDGE_TRAFFIC * extent.edges()
+                + extent.vertices * 2 * (needs.state + needs.signal),
             ..self.empty(minimum, steps)
         })
     }
@@ -195,8 +202,14 @@ impl<'e> Setting<'e> {
         })
     }
 
-    /// Of `passes` scans beside arrays that take so many bytes while scanning, and so many after it, `result_bytes` of which stay.
-    pub fn of_scans(&self, (scanning, after): (u64, u64), result_bytes: u64, passes: u64) -> Forecast {
+    /// Of `passes` scans beside arrays that take so many bytes while scanning, and so many after
+    /// it, `result_bytes` of which stay.
+    pub fn of_scans(
+        &self,
+        (scanning, after): (u64, u64),
+        result_bytes: u64,
+        passes: u64,
+    ) -> Forecast {
         let Self { extent, workers, .. } = *self;
         let arrays = scanning.max(after);
         let minimum = arrays + Scan::minimum_bytes(extent, workers);
@@ -213,8 +226,13 @@ impl<'e> Setting<'e> {
         }
     }
 
-    /// Of a run that keeps vertices elsewhere, of which bytes moved and time are not known: the smallest budget, memory, that of the result, and disk, in bytes.
-    pub fn of_others(&self, [minimum, memory, result, scratch]: [u64; 4], steps: Steps) -> Forecast {
+    /// Of a run that keeps vertices elsewhere, of which bytes moved and time are not known: the
+    /// smallest budget, memory, that of the result, and disk, in bytes.
+    pub fn of_others(
+        &self,
+        [minimum, memory, result, scratch]: [u64; 4],
+        steps: Steps,
+    ) -> Forecast {
         Forecast {
             memory_bytes: memory,
             result_bytes: result,
@@ -247,7 +265,8 @@ impl<'e> Setting<'e> {
         })
     }
 
-    /// The smallest budget in which what needs `minimum` works, and before it the building of an index that is missing.
+    /// The smallest budget in which what needs `minimum` works, and before it the building of an
+    /// index that is missing.
     fn with_index(&self, minimum: u64) -> u64 {
         minimum.max(self.index().map_or(0, |index| index.minimum_bytes))
     }
@@ -284,7 +303,8 @@ impl Forecast {
         index + self.scratch_bytes.max(self.index.map_or(0, |index| index.temporary_bytes))
     }
 
-    /// Seconds of a superstep that goes over all edges: what takes longer of moving its bytes and of its work.
+    /// Seconds of a superstep that goes over all edges: what takes longer of moving its bytes and
+    /// of its work.
     pub fn seconds_of_pass(&self, at: Bandwidths) -> f64 {
         let moved = (self.read_bytes as f64 + self.written_bytes as f64) / at.disk;
         moved.max(self.traffic_bytes as f64 / at.memory)
@@ -293,7 +313,8 @@ impl Forecast {
     /// Seconds in all.
     pub fn seconds(&self, at: Bandwidths) -> f64 {
         let index = self.index.map_or(0.0, |index| index.seconds(at.memory, at.disk));
-        let run = if self.steps.supersteps == 0 { 0.0 } else { self.read_once_bytes as f64 / at.disk };
+        let run =
+            if self.steps.supersteps == 0 { 0.0 } else { self.read_once_bytes as f64 / at.disk };
         index + run + self.steps.passes * self.seconds_of_pass(at)
     }
 }

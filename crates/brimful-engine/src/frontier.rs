@@ -1,7 +1,8 @@
 //! Who signals next, in the modes where not everybody does.
 //!
-//! Known as a map of blocks of vertices, which a dense superstep makes and reads, or as a list, which a
-//! sparse one does. Invariant: a vertex outside the frontier has [`crate::Combiner::SILENCE`] as its signal.
+//! Known as a map of blocks of vertices, which a dense superstep makes and reads, or as a list,
+//! which a sparse one does. Invariant: a vertex outside the frontier has
+//! [`crate::Combiner::SILENCE`] as its signal.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -75,7 +76,9 @@ impl Frontier {
         let (vertices, count, map) = (self.vertices, self.count as usize, &self.map);
         self.list.get_or_insert_with(|| {
             let mut list = Vec::with_capacity(count);
-            for (block, _) in map.iter().flatten().enumerate().filter(|(_, on)| on.load(Ordering::Relaxed)) {
+            for (block, _) in
+                map.iter().flatten().enumerate().filter(|(_, on)| on.load(Ordering::Relaxed))
+            {
                 let range = block << ACTIVITY_BITS..vertices.min((block + 1) << ACTIVITY_BITS);
                 list.extend(range.filter(|vertex| signals(*vertex)).map(|vertex| vertex as u64));
             }

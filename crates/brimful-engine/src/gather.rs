@@ -1,6 +1,7 @@
 //! Gather programs: a vertex sees its whole list of neighbours at once.
 //!
-//! Heaviest bonds, a whole program; every vertex joins the group to which its edges have the greatest sum of weights:
+//! Heaviest bonds, a whole program; every vertex joins the group to which its edges have the
+//! greatest sum of weights:
 //!
 //! ```
 //! use std::collections::BTreeMap;
@@ -80,7 +81,8 @@ use crate::stats::Stats;
 
 pub use run::gather;
 
-/// The neighbours of a vertex, with multiplicity: those of the first index ascending, then those of the next; parallel edges by weight.
+/// The neighbours of a vertex, with multiplicity: those of the first index ascending, then those of
+/// the next; parallel edges by weight.
 #[derive(Debug, Clone, Copy)]
 pub struct Neighbours<'n, S> {
     ids: &'n [u32],
@@ -136,40 +138,44 @@ impl<'n, S: Copy> Neighbours<'n, S> {
 
 /// A program over whole neighbour lists.
 ///
-/// Results are the same bits at any budget and number of threads as long as these methods are pure. Vertices without edges keep
-/// their initial state, which the caller makes, and add nothing to the aggregate.
+/// Results are the same bits at any budget and number of threads as long as these methods are pure.
+/// Vertices without edges keep their initial state, which the caller makes, and add nothing to the
+/// aggregate.
 pub trait Gather: Sync {
     /// What a vertex owns.
     type State: Pod + Send + Sync + PartialEq;
     /// The scratch buffers of a thread.
     type Buffers: Default + Send;
-    /// What is known of all vertices after a superstep; `()` for nothing, which programs that settle must have: how far they have
-    /// come in a superstep depends on the memory.
+    /// What is known of all vertices after a superstep; `()` for nothing, which programs that
+    /// settle must have: how far they have come in a superstep depends on the memory.
     type Aggregate: Aggregate;
 
     /// True if [`Vertex::external`] is used.
     const NEEDS_EXTERNAL: bool = false;
-    /// True if [`Vertex::degree`] or [`Vertex::strength`] is used. Both are known here where the run is weighted.
+    /// True if [`Vertex::degree`] or [`Vertex::strength`] is used. Both are known here where the
+    /// run is weighted.
     const NEEDS_DEGREES: bool = false;
     /// Bytes of [`Gather::Buffers`] per neighbour; the budget includes them for the longest list.
     const BUFFER_BYTES: u64 = 0;
-    /// True if every vertex comes to a state that follows from what its neighbours come to, whenever it sees that. Then
-    /// those whose lists are made together see at once what the more urgent of them have become; how many
-    /// supersteps there are may depend on the memory, the states at the end do not. The first superstep gathers everybody;
-    /// later ones may gather the most urgent alone.
+    /// True if every vertex comes to a state that follows from what its neighbours come to,
+    /// whenever it sees that. Then those whose lists are made together see at once what the more
+    /// urgent of them have become; how many supersteps there are may depend on the memory, the
+    /// states at the end do not. The first superstep gathers everybody; later ones may gather the
+    /// most urgent alone.
     const SETTLES: bool = false;
 
     /// Whose edges make lists: [`Index::In`] in-neighbours, [`Index::Reverse`] out-neighbours.
     fn indexes(&self) -> &'static [Index];
     /// The state at the start.
     fn initial(&self, vertex: Vertex) -> Self::State;
-    /// True if a vertex in this state keeps it whatever its neighbours become: it is not gathered again, and nothing is
-    /// read for intervals of such vertices. Only where [`Gather::SETTLES`].
+    /// True if a vertex in this state keeps it whatever its neighbours become: it is not gathered
+    /// again, and nothing is read for intervals of such vertices. Only where [`Gather::SETTLES`].
     fn settled(&self, state: Self::State) -> bool {
         let _ = state;
         false
     }
-    /// The vertices whose lists are made together are gathered from the most urgent on. Only where [`Gather::SETTLES`].
+    /// The vertices whose lists are made together are gathered from the most urgent on. Only where
+    /// [`Gather::SETTLES`].
     fn urgency(&self, state: Self::State) -> u128 {
         let _ = state;
         0
@@ -189,7 +195,8 @@ pub trait Gather: Sync {
         let _ = (vertex, old, new);
         Self::Aggregate::NOTHING
     }
-    /// True if the run has converged, asked after every superstep. Without it a run ends when no state changes.
+    /// True if the run has converged, asked after every superstep. Without it a run ends when no
+    /// state changes.
     fn converged(&self, globals: &Globals<Self::Aggregate>) -> bool {
         let _ = globals;
         false

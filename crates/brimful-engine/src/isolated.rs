@@ -1,8 +1,8 @@
 //! Vertices without edges: no arrays, one state for all of them.
 //!
-//! They get no signals and send none that anybody gets, so in [`Mode::Full`] they go through the same
-//! states, and in the other modes they stay as they began. Invariant: their part of the aggregate is
-//! added last, whatever the number of threads.
+//! They get no signals and send none that anybody gets, so in [`Mode::Full`] they go through the
+//! same states, and in the other modes they stay as they began. Invariant: their part of the
+//! aggregate is added last, whatever the number of threads.
 
 use brimful_graph::Graph;
 
@@ -36,7 +36,8 @@ pub(crate) fn evolve<P: Program>(
     }
     let vertex = Vertex { id: graph.connected(), degree: 0, strength: 0.0, external: 0 };
     if let Some(batched) = program.batched() {
-        let turn = if state.is_some() { Turn::Collect(&[P::Combiner::IDENTITY][..]) } else { Turn::First };
+        let turn =
+            if state.is_some() { Turn::Collect(&[P::Combiner::IDENTITY][..]) } else { Turn::First };
         let old = state.unwrap_or_else(bytemuck::Zeroable::zeroed);
         let (new, aggregate) = take_turn(batched, turn, vertex, old, (globals, thresholds))?;
         *state = Some(new);

@@ -1,8 +1,9 @@
 //! Programs that are compiled functions behind a C interface, called once per batch.
 //!
-//! `docs/kernel-abi.md` says what a kernel gets and must do. What the engine must know when it is itself compiled, types and mode, is
-//! a [`Shape`]; merging sums, silence, the frontier and the order of everything stay with the engine. Invariant: what a kernel
-//! is given are slices of the engine, borrowed for the call. This is the one module of the crate with `unsafe`.
+//! `docs/kernel-abi.md` says what a kernel gets and must do. What the engine must know when it is
+//! itself compiled, types and mode, is a [`Shape`]; merging sums, silence, the frontier and the
+//! order of everything stay with the engine. Invariant: what a kernel is given are slices of the
+//! engine, borrowed for the call. This is the one module of the crate with `unsafe`.
 
 use std::marker::PhantomData;
 
@@ -47,7 +48,8 @@ impl Call {
     }
 }
 
-/// All that a kernel gets, and gives back. What a call does not use is null or 0; `docs/kernel-abi.md` describes each field.
+/// All that a kernel gets, and gives back. What a call does not use is null or 0;
+/// `docs/kernel-abi.md` describes each field.
 #[derive(Debug, Clone, Copy, Zeroable)]
 #[repr(C)]
 #[expect(missing_docs, reason = "described in docs/kernel-abi.md, which a test compares with this")]
@@ -81,12 +83,15 @@ pub struct Context {
     pub score: f64,
 }
 
-/// A compiled function: does what [`Context::call`] says for a whole batch and returns 0, or any other status to end the run.
+/// A compiled function: does what [`Context::call`] says for a whole batch and returns 0, or any
+/// other status to end the run.
 pub type Kernel = unsafe extern "C" fn(*mut Context) -> i32;
 
-/// What the engine must know of a kernel when it is compiled. Signals and sums have 8 bytes, states a multiple of that.
+/// What the engine must know of a kernel when it is compiled. Signals and sums have 8 bytes, states
+/// a multiple of that.
 pub trait Shape: Send + Sync + 'static {
-    /// What a vertex owns, of 8 bytes or a multiple: numbers of 64 bits, arrays and structures of them.
+    /// What a vertex owns, of 8 bytes or a multiple: numbers of 64 bits, arrays and structures of
+    /// them.
     type State: Pod + Send + Sync;
     /// How signals become sums, both of 64 bits. The kernel must combine as this does.
     type Combiner: Combiner;
@@ -114,21 +119,28 @@ pub struct KernelProgram<S> {
 }
 
 impl<S: Shape> KernelProgram<S> {
-    /// The program of `kernel`, which was compiled for the ABI of version `abi_version`, and gets `parameters`.
+    /// The program of `kernel`, which was compiled for the ABI of version `abi_version`, and gets
+    /// `parameters`.
     ///
     /// # Errors
     /// [`Error::Usage`] if that is not [`ABI_VERSION`].
     ///
     /// # Safety
-    /// The kernel must keep to `docs/kernel-abi.md` in that version, from any number of threads at once: read and write only what its
-    /// context gives it, and not unwind.
+    /// The kernel must keep to `docs/kernel-abi.md` in that version, from any number of threads at
+    /// once: read and write only what its context gives it, and not unwind.
     #[expect(unsafe_code, reason = "nobody but the caller can vouch for the kernel")]
     pub unsafe fn new(kernel: Kernel, abi_version: u32, parameters: Vec<f64>) -> Result<Self> {
         const {
             assert!(size_of::<<S::Combiner as Combiner>::Signal>() == 8, "a signal has 8 bytes");
             assert!(size_of::<<S::Combiner as Combiner>::Sum>() == 8, "a sum has 8 bytes");
-            assert!(align_of::<<S::Combiner as Combiner>::Signal>() == 8, "a signal is a number of 64 bits");
-            assert!(align_of::<<S::Combiner as Combiner>::Sum>() == 8, "a sum is a number of 64 bits");
+            assert!(
+                align_of::<<S::Combiner as Combiner>::Signal>() == 8,
+                "a signal is a number of 64 bits"
+            );
+            assert!(
+                align_of::<<S::Combiner as Combiner>::Sum>() == 8,
+                "a sum is a number of 64 bits"
+            );
             assert!(align_of::<S::State>() == 8, "a state is made of numbers of 64 bits");
         }
         if abi_version != ABI_VERSION {
@@ -158,12 +170,15 @@ impl<S: Shape> KernelProgram<S> {
     /// [`Error::Usage`] if there is no such place.
     pub fn until(self, place: usize, limit: f64) -> Result<Self> {
         if place >= AGGREGATES {
-            return Err(Error::Usage(format!("a kernel has {AGGREGATES} sums: there is none at {place}")));
+            return Err(Error::Usage(format!(
+                "a kernel has {AGGREGATES} sums: there is none at {place}"
+            )));
         }
         Ok(Self { until: Some((place, limit)), ..self })
     }
 
-    /// When nobody has anything left to say, another round begins, so many times; not in [`Mode::Full`].
+    /// When nobody has anything left to say, another round begins, so many times; not in
+    /// [`Mode::Full`].
     #[must_use]
     pub fn with_rounds(self, more_rounds: u64) -> Self {
         Self { more_rounds, ..self }
@@ -193,8 +208,9 @@ impl<S: Shape> KernelProgram<S> {
         context: &mut Context,
         vertex: impl FnOnce(usize) -> Option<u64>,
     ) -> Result<()> {
-        // SAFETY: `new` was promised that the kernel keeps to its interface. The pointers are null or those of slices that the callers
-        // below borrow until this returns, mutably where the interface lets the kernel write, and of the lengths that it names.
+        // SAFETY: `new` was promised that the kernel keeps to its interface. The pointers are null
+        // or those of slices that the callers below borrow until this returns, mutably where the
+        // interface lets the kernel write, and of the lengths that it names.
         let status = unsafe { (self.kernel)(context) };
         if status == 0 {
             return Ok(());
@@ -275,7 +291,13 @@ impl<S: Shape> Program for KernelProgram<S> {
         unreachable!("vertices are handed over in batches")
     }
 
-    fn collect(&self, _: Vertex, _: S::State, _: SumOf<Self>, _: &Globals<Self::Aggregate>) -> S::State {
+    fn collect(
+        &self,
+        _: Vertex,
+        _: S::State,
+        _: SumOf<Self>,
+        _: &Globals<Self::Aggregate>,
+    ) -> S::State {
         unreachable!("vertices are handed over in batches")
     }
 
@@ -313,8 +335,10 @@ mod tests {
                     context.failed = at as u64;
                     return 5;
                 }
-                let signal = *context.source_signals.cast::<f64>().add(*context.sources.add(at) as usize);
-                *context.sums.cast::<f64>().add(*context.targets.add(at) as usize) += signal * weight;
+                let signal =
+                    *context.source_signals.cast::<f64>().add(*context.sources.add(at) as usize);
+                *context.sums.cast::<f64>().add(*context.targets.add(at) as usize) +=
+                    signal * weight;
             }
         }
         0
@@ -343,13 +367,18 @@ mod tests {
         assert_eq!(sums, [2.5, 7.0]);
     }
 
-    /// Offset, name and type in the tables of the interface's description, those of [`Context`] first.
+    /// Offset, name and type in the tables of the interface's description, those of [`Context`]
+    /// first.
     fn described() -> Vec<(usize, &'static str, &'static str)> {
         let lines = include_str!("../../../docs/kernel-abi.md").lines();
         let rows = lines.map(|line| line.split('|').map(str::trim).collect::<Vec<_>>());
-        rows.filter_map(|row| Some((row.get(1)?.parse().ok()?, row.get(2)?.trim_matches('`'), *row.get(3)?)))
-            .filter(|(_, _, kind)| ["u32", "u64", "f64", "vertex"].iter().any(|number| kind.contains(number)))
-            .collect()
+        rows.filter_map(|row| {
+            Some((row.get(1)?.parse().ok()?, row.get(2)?.trim_matches('`'), *row.get(3)?))
+        })
+        .filter(|(_, _, kind)| {
+            ["u32", "u64", "f64", "vertex"].iter().any(|number| kind.contains(number))
+        })
+        .collect()
     }
 
     #[test]
@@ -378,7 +407,10 @@ mod tests {
             described.into_iter().zip(context.iter().chain(&vertex))
         {
             assert_eq!((offset, name), (*at, *field), "a field has moved: raise ABI_VERSION");
-            assert!(kind.contains(number), "{name} is described as {kind}, not {number}: raise ABI_VERSION");
+            assert!(
+                kind.contains(number),
+                "{name} is described as {kind}, not {number}: raise ABI_VERSION"
+            );
         }
         assert_eq!(
             (size_of::<Context>(), size_of::<Vertex>()),

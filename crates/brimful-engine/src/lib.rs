@@ -1,8 +1,10 @@
 //! Time: supersteps over the shards of a graph.
 //!
-//! - [`program`]: what an algorithm provides, [`combiner`]: how signals become sums, [`aggregate`]: what is
-//!   known of all vertices; [`mod@gather`]: programs of another kind, over whole neighbour lists.
-//! - [`batch`]: programs that take many edges or vertices at a time; [`kernel`]: of those, compiled functions behind a C interface.
+//! - [`program`]: what an algorithm provides, [`combiner`]: how signals become sums, [`aggregate`]:
+//!   what is known of all vertices; [`mod@gather`]: programs of another kind, over whole neighbour
+//!   lists.
+//! - [`batch`]: programs that take many edges or vertices at a time; [`kernel`]: of those, compiled
+//!   functions behind a C interface.
 //! - `options`: what the user chose; [`mod@run`]: a run over shards, synchronous or not;
 //!   [`supersteps`]: the loop that all runs share; `sweep`: one pass over the shards, in the order
 //!   of a `schedule`, into `sums`; `collect`: the vertex phase; `sparse`: a superstep of few
@@ -10,8 +12,10 @@
 //!   order, without supersteps, along an [`adjacency`], as the supersteps of other long runs do;
 //!   [`scan`]: all edges for algorithms of another kind; [`residency`]: which units stay in memory
 //!   and how the others stream.
-//! - `isolated`: vertices without edges, one state for all. [`plan`]: what a run needs before it begins, from what the program [`needs`] and the [`extent`] of the graph; [`forecast`]: what it will take; [`stats`]: what it did; `log`: what is told meanwhile;
-//!   [`table`]: its result in the user's ids, `rows`: row after row, `values`: from states.
+//! - `isolated`: vertices without edges, one state for all. [`plan`]: what a run needs before it
+//!   begins, from what the program [`needs`] and the [`extent`] of the graph; [`forecast`]: what it
+//!   will take; [`stats`]: what it did; `log`: what is told meanwhile; [`table`]: its result in the
+//!   user's ids, `rows`: row after row, `values`: from states.
 
 pub mod adjacency;
 pub mod aggregate;

@@ -1,4 +1,5 @@
-//! What a program takes of memory for each vertex, in plain numbers: the same for a run and for a forecast of one.
+//! What a program takes of memory for each vertex, in plain numbers: the same for a run and for a
+//! forecast of one.
 
 use std::sync::Mutex;
 

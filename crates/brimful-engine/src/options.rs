@@ -79,18 +79,22 @@ impl RunOptions {
         Ok(make(graph.folder()).or_else(|_| make(&DiskFolder::new(std::env::temp_dir())))?)
     }
 
-    /// An array of one record per vertex with edges, its windows the intervals, in memory or in scratch.
+    /// An array of one record per vertex with edges, its windows the intervals, in memory or in
+    /// scratch.
     pub(crate) fn array<T: Pod + Send>(
         &self,
         resident: bool,
         graph: &Graph,
         resources: &Resources,
     ) -> Result<ScratchArray<T>> {
-        let (vertices, window) = (graph.connected() as usize, 1 << graph.description().interval_bits);
+        let (vertices, window) =
+            (graph.connected() as usize, 1 << graph.description().interval_bits);
         if resident {
             return Ok(ScratchArray::resident(vertices, window));
         }
-        self.in_scratch(graph, |folder| ScratchArray::paged(vertices, window, folder, &resources.job))
+        self.in_scratch(graph, |folder| {
+            ScratchArray::paged(vertices, window, folder, &resources.job)
+        })
     }
 
     /// Refuses weights that `graph` has not.
@@ -108,7 +112,8 @@ impl RunOptions {
         Ok(())
     }
 
-    /// Refuses what a program over neighbour lists cannot have; `settles` as [`crate::Gather::SETTLES`].
+    /// Refuses what a program over neighbour lists cannot have; `settles` as
+    /// [`crate::Gather::SETTLES`].
     pub(crate) fn check_gather(&self, settles: bool) -> Result<()> {
         let given = [
             (self.signal_threshold.is_some(), "signal threshold"),

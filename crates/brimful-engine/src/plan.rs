@@ -1,11 +1,11 @@
 //! What a run needs, worked out before it begins.
 //!
 //! Resident always: tables of the graph, and the buffers of every worker. Then the signals that
-//! sources send, or, where those do not fit, as wide a window of them as does. Memory to spare goes,
-//! in this order, to sparse supersteps, more reads in flight, states, next signals, degrees, and then
-//! to as many packed segments as fit; where everything fits, more reads in flight come last. Programs
-//! and graphs come as plain numbers, so that a run and its forecast have the same plan. Invariant:
-//! the sum of all parts is within the budget.
+//! sources send, or, where those do not fit, as wide a window of them as does. Memory to spare
+//! goes, in this order, to sparse supersteps, more reads in flight, states, next signals, degrees,
+//! and then to as many packed segments as fit; where everything fits, more reads in flight come
+//! last. Programs and graphs come as plain numbers, so that a run and its forecast have the same
+//! plan. Invariant: the sum of all parts is within the budget.
 
 use brimful_store::Budget;
 
@@ -36,7 +36,8 @@ const SUMS_PER_WORKER_IF_KEPT: u64 = 2;
 pub struct Plan {
     /// Reads in flight per worker.
     pub reads: usize,
-    /// Vertices whose signals are in memory at a time, whole intervals; `None`: all. There is no asynchronous or sparse superstep then.
+    /// Vertices whose signals are in memory at a time, whole intervals; `None`: all. There is no
+    /// asynchronous or sparse superstep then.
     pub source_window: Option<usize>,
     /// States stay in memory.
     pub states_resident: bool,
@@ -46,7 +47,8 @@ pub struct Plan {
     pub degrees_resident: bool,
     /// Supersteps may be sparse.
     pub sparse: bool,
-    /// The rest of a long run may go over edges unpacked in memory, in order (`worklist`) or in supersteps.
+    /// The rest of a long run may go over edges unpacked in memory, in order (`worklist`) or in
+    /// supersteps.
     pub unpacked: bool,
     /// Bytes of packed units that stay in memory.
     pub pinned_bytes: u64,
@@ -54,7 +56,8 @@ pub struct Plan {
     pub total_bytes: u64,
 }
 
-/// The fewest bytes of a run: with all signals in memory, and with a window of them, where that is allowed.
+/// The fewest bytes of a run: with all signals in memory, and with a window of them, where that is
+/// allowed.
 #[derive(Debug, Clone, Copy)]
 struct Least {
     resident: u64,
@@ -67,18 +70,29 @@ impl Least {
         let buffer_bytes = needs.windows(window).iter().sum::<u64>()
             + extent.unpacked()
             + (READS.0 + at_hand(extent)) * extent.largest_unit();
-        let with_sums = |count: u64| workers * (count * extent.interval() * needs.sum + buffer_bytes);
+        let with_sums =
+            |count: u64| workers * (count * extent.interval() * needs.sum + buffer_bytes);
         let tables = tables(needs, extent);
-        let asynchronous_bytes = if asynchronous { asynchronous::memory_bytes(vertices) } else { 0 };
-        let resident = tables + with_sums(SUMS_PER_WORKER) + asynchronous_bytes + vertices * needs.signal;
+        let asynchronous_bytes =
+            if asynchronous { asynchronous::memory_bytes(vertices) } else { 0 };
+        let resident =
+            tables + with_sums(SUMS_PER_WORKER) + asynchronous_bytes + vertices * needs.signal;
         let windowed = tables + with_sums(SUMS_PER_WORKER_IF_KEPT) + window * needs.signal;
-        Self { resident, windowed: Some(windowed).filter(|bytes| *bytes < resident && !asynchronous) }
+        Self {
+            resident,
+            windowed: Some(windowed).filter(|bytes| *bytes < resident && !asynchronous),
+        }
     }
 }
 
 impl Plan {
     /// The smallest budget, in bytes beside the process's own, in which a run works.
-    pub fn minimum_bytes(needs: &Needs, extent: &Extent, asynchronous: bool, workers: usize) -> u64 {
+    pub fn minimum_bytes(
+        needs: &Needs,
+        extent: &Extent,
+        asynchronous: bool,
+        workers: usize,
+    ) -> u64 {
         let least = Least::new(needs, extent, asynchronous, workers as u64);
         least.windowed.unwrap_or(least.resident)
     }
@@ -111,7 +125,8 @@ impl Plan {
         let vertex_bytes: u64 = needs.of_vertices(vertices, weighted).iter().sum();
         let all_fits = vertex_bytes + packed + if may_be_sparse { sparse } else { 0 } <= spare;
         let mut afford = |bytes: u64| afford(&mut spare, bytes);
-        // Hundreds of supersteps with small frontiers take a tenth of the time when each reads little.
+        // Hundreds of supersteps with small frontiers take a tenth of the time when each reads
+        // little.
         plan.sparse = may_be_sparse && !needs.degrees && afford(sparse);
         plan.reads += usize::from(!all_fits && afford(workers * largest));
         plan.keep_vertices(needs, vertices, weighted, &mut afford);
@@ -130,8 +145,9 @@ impl Plan {
             spare -= plan.pinned_bytes;
         }
         plan.total_bytes = budget.limit() - spare;
-        let has_vertices =
-            plan.states_resident && plan.source_window.is_none() && (plan.degrees_resident || !needs.degrees);
+        let has_vertices = plan.states_resident
+            && plan.source_window.is_none()
+            && (plan.degrees_resident || !needs.degrees);
         let unpacked = Self::unpacked_bytes(needs, extent).filter(|bytes| *bytes <= budget.limit());
         if let Some(bytes) = unpacked.filter(|_| has_vertices) {
             plan.unpacked = true;
@@ -140,7 +156,8 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Bytes while vertices signal along unpacked edges: by then no packed edge is in memory. `None` if they cannot.
+    /// Bytes while vertices signal along unpacked edges: by then no packed edge is in memory.
+    /// `None` if they cannot.
     fn unpacked_bytes(needs: &Needs, extent: &Extent) -> Option<u64> {
         // In order no signals are made for a next superstep.
         let (own, signals) = match (needs.ordered, needs.commutes && !needs.full) {
@@ -149,7 +166,12 @@ impl Plan {
             (false, false) => return None,
         };
         let of_vertex = signals * needs.signal + needs.state + if needs.degrees { 8 } else { 0 };
-        Some(tables(needs, extent) + extent.vertices * of_vertex + Adjacency::reading_bytes(extent) + own)
+        Some(
+            tables(needs, extent)
+                + extent.vertices * of_vertex
+                + Adjacency::reading_bytes(extent)
+                + own,
+        )
     }
 
     /// Nothing but what there must be, and the bytes to spare.
@@ -183,28 +205,34 @@ impl Plan {
         self.degrees_resident = needs.degrees && afford(degrees);
     }
 
-    /// Bytes that a run over shards which reads `read` different bytes of edges is likely to fill of those reserved: fewer reads are in flight
-    /// where few units are not in memory, windows are of what is on disk, and a list that grows may be half empty.
+    /// Bytes that a run over shards which reads `read` different bytes of edges is likely to fill
+    /// of those reserved: fewer reads are in flight where few units are not in memory, windows are
+    /// of what is on disk, and a list that grows may be half empty.
     pub fn likely_bytes(&self, needs: &Needs, extent: &Extent, workers: usize, read: u64) -> u64 {
         let (workers, vertices) = (workers as u64, extent.vertices);
         let [states, next, degrees] = needs.of_vertices(vertices, extent.weighted);
         let resident = [self.states_resident, self.next_resident, self.degrees_resident];
         let kept = |(bytes, kept): (u64, bool)| if kept { bytes } else { 0 };
         let vertex_bytes: u64 = [states, next, degrees].into_iter().zip(resident).map(kept).sum();
-        let signals =
-            self.source_window.map_or(vertices, |window| vertices.min(window as u64)) * needs.signal;
+        let signals = self.source_window.map_or(vertices, |window| vertices.min(window as u64))
+            * needs.signal;
         let window = vertices.min(extent.interval());
         let [state, signal, degree, external] = needs.windows(window);
-        let paged: u64 = [state, signal, degree].into_iter().zip(resident).map(|(w, r)| kept((w, !r))).sum();
-        let sums = if self.source_window.is_some() { SUMS_PER_WORKER_IF_KEPT } else { SUMS_PER_WORKER };
+        let paged: u64 =
+            [state, signal, degree].into_iter().zip(resident).map(|(w, r)| kept((w, !r))).sum();
+        let sums =
+            if self.source_window.is_some() { SUMS_PER_WORKER_IF_KEPT } else { SUMS_PER_WORKER };
         let pinned = self.pinned_bytes.min(read);
         let in_flight = workers * (self.reads as u64 + at_hand(extent)) * extent.largest_unit();
         let in_flight = in_flight.min(read - pinned);
         let at_edges = sums * extent.interval() * needs.sum + external + extent.unpacked();
         let of_worker = paged + if read > 0 { at_edges } else { 0 };
         let reading = in_flight + workers * extent.unpacked();
-        let sparse =
-            if self.sparse && read > 0 { sparse::likely_bytes(needs, extent, workers, reading) } else { 0 };
+        let sparse = if self.sparse && read > 0 {
+            sparse::likely_bytes(needs, extent, workers, reading)
+        } else {
+            0
+        };
         let likely = tables(needs, extent) / 2
             + signals
             + vertex_bytes
@@ -238,8 +266,8 @@ fn at_hand(extent: &Extent) -> u64 {
     extent.columns().count() as u64 + u64::from(extent.weighted)
 }
 
-/// Vertices of the widest window of sources, whole intervals; signals of one are paid, those of more taken from what is spare.
-/// Of windows that are as many, the narrowest.
+/// Vertices of the widest window of sources, whole intervals; signals of one are paid, those of
+/// more taken from what is spare. Of windows that are as many, the narrowest.
 fn widest_window(extent: &Extent, of_interval: u64, spare: &mut u64) -> u64 {
     let affordable = 1 + *spare / of_interval.max(1);
     let windows = extent.intervals().div_ceil(affordable).max(1);

@@ -1,8 +1,8 @@
 //! The interface of algorithms: the Signal/Collect model for numeric programs.
 //!
-//! (Signal/Collect: Stutz, Bernstein, Cohen 2010; *Making Signal/Collect Scale* 2011, chapter 2.) In a
-//! superstep every signalling vertex signals along its edges, signals are folded into one sum per target
-//! by a [`Combiner`], and every vertex collects its sum into its state.
+//! (Signal/Collect: Stutz, Bernstein, Cohen 2010; *Making Signal/Collect Scale* 2011, chapter 2.)
+//! In a superstep every signalling vertex signals along its edges, signals are folded into one sum
+//! per target by a [`Combiner`], and every vertex collects its sum into its state.
 //!
 //! Distances from one vertex, a whole program:
 //!
@@ -35,8 +35,8 @@
 //! }
 //! ```
 //!
-//! Every method is a pure function of its arguments: the engine calls them from many threads, in the
-//! order that the module documentation of [`mod@crate::run`] promises.
+//! Every method is a pure function of its arguments: the engine calls them from many threads, in
+//! the order that the module documentation of [`mod@crate::run`] promises.
 
 use brimful_graph::Index;
 use bytemuck::Pod;
@@ -60,7 +60,8 @@ pub enum Mode {
     Idempotent,
 }
 
-/// A vertex, as a program sees it; compiled kernels too, so that its layout is part of [`crate::kernel::ABI_VERSION`].
+/// A vertex, as a program sees it; compiled kernels too, so that its layout is part of
+/// [`crate::kernel::ABI_VERSION`].
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct Vertex {
@@ -70,8 +71,8 @@ pub struct Vertex {
     pub degree: u64,
     /// Sum of outgoing weights; the degree where the run is not weighted.
     pub strength: f64,
-    /// The place of the external id among all 2^64: its order key minus that of the smallest id of the
-    /// graph. Only in [`Program::initial`], and 0 unless [`Program::NEEDS_EXTERNAL`].
+    /// The place of the external id among all 2^64: its order key minus that of the smallest id of
+    /// the graph. Only in [`Program::initial`], and 0 unless [`Program::NEEDS_EXTERNAL`].
     pub external: u64,
 }
 
@@ -95,18 +96,19 @@ pub type SumOf<P> = <<P as Program>::Combiner as Combiner>::Sum;
 
 /// The score above which a vertex signals, unless the user sets another (Signal/Collect's default).
 pub const SIGNAL_THRESHOLD: f64 = 0.01;
-/// The score above which a vertex collects, unless the user sets another (Signal/Collect's default).
+/// The score above which a vertex collects, unless the user sets another (Signal/Collect's
+/// default).
 pub const COLLECT_THRESHOLD: f64 = 0.0;
 
 /// A numeric vertex program.
 ///
 /// Results are the same bits at any budget and number of threads as long as these methods are pure.
 ///
-/// Vertices without edges have no state. In [`Mode::Full`] they behave alike: one of them is evolved for
-/// all, and its part of the aggregate is multiplied by their number and merged last. Therefore
-/// [`Program::initial`] must then give the same state to all vertices of degree 0 without in-edges. In
-/// the other modes collecting the sum of no signals changes nothing, so their state stays the
-/// initial one, and they add nothing to the aggregate.
+/// Vertices without edges have no state. In [`Mode::Full`] they behave alike: one of them is
+/// evolved for all, and its part of the aggregate is multiplied by their number and merged last.
+/// Therefore [`Program::initial`] must then give the same state to all vertices of degree 0 without
+/// in-edges. In the other modes collecting the sum of no signals changes nothing, so their state
+/// stays the initial one, and they add nothing to the aggregate.
 pub trait Program: Sync {
     /// What a vertex owns.
     type State: Pod + Send + Sync;
@@ -121,17 +123,20 @@ pub trait Program: Sync {
     const NEEDS_DEGREES: bool = false;
     /// True if [`Vertex::external`] is used.
     const NEEDS_EXTERNAL: bool = false;
-    /// True if [`Program::along`] leaves [`Combiner::SILENCE`] as it is and combining that changes nothing, as with the ready-made
-    /// combiners: then nobody need look at every edge whether its source is silent.
+    /// True if [`Program::along`] leaves [`Combiner::SILENCE`] as it is and combining that changes
+    /// nothing, as with the ready-made combiners: then nobody need look at every edge whether its
+    /// source is silent.
     const KEEPS_SILENCE: bool = false;
-    /// True if the states that the run ends with do not depend on when signals are heard: then it may run asynchronously. On the disk
-    /// path that is for the modes full and idempotent; on stores of vertices, where there are no supersteps then, for delta and
-    /// idempotent, and the aggregate may be used only where a round ends, and is that over the whole round.
+    /// True if the states that the run ends with do not depend on when signals are heard: then it
+    /// may run asynchronously. On the disk path that is for the modes full and idempotent; on
+    /// stores of vertices, where there are no supersteps then, for delta and idempotent, and the
+    /// aggregate may be used only where a round ends, and is that over the whole round.
     const ASYNCHRONOUS: bool = false;
-    /// True if vertices may signal in the order of [`Program::before`], without supersteps: the mode is idempotent and the
-    /// program asynchronous, an edge never makes a signal come before its source, and a vertex that comes later never has anything to tell one
-    /// that came before. Each then signals about once, however far signals travel (Dijkstra 1959). The program has no rounds and no aggregate,
-    /// walks all of its indexes always, and takes edges one by one.
+    /// True if vertices may signal in the order of [`Program::before`], without supersteps: the
+    /// mode is idempotent and the program asynchronous, an edge never makes a signal come before
+    /// its source, and a vertex that comes later never has anything to tell one that came before.
+    /// Each then signals about once, however far signals travel (Dijkstra 1959). The program has no
+    /// rounds and no aggregate, walks all of its indexes always, and takes edges one by one.
     const ORDERED: bool = false;
     /// False if nothing is signalled along edges from a vertex to itself.
     const SELF_LOOPS: bool = true;
@@ -169,60 +174,63 @@ pub trait Program: Sync {
         globals: &Globals<Self::Aggregate>,
     ) -> Self::State;
 
-    /// The state of a vertex that has just signalled ([`Mode::Delta`]: without what it said). In [`Mode::Full`] it must say the same
-    /// again: a checkpoint then needs no signals.
+    /// The state of a vertex that has just signalled ([`Mode::Delta`]: without what it said). In
+    /// [`Mode::Full`] it must say the same again: a checkpoint then needs no signals.
     #[inline]
     fn signalled(&self, state: Self::State) -> Self::State {
         state
     }
 
-    /// How much there is to signal after a collect that took the state from `old` to `new`: the vertex signals if
-    /// this exceeds the threshold. By default 1 if the state changed, else 0. In [`Mode::Full`] it only tells
-    /// an asynchronous run what to do next.
+    /// How much there is to signal after a collect that took the state from `old` to `new`: the
+    /// vertex signals if this exceeds the threshold. By default 1 if the state changed, else 0. In
+    /// [`Mode::Full`] it only tells an asynchronous run what to do next.
     #[inline]
     fn signal_score(&self, old: Self::State, new: Self::State) -> f64 {
         f64::from(u8::from(bytemuck::bytes_of(&old) != bytemuck::bytes_of(&new)))
     }
 
-    /// How urgent it is that a vertex in this state says what it has to say, where no superstep orders it: on a store without supersteps those go
-    /// first that are not below the average. At least 0; by default its score, and all are equal where that is only of a change.
+    /// How urgent it is that a vertex in this state says what it has to say, where no superstep
+    /// orders it: on a store without supersteps those go first that are not below the average. At
+    /// least 0; by default its score, and all are equal where that is only of a change.
     #[inline]
     fn urgency(&self, state: Self::State) -> f64 {
         self.signal_score(state, state)
     }
 
-    /// Whether a vertex in state `one` signals before one in state `other`, in a program that is [`Program::ORDERED`].
+    /// Whether a vertex in state `one` signals before one in state `other`, in a program that is
+    /// [`Program::ORDERED`].
     #[inline]
     fn before(&self, one: Self::State, other: Self::State) -> bool {
         let _ = (one, other);
         false
     }
 
-    /// How much there is to collect: the vertex collects if this exceeds the threshold, else the signals are forgotten.
-    /// By default 1. Not asked in [`Mode::Full`].
+    /// How much there is to collect: the vertex collects if this exceeds the threshold, else the
+    /// signals are forgotten. By default 1. Not asked in [`Mode::Full`].
     #[inline]
     fn collect_score(&self, state: Self::State, sum: SumOf<Self>) -> f64 {
         let _ = (state, sum);
         1.0
     }
 
-    /// What the vertex adds to the aggregate. At the start, and where a round begins, `old` is `new`. Else, in the modes
-    /// other than full, only vertices whose state changed add something.
+    /// What the vertex adds to the aggregate. At the start, and where a round begins, `old` is
+    /// `new`. Else, in the modes other than full, only vertices whose state changed add something.
     #[inline]
     fn aggregate(&self, vertex: Vertex, old: Self::State, new: Self::State) -> Self::Aggregate {
         let _ = (vertex, old, new);
         Self::Aggregate::NOTHING
     }
 
-    /// True if there is another round when no vertex has anything left to signal: every vertex then goes
-    /// through [`Program::begin_round`], and supersteps go on. Not asked in [`Mode::Full`].
+    /// True if there is another round when no vertex has anything left to signal: every vertex then
+    /// goes through [`Program::begin_round`], and supersteps go on. Not asked in [`Mode::Full`].
     fn another_round(&self, globals: &Globals<Self::Aggregate>) -> bool {
         let _ = globals;
         false
     }
 
-    /// The state with which a vertex begins another round. Every vertex then signals as at the start, whatever the
-    /// threshold: one that has nothing to say must return [`Combiner::SILENCE`] from [`Program::signal`].
+    /// The state with which a vertex begins another round. Every vertex then signals as at the
+    /// start, whatever the threshold: one that has nothing to say must return [`Combiner::SILENCE`]
+    /// from [`Program::signal`].
     fn begin_round(
         &self,
         vertex: Vertex,
@@ -233,16 +241,18 @@ pub trait Program: Sync {
         state
     }
 
-    /// True if a vertex in this state takes no part any more: whatever it collects it stays so, it signals nothing, adds nothing to the
-    /// aggregate and begins rounds as it is. Where a round begins, intervals of such vertices are left out from then on, and what is
-    /// signalled to them is neither read nor counted. Not asked in [`Mode::Full`].
+    /// True if a vertex in this state takes no part any more: whatever it collects it stays so, it
+    /// signals nothing, adds nothing to the aggregate and begins rounds as it is. Where a round
+    /// begins, intervals of such vertices are left out from then on, and what is signalled to them
+    /// is neither read nor counted. Not asked in [`Mode::Full`].
     #[inline]
     fn finished(&self, state: Self::State) -> bool {
         let _ = state;
         false
     }
 
-    /// The program as one that takes many edges or vertices at a time; if it is, nothing else is asked for a single edge or vertex.
+    /// The program as one that takes many edges or vertices at a time; if it is, nothing else is
+    /// asked for a single edge or vertex.
     #[inline]
     fn batched(&self) -> Option<&dyn Batched<Self>> {
         None

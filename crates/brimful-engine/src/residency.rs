@@ -1,9 +1,9 @@
 //! Residency: the units of an index that are pinned in memory, and the streaming of all others.
 //!
-//! The pinned set is fixed for a run and spread evenly over the shards, so that reading and computing
-//! overlap throughout a superstep; under a cyclic scan any cache that evicts would only re-read.
-//! Invariant: a pinned unit stays packed, as it is on disk, and is verified when it is loaded; a streamed
-//! one at every use.
+//! The pinned set is fixed for a run and spread evenly over the shards, so that reading and
+//! computing overlap throughout a superstep; under a cyclic scan any cache that evicts would only
+//! re-read. Invariant: a pinned unit stays packed, as it is on disk, and is verified when it is
+//! loaded; a streamed one at every use.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -34,12 +34,18 @@ pub struct Resident {
 }
 
 /// The files of an index that a run reads: of edges, and of weights if they count.
-pub(crate) fn columns(shards: &ShardFile, weighted: bool) -> impl Iterator<Item = &Arc<SealedFile>> {
+pub(crate) fn columns(
+    shards: &ShardFile,
+    weighted: bool,
+) -> impl Iterator<Item = &Arc<SealedFile>> {
     [Some(shards.file()), shards.weights_file().filter(|_| weighted)].into_iter().flatten()
 }
 
 /// Bytes of memory of each unit of `file`, a column of `shards`.
-pub(crate) fn unit_bytes<'f>(shards: &ShardFile, file: &'f SealedFile) -> impl Iterator<Item = u64> + 'f {
+pub(crate) fn unit_bytes<'f>(
+    shards: &ShardFile,
+    file: &'f SealedFile,
+) -> impl Iterator<Item = u64> + 'f {
     file.entries()[..shards.units()].iter().map(|entry| entry.len.next_multiple_of(8))
 }
 
@@ -98,7 +104,12 @@ impl Resident {
 
     /// The bytes of a unit, out of turn: of column 0, edges, or 1, weights. A unit that is not
     /// pinned is read into `spare`, unless it is there.
-    pub(crate) fn unit<'b>(&'b self, column: usize, unit: usize, spare: &'b mut Spare) -> Result<&'b [u8]> {
+    pub(crate) fn unit<'b>(
+        &'b self,
+        column: usize,
+        unit: usize,
+        spare: &'b mut Spare,
+    ) -> Result<&'b [u8]> {
         let units = &self.columns[column];
         if let Some(block) = &units.pinned[unit] {
             let buffer = match block.get() {
@@ -220,9 +231,9 @@ impl<'r> Feed<'r> {
         let current = &self.current[file];
         match current.buffers.get(column) {
             Some(Some(buffer)) => buffer.bytes(),
-            Some(None) => {
-                self.residents[file].columns[column].in_memory(current.unit).map_or(&[], Buffer::bytes)
-            }
+            Some(None) => self.residents[file].columns[column]
+                .in_memory(current.unit)
+                .map_or(&[], Buffer::bytes),
             None => &[],
         }
     }

@@ -1,8 +1,8 @@
 //! The rows of a result, one after another, by ascending vertex id.
 //!
-//! Values lie in internal order, perhaps on disk. Rows follow the external order, which walks each run
-//! of the internal order forwards, so one window of values per run is read, and nothing at random.
-//! Invariant: memory is at most [`Rows::MEMORY_BYTES`] beside the batch that is asked for.
+//! Values lie in internal order, perhaps on disk. Rows follow the external order, which walks each
+//! run of the internal order forwards, so one window of values per run is read, and nothing at
+//! random. Invariant: memory is at most [`Rows::MEMORY_BYTES`] beside the batch that is asked for.
 
 use std::ops::{Deref, Range};
 use std::sync::Arc;
@@ -63,7 +63,8 @@ impl<T: Deref<Target = ResultTable>> Rows<T> {
         for (&vertex, &id) in self.vertices.iter().zip(&ids) {
             let window = self.windows.iter_mut().find(|window| window.run.contains(&vertex));
             raw.push(match window {
-                Some(window) => match window.values.get(vertex.wrapping_sub(window.start) as usize) {
+                Some(window) => match window.values.get(vertex.wrapping_sub(window.start) as usize)
+                {
                     Some(value) => *value,
                     None => window.load(&self.table, vertex)?,
                 },

@@ -1,10 +1,10 @@
 //! A run over shards.
 //!
-//! A superstep: every source's signal, made at the end of the superstep before, is combined into the
-//! sums of its targets in ascending order of (window, source); then every vertex collects, and makes
-//! its next signal, interval by interval. Aggregates are summed within an interval in id order, then
-//! over intervals in order. Invariant: states and aggregates are the same bits at any budget and number
-//! of threads.
+//! A superstep: every source's signal, made at the end of the superstep before, is combined into
+//! the sums of its targets in ascending order of (window, source); then every vertex collects, and
+//! makes its next signal, interval by interval. Aggregates are summed within an interval in id
+//! order, then over intervals in order. Invariant: states and aggregates are the same bits at any
+//! budget and number of threads.
 
 pub(crate) mod asynchronous;
 mod checkpoint;
@@ -63,8 +63,8 @@ pub struct Output<P: Program> {
 /// A missing index is built first, and kept.
 ///
 /// # Errors
-/// [`brimful_store::Error::Budget`] before any work if the budget is too small; corruption and I/O as
-/// they are met; [`brimful_store::Error::Interrupted`] after a cancellation.
+/// [`brimful_store::Error::Budget`] before any work if the budget is too small; corruption and I/O
+/// as they are met; [`brimful_store::Error::Interrupted`] after a cancellation.
 pub fn run<P: Program>(
     program: &P,
     graph: &Graph,
@@ -74,22 +74,24 @@ pub fn run<P: Program>(
     options.check_weights(graph)?;
     options.check::<P>()?;
     // Of all that follows, an index that is missing included, before any of it begins.
-    let (needs, extent) = (Needs::of(program), Extent::of(graph, program.indexes(), options.weighted));
+    let (needs, extent) =
+        (Needs::of(program), Extent::of(graph, program.indexes(), options.weighted));
     let setting = Setting::new(&extent, resources);
     resources.budget.require(setting.least_of_program(&needs, options.asynchronous), PURPOSE)?;
     let open = |chosen| Checkpointer::open(chosen, graph, &identity::<P>(options), resources);
     let mut checkpointer = options.checkpoints.as_ref().map(open).transpose()?;
     let index_seconds = build_missing(graph, program.indexes(), resources)?;
-    let shards: Vec<Arc<ShardFile>> = present(graph, program.indexes()).into_iter().map(Arc::clone).collect();
+    let shards: Vec<Arc<ShardFile>> =
+        present(graph, program.indexes()).into_iter().map(Arc::clone).collect();
     let begin = Instant::now();
     let moved_before = moved(graph, resources);
     let mut run = ShardRun::new(RunContext::new(program, graph, options, resources, shards)?)?;
     let prepared = begin.elapsed().as_secs_f64();
     run.load_degrees()?;
     let resumed_from = match &mut checkpointer {
-        Some(own) => {
-            own.resume(options.max_supersteps, |mut saved, saved_state| run.restore(&mut saved, saved_state))?
-        }
+        Some(own) => own.resume(options.max_supersteps, |mut saved, saved_state| {
+            run.restore(&mut saved, saved_state)
+        })?,
         None => None,
     };
     if resumed_from.is_none() {
@@ -164,21 +166,26 @@ impl<'a, P: Program> ShardRun<'a, P> {
     fn new(context: RunContext<'a, P>) -> Result<Self> {
         let RunContext { graph, options, plan, resources, files, schedule, .. } = &context;
         let vertices = graph.connected() as usize;
-        let spilled_sums = match plan.source_window {
-            Some(_) => {
-                Some(options.in_scratch(graph, |folder| SpilledSums::new(schedule, folder, &resources.job))?)
-            }
-            None => None,
-        };
+        let spilled_sums =
+            match plan.source_window {
+                Some(_) => Some(options.in_scratch(graph, |folder| {
+                    SpilledSums::new(schedule, folder, &resources.job)
+                })?),
+                None => None,
+            };
         let sparse = match plan.sparse && options.traversal != TraversalMode::Dense {
-            true => Some(Sparse::load(files, schedule.intervals, vertices as u64, resources.workers())?),
+            true => {
+                Some(Sparse::load(files, schedule.intervals, vertices as u64, resources.workers())?)
+            }
             false => None,
         };
         let interval_bits = graph.description().interval_bits;
         Ok(Self {
             states: context.array(plan.states_resident)?.counted_as(Content::States),
             next: context.array(plan.next_resident)?.counted_as(Content::Signals),
-            signals: HugeArray::zeroed(plan.source_window.map_or(vertices, |window| window.min(vertices))),
+            signals: HugeArray::zeroed(
+                plan.source_window.map_or(vertices, |window| window.min(vertices)),
+            ),
             frontier: None,
             finished: vec![false; schedule.intervals],
             isolated: None,

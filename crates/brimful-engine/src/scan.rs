@@ -1,4 +1,5 @@
-//! All edges of an index, in no particular order, for algorithms whose result does not depend on one.
+//! All edges of an index, in no particular order, for algorithms whose result does not depend on
+//! one.
 //!
 //! Edges that fit in memory stay there, packed, for the next scan; the rest streams, with reads in
 //! flight. Invariant: a scan visits every edge exactly once.
@@ -15,7 +16,8 @@ use crate::error::Result;
 use crate::extent::Extent;
 use crate::residency::{Feed, Resident};
 
-/// Edges into one interval: a source is `source + (key >> bits)`, a target `target + (key & mask)`, ascending.
+/// Edges into one interval: a source is `source + (key >> bits)`, a target `target + (key & mask)`,
+/// ascending.
 #[derive(Debug, Clone, Copy)]
 pub struct Edges<'k> {
     /// Source of key 0.
@@ -34,7 +36,9 @@ impl Edges<'_> {
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> + use<'_> {
         let (source, target, bits) = (self.source, self.target, self.bits);
         let mask = (1_u32 << bits) - 1;
-        self.keys.iter().map(move |key| (source + u64::from(key >> bits), target + u64::from(key & mask)))
+        self.keys
+            .iter()
+            .map(move |key| (source + u64::from(key >> bits), target + u64::from(key & mask)))
     }
 }
 
@@ -63,8 +67,14 @@ impl Scan {
         pinned + minimum.min(extent.packed() - pinned)
     }
 
-    /// Scans of `shards`, whose extent is given, in `bytes` of memory, at least [`Scan::minimum_bytes`].
-    pub fn new(shards: Arc<ShardFile>, extent: &Extent, bytes: u64, workers: usize) -> Result<Self> {
+    /// Scans of `shards`, whose extent is given, in `bytes` of memory, at least
+    /// [`Scan::minimum_bytes`].
+    pub fn new(
+        shards: Arc<ShardFile>,
+        extent: &Extent,
+        bytes: u64,
+        workers: usize,
+    ) -> Result<Self> {
         let pinned = bytes.saturating_sub(Self::minimum_bytes(extent, workers));
         let mut units: Vec<std::ops::Range<usize>> = Vec::with_capacity(shards.units());
         for index in 0..shards.segments().len() {
@@ -81,7 +91,11 @@ impl Scan {
     ///
     /// # Errors
     /// Corruption, also if `each` returns false because edges are impossible.
-    pub fn for_each(&self, resources: &Resources, each: impl Fn(Edges<'_>) -> bool + Sync) -> Result<()> {
+    pub fn for_each(
+        &self,
+        resources: &Resources,
+        each: impl Fn(Edges<'_>) -> bool + Sync,
+    ) -> Result<()> {
         let shards = self.files[0].shards();
         resources.job.begin("scan", shards.edges());
         let next = AtomicUsize::new(0);
@@ -102,7 +116,8 @@ impl Scan {
                 for index in segments {
                     resources.job.check()?;
                     let segment = &shards.segments()[index];
-                    let (target, bits) = (segment.interval << shards.interval_bits(), shards.interval_bits());
+                    let (target, bits) =
+                        (segment.interval << shards.interval_bits(), shards.interval_bits());
                     let unit = (feed.bytes(0, 0), None);
                     shards.decode(index, unit, unpack, &mut buffer, |source, keys, _| {
                         each(Edges { source, target, bits, keys })

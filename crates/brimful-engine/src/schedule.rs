@@ -1,7 +1,8 @@
 //! The order of segments in a sweep.
 //!
-//! Work is cut into items, in a fixed order: one window of a *heavy* interval, which has several, or a run of *light* intervals.
-//! The items of a heavy interval, or one item of light ones, are a block.
+//! Work is cut into items, in a fixed order: one window of a *heavy* interval, which has several,
+//! or a run of *light* intervals. The items of a heavy interval, or one item of light ones, are a
+//! block.
 
 use std::ops::Range;
 
@@ -9,8 +10,8 @@ use brimful_graph::shards::Segment;
 
 use crate::residency::Resident;
 
-/// Fewest and most edges of an item of light intervals, a vertex counted like an edge: few enough that
-/// workers end together, enough that whole units are read for one.
+/// Fewest and most edges of an item of light intervals, a vertex counted like an edge: few enough
+/// that workers end together, enough that whole units are read for one.
 const ITEM_EDGES: (u64, u64) = (1 << 16, 1 << 21);
 /// Items that a graph of middling size is cut into.
 const ITEMS: u64 = 64;
@@ -75,18 +76,20 @@ impl Schedule {
         for interval in 0..intervals {
             let shards = files.iter().zip(&mut next).enumerate().map(|(file, (resident, next))| {
                 let segments = resident.shards().segments();
-                let length = segments[*next..].iter().take_while(|s| s.interval == interval as u64).count();
+                let length =
+                    segments[*next..].iter().take_while(|s| s.interval == interval as u64).count();
                 *next += length;
                 (file, *next - length..*next)
             });
-            let shards: Vec<(usize, Range<usize>)> = shards.filter(|(_, range)| !range.is_empty()).collect();
+            let shards: Vec<(usize, Range<usize>)> =
+                shards.filter(|(_, range)| !range.is_empty()).collect();
             let of = |file: usize, segment: usize| &files[file].shards().segments()[segment];
             let heavy = shards.iter().any(|(file, range)| of(*file, range.end - 1).window > 0);
             let splits = |(file, range): &(usize, Range<usize>)| {
                 of(*file, range.start).begins_unit || files[*file].is_pinned(range.start)
             };
-            let full =
-                light.is_some_and(|(_, _, weight)| weight >= enough) && shards.first().is_none_or(splits);
+            let full = light.is_some_and(|(_, _, weight)| weight >= enough)
+                && shards.first().is_none_or(splits);
             if heavy || full {
                 schedule.close(&mut light, interval);
             }
@@ -97,7 +100,8 @@ impl Schedule {
             let (_, _, weight) = light.get_or_insert((interval, schedule.steps.len(), 0));
             *weight += 1 << interval_bits;
             for (file, range) in shards {
-                *weight += range.clone().map(|segment| u64::from(of(file, segment).edges)).sum::<u64>();
+                *weight +=
+                    range.clone().map(|segment| u64::from(of(file, segment).edges)).sum::<u64>();
                 schedule.steps.extend(range.map(|segment| Step { interval, file, segment }));
             }
         }
@@ -124,11 +128,16 @@ impl Schedule {
 
     /// The segments of a block, in order.
     pub(crate) fn steps(&self, block: &ScheduleBlock) -> impl Iterator<Item = Step> + '_ {
-        self.items[block.items.clone()].iter().flat_map(|item| self.steps[item.steps.clone()].iter().copied())
+        self.items[block.items.clone()]
+            .iter()
+            .flat_map(|item| self.steps[item.steps.clone()].iter().copied())
     }
 
     /// The segments of a block: file and number within it.
-    pub(crate) fn segments(&self, block: &ScheduleBlock) -> impl Iterator<Item = (usize, usize)> + '_ {
+    pub(crate) fn segments(
+        &self,
+        block: &ScheduleBlock,
+    ) -> impl Iterator<Item = (usize, usize)> + '_ {
         self.steps(block).map(|step| (step.file, step.segment))
     }
 
@@ -149,9 +158,17 @@ impl Schedule {
         let first = self.items.len();
         for (file, range) in shards {
             for segment in range.clone() {
-                if segment == range.start || of(*file, segment).window != of(*file, segment - 1).window {
-                    let (steps, turn) = (self.steps.len()..self.steps.len(), self.items.len() - first);
-                    self.items.push(Item { intervals: interval..interval + 1, steps, turn, turns: 0 });
+                if segment == range.start
+                    || of(*file, segment).window != of(*file, segment - 1).window
+                {
+                    let (steps, turn) =
+                        (self.steps.len()..self.steps.len(), self.items.len() - first);
+                    self.items.push(Item {
+                        intervals: interval..interval + 1,
+                        steps,
+                        turn,
+                        turns: 0,
+                    });
                 }
                 self.steps.push(Step { interval, file: *file, segment });
                 if let Some(item) = self.items.last_mut() {

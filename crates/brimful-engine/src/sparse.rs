@@ -81,8 +81,8 @@ fn most_targets(vertices: u64) -> u64 {
     (vertices / TARGETS_PER_SUM).max(FEWEST)
 }
 
-/// Bytes of memory that sparse supersteps take at most beyond the `reading` bytes with which a dense
-/// superstep reads. The working memory of the two is never allocated at the same time.
+/// Bytes of memory that sparse supersteps take at most beyond the `reading` bytes with which a
+/// dense superstep reads. The working memory of the two is never allocated at the same time.
 pub(crate) fn memory_bytes(needs: &Needs, extent: &Extent, workers: u64, reading: u64) -> u64 {
     pinned_bytes(extent) + working_bytes(needs, extent, workers).saturating_sub(reading)
 }
@@ -99,10 +99,13 @@ fn pinned_bytes(extent: &Extent) -> u64 {
     directories(extent) + lists(extent)
 }
 
-/// Bytes of working memory: sums of targets and of intervals, and for each worker a unit of every file.
+/// Bytes of working memory: sums of targets and of intervals, and for each worker a unit of every
+/// file.
 fn working_bytes(needs: &Needs, extent: &Extent, workers: u64) -> u64 {
     let units: u64 = extent.columns().map(|column| column.largest).sum();
-    targets(extent) * needs.target_sum + sums(needs, extent, workers) + workers * (units + extent.unpacked())
+    targets(extent) * needs.target_sum
+        + sums(needs, extent, workers)
+        + workers * (units + extent.unpacked())
 }
 
 fn directories(extent: &Extent) -> u64 {
@@ -126,7 +129,12 @@ fn sums(needs: &Needs, extent: &Extent, workers: u64) -> u64 {
 
 impl<S: Copy + Send> Sparse<S> {
     /// Reads the directories of `files`.
-    pub(crate) fn load(files: &[Resident], intervals: usize, vertices: u64, workers: usize) -> Result<Self> {
+    pub(crate) fn load(
+        files: &[Resident],
+        intervals: usize,
+        vertices: u64,
+        workers: usize,
+    ) -> Result<Self> {
         let intervals = segments_of_intervals(files.iter().map(Resident::shards), intervals);
         let spans = intervals.iter().map(|shard| span(files, shard)).collect();
         let directories =
@@ -157,7 +165,15 @@ impl<S: Copy + Send> Sparse<S> {
             return None;
         }
         let (intervals, directories) = (&self.intervals, &self.directories);
-        Some(CostModel::new(frontier, self.vertices, weighted, walked, files, intervals, directories))
+        Some(CostModel::new(
+            frontier,
+            self.vertices,
+            weighted,
+            walked,
+            files,
+            intervals,
+            directories,
+        ))
     }
 
     /// Combines the signals of the frontier. `None`, without effect, if they reach too many
@@ -171,7 +187,8 @@ impl<S: Copy + Send> Sparse<S> {
         // The first intervals have the most edges, so they come last: the superstep may be given
         // up.
         let intervals = (0..self.intervals.len()).rev();
-        let walked: Vec<usize> = intervals.filter(|interval| self.may_reach(combine, *interval)).collect();
+        let walked: Vec<usize> =
+            intervals.filter(|interval| self.may_reach(combine, *interval)).collect();
         let (next, reached) = (AtomicUsize::new(0), AtomicU64::new(0));
         let swept = Mutex::new(Swept::default());
         let stop = AtomicBool::new(false);
@@ -218,7 +235,8 @@ impl<S: Copy + Send> Sparse<S> {
     fn may_reach<P: Program>(&self, combine: &Combine<'_, P>, interval: usize) -> bool {
         let (first, last) = self.spans[interval];
         let from = combine.frontier.partition_point(|source| *source < first);
-        combine.frontier.get(from).is_some_and(|source| *source <= last) && !combine.finished[interval]
+        combine.frontier.get(from).is_some_and(|source| *source <= last)
+            && !combine.finished[interval]
     }
 
     /// Combines what the frontier signals into one interval.
@@ -232,7 +250,9 @@ impl<S: Copy + Send> Sparse<S> {
         // The target_sums of each window that has any, in order.
         let mut windows: Vec<TargetSums<S>> = Vec::new();
         let mut count = Swept::default();
-        for (file, range) in self.intervals[interval].iter().filter(|(file, _)| combine.walked[*file]) {
+        for (file, range) in
+            self.intervals[interval].iter().filter(|(file, _)| combine.walked[*file])
+        {
             let segments = combine.files[*file].shards().segments();
             let mut window = segments[range.start].window;
             for index in range.clone() {
@@ -263,8 +283,9 @@ impl<S: Copy + Send> Sparse<S> {
         let target_sums = windows.pop().unwrap_or_default();
         // They ascend. The last interval is shorter than its targets can be.
         let first = interval << combine.interval_bits;
-        let beyond =
-            target_sums.last().is_some_and(|(target, _)| first + *target as usize >= combine.signals.len());
+        let beyond = target_sums
+            .last()
+            .is_some_and(|(target, _)| first + *target as usize >= combine.signals.len());
         match self.intervals[interval].first() {
             Some((file, range)) if beyond => {
                 Err(combine.files[*file].shards().contradiction(range.start).into())
@@ -307,10 +328,9 @@ impl<S: Copy + Send> Sparse<S> {
         let first_target = segment.interval << combine.interval_bits;
         let (mut done, mut count) = (0, Swept::default());
         let firsts = (segment.first_source, first_target);
-        let mut batcher = combine
-            .program
-            .batched()
-            .map(|batched| Batcher::new(batched, Sources::all(combine.signals), firsts, combine.weighted));
+        let mut batcher = combine.program.batched().map(|batched| {
+            Batcher::new(batched, Sources::all(combine.signals), firsts, combine.weighted)
+        });
         for &source in sources {
             let found = directory.find(index, done, (source - segment.first_source) as u32);
             for block in found.start.max(done)..found.end {
@@ -332,31 +352,43 @@ impl<S: Copy + Send> Sparse<S> {
                 count.edges += u64::from(block.start.edges);
                 let mut packed = weights.map(|weights| weights.skip(block.first_edge));
                 let (codec, bits) = (segment.packing.codec, combine.interval_bits);
-                let is_sound = codec.decode_block(bytes, block.start, bits, *unpack, &mut |base, keys| {
-                    if let Some(packed) = &mut packed {
-                        packed.take(&mut values[..keys.len()]);
-                    }
-                    let base = (segment.first_source + base) as usize;
-                    let signals = combine.signals.get(base..).unwrap_or_default();
-                    keys.iter().zip(&*values).all(|(key, &weight)| {
-                        let offset = (key >> combine.interval_bits) as usize;
-                        let Some(&signal) = signals.get(offset) else {
-                            return false;
-                        };
-                        let target = key & ((1 << combine.interval_bits) - 1);
-                        let is_self_loop = (base + offset) as u64 == first_target + u64::from(target);
-                        if !is_left_out::<P>(signal, is_self_loop) {
-                            let sum = sums.at::<P::Combiner>(target, 1 << combine.interval_bits);
-                            count.signals += 1;
-                            if batcher.is_none() {
-                                *sum = P::Combiner::combine(*sum, combine.program.along(signal, weight));
-                            }
+                let is_sound =
+                    codec.decode_block(bytes, block.start, bits, *unpack, &mut |base, keys| {
+                        if let Some(packed) = &mut packed {
+                            packed.take(&mut values[..keys.len()]);
                         }
-                        true
-                    }) && batcher.as_mut().is_none_or(|batcher| {
-                        batcher.add(base as u64, keys, combine.interval_bits, values, &mut sums.sums)
-                    })
-                });
+                        let base = (segment.first_source + base) as usize;
+                        let signals = combine.signals.get(base..).unwrap_or_default();
+                        keys.iter().zip(&*values).all(|(key, &weight)| {
+                            let offset = (key >> combine.interval_bits) as usize;
+                            let Some(&signal) = signals.get(offset) else {
+                                return false;
+                            };
+                            let target = key & ((1 << combine.interval_bits) - 1);
+                            let is_self_loop =
+                                (base + offset) as u64 == first_target + u64::from(target);
+                            if !is_left_out::<P>(signal, is_self_loop) {
+                                let sum =
+                                    sums.at::<P::Combiner>(target, 1 << combine.interval_bits);
+                                count.signals += 1;
+                                if batcher.is_none() {
+                                    *sum = P::Combiner::combine(
+                                        *sum,
+                                        combine.program.along(signal, weight),
+                                    );
+                                }
+                            }
+                            true
+                        }) && batcher.as_mut().is_none_or(|batcher| {
+                            batcher.add(
+                                base as u64,
+                                keys,
+                                combine.interval_bits,
+                                values,
+                                &mut sums.sums,
+                            )
+                        })
+                    });
                 if !is_sound {
                     if let Some(batcher) = batcher {
                         batcher.finish(&mut sums.sums)?;
@@ -375,7 +407,8 @@ impl<S: Copy + Send> Sparse<S> {
 
 /// The first and the last source of the segments of an interval; of none, a span that holds nobody.
 fn span(files: &[Resident], shard: &Shard) -> (u64, u64) {
-    let segments = shard.iter().flat_map(|(file, range)| &files[*file].shards().segments()[range.clone()]);
+    let segments =
+        shard.iter().flat_map(|(file, range)| &files[*file].shards().segments()[range.clone()]);
     segments.fold((u64::MAX, 0), |(first, last), segment| {
         (first.min(segment.first_source), last.max(segment.last_source))
     })

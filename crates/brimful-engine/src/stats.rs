@@ -161,8 +161,8 @@ impl Durations {
         self.total
     }
 
-    /// Seconds of the shortest, the median and the longest superstep; the median of more than 1,000 is right
-    /// to 3 %. `None` if there was none.
+    /// Seconds of the shortest, the median and the longest superstep; the median of more than 1,000
+    /// is right to 3 %. `None` if there was none.
     pub fn spread(&self) -> Option<[f64; 3]> {
         let middle = self.count / 2;
         let median = if self.count <= Self::MOST_LISTED as u64 {
@@ -175,7 +175,8 @@ impl Durations {
                 seen += count;
                 seen > middle
             })?;
-            f64::from_bits((class as u64 + FIRST_CLASS) << CLASS_SHIFT).clamp(self.least, self.greatest)
+            f64::from_bits((class as u64 + FIRST_CLASS) << CLASS_SHIFT)
+                .clamp(self.least, self.greatest)
         };
         Some([self.least, median, self.greatest])
     }

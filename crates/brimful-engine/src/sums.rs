@@ -50,7 +50,11 @@ pub(crate) struct SpilledSums {
 
 impl SpilledSums {
     /// No sums yet; their scratch file is in `folder`.
-    pub(crate) fn new(schedule: &Schedule, folder: &dyn Folder, job: &Job) -> brimful_store::Result<Self> {
+    pub(crate) fn new(
+        schedule: &Schedule,
+        folder: &dyn Folder,
+        job: &Job,
+    ) -> brimful_store::Result<Self> {
         let mut first_slot = vec![0; schedule.intervals + 1];
         for item in &schedule.items {
             for interval in item.intervals.clone() {

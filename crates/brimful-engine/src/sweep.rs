@@ -111,7 +111,11 @@ impl<P: Program> Sweep<'_, P> {
             let collect = |sums: &mut [SumOf<P>]| collect(worker.index, interval, sums);
             if self.finished[interval] {
                 // All its steps are idle.
-                return if item.turn + 1 == item.turns { collect(&mut []).map(|()| true) } else { Ok(true) };
+                return if item.turn + 1 == item.turns {
+                    collect(&mut []).map(|()| true)
+                } else {
+                    Ok(true)
+                };
             }
             let mut sums = self.free.take::<P::Combiner>();
             steps.combine_into(&mut sums)?;
@@ -124,7 +128,9 @@ impl<P: Program> Sweep<'_, P> {
         self.visit(|_, item, steps| {
             if !steps.are_done() {
                 let mut sums = self.free.take::<P::Combiner>();
-                spilled.update((steps.interval, item.turn), &mut sums, |sums| steps.combine_into(sums))?;
+                spilled.update((steps.interval, item.turn), &mut sums, |sums| {
+                    steps.combine_into(sums)
+                })?;
                 self.free.give_back(sums);
             }
             Ok(true)
@@ -233,7 +239,10 @@ impl<P: Program> Steps<'_, '_, P> {
 }
 
 impl<P: Program> Worker<'_, P> {
-    fn run(&self, visit: impl Fn(&Self, &Item, &mut Steps<'_, '_, P>) -> Result<bool>) -> Result<()> {
+    fn run(
+        &self,
+        visit: impl Fn(&Self, &Item, &mut Steps<'_, '_, P>) -> Result<bool>,
+    ) -> Result<()> {
         let mut feed = Feed::new(self.sweep.files, self.sweep.read_pool);
         let (mut claimed, mut buffer) = (VecDeque::new(), Vec::new());
         loop {
@@ -286,7 +295,8 @@ impl<P: Program> Worker<'_, P> {
                 Some(items) => items.get(place).copied(),
                 None => Some(place),
             };
-            let Some((item, next)) = item.and_then(|item| Some((item, self.sweep.schedule.items.get(item)?)))
+            let Some((item, next)) =
+                item.and_then(|item| Some((item, self.sweep.schedule.items.get(item)?)))
             else {
                 return;
             };
@@ -300,11 +310,19 @@ impl<P: Program> Worker<'_, P> {
         (1..self.sweep.reads).contains(&feed.in_flight())
     }
 
-    fn walk(&self, step: Step, feed: &Feed<'_>, buffer: &mut Vec<u8>, sums: &mut [SumOf<P>]) -> Result<()> {
+    fn walk(
+        &self,
+        step: Step,
+        feed: &Feed<'_>,
+        buffer: &mut Vec<u8>,
+        sums: &mut [SumOf<P>],
+    ) -> Result<()> {
         let segment = &self.sweep.files[step.file].shards().segments()[step.segment];
         let (unit, weights) = (feed.bytes(step.file, 0), feed.bytes(step.file, 1));
         let combined = match self.sweep.program.batched() {
-            Some(batched) => self.sweep.accumulate_batches(batched, step, unit, weights, buffer, sums),
+            Some(batched) => {
+                self.sweep.accumulate_batches(batched, step, unit, weights, buffer, sums)
+            }
             None => self.sweep.accumulate(step, unit, weights, buffer, sums),
         }?;
         self.shared.signals.fetch_add(combined, Ordering::Relaxed);
@@ -313,8 +331,8 @@ impl<P: Program> Worker<'_, P> {
         Ok(())
     }
 
-    /// Adds an item's sums to its interval's, in turn, and collects after the last. False if another
-    /// worker failed meanwhile.
+    /// Adds an item's sums to its interval's, in turn, and collects after the last. False if
+    /// another worker failed meanwhile.
     fn deliver(
         &self,
         item: &Item,
@@ -326,7 +344,8 @@ impl<P: Program> Worker<'_, P> {
             if !self.wait_for_turn(interval, item.turn) {
                 return Ok(false);
             }
-            let mut total = self.shared.totals[interval].lock().unwrap_or_else(PoisonError::into_inner);
+            let mut total =
+                self.shared.totals[interval].lock().unwrap_or_else(PoisonError::into_inner);
             if item.turn == 0 {
                 total.sums = std::mem::take(&mut sums);
             } else {

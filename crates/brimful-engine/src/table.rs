@@ -70,7 +70,12 @@ impl ResultTable {
     }
 
     /// Replaces `out` by the values of `count` vertices with edges, from internal id `start` on.
-    pub(crate) fn read_raw(&self, start: u64, count: usize, out: &mut Vec<Option<u64>>) -> Result<()> {
+    pub(crate) fn read_raw(
+        &self,
+        start: u64,
+        count: usize,
+        out: &mut Vec<Option<u64>>,
+    ) -> Result<()> {
         self.values.read(start as usize, count, out)?;
         if self.values.kind() == Kind::Vertex {
             out.iter_mut().flatten().for_each(|place| *place = self.id_at(*place));
@@ -90,13 +95,21 @@ impl ResultTable {
     /// The value of the vertex without edges whose external id has the bits `id`.
     pub(crate) fn isolated(&self, id: u64) -> Option<u64> {
         let value = self.values.isolated(self.place(id));
-        if self.values.kind() == Kind::Vertex { value.map(|place| self.id_at(place)) } else { value }
+        if self.values.kind() == Kind::Vertex {
+            value.map(|place| self.id_at(place))
+        } else {
+            value
+        }
     }
 
     pub(crate) fn column(&self, raw: Vec<Option<u64>>) -> Column {
         match self.values.kind() {
-            Kind::Float => Column::Float(raw.into_iter().map(|raw| raw.map(f64::from_bits)).collect()),
-            Kind::Integer => Column::Integer(raw.into_iter().map(|raw| raw.map(u64::cast_signed)).collect()),
+            Kind::Float => {
+                Column::Float(raw.into_iter().map(|raw| raw.map(f64::from_bits)).collect())
+            }
+            Kind::Integer => {
+                Column::Integer(raw.into_iter().map(|raw| raw.map(u64::cast_signed)).collect())
+            }
             Kind::Unsigned => Column::Unsigned(raw),
             Kind::Vertex => Column::Ids(raw),
         }
@@ -140,8 +153,8 @@ impl ResultTable {
         Ok(self.named(raw.first().copied().flatten()))
     }
 
-    /// The `count` rows with the largest values, largest first, ties by vertex. Rows without a value are left out.
-    /// Vertices that are strings come as their ranks.
+    /// The `count` rows with the largest values, largest first, ties by vertex. Rows without a
+    /// value are left out. Vertices that are strings come as their ranks.
     pub fn top(&self, count: u64) -> Result<Vec<(i128, Value)>> {
         let (mut top, mut rows) = (Top::new(self, count), Vec::new());
         while let Some(mut more) = top.next_batch(BATCH_ROWS)? {
@@ -190,8 +203,8 @@ impl ResultTable {
         }
     }
 
-    /// Writes `vertex,<name>` and a line per vertex. Floats are written so that they read back as the
-    /// same bits; a value that is missing is an empty field.
+    /// Writes `vertex,<name>` and a line per vertex. Floats are written so that they read back as
+    /// the same bits; a value that is missing is an empty field.
     pub fn write_csv(&self, path: &Path, overwrite: bool, job: &Job) -> Result<()> {
         let mut out = OutputFile::create(path, overwrite)?;
         out.write(format!("vertex,{}\n", self.name).as_bytes())?;
@@ -253,7 +266,11 @@ enum IdTexts {
 
 impl IdTexts {
     /// The ids of the first rows of `columns`, and how many rows they are.
-    fn rows(graph: &Graph, names: &mut NameCursor, columns: &[&[Option<u64>]]) -> Result<(usize, Vec<Self>)> {
+    fn rows(
+        graph: &Graph,
+        names: &mut NameCursor,
+        columns: &[&[Option<u64>]],
+    ) -> Result<(usize, Vec<Self>)> {
         if graph.longest_name().is_some() {
             let (rows, labels) = names.rows(graph, columns)?;
             return Ok((rows, labels.into_iter().map(Self::Names).collect()));
@@ -266,7 +283,9 @@ impl IdTexts {
 
     fn write(&self, text: &mut String, at: usize) -> std::fmt::Result {
         match self {
-            Self::Numbers(numbers) => numbers.get(at).map_or(Ok(()), |number| write!(text, "{number}")),
+            Self::Numbers(numbers) => {
+                numbers.get(at).map_or(Ok(()), |number| write!(text, "{number}"))
+            }
             Self::Names(labels) => {
                 push_csv(labels.get(at), text);
                 Ok(())
@@ -302,7 +321,8 @@ const TOP_ROWS: u64 = 1 << 17;
 
 /// The rows with the largest values, one after another.
 ///
-/// All rows are read again for every `TOP_ROWS` of them, so that memory is bounded whatever their number.
+/// All rows are read again for every `TOP_ROWS` of them, so that memory is bounded whatever their
+/// number.
 pub struct Top<T> {
     table: T,
     left: u64,
@@ -336,8 +356,9 @@ impl<T: Deref<Target = ResultTable>> Top<T> {
             return Ok(None);
         }
         let id_type = self.table.graph.id_type();
-        let shown =
-            |row: Row| (id_type.number(id_type.from_order_key(row.1.0)), self.table.named(Some(row.2)));
+        let shown = |row: Row| {
+            (id_type.number(id_type.from_order_key(row.1.0)), self.table.named(Some(row.2)))
+        };
         let first = self.found.len().saturating_sub(most);
         Ok(Some(self.found.drain(first..).rev().map(shown).collect()))
     }
@@ -356,7 +377,8 @@ impl Best {
         if self.after.is_some_and(|after| key > after.0) {
             return false;
         }
-        self.rows.len() < self.count || self.rows.peek().is_some_and(|Reverse(worst)| key >= worst.0)
+        self.rows.len() < self.count
+            || self.rows.peek().is_some_and(|Reverse(worst)| key >= worst.0)
     }
 }
 

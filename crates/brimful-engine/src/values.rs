@@ -1,7 +1,7 @@
 //! The value column of a result: from states to what the user sees.
 //!
-//! Within the engine a value is 64 bits or nothing: the bits of a float, of an integer, or the place of a
-//! vertex's external id (see [`crate::Vertex::external`]).
+//! Within the engine a value is 64 bits or nothing: the bits of a float, of an integer, or the
+//! place of a vertex's external id (see [`crate::Vertex::external`]).
 
 use std::fmt;
 
@@ -71,14 +71,20 @@ impl Values {
         Self { kind, nullable: true, states, isolated: Box::new(isolated) }
     }
 
-    /// Floats: `value` of each state; vertices without edges have what `isolated` makes of their place.
+    /// Floats: `value` of each state; vertices without edges have what `isolated` makes of their
+    /// place.
     pub fn floats<S: Pod + Send + Sync>(
         states: ScratchArray<S>,
         value: impl Fn(S) -> Option<f64> + Send + Sync + 'static,
         isolated: impl Fn(u64) -> Option<f64> + Send + Sync + 'static,
     ) -> Self {
         let bits = |value: Option<f64>| value.map(f64::to_bits);
-        Self::new(Kind::Float, states, move |state| bits(value(state)), move |place| bits(isolated(place)))
+        Self::new(
+            Kind::Float,
+            states,
+            move |state| bits(value(state)),
+            move |place| bits(isolated(place)),
+        )
     }
 
     /// Integers, likewise.
@@ -88,7 +94,12 @@ impl Values {
         isolated: impl Fn(u64) -> Option<i64> + Send + Sync + 'static,
     ) -> Self {
         let bits = |value: Option<i64>| value.map(i64::cast_unsigned);
-        Self::new(Kind::Integer, states, move |state| bits(value(state)), move |place| bits(isolated(place)))
+        Self::new(
+            Kind::Integer,
+            states,
+            move |state| bits(value(state)),
+            move |place| bits(isolated(place)),
+        )
     }
 
     /// Integers without a sign, likewise.
@@ -125,7 +136,12 @@ impl Values {
         self.nullable
     }
 
-    pub(crate) fn read(&self, start: usize, count: usize, out: &mut Vec<Option<u64>>) -> Result<()> {
+    pub(crate) fn read(
+        &self,
+        start: usize,
+        count: usize,
+        out: &mut Vec<Option<u64>>,
+    ) -> Result<()> {
         self.states.read(start, count, out)
     }
 

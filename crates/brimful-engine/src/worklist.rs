@@ -1,9 +1,9 @@
 //! Vertices that have something to signal, in the order that a program gives them.
 //!
-//! On a graph of high diameter a superstep wakes few vertices, and many of them signal again later, when a shorter way has
-//! arrived. Taken in order (Dijkstra 1959) each signals about once. Invariant: whatever the order, the states end as those of
-//! supersteps do, for a program says by [`crate::Program::ORDERED`] that its states are the least that any way of signals
-//! gives.
+//! On a graph of high diameter a superstep wakes few vertices, and many of them signal again later,
+//! when a shorter way has arrived. Taken in order (Dijkstra 1959) each signals about once.
+//! Invariant: whatever the order, the states end as those of supersteps do, for a program says by
+//! [`crate::Program::ORDERED`] that its states are the least that any way of signals gives.
 
 use crate::adjacency::Adjacency;
 use crate::extent::Extent;
@@ -11,7 +11,8 @@ use crate::extent::Extent;
 /// Supersteps visit so many times the edges of the graph before a worklist is made: making one
 /// takes about the same time.
 pub(crate) const PASSES_WORTH_UNPACKING: u64 = 12;
-/// Edges that are looked at in too little time for anything else to be worth beginning: some ten milliseconds.
+/// Edges that are looked at in too little time for anything else to be worth beginning: some ten
+/// milliseconds.
 pub(crate) const BRIEF: u64 = 1 << 22;
 /// Vertices that signal between two looks at whether the run was cancelled.
 pub(crate) const TURNS: usize = 1 << 12;
@@ -37,7 +38,8 @@ impl Queue {
         Self { heap: Vec::with_capacity(vertices), places: vec![NOWHERE; vertices] }
     }
 
-    /// Adds a vertex, or moves one forward whose state has changed. `before` tells which of two comes first.
+    /// Adds a vertex, or moves one forward whose state has changed. `before` tells which of two
+    /// comes first.
     #[inline]
     pub(crate) fn push(&mut self, vertex: usize, before: impl Fn(u32, u32) -> bool) {
         let mut place = self.places[vertex] as usize;
@@ -69,7 +71,9 @@ impl Queue {
         loop {
             let begin = place * CHILDREN + 1;
             let children = begin..(begin + CHILDREN).min(self.heap.len());
-            let Some(mut least) = children.clone().next().filter(|_| !children.is_empty()) else { break };
+            let Some(mut least) = children.clone().next().filter(|_| !children.is_empty()) else {
+                break;
+            };
             for child in children.skip(1) {
                 if before(self.heap[child], self.heap[least]) {
                     least = child;

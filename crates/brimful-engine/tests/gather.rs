@@ -1,5 +1,6 @@
-//! Programs over neighbour lists against plain recomputation in memory: the same bits with states in memory or on disk,
-//! at any number of threads, on random multigraphs with self-loops, parallel edges and weights.
+//! Programs over neighbour lists against plain recomputation in memory: the same bits with states
+//! in memory or on disk, at any number of threads, on random multigraphs with self-loops, parallel
+//! edges and weights.
 
 #![expect(clippy::unwrap_used, reason = "test helpers: a failure is a failed test")]
 
@@ -8,8 +9,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use brimful_engine::{
-    Aggregate, Count, Gather, Gathered, Globals, Greatest, Neighbours, Reason, Result, RunOptions, Sum, Top,
-    TraversalMode, Vertex, gather,
+    Aggregate, Count, Gather, Gathered, Globals, Greatest, Neighbours, Reason, Result, RunOptions,
+    Sum, Top, TraversalMode, Vertex, gather,
 };
 use brimful_graph::import::{ImportOptions, Input, build_reverse, import};
 use brimful_graph::random::splitmix64;
@@ -18,7 +19,8 @@ use brimful_graph::{Graph, Index};
 use brimful_store::{Budget, Content, Error as StoreError, ErrorKind, Job, Resources};
 
 /// Several segments in a window, several windows in a shard.
-const SMALL: Geometry = Geometry { interval_bits: 4, window_edges: 90, segment_edges: 30, unit_bytes: 300 };
+const SMALL: Geometry =
+    Geometry { interval_bits: 4, window_edges: 90, segment_edges: 30, unit_bytes: 300 };
 const VERTICES: u64 = 700;
 
 fn resources(threads: usize, budget: u64) -> Resources {
@@ -43,11 +45,16 @@ fn case(folder: &Path, seed: u64, edges: u64, undirected: bool) -> Case {
         }
     };
     let edges: Vec<_> = (0..edges).map(edge).collect();
-    let lines: Vec<String> = edges.iter().map(|(s, t, weight)| format!("{s} {t} {weight}\n")).collect();
+    let lines: Vec<String> =
+        edges.iter().map(|(s, t, weight)| format!("{s} {t} {weight}\n")).collect();
     let (text, path) = (folder.join("e.txt"), folder.join("g.brimful"));
     std::fs::write(&text, format!("source target weight\n{}", lines.concat())).unwrap();
-    let options =
-        ImportOptions { geometry: SMALL, undirected, vertices: Some(VERTICES), ..Default::default() };
+    let options = ImportOptions {
+        geometry: SMALL,
+        undirected,
+        vertices: Some(VERTICES),
+        ..Default::default()
+    };
     let resources = resources(2, 1 << 28);
     import(Input::EdgeList(vec![text]), &path, &options, &resources).unwrap();
     let graph = Graph::open(&path, resources.job.traffic()).unwrap();
@@ -55,7 +62,8 @@ fn case(folder: &Path, seed: u64, edges: u64, undirected: bool) -> Case {
     let graph = Graph::open(graph.path(), resources.job.traffic()).unwrap();
     let mut arcs = Vec::new();
     for (source, target, weight) in edges {
-        let (source, target) = (graph.find(source.into()).unwrap(), graph.find(target.into()).unwrap());
+        let (source, target) =
+            (graph.find(source.into()).unwrap(), graph.find(target.into()).unwrap());
         arcs.push((source, target, weight));
         if undirected && source != target {
             arcs.push((target, source, weight));
@@ -78,7 +86,9 @@ impl Case {
                 arcs.iter_mut().for_each(|arc| *arc = (arc.1, arc.0, arc.2));
             }
             arcs.sort_by_key(|(source, _, weight)| (*source, weight.to_bits()));
-            arcs.iter().for_each(|(source, target, weight)| lists[*target as usize].push((*source, *weight)));
+            arcs.iter().for_each(|(source, target, weight)| {
+                lists[*target as usize].push((*source, *weight))
+            });
         }
         lists
     }
@@ -120,11 +130,25 @@ impl Gather for Mixer {
         seen: &mut Vec<u64>,
     ) -> u64 {
         seen.clear();
-        seen.extend([vertex.id, state, vertex.degree, vertex.strength.to_bits(), neighbours.len() as u64]);
+        seen.extend([
+            vertex.id,
+            state,
+            vertex.degree,
+            vertex.strength.to_bits(),
+            neighbours.len() as u64,
+        ]);
         let (sum, count, greatest, top) = globals.aggregate;
-        seen.extend([globals.vertices, globals.superstep, sum.0.to_bits(), count.0, greatest.0.to_bits()]);
+        seen.extend([
+            globals.vertices,
+            globals.superstep,
+            sum.0.to_bits(),
+            count.0,
+            greatest.0.to_bits(),
+        ]);
         seen.extend(top.0.map(f64::to_bits));
-        seen.extend(neighbours.weighted().flat_map(|(id, weight, state)| [id, weight.to_bits(), state]));
+        seen.extend(
+            neighbours.weighted().flat_map(|(id, weight, state)| [id, weight.to_bits(), state]),
+        );
         assert!(neighbours.iter().eq(neighbours.weighted().map(|(id, _, state)| (id, state))));
         seen.iter().copied().fold(0, mix)
     }
@@ -210,7 +234,8 @@ fn smallest<T>(attempt: impl Fn(u64) -> Result<T>) -> u64 {
     }
 }
 
-/// Runs `program` at one to four threads and budgets from the smallest on; all results must be `wanted`.
+/// Runs `program` at one to four threads and budgets from the smallest on; all results must be
+/// `wanted`.
 fn check<G: Gather>(
     program: &G,
     case: &Case,
@@ -225,7 +250,10 @@ fn check<G: Gather>(
         for more in [0, 1, 500, 3000, 9000, 14_000, 20_000, 40_000, 1 << 28] {
             let output = run(needed + more).unwrap();
             assert!(wanted(&output), "{threads} threads, {needed} + {more} bytes");
-            assert_eq!(output.states.is_resident(), output.stats.moved.written(Content::States) == 0);
+            assert_eq!(
+                output.states.is_resident(),
+                output.stats.moved.written(Content::States) == 0
+            );
             resident.push(output.states.is_resident());
         }
         assert!(resident.is_sorted() && resident[8], "{threads} threads: {resident:?}");
@@ -290,7 +318,8 @@ impl Gather for FirstFit {
         _: &Globals<()>,
         (): &mut (),
     ) -> [u64; 2] {
-        let others = || neighbours.iter().filter(|(id, _)| *id != vertex.id).map(|(_, state)| state);
+        let others =
+            || neighbours.iter().filter(|(id, _)| *id != vertex.id).map(|(_, state)| state);
         if others().any(|other| !self.settled(other) && self.urgency(other) > self.urgency(state)) {
             return state;
         }
@@ -320,11 +349,13 @@ fn programs_that_settle_come_to_the_same_states_in_fewer_supersteps_with_more_me
             states::<FirstFit>(output).iter().map(|state| state[0]).eq(colors.iter().copied())
         });
         let run = |budget| {
-            let stats = gather(&FirstFit, &case.graph, &RunOptions::default(), &resources(2, budget));
+            let stats =
+                gather(&FirstFit, &case.graph, &RunOptions::default(), &resources(2, budget));
             stats.unwrap().stats
         };
-        let needed =
-            smallest(|budget| gather(&FirstFit, &case.graph, &RunOptions::default(), &resources(2, budget)));
+        let needed = smallest(|budget| {
+            gather(&FirstFit, &case.graph, &RunOptions::default(), &resources(2, budget))
+        });
         // Where all lists are made together, once is enough.
         let (little, much) = (run(needed), run(1 << 28));
         assert_eq!(much.supersteps, 1);
@@ -348,7 +379,11 @@ fn programs_that_settle_take_few_supersteps_in_little_memory() {
             let resident = needed + case.graph.connected() * (16 + 4);
             for budget in (resident..needed + (2 << 20)).step_by(1 << 16) {
                 let output = run(threads, budget).unwrap();
-                assert_eq!(states::<FirstFit>(&output), wanted, "{threads} threads, {budget} bytes");
+                assert_eq!(
+                    states::<FirstFit>(&output),
+                    wanted,
+                    "{threads} threads, {budget} bytes"
+                );
                 most = most.max(output.stats.supersteps);
             }
         }
@@ -364,7 +399,8 @@ fn a_run_ends_at_its_limits_and_refuses_what_makes_no_sense() {
     let program = Mixer { indexes: &[Index::In], enough: u64::MAX };
     let run = |options: &RunOptions| gather(&program, &case.graph, options, &resources(2, 1 << 28));
     let end = |max_supersteps, max_seconds| {
-        let stats = run(&RunOptions { max_supersteps, max_seconds, ..Default::default() }).unwrap().stats;
+        let stats =
+            run(&RunOptions { max_supersteps, max_seconds, ..Default::default() }).unwrap().stats;
         (stats.supersteps, stats.reason)
     };
     assert_eq!(end(4, None), (4, Reason::MaxSupersteps));
@@ -374,7 +410,10 @@ fn a_run_ends_at_its_limits_and_refuses_what_makes_no_sense() {
     let refused = [
         (RunOptions { signal_threshold: Some(0.1), ..Default::default() }, "no signal threshold"),
         (RunOptions { collect_threshold: Some(0.1), ..Default::default() }, "no collect threshold"),
-        (RunOptions { traversal: TraversalMode::Sparse, ..Default::default() }, "no choice of a traversal"),
+        (
+            RunOptions { traversal: TraversalMode::Sparse, ..Default::default() },
+            "no choice of a traversal",
+        ),
         (RunOptions { asynchronous: true, ..Default::default() }, "no asynchronous mode"),
     ];
     for (options, message) in refused {

@@ -1,5 +1,6 @@
-//! Graphs whose files are damaged, exchanged, or made by an enemy: every one is refused with a typed error, or gives the
-//! answer that the undamaged graph gives, and none takes more memory than it justifies. Nothing panics.
+//! Graphs whose files are damaged, exchanged, or made by an enemy: every one is refused with a
+//! typed error, or gives the answer that the undamaged graph gives, and none takes more memory than
+//! it justifies. Nothing panics.
 
 #![expect(clippy::unwrap_used, reason = "test helpers: a failure is a failed test")]
 
@@ -29,8 +30,10 @@ use peak_alloc::PeakAlloc;
 static HEAP: PeakAlloc = PeakAlloc;
 
 /// Few edges in many segments.
-const SMALL: Geometry = Geometry { interval_bits: 3, window_edges: 40, segment_edges: 16, unit_bytes: 200 };
-/// What a reader may take beside twice what the undamaged graph takes: messages, and tables of a few entries.
+const SMALL: Geometry =
+    Geometry { interval_bits: 3, window_edges: 40, segment_edges: 16, unit_bytes: 200 };
+/// What a reader may take beside twice what the undamaged graph takes: messages, and tables of a
+/// few entries.
 const SLACK_BYTES: usize = 256 << 10;
 
 /// What a run may take at most.
@@ -124,9 +127,11 @@ fn states<P: Program<State = f64>>(
     Ok(states.into_iter().map(f64::to_bits).chain(ids).collect())
 }
 
-/// Everything that an export takes out of a graph, in its order: edges, and the ids of all vertices.
+/// Everything that an export takes out of a graph, in its order: edges, and the ids of all
+/// vertices.
 fn exported(graph: &Arc<Graph>) -> brimful_graph::Result<Vec<u64>> {
-    let (mut reader, mut batch, mut out) = (EdgeReader::new(Arc::clone(graph)), EdgeBatch::default(), vec![]);
+    let (mut reader, mut batch, mut out) =
+        (EdgeReader::new(Arc::clone(graph)), EdgeBatch::default(), vec![]);
     let (mut names, named) = (NameCursor::default(), graph.longest_name().is_some());
     let mut take = |ids: &[u64]| -> brimful_graph::Result<()> {
         let all: Vec<Option<u64>> = ids.iter().copied().map(Some).collect();
@@ -183,7 +188,8 @@ struct Case {
 
 impl Case {
     fn new(name: &'static str, input: Input<'_>, options: &ImportOptions) -> Self {
-        let resources = Resources::new(Budget::new(BUDGET as u64, 0), Arc::new(Job::new()), Some(2)).unwrap();
+        let resources =
+            Resources::new(Budget::new(BUDGET as u64, 0), Arc::new(Job::new()), Some(2)).unwrap();
         let folder = FaultFolder::new();
         import_in(&folder, input, options, &resources).unwrap();
         let (answers, peak_bytes) = with_peak(|| {
@@ -207,15 +213,26 @@ impl Case {
             let verified = verify::verify(&graph, &self.resources.job).map(drop);
             Ok((verified, answers(&graph, &self.resources)))
         });
-        assert!(peak_bytes <= most, "{}: {what}: {peak_bytes} bytes at once, {most} are enough", self.name);
+        assert!(
+            peak_bytes <= most,
+            "{}: {what}: {peak_bytes} bytes at once, {most} are enough",
+            self.name
+        );
         examined
     }
 }
 
-/// Why the graph could not be opened; else the verdict of `verify`, and what came of programs and the export.
-type Examined = Result<(brimful_graph::Result<()>, [Result<Vec<u64>, Error>; 3]), brimful_graph::Error>;
+/// Why the graph could not be opened; else the verdict of `verify`, and what came of programs and
+/// the export.
+type Examined =
+    Result<(brimful_graph::Result<()>, [Result<Vec<u64>, Error>; 3]), brimful_graph::Error>;
 
-fn text(folder: &Path, name: &str, header: &str, edges: impl Iterator<Item = String>) -> Input<'static> {
+fn text(
+    folder: &Path,
+    name: &str,
+    header: &str,
+    edges: impl Iterator<Item = String>,
+) -> Input<'static> {
     let path = folder.join(name);
     let lines = std::iter::once(header.to_owned()).chain(edges);
     std::fs::write(&path, lines.collect::<Vec<_>>().join("\n")).unwrap();
@@ -240,14 +257,19 @@ fn cases() -> Vec<Case> {
         "source target",
         pairs().map(|(s, t)| format!("vertex-{s} vertex-{}", t * 1000)),
     );
-    let plain = text(folder.path(), "plain", "source target", pairs().map(|(s, t)| format!("{s} {t}")));
+    let plain =
+        text(folder.path(), "plain", "source target", pairs().map(|(s, t)| format!("{s} {t}")));
     let isolated = ImportOptions { undirected: true, vertices: Some(70), ..small.clone() };
     let grid = Generator::new(Kind::Grid { rows: 100, columns: 40, torus: false }, 1).unwrap();
     vec![
         Case::new("sparse ids, weights, both indexes", sparse, &indexed),
         Case::new("string ids", strings, &small),
         Case::new("undirected with isolated vertices", plain, &isolated),
-        Case::new("compressed segments", Input::Numbered(&grid, grid.vertices()), &ImportOptions::default()),
+        Case::new(
+            "compressed segments",
+            Input::Numbered(&grid, grid.vertices()),
+            &ImportOptions::default(),
+        ),
     ]
 }
 
@@ -255,8 +277,9 @@ fn cases() -> Vec<Case> {
 fn the_cases_are_of_the_kinds_that_they_claim() {
     let _turn = turn();
     let cases = cases();
-    let graphs =
-        cases.iter().map(|case| Graph::open_folder(&folder_of(&case.files), &Arc::default()).unwrap());
+    let graphs = cases
+        .iter()
+        .map(|case| Graph::open_folder(&folder_of(&case.files), &Arc::default()).unwrap());
     let graphs: Vec<Graph> = graphs.collect();
     assert!(graphs[0].description().weighted && cases[0].files.contains_key("reverse.weights"));
     assert!(cases[0].files.contains_key("ids") && cases[1].files.contains_key("names"));
@@ -264,9 +287,11 @@ fn the_cases_are_of_the_kinds_that_they_claim() {
     let shards = graphs[3].shards(brimful_graph::Index::In).unwrap();
     assert!(shards.packings().keys().any(|packing| packing.compressed), "{:?}", shards.packings());
     assert!(
-        graphs
-            .iter()
-            .take(3)
-            .all(|graph| graph.shards(brimful_graph::Index::In).unwrap().segments().len() > 3)
+        graphs.iter().take(3).all(|graph| graph
+            .shards(brimful_graph::Index::In)
+            .unwrap()
+            .segments()
+            .len()
+            > 3)
     );
 }

@@ -1,8 +1,8 @@
-//! Arrays of numbers that mostly ascend, packed as gaps: external ids in internal order, and running sums of
-//! degrees.
+//! Arrays of numbers that mostly ascend, packed as gaps: external ids in internal order, and
+//! running sums of degrees.
 //!
-//! A sealed file whose blocks hold up to 2^14 numbers each. Invariant: within a block numbers ascend; one that
-//! is smaller than the one before it begins a new block.
+//! A sealed file whose blocks hold up to 2^14 numbers each. Invariant: within a block numbers
+//! ascend; one that is smaller than the one before it begins a new block.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -51,7 +51,8 @@ impl NumberBlock {
     }
 
     fn decode(raw: &[u8]) -> Option<Self> {
-        let long = |at: usize| raw[at..at + 8].iter().rev().fold(0, |sum, &b| sum << 8 | u64::from(b));
+        let long =
+            |at: usize| raw[at..at + 8].iter().rev().fold(0, |sum, &b| sum << 8 | u64::from(b));
         let count = u32::try_from(long(24) & u64::from(u32::MAX)).ok()?;
         let form = match long(24) >> 32 {
             0 => Form::Gaps,
@@ -151,7 +152,8 @@ impl AscendingFile {
         let mut next = 0;
         for index in 0..file.entries().len() {
             let block = NumberBlock::decode(file.meta(index)).filter(|block| block.start == next);
-            let block = block.ok_or_else(|| file.corrupt(index, "a block contradicts the array"))?;
+            let block =
+                block.ok_or_else(|| file.corrupt(index, "a block contradicts the array"))?;
             next += u64::from(block.count);
             match (blocks.last(), stretches.last_mut()) {
                 (Some(before), Some(stretch)) if before.last <= block.first => stretch.end += 1,
@@ -199,7 +201,8 @@ impl AscendingFile {
         Ok(None)
     }
 
-    /// The blocks that may hold `number`: in each ascending stretch those whose first and last number enclose it.
+    /// The blocks that may hold `number`: in each ascending stretch those whose first and last
+    /// number enclose it.
     pub(crate) fn candidates(&self, number: u64) -> impl Iterator<Item = usize> {
         self.stretches.iter().flat_map(move |stretch| {
             let blocks = &self.blocks[stretch.clone()];
@@ -239,12 +242,16 @@ impl AscendingFile {
         let block = self.blocks[index];
         numbers.clear();
         let whole = match block.form {
-            Form::Gaps => {
-                Gaps::decode(buffer.bytes(), block.count, 0, Unpack::fastest(), &mut |base, keys| {
+            Form::Gaps => Gaps::decode(
+                buffer.bytes(),
+                block.count,
+                0,
+                Unpack::fastest(),
+                &mut |base, keys| {
                     numbers.extend(keys.iter().map(|key| block.first + base + u64::from(key)));
                     true
-                })
-            }
+                },
+            ),
             Form::Plain => bytemuck::try_cast_slice(buffer.bytes()).is_ok_and(|plain| {
                 numbers.extend_from_slice(plain);
                 true
@@ -282,7 +289,8 @@ mod tests {
         numbers.iter().for_each(|&number| writer.push(number).unwrap());
         assert_eq!(writer.len(), numbers.len() as u64);
         writer.finish().unwrap();
-        let file = AscendingFile::open(&folder, "a", Kind::Ids, numbers.len() as u64, &traffic).unwrap();
+        let file =
+            AscendingFile::open(&folder, "a", Kind::Ids, numbers.len() as u64, &traffic).unwrap();
         let mut out = vec![0; numbers.len()];
         file.read(0, &mut out).unwrap();
         assert!(out == numbers);

@@ -1,9 +1,10 @@
 //! The set of ids that occur, for ids below 2^32, with what the order needs to know of each.
 //!
-//! Two bits (has an edge, is declared) and one saturating counter of sampled edge ends per id, in pages
-//! made when first needed. Filled by many threads. It gives up, without failing, when an id does not
-//! fit or the pages would exceed the memory given; the caller then takes the path for sparse ids.
-//! Invariant: the content depends on what was inserted, not on the order or the threads.
+//! Two bits (has an edge, is declared) and one saturating counter of sampled edge ends per id, in
+//! pages made when first needed. Filled by many threads. It gives up, without failing, when an id
+//! does not fit or the pages would exceed the memory given; the caller then takes the path for
+//! sparse ids. Invariant: the content depends on what was inserted, not on the order or the
+//! threads.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -32,7 +33,8 @@ pub(crate) struct Page {
     counters: usize,
 }
 
-/// Pages whose counters lie together: blocks this large go back to the system as soon as they are freed.
+/// Pages whose counters lie together: blocks this large go back to the system as soon as they are
+/// freed.
 const SLAB_PAGES: usize = 16;
 const SLAB_BYTES: usize = SLAB_PAGES * PAGE_IDS;
 
@@ -83,14 +85,17 @@ impl IdBitmap {
     pub(crate) fn insert_edges(&self, batch: &EdgeBatch) {
         let none = AtomicU64::new(0);
         let mut words = [&none; AT_ONCE];
-        for ids in [&batch.sources, &batch.targets].into_iter().flat_map(|ids| ids.chunks(AT_ONCE)) {
+        for ids in [&batch.sources, &batch.targets].into_iter().flat_map(|ids| ids.chunks(AT_ONCE))
+        {
             let words = &mut words[..ids.len()];
             for (word, &id) in words.iter_mut().zip(ids) {
                 let Some(page) = self.page(id) else { return };
                 *word = &page.connected[(id as usize % PAGE_IDS) / 64];
             }
             // As for counters, below.
-            std::hint::black_box(words.iter().fold(0, |seen, word| seen | word.load(Ordering::Relaxed)));
+            std::hint::black_box(
+                words.iter().fold(0, |seen, word| seen | word.load(Ordering::Relaxed)),
+            );
             for (word, &id) in words.iter().zip(ids) {
                 let bit = 1 << (id % 64);
                 // Most ids were seen before: reading keeps the cache line shared.
@@ -128,7 +133,8 @@ impl IdBitmap {
     pub(crate) fn insert_declared(&self, ids: &[u64]) {
         for &id in ids {
             let Some(page) = self.page(id) else { return };
-            page.declared[(id as usize % PAGE_IDS) / 64].fetch_or(1 << (id % 64), Ordering::Relaxed);
+            page.declared[(id as usize % PAGE_IDS) / 64]
+                .fetch_or(1 << (id % 64), Ordering::Relaxed);
         }
     }
 
@@ -137,7 +143,8 @@ impl IdBitmap {
     pub(crate) fn is_declared(&self, id: u64) -> bool {
         let slot = usize::try_from(id).ok().and_then(|id| self.pages.get(id / PAGE_IDS));
         slot.and_then(OnceLock::get).is_some_and(|page| {
-            page.declared[(id as usize % PAGE_IDS) / 64].load(Ordering::Relaxed) & (1 << (id % 64)) != 0
+            page.declared[(id as usize % PAGE_IDS) / 64].load(Ordering::Relaxed) & (1 << (id % 64))
+                != 0
         })
     }
 
@@ -148,7 +155,8 @@ impl IdBitmap {
         for (counter, &id) in counters.iter_mut().zip(ids) {
             *counter = self.counter(id).unwrap_or(&none);
         }
-        // Looking at all first lets the processor wait for their lines at once; a locked operation waits alone.
+        // Looking at all first lets the processor wait for their lines at once; a locked operation
+        // waits alone.
         let seen = counters.iter().fold(0, |seen, counter| seen | counter.load(Ordering::Relaxed));
         std::hint::black_box(seen);
         for counter in counters {
@@ -240,8 +248,11 @@ mod tests {
     fn counters_saturate_and_are_exact() {
         let bitmap = IdBitmap::new(1 << 30);
         let counted: Vec<u64> = (0..10_000).filter(|&t| is_counted(5, t)).collect();
-        let batch =
-            EdgeBatch { sources: vec![5; 200], targets: counted[..200].to_vec(), ..EdgeBatch::default() };
+        let batch = EdgeBatch {
+            sources: vec![5; 200],
+            targets: counted[..200].to_vec(),
+            ..EdgeBatch::default()
+        };
         std::thread::scope(|scope| {
             (0..4).for_each(|_| {
                 scope.spawn(|| bitmap.insert_edges(&batch));

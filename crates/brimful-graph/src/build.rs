@@ -1,7 +1,7 @@
 //! From edges with internal ids to shards: pack, sort, cut, encode, count.
 //!
-//! Sorted pieces are cut into segments in order, which is quick; encoded in parallel; and written in
-//! order. Invariant: the bytes of the index depend on the multiset of edges alone.
+//! Sorted pieces are cut into segments in order, which is quick; encoded in parallel; and written
+//! in order. Invariant: the bytes of the index depend on the multiset of edges alone.
 
 use std::ops::Range;
 use std::path::Path;
@@ -55,10 +55,15 @@ impl<'j, R: EdgeRecord> ShardSorter<'j, R> {
 
     /// A writer for one worker.
     pub fn writer(&self) -> ShardSortWriter<'_, 'j, R> {
-        ShardSortWriter { writer: self.sorter.writer(), layout: self.layout, undirected: self.undirected }
+        ShardSortWriter {
+            writer: self.sorter.writer(),
+            layout: self.layout,
+            undirected: self.undirected,
+        }
     }
 
-    /// Writes the edges that `policy` keeps of `input` as the index `name` and tells `degrees` of each.
+    /// Writes the edges that `policy` keeps of `input` as the index `name` and tells `degrees` of
+    /// each.
     pub(crate) fn write(
         self,
         folder: &dyn Folder,
@@ -89,7 +94,9 @@ impl<'j, R: EdgeRecord> ShardSorter<'j, R> {
                 resources.job.advance((repeats + piece.records.len()) as u64);
                 Ok::<_, Error>(cutter.cut(piece))
             },
-            |cuts: Vec<Cut<R>>, records| Ok(cuts.iter().map(|cut| cut.encode(layout, records)).collect()),
+            |cuts: Vec<Cut<R>>, records| {
+                Ok(cuts.iter().map(|cut| cut.encode(layout, records)).collect())
+            },
             &mut append,
         )?;
         let (rest, applied) = cutter.finish();
@@ -124,9 +131,11 @@ impl<R: EdgeRecord> Cut<R> {
 
     fn encode(&self, layout: KeyLayout, records: &[R]) -> Encoded {
         let records = &records[self.range.clone()];
-        let repeats = self.repeats.iter().flat_map(|(record, count)| std::iter::repeat_n(record, *count));
+        let repeats =
+            self.repeats.iter().flat_map(|(record, count)| std::iter::repeat_n(record, *count));
         let all = || self.carried.iter().chain(repeats.clone()).chain(records);
-        let (bits, first) = (layout.interval_bits, all().next().map_or(0, |record| record.unpack(layout).0));
+        let (bits, first) =
+            (layout.interval_bits, all().next().map_or(0, |record| record.unpack(layout).0));
         let mut keys = Vec::with_capacity(self.len());
         keys.extend(all().map(|record| {
             let (source, target, _) = record.unpack(layout);
@@ -158,7 +167,8 @@ impl<R: EdgeRecord> Cut<R> {
     }
 }
 
-/// Cuts what a policy keeps of the ordered stream into segments and counts what must be counted in order.
+/// Cuts what a policy keeps of the ordered stream into segments and counts what must be counted in
+/// order.
 struct Cutter<'d, R> {
     layout: KeyLayout,
     geometry: Geometry,
@@ -175,7 +185,12 @@ struct Cutter<'d, R> {
 }
 
 impl<'d, R: EdgeRecord> Cutter<'d, R> {
-    fn new(layout: KeyLayout, geometry: Geometry, merger: Merger, degrees: &'d mut DegreeCounter) -> Self {
+    fn new(
+        layout: KeyLayout,
+        geometry: Geometry,
+        merger: Merger,
+        degrees: &'d mut DegreeCounter,
+    ) -> Self {
         Self {
             layout,
             geometry,
@@ -221,8 +236,8 @@ impl<'d, R: EdgeRecord> Cutter<'d, R> {
         }
     }
 
-    /// Moves what the policy keeps to the front of `records`: what it lets go never overtakes it, as each
-    /// edge lets at most one go.
+    /// Moves what the policy keeps to the front of `records`: what it lets go never overtakes it,
+    /// as each edge lets at most one go.
     fn keep<'p>(&mut self, records: &'p mut [R]) -> &'p [R] {
         let mut kept = 0;
         for at in 0..records.len() {
@@ -287,7 +302,8 @@ impl<'d, R: EdgeRecord> Cutter<'d, R> {
         self.carried.extend_from_slice(&records[start..]);
     }
 
-    /// Counts the records at the front that have a source and are of an interval; returns how many there are.
+    /// Counts the records at the front that have a source and are of an interval; returns how many
+    /// there are.
     #[inline]
     fn count_run(&mut self, source: u64, interval: u64, records: &[R], unseen: bool) -> usize {
         let layout = self.layout;
@@ -308,9 +324,17 @@ impl<'d, R: EdgeRecord> Cutter<'d, R> {
     }
 
     fn take(&mut self, range: Range<usize>, records: &[R], repeats: bool) -> Cut<R> {
-        let (interval, window, carried) = (self.interval, self.window, std::mem::take(&mut self.carried));
-        let repeated = repeats.then(|| records.first().map(|record| (*record, range.len()))).flatten();
-        Cut { interval, window, carried, repeats: repeated, range: if repeats { 0..0 } else { range } }
+        let (interval, window, carried) =
+            (self.interval, self.window, std::mem::take(&mut self.carried));
+        let repeated =
+            repeats.then(|| records.first().map(|record| (*record, range.len()))).flatten();
+        Cut {
+            interval,
+            window,
+            carried,
+            repeats: repeated,
+            range: if repeats { 0..0 } else { range },
+        }
     }
 
     /// The segments that no piece follows, and what became of edges.
@@ -361,9 +385,11 @@ impl<R: EdgeRecord> ShardSortWriter<'_, '_, R> {
 /// carried over, perhaps with positions, keys, weights and output, and the unit being written.
 pub fn encoding_bytes(workers: usize, weighted: bool, positioned: bool) -> u64 {
     let geometry = Geometry::default();
-    let an_edge = if weighted { 24 + 8 + 8 + 8 + 4 } else { 16 + 8 + 4 } + if positioned { 8 } else { 0 };
+    let an_edge =
+        if weighted { 24 + 8 + 8 + 8 + 4 } else { 16 + 8 + 4 } + if positioned { 8 } else { 0 };
     // Edges and their directory, and weights.
-    let units = geometry.unit_bytes as u64 * 5 / 4 + if weighted { geometry.unit_bytes as u64 } else { 0 };
+    let units =
+        geometry.unit_bytes as u64 * 5 / 4 + if weighted { geometry.unit_bytes as u64 } else { 0 };
     workers as u64 * u64::from(geometry.segment_edges) * an_edge + units
 }
 
@@ -393,18 +419,22 @@ mod tests {
     ) -> (Edges, Built, ShardFile) {
         let folder = tempfile::tempdir().unwrap();
         let (folder, job) = (DiskFolder::new(folder.path()), Arc::new(Job::new()));
-        let resources = Resources::new(Budget::new(1 << 30, 0), Arc::clone(&job), Some(workers)).unwrap();
+        let resources =
+            Resources::new(Budget::new(1 << 30, 0), Arc::clone(&job), Some(workers)).unwrap();
         let layout = KeyLayout::new(vertices, geometry.interval_bits);
         // The smallest memory, so that pieces are many.
-        let sorter = ShardSorter::<R>::new(&folder, layout, geometry, false, 1, workers, &job).unwrap();
+        let sorter =
+            ShardSorter::<R>::new(&folder, layout, geometry, false, 1, workers, &job).unwrap();
         let mut writer = sorter.writer();
         edges.iter().for_each(|&(s, t, w)| writer.push(s, t, w, 0).unwrap());
         writer.finish().unwrap();
         let mut degrees = DegreeCounter::new(0..vertices.min(10), false);
-        let built =
-            sorter.write(&folder, "in", policy, Path::new("input"), &mut degrees, &resources).unwrap();
+        let built = sorter
+            .write(&folder, "in", policy, Path::new("input"), &mut degrees, &resources)
+            .unwrap();
         let bits = geometry.interval_bits;
-        let shards = ShardFile::open(&folder, "in", vertices, R::WEIGHTED, bits, job.traffic()).unwrap();
+        let shards =
+            ShardFile::open(&folder, "in", vertices, R::WEIGHTED, bits, job.traffic()).unwrap();
         let (mut reader, mut out) = (SegmentReader::default(), Vec::new());
         let directory = shards.open_directory().unwrap();
         for index in 0..shards.segments().len() {
@@ -425,7 +455,8 @@ mod tests {
         let (top, geometry) = ((1_u64 << 33) + 4, Geometry::default());
         let mut edges: Edges =
             vec![(0, 0, 1.0), (top, top, 0.1), (5, top, 3.0), (top, 0, 7.0), (1, 1 << 32, 2.0)];
-        // Far beyond 32 bits above the segment's first source, so that segments are cut between them.
+        // Far beyond 32 bits above the segment's first source, so that segments are cut between
+        // them.
         edges.extend((0..250).map(|i| (i << 25, 77, i as f64)));
         let (out, built, shards) = round_trip::<WeightedPair>(top + 1, geometry, &edges, KEEP, 2);
         assert_eq!(out, in_order(&edges, geometry.interval_bits));
@@ -449,10 +480,14 @@ mod tests {
 
     #[test]
     fn policies_see_repeats_that_are_not_materialised() {
-        let geometry =
-            Geometry { interval_bits: 4, window_edges: 3000, segment_edges: 1000, unit_bytes: 4000 };
-        // Of three edges so many that they are pieces of their own; one of them is a self-loop. Adding
-        // 0.1 many times does not give what multiplying does.
+        let geometry = Geometry {
+            interval_bits: 4,
+            window_edges: 3000,
+            segment_edges: 1000,
+            unit_bytes: 4000,
+        };
+        // Of three edges so many that they are pieces of their own; one of them is a self-loop.
+        // Adding 0.1 many times does not give what multiplying does.
         let many = |edge| std::iter::repeat_n(edge, 50_000);
         let mut edges: Edges = (0..20_000_u64).map(|i| (i * i % 977, i * 31 % 40, 0.5)).collect();
         edges.extend(many((500, 3, 0.1)).chain(many((7, 7, 1.0))).chain(many((501, 3, 2.0))));
@@ -461,11 +496,15 @@ mod tests {
                 let policy = Policy { self_loops, duplicates };
                 let mut merger = Merger::new(policy, false);
                 let whole = in_order(&edges, 4).into_iter().map(|(s, t, w)| (s, t, Some(w)));
-                let mut expected: Vec<_> = whole.filter_map(|edge| merger.push(edge, UNKNOWN)).collect();
+                let mut expected: Vec<_> =
+                    whole.filter_map(|edge| merger.push(edge, UNKNOWN)).collect();
                 expected.extend(merger.finish());
                 for workers in [1, 3] {
-                    let (out, built, _) = round_trip::<WeightedKey>(1000, geometry, &edges, policy, workers);
-                    assert!(out.iter().map(|&(s, t, w)| (s, t, Some(w))).eq(expected.iter().copied()));
+                    let (out, built, _) =
+                        round_trip::<WeightedKey>(1000, geometry, &edges, policy, workers);
+                    assert!(
+                        out.iter().map(|&(s, t, w)| (s, t, Some(w))).eq(expected.iter().copied())
+                    );
                     assert_eq!(built.applied, merger.applied(), "{policy:?} {workers}");
                     assert_eq!(built.arcs, expected.len() as u64);
                 }
@@ -475,8 +514,12 @@ mod tests {
 
     #[test]
     fn cuts_do_not_depend_on_pieces_and_repeats_are_kept() {
-        let geometry =
-            Geometry { interval_bits: 4, window_edges: 3000, segment_edges: 1000, unit_bytes: 4000 };
+        let geometry = Geometry {
+            interval_bits: 4,
+            window_edges: 3000,
+            segment_edges: 1000,
+            unit_bytes: 4000,
+        };
         let mut edges: Edges = (0..60_000_u64).map(|i| (i * i % 977, i * 31 % 40, 1.0)).collect();
         // One edge so often that the sorter does not materialise it.
         edges.extend(std::iter::repeat_n((500, 3, 1.0), 50_000));
@@ -488,7 +531,8 @@ mod tests {
         let (.., many) = round_trip::<u64>(1000, geometry, &edges, KEEP, 3);
         assert_eq!(one.segments(), many.segments());
         assert!(one.segments().iter().any(|s| s.window > 1));
-        let windows = one.segments().chunk_by(|a, b| (a.interval, a.window) == (b.interval, b.window));
+        let windows =
+            one.segments().chunk_by(|a, b| (a.interval, a.window) == (b.interval, b.window));
         for pair in windows.collect::<Vec<_>>().windows(2) {
             let edges: u32 = pair[0].iter().map(|s| s.edges).sum();
             assert!(pair[1][0].window == 0 || edges >= 3000, "a window ends after so many edges");

@@ -1,18 +1,21 @@
-//! Which internal order encodes smaller: a sample of edges is laid out in both and the bits are added up.
+//! Which internal order encodes smaller: a sample of edges is laid out in both and the bits are
+//! added up.
 //!
-//! The sample takes all edges of some blocks of 64 consecutive source ids: within a block nothing is
-//! missing, so the gaps between its edges in a shard are the real ones. Which blocks depends on a hash
-//! and on a *level* that rises, halving the sample, whenever it exceeds its cap. Invariant: the sample
-//! depends on the multiset of edges alone, because the level ends as the lowest at which it fits.
+//! The sample takes all edges of some blocks of 64 consecutive source ids: within a block nothing
+//! is missing, so the gaps between its edges in a shard are the real ones. Which blocks depends on
+//! a hash and on a *level* that rises, halving the sample, whenever it exceeds its cap. Invariant:
+//! the sample depends on the multiset of edges alone, because the level ends as the lowest at which
+//! it fits.
 //!
-//! The cost of an order: sampled edges are sorted as in shards, by (interval of 2^16 targets, source,
-//! target). An edge needs the significant bits of its *gap*, the difference of its key (source and target
-//! within the interval) from the key before. Between edges of different blocks lie those of about
-//! 2^level - 1 blocks that are not in the sample: their share is taken out by dividing the gap by
-//! 2^level. Gaps are packed 256 at a time at the one width that makes them smallest, wider ones as
-//! exceptions of 8 bits for the place and at least 8 for the rest. The sum of significant bits alone
-//! would be too kind to gaps of very mixed widths: on a web graph taken as undirected (cnr-2000) it
-//! prefers the external order by a hair, where packing needs 10 % more bytes.
+//! The cost of an order: sampled edges are sorted as in shards, by (interval of 2^16 targets,
+//! source, target). An edge needs the significant bits of its *gap*, the difference of its key
+//! (source and target within the interval) from the key before. Between edges of different blocks
+//! lie those of about 2^level - 1 blocks that are not in the sample: their share is taken out by
+//! dividing the gap by 2^level. Gaps are packed 256 at a time at the one width that makes them
+//! smallest, wider ones as exceptions of 8 bits for the place and at least 8 for the rest. The sum
+//! of significant bits alone would be too kind to gaps of very mixed widths: on a web graph taken
+//! as undirected (cnr-2000) it prefers the external order by a hair, where packing needs 10 % more
+//! bytes.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -76,7 +79,8 @@ impl EdgeSample {
         Self { level: AtomicU32::new(0), edges: Mutex::default(), most, undirected }
     }
 
-    /// From now on edges have no direction. Edges that were looked at before are not looked at again.
+    /// From now on edges have no direction. Edges that were looked at before are not looked at
+    /// again.
     pub(crate) fn take_both_directions(&self) {
         self.undirected.store(true, Ordering::Relaxed);
     }
@@ -148,8 +152,8 @@ pub(crate) struct Sampled {
 impl Sampled {
     /// The order that needs fewer bits; the degree order if there is no difference.
     ///
-    /// `places(order)` gives a function from the bits of an id to its internal id, which is called with
-    /// ids in ascending order.
+    /// `places(order)` gives a function from the bits of an id to its internal id, which is called
+    /// with ids in ascending order.
     pub(crate) fn cheaper<P: FnMut(u64) -> Result<u64>>(
         self,
         id_type: IdType,
@@ -187,11 +191,13 @@ fn cost<P: FnMut(u64) -> Result<u64>>(
     let mut total = 0;
     for shard in edges.chunk_by(|a, b| interval(a) == interval(b)) {
         for (number, block) in shard.chunks(PACKED_EDGES).enumerate() {
-            let mut before = number.checked_sub(1).and_then(|_| shard.get(number * PACKED_EDGES - 1));
+            let mut before =
+                number.checked_sub(1).and_then(|_| shard.get(number * PACKED_EDGES - 1));
             let mut widths = [0; WIDTHS];
             for edge in block {
                 let gap = key(edge) - before.map_or(0, key);
-                let same_block = before.is_some_and(|b| b[0] >> POSITION_BITS == edge[0] >> POSITION_BITS);
+                let same_block =
+                    before.is_some_and(|b| b[0] >> POSITION_BITS == edge[0] >> POSITION_BITS);
                 let gap = if same_block { gap } else { gap >> level };
                 widths[(u128::BITS - gap.leading_zeros()) as usize % WIDTHS] += 1;
                 before = Some(edge);
@@ -247,7 +253,8 @@ mod tests {
         let mut edges: Vec<[u64; 2]> = (0..60_000).map(|i| [i * 7919 % 20_000, i % 1000]).collect();
         let wanted = sampled(&edges, 1000, 1);
         assert!(wanted.0 > 3 && (300..=1000).contains(&wanted.1.len()), "{}", wanted.1.len());
-        let mut whole: Vec<[u64; 2]> = edges.iter().copied().filter(|e| level_of(e[0]) >= wanted.0).collect();
+        let mut whole: Vec<[u64; 2]> =
+            edges.iter().copied().filter(|e| level_of(e[0]) >= wanted.0).collect();
         whole.sort_unstable();
         assert!(whole == wanted.1);
         let lower = edges.iter().filter(|e| level_of(e[0]) >= wanted.0 - 1).count();

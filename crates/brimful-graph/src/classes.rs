@@ -1,11 +1,11 @@
 //! Degree classes: where in the internal order a vertex belongs.
 //!
-//! One edge in 8, chosen by a hash of its ends, counts once for its source and once for its target. A
-//! class holds a factor of 8 in that count, so class k holds degrees of about 2^(3k) to 2^(3k + 3).
-//! Hubs come first: the shards of their intervals then hold most edges, and their sums and signals stay in
-//! cache. The order is a list of *runs*: the classes from hubs down, then the isolated vertices.
-//! Invariant: within a run, external ids ascend; a vertex's run depends on the multiset of edges and on
-//! the declared ids alone.
+//! One edge in 8, chosen by a hash of its ends, counts once for its source and once for its target.
+//! A class holds a factor of 8 in that count, so class k holds degrees of about 2^(3k) to 2^(3k +
+//! 3). Hubs come first: the shards of their intervals then hold most edges, and their sums and
+//! signals stay in cache. The order is a list of *runs*: the classes from hubs down, then the
+//! isolated vertices. Invariant: within a run, external ids ascend; a vertex's run depends on the
+//! multiset of edges and on the declared ids alone.
 
 use crate::error::{Error, Result};
 
@@ -17,8 +17,9 @@ pub(crate) const ISOLATED: usize = RUNS - 1;
 /// One edge in 2^SAMPLE_BITS is counted.
 const SAMPLE_BITS: u32 = 3;
 
-/// True if an edge is counted: the leading bits of a hash of its ends are zero. Which of them it is said to
-/// come from makes no difference, so that an edge without direction may be written either way.
+/// True if an edge is counted: the leading bits of a hash of its ends are zero. Which of them it is
+/// said to come from makes no difference, so that an edge without direction may be written either
+/// way.
 #[inline]
 pub(crate) fn is_counted(source: u64, target: u64) -> bool {
     let (low, high) = (source.min(target), source.max(target));
@@ -114,8 +115,13 @@ mod tests {
 
     #[test]
     fn one_edge_in_eight_is_counted_also_where_ids_have_structure() {
-        let shapes: [fn(u64) -> (u64, u64); 5] =
-            [|i| (i, i + 1), |i| (7, i), |i| (i, 7), |i| (i / 1000, i % 1000), |i| (i << 20, i << 40)];
+        let shapes: [fn(u64) -> (u64, u64); 5] = [
+            |i| (i, i + 1),
+            |i| (7, i),
+            |i| (i, 7),
+            |i| (i / 1000, i % 1000),
+            |i| (i << 20, i << 40),
+        ];
         for (number, shape) in shapes.into_iter().enumerate() {
             let counted = (0..80_000).filter(|&i| is_counted(shape(i).0, shape(i).1)).count();
             assert!((9_000..11_000).contains(&counted), "shape {number}: {counted}");

@@ -1,8 +1,9 @@
 //! Which columns of an input are the edges: the rule for text, Parquet and Arrow alike.
 //!
-//! Columns are taken without flags only where they are beyond doubt: two columns, or one pair of names of
-//! [`PAIRS`]; a weight by a name of [`WEIGHTS`]. Invariant: a mapping is what the user said, what a name of
-//! the tables says, or the only one that is possible; everything else is a [`Doubt`].
+//! Columns are taken without flags only where they are beyond doubt: two columns, or one pair of
+//! names of [`PAIRS`]; a weight by a name of [`WEIGHTS`]. Invariant: a mapping is what the user
+//! said, what a name of the tables says, or the only one that is possible; everything else is a
+//! [`Doubt`].
 
 use std::path::Path;
 
@@ -10,7 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 
-/// Names of source and target, in lower case without `_ - . :` and blanks. Each may end in one of [`ENDINGS`].
+/// Names of source and target, in lower case without `_ - . :` and blanks. Each may end in one of
+/// [`ENDINGS`].
 pub const PAIRS: [(&str, &str); 17] = [
     ("source", "target"),
     ("source", "destination"),
@@ -73,7 +75,8 @@ pub struct Columns {
     pub weight: Option<String>,
     /// The others.
     pub ignored: Vec<String>,
-    /// Whether the first line has the names; `None` where columns have names or numbers by definition.
+    /// Whether the first line has the names; `None` where columns have names or numbers by
+    /// definition.
     pub header: Option<bool>,
     /// What separates columns; `None` where the format says.
     pub delimiter: Option<String>,
@@ -95,11 +98,17 @@ pub struct Roles {
 impl Roles {
     /// Columns that are neither source, target nor weight.
     pub fn ignored(&self) -> impl Iterator<Item = usize> + '_ {
-        (0..self.width).filter(|&at| at != self.source && at != self.target && Some(at) != self.weight)
+        (0..self.width)
+            .filter(|&at| at != self.source && at != self.target && Some(at) != self.weight)
     }
 
     /// What is shown of them, where columns are called `names`.
-    pub fn describe(&self, names: &[String], header: Option<bool>, delimiter: Option<String>) -> Columns {
+    pub fn describe(
+        &self,
+        names: &[String],
+        header: Option<bool>,
+        delimiter: Option<String>,
+    ) -> Columns {
         let name = |at: usize| match header {
             Some(false) => (at + 1).to_string(),
             _ => names.get(at).cloned().unwrap_or_default(),
@@ -159,14 +168,19 @@ impl ColumnChoice {
     ///
     /// # Errors
     /// A [`Doubt`].
-    pub fn of_rows(&self, first: &[String], second: Option<&[String]>) -> Result<(Roles, bool), Doubt> {
+    pub fn of_rows(
+        &self,
+        first: &[String],
+        second: Option<&[String]>,
+    ) -> Result<(Roles, bool), Doubt> {
         if let Some(header) = self.header {
             return Ok((self.roles(first, header)?, header));
         }
         let given = [&self.source, &self.target, &self.weight];
         let named = given.into_iter().flatten().any(|column| number(column).is_none());
         if named && first.iter().all(|field| is_number(field)) {
-            let what = "its first line has numbers and no names of columns; number the columns from 1";
+            let what =
+                "its first line has numbers and no names of columns; number the columns from 1";
             return Err(Doubt::Unsaid(what.into()));
         }
         if named || !pairs(first).is_empty() {
@@ -217,7 +231,8 @@ impl ColumnChoice {
             }
         }
         if header && weight.is_none() {
-            let is_weight = |&at: &usize| is_free(&at, [source, target, None]) && is_weight_name(&names[at]);
+            let is_weight =
+                |&at: &usize| is_free(&at, [source, target, None]) && is_weight_name(&names[at]);
             let mut known = (0..names.len()).filter(is_weight);
             weight = known.next();
             if known.next().is_some() {
@@ -240,7 +255,9 @@ impl ColumnChoice {
         let source = source.or_else(|| rest.next());
         let target = target.or_else(|| rest.next());
         match (source, target) {
-            (Some(source), Some(target)) => Ok(Roles { source, target, weight, width: names.len() }),
+            (Some(source), Some(target)) => {
+                Ok(Roles { source, target, weight, width: names.len() })
+            }
             _ => Err(too_few(names)),
         }
     }
@@ -264,9 +281,12 @@ fn find(names: &[String], column: &str, header: bool) -> Result<usize, Doubt> {
     let at = number(column).and_then(|number| number.checked_sub(1)).filter(|&at| at < names.len());
     at.ok_or_else(|| {
         let what = format!("it has no column '{}'; {}", shown(column), found(names, header));
-        // Longer names, and others with characters that a terminal would obey, are nobody's typing errors.
-        let is_plain = |name: &&String| name.len() <= NAME_BYTES && !name.contains(char::is_control);
-        let names = if header { names.iter().filter(is_plain).cloned().collect() } else { Vec::new() };
+        // Longer names, and others with characters that a terminal would obey, are nobody's typing
+        // errors.
+        let is_plain =
+            |name: &&String| name.len() <= NAME_BYTES && !name.contains(char::is_control);
+        let names =
+            if header { names.iter().filter(is_plain).cloned().collect() } else { Vec::new() };
         Doubt::NoColumn { what, column: column.into(), names }
     })
 }
@@ -277,7 +297,9 @@ fn number(column: &str) -> Option<usize> {
 
 fn too_few(names: &[String]) -> Doubt {
     let found = listed(names.iter().map(String::as_str));
-    Doubt::Unfit(format!("an edge needs two columns, source and target, and the first line has: {found}"))
+    Doubt::Unfit(format!(
+        "an edge needs two columns, source and target, and the first line has: {found}"
+    ))
 }
 
 /// The columns that were found, and how to say which to take.
@@ -286,7 +308,8 @@ fn found(names: &[String], header: bool) -> String {
         return "it has no columns".into();
     }
     let values = listed(names.iter().map(String::as_str));
-    let (what, by) = if header { ("columns", "name") } else { ("columns, which begin with", "number") };
+    let (what, by) =
+        if header { ("columns", "name") } else { ("columns, which begin with", "number") };
     let count = names.len();
     format!(
         "it has {count} {what}: {values}; give them by {by}: --source COL --target COL [--weight COL], or \
@@ -333,12 +356,14 @@ fn is_called(name: &str, known: &str) -> bool {
 /// The places of all pairs of names that [`PAIRS`] has.
 fn pairs(names: &[String]) -> Vec<(usize, usize)> {
     let names: Vec<String> = names.iter().map(|name| simple(name)).collect();
-    let called =
-        |known: &'static str| (0..names.len()).filter(|&at| is_called(&names[at], known)).collect::<Vec<_>>();
+    let called = |known: &'static str| {
+        (0..names.len()).filter(|&at| is_called(&names[at], known)).collect::<Vec<_>>()
+    };
     let mut found = Vec::new();
     for pair in PAIRS {
         for &source in &called(pair.0) {
-            let targets = called(pair.1).into_iter().filter(|&target| pair != HEAD_TAIL || source < target);
+            let targets =
+                called(pair.1).into_iter().filter(|&target| pair != HEAD_TAIL || source < target);
             found.extend(targets.map(|target| (source, target)));
         }
     }
@@ -457,7 +482,9 @@ mod tests {
         assert_eq!(taken(&bare, "source target", "x y"), Ok((0, 1, None, false)));
         let headed = ColumnChoice { header: Some(true), ..ColumnChoice::default() };
         assert_eq!(taken(&headed, "alice bob", "x y"), Ok((0, 1, None, true)));
-        for wrong in [choice("5", "", ""), choice("x", "b", ""), choice("a", "a", ""), choice("a", "", "a")] {
+        for wrong in
+            [choice("5", "", ""), choice("x", "b", ""), choice("a", "a", ""), choice("a", "", "a")]
+        {
             assert!(taken(&wrong, "a b c", "1 2 3").is_err(), "{wrong:?}");
         }
     }

@@ -1,10 +1,10 @@
 //! The declaration of an exported graph: the facts that a list of edges alone does not tell.
 //!
-//! An edge list has it as the comment line `# brimful: directed=no weighted=yes ids=int vertices=5 edges=4
-//! isolated=1`, Parquet and Arrow files have it without the `# brimful: ` as the value of the key `brimful` of
-//! their schema. This module alone writes and reads it. Vertices without edges follow one by one: in text as
-//! comment lines `# vertex ID`, in tables as rows without a target. Where ids are consecutive, `first=ID` stands
-//! for all of them instead.
+//! An edge list has it as the comment line `# brimful: directed=no weighted=yes ids=int vertices=5
+//! edges=4 isolated=1`, Parquet and Arrow files have it without the `# brimful: ` as the value of
+//! the key `brimful` of their schema. This module alone writes and reads it. Vertices without edges
+//! follow one by one: in text as comment lines `# vertex ID`, in tables as rows without a target.
+//! Where ids are consecutive, `first=ID` stands for all of them instead.
 //!
 //! Invariant: a declaration that is read is complete; whoever reads the file compares its counts.
 
@@ -37,7 +37,8 @@ pub struct Declaration {
     pub edges: u64,
     /// Number of vertices without edges.
     pub isolated: u64,
-    /// The least of the ids if they are consecutive integers from 0 or above. Then no vertex is listed.
+    /// The least of the ids if they are consecutive integers from 0 or above. Then no vertex is
+    /// listed.
     pub first: Option<u64>,
 }
 
@@ -93,7 +94,8 @@ impl Declaration {
     pub(crate) fn of_comment(line: &[u8]) -> Option<std::result::Result<Self, Damage>> {
         let rest = line.strip_prefix(COMMENT.trim_end().as_bytes())?;
         let begin = line.len() - rest.len();
-        let read = std::str::from_utf8(rest).map_err(|_| Damage::new(0, "text")).and_then(Self::parse);
+        let read =
+            std::str::from_utf8(rest).map_err(|_| Damage::new(0, "text")).and_then(Self::parse);
         Some(read.map_err(|damage| Damage { at: begin + damage.at, ..damage }))
     }
 
@@ -129,8 +131,9 @@ impl Declaration {
         }
     }
 
-    /// The declaration of two files that are one graph; `None` if they differ in kind, or declare ids with a gap
-    /// between. How many vertices they have together their edges tell, unless all ids are declared.
+    /// The declaration of two files that are one graph; `None` if they differ in kind, or declare
+    /// ids with a gap between. How many vertices they have together their edges tell, unless all
+    /// ids are declared.
     pub fn join(&self, other: &Self) -> Option<Self> {
         let kind = |it: &Self| (it.directed, it.weighted, it.names, it.first.is_some());
         let (a, b) = if self.first <= other.first { (self, other) } else { (other, self) };

@@ -22,7 +22,8 @@ pub fn is_compressed(start: &[u8]) -> bool {
 fn is_bzip2(start: &[u8]) -> bool {
     matches!(
         start,
-        [b'B', b'Z', b'h', b'1'..=b'9', 0x31, 0x41, ..] | [b'B', b'Z', b'h', b'1'..=b'9', 0x17, 0x72, ..]
+        [b'B', b'Z', b'h', b'1'..=b'9', 0x31, 0x41, ..]
+            | [b'B', b'Z', b'h', b'1'..=b'9', 0x17, 0x72, ..]
     )
 }
 
@@ -36,15 +37,21 @@ pub fn open(
     memory_bytes: u64,
 ) -> Result<Box<dyn Read + Send>> {
     let mut start = Vec::new();
-    reader.by_ref().take(LONGEST_MAGIC as u64).read_to_end(&mut start).map_err(|e| read_error(path, e))?;
+    reader
+        .by_ref()
+        .take(LONGEST_MAGIC as u64)
+        .read_to_end(&mut start)
+        .map_err(|e| read_error(path, e))?;
     let magic = start.clone();
     let whole: Chain<_, _> = Cursor::new(start).chain(reader);
     let fail = |e| StoreError::io(path, "decompress", e);
     Ok(match magic.as_slice() {
-        [0x1F, 0x8B, ..] => Box::new(MultiGzDecoder::new(io::BufReader::with_capacity(256 << 10, whole))),
+        [0x1F, 0x8B, ..] => {
+            Box::new(MultiGzDecoder::new(io::BufReader::with_capacity(256 << 10, whole)))
+        }
         magic if magic.starts_with(&XZ) => {
-            let stream =
-                Stream::new_stream_decoder(memory_bytes, CONCATENATED).map_err(|e| fail(e.into()))?;
+            let stream = Stream::new_stream_decoder(memory_bytes, CONCATENATED)
+                .map_err(|e| fail(e.into()))?;
             Box::new(XzDecoder::new_stream(whole, stream))
         }
         magic if magic.starts_with(&ZSTD) => {

@@ -1,8 +1,8 @@
 //! Out-degrees and sums of outgoing weights, counted from shards.
 //!
-//! The sources that fit the memory given are counted while the shards are written; a further pass over
-//! the shards is made for the others, window by window. Invariant: a sum of weights is added up in the
-//! order of the shards, whichever way it was counted.
+//! The sources that fit the memory given are counted while the shards are written; a further pass
+//! over the shards is made for the others, window by window. Invariant: a sum of weights is added
+//! up in the order of the shards, whichever way it was counted.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -54,7 +54,12 @@ impl DegreeCounter {
     }
 
     /// Counts the arcs of `sources` in `shards`.
-    pub(crate) fn count(shards: &ShardFile, sources: Range<u64>, weighted: bool, job: &Job) -> Result<Self> {
+    pub(crate) fn count(
+        shards: &ShardFile,
+        sources: Range<u64>,
+        weighted: bool,
+        job: &Job,
+    ) -> Result<Self> {
         let mut counter = Self::new(sources.clone(), weighted);
         let mut reader = SegmentReader::default();
         for (index, segment) in shards.segments().iter().enumerate() {
@@ -70,7 +75,8 @@ impl DegreeCounter {
     }
 }
 
-/// The most arcs that lead to a vertex. Memory: a count for each vertex of an interval, and a unit, for each thread.
+/// The most arcs that lead to a vertex. Memory: a count for each vertex of an interval, and a unit,
+/// for each thread.
 pub(crate) fn most_incoming(shards: &ShardFile, resources: &Resources) -> Result<u64> {
     let mut starts = Vec::new();
     for (index, segment) in shards.segments().iter().enumerate() {
@@ -81,8 +87,9 @@ pub(crate) fn most_incoming(shards: &ShardFile, resources: &Resources) -> Result
     let end = |at: usize| starts.get(at + 1).map_or(shards.segments().len(), |(_, start)| *start);
     let window = 1 << shards.interval_bits();
     resources.job.begin("measure lists", starts.len() as u64);
-    let most =
-        resources.share(starts.len(), |at, (reader, counts): &mut (Option<SegmentReader>, Vec<u64>)| {
+    let most = resources.share(
+        starts.len(),
+        |at, (reader, counts): &mut (Option<SegmentReader>, Vec<u64>)| {
             let (interval, start) = starts[at];
             let reader = reader.get_or_insert_with(|| SegmentReader::default().with_weights(false));
             counts.clear();
@@ -95,7 +102,8 @@ pub(crate) fn most_incoming(shards: &ShardFile, resources: &Resources) -> Result
             }
             resources.job.advance(1);
             Ok::<_, Error>(counts.iter().copied().max().unwrap_or(0))
-        })?;
+        },
+    )?;
     Ok(most.into_iter().max().unwrap_or(0))
 }
 
@@ -117,7 +125,8 @@ pub(crate) fn write(
     drop(first);
     let workers = resources.workers() as u64;
     // A reader holds a unit and its weights.
-    let largest = shards.files().flat_map(|file| file.entries()).map(|e| e.len).max().unwrap_or(0) * 2;
+    let largest =
+        shards.files().flat_map(|file| file.entries()).map(|e| e.len).max().unwrap_or(0) * 2;
     let each = (bytes / workers).saturating_sub(largest) / bytes_per_vertex(weighted);
     let window = each.min((vertices - counted).div_ceil(workers)).max(1 << 12);
     let windows = (vertices - counted).div_ceil(window) as usize;
@@ -132,7 +141,8 @@ pub(crate) fn write(
                 return Ok(());
             }
             let start = counted + number as u64 * window;
-            let counter = DegreeCounter::count(shards, start..vertices.min(start + window), weighted, job);
+            let counter =
+                DegreeCounter::count(shards, start..vertices.min(start + window), weighted, job);
             if !out.pass(number, |files| counter.and_then(|counter| files.append(&counter)))? {
                 return Ok(());
             }

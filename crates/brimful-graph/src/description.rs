@@ -50,10 +50,12 @@ pub struct Description {
     pub forward: Option<Shards>,
     /// Reverse shards: edges by source.
     pub reverse: Option<Shards>,
-    /// The seal of each file beside the manifest, by name: a whole file of another graph is not taken for it.
+    /// The seal of each file beside the manifest, by name: a whole file of another graph is not
+    /// taken for it.
     #[serde(default)]
     pub seals: BTreeMap<String, u64>,
-    /// The columns of the input that the edges were read from; `None` where its format says, and before it was kept.
+    /// The columns of the input that the edges were read from; `None` where its format says, and
+    /// before it was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub columns: Option<Columns>,
     /// Whatever the caller of the import wants to find again.
@@ -76,7 +78,8 @@ pub struct LongestLists {
 pub struct Order {
     /// How the runs were made.
     pub name: OrderName,
-    /// The internal id at which each run begins. The last run holds the vertices without edges, if any.
+    /// The internal id at which each run begins. The last run holds the vertices without edges, if
+    /// any.
     pub runs: Vec<u64>,
 }
 

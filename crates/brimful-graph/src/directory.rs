@@ -1,9 +1,9 @@
 //! Where the blocks of an index begin, in memory: what a reader of few sources needs.
 //!
-//! Sixteen bytes a block, that is about a sixteenth of a byte an edge; of all segments, or of those of one unit.
-//! Invariant: whatever the file says, a
-//! block found lies within its segment and has at most 256 edges. What it holds is checked with the unit
-//! that it is read in, or, where it is read for itself, against its own checksum.
+//! Sixteen bytes a block, that is about a sixteenth of a byte an edge; of all segments, or of those
+//! of one unit. Invariant: whatever the file says, a block found lies within its segment and has at
+//! most 256 edges. What it holds is checked with the unit that it is read in, or, where it is read
+//! for itself, against its own checksum.
 
 use std::ops::Range;
 
@@ -53,7 +53,8 @@ impl Directory {
         Self::load_segments(shards, &shards.open_directory()?, 0..shards.segments().len())
     }
 
-    /// Reads the part of the directory of `shards`, which is open as `file`, that is about one unit.
+    /// Reads the part of the directory of `shards`, which is open as `file`, that is about one
+    /// unit.
     ///
     /// # Errors
     /// As [`Directory::load`].
@@ -88,7 +89,9 @@ impl Directory {
                     None => (offset, source) == (0, 0),
                 };
                 if !follows || offset >= segment.plain {
-                    return Err(file.corrupt(shards.unit(index), "block starts do not ascend").into());
+                    return Err(file
+                        .corrupt(shards.unit(index), "block starts do not ascend")
+                        .into());
                 }
                 last = Some((offset, source));
                 out.sources.push(source);
@@ -97,7 +100,9 @@ impl Directory {
                 edges += count;
             }
             if edges != segment.edges {
-                return Err(file.corrupt(shards.unit(index), "blocks do not cover their segment").into());
+                return Err(file
+                    .corrupt(shards.unit(index), "blocks do not cover their segment")
+                    .into());
             }
         }
         out.segments.push(out.sources.len() as u32);
@@ -120,8 +125,8 @@ impl Directory {
         self.sources.len()
     }
 
-    /// The blocks of segment `segment` from `from` on that may hold edges of `source`, counted from the
-    /// segment's first; an empty range at the place where they would be if there is none.
+    /// The blocks of segment `segment` from `from` on that may hold edges of `source`, counted from
+    /// the segment's first; an empty range at the place where they would be if there is none.
     pub fn find(&self, segment: usize, from: u32, source: u32) -> Range<u32> {
         let (first, end) = self.blocks_of(segment);
         let sources = &self.sources[(first + from) as usize..end as usize];
@@ -138,7 +143,8 @@ impl Directory {
         let (at, last) = ((first + block) as usize, end as usize - 1);
         let (offset, edges) = (self.offsets[at], self.edges[at]);
         let end = if at == last { plain } else { self.offsets[at + 1] };
-        let start = BlockStart { offset, source: self.sources[at], edges: (edges >> FIRST_BITS) + 1 };
+        let start =
+            BlockStart { offset, source: self.sources[at], edges: (edges >> FIRST_BITS) + 1 };
         Block {
             start,
             first_edge: edges & ((1 << FIRST_BITS) - 1),

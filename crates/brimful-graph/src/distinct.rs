@@ -1,7 +1,7 @@
 //! The distinct ids of a graph with sparse ids, and the run of each, on disk.
 //!
-//! Both are sequences in ascending order of ids, written and read in step. Invariant: memory is a few
-//! windows, whatever the number of ids.
+//! Both are sequences in ascending order of ids, written and read in step. Invariant: memory is a
+//! few windows, whatever the number of ids.
 
 use std::ops::Range;
 use std::path::Path;
@@ -24,8 +24,8 @@ pub(crate) struct DistinctIds {
 }
 
 impl DistinctIds {
-    /// Merges the ends of all edges, the ends of counted edges and the declared ids, all of them order
-    /// keys.
+    /// Merges the ends of all edges, the ends of counted edges and the declared ids, all of them
+    /// order keys.
     pub(crate) fn new(
         ends: Sorter<'_, u64>,
         counted: Sorter<'_, u64>,
@@ -78,7 +78,11 @@ impl DistinctIds {
 }
 
 /// How often each key occurs, saturated at 255: (key, count), ascending.
-fn count(counted: Sorter<'_, u64>, folder: &dyn Folder, resources: &Resources) -> Result<Sequence<[u64; 2]>> {
+fn count(
+    counted: Sorter<'_, u64>,
+    folder: &dyn Folder,
+    resources: &Resources,
+) -> Result<Sequence<[u64; 2]>> {
     let mut writer = SequenceWriter::new(folder, &resources.job)?;
     let mut now: Option<[u64; 2]> = None;
     counted.merge(&resources.pool, |batch| {
@@ -113,8 +117,13 @@ pub(crate) struct DeclaredKeys<'d> {
 
 impl<'d> DeclaredKeys<'d> {
     /// Ids of `ranges`, which are below 2^63, and keys of `listed`, ascending and once each.
-    pub(crate) fn new(ranges: &[Range<u64>; 2], listed: Option<&'d Sequence<u64>>, id_type: IdType) -> Self {
-        let keys = |range: &Range<u64>| id_type.order_key(range.start)..id_type.order_key(range.end);
+    pub(crate) fn new(
+        ranges: &[Range<u64>; 2],
+        listed: Option<&'d Sequence<u64>>,
+        id_type: IdType,
+    ) -> Self {
+        let keys =
+            |range: &Range<u64>| id_type.order_key(range.start)..id_type.order_key(range.end);
         let [first, second] = ranges;
         let listed = listed.map(Sequence::reader);
         Self { ranges: [keys(first), keys(second)], listed, only: None, id_type }
@@ -210,7 +219,8 @@ pub(crate) struct Cursor<'d> {
 }
 
 impl Cursor<'_> {
-    /// The internal id of the id with order key `key`. Keys come in ascending order, equal ones allowed.
+    /// The internal id of the id with order key `key`. Keys come in ascending order, equal ones
+    /// allowed.
     pub(crate) fn internal(&mut self, key: u64) -> Result<u64> {
         loop {
             let (Some(at), Some(run)) = (self.keys.peek()?, self.runs.peek()?) else {
@@ -244,7 +254,8 @@ impl InInternalOrder for Ordered<'_> {
         for wanted in (0..RUNS).filter(|run| tally.0[*run] > 0) {
             let (mut keys, mut runs) = (self.ids.keys.reader(), self.ids.runs.reader());
             while let (Some(key), Some(run)) = (keys.take()?, runs.take()?) {
-                if flattened(run, self.flat) == wanted && !f(self.ids.id_type.from_order_key(key))? {
+                if flattened(run, self.flat) == wanted && !f(self.ids.id_type.from_order_key(key))?
+                {
                     return Ok(());
                 }
             }

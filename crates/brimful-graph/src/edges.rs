@@ -1,5 +1,5 @@
-//! Edges on their way into a graph: batches, sources that can be walked in parts, and the spool that
-//! makes a source of a stream.
+//! Edges on their way into a graph: batches, sources that can be walked in parts, and the spool
+//! that makes a source of a stream.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -240,8 +240,12 @@ mod tests {
             positions: vec![],
         };
         let positioned = EdgeBatch { positions: vec![3, 4, 9], ..narrow.clone() };
-        let far =
-            EdgeBatch { sources: vec![1], targets: vec![2], weights: vec![0.5], positions: vec![1 << 33] };
+        let far = EdgeBatch {
+            sources: vec![1],
+            targets: vec![2],
+            weights: vec![0.5],
+            positions: vec![1 << 33],
+        };
         let mut buffer = Vec::new();
         let batches = [narrow, wide, positioned, far];
         batches.iter().for_each(|batch| spool.append(batch, &mut buffer).unwrap());

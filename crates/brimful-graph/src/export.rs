@@ -1,8 +1,9 @@
 //! The way out: every edge once, in external ids, segment by segment.
 //!
-//! [`EdgeReader`] yields the edges, `text` writes the formats that hold edges alone, one module each the
-//! others; `numbering` names vertices where a format cannot keep ids, `sink` is the file. Invariant:
-//! what a format cannot hold is refused, naming one that can; nothing is left out in silence.
+//! [`EdgeReader`] yields the edges, `text` writes the formats that hold edges alone, one module
+//! each the others; `numbering` names vertices where a format cannot keep ids, `sink` is the file.
+//! Invariant: what a format cannot hold is refused, naming one that can; nothing is left out in
+//! silence.
 
 mod graphalytics;
 mod metis;
@@ -29,7 +30,8 @@ pub use crate::export::sink::Compression;
 /// A text or binary format for graphs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// A [declaration](crate::declaration), then `source<TAB>target[<TAB>weight]`, and a comment line per vertex without edges.
+    /// A [declaration](crate::declaration), then `source<TAB>target[<TAB>weight]`, and a comment
+    /// line per vertex without edges.
     EdgeList,
     /// A heading, then `source,target[,weight]`; directed, no vertex without edges.
     Csv,
@@ -44,8 +46,14 @@ pub enum Format {
 }
 
 /// Every format.
-const FORMATS: [Format; 6] =
-    [Format::EdgeList, Format::Csv, Format::U32Pairs, Format::Mtx, Format::Metis, Format::Graphalytics];
+const FORMATS: [Format; 6] = [
+    Format::EdgeList,
+    Format::Csv,
+    Format::U32Pairs,
+    Format::Mtx,
+    Format::Metis,
+    Format::Graphalytics,
+];
 
 impl Format {
     /// Its name.
@@ -144,14 +152,15 @@ impl EdgeReader {
         }
     }
 
-    /// A reader that gives the ranks of vertices by external id in place of the ids. Memory: 8 bytes a vertex.
+    /// A reader that gives the ranks of vertices by external id in place of the ids. Memory: 8
+    /// bytes a vertex.
     pub fn ranked(graph: Arc<Graph>) -> Result<Self> {
         let ranks = Some(ranks(&graph)?);
         Ok(Self { ranks, ..Self::new(graph) })
     }
 
-    /// Replaces `batch` by the edges of the next segment; false at the end. Each edge of an undirected
-    /// graph comes once (so the batch may be empty), from the smaller id to the larger.
+    /// Replaces `batch` by the edges of the next segment; false at the end. Each edge of an
+    /// undirected graph comes once (so the batch may be empty), from the smaller id to the larger.
     pub fn next(&mut self, batch: &mut EdgeBatch) -> Result<bool> {
         batch.clear();
         let graph = Arc::clone(&self.graph);
@@ -170,11 +179,15 @@ impl EdgeReader {
             }
         })?;
         match &self.ranks {
-            Some(ranks) => batch.sources.iter_mut().chain(&mut batch.targets).try_for_each(|vertex| {
-                let rank = ranks.get(*vertex as usize).ok_or_else(|| shards.contradiction(self.segment))?;
-                *vertex = *rank;
-                Ok::<_, Error>(())
-            })?,
+            Some(ranks) => {
+                batch.sources.iter_mut().chain(&mut batch.targets).try_for_each(|vertex| {
+                    let rank = ranks
+                        .get(*vertex as usize)
+                        .ok_or_else(|| shards.contradiction(self.segment))?;
+                    *vertex = *rank;
+                    Ok::<_, Error>(())
+                })?
+            }
             None => {
                 self.name_targets(segment.interval, batch)?;
                 for source in &mut batch.sources {
@@ -242,8 +255,8 @@ pub fn minimum_bytes(options: &ExportOptions, workers: usize) -> u64 {
 
 /// Writes the graph as `path` (Graphalytics: as three files beside it).
 ///
-/// Memory: [`minimum_bytes`]; METIS uses what the budget has to sort, and scratch space beside the output
-/// of 16 bytes an edge, 32 with weights.
+/// Memory: [`minimum_bytes`]; METIS uses what the budget has to sort, and scratch space beside the
+/// output of 16 bytes an edge, 32 with weights.
 ///
 /// # Errors
 /// [`Error::Usage`] if the format cannot hold the graph: its sentence says why and what can.
@@ -308,7 +321,8 @@ fn each_named_edge(
             let ends = [&batch.sources, &batch.targets].map(|ids| present(&ids[part.clone()]));
             let (rows, labels) = names.rows(graph, &[&ends[0], &ends[1]])?;
             for at in 0..rows {
-                let [source, target] = [0, 1].map(|end: usize| labels.get(end).map_or("", |l| l.get(at)));
+                let [source, target] =
+                    [0, 1].map(|end: usize| labels.get(end).map_or("", |l| l.get(at)));
                 line(&mut text, source, target, batch.weights.get(start + at).copied())?;
                 if text.len() >= FLUSH_BYTES {
                     out.write(text.as_bytes())?;
@@ -324,7 +338,8 @@ fn each_named_edge(
     Ok(edges)
 }
 
-/// Writes what `line` makes of each edge (source, target, weight) to `out`; returns how many there were.
+/// Writes what `line` makes of each edge (source, target, weight) to `out`; returns how many there
+/// were.
 fn each_edge(
     exporting: &Exporting<'_>,
     out: &mut Sink,
@@ -337,7 +352,12 @@ fn each_edge(
     let id_type = graph.id_type();
     while reader.next(&mut batch)? {
         for (at, (&source, &target)) in batch.sources.iter().zip(&batch.targets).enumerate() {
-            line(&mut text, id_type.number(source), id_type.number(target), batch.weights.get(at).copied())?;
+            line(
+                &mut text,
+                id_type.number(source),
+                id_type.number(target),
+                batch.weights.get(at).copied(),
+            )?;
             if text.len() >= FLUSH_BYTES {
                 job.check()?;
                 out.write(text.as_bytes())?;

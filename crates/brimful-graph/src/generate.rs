@@ -13,8 +13,9 @@ use crate::random::{Random, choose, permute};
 /// A kind of graph and its size.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Kind {
-    /// R-MAT (Chakrabarti, Zhan, Faloutsos 2004) with a = .57, b = c = .19, d = .05 and ids permuted:
-    /// 2^scale vertices, `edge_factor` times as many edges, multi-edges and self-loops kept.
+    /// R-MAT (Chakrabarti, Zhan, Faloutsos 2004) with a = .57, b = c = .19, d = .05 and ids
+    /// permuted: 2^scale vertices, `edge_factor` times as many edges, multi-edges and self-loops
+    /// kept.
     Rmat {
         /// Binary logarithm of the number of vertices.
         scale: u32,
@@ -55,18 +56,20 @@ pub enum Kind {
         /// Joins the last row and column to the first.
         torus: bool,
     },
-    /// Vertex n joined to i earlier ones, i uniform in [0, 80) (at most n), the earlier ones distinct
-    /// and uniform; without direction. (InfiniMem's generator, as a process that works: its paper of
-    /// 2014, algorithm 1.) About 39.5 edges per vertex.
+    /// Vertex n joined to i earlier ones, i uniform in [0, 80) (at most n), the earlier ones
+    /// distinct and uniform; without direction. (InfiniMem's generator, as a process that works:
+    /// its paper of 2014, algorithm 1.) About 39.5 edges per vertex.
     Mesh {
         /// Number of vertices.
         vertices: u64,
     },
-    /// A ring in which every vertex is joined to its `neighbors` nearest, then each edge's far end moved
-    /// with probability `rewire` to any other vertex; without direction. (Watts and Strogatz 1998.)
+    /// A ring in which every vertex is joined to its `neighbors` nearest, then each edge's far end
+    /// moved with probability `rewire` to any other vertex; without direction. (Watts and Strogatz
+    /// 1998.)
     ///
-    /// The targets that one vertex draws are distinct; a pair that two vertices draw is a multi-edge.
-    /// About `rewire * neighbors^2 / 2` are to be expected, however many vertices there are.
+    /// The targets that one vertex draws are distinct; a pair that two vertices draw is a
+    /// multi-edge. About `rewire * neighbors^2 / 2` are to be expected, however many vertices there
+    /// are.
     WattsStrogatz {
         /// Number of vertices.
         vertices: u64,
@@ -129,13 +132,17 @@ impl Generator {
     pub fn new(kind: Kind, seed: u64) -> Result<Self> {
         let usage = |what: &str| Err(Error::Usage(what.to_owned()));
         match kind {
-            Kind::Rmat { scale, .. } if !(1..=40).contains(&scale) => usage("scale must be between 1 and 40"),
+            Kind::Rmat { scale, .. } if !(1..=40).contains(&scale) => {
+                usage("scale must be between 1 and 40")
+            }
             Kind::Rmat { scale, edge_factor }
                 if edge_factor.checked_mul(1 << scale).is_none_or(|e| e >> 48 != 0) =>
             {
                 usage("an R-MAT graph has at most 2^48 edges")
             }
-            Kind::LogNormal { mu, sigma, .. } if !(mu.is_finite() && sigma.is_finite() && sigma >= 0.0) => {
+            Kind::LogNormal { mu, sigma, .. }
+                if !(mu.is_finite() && sigma.is_finite() && sigma >= 0.0) =>
+            {
                 usage("mu and sigma must be finite and sigma not negative")
             }
             Kind::LogNormal { vertices, .. }
@@ -157,7 +164,9 @@ impl Generator {
             Kind::WattsStrogatz { vertices, neighbors, .. }
                 if neighbors % 2 == 1 || neighbors >= vertices || neighbors > MAX_NEIGHBORS =>
             {
-                usage("the number of neighbors must be even, less than the number of vertices, at most 2^20")
+                usage(
+                    "the number of neighbors must be even, less than the number of vertices, at most 2^20",
+                )
             }
             Kind::WattsStrogatz { rewire: p, .. }
             | Kind::ErdosRenyi { amount: Amount::Probability(p), .. }
@@ -168,11 +177,13 @@ impl Generator {
             Kind::ErdosRenyi { vertices, amount, undirected } => {
                 let pairs = Pairs { vertices, undirected }.count();
                 match amount {
-                    Amount::Edges(edges) if u128::from(edges) > pairs => {
-                        usage(&format!("{vertices} vertices have {pairs} pairs, which is the most edges"))
-                    }
+                    Amount::Edges(edges) if u128::from(edges) > pairs => usage(&format!(
+                        "{vertices} vertices have {pairs} pairs, which is the most edges"
+                    )),
                     Amount::Edges(edges) if edges >> 48 != 0 => usage(MOST_EDGES),
-                    Amount::Probability(p) if pairs as f64 * p > (1_u64 << 48) as f64 => usage(MOST_EDGES),
+                    Amount::Probability(p) if pairs as f64 * p > (1_u64 << 48) as f64 => {
+                        usage(MOST_EDGES)
+                    }
                     _ => Ok(Self { kind, seed }),
                 }
             }
@@ -200,7 +211,9 @@ impl Generator {
         let share = |share: f64, whole: u64| (share * whole as f64) as u64;
         match self.kind {
             Kind::Rmat { scale, edge_factor } => edge_factor.saturating_mul(1 << scale),
-            Kind::LogNormal { vertices, mu, sigma } => share(capped_mean(vertices, mu, sigma), vertices),
+            Kind::LogNormal { vertices, mu, sigma } => {
+                share(capped_mean(vertices, mu, sigma), vertices)
+            }
             Kind::Chain { vertices } | Kind::Star { vertices } => vertices.saturating_sub(1),
             Kind::Ring { vertices } => vertices,
             Kind::Grid { rows, columns, torus } => {
@@ -208,7 +221,9 @@ impl Generator {
                 both_ways.saturating_sub(if torus { 0 } else { rows.saturating_add(columns) })
             }
             Kind::Mesh { vertices } => share(39.5, vertices),
-            Kind::WattsStrogatz { vertices, neighbors, .. } => vertices.saturating_mul(neighbors / 2),
+            Kind::WattsStrogatz { vertices, neighbors, .. } => {
+                vertices.saturating_mul(neighbors / 2)
+            }
             Kind::ErdosRenyi { amount: Amount::Edges(edges), .. } => edges,
             Kind::ErdosRenyi { vertices, amount: Amount::Probability(p), undirected } => {
                 let pairs = Pairs { vertices, undirected }.count();
@@ -258,7 +273,14 @@ impl Generator {
         (permute(source, scale), permute(target, scale))
     }
 
-    fn log_normal_targets(&self, vertex: u64, vertices: u64, mu: f64, sigma: f64, targets: &mut Vec<u64>) {
+    fn log_normal_targets(
+        &self,
+        vertex: u64,
+        vertices: u64,
+        mu: f64,
+        sigma: f64,
+        targets: &mut Vec<u64>,
+    ) {
         let mut random = self.random(vertex);
         let others = vertices - 1;
         let degree = libm::round(libm::exp(mu + sigma * random.gaussian()));
@@ -307,7 +329,9 @@ impl EdgeSource for Generator {
                     targets.iter().for_each(|&target| push(vertex, target));
                 }
             }
-            Kind::Chain { vertices } => range.filter(|v| v + 1 < vertices).for_each(|v| push(v, v + 1)),
+            Kind::Chain { vertices } => {
+                range.filter(|v| v + 1 < vertices).for_each(|v| push(v, v + 1))
+            }
             Kind::Ring { vertices } => range.for_each(|v| push(v, (v + 1) % vertices)),
             Kind::Star { .. } => range.filter(|v| *v > 0).for_each(|v| push(v, 0)),
             Kind::Grid { rows, columns, torus } => {
@@ -336,7 +360,14 @@ impl EdgeSource for Generator {
             Kind::WattsStrogatz { vertices, neighbors, rewire } => {
                 let mut targets = Vec::new();
                 for v in range {
-                    small_world_targets(self.random(v), v, vertices, neighbors / 2, rewire, &mut targets);
+                    small_world_targets(
+                        self.random(v),
+                        v,
+                        vertices,
+                        neighbors / 2,
+                        rewire,
+                        &mut targets,
+                    );
                     targets.iter().for_each(|&target| push(v, target));
                 }
             }

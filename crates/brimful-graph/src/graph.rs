@@ -85,8 +85,8 @@ impl Graph {
     /// Opens the graph directory at `path`; reads are counted in `traffic`.
     ///
     /// # Errors
-    /// [`Error::NotAGraph`] if the path is missing or something else; corruption and newer versions by
-    /// file.
+    /// [`Error::NotAGraph`] if the path is missing or something else; corruption and newer versions
+    /// by file.
     pub fn open(path: &Path, traffic: &Arc<Traffic>) -> Result<Self> {
         let folder = DiskFolder::new(path);
         let names = folder.list().map_err(|e| Error::NotAGraph {
@@ -133,11 +133,17 @@ impl Graph {
     }
 
     /// Opens the files that `description` tells of.
-    fn of_files(folder: &dyn Folder, description: Description, traffic: &Arc<Traffic>) -> Result<Self> {
+    fn of_files(
+        folder: &dyn Folder,
+        description: Description,
+        traffic: &Arc<Traffic>,
+    ) -> Result<Self> {
         let connected = description.connected;
         let ids = match description.ids.first {
             Some(_) => None,
-            None => Some(AscendingFile::open(folder, IDS, Kind::Ids, description.vertices, traffic)?),
+            None => {
+                Some(AscendingFile::open(folder, IDS, Kind::Ids, description.vertices, traffic)?)
+            }
         };
         let names = match description.ids.id_type {
             IdType::String => Some(NameFile::open(folder, description.vertices, traffic)?),
@@ -182,7 +188,8 @@ impl Graph {
         })
     }
 
-    /// Publishes manifest `number`: `description` in the newest format, with the seals of the files in `folder`.
+    /// Publishes manifest `number`: `description` in the newest format, with the seals of the files
+    /// in `folder`.
     pub(crate) fn publish(
         folder: &dyn Folder,
         number: u64,
@@ -191,15 +198,18 @@ impl Graph {
     ) -> Result<()> {
         description.format = FORMAT;
         description.seals = Self::of_files(folder, description.clone(), traffic)?.seals().collect();
-        let payload = serde_json::to_vec_pretty(&description).map_err(|e| Error::Usage(e.to_string()))?;
+        let payload =
+            serde_json::to_vec_pretty(&description).map_err(|e| Error::Usage(e.to_string()))?;
         Ok(manifest::publish(folder, number, &payload, traffic)?)
     }
 
     /// The seals of all files but the manifest, by name.
     fn seals(&self) -> impl Iterator<Item = (String, u64)> {
-        let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name =
+            |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let shards = [self.forward.as_ref(), self.reverse.get()].into_iter().flatten();
-        let files = self.sealed_files().into_iter().map(move |file| (name(file.path()), file.seal()));
+        let files =
+            self.sealed_files().into_iter().map(move |file| (name(file.path()), file.seal()));
         files.chain(shards.map(|shards| shards.directory_seal()))
     }
 
@@ -208,7 +218,8 @@ impl Graph {
             return Ok(());
         }
         let found: BTreeMap<_, _> = self.seals().collect();
-        let other = found.iter().find(|(name, seal)| self.description.seals.get(*name) != Some(*seal));
+        let other =
+            found.iter().find(|(name, seal)| self.description.seals.get(*name) != Some(*seal));
         match other {
             Some((name, _)) => {
                 let what = "it is whole, but not the file that the manifest was written for";
@@ -280,22 +291,24 @@ impl Graph {
         self.connected().div_ceil(1 << self.description.interval_bits)
     }
 
-    /// The runs of the internal order, in order: ranges of internal ids within which external ids ascend.
+    /// The runs of the internal order, in order: ranges of internal ids within which external ids
+    /// ascend.
     pub fn runs(&self) -> impl Iterator<Item = Range<u64>> {
         let starts = &self.description.order.runs;
         let ends = starts.iter().copied().skip(1).chain([self.vertices()]);
         starts.iter().copied().zip(ends).map(|(start, end)| start..end)
     }
 
-    /// Order keys of the smallest and the largest external id; `None` if there is no vertex. Reads two
-    /// blocks per run.
+    /// Order keys of the smallest and the largest external id; `None` if there is no vertex. Reads
+    /// two blocks per run.
     pub fn key_bounds(&self) -> Result<Option<(u64, u64)>> {
         let mut bounds: Option<(u64, u64)> = None;
         for run in self.runs().filter(|run| !run.is_empty()) {
             let (mut first, mut last) = ([0], [0]);
             self.external_ids(run.start, &mut first)?;
             self.external_ids(run.end - 1, &mut last)?;
-            let (low, high) = (self.id_type().order_key(first[0]), self.id_type().order_key(last[0]));
+            let (low, high) =
+                (self.id_type().order_key(first[0]), self.id_type().order_key(last[0]));
             bounds = Some(bounds.map_or((low, high), |(l, h)| (l.min(low), h.max(high))));
         }
         Ok(bounds)
@@ -399,7 +412,8 @@ impl Graph {
         if out.is_empty() { Ok(()) } else { Ok(file.read(start, out)?) }
     }
 
-    /// A checksum of vertices, edges and weights in their internal order: that of a copy is the same, whatever indexes either has.
+    /// A checksum of vertices, edges and weights in their internal order: that of a copy is the
+    /// same, whatever indexes either has.
     pub fn fingerprint(&self) -> u64 {
         let Description { vertices, directed, ids, interval_bits, .. } = &self.description;
         let mut bytes = format!("{vertices} {directed} {ids:?} {interval_bits}").into_bytes();
@@ -410,8 +424,8 @@ impl Graph {
         brimful_store::checksum(&bytes)
     }
 
-    /// The first edge that is `wanted` of those whose weights are stored in one of `types`: source and target by internal
-    /// id, and weight. Reads a unit at a time.
+    /// The first edge that is `wanted` of those whose weights are stored in one of `types`: source
+    /// and target by internal id, and weight. Reads a unit at a time.
     ///
     /// # Errors
     /// Those of reading, and of `wanted`.
@@ -430,7 +444,8 @@ impl Graph {
             }
             reader.for_each_edge(shards, index, |source, target, weight| {
                 if matches!(found, Ok(None)) {
-                    found = wanted(source, target, weight).map(|is| is.then_some((source, target, weight)));
+                    found = wanted(source, target, weight)
+                        .map(|is| is.then_some((source, target, weight)));
                 }
             })?;
             if !matches!(found, Ok(None)) {
@@ -461,7 +476,8 @@ impl Graph {
     /// Bytes of all files on disk.
     pub fn bytes_on_disk(&self) -> Result<u64> {
         let shards = [self.forward.as_ref(), self.reverse.get()].into_iter().flatten();
-        let mut sum = self.manifest_bytes + shards.map(|shards| shards.directory_bytes()).sum::<u64>();
+        let mut sum =
+            self.manifest_bytes + shards.map(|shards| shards.directory_bytes()).sum::<u64>();
         for file in self.sealed_files() {
             sum += file.len()?;
         }
@@ -479,17 +495,22 @@ fn parse_description(path: &Path, number: u64, payload: &[u8]) -> Result<Descrip
     // Only then can the rest be expected to have the fields we know.
     let version: Version = serde_json::from_slice(payload).map_err(|e| broken(e.to_string()))?;
     if version.format > FORMAT {
-        return Err(StoreError::Version { path: file, found: version.format, supported: FORMAT }.into());
+        return Err(
+            StoreError::Version { path: file, found: version.format, supported: FORMAT }.into()
+        );
     }
-    let description: Description = serde_json::from_slice(payload).map_err(|e| broken(e.to_string()))?;
+    let description: Description =
+        serde_json::from_slice(payload).map_err(|e| broken(e.to_string()))?;
     // A name with a folder in it would lead out of the graph.
     let is_name = |name: &str| {
-        !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+        !name.is_empty()
+            && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
     };
     let layers = |shards: &Option<Shards>| {
         shards.as_ref().is_none_or(|s| matches!(&s.layers[..], [layer] if is_name(&layer.name)))
     };
-    let (vertices, connected, runs) = (description.vertices, description.connected, &description.order.runs);
+    let (vertices, connected, runs) =
+        (description.vertices, description.connected, &description.order.runs);
     // Every vertex is in one run, and those without edges are a run of their own.
     let runs_cover = runs.first().copied() == (vertices > 0).then_some(0)
         && runs.is_sorted_by(|a, b| a < b)
@@ -533,7 +554,8 @@ impl ExternalIds {
     #[cold]
     fn look_up(&mut self, graph: &Graph, vertex: u64) -> Result<u64> {
         self.start = vertex - vertex % Self::WINDOW;
-        self.window.resize(graph.vertices().saturating_sub(self.start).min(Self::WINDOW) as usize, 0);
+        self.window
+            .resize(graph.vertices().saturating_sub(self.start).min(Self::WINDOW) as usize, 0);
         graph.external_ids(self.start, &mut self.window)?;
         let id = self.window.get((vertex - self.start) as usize).copied();
         id.ok_or_else(|| Error::NoSuchVertex { vertex: vertex.to_string() })

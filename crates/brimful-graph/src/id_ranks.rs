@@ -1,8 +1,9 @@
 //! Internal ids of the ids of an [`IdBitmap`], in one memory read each.
 //!
-//! A cache line serves 64 ids: three bit planes hold a code per id (0: absent, else 1 + its run), and
-//! for each run there is the internal id of its first member in the line. That is a byte per id of a used
-//! page. Invariant: internal ids are the runs one after another, each ascending by external id.
+//! A cache line serves 64 ids: three bit planes hold a code per id (0: absent, else 1 + its run),
+//! and for each run there is the internal id of its first member in the line. That is a byte per id
+//! of a used page. Invariant: internal ids are the runs one after another, each ascending by
+//! external id.
 
 use std::sync::atomic::Ordering;
 
@@ -27,8 +28,9 @@ type Planes = [u64; 3];
 #[repr(C, align(64))]
 struct Line {
     planes: Planes,
-    /// By code: the internal id of the first member in this line or, if it has none, after it. Where that
-    /// is 2^32, it wraps round, and nobody reads it. Two are only there to fill the line.
+    /// By code: the internal id of the first member in this line or, if it has none, after it.
+    /// Where that is 2^32, it wraps round, and nobody reads it. Two are only there to fill the
+    /// line.
     next: [u32; 10],
 }
 
@@ -135,9 +137,12 @@ impl IdRanks {
             for (line, &id) in lines.iter_mut().zip(&*ids) {
                 *line = self.line(id).unwrap_or(&NONE);
             }
-            // Looking at all lines first lets the processor wait for many at once; few look-ups run side by side.
+            // Looking at all lines first lets the processor wait for many at once; few look-ups run
+            // side by side.
             std::hint::black_box(lines.iter().fold(0, |all, line| all ^ line.planes[0]));
-            ids.iter_mut().zip(lines).all(|(id, line)| line.internal(*id).map(|found| *id = found).is_some())
+            ids.iter_mut()
+                .zip(lines)
+                .all(|(id, line)| line.internal(*id).map(|found| *id = found).is_some())
         })
     }
 
@@ -172,7 +177,8 @@ impl IdRanks {
 impl InInternalOrder for IdRanks {
     fn for_each_id(&self, f: &mut dyn FnMut(u64) -> Result<bool>) -> Result<()> {
         for run in (0..RUNS).filter(|run| self.tally.0[*run] > 0) {
-            for (number, slot) in self.slots.iter().enumerate().filter(|(_, slot)| **slot != UNUSED) {
+            for (number, slot) in self.slots.iter().enumerate().filter(|(_, slot)| **slot != UNUSED)
+            {
                 let lines = self.lines.iter().skip(*slot as usize * PAGE_LINES).take(PAGE_LINES);
                 for (index, line) in lines.enumerate() {
                     let start = (number * PAGE_IDS + index * LINE_IDS) as u64;
@@ -201,8 +207,9 @@ fn code_page(bitmap: &IdBitmap, page: &Page, lines: &mut [Line], tally: &mut Tal
         while present != 0 {
             let bit = present.trailing_zeros();
             present &= present - 1;
-            let count =
-                counters.get(index * LINE_IDS + bit as usize).map_or(0, |c| c.load(Ordering::Relaxed));
+            let count = counters
+                .get(index * LINE_IDS + bit as usize)
+                .map_or(0, |c| c.load(Ordering::Relaxed));
             let run = if connected >> bit & 1 == 1 { run_of(count) } else { ISOLATED };
             set_code(&mut line.planes, bit, run + 1);
             tally.0[run] += 1;
@@ -250,7 +257,9 @@ mod tests {
         assert_eq!(tally.connected(), connected.len() as u64);
         let by_degree = ids_of(&ranks);
         assert_eq!(by_degree.len() as u64, tally.vertices());
-        assert!(by_degree.iter().enumerate().all(|(at, &id)| ranks.internal(id) == Some(at as u64)));
+        assert!(
+            by_degree.iter().enumerate().all(|(at, &id)| ranks.internal(id) == Some(at as u64))
+        );
         for (at, &id) in connected.iter().enumerate() {
             assert_eq!(ranks.external(id), Some(at as u64));
         }

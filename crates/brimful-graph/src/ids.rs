@@ -83,9 +83,14 @@ mod tests {
     #[test]
     fn order_keys_follow_the_numbers() {
         let ids = [i64::MIN, -1, 0, 1, i64::MAX];
-        let keys: Vec<u64> = ids.iter().map(|id| IdType::Int64.order_key(id.cast_unsigned())).collect();
+        let keys: Vec<u64> =
+            ids.iter().map(|id| IdType::Int64.order_key(id.cast_unsigned())).collect();
         assert!(keys.is_sorted());
-        assert!(keys.iter().zip(ids).all(|(&k, id)| IdType::Int64.from_order_key(k) == id.cast_unsigned()));
+        assert!(
+            keys.iter()
+                .zip(ids)
+                .all(|(&k, id)| IdType::Int64.from_order_key(k) == id.cast_unsigned())
+        );
         assert_eq!(IdType::UInt64.bits(-1), None);
         assert_eq!(IdType::UInt64.number(u64::MAX), 18_446_744_073_709_551_615);
     }

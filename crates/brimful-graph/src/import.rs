@@ -1,9 +1,9 @@
 //! Import: from any input to a graph directory, streaming, within the budget.
 //!
-//! The first pass, the *scan*, finds the ids; it copies the edges to a spool if the input
-//! cannot be read twice. Then the internal order is chosen and the ids are written in it; a second pass
-//! maps ids to internal ids and sorts edges into shards. Invariant: the graph
-//! appears under its name complete, or not at all; its bytes depend on the input alone.
+//! The first pass, the *scan*, finds the ids; it copies the edges to a spool if the input cannot be
+//! read twice. Then the internal order is chosen and the ids are written in it; a second pass maps
+//! ids to internal ids and sorts edges into shards. Invariant: the graph appears under its name
+//! complete, or not at all; its bytes depend on the input alone.
 
 pub mod forecast;
 mod ids;
@@ -61,7 +61,8 @@ pub struct ImportOptions {
     pub policy: Policy,
     /// Where weights come from.
     pub weights: Weights,
-    /// Rank ids by sorting also where a bitmap would hold them: slower, in less memory, the same graph.
+    /// Rank ids by sorting also where a bitmap would hold them: slower, in less memory, the same
+    /// graph.
     pub sort_ids: bool,
     /// Kept in the manifest.
     pub origin: Option<String>,
@@ -72,8 +73,14 @@ pub struct ImportOptions {
 impl ImportOptions {
     /// Smallest budget, in bytes besides the process, for importing an input that may have weights
     /// and whose edges may have input positions (those of a generator have none).
-    pub fn minimum_bytes(&self, workers: usize, may_have_weights: bool, has_positions: bool) -> u64 {
-        let weighted = may_have_weights || self.weights == Weights::Hash || self.policy.weighted(false);
+    pub fn minimum_bytes(
+        &self,
+        workers: usize,
+        may_have_weights: bool,
+        has_positions: bool,
+    ) -> u64 {
+        let weighted =
+            may_have_weights || self.weights == Weights::Hash || self.policy.weighted(false);
         minimum_bytes(workers, weighted, has_positions && self.policy.leaves_out())
     }
 }
@@ -111,8 +118,8 @@ pub fn minimum_bytes(workers: usize, weighted: bool, positions: bool) -> u64 {
     reading_bytes(workers, positions) + encoding_bytes(workers, weighted, positions) + ids + sorters
 }
 
-/// What of the minimum is free while an index is sorted: the order is made, and edges are read before they are
-/// packed.
+/// What of the minimum is free while an index is sorted: the order is made, and edges are read
+/// before they are packed.
 fn index_bytes(workers: usize, weighted: bool, positions: bool) -> u64 {
     let (reading, packing) =
         (reading_bytes(workers, positions), encoding_bytes(workers, weighted, positions));
@@ -136,8 +143,8 @@ pub fn import(
     Ok(report)
 }
 
-/// [`import`] into any folder, which must be empty. The graph is durable but for the folder's own name; after an
-/// error or a crash the folder is to be thrown away.
+/// [`import`] into any folder, which must be empty. The graph is durable but for the folder's own
+/// name; after an error or a crash the folder is to be thrown away.
 pub fn import_in(
     folder: &dyn Folder,
     mut input: Input<'_>,
@@ -173,7 +180,8 @@ pub fn import_in(
     Graph::publish(folder, 1, &mut description, resources.job.traffic())?;
     let graph = Graph::open_folder(folder, resources.job.traffic())?;
     let (bytes_on_disk, left_out) = (graph.bytes_on_disk()?, left_out.report(&graph)?);
-    let (seconds, moved) = (begin.elapsed().as_secs_f64(), resources.job.traffic().moved() - moved_before);
+    let (seconds, moved) =
+        (begin.elapsed().as_secs_f64(), resources.job.traffic().moved() - moved_before);
     let scratch_bytes = resources.job.traffic().most_scratch();
     Ok(ImportReport {
         description,

@@ -1,6 +1,7 @@
 //! What an import reads: files, streams and generators.
 //!
-//! Invariant: a stream is pulled once, in order, and what it says of itself holds when it has ended.
+//! Invariant: a stream is pulled once, in order, and what it says of itself holds when it has
+//! ended.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -35,7 +36,8 @@ pub trait EdgeStream: Send {
     fn undirected(&self) -> bool {
         false
     }
-    /// Replaces `batch` by the vertices without an edge that came with the last edges, as their sources.
+    /// Replaces `batch` by the vertices without an edge that came with the last edges, as their
+    /// sources.
     fn next_vertices(&mut self, batch: &mut EdgeBatch) {
         batch.clear();
     }
@@ -43,8 +45,8 @@ pub trait EdgeStream: Send {
     fn next_vertex_names(&mut self, batch: &mut NameBatch) {
         batch.clear();
     }
-    /// Compares what was read with what the stream says of itself, when it has ended: the number of its
-    /// vertices, if it says that.
+    /// Compares what was read with what the stream says of itself, when it has ended: the number of
+    /// its vertices, if it says that.
     ///
     /// # Errors
     /// [`Error::Input`](crate::Error::Input) if they differ.
@@ -116,9 +118,10 @@ impl Input<'_> {
     /// What messages call it: its first file.
     pub(crate) fn name(&self) -> PathBuf {
         match self {
-            Self::EdgeList(files) | Self::Pairs(files) | Self::Text(_, files) | Self::Graphalytics(files) => {
-                files.first().cloned().unwrap_or_default()
-            }
+            Self::EdgeList(files)
+            | Self::Pairs(files)
+            | Self::Text(_, files)
+            | Self::Graphalytics(files) => files.first().cloned().unwrap_or_default(),
             Self::WebGraph(path) => path.clone(),
             Self::Stream(stream) => stream.name().into(),
             Self::Numbered(..) => "(generator)".into(),

@@ -53,8 +53,9 @@ mod tests {
     #[test]
     fn places_are_found_in_their_files() {
         let parts = [("a".into(), 3), ("empty".into(), 0), ("b".into(), 2)];
-        let found =
-            |position| locate(&parts, position).map(|(path, line)| (path.display().to_string(), line));
+        let found = |position| {
+            locate(&parts, position).map(|(path, line)| (path.display().to_string(), line))
+        };
         assert_eq!(found(1), Some(("a".into(), 1)));
         assert_eq!(found(3), Some(("a".into(), 3)));
         assert_eq!(found(4), Some(("b".into(), 1)));

@@ -1,8 +1,9 @@
 //! Internal ids for sparse ids: ids of any 64 bits, without holding the set of ids in memory.
 //!
-//! Distinct ids, and how often each is the end of a sampled edge, come from external sorts; edges are
-//! sorted by source and merged with the ids, then by target and merged again. Every step is sequential,
-//! so memory is what the sorters are given. Invariant: the order is the one that a bitmap would give.
+//! Distinct ids, and how often each is the end of a sampled edge, come from external sorts; edges
+//! are sorted by source and merged with the ids, then by target and merged again. Every step is
+//! sequential, so memory is what the sorters are given. Invariant: the order is the one that a
+//! bitmap would give.
 
 use std::path::Path;
 
@@ -59,7 +60,9 @@ pub(crate) fn order_edges<R: EndsRecord>(
     let counted = Sorter::<u64>::new(spec.folder, third, workers, job)?;
     let by_source = Sorter::<R>::new(spec.folder, spec.bytes, workers, job)?;
     job.begin("sort ids", source.parts() as u64);
-    let begin = || Ok(Writers { ends: ends.writer(), counted: counted.writer(), edges: by_source.writer() });
+    let begin = || {
+        Ok(Writers { ends: ends.writer(), counted: counted.writer(), edges: by_source.writer() })
+    };
     let push_all = |writers: &mut Writers<'_, '_, R>, batch: &EdgeBatch| {
         for (at, (&source, &target)) in batch.sources.iter().zip(&batch.targets).enumerate() {
             let (s, t) = (key(source), key(target));
@@ -97,7 +100,12 @@ pub(crate) fn order_edges<R: EndsRecord>(
     by_source.merge(&spec.resources.pool, |batch| {
         for edge in batch {
             let (s, t) = edge.ends();
-            writer.push(R::new(t, cursor.internal(s)?, edge.weight().unwrap_or(1.0), edge.position()))?;
+            writer.push(R::new(
+                t,
+                cursor.internal(s)?,
+                edge.weight().unwrap_or(1.0),
+                edge.position(),
+            ))?;
         }
         job.advance(batch.len() as u64);
         Ok::<(), Error>(())

@@ -1,21 +1,22 @@
 //! Vertices and edges: from the user's file to shards on disk, and back.
 //!
-//! - [`edges`]: edges on their way in; [`formats`], [`pairs`], [`decompress`]: where they come from;
-//!   [`text`]: words of text; [`columns`]: which of them are the edges; [`pump`]: how streams are parsed on all cores.
+//! - [`edges`]: edges on their way in; [`formats`], [`pairs`], [`decompress`]: where they come
+//!   from; [`text`]: words of text; [`columns`]: which of them are the edges; [`pump`]: how streams
+//!   are parsed on all cores.
 //! - [`generate`]: graphs made from a seed; `random`: its numbers.
 //! - [`import`]: from `input` to graph: `scan`, the first pass; [`ids`], the external ids.
 //! - [`names`]: string ids, their ranks, and the file that keeps them.
 //! - The internal order: `classes`, what it is; `bitmap` and `id_ranks`, made in memory; `joins`
 //!   and `distinct`, made by sorting; `choice`, whether it pays; [`order`]: back to the order of
 //!   external ids.
-//! - [`build`]: external sort of [`records`] into shards; `degrees`: counted on the way. [`codec`], [`shards`]: how edges are packed and cut;
-//!   [`directory`]: where their blocks begin.
+//! - [`build`]: external sort of [`records`] into shards; `degrees`: counted on the way. [`codec`],
+//!   [`shards`]: how edges are packed and cut; [`directory`]: where their blocks begin.
 //! - [`policy`]: what becomes of self-loops and duplicates; [`input_position`]: where they stand in
 //!   the input; [`weights`]: made ones, and their range.
 //! - [`sizes`]: how large a graph will be that is not built.
-//! - [`graph`]: the graph directory; [`description`]: its manifest; [`verify`]: every byte and structure
-//!   of it; [`lookup`]: single vertices; [`matrix`]: all of them in memory; [`export`]: the way out;
-//!   [`declaration`]: the facts that an exported file says of its graph.
+//! - [`graph`]: the graph directory; [`description`]: its manifest; [`verify`]: every byte and
+//!   structure of it; [`lookup`]: single vertices; [`matrix`]: all of them in memory; [`export`]:
+//!   the way out; [`declaration`]: the facts that an exported file says of its graph.
 
 mod ascending;
 mod bitmap;

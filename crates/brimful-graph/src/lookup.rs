@@ -1,10 +1,11 @@
 //! Look-ups: degrees, neighbours and edges of single vertices, and of many at once.
 //!
-//! `walk` reads the few blocks of an index that may hold a vertex; `recent` keeps what is asked for again: parts of
-//! the directory, external ids, degrees, weights. The edges of a vertex lie in the shards of all of its targets,
-//! so a look-up costs a binary search and a block for each interval, until its degree says that all were found;
-//! in-neighbours are the same in the reverse index. Invariant: memory is [`Lookup::MEMORY_BYTES`], or what one
-//! unit takes if that is more, beside the answer.
+//! `walk` reads the few blocks of an index that may hold a vertex; `recent` keeps what is asked for
+//! again: parts of the directory, external ids, degrees, weights. The edges of a vertex lie in the
+//! shards of all of its targets, so a look-up costs a binary search and a block for each interval,
+//! until its degree says that all were found; in-neighbours are the same in the reverse index.
+//! Invariant: memory is [`Lookup::MEMORY_BYTES`], or what one unit takes if that is more, beside
+//! the answer.
 
 mod nearby;
 mod recent;
@@ -55,7 +56,8 @@ impl Direction {
     }
 }
 
-/// Neighbours of a vertex: one entry per edge, ascending by external id, then by the bits of the weight.
+/// Neighbours of a vertex: one entry per edge, ascending by external id, then by the bits of the
+/// weight.
 #[derive(Debug, Default, PartialEq)]
 pub struct Neighbors {
     /// The bits of their external ids.
@@ -82,7 +84,8 @@ pub struct Lookup {
 }
 
 impl Lookup {
-    /// Most bytes of memory that are kept, beside those of one unit and [`NameCursor::MEMORY_BYTES`] for string ids.
+    /// Most bytes of memory that are kept, beside those of one unit and
+    /// [`NameCursor::MEMORY_BYTES`] for string ids.
     pub const MEMORY_BYTES: u64 = 64 << 20;
     /// What one index may keep.
     const INDEX_BYTES: u64 = Self::MEMORY_BYTES / 4;
@@ -105,9 +108,13 @@ impl Lookup {
     /// [`Error::NoSuchVertex`], also if the ids of the graph are of the other kind.
     pub fn find(&self, id: &ExternalId) -> Result<u64> {
         let (bits, shown) = match (id, self.graph.names()) {
-            (ExternalId::Number(number), None) => (self.graph.id_type().bits(*number), number.to_string()),
+            (ExternalId::Number(number), None) => {
+                (self.graph.id_type().bits(*number), number.to_string())
+            }
             (ExternalId::Number(number), Some(_)) => (None, number.to_string()),
-            (ExternalId::Name(name), Some(file)) => (self.names().find(file, name)?, format!("{name:?}")),
+            (ExternalId::Name(name), Some(file)) => {
+                (self.names().find(file, name)?, format!("{name:?}"))
+            }
             (ExternalId::Name(name), None) => (None, format!("{name:?}")),
         };
         let found = bits.map_or(Ok(None), |bits| self.find_bits(bits))?;
@@ -203,12 +210,20 @@ impl Lookup {
     ///
     /// # Errors
     /// [`Error::MissingIndex`]; [`Error::Usage`] if `weighted`, and the edges have no weights.
-    pub fn neighbors(&self, vertex: u64, direction: Direction, weighted: bool) -> Result<Neighbors> {
+    pub fn neighbors(
+        &self,
+        vertex: u64,
+        direction: Direction,
+        weighted: bool,
+    ) -> Result<Neighbors> {
         let mut edges = Vec::new();
-        self.collect(&[vertex], direction, weighted, |_, target, weight| edges.push((target, weight)))?;
+        self.collect(&[vertex], direction, weighted, |_, target, weight| {
+            edges.push((target, weight))
+        })?;
         let key = |bits: u64| self.graph.id_type().order_key(bits);
         edges.sort_by_key(|(bits, _)| key(*bits));
-        let weights = if weighted { edges.iter().map(|(_, weight)| *weight).collect() } else { Vec::new() };
+        let weights =
+            if weighted { edges.iter().map(|(_, weight)| *weight).collect() } else { Vec::new() };
         Ok(Neighbors { ids: edges.into_iter().map(|(bits, _)| bits).collect(), weights })
     }
 
@@ -225,8 +240,8 @@ impl Lookup {
         Ok(found)
     }
 
-    /// Calls `take(place, bits, weight)` for the edges of `vertices`, which ascend and are distinct: the place of the
-    /// vertex among them, and the bits of the other end's external id.
+    /// Calls `take(place, bits, weight)` for the edges of `vertices`, which ascend and are
+    /// distinct: the place of the vertex among them, and the bits of the other end's external id.
     fn collect(
         &self,
         vertices: &[u64],
@@ -235,11 +250,13 @@ impl Lookup {
         mut take: impl FnMut(usize, u64, f64),
     ) -> Result<()> {
         if weighted && !self.graph.description().weighted {
-            let what = format!("{} has no edge weights; ask without them", self.graph.path().display());
+            let what =
+                format!("{} has no edge weights; ask without them", self.graph.path().display());
             return Err(Error::Usage(what));
         }
         let blocks = self.blocks(direction)?;
-        let vertices = &vertices[..vertices.partition_point(|vertex| *vertex < self.graph.connected())];
+        let vertices =
+            &vertices[..vertices.partition_point(|vertex| *vertex < self.graph.connected())];
         let mut wanted = 0_u64;
         for &vertex in vertices {
             // Where a degree is not known, all intervals are looked through.
@@ -262,7 +279,8 @@ impl Lookup {
         match failed {
             Some(error) => Err(error),
             None if wanted != u64::MAX && found < wanted => {
-                let what = format!("expected {wanted} edges of the vertices asked for, found {found}");
+                let what =
+                    format!("expected {wanted} edges of the vertices asked for, found {found}");
                 Err(self.graph.degree_sums().sealed().corrupt(0, what).into())
             }
             None => Ok(()),
@@ -271,7 +289,8 @@ impl Lookup {
 
     fn blocks(&self, direction: Direction) -> Result<&Blocks> {
         let index = direction.index();
-        let missing = || Error::MissingIndex { path: self.graph.path().into(), index: index.name() };
+        let missing =
+            || Error::MissingIndex { path: self.graph.path().into(), index: index.name() };
         let shards = self.graph.shards(index).ok_or_else(missing)?;
         let is_forward = direction == Direction::Out || !self.graph.description().directed;
         let open = if is_forward { &self.forward } else { &self.reverse };
@@ -286,7 +305,11 @@ impl Lookup {
 
     /// The numbers of a block of an array.
     fn numbers(&self, array: Array, file: &AscendingFile, index: usize) -> Result<Arc<Vec<u64>>> {
-        self.arrays.get((array, index), || file.read_block(index), |numbers| 8 * numbers.capacity() as u64)
+        self.arrays.get(
+            (array, index),
+            || file.read_block(index),
+            |numbers| 8 * numbers.capacity() as u64,
+        )
     }
 }
 
@@ -322,7 +345,9 @@ impl<'l> NearbyIds<'l> {
             self.held[slot] = Some((index, self.lookup.numbers(Array::Ids, file, index)?));
         }
         self.last = (slot, file.places(index));
-        let id = self.held[slot].as_ref().and_then(|(_, ids)| ids.get((vertex - self.last.1.start) as usize));
+        let id = self.held[slot]
+            .as_ref()
+            .and_then(|(_, ids)| ids.get((vertex - self.last.1.start) as usize));
         id.copied().ok_or_else(|| Error::NoSuchVertex { vertex: vertex.to_string() })
     }
 }
@@ -344,7 +369,12 @@ const BATCH_EDGES: u64 = 1 << 18;
 
 impl NeighborReader {
     /// A reader of the edges of `vertices`, given by their internal ids, in that order.
-    pub fn new(lookup: Arc<Lookup>, vertices: Vec<u64>, direction: Direction, weighted: bool) -> Self {
+    pub fn new(
+        lookup: Arc<Lookup>,
+        vertices: Vec<u64>,
+        direction: Direction,
+        weighted: bool,
+    ) -> Self {
         Self { lookup, vertices, direction, weighted, at: 0 }
     }
 

@@ -1,8 +1,8 @@
 //! The adjacency matrix of a graph in memory, compressed by rows.
 //!
-//! Degrees tell where each row begins, one pass over the shards puts every arc into its row, then rows are sorted and
-//! the arcs of equal ends summed. Invariant: rows and columns are the ranks of vertices by external id; within a row
-//! columns ascend and none is there twice.
+//! Degrees tell where each row begins, one pass over the shards puts every arc into its row, then
+//! rows are sorted and the arcs of equal ends summed. Invariant: rows and columns are the ranks of
+//! vertices by external id; within a row columns ascend and none is there twice.
 
 use std::ops::AddAssign;
 
@@ -58,8 +58,8 @@ impl<'g> Matrix<'g> {
         self.arcs().max(self.rows() as u64) < 1 << 31
     }
 
-    /// [`Matrix::fill`] of bytes that hold integers of 32 bits if the matrix is narrow, of 64 otherwise; values are
-    /// floats if they are `weighted`, integers otherwise, of 64 bits.
+    /// [`Matrix::fill`] of bytes that hold integers of 32 bits if the matrix is narrow, of 64
+    /// otherwise; values are floats if they are `weighted`, integers otherwise, of 64 bits.
     ///
     /// # Errors
     /// As [`Matrix::fill`].
@@ -79,21 +79,26 @@ impl<'g> Matrix<'g> {
             let (starts, columns) = (cast_slice_mut(starts), cast_slice_mut(columns));
             let narrow = |number: u64| number as i32;
             match weighted {
-                true => self.fill(starts, columns, cast_slice_mut(values), narrow, |weight| weight, job),
+                true => {
+                    self.fill(starts, columns, cast_slice_mut(values), narrow, |weight| weight, job)
+                }
                 false => self.fill(starts, columns, cast_slice_mut(values), narrow, one, job),
             }
         } else {
             let (starts, columns) = (cast_slice_mut(starts), cast_slice_mut(columns));
             let narrow = u64::cast_signed;
             match weighted {
-                true => self.fill(starts, columns, cast_slice_mut(values), narrow, |weight| weight, job),
+                true => {
+                    self.fill(starts, columns, cast_slice_mut(values), narrow, |weight| weight, job)
+                }
                 false => self.fill(starts, columns, cast_slice_mut(values), narrow, one, job),
             }
         }
     }
 
-    /// Fills `starts`, one more than rows, and `columns` and `values`, one an arc each, with entries: the columns and the
-    /// sums of the weights of the arcs, or of 1 where they have none. Returns the number of entries.
+    /// Fills `starts`, one more than rows, and `columns` and `values`, one an arc each, with
+    /// entries: the columns and the sums of the weights of the arcs, or of 1 where they have none.
+    /// Returns the number of entries.
     ///
     /// # Errors
     /// Corruption if the shards contradict the degrees.
@@ -152,11 +157,14 @@ impl<'g> Matrix<'g> {
             reader.for_each_edge(shards, index, |source, target, weight| {
                 let ranks = self.ranks.get(source as usize).zip(self.ranks.get(target as usize));
                 let place = ranks.and_then(|(row, column)| {
-                    let (next, end) = (self.starts.get_mut(*row as usize)?, ends.get(*row as usize + 1)?);
+                    let (next, end) =
+                        (self.starts.get_mut(*row as usize)?, ends.get(*row as usize + 1)?);
                     (*next < *end).then(|| (std::mem::replace(next, *next + 1) as usize, *column))
                 });
                 match place {
-                    Some((at, column)) => (columns[at], values[at]) = (narrow(column), value(weight)),
+                    Some((at, column)) => {
+                        (columns[at], values[at]) = (narrow(column), value(weight))
+                    }
                     None => fits = false,
                 }
             })?;
@@ -167,7 +175,12 @@ impl<'g> Matrix<'g> {
         if ends.get(1..) == self.starts.get(..self.rows()) {
             return Ok(());
         }
-        Err(self.graph.degree_sums().sealed().corrupt(0, "the degrees contradict the shards").into())
+        Err(self
+            .graph
+            .degree_sums()
+            .sealed()
+            .corrupt(0, "the degrees contradict the shards")
+            .into())
     }
 }
 
@@ -179,7 +192,9 @@ fn sort<C: Copy + Ord, V: Copy>(columns: &mut [C], values: &mut [V], buffer: &mu
     buffer.clear();
     buffer.extend(columns.iter().copied().zip(values.iter().copied()));
     buffer.sort_by_key(|(column, _)| *column);
-    for ((column, value), (to_column, to_value)) in buffer.iter().zip(columns.iter_mut().zip(values)) {
+    for ((column, value), (to_column, to_value)) in
+        buffer.iter().zip(columns.iter_mut().zip(values))
+    {
         (*to_column, *to_value) = (*column, *value);
     }
 }

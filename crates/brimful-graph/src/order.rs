@@ -1,7 +1,7 @@
 //! Vertices in ascending order of their external ids, whatever the internal order is.
 //!
-//! Within each run of the internal order external ids ascend, so merging the runs gives the external
-//! order. Invariant: memory is one window of ids per run, at most [`MEMORY_BYTES`].
+//! Within each run of the internal order external ids ascend, so merging the runs gives the
+//! external order. Invariant: memory is one window of ids per run, at most [`MEMORY_BYTES`].
 
 use std::ops::Deref;
 
@@ -53,14 +53,23 @@ pub struct ExternalOrder<G> {
 impl<G: Deref<Target = Graph>> ExternalOrder<G> {
     /// A cursor at the vertex with the smallest id.
     pub fn new(graph: G) -> Self {
-        let runs =
-            graph.runs().map(|run| OrderRun { window: Vec::new(), start: run.start, at: 0, end: run.end });
+        let runs = graph.runs().map(|run| OrderRun {
+            window: Vec::new(),
+            start: run.start,
+            at: 0,
+            end: run.end,
+        });
         Self { runs: runs.collect(), graph }
     }
 
-    /// Appends the next vertices, at most `max`: internal ids to `vertices`, the bits of their external
-    /// ids to `ids`. Nothing is appended at the end.
-    pub fn next_batch(&mut self, max: usize, vertices: &mut Vec<u64>, ids: &mut Vec<u64>) -> Result<()> {
+    /// Appends the next vertices, at most `max`: internal ids to `vertices`, the bits of their
+    /// external ids to `ids`. Nothing is appended at the end.
+    pub fn next_batch(
+        &mut self,
+        max: usize,
+        vertices: &mut Vec<u64>,
+        ids: &mut Vec<u64>,
+    ) -> Result<()> {
         let id_type = self.graph.id_type();
         let mut left = max;
         while left > 0 {

@@ -32,13 +32,14 @@ impl PairFiles {
         for path in paths {
             let folder = path.parent().filter(|p| *p != Path::new("")).unwrap_or(Path::new("."));
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            let file =
-                StoreFile::open(&DiskFolder::new(folder), &name, job.traffic())?.counted_as(Content::Input);
+            let file = StoreFile::open(&DiskFolder::new(folder), &name, job.traffic())?
+                .counted_as(Content::Input);
             let length = file.len()?;
             check_length(path, length)?;
             files.push((file, length / PAIR_BYTES));
         }
-        let parts = files.iter().map(|(_, pairs)| pairs.div_ceil(BATCH_EDGES as u64) as usize).sum();
+        let parts =
+            files.iter().map(|(_, pairs)| pairs.div_ceil(BATCH_EDGES as u64) as usize).sum();
         Ok(Self { files, parts, positions: false })
     }
 
@@ -92,10 +93,13 @@ impl EdgeSource for PairFiles {
                 let count = (pairs - start).min(BATCH_EDGES as u64) as usize;
                 // A pair has the size of an id: pairs are read into the memory of the targets.
                 batch.targets.resize(count, 0);
-                file.read_exact_at(bytemuck::cast_slice_mut(&mut batch.targets), start * PAIR_BYTES)?;
-                batch
-                    .sources
-                    .extend(batch.targets.iter().map(|&pair| u64::from_le(pair) & u64::from(u32::MAX)));
+                file.read_exact_at(
+                    bytemuck::cast_slice_mut(&mut batch.targets),
+                    start * PAIR_BYTES,
+                )?;
+                batch.sources.extend(
+                    batch.targets.iter().map(|&pair| u64::from_le(pair) & u64::from(u32::MAX)),
+                );
                 batch.targets.iter_mut().for_each(|pair| *pair = u64::from_le(*pair) >> 32);
                 if self.positions {
                     batch.number(before + start);
@@ -125,7 +129,16 @@ pub(crate) struct PairStream<'a> {
 impl<'a> PairStream<'a> {
     pub(crate) fn new(files: &'a [PathBuf], memory_bytes: u64, resources: &'a Resources) -> Self {
         let (bytes, read) = (Vec::new(), Vec::new());
-        Self { files, next: 0, reader: None, memory_bytes, resources, bytes, positions: false, read }
+        Self {
+            files,
+            next: 0,
+            reader: None,
+            memory_bytes,
+            resources,
+            bytes,
+            positions: false,
+            read,
+        }
     }
 }
 
@@ -148,7 +161,10 @@ impl EdgeStream for PairStream<'_> {
             let path = &self.files[self.next - 1];
             self.bytes.clear();
             let limit = BATCH_EDGES as u64 * PAIR_BYTES;
-            reader.take(limit).read_to_end(&mut self.bytes).map_err(|e| decompress::read_error(path, e))?;
+            reader
+                .take(limit)
+                .read_to_end(&mut self.bytes)
+                .map_err(|e| decompress::read_error(path, e))?;
             if self.bytes.is_empty() {
                 self.reader = None;
                 continue;

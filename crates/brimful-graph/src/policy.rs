@@ -1,9 +1,9 @@
 //! What becomes of self-loops and of edges between the same two vertices.
 //!
-//! Edges come sorted by (source, target) in any grouping that keeps equal ones together, and equal ones
-//! in order of weight bits; so what is kept depends on the multiset of edges alone. Of an undirected
-//! graph both directions come, and both are treated alike; what is counted is one of them.
-//! Invariant: edges in = edges out + self-loops dropped + duplicates dropped.
+//! Edges come sorted by (source, target) in any grouping that keeps equal ones together, and equal
+//! ones in order of weight bits; so what is kept depends on the multiset of edges alone. Of an
+//! undirected graph both directions come, and both are treated alike; what is counted is one of
+//! them. Invariant: edges in = edges out + self-loops dropped + duplicates dropped.
 
 use crate::error::{Error, Result};
 use crate::input_position::{PositionedEdge, UNKNOWN};
@@ -26,8 +26,8 @@ pub enum Duplicates {
     Keep,
     /// The one whose weight has the least bits stays: of weights that are not negative, the least.
     Drop,
-    /// One edge with the sum of the weights stays; without weights each counts 1, so that the sum is
-    /// their number and the graph has weights.
+    /// One edge with the sum of the weights stays; without weights each counts 1, so that the sum
+    /// is their number and the graph has weights.
     Sum,
     /// The one of least weight stays; without weights the same as `Drop`.
     Min,
@@ -70,7 +70,8 @@ impl Duplicates {
             "sum" => Ok(Self::Sum),
             "min" => Ok(Self::Min),
             _ => {
-                let what = format!("duplicates cannot be {name:?}; choose one of: keep, drop, sum, min");
+                let what =
+                    format!("duplicates cannot be {name:?}; choose one of: keep, drop, sum, min");
                 Err(Error::Usage(what))
             }
         }
@@ -118,8 +119,8 @@ pub type Edge = (u64, u64, Option<f64>);
 
 /// Applies a policy to a sorted stream of edges.
 ///
-/// An edge that later ones may change is kept back until another follows; so each edge that is pushed
-/// lets at most one go, itself or the one kept back.
+/// An edge that later ones may change is kept back until another follows; so each edge that is
+/// pushed lets at most one go, itself or the one kept back.
 ///
 /// ```
 /// use brimful_graph::input_position::UNKNOWN;
@@ -194,12 +195,14 @@ impl Merger {
             self.merge(weight);
             // All but the first of equal edges were left out, in whatever order they come.
             let left_out = PositionedEdge::new(position.max(self.earliest), (source, target));
-            self.applied.first_duplicate = PositionedEdge::earlier(self.applied.first_duplicate, left_out);
+            self.applied.first_duplicate =
+                PositionedEdge::earlier(self.applied.first_duplicate, left_out);
             self.earliest = self.earliest.min(position);
             return None;
         }
         self.earliest = position;
-        let weight = if self.policy.duplicates == Duplicates::Sum { weight.or(Some(1.0)) } else { weight };
+        let weight =
+            if self.policy.duplicates == Duplicates::Sum { weight.or(Some(1.0)) } else { weight };
         self.pending.replace((source, target, weight))
     }
 
@@ -241,7 +244,8 @@ mod tests {
         }
         stored.sort_by_key(|&(s, t, w)| (s, t, w.map(f64::to_bits)));
         let mut merger = Merger::new(policy, undirected);
-        let mut out: Vec<Edge> = stored.into_iter().filter_map(|edge| merger.push(edge, UNKNOWN)).collect();
+        let mut out: Vec<Edge> =
+            stored.into_iter().filter_map(|edge| merger.push(edge, UNKNOWN)).collect();
         out.extend(merger.finish());
         (out, merger.applied())
     }
@@ -264,15 +268,19 @@ mod tests {
     fn keep_passes_everything_on_and_counts() {
         let (out, applied) = apply(Policy::default(), false, &WEIGHTED);
         assert_eq!(out.len(), 7);
-        assert_eq!((applied.duplicates, applied.duplicates_dropped, applied.self_loops_dropped), (3, 0, 0));
+        assert_eq!(
+            (applied.duplicates, applied.duplicates_dropped, applied.self_loops_dropped),
+            (3, 0, 0)
+        );
         let (out, applied) = apply(Policy::default(), true, &WEIGHTED);
         assert_eq!((out.len(), applied.duplicates), (12, 4));
     }
 
     #[test]
     fn duplicates_drop_sum_and_min() {
-        let kept =
-            |duplicates, undirected| apply(policy(SelfLoops::Keep, duplicates), undirected, &WEIGHTED).0;
+        let kept = |duplicates, undirected| {
+            apply(policy(SelfLoops::Keep, duplicates), undirected, &WEIGHTED).0
+        };
         let w = Some;
         assert_eq!(
             kept(Duplicates::Drop, false),
@@ -312,7 +320,10 @@ mod tests {
             assert_eq!(first(both, false, &edges), Some((7, (0, 1))));
             assert_eq!(first(Policy::default(), false, &edges), None);
         }
-        assert_eq!(first(drop, true, &[(1, 2, 8), (1, 2, 8), (2, 1, 8), (2, 1, 8)]), Some((8, (1, 2))));
+        assert_eq!(
+            first(drop, true, &[(1, 2, 8), (1, 2, 8), (2, 1, 8), (2, 1, 8)]),
+            Some((8, (1, 2)))
+        );
         assert_eq!(first(drop, false, &[(1, 2, 8), (2, 1, 9)]), None);
         assert_eq!(first(drop, false, &[(1, 2, UNKNOWN), (1, 2, UNKNOWN)]), None);
     }
@@ -333,7 +344,10 @@ mod tests {
     fn dropped_self_loops_are_no_dropped_duplicates() {
         let (out, applied) = apply(policy(SelfLoops::Drop, Duplicates::Drop), false, &WEIGHTED);
         assert_eq!(out.len(), 3);
-        assert_eq!((applied.duplicates, applied.duplicates_dropped, applied.self_loops_dropped), (3, 2, 2));
+        assert_eq!(
+            (applied.duplicates, applied.duplicates_dropped, applied.self_loops_dropped),
+            (3, 2, 2)
+        );
         let only_loops = [(7, 7, None), (7, 7, None)];
         let (out, applied) = apply(policy(SelfLoops::Drop, Duplicates::Sum), true, &only_loops);
         assert_eq!((out.len(), applied.duplicates, applied.self_loops_dropped), (0, 1, 2));
@@ -346,17 +360,24 @@ mod tests {
             state = crate::random::splitmix64(state);
             state % bound
         };
-        let edges: Vec<Edge> = (0..500).map(|_| (next(9), next(9), Some(next(4) as f64 - 1.0))).collect();
+        let edges: Vec<Edge> =
+            (0..500).map(|_| (next(9), next(9), Some(next(4) as f64 - 1.0))).collect();
         let mut weights = BTreeMap::<(u64, u64), Vec<f64>>::new();
         edges.iter().for_each(|&(s, t, w)| weights.entry((s, t)).or_default().extend(w));
         for self_loops in [SelfLoops::Keep, SelfLoops::Drop] {
-            for duplicates in [Duplicates::Keep, Duplicates::Drop, Duplicates::Sum, Duplicates::Min] {
+            for duplicates in [Duplicates::Keep, Duplicates::Drop, Duplicates::Sum, Duplicates::Min]
+            {
                 for undirected in [false, true] {
                     let (out, applied) = apply(policy(self_loops, duplicates), undirected, &edges);
-                    let out_edges = out.iter().filter(|(s, t, _)| !undirected || s <= t).count() as u64;
-                    assert_eq!(500, out_edges + applied.self_loops_dropped + applied.duplicates_dropped);
+                    let out_edges =
+                        out.iter().filter(|(s, t, _)| !undirected || s <= t).count() as u64;
+                    assert_eq!(
+                        500,
+                        out_edges + applied.self_loops_dropped + applied.duplicates_dropped
+                    );
                     if undirected {
-                        let mut turned: Vec<Edge> = out.iter().map(|&(s, t, w)| (t, s, w)).collect();
+                        let mut turned: Vec<Edge> =
+                            out.iter().map(|&(s, t, w)| (t, s, w)).collect();
                         turned.sort_by_key(|&(s, t, w)| (s, t, w.map(f64::to_bits)));
                         assert_eq!(out, turned, "both directions are treated alike");
                         continue;
@@ -379,7 +400,9 @@ mod tests {
     fn names_are_understood() {
         assert_eq!(SelfLoops::from_name("drop").unwrap(), SelfLoops::Drop);
         assert_eq!(Duplicates::from_name("sum").unwrap(), Duplicates::Sum);
-        assert!(Duplicates::from_name("max").unwrap_err().to_string().contains("keep, drop, sum, min"));
+        assert!(
+            Duplicates::from_name("max").unwrap_err().to_string().contains("keep, drop, sum, min")
+        );
         assert!(SelfLoops::from_name("").is_err());
     }
 }

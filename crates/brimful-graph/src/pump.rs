@@ -39,7 +39,8 @@ pub fn pump<C: Default + Send, S>(
         scope.spawn(move || {
             for number in 0.. {
                 let Ok(mut chunk) = empty.recv() else { return };
-                match resources.job.check().map_err(Error::from).and_then(|()| produce(&mut chunk)) {
+                match resources.job.check().map_err(Error::from).and_then(|()| produce(&mut chunk))
+                {
                     Ok(true) if failure.allows(number) => {}
                     Ok(_) => return,
                     Err(error) => return failure.note(number, error),

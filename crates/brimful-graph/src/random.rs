@@ -1,7 +1,7 @@
 //! Random numbers that depend on a seed and a counter alone.
 //!
-//! Invariant: integer arithmetic and `libm` only, so the same numbers on every platform; nothing here
-//! may change, or every graph that anybody generated changes.
+//! Invariant: integer arithmetic and `libm` only, so the same numbers on every platform; nothing
+//! here may change, or every graph that anybody generated changes.
 
 /// 2^64 divided by the golden ratio.
 pub(crate) const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -82,7 +82,8 @@ pub(crate) fn fill_distinct(set: &mut Vec<u64>, count: usize, mut draw: impl FnM
     }
 }
 
-/// Replaces `set` by `count` distinct numbers below `bound`, ascending, each choice as likely as any.
+/// Replaces `set` by `count` distinct numbers below `bound`, ascending, each choice as likely as
+/// any.
 pub(crate) fn choose(random: &mut Random, set: &mut Vec<u64>, count: u64, bound: u64) {
     set.clear();
     // Of many it is quicker to draw those that are left out.

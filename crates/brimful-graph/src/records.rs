@@ -17,7 +17,8 @@ pub struct KeyLayout {
 impl KeyLayout {
     /// The layout for `vertices` vertices.
     pub fn new(vertices: u64, interval_bits: u32) -> Self {
-        let vertex_bits = (u64::BITS - vertices.saturating_sub(1).leading_zeros()).max(interval_bits);
+        let vertex_bits =
+            (u64::BITS - vertices.saturating_sub(1).leading_zeros()).max(interval_bits);
         Self { vertex_bits, interval_bits }
     }
 
@@ -28,7 +29,8 @@ impl KeyLayout {
 
     #[inline]
     fn key(self, source: u64, target: u64) -> u64 {
-        let (interval, within) = (target >> self.interval_bits, target & ((1 << self.interval_bits) - 1));
+        let (interval, within) =
+            (target >> self.interval_bits, target & ((1 << self.interval_bits) - 1));
         (interval << self.vertex_bits | source) << self.interval_bits | within
     }
 
@@ -44,8 +46,8 @@ impl KeyLayout {
     fn wide_key(self, source: u64, target: u64) -> (u64, u64) {
         let within = target & ((1 << self.interval_bits) - 1);
         let interval = u128::from(target >> self.interval_bits);
-        let key =
-            (interval << self.vertex_bits | u128::from(source)) << self.interval_bits | u128::from(within);
+        let key = (interval << self.vertex_bits | u128::from(source)) << self.interval_bits
+            | u128::from(within);
         let key = key << (u128::BITS - 2 * self.vertex_bits);
         ((key >> 64) as u64, key as u64)
     }
@@ -293,7 +295,10 @@ mod tests {
                 );
                 if layout.is_narrow() {
                     let narrow = u64::pack(layout, source, target, 0.0, 3);
-                    assert_eq!((narrow.unpack(layout), narrow.position()), ((source, target, None), UNKNOWN));
+                    assert_eq!(
+                        (narrow.unpack(layout), narrow.position()),
+                        ((source, target, None), UNKNOWN)
+                    );
                     let positioned = PositionedKey::pack(layout, source, target, 0.0, 3);
                     assert_eq!(
                         (positioned.unpack(layout), positioned.position()),

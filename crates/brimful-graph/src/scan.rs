@@ -48,7 +48,8 @@ pub(crate) struct Declared {
 impl Declared {
     /// The ids 0 to `count` - 1, those of a range and those of a list.
     fn new(count: u64, range: Range<u64>, listed: Option<Listed>) -> Self {
-        let ranges = if range.start <= count { [0..count.max(range.end), 0..0] } else { [0..count, range] };
+        let ranges =
+            if range.start <= count { [0..count.max(range.end), 0..0] } else { [0..count, range] };
         Self { ranges, listed }
     }
 
@@ -109,7 +110,14 @@ impl InputScan {
     pub(crate) fn new(bitmap: IdBitmap, undirected: bool, drops_self_loops: bool) -> Self {
         let sample = EdgeSample::new(undirected);
         let (edges, self_loops) = (AtomicU64::new(0), AtomicU64::new(0));
-        Self { bitmap, sample, drops_self_loops, edges, self_loops, first_self_loop: Mutex::default() }
+        Self {
+            bitmap,
+            sample,
+            drops_self_loops,
+            edges,
+            self_loops,
+            first_self_loop: Mutex::default(),
+        }
     }
 
     /// Edges will be stored in both directions, as the input says.
@@ -154,7 +162,9 @@ impl InputScan {
         let edges = batch.sources.iter().zip(&batch.targets).zip(&batch.positions);
         let loops = edges.filter(|((source, target), _)| source == target);
         let first = loops
-            .filter_map(|((&source, &target), &position)| PositionedEdge::new(position, (source, target)))
+            .filter_map(|((&source, &target), &position)| {
+                PositionedEdge::new(position, (source, target))
+            })
             .min();
         let mut kept = self.first_self_loop.lock().unwrap_or_else(PoisonError::into_inner);
         *kept = PositionedEdge::earlier(*kept, first);
@@ -173,7 +183,10 @@ impl InputScan {
             lines,
             edges: self.edges.into_inner(),
             self_loops: self.self_loops.into_inner(),
-            first_self_loop: self.first_self_loop.into_inner().unwrap_or_else(PoisonError::into_inner),
+            first_self_loop: self
+                .first_self_loop
+                .into_inner()
+                .unwrap_or_else(PoisonError::into_inner),
             inputs: Vec::new(),
             columns: None,
             bitmap: Some(self.bitmap).filter(|bitmap| !bitmap.gave_up()),
@@ -224,7 +237,8 @@ impl Reader<'_> {
         let bitmap = IdBitmap::new(self.bitmap_bytes);
         let scan = InputScan::new(bitmap, self.undirected, self.policy.drops_self_loops());
         if let (IdChoice::String, Some(format)) = (self.ids, input.numbered()) {
-            let what = format!("ids of {format} are integers by definition; leave --ids string out");
+            let what =
+                format!("ids of {format} are integers by definition; leave --ids string out");
             return Err(Error::Usage(what));
         }
         match input {
@@ -272,7 +286,8 @@ impl Reader<'_> {
         }
     }
 
-    /// True if a file is not compressed; one that cannot be looked at is reported by whoever reads it.
+    /// True if a file is not compressed; one that cannot be looked at is reported by whoever reads
+    /// it.
     pub(crate) fn is_plain(&self, path: &Path) -> bool {
         is_plain(path, self.resources).unwrap_or(false)
     }
@@ -319,7 +334,12 @@ impl Reader<'_> {
     }
 
     /// Spools edges for the second pass, with their positions if it needs them.
-    pub(crate) fn spool(&self, spool: &Spool, batch: &mut EdgeBatch, buffer: &mut Vec<u8>) -> Result<()> {
+    pub(crate) fn spool(
+        &self,
+        spool: &Spool,
+        batch: &mut EdgeBatch,
+        buffer: &mut Vec<u8>,
+    ) -> Result<()> {
         if !self.policy.merges() {
             batch.positions.clear();
         }
@@ -359,12 +379,14 @@ impl Reader<'_> {
             // Files of edges declare nothing.
             let none = Spool::new(self.folder, &self.resources.job)?;
             let spools = [&spool, &none];
-            let summary = self.pump_text(&edges, first, &scan, spools, &mut signs, (members, lines))?;
+            let summary =
+                self.pump_text(&edges, first, &scan, spools, &mut signs, (members, lines))?;
             (summary.after(before), declared)
         } else {
             let spools = [&spool, &listed];
             let summary = self.pump_text(&edges, first, &scan, spools, &mut signs, (None, 0))?;
-            let numbered = summary.declared.map_or(0..0, |Span { first, count }| first..first + count);
+            let numbered =
+                summary.declared.map_or(0..0, |Span { first, count }| first..first + count);
             let declared = settle(listed, numbered)?;
             (summary, declared)
         };
@@ -397,7 +419,8 @@ impl Reader<'_> {
         let open = |path: &Path| first.take().map_or_else(|| self.open(path), Ok);
         let reader = TextReader::new(files, self.directed, CHUNK_BYTES, Box::new(open));
         let mut reader = reader.with_columns(self.columns).after_lines(lines);
-        let parser = TextParser::new(files, self.on_error).noting_positions(self.positions).among(members);
+        let parser =
+            TextParser::new(files, self.on_error).noting_positions(self.positions).among(members);
         let all_signs = Mutex::new(signs);
         let take = |out: &mut Output, buffer: &mut Vec<u8>| -> Result<()> {
             if !out.edges.is_empty() {
@@ -498,16 +521,23 @@ impl Reader<'_> {
         let listed = listed.into_source();
         let listed = (listed.parts() > 0).then(|| Box::new(listed) as Listed);
         let declared = self.settle(&scan, stream.declared(), listed)?;
-        let seen = scan.into_summary(declared, stream.id_type()?, stream.weighted(), edges + rejected);
-        let (undirected, inputs, columns) = (stream.undirected(), stream.inputs(), stream.columns());
+        let seen =
+            scan.into_summary(declared, stream.id_type()?, stream.weighted(), edges + rejected);
+        let (undirected, inputs, columns) =
+            (stream.undirected(), stream.inputs(), stream.columns());
         let seen = ScanSummary { undirected, rejected, rejections, inputs, columns, claim, ..seen };
         Ok((Box::new(spool.into_source()), seen))
     }
 }
 
 impl Reader<'_> {
-    /// How many vertices a stream that has ended says there are, to be compared when they are known.
-    pub(crate) fn claim_of(&self, stream: &dyn EdgeStream, rejected: u64) -> Result<Option<VertexClaim>> {
+    /// How many vertices a stream that has ended says there are, to be compared when they are
+    /// known.
+    pub(crate) fn claim_of(
+        &self,
+        stream: &dyn EdgeStream,
+        rejected: u64,
+    ) -> Result<Option<VertexClaim>> {
         let claimed = stream.check()?.filter(|_| rejected == 0);
         Ok(claimed.map(|vertices| VertexClaim { path: stream.name().into(), line: None, vertices }))
     }

@@ -56,8 +56,8 @@ impl SegmentReader {
         Ok(())
     }
 
-    /// Calls `edge(source, target, weight)` for every edge of segment `index`, the weight 1 where edges
-    /// have none, checking structure: order, ranges and counts. All calls are for one index.
+    /// Calls `edge(source, target, weight)` for every edge of segment `index`, the weight 1 where
+    /// edges have none, checking structure: order, ranges and counts. All calls are for one index.
     pub fn for_each_edge(
         &mut self,
         shards: &ShardFile,
@@ -69,32 +69,39 @@ impl SegmentReader {
         let bits = shards.interval_bits();
         let (target_base, mask) = (segment.interval << bits, (1_u32 << bits) - 1);
         let weights = self.weights_of(shards).map(|_| self.weights.bytes());
-        let (mut last, vertices, mut beyond) = ((segment.first_source, 0), shards.vertices(), false);
+        let (mut last, vertices, mut beyond) =
+            ((segment.first_source, 0), shards.vertices(), false);
         let unit = (self.bytes.bytes(), weights);
-        let decoded = shards.decode(index, unit, self.unpack, &mut self.buffer, |base, keys, weights| {
-            keys.iter().zip(weights).all(|(key, &weight)| {
-                let (source, target) = (base + u64::from(key >> bits), key & mask);
-                let ordered = last <= (source, target) && source <= segment.last_source;
-                last = (source, target);
-                let target = target_base + u64::from(target);
-                beyond |= target >= vertices;
-                if ordered && !beyond {
-                    edge(source, target, weight);
-                }
-                ordered && !beyond
-            })
-        });
+        let decoded =
+            shards.decode(index, unit, self.unpack, &mut self.buffer, |base, keys, weights| {
+                keys.iter().zip(weights).all(|(key, &weight)| {
+                    let (source, target) = (base + u64::from(key >> bits), key & mask);
+                    let ordered = last <= (source, target) && source <= segment.last_source;
+                    last = (source, target);
+                    let target = target_base + u64::from(target);
+                    beyond |= target >= vertices;
+                    if ordered && !beyond {
+                        edge(source, target, weight);
+                    }
+                    ordered && !beyond
+                })
+            });
         if beyond {
-            return Err(shards.file().corrupt(shards.unit(index), "a target is no vertex with edges"));
+            return Err(shards
+                .file()
+                .corrupt(shards.unit(index), "a target is no vertex with edges"));
         }
         decoded?;
         if last.0 == segment.last_source {
             return Ok(());
         }
-        Err(shards.file().corrupt(shards.unit(index), "a segment's last source contradicts the table"))
+        Err(shards
+            .file()
+            .corrupt(shards.unit(index), "a segment's last source contradicts the table"))
     }
 
-    /// Verifies that the directory of segment `index` says where its blocks begin and what they hash to.
+    /// Verifies that the directory of segment `index` says where its blocks begin and what they
+    /// hash to.
     pub fn verify_directory(
         &mut self,
         shards: &ShardFile,
@@ -113,16 +120,18 @@ impl SegmentReader {
             batch.iter().map(move |key| (base << bits) + u64::from(key)).collect::<Vec<_>>()
         };
         let codec = segment.packing.codec;
-        let mut whole = codec.decode(plain, segment.edges, bits, self.unpack, &mut |base, batch| {
-            keys.extend(absolute(base, batch));
-            true
-        });
+        let mut whole =
+            codec.decode(plain, segment.edges, bits, self.unpack, &mut |base, batch| {
+                keys.extend(absolute(base, batch));
+                true
+            });
         let mut rest = &keys[..];
         for (block, checksum, bytes) in directory_rows(rows, plain) {
             let before = rest.len();
             whole &= brimful_store::checksum(bytes) as u32 == checksum;
             whole &= codec.decode_block(bytes, block, bits, self.unpack, &mut |base, batch| {
-                let same = rest.get(..batch.len()).is_some_and(|keys| keys == absolute(base, batch));
+                let same =
+                    rest.get(..batch.len()).is_some_and(|keys| keys == absolute(base, batch));
                 rest = rest.get(batch.len()..).unwrap_or_default();
                 same
             });

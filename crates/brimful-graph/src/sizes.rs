@@ -28,9 +28,10 @@ impl Sizes {
         self.edges.saturating_mul(if self.undirected { 2 } else { 1 })
     }
 
-    /// Bytes that a packed edge of a graph of this size usually takes. Where nothing is skewed a gap between neighbours in a shard is
-    /// vertices^2 / arcs on average. Uniform graphs take the bits of that and 1.7, R-MAT graphs of 2^20 to 2^27 vertices 3.4 bits and
-    /// .63 of them: this is between the two.
+    /// Bytes that a packed edge of a graph of this size usually takes. Where nothing is skewed a
+    /// gap between neighbours in a shard is vertices^2 / arcs on average. Uniform graphs take the
+    /// bits of that and 1.7, R-MAT graphs of 2^20 to 2^27 vertices 3.4 bits and .63 of them: this
+    /// is between the two.
     pub fn usual_bytes_per_edge(&self) -> f64 {
         let gap = (self.vertices as f64).powi(2) / self.arcs().max(1) as f64;
         (4.5 + 0.63 * gap.max(1.0).log2()) / 8.0

@@ -1,7 +1,7 @@
 //! Words of text: vertex ids and weights, as every text format and every table writes them.
 //!
-//! Blanks, tabs, commas and carriage returns separate words. Invariant: a number is read exactly or not
-//! at all; nothing here allocates but the text of a message.
+//! Blanks, tabs, commas and carriage returns separate words. Invariant: a number is read exactly or
+//! not at all; nothing here allocates but the text of a message.
 
 use std::path::Path;
 
@@ -163,7 +163,9 @@ pub(crate) fn shown_word(word: &[u8]) -> String {
 pub(crate) fn read_id(text: &[u8], at: &mut usize) -> Result<Id, Flaw> {
     let start = *at;
     match text.get(start..).and_then(parse_id) {
-        Some((id, length)) if text.get(start + length).is_none_or(|&b| is_separator(b) || b == b'\n') => {
+        Some((id, length))
+            if text.get(start + length).is_none_or(|&b| is_separator(b) || b == b'\n') =>
+        {
             *at = start + length;
             Ok(id)
         }

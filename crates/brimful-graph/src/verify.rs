@@ -41,9 +41,10 @@ pub fn verify(graph: &Graph, job: &Job) -> Result<Verified> {
     if let Some(names) = graph.names() {
         names.verify(job)?;
     }
-    for shards in
-        [graph.shards(Index::In), graph.shards(Index::Reverse).filter(|_| graph.description().directed)]
-    {
+    for shards in [
+        graph.shards(Index::In),
+        graph.shards(Index::Reverse).filter(|_| graph.description().directed),
+    ] {
         let Some(shards) = shards else { continue };
         let arcs = count_arcs(shards, job)?;
         found.files += 1;
@@ -58,7 +59,8 @@ pub fn verify(graph: &Graph, job: &Job) -> Result<Verified> {
     Ok(found)
 }
 
-/// In merged runs every id must be greater than the one before: then each run ascends and no id is in two.
+/// In merged runs every id must be greater than the one before: then each run ascends and no id is
+/// in two.
 fn verify_ids(graph: &Graph, job: &Job) -> Result<()> {
     if graph.description().ids.first.is_some() {
         return Ok(());
@@ -108,7 +110,9 @@ fn verify_degrees(graph: &Graph, job: &Job) -> Result<()> {
         let counter = DegreeCounter::count(shards, range, weighted, job)?;
         degrees.resize(length, 0);
         graph.degrees(start, &mut degrees)?;
-        let differ = |file: &str| StoreError::corrupt(graph.path().join(file), 0, "it contradicts the edges");
+        let differ = |file: &str| {
+            StoreError::corrupt(graph.path().join(file), 0, "it contradicts the edges")
+        };
         if degrees != counter.degrees {
             return Err(differ(DEGREES).into());
         }

@@ -75,7 +75,8 @@ impl WeightRange {
     /// The range of some weights; `None` of none.
     pub fn of(weights: &[f64]) -> Option<Self> {
         let first = *weights.first()?;
-        let (min, max) = weights.iter().fold((first, first), |(min, max), w| (min.min(*w), max.max(*w)));
+        let (min, max) =
+            weights.iter().fold((first, first), |(min, max), w| (min.min(*w), max.max(*w)));
         Some(Self { min, max })
     }
 
@@ -105,7 +106,8 @@ mod tests {
     #[test]
     fn hashed_weights_are_pinned_and_symmetric() {
         // Pinned: other implementations of the same formula compare their results with ours.
-        let pairs = [(0, 0), (0, 1), (1, 2), (41, 42), (7, 1 << 40), (u64::MAX, 3), (1 << 63, u64::MAX)];
+        let pairs =
+            [(0, 0), (0, 1), (1, 2), (41, 42), (7, 1 << 40), (u64::MAX, 3), (1 << 63, u64::MAX)];
         let weights = pairs.map(|(one, other)| hash(one, other));
         assert_eq!(weights, [36.0, 66.0, 27.0, 35.0, 57.0, 16.0, 40.0]);
         for (one, other) in pairs {
@@ -128,7 +130,9 @@ mod tests {
         let range = WeightRange::of(&[3.5, -0.0, 7.0]).unwrap();
         assert_eq!(range, WeightRange { min: -0.0, max: 7.0 });
         assert!(!range.any_negative() && !range.any_infinite());
-        assert!(WeightRange::union(Some(range), WeightRange::of(&[-1e-300])).unwrap().any_negative());
+        assert!(
+            WeightRange::union(Some(range), WeightRange::of(&[-1e-300])).unwrap().any_negative()
+        );
         assert!(WeightRange::of(&[1.0, f64::INFINITY]).unwrap().any_infinite());
     }
 }

@@ -30,7 +30,8 @@ use brimful_graph::weights::Weights;
 use brimful_graph::{Error, Graph, Index, verify};
 use brimful_store::{Budget, Error as StoreError, ErrorKind, Job, Resources};
 
-const SMALL: Geometry = Geometry { interval_bits: 3, window_edges: 40, segment_edges: 16, unit_bytes: 200 };
+const SMALL: Geometry =
+    Geometry { interval_bits: 3, window_edges: 40, segment_edges: 16, unit_bytes: 200 };
 
 fn resources(threads: usize, budget: u64) -> Resources {
     Resources::new(Budget::new(budget, 0), Arc::new(Job::new()), Some(threads)).unwrap()
@@ -55,7 +56,8 @@ fn import_text(folder: &Path, text: &str, options: &ImportOptions) -> (Graph, Im
 /// The out-neighbours of a vertex in the graph opened again.
 fn neighbors(graph: &Graph, number: i128) -> Vec<i128> {
     let lookup = Lookup::new(Arc::new(Graph::open(graph.path(), &Arc::default()).unwrap()));
-    let found = lookup.neighbors(lookup.find(&number.into()).unwrap(), Direction::Out, false).unwrap();
+    let found =
+        lookup.neighbors(lookup.find(&number.into()).unwrap(), Direction::Out, false).unwrap();
     found.ids.into_iter().map(|bits| graph.id_type().number(bits)).collect()
 }
 
@@ -85,7 +87,8 @@ fn export_as(graph: &Arc<Graph>, out: &Path, options: &ExportOptions) -> Result<
 fn random_text(seed: u64, ids: &[i128], count: usize, weighted: bool) -> String {
     let mut state = seed;
     let mut next = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         state >> 33
     };
     let mut text = String::from(if weighted { "source target weight\n" } else { "# random\n" });
@@ -180,13 +183,17 @@ fn declared_vertices_exist_without_edges() {
 /// Bytes of every file of a graph.
 fn bytes_of(path: &Path) -> BTreeMap<String, Vec<u8>> {
     let entries = std::fs::read_dir(path).unwrap().map(Result::unwrap);
-    entries.map(|e| (e.file_name().into_string().unwrap(), std::fs::read(e.path()).unwrap())).collect()
+    entries
+        .map(|e| (e.file_name().into_string().unwrap(), std::fs::read(e.path()).unwrap()))
+        .collect()
 }
 
 #[test]
 fn the_same_input_gives_the_same_bytes_at_any_thread_count_and_budget() {
     let minimum = brimful_graph::import::minimum_bytes(4, true, false);
-    for ids in [(0..3000).collect::<Vec<i128>>(), (0..3000).map(|i| i * 5_000_000_000 - 7).collect()] {
+    for ids in
+        [(0..3000).collect::<Vec<i128>>(), (0..3000).map(|i| i * 5_000_000_000 - 7).collect()]
+    {
         for weighted in [false, true] {
             let folder = tempfile::tempdir().unwrap();
             let input = write(folder.path(), "edges.txt", random_text(3, &ids, 200_000, weighted));
@@ -232,7 +239,11 @@ fn generated_graphs_have_the_same_bytes_at_any_thread_count_and_budget() {
 #[test]
 fn an_index_built_later_equals_one_built_at_import() {
     let folder = tempfile::tempdir().unwrap();
-    let input = write(folder.path(), "edges.txt", random_text(5, &(0..4000).collect::<Vec<_>>(), 9000, true));
+    let input = write(
+        folder.path(),
+        "edges.txt",
+        random_text(5, &(0..4000).collect::<Vec<_>>(), 9000, true),
+    );
     let (early, late) = (folder.path().join("early.brimful"), folder.path().join("late.brimful"));
     let resources = resources(2, 1 << 30);
     for (out, reverse) in [(&early, true), (&late, false)] {
@@ -279,7 +290,8 @@ fn the_first_bad_line_is_named_whatever_the_timing() {
     for threads in [1, 2, 4] {
         let out = folder.path().join("g.brimful");
         let input = Input::EdgeList(vec![input.clone()]);
-        let error = import(input, &out, &ImportOptions::default(), &resources(threads, 1 << 28)).unwrap_err();
+        let error = import(input, &out, &ImportOptions::default(), &resources(threads, 1 << 28))
+            .unwrap_err();
         let Error::Parse { line, column, found, .. } = error else { panic!("{error}") };
         assert_eq!((line, column, found.as_str()), (150_001, 5, "\"9\""));
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left behind");
@@ -292,7 +304,12 @@ fn a_budget_too_small_is_refused_with_one_that_works() {
     let input = write(folder.path(), "edges.txt", "1 2\n");
     let out = folder.path().join("g.brimful");
     let run = |budget| {
-        import(Input::EdgeList(vec![input.clone()]), &out, &ImportOptions::default(), &resources(2, budget))
+        import(
+            Input::EdgeList(vec![input.clone()]),
+            &out,
+            &ImportOptions::default(),
+            &resources(2, budget),
+        )
     };
     let error = run(1).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Budget);
@@ -306,7 +323,8 @@ fn a_budget_too_small_is_refused_with_one_that_works() {
 fn every_flipped_or_missing_byte_of_a_graph_is_found() {
     let folder = tempfile::tempdir().unwrap();
     let options = ImportOptions { geometry: SMALL, reverse: true, ..Default::default() };
-    let (graph, _) = import_text(folder.path(), &random_text(1, &[1, 5, 7, 90], 60, true), &options);
+    let (graph, _) =
+        import_text(folder.path(), &random_text(1, &[1, 5, 7, 90], 60, true), &options);
     let path = graph.path().to_path_buf();
     let check = || {
         let graph = Graph::open(&path, &Arc::default())?;
@@ -320,7 +338,10 @@ fn every_flipped_or_missing_byte_of_a_graph_is_found() {
             flipped[at] ^= 1 << (at % 8);
             std::fs::write(&file, &flipped).unwrap();
             let error = check().expect_err(&format!("{name}: flip at byte {at} not found"));
-            assert!(matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Input), "{name} {at}: {error}");
+            assert!(
+                matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Input),
+                "{name} {at}: {error}"
+            );
         }
         for length in (0..bytes.len()).step_by(7) {
             std::fs::write(&file, &bytes[..length]).unwrap();
@@ -370,14 +391,16 @@ fn policies_give_the_same_bytes_at_any_thread_count_and_budget() {
         for (threads, budget) in [(1, minimum), (4, 1 << 28)] {
             let out = folder.path().join(format!("{threads}.brimful"));
             let resources = resources(threads, budget);
-            let report = import(Input::EdgeList(vec![input.clone()]), &out, &options, &resources).unwrap();
+            let report =
+                import(Input::EdgeList(vec![input.clone()]), &out, &options, &resources).unwrap();
             let counts = report.description.counts;
             assert_eq!(counts.self_loops, counts.self_loops_dropped);
             let dropped = counts.self_loops_dropped + counts.duplicates_dropped;
             assert_eq!(report.description.edges, 100_000 - dropped);
             assert_eq!(report.description.edges, 40 * 39, "every pair occurs");
             assert!(report.description.weighted && report.description.weights.is_some());
-            verify::verify(&Graph::open(&out, resources.job.traffic()).unwrap(), &Job::new()).unwrap();
+            verify::verify(&Graph::open(&out, resources.job.traffic()).unwrap(), &Job::new())
+                .unwrap();
             let bytes = bytes_of(&out);
             assert!(first.get_or_insert_with(|| bytes.clone()) == &bytes, "{duplicates:?}");
         }

@@ -1,5 +1,5 @@
-//! Import, generation and index killed at every operation that changes files: a child process runs until it is killed, and
-//! the next one finishes the work as if nothing had happened.
+//! Import, generation and index killed at every operation that changes files: a child process runs
+//! until it is killed, and the next one finishes the work as if nothing had happened.
 //!
 //! `BRIMFUL_KILLS=all` kills at every operation; otherwise at a sample of them.
 
@@ -12,7 +12,9 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use brimful_graph::generate::{Generator, Kind};
-use brimful_graph::import::{ImportOptions, Input, build_reverse, build_reverse_alone, import, import_in};
+use brimful_graph::import::{
+    ImportOptions, Input, build_reverse, build_reverse_alone, import, import_in,
+};
 use brimful_graph::{Graph, Result, verify};
 use brimful_store::external::{FolderLock, PartialFolder};
 use brimful_store::fault::MortalFolder;
@@ -48,7 +50,9 @@ const WORKS: [Work; 4] = [
     },
     Work {
         name: "import of strings",
-        prepare: |folder| text(folder, "source target\n", |i| format!("from-{} to-{}\n", i % 53, i * i % 61)),
+        prepare: |folder| {
+            text(folder, "source target\n", |i| format!("from-{} to-{}\n", i % 53, i * i % 61))
+        },
         run: |folder, last| make(folder, last, input_of(folder)),
         again: |folder| make_again(folder, input_of(folder)),
     },
@@ -116,8 +120,8 @@ fn make_again(folder: &Path, input: Input<'_>) -> Result<()> {
     Ok(())
 }
 
-/// All files below a folder but the lock, which is empty, and a first manifest that a second one replaced: it goes when
-/// the third is published.
+/// All files below a folder but the lock, which is empty, and a first manifest that a second one
+/// replaced: it goes when the third is published.
 fn files_below(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut files = BTreeMap::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -173,13 +177,18 @@ fn killed_work_is_finished_by_the_next_process() {
         for at in sampled {
             let folder = tempfile::tempdir().unwrap();
             (work.prepare)(folder.path()).unwrap();
-            assert!(killed(work, folder.path(), at), "{}: not killed at {at} of {operations}", work.name);
+            assert!(
+                killed(work, folder.path(), at),
+                "{}: not killed at {at} of {operations}",
+                work.name
+            );
             if let Ok(graph) = Graph::open(&graph_of(folder.path()), &Arc::default()) {
                 verify::verify(&graph, &Job::new()).unwrap();
             }
             (work.again)(folder.path()).unwrap();
             let found = files_below(folder.path());
-            let names = |files: &BTreeMap<String, Vec<u8>>| files.keys().cloned().collect::<Vec<_>>();
+            let names =
+                |files: &BTreeMap<String, Vec<u8>>| files.keys().cloned().collect::<Vec<_>>();
             assert_eq!(names(&found), names(&expected), "{}: killed at {at}", work.name);
             assert!(found == expected, "{}: killed at {at}: another graph", work.name);
         }

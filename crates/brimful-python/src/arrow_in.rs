@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use arrow_array::cast::AsArray;
 use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
 use arrow_array::types::{
-    ArrowPrimitiveType, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type,
-    UInt16Type, UInt32Type, UInt64Type,
+    ArrowPrimitiveType, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow_array::{Array, RecordBatch, RecordBatchReader};
 use arrow_schema::{DataType, Schema};
@@ -85,9 +85,18 @@ impl ArrowEdges {
             let Ok(index) = schema.index_of(name) else {
                 let names = schema.fields().iter().map(|field| field.name().clone()).collect();
                 let what = format!("there is no column {name:?}; it has {}", columns(&schema));
-                return Err(Error::NoColumn { path: origin.into(), what, column: name.into(), names });
+                return Err(Error::NoColumn {
+                    path: origin.into(),
+                    what,
+                    column: name.into(),
+                    names,
+                });
             };
-            Ok(Wanted { name: name.into(), index, data_type: schema.field(index).data_type().clone() })
+            Ok(Wanted {
+                name: name.into(),
+                index,
+                data_type: schema.field(index).data_type().clone(),
+            })
         };
         let source = find(source).map_err(Failure::from)?;
         let target = find(target).map_err(Failure::from)?;
@@ -101,10 +110,13 @@ impl ArrowEdges {
                 return Err(Failure::from(Error::input(origin, what)).into());
             }
         }
-        if let Some(wanted) = weight.as_ref().filter(|w| !is_text(&w.data_type) && !w.data_type.is_numeric())
+        if let Some(wanted) =
+            weight.as_ref().filter(|w| !is_text(&w.data_type) && !w.data_type.is_numeric())
         {
-            let what =
-                format!("column {:?} has type {}, which holds no weights", wanted.name, wanted.data_type);
+            let what = format!(
+                "column {:?} has type {}, which holds no weights",
+                wanted.name, wanted.data_type
+            );
             return Err(Failure::from(Error::input(origin, what)).into());
         }
         let declaration = declaration(&schema, origin).map_err(Failure::from)?;
@@ -164,8 +176,8 @@ impl ArrowEdges {
         Ok(true)
     }
 
-    /// How many of the next rows, at most `most`, are of one kind, and whether they are vertices: rows
-    /// without a target of a table that is declared to have such.
+    /// How many of the next rows, at most `most`, are of one kind, and whether they are vertices:
+    /// rows without a target of a table that is declared to have such.
     fn alike(&self, batch: &RecordBatch, most: usize) -> (usize, bool) {
         let length = (batch.num_rows() - self.row).min(most);
         let target = batch.column(self.target.index);
@@ -373,11 +385,15 @@ impl EdgeStream for ArrowEdges {
     }
 }
 
-/// The tables of which this one is made, and their rows so far: its attribute `parts`, if it has one.
+/// The tables of which this one is made, and their rows so far: its attribute `parts`, if it has
+/// one.
 fn parts(table: &Py<PyAny>, origin: &Path) -> Vec<InputPart> {
-    let parts = Python::attach(|py| table.bind(py).getattr("parts")?.extract::<Vec<(String, u64)>>());
+    let parts =
+        Python::attach(|py| table.bind(py).getattr("parts")?.extract::<Vec<(String, u64)>>());
     match parts {
-        Ok(parts) if !parts.is_empty() => parts.into_iter().map(|(name, rows)| (name.into(), rows)).collect(),
+        Ok(parts) if !parts.is_empty() => {
+            parts.into_iter().map(|(name, rows)| (name.into(), rows)).collect()
+        }
         _ => vec![(origin.into(), u64::MAX)],
     }
 }
@@ -385,12 +401,13 @@ fn parts(table: &Py<PyAny>, origin: &Path) -> Vec<InputPart> {
 #[expect(unsafe_code, reason = "the Arrow C stream interface hands over a raw pointer")]
 fn take_stream(capsule: &Bound<'_, PyCapsule>) -> PyResult<RecordBatchStreamReader> {
     let pointer = capsule.pointer_checked(Some(STREAM))?.cast::<FFI_ArrowArrayStream>();
-    // SAFETY: the capsule's name was checked, so by the Arrow PyCapsule interface it points to a live
-    // ArrowArrayStream; `from_raw` moves the stream out and leaves a released one behind, so that the
-    // capsule's destructor does nothing.
+    // SAFETY: the capsule's name was checked, so by the Arrow PyCapsule interface it points to a
+    // live ArrowArrayStream; `from_raw` moves the stream out and leaves a released one behind, so
+    // that the capsule's destructor does nothing.
     let stream = unsafe { FFI_ArrowArrayStream::from_raw(pointer.as_ptr()) };
-    RecordBatchStreamReader::try_new(stream)
-        .map_err(|e| Failure::from(Error::Usage(format!("the Arrow stream cannot be read: {e}"))).into())
+    RecordBatchStreamReader::try_new(stream).map_err(|e| {
+        Failure::from(Error::Usage(format!("the Arrow stream cannot be read: {e}"))).into()
+    })
 }
 
 fn columns(schema: &Schema) -> String {
@@ -522,7 +539,13 @@ pub(crate) fn ids(
                 // A null was judged above, and reads as an empty text here.
                 if bits.is_none() && !array.is_null(at) {
                     let expected = "an integer vertex id between -2^63 and 2^64-1 (text is taken as it is with --ids string)";
-                    judge.reject(wanted, at, "not an integer id", expected, &format!("{text:?}"))?;
+                    judge.reject(
+                        wanted,
+                        at,
+                        "not an integer id",
+                        expected,
+                        &format!("{text:?}"),
+                    )?;
                 }
                 out.push(bits.unwrap_or(0));
                 Ok(())
@@ -593,9 +616,14 @@ pub(crate) fn no_nulls(array: &dyn Array, wanted: &Wanted, judge: &mut Judge<'_>
     Ok(())
 }
 
-pub(crate) fn texts(array: &dyn Array, mut each: impl FnMut(usize, &str) -> Result<()>) -> Result<()> {
+pub(crate) fn texts(
+    array: &dyn Array,
+    mut each: impl FnMut(usize, &str) -> Result<()>,
+) -> Result<()> {
     match array.data_type() {
-        DataType::Utf8 => (0..array.len()).try_for_each(|at| each(at, array.as_string::<i32>().value(at))),
+        DataType::Utf8 => {
+            (0..array.len()).try_for_each(|at| each(at, array.as_string::<i32>().value(at)))
+        }
         DataType::LargeUtf8 => {
             (0..array.len()).try_for_each(|at| each(at, array.as_string::<i64>().value(at)))
         }

@@ -26,7 +26,9 @@ impl ColumnIds {
         match name {
             "int" => Ok(Self::Int),
             "string" => Ok(Self::String),
-            _ => Err(Error::Usage(format!("ids of a table cannot be {name:?}; choose int or string"))),
+            _ => Err(Error::Usage(format!(
+                "ids of a table cannot be {name:?}; choose int or string"
+            ))),
         }
     }
 }
@@ -51,7 +53,9 @@ impl<'a> Names<'a> {
                 let mut bits = Vec::new();
                 ids(batch, wanted, judge, &mut Signs::default(), &mut bits)?;
                 let signed = kind.is_signed_integer();
-                let text = |bits: u64| if signed { bits.cast_signed().to_string() } else { bits.to_string() };
+                let text = |bits: u64| {
+                    if signed { bits.cast_signed().to_string() } else { bits.to_string() }
+                };
                 Self::Made(bits.into_iter().map(text).collect())
             }
         })
@@ -97,7 +101,13 @@ pub(crate) fn take(
                 let expected = format!("a vertex id of at most {LONGEST_NAME} bytes");
                 judge.reject(wanted, at, "id that is too long", &expected, &shown(name))?;
             } else if std::str::from_utf8(name).is_err() {
-                judge.reject(wanted, at, "id that is no UTF-8", "a vertex id in UTF-8", &shown(name))?;
+                judge.reject(
+                    wanted,
+                    at,
+                    "id that is no UTF-8",
+                    "a vertex id in UTF-8",
+                    &shown(name),
+                )?;
             }
         }
     }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{
-    ArrayRef, Float64Array, Int32Array, Int64Array, RecordBatch, RecordBatchReader, StringArray, UInt32Array,
-    UInt64Array, new_null_array,
+    ArrayRef, Float64Array, Int32Array, Int64Array, RecordBatch, RecordBatchReader, StringArray,
+    UInt32Array, UInt64Array, new_null_array,
 };
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use brimful::engine::table::{BATCH_ROWS, Column, Kind};
@@ -30,7 +30,11 @@ pub(crate) fn capsule<'py>(
     batches: impl Batches + Send + 'static,
 ) -> PyResult<Bound<'py, PyCapsule>> {
     let reader = Guarded { batches, failed: false };
-    PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(reader)), c"arrow_array_stream")
+    PyCapsule::new_with_value(
+        py,
+        FFI_ArrowArrayStream::new(Box::new(reader)),
+        c"arrow_array_stream",
+    )
 }
 
 fn id_field(name: &str, id_type: IdType) -> Field {
@@ -47,8 +51,8 @@ fn id_data_type(id_type: IdType) -> DataType {
     }
 }
 
-/// Ids in the type they came in, column by column, of as many rows as have few bytes of names; and how many
-/// rows they are. Narrow types hold every id, which is how the type was chosen.
+/// Ids in the type they came in, column by column, of as many rows as have few bytes of names; and
+/// how many rows they are. Narrow types hold every id, which is how the type was chosen.
 fn id_arrays(
     graph: &Graph,
     id_type: IdType,
@@ -58,7 +62,8 @@ fn id_arrays(
     if id_type == IdType::String {
         let (rows, labels) = names.rows(graph, columns).map_err(external)?;
         let array = |(ids, labels): (&&[Option<u64>], Labels)| -> ArrayRef {
-            let texts = ids.iter().take(rows).enumerate().map(|(at, id)| id.map(|_| labels.get(at)));
+            let texts =
+                ids.iter().take(rows).enumerate().map(|(at, id)| id.map(|_| labels.get(at)));
             Arc::new(texts.collect::<StringArray>())
         };
         return Ok((rows, columns.iter().zip(labels).map(array).collect()));
@@ -67,9 +72,15 @@ fn id_arrays(
     let array = |ids: &&[Option<u64>]| -> ArrayRef {
         let values = ids.iter().copied();
         match id_type {
-            IdType::Int64 => Arc::new(values.map(|id| id.map(u64::cast_signed)).collect::<Int64Array>()),
-            IdType::Int32 => Arc::new(values.map(|id| id.map(|id| id as i32)).collect::<Int32Array>()),
-            IdType::UInt32 => Arc::new(values.map(|id| id.map(|id| id as u32)).collect::<UInt32Array>()),
+            IdType::Int64 => {
+                Arc::new(values.map(|id| id.map(u64::cast_signed)).collect::<Int64Array>())
+            }
+            IdType::Int32 => {
+                Arc::new(values.map(|id| id.map(|id| id as i32)).collect::<Int32Array>())
+            }
+            IdType::UInt32 => {
+                Arc::new(values.map(|id| id.map(|id| id as u32)).collect::<UInt32Array>())
+            }
             IdType::UInt64 | IdType::String => Arc::new(values.collect::<UInt64Array>()),
         }
     };
@@ -87,7 +98,8 @@ pub(crate) trait Batches {
     fn schema(&self) -> &SchemaRef;
 }
 
-/// [`Batches`] as Arrow wants them. A panic cannot unwind through its callbacks: it becomes an error here.
+/// [`Batches`] as Arrow wants them. A panic cannot unwind through its callbacks: it becomes an
+/// error here.
 struct Guarded<B> {
     batches: B,
     /// It panicked or failed, and is at its end.
@@ -145,7 +157,8 @@ impl ResultReader {
         let value = Field::new(table.name(), data_type, table.values().is_nullable());
         let schema = Arc::new(Schema::new(vec![id_field("vertex", id_type), value]));
         let graph = Arc::clone(table.graph());
-        let (names, vertices, column) = (NameCursor::default(), Vec::new(), Column::Ids(Vec::new()));
+        let (names, vertices, column) =
+            (NameCursor::default(), Vec::new(), Column::Ids(Vec::new()));
         Self { rows: Rows::new(table), graph, names, schema, vertices, column, row: 0 }
     }
 }
@@ -153,24 +166,34 @@ impl ResultReader {
 impl Batches for ResultReader {
     fn read(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
         if self.row == self.vertices.len() {
-            let Some((vertices, column)) = self.rows.next_batch(BATCH_ROWS).map_err(external)? else {
+            let Some((vertices, column)) = self.rows.next_batch(BATCH_ROWS).map_err(external)?
+            else {
                 return Ok(None);
             };
             (self.vertices, self.column, self.row) = (present(&vertices), column, 0);
         }
         let vertices = &self.vertices[self.row..];
         let (rows, mut arrays) = match &self.column {
-            Column::Ids(ids) => {
-                id_arrays(&self.graph, self.graph.id_type(), &mut self.names, &[vertices, &ids[self.row..]])?
-            }
+            Column::Ids(ids) => id_arrays(
+                &self.graph,
+                self.graph.id_type(),
+                &mut self.names,
+                &[vertices, &ids[self.row..]],
+            )?,
             _ => id_arrays(&self.graph, self.graph.id_type(), &mut self.names, &[vertices])?,
         };
         let part = self.row..self.row + rows;
         self.row += rows;
         match &self.column {
-            Column::Float(values) => arrays.push(Arc::new(Float64Array::from(values[part].to_vec()))),
-            Column::Integer(values) => arrays.push(Arc::new(Int64Array::from(values[part].to_vec()))),
-            Column::Unsigned(values) => arrays.push(Arc::new(UInt64Array::from(values[part].to_vec()))),
+            Column::Float(values) => {
+                arrays.push(Arc::new(Float64Array::from(values[part].to_vec())))
+            }
+            Column::Integer(values) => {
+                arrays.push(Arc::new(Int64Array::from(values[part].to_vec())))
+            }
+            Column::Unsigned(values) => {
+                arrays.push(Arc::new(UInt64Array::from(values[part].to_vec())))
+            }
             Column::Ids(_) => {}
         }
         RecordBatch::try_new(Arc::clone(&self.schema), arrays).map(Some)
@@ -210,8 +233,12 @@ impl Batches for VertexReader {
             }
             (self.ids, self.row) = (present(&ids), 0);
         }
-        let (rows, arrays) =
-            id_arrays(&self.graph, self.graph.id_type(), &mut self.names, &[&self.ids[self.row..]])?;
+        let (rows, arrays) = id_arrays(
+            &self.graph,
+            self.graph.id_type(),
+            &mut self.names,
+            &[&self.ids[self.row..]],
+        )?;
         self.row += rows;
         RecordBatch::try_new(Arc::clone(&self.schema), arrays).map(Some)
     }
@@ -252,7 +279,8 @@ impl Edges {
 
     /// The edges of an export.
     pub(crate) fn declared(graph: &Arc<Graph>) -> brimful::graph::Result<Self> {
-        let (declaration, mut reader) = (Declaration::of(graph)?, EdgeReader::new(Arc::clone(graph)));
+        let (declaration, mut reader) =
+            (Declaration::of(graph)?, EdgeReader::new(Arc::clone(graph)));
         let next = Box::new(move |batch: &mut EdgeBatch| reader.next(batch));
         Ok(Self::of(graph, graph.id_type(), declaration.weighted, next, Some(declaration)))
     }
@@ -271,7 +299,8 @@ impl Edges {
             fields.push(Field::new("weight", DataType::Float64, listed > 0));
         }
         let metadata = declaration.map(|declaration| (KEY.to_owned(), declaration.to_string()));
-        let schema = Schema::new(fields).with_metadata(metadata.into_iter().collect::<HashMap<_, _>>());
+        let schema =
+            Schema::new(fields).with_metadata(metadata.into_iter().collect::<HashMap<_, _>>());
         Self {
             next,
             graph: Arc::clone(graph),
@@ -288,7 +317,8 @@ impl Edges {
     /// The next edges that were read.
     fn edges(&mut self) -> Result<RecordBatch, ArrowError> {
         let part = self.row..self.batch.len().min(self.row + BATCH_ROWS);
-        let ends = [&self.batch.sources, &self.batch.targets].map(|ids| present(&ids[part.clone()]));
+        let ends =
+            [&self.batch.sources, &self.batch.targets].map(|ids| present(&ids[part.clone()]));
         let (rows, mut columns) =
             id_arrays(&self.graph, self.id_type, &mut self.names, &[&ends[0], &ends[1]])?;
         if self.weighted {
@@ -307,10 +337,16 @@ impl Edges {
         }
         let mut ids = vec![0; left as usize];
         self.graph.external_ids(self.listed, &mut ids).map_err(external)?;
-        let (rows, mut columns) = id_arrays(&self.graph, self.id_type, &mut self.names, &[&present(&ids)])?;
+        let (rows, mut columns) =
+            id_arrays(&self.graph, self.id_type, &mut self.names, &[&present(&ids)])?;
         self.listed += rows as u64;
-        columns
-            .extend(self.schema.fields().iter().skip(1).map(|field| new_null_array(field.data_type(), rows)));
+        columns.extend(
+            self.schema
+                .fields()
+                .iter()
+                .skip(1)
+                .map(|field| new_null_array(field.data_type(), rows)),
+        );
         RecordBatch::try_new(Arc::clone(&self.schema), columns).map(Some)
     }
 }

@@ -66,20 +66,41 @@ impl RecordBag {
         }
     }
 
-    fn fetch_next<'py>(&self, py: Python<'py>, start: u64, most: usize) -> PyResult<Bound<'py, PyList>> {
+    fn fetch_next<'py>(
+        &self,
+        py: Python<'py>,
+        start: u64,
+        most: usize,
+    ) -> PyResult<Bound<'py, PyList>> {
         if self.inner.short(py, |inner| inner.long_len(start))?.is_some() {
             return PyList::new(py, [self.fetch(py, start)?]);
         }
         let records = self.inner.call(py, most >= LONG, |inner| inner.fetch_next(start, most))?;
-        PyList::new(py, (0..records.len()).map(|index| records.get(index).map(|r| PyBytes::new(py, r))))
+        PyList::new(
+            py,
+            (0..records.len()).map(|index| records.get(index).map(|r| PyBytes::new(py, r))),
+        )
     }
 
-    fn fetch_range<'py>(&self, py: Python<'py>, start: u64, count: usize) -> PyResult<Bound<'py, PyList>> {
-        let records = self.inner.call(py, count >= LONG, |inner| inner.fetch_range(start, count))?;
-        PyList::new(py, (0..records.len()).map(|index| records.get(index).map(|r| PyBytes::new(py, r))))
+    fn fetch_range<'py>(
+        &self,
+        py: Python<'py>,
+        start: u64,
+        count: usize,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let records =
+            self.inner.call(py, count >= LONG, |inner| inner.fetch_range(start, count))?;
+        PyList::new(
+            py,
+            (0..records.len()).map(|index| records.get(index).map(|r| PyBytes::new(py, r))),
+        )
     }
 
-    fn fetch_batch<'py>(&self, py: Python<'py>, ids: PyBuffer<u64>) -> PyResult<Bound<'py, PyList>> {
+    fn fetch_batch<'py>(
+        &self,
+        py: Python<'py>,
+        ids: PyBuffer<u64>,
+    ) -> PyResult<Bound<'py, PyList>> {
         let ids = ids.to_vec(py)?;
         let batches = self.inner.call(py, ids.len() >= LONG, |inner| inner.fetch_batch(&ids))?;
         let list = PyList::empty(py);
@@ -99,7 +120,12 @@ impl RecordBag {
         self.inner.short(py, |inner| inner.store(id, &record))
     }
 
-    fn store_batch(&self, py: Python<'_>, ids: PyBuffer<u64>, records: Vec<PyBackedBytes>) -> PyResult<()> {
+    fn store_batch(
+        &self,
+        py: Python<'_>,
+        ids: PyBuffer<u64>,
+        records: Vec<PyBackedBytes>,
+    ) -> PyResult<()> {
         let ids = ids.to_vec(py)?;
         self.inner.call(py, ids.len() >= LONG, |inner| inner.store_batch(&ids, &records))
     }
@@ -108,7 +134,12 @@ impl RecordBag {
         self.inner.short(py, |inner| inner.append_to(id, &record))
     }
 
-    fn append_to_batch(&self, py: Python<'_>, ids: PyBuffer<u64>, items: Vec<PyBackedBytes>) -> PyResult<()> {
+    fn append_to_batch(
+        &self,
+        py: Python<'_>,
+        ids: PyBuffer<u64>,
+        items: Vec<PyBackedBytes>,
+    ) -> PyResult<()> {
         let ids = ids.to_vec(py)?;
         self.inner.call(py, ids.len() >= LONG, |inner| inner.append_to_batch(&ids, &items))
     }

@@ -71,7 +71,11 @@ impl RecordBox {
         })
     }
 
-    fn fetch_batch<'py>(&self, py: Python<'py>, ids: PyBuffer<u64>) -> PyResult<Bound<'py, PyByteArray>> {
+    fn fetch_batch<'py>(
+        &self,
+        py: Python<'py>,
+        ids: PyBuffer<u64>,
+    ) -> PyResult<Bound<'py, PyByteArray>> {
         let ids = ids.to_vec(py)?;
         PyByteArray::new_with(py, self.bytes_of(ids.len())?, |out| {
             self.inner.call(py, ids.len() >= LONG, |inner| inner.fetch_batch(&ids, out))
@@ -83,7 +87,12 @@ impl RecordBox {
         self.inner.call(py, records.len() >= LONG_BYTES, |inner| inner.store_range(start, &records))
     }
 
-    fn store_batch(&self, py: Python<'_>, ids: PyBuffer<u64>, records: PyBuffer<u8>) -> PyResult<()> {
+    fn store_batch(
+        &self,
+        py: Python<'_>,
+        ids: PyBuffer<u64>,
+        records: PyBuffer<u8>,
+    ) -> PyResult<()> {
         let (ids, records) = (ids.to_vec(py)?, records.to_vec(py)?);
         self.inner.call(py, ids.len() >= LONG, |inner| inner.store_batch(&ids, &records))
     }

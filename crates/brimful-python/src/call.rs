@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use brimful::collections::{self, Options};
-use brimful::store::memory::{auto_budget_bytes, release_free_memory, resident_bytes, return_freed_memory};
+use brimful::store::memory::{
+    auto_budget_bytes, release_free_memory, resident_bytes, return_freed_memory,
+};
 use brimful::store::{Budget, Job, Resources};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -28,11 +30,13 @@ pub(crate) struct Limits {
 const PROCESS_BYTES: u64 = 40 << 20;
 /// What a process grows by beside what brimful accounts for, with what follows.
 const SLACK_BYTES: u64 = 12 << 20;
-/// Steps of what is spoken for, and by how much two processes of one command may differ in what they have resident.
+/// Steps of what is spoken for, and by how much two processes of one command may differ in what
+/// they have resident.
 const OVERHEAD_STEP_BYTES: u64 = 8 << 20;
 const JITTER_BYTES: u64 = 2 << 20;
 
-/// The budget in which work fits that needs `bytes` beside what is spoken for of `budget`, in whole MiB.
+/// The budget in which work fits that needs `bytes` beside what is spoken for of `budget`, in whole
+/// MiB.
 pub(crate) fn whole(budget: &Budget, bytes: u64) -> u64 {
     let bytes = budget.smallest(bytes);
     bytes.checked_next_multiple_of(1 << 20).unwrap_or(bytes)
@@ -44,7 +48,8 @@ impl Limits {
         self.budget.unwrap_or_else(auto_budget_bytes)
     }
 
-    /// The budget, with what is spoken for of it, and how much of it the process takes may differ when the command is given again.
+    /// The budget, with what is spoken for of it, and how much of it the process takes may differ
+    /// when the command is given again.
     pub(crate) fn budget(&self) -> Arc<Budget> {
         let total = self.budget_bytes();
         if !self.process_budget {
@@ -55,8 +60,9 @@ impl Limits {
         release_free_memory();
         let resident = resident_bytes().unwrap_or(0) + SLACK_BYTES;
         // Rounded, so that the smallest budget named by an error is the same from run to run.
-        let overhead =
-            |bytes: u64| bytes.max(PROCESS_BYTES + self.reserve_bytes).next_multiple_of(OVERHEAD_STEP_BYTES);
+        let overhead = |bytes: u64| {
+            bytes.max(PROCESS_BYTES + self.reserve_bytes).next_multiple_of(OVERHEAD_STEP_BYTES)
+        };
         let (now, at_most) = (overhead(resident - JITTER_BYTES), overhead(resident));
         Budget::with_margin(total, now, at_most - now)
     }
@@ -82,7 +88,8 @@ impl Limits {
 }
 
 /// Runs `work` on a thread of its own without the GIL. Ctrl-C, and an exception raised by
-/// `progress`, cancel it and come back as they are. What the work says goes to the logger `brimful`.
+/// `progress`, cancel it and come back as they are. What the work says goes to the logger
+/// `brimful`.
 pub(crate) fn with_job<T: Send>(
     py: Python<'_>,
     progress: Option<&Bound<'_, PyAny>>,
@@ -92,7 +99,8 @@ pub(crate) fn with_job<T: Send>(
     supervised(py, progress, &job, || (), || work(&job))
 }
 
-/// [`with_job`] with a job that the caller has, for any error; `on_stop` ends what does not look at the job.
+/// [`with_job`] with a job that the caller has, for any error; `on_stop` ends what does not look at
+/// the job.
 fn supervised<T: Send, E: Into<PyErr> + Send>(
     py: Python<'_>,
     progress: Option<&Bound<'_, PyAny>>,
@@ -116,7 +124,8 @@ fn supervised<T: Send, E: Into<PyErr> + Send>(
             if stopped.is_some() {
                 continue;
             }
-            let seen = py.check_signals().and_then(|()| tell(py, job)).and_then(|()| show(progress, job));
+            let seen =
+                py.check_signals().and_then(|()| tell(py, job)).and_then(|()| show(progress, job));
             if let Err(error) = seen {
                 job.cancel();
                 if let Some(on_stop) = on_stop.take() {
@@ -129,7 +138,9 @@ fn supervised<T: Send, E: Into<PyErr> + Send>(
         match (stopped.or_else(|| tell(py, job).err()), result) {
             (Some(error), _) => Err(error),
             (None, Ok(result)) => result.map_err(Into::into),
-            (None, Err(_)) => Err(PyRuntimeError::new_err("internal error in brimful; please report it")),
+            (None, Err(_)) => {
+                Err(PyRuntimeError::new_err("internal error in brimful; please report it"))
+            }
         }
     })
 }
@@ -144,7 +155,8 @@ pub(crate) fn with_resources<T: Send>(
     with_job(py, progress, |job| work(&limits.resources(job)?))
 }
 
-/// [`with_resources`] for work that reads from `stream`, whose method `stop`, if it has one, ends a read.
+/// [`with_resources`] for work that reads from `stream`, whose method `stop`, if it has one, ends a
+/// read.
 pub(crate) fn with_stream<T: Send>(
     py: Python<'_>,
     progress: Option<&Bound<'_, PyAny>>,
@@ -204,13 +216,15 @@ impl<T: Send + Sync> Held<T> {
         Ok(py.detach(|| f(&self.inner)).map_err(Failure::from)?)
     }
 
-    /// A call that Ctrl-C ends, also for other threads that are in the collection: on a thread of its own.
+    /// A call that Ctrl-C ends, also for other threads that are in the collection: on a thread of
+    /// its own.
     pub(crate) fn long<R: Send>(
         &self,
         py: Python<'_>,
         f: impl FnOnce(&T) -> collections::Result<R> + Send,
     ) -> PyResult<R> {
-        let result = supervised(py, None, &self.job, || (), || f(&self.inner).map_err(Failure::from));
+        let result =
+            supervised(py, None, &self.job, || (), || f(&self.inner).map_err(Failure::from));
         // Whatever it stopped has ended, or will find nothing to do.
         self.job.resume();
         result
@@ -234,7 +248,8 @@ fn tell(py: Python<'_>, job: &Job) -> PyResult<()> {
         return Ok(());
     }
     let logger = py.import("logging")?.call_method1("getLogger", ("brimful",))?;
-    said.into_iter().try_for_each(|sentence| logger.call_method1("warning", ("%s", sentence)).map(drop))
+    said.into_iter()
+        .try_for_each(|sentence| logger.call_method1("warning", ("%s", sentence)).map(drop))
 }
 
 fn show(progress: Option<&Bound<'_, PyAny>>, job: &Job) -> PyResult<()> {

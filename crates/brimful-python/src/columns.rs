@@ -27,8 +27,9 @@ impl TryFrom<Wanted> for ColumnChoice {
     fn try_from(wanted: Wanted) -> Result<Self, Failure> {
         let Wanted { source, target, weight, header, delimiter, ignore_extra } = wanted;
         let byte = |c: char| {
-            let byte =
-                u8::try_from(c).ok().filter(|byte| byte.is_ascii() && !matches!(byte, b'"' | b'\r' | b'\n'));
+            let byte = u8::try_from(c)
+                .ok()
+                .filter(|byte| byte.is_ascii() && !matches!(byte, b'"' | b'\r' | b'\n'));
             byte.ok_or_else(|| {
                 let what = format!(
                     "the delimiter must be an ASCII character other than a quote or line end, not {c:?}"
@@ -53,8 +54,8 @@ pub(crate) fn pick_columns(name: PathBuf, names: Vec<String>, wanted: Wanted) ->
     Ok((source, target, weight))
 }
 
-/// How text that begins with `start` is laid out: delimiter, columns, and the bytes before the first edge.
-/// None: nothing in it tells, or the import will say what is wrong.
+/// How text that begins with `start` is laid out: delimiter, columns, and the bytes before the
+/// first edge. None: nothing in it tells, or the import will say what is wrong.
 #[pyfunction]
 pub(crate) fn text_columns(
     start: &[u8],
@@ -63,7 +64,8 @@ pub(crate) fn text_columns(
     wanted: Wanted,
 ) -> PyResult<Option<(Option<char>, Places, usize)>> {
     let choice = ColumnChoice::try_from(wanted)?;
-    let layout = TextFormat::from_name(format).and_then(|format| text_layout(start, ended, format, &choice));
+    let layout =
+        TextFormat::from_name(format).and_then(|format| text_layout(start, ended, format, &choice));
     Ok(layout.map(|layout| {
         let Roles { source, target, weight, .. } = layout.roles;
         (layout.delimiter.map(char::from), (source, target, weight), layout.skip)

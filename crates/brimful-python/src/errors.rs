@@ -60,14 +60,18 @@ fn to_python(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     let class = py.import("brimful.errors")?.getattr(class)?;
     let error = match error {
         Error::Store(StoreError::Budget { needed, .. }) => class.call1((message, *needed))?,
-        Error::Store(StoreError::Io { source, .. }) => class.call1((message, source.raw_os_error()))?,
+        Error::Store(StoreError::Io { source, .. }) => {
+            class.call1((message, source.raw_os_error()))?
+        }
         Error::Program { vertex, source, .. } => {
             let raised = source.downcast_ref::<Raised>();
             let error = match raised {
                 Some(raised) => class.call1((message, &raised.vertex))?,
                 None => class.call1((message, vertex))?,
             };
-            if let Some(cause) = raised.map(|raised| &raised.error).or(source.downcast_ref::<PyErr>()) {
+            if let Some(cause) =
+                raised.map(|raised| &raised.error).or(source.downcast_ref::<PyErr>())
+            {
                 error.setattr("__cause__", cause.clone_ref(py).into_value(py))?;
             }
             error

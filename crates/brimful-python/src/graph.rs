@@ -89,7 +89,11 @@ impl Graph {
     #[getter]
     fn indexes(&self) -> Vec<&'static str> {
         let built = |index: &Index| self.inner.shards(*index).is_some();
-        [Index::In, Index::Reverse].iter().filter(|index| built(index)).map(|index| index.name()).collect()
+        [Index::In, Index::Reverse]
+            .iter()
+            .filter(|index| built(index))
+            .map(|index| index.name())
+            .collect()
     }
 
     fn info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
@@ -162,9 +166,9 @@ impl Graph {
         let limits = Limits { threads, budget, process_budget, reserve_bytes: 0 };
         // `in` is always there.
         let seconds = match wanted.contains(&Index::Reverse) {
-            true => {
-                with_resources(py, progress, limits, |resources| Ok(build_reverse(&self.inner, resources)?))?
-            }
+            true => with_resources(py, progress, limits, |resources| {
+                Ok(build_reverse(&self.inner, resources)?)
+            })?,
             false => 0.0,
         };
         let out = PyDict::new(py);
@@ -181,8 +185,9 @@ impl Graph {
         Stream { graph: Arc::clone(&self.inner), content: Content::Ranks }
     }
 
-    /// The adjacency matrix, compressed by rows: row starts and columns of 32 bits, or of 64 where they must, and values of
-    /// 64, as bytes; and the number of entries, which may be less than columns and values have room for.
+    /// The adjacency matrix, compressed by rows: row starts and columns of 32 bits, or of 64 where
+    /// they must, and values of 64, as bytes; and the number of entries, which may be less than
+    /// columns and values have room for.
     fn matrix<'py>(&self, py: Python<'py>) -> PyResult<MatrixParts<'py>> {
         let matrix = py.detach(|| Matrix::new(&self.inner)).map_err(Failure::from)?;
         let (rows, arcs, weighted) = (matrix.rows(), matrix.arcs() as usize, self.weighted());
@@ -240,7 +245,8 @@ impl Graph {
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<(u64, Vec<String>)> {
         let format = Format::from_name(format).map_err(Failure::from)?;
-        let compression = compression.map(Compression::from_suffix).transpose().map_err(Failure::from)?;
+        let compression =
+            compression.map(Compression::from_suffix).transpose().map_err(Failure::from)?;
         let options = ExportOptions { format, compression, overwrite, renumber, lossy };
         let limits = Limits { threads: None, budget, process_budget, reserve_bytes: 0 };
         let done = with_resources(py, progress, limits, |resources| {
@@ -308,7 +314,8 @@ fn ratio(bytes: u64, arcs: u64) -> f64 {
 }
 
 /// Row starts, columns and values, and the number of entries.
-type MatrixParts<'py> = (Bound<'py, PyByteArray>, Bound<'py, PyByteArray>, Bound<'py, PyByteArray>, u64);
+type MatrixParts<'py> =
+    (Bound<'py, PyByteArray>, Bound<'py, PyByteArray>, Bound<'py, PyByteArray>, u64);
 
 /// What a stream is of.
 #[derive(Debug, Clone, Copy)]

@@ -7,7 +7,9 @@ use brimful::graph::declaration::Declaration;
 use brimful::graph::formats::TextFormat;
 use brimful::graph::generate::{Amount, Generator, Kind};
 use brimful::graph::import::forecast::{self, Reading, forecast};
-use brimful::graph::import::{IdChoice, ImportOptions, ImportReport, Input, OnError, Rejection, import};
+use brimful::graph::import::{
+    IdChoice, ImportOptions, ImportReport, Input, OnError, Rejection, import,
+};
 use brimful::graph::policy::{Duplicates, Policy, SelfLoops};
 use brimful::graph::sizes::Sizes;
 use brimful::graph::weights::Weights;
@@ -46,11 +48,17 @@ fn options(
     let on_error = match choices.on_error {
         "fail" => OnError::Fail,
         "skip" => OnError::Skip,
-        name => return Err(GraphError::Usage(format!("on_error must be fail or skip, not {name:?}")).into()),
+        name => {
+            return Err(
+                GraphError::Usage(format!("on_error must be fail or skip, not {name:?}")).into()
+            );
+        }
     };
     let indexes = index.iter().map(|name| Index::from_name(name)).collect::<Result<Vec<_>, _>>()?;
     if !indexes.contains(&Index::In) {
-        return Err(GraphError::Usage("the index `in` is required; add it to --index".into()).into());
+        return Err(
+            GraphError::Usage("the index `in` is required; add it to --index".into()).into()
+        );
     }
     let weights = Weights::from_name(choices.weights).ok_or_else(|| {
         GraphError::Usage(format!("weights must be input or hash, not {:?}", choices.weights))
@@ -73,7 +81,11 @@ fn options(
     })
 }
 
-fn report<'py>(py: Python<'py>, report: &ImportReport, limits: Limits) -> PyResult<Bound<'py, PyDict>> {
+fn report<'py>(
+    py: Python<'py>,
+    report: &ImportReport,
+    limits: Limits,
+) -> PyResult<Bound<'py, PyDict>> {
     let (graph, out) = (&report.description, PyDict::new(py));
     out.set_item("vertices", graph.vertices)?;
     out.set_item("edges", graph.edges)?;
@@ -116,7 +128,10 @@ fn kinds<'py>(py: Python<'py>, kinds: &[Rejection]) -> PyResult<Vec<Bound<'py, P
 }
 
 /// Seconds by phase; a phase that happened twice is one sum.
-pub(crate) fn phases<'py>(py: Python<'py>, phases: &[(&'static str, f64)]) -> PyResult<Bound<'py, PyDict>> {
+pub(crate) fn phases<'py>(
+    py: Python<'py>,
+    phases: &[(&'static str, f64)],
+) -> PyResult<Bound<'py, PyDict>> {
     let out = PyDict::new(py);
     for (name, seconds) in phases {
         let before = out.get_item(name)?.map_or(Ok(0.0), |sum| sum.extract::<f64>())?;
@@ -139,7 +154,8 @@ pub(crate) fn require_import_budget(
     reserve_bytes: u64,
 ) -> PyResult<()> {
     let limits = Limits { threads, budget, process_budget, reserve_bytes };
-    let choices = Choices { ids: IdChoice::Auto, on_error: "fail", weights, self_loops, duplicates };
+    let choices =
+        Choices { ids: IdChoice::Auto, on_error: "fail", weights, self_loops, duplicates };
     let options = options(None, None, &[Index::In.name().into()], &choices, None)?;
     let minimum = options.minimum_bytes(limits.workers(), format != "u32pairs", true);
     // How large the pages of a table are is seen only when it is open.
@@ -150,7 +166,8 @@ pub(crate) fn require_import_budget(
     Ok(limits.require(minimum, purpose)?)
 }
 
-/// Refuses an import that takes `temporary_bytes` and leaves `graph_bytes` if the disk of `out` surely cannot hold it.
+/// Refuses an import that takes `temporary_bytes` and leaves `graph_bytes` if the disk of `out`
+/// surely cannot hold it.
 #[pyfunction]
 #[pyo3(signature = (out, *, temporary_bytes, graph_bytes))]
 pub(crate) fn require_disk(out: PathBuf, temporary_bytes: u64, graph_bytes: u64) -> PyResult<()> {
@@ -186,26 +203,32 @@ pub(crate) fn import_files<'py>(
     let ids = IdChoice::from_name(ids).map_err(Failure::from)?;
     let choices = Choices { ids, on_error, weights, self_loops, duplicates };
     let columns = ColumnChoice::try_from(columns)?;
-    let options = ImportOptions { columns, ..options(undirected, vertices, &index, &choices, origin)? };
+    let options =
+        ImportOptions { columns, ..options(undirected, vertices, &index, &choices, origin)? };
     let input = match format {
         "u32pairs" => Input::Pairs(paths),
         "graphalytics" => Input::Graphalytics(paths),
         "webgraph" => match <[PathBuf; 1]>::try_from(paths) {
             Ok([path]) => Input::WebGraph(path),
             Err(_) => {
-                let what = "a graph in the format webgraph is imported by itself; import others apart";
+                let what =
+                    "a graph in the format webgraph is imported by itself; import others apart";
                 return Err(Failure::from(GraphError::Usage(what.into())).into());
             }
         },
         _ => match TextFormat::from_name(format) {
             Some(format) => Input::Text(format, paths),
             None => {
-                return Err(Failure::from(GraphError::Usage(format!("there is no format {format:?}"))).into());
+                return Err(Failure::from(GraphError::Usage(format!(
+                    "there is no format {format:?}"
+                )))
+                .into());
             }
         },
     };
-    let done =
-        with_resources(py, progress, limits, |resources| Ok(import(input, &out, &options, resources)?))?;
+    let done = with_resources(py, progress, limits, |resources| {
+        Ok(import(input, &out, &options, resources)?)
+    })?;
     report(py, &done, limits)
 }
 
@@ -244,7 +267,8 @@ pub(crate) fn import_stream<'py>(
     let options = options(undirected, vertices, &index, &choices, origin)?;
     let ids = ColumnIds::from_name(ids).map_err(Failure::from)?;
     let origin = Path::new(&name);
-    let mut edges = ArrowEdges::open(stream, origin, source, target, weight, ids, options.on_error)?;
+    let mut edges =
+        ArrowEdges::open(stream, origin, source, target, weight, ids, options.on_error)?;
     edges.leave_out(ignored);
     let (numbers, names) = split(isolated);
     edges.declare(id_bits(&numbers)?);
@@ -288,7 +312,8 @@ fn id_bits(ids: &[i128]) -> Result<Vec<u64>, Failure> {
     let bits = |id: &i128| {
         let signed = i64::try_from(*id).map(i64::cast_unsigned);
         signed.or_else(|_| u64::try_from(*id)).map_err(|_| {
-            let what = format!("{id} is no vertex id; ids must be integers between -2^63 and 2^64-1");
+            let what =
+                format!("{id} is no vertex id; ids must be integers between -2^63 and 2^64-1");
             GraphError::Usage(what).into()
         })
     };
@@ -296,12 +321,17 @@ fn id_bits(ids: &[i128]) -> Result<Vec<u64>, Failure> {
 }
 
 fn kind(name: &str, params: &Bound<'_, PyDict>, undirected: bool) -> PyResult<Kind> {
-    let missing =
-        |key: &str| Failure::from(GraphError::Usage(format!("{name} needs --{}", key.replace('_', "-"))));
-    let get =
-        |key: &str| -> PyResult<Bound<'_, PyAny>> { Ok(params.get_item(key)?.ok_or_else(|| missing(key))?) };
+    let missing = |key: &str| {
+        Failure::from(GraphError::Usage(format!("{name} needs --{}", key.replace('_', "-"))))
+    };
+    let get = |key: &str| -> PyResult<Bound<'_, PyAny>> {
+        Ok(params.get_item(key)?.ok_or_else(|| missing(key))?)
+    };
     Ok(match name {
-        "rmat" => Kind::Rmat { scale: get("scale")?.extract()?, edge_factor: get("edge_factor")?.extract()? },
+        "rmat" => Kind::Rmat {
+            scale: get("scale")?.extract()?,
+            edge_factor: get("edge_factor")?.extract()?,
+        },
         "lognormal" => Kind::LogNormal {
             vertices: get("vertices")?.extract()?,
             mu: get("mu")?.extract()?,
@@ -362,7 +392,8 @@ pub(crate) fn generate<'py>(
     let limits = Limits { threads, budget, process_budget, reserve_bytes: 0 };
     let kind = self::kind(kind, params, undirected)?;
     let undirected = undirected || kind.is_undirected();
-    let choices = Choices { ids: IdChoice::Auto, on_error: "fail", weights, self_loops, duplicates };
+    let choices =
+        Choices { ids: IdChoice::Auto, on_error: "fail", weights, self_loops, duplicates };
     let options = options(Some(undirected), None, &index, &choices, None)?;
     let generator = Generator::new(kind, seed).map_err(Failure::from)?;
     let done = with_resources(py, progress, limits, |resources| {

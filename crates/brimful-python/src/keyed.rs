@@ -33,7 +33,9 @@ impl FrequencyCounter {
     #[staticmethod]
     fn open(py: Python<'_>, path: PathBuf, budget: Option<u64>) -> PyResult<Self> {
         Ok(Self {
-            inner: Held::open(py, budget, |options| collections::FrequencyCounter::open(&path, options))?,
+            inner: Held::open(py, budget, |options| {
+                collections::FrequencyCounter::open(&path, options)
+            })?,
         })
     }
 
@@ -65,7 +67,11 @@ impl FrequencyCounter {
         self.inner.question_len()
     }
 
-    fn count_many<'py>(&self, py: Python<'py>, keys: PyBuffer<u64>) -> PyResult<Bound<'py, PyByteArray>> {
+    fn count_many<'py>(
+        &self,
+        py: Python<'py>,
+        keys: PyBuffer<u64>,
+    ) -> PyResult<Bound<'py, PyByteArray>> {
         let keys = keys.to_vec(py)?;
         let counts = self.inner.call(py, keys.len() >= LONG, |inner| inner.count_many(&keys))?;
         drop(keys);
@@ -96,7 +102,9 @@ impl MembershipSet {
     #[staticmethod]
     fn open(py: Python<'_>, path: PathBuf, budget: Option<u64>) -> PyResult<Self> {
         Ok(Self {
-            inner: Held::open(py, budget, |options| collections::MembershipSet::open(&path, options))?,
+            inner: Held::open(py, budget, |options| {
+                collections::MembershipSet::open(&path, options)
+            })?,
         })
     }
 
@@ -128,9 +136,16 @@ impl MembershipSet {
         self.inner.question_len()
     }
 
-    fn contains_many<'py>(&self, py: Python<'py>, keys: PyBuffer<u64>) -> PyResult<Bound<'py, PyByteArray>> {
+    fn contains_many<'py>(
+        &self,
+        py: Python<'py>,
+        keys: PyBuffer<u64>,
+    ) -> PyResult<Bound<'py, PyByteArray>> {
         let keys = keys.to_vec(py)?;
-        Ok(truths(py, &self.inner.call(py, keys.len() >= LONG, |inner| inner.contains_many(&keys))?))
+        Ok(truths(
+            py,
+            &self.inner.call(py, keys.len() >= LONG, |inner| inner.contains_many(&keys))?,
+        ))
     }
 
     fn remove(&self, py: Python<'_>, key: u64) -> PyResult<bool> {
@@ -189,9 +204,16 @@ impl BloomFilter {
         self.inner.question_len()
     }
 
-    fn contains_many<'py>(&self, py: Python<'py>, keys: PyBuffer<u64>) -> PyResult<Bound<'py, PyByteArray>> {
+    fn contains_many<'py>(
+        &self,
+        py: Python<'py>,
+        keys: PyBuffer<u64>,
+    ) -> PyResult<Bound<'py, PyByteArray>> {
         let keys = keys.to_vec(py)?;
-        Ok(truths(py, &self.inner.call(py, keys.len() >= LONG, |inner| inner.contains_many(&keys))?))
+        Ok(truths(
+            py,
+            &self.inner.call(py, keys.len() >= LONG, |inner| inner.contains_many(&keys))?,
+        ))
     }
 
     #[getter]
@@ -231,7 +253,9 @@ pub(crate) struct DiskMap {
 impl DiskMap {
     #[staticmethod]
     fn open(py: Python<'_>, path: PathBuf, budget: Option<u64>) -> PyResult<Self> {
-        Ok(Self { inner: Held::open(py, budget, |options| collections::DiskMap::open(&path, options))? })
+        Ok(Self {
+            inner: Held::open(py, budget, |options| collections::DiskMap::open(&path, options))?,
+        })
     }
 
     fn __len__(&self) -> usize {
@@ -242,7 +266,11 @@ impl DiskMap {
         Ok(self.inner.file_bytes().map_err(Failure::from)?)
     }
 
-    fn get<'py>(&self, py: Python<'py>, key: PyBackedBytes) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    fn get<'py>(
+        &self,
+        py: Python<'py>,
+        key: PyBackedBytes,
+    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
         Ok(self.inner.short(py, |inner| inner.get(&key))?.map(|value| PyBytes::new(py, &value)))
     }
 
@@ -263,9 +291,16 @@ impl DiskMap {
         self.inner.short(py, |inner| inner.remove(&key))
     }
 
-    fn get_many<'py>(&self, py: Python<'py>, keys: Vec<PyBackedBytes>) -> PyResult<Bound<'py, PyList>> {
+    fn get_many<'py>(
+        &self,
+        py: Python<'py>,
+        keys: Vec<PyBackedBytes>,
+    ) -> PyResult<Bound<'py, PyList>> {
         let values = self.inner.long(py, |inner| inner.get_many(&keys))?;
-        PyList::new(py, values.iter().map(|value| value.as_deref().map(|value| PyBytes::new(py, value))))
+        PyList::new(
+            py,
+            values.iter().map(|value| value.as_deref().map(|value| PyBytes::new(py, value))),
+        )
     }
 
     /// Keys and values of the next batch, and where the one after it starts; None is the end.
@@ -281,11 +316,19 @@ impl DiskMap {
         Ok((pairs.into_iter().map(|(key, value)| (bytes(key), bytes(value))).collect(), next))
     }
 
-    fn insert_many(&self, py: Python<'_>, pairs: Vec<(PyBackedBytes, PyBackedBytes)>) -> PyResult<()> {
+    fn insert_many(
+        &self,
+        py: Python<'_>,
+        pairs: Vec<(PyBackedBytes, PyBackedBytes)>,
+    ) -> PyResult<()> {
         self.inner.long(py, |inner| inner.insert_many(&pairs))
     }
 
-    fn chain_many(&self, py: Python<'_>, pairs: Vec<(PyBackedBytes, PyBackedBytes)>) -> PyResult<()> {
+    fn chain_many(
+        &self,
+        py: Python<'_>,
+        pairs: Vec<(PyBackedBytes, PyBackedBytes)>,
+    ) -> PyResult<()> {
         self.inner.long(py, |inner| inner.chain_many(&pairs))
     }
 
@@ -313,7 +356,9 @@ impl DiskLists {
     #[staticmethod]
     fn open(py: Python<'_>, path: PathBuf, count: u64, budget: Option<u64>) -> PyResult<Self> {
         Ok(Self {
-            inner: Held::open(py, budget, |options| collections::DiskLists::open(&path, count, options))?,
+            inner: Held::open(py, budget, |options| {
+                collections::DiskLists::open(&path, count, options)
+            })?,
         })
     }
 
@@ -325,7 +370,12 @@ impl DiskLists {
         Ok(self.inner.file_bytes().map_err(Failure::from)?)
     }
 
-    fn append_many(&self, py: Python<'_>, lists: PyBuffer<u32>, items: PyBuffer<u32>) -> PyResult<()> {
+    fn append_many(
+        &self,
+        py: Python<'_>,
+        lists: PyBuffer<u32>,
+        items: PyBuffer<u32>,
+    ) -> PyResult<()> {
         let (lists, items) = (lists.to_vec(py)?, items.to_vec(py)?);
         self.inner.call(py, items.len() >= LONG, |inner| inner.append_many(&lists, &items))
     }

@@ -25,13 +25,16 @@ pub(crate) fn log_to(path: Option<PathBuf>) -> PyResult<()> {
 }
 
 fn install(writer: impl for<'w> MakeWriter<'w> + Send + Sync + 'static) -> Result<(), Failure> {
-    let lines = tracing_subscriber::fmt().json().flatten_event(true).with_target(false).with_writer(writer);
+    let lines =
+        tracing_subscriber::fmt().json().flatten_event(true).with_target(false).with_writer(writer);
     let subscriber = lines.finish();
-    tracing::subscriber::set_global_default(subscriber)
-        .map_err(|_| Error::Usage("this process already writes a log; a process can write one".into()).into())
+    tracing::subscriber::set_global_default(subscriber).map_err(|_| {
+        Error::Usage("this process already writes a log; a process can write one".into()).into()
+    })
 }
 
-/// Where events go. A failure is kept for the end: the work goes on, and the log is said to be incomplete.
+/// Where events go. A failure is kept for the end: the work goes on, and the log is said to be
+/// incomplete.
 struct Log<W>(W);
 
 impl<W: Write> Write for Log<W> {
@@ -63,7 +66,8 @@ pub(crate) fn log_start(command: &str) {
     tracing::info!(version, command, process, "start");
 }
 
-/// Tells the log how a command ended, with what it says on standard error if it failed. Returns why the log is incomplete, if it is.
+/// Tells the log how a command ended, with what it says on standard error if it failed. Returns why
+/// the log is incomplete, if it is.
 #[pyfunction]
 pub(crate) fn log_end(exit_code: i32, error: Option<&str>) -> Option<String> {
     let peak_rss_bytes = peak_resident_bytes();

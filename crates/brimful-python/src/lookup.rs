@@ -96,14 +96,19 @@ impl Lookup {
     }
 
     fn degree(&self, py: Python<'_>, vertex: Vertex, direction: &str) -> PyResult<u64> {
-        let degree = || self.inner.degree(self.inner.find(&vertex.into())?, Direction::from_name(direction)?);
+        let degree = || {
+            self.inner.degree(self.inner.find(&vertex.into())?, Direction::from_name(direction)?)
+        };
         Ok(py.detach(degree).map_err(Failure::from)?)
     }
 
     fn has_edge(&self, py: Python<'_>, source: Vertex, target: Vertex) -> PyResult<bool> {
         let both = || match (self.inner.find(&source.into()), self.inner.find(&target.into())) {
             (Ok(source), Ok(target)) => self.inner.has_edge(source, target),
-            (Err(GraphError::NoSuchVertex { .. }), Ok(_) | Err(GraphError::NoSuchVertex { .. }))
+            (
+                Err(GraphError::NoSuchVertex { .. }),
+                Ok(_) | Err(GraphError::NoSuchVertex { .. }),
+            )
             | (Ok(_), Err(GraphError::NoSuchVertex { .. })) => Ok(false),
             (Err(error), _) | (_, Err(error)) => Err(error),
         };
@@ -184,7 +189,8 @@ impl NeighborStream {
         let (lookup, vertices) = (Arc::clone(&self.lookup), self.vertices.clone());
         let mut reader = NeighborReader::new(lookup, vertices, self.direction, self.weights);
         let graph = self.lookup.graph();
-        let edges = Edges::new(graph, graph.id_type(), self.weights, move |batch| reader.next(batch));
+        let edges =
+            Edges::new(graph, graph.id_type(), self.weights, move |batch| reader.next(batch));
         capsule(py, edges)
     }
 }

@@ -35,7 +35,11 @@ pub(crate) struct Prediction {
 
 impl Prediction {
     /// Of a request for `subject` within `limits`.
-    pub(crate) fn new(request: &Request, subject: Subject<'_>, limits: Limits) -> Result<Self, Failure> {
+    pub(crate) fn new(
+        request: &Request,
+        subject: Subject<'_>,
+        limits: Limits,
+    ) -> Result<Self, Failure> {
         let (budget, resident) = (limits.budget(), resident_bytes().unwrap_or(0));
         let forecast = plan_request(request, subject, limits.workers(), budget.limit())?;
         let fits = forecast.minimum_bytes <= budget.limit();
@@ -97,7 +101,8 @@ pub(crate) fn plan_import(
     let reading = sizes.reading(weighted)?;
     let known = sizes.sizes(reading.policy.weighted(weighted) || sizes.hashes_weights)?;
     let import = forecast::forecast(&known, &reading, limits.budget().limit(), limits.workers());
-    // What a reader sets aside is for the largest pages that there may be; mostly it takes a quarter.
+    // What a reader sets aside is for the largest pages that there may be; mostly it takes a
+    // quarter.
     import_figures(py, &import, limits, resident_bytes().unwrap_or(0) + reserve_bytes / 4)
 }
 
@@ -125,7 +130,8 @@ impl Machine {
             return Ok(Bandwidths { memory, disk });
         }
         with_resources(py, None, limits, |resources| {
-            let here = || disk_bandwidth(&self.folder).or_else(|_| disk_bandwidth(&std::env::temp_dir()));
+            let here =
+                || disk_bandwidth(&self.folder).or_else(|_| disk_bandwidth(&std::env::temp_dir()));
             Ok(Bandwidths {
                 memory: memory.unwrap_or_else(|| memory_bandwidth(resources)),
                 disk: match disk {
@@ -170,7 +176,8 @@ impl Given {
         let what = if vertices > MOST || edges > MOST {
             format!("vertices and edges must be at most 2^44, not {}", vertices.max(edges))
         } else if bytes_per_edge.is_some_and(|bytes| !(0.05..=16.0).contains(&bytes)) {
-            "bytes_per_edge must be between 0.05 and 16; brimful info shows that of a similar graph".into()
+            "bytes_per_edge must be between 0.05 and 16; brimful info shows that of a similar graph"
+                .into()
         } else if vertices == 0 && edges > 0 {
             "edges need vertices: give the number of vertices that have edges".into()
         } else {
@@ -212,7 +219,8 @@ pub(crate) fn plan<'py>(
     let prediction = Prediction::new(&request, subject, limits)?;
     let out = prediction.figures(py)?;
     let bandwidths = machine.map(|machine| machine.bandwidths(py, limits)).transpose()?;
-    let (forecast, timed) = (&prediction.forecast, bandwidths.filter(|_| prediction.forecast.timed));
+    let (forecast, timed) =
+        (&prediction.forecast, bandwidths.filter(|_| prediction.forecast.timed));
     out.set_item("seconds_per_superstep", timed.map(|at| forecast.seconds_of_pass(at)))?;
     out.set_item("seconds", timed.map(|at| forecast.seconds(at)))?;
     out.set_item("memory_bandwidth", bandwidths.map(|at| at.memory / 1e9))?;
@@ -220,7 +228,12 @@ pub(crate) fn plan<'py>(
     let imported = match (subject, sizes) {
         (Subject::Sizes(sizes), Some(given)) => {
             let limit = limits.budget().limit();
-            let import = forecast::forecast(&sizes, &given.reading(sizes.weighted)?, limit, limits.workers());
+            let import = forecast::forecast(
+                &sizes,
+                &given.reading(sizes.weighted)?,
+                limit,
+                limits.workers(),
+            );
             let one = import_figures(py, &import, limits, prediction.resident)?;
             one.set_item("seconds", bandwidths.map(|at| import.seconds(at.memory, at.disk)))?;
             Some(one)

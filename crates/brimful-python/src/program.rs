@@ -1,7 +1,8 @@
 //! `run_program`: programs written in Python, on vertices in a store.
 //!
-//! States and signals are any objects; between two calls they are the bytes that a serializer made of them. Workers take turns at
-//! the interpreter. A program sees vertices by their external ids; inside they are ranks.
+//! States and signals are any objects; between two calls they are the bytes that a serializer made
+//! of them. Workers take turns at the interpreter. A program sees vertices by their external ids;
+//! inside they are ranks.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -18,8 +19,8 @@ use brimful::vertices::execution::checkpoint::Checkpoints;
 use brimful::vertices::from_graph::{StoreOptions, by_external_id, of_one_run, start};
 use brimful::vertices::serializer::Compact;
 use brimful::vertices::{
-    Delivery, Edge, Edges, Error, ExecutionOptions, Growth, Limits, Loan, Mode, Schemes, Stats, VertexOf,
-    VertexProgram,
+    Delivery, Edge, Edges, Error, ExecutionOptions, Growth, Limits, Loan, Mode, Schemes, Stats,
+    VertexOf, VertexProgram,
 };
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
@@ -72,7 +73,13 @@ impl Ids {
         let mut bits = vec![0; graph.vertices() as usize];
         graph.external_ids(0, &mut bits)?;
         let lookup = Lookup::new(Arc::clone(graph));
-        Ok(Self { graph: Arc::clone(graph), lookup, bits, names: Mutex::default(), _memory: memory })
+        Ok(Self {
+            graph: Arc::clone(graph),
+            lookup,
+            bits,
+            names: Mutex::default(),
+            _memory: memory,
+        })
     }
 
     fn get<'py>(&self, py: Python<'py>, rank: u64) -> PyResult<Bound<'py, PyAny>> {
@@ -99,7 +106,8 @@ struct Program {
 type Outcome<T> = Result<T, brimful::vertices::Failure>;
 
 impl Program {
-    /// Calls `work` with the interpreter; what it raises is said to be about the vertex of this rank.
+    /// Calls `work` with the interpreter; what it raises is said to be about the vertex of this
+    /// rank.
     fn at<T>(&self, rank: u64, work: impl FnOnce(Python<'_>) -> PyResult<T>) -> Outcome<T> {
         Python::attach(|py| {
             work(py).map_err(|error| match self.ids.get(py, rank) {
@@ -117,7 +125,13 @@ impl Program {
         self.dumps.bind(py).call1((value,))?.extract()
     }
 
-    fn seen(&self, py: Python<'_>, rank: u64, state: Option<&[u8]>, degree: usize) -> PyResult<Seen> {
+    fn seen(
+        &self,
+        py: Python<'_>,
+        rank: u64,
+        state: Option<&[u8]>,
+        degree: usize,
+    ) -> PyResult<Seen> {
         let state = match state {
             Some(bytes) => self.load(py, bytes)?.unbind(),
             None => py.None(),
@@ -151,11 +165,16 @@ impl VertexProgram for Program {
         })
     }
 
-    fn signal(&self, source: &VertexOf<Self>, edge: Edge<'_, u64, f64>) -> Outcome<Option<Vec<u8>>> {
+    fn signal(
+        &self,
+        source: &VertexOf<Self>,
+        edge: Edge<'_, u64, f64>,
+    ) -> Outcome<Option<Vec<u8>>> {
         self.at(*source.id(), |py| {
             let vertex = self.seen(py, *source.id(), Some(&source.state), source.edges().len())?;
             let target = self.ids.get(py, *edge.target)?;
-            let signal = self.program.bind(py).call_method1("signal", (vertex, target, *edge.data))?;
+            let signal =
+                self.program.bind(py).call_method1("signal", (vertex, target, *edge.data))?;
             if signal.is_none() { Ok(None) } else { self.dump(py, &signal).map(Some) }
         })
     }
@@ -212,7 +231,8 @@ pub(crate) fn run_program(
         let program = identity.first().map_or("program", |(_, program)| program.as_str());
         checkpoint::default_folder(&inner, program)
     };
-    let mut checkpoints = checkpoint_options(checkpoint_every, checkpoint_dir, resume, usual_folder)?;
+    let mut checkpoints =
+        checkpoint_options(checkpoint_every, checkpoint_dir, resume, usual_folder)?;
     if let Some(chosen) = &mut checkpoints {
         chosen.identity = identity;
         chosen.identity.push(("weighted".to_owned(), weighted.to_string()));
@@ -227,7 +247,8 @@ pub(crate) fn run_program(
             "combined" => Delivery::Combined,
             "latest" => Delivery::LatestPerEdge,
             other => {
-                let what = format!("there is no delivery {other:?}; choose each, combined or latest");
+                let what =
+                    format!("there is no delivery {other:?}; choose each, combined or latest");
                 return Err(Failure::from(Error::Usage(what)).into());
             }
         },
@@ -295,12 +316,14 @@ fn run(
     let ids = Arc::clone(&program.ids);
     let schemes = Schemes::default();
     let (url, _folder) = of_one_run(&store.url, &schemes)?;
-    let stores = StoreOptions { store: &url, schemes: &schemes, cache: store.cache, partitions: None };
+    let stores =
+        StoreOptions { store: &url, schemes: &schemes, cache: store.cache, partitions: None };
     let lists = ExecutionOptions { lists: store.lists, ..ExecutionOptions::default() };
     // Before the work; what states have beyond that is not known yet.
     let mut memory = Growth::new(&resources.budget, "for the result")?;
     memory.take(
-        graph.vertices() * (size_of::<Vec<u8>>() + size_of::<u64>()) as u64 + graph.vertices() * SMALL_STATE,
+        graph.vertices() * (size_of::<Vec<u8>>() + size_of::<u64>()) as u64
+            + graph.vertices() * SMALL_STATE,
     )?;
     let most = settings.max_supersteps.unwrap_or(u64::MAX);
     let open = |chosen| Checkpoints::open(chosen, (settings.mode, most), graph, &[], resources);
@@ -308,8 +331,10 @@ fn run(
     let (part, stores) = ((&**graph, settings.weighted), (&stores, &lists));
     let mut execution =
         start(program, part, stores, &|| Ok(Box::new(Compact)), checkpoints.as_mut(), resources)?;
-    let mut limits =
-        Limits { max_supersteps: most - most.min(execution.stats()?.supersteps), ..Limits::default() };
+    let mut limits = Limits {
+        max_supersteps: most - most.min(execution.stats()?.supersteps),
+        ..Limits::default()
+    };
     if let Some(Every::Time(time)) = settings.checkpoints.as_ref().and_then(|chosen| chosen.every) {
         limits.check_every = time;
     }
@@ -374,7 +399,12 @@ impl States {
     }
 
     /// Vertices and states from place `start` on, in the order of ids.
-    fn rows<'py>(&self, py: Python<'py>, start: usize, count: usize) -> PyResult<Bound<'py, PyList>> {
+    fn rows<'py>(
+        &self,
+        py: Python<'py>,
+        start: usize,
+        count: usize,
+    ) -> PyResult<Bound<'py, PyList>> {
         let out = PyList::empty(py);
         for rank in self.order.iter().skip(start).take(count) {
             let state = self.states.get(*rank as usize).map_or(&[][..], Vec::as_slice);

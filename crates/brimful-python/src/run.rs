@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use brimful::algos::planning::Subject;
-use brimful::algos::registry::{ALGORITHMS, Accepts, Finished, Parameter, Request, StoreChoice, run_request};
+use brimful::algos::registry::{
+    ALGORITHMS, Accepts, Finished, Parameter, Request, StoreChoice, run_request,
+};
 use brimful::engine::checkpoint::{self, CheckpointOptions, Every};
 use brimful::engine::stats::Traversal;
 use brimful::engine::table::{Top, Value};
@@ -61,7 +63,8 @@ pub(crate) fn algorithms(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
             (info.takes.stores, "store"),
             (info.takes.checkpoints, "checkpoint-every"),
         ];
-        let takes: Vec<&str> = takes.into_iter().filter(|(taken, _)| *taken).map(|(_, name)| name).collect();
+        let takes: Vec<&str> =
+            takes.into_iter().filter(|(taken, _)| *taken).map(|(_, name)| name).collect();
         one.set_item("takes", takes)?;
         one.set_item("parameters", parameters)?;
         out.append(one)?;
@@ -245,7 +248,8 @@ fn stats<'py>(
     precision: &str,
     limits: Limits,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let (stats, graph, out) = (&finished.stats, finished.table.graph().description(), PyDict::new(py));
+    let (stats, graph, out) =
+        (&finished.stats, finished.table.graph().description(), PyDict::new(py));
     out.set_item("algorithm", &request.algorithm)?;
     out.set_item("variant", finished.variant)?;
     out.set_item("precision", precision)?;
@@ -278,7 +282,9 @@ pub(crate) fn store_figures(
     figures: Option<&vertices::Stats>,
 ) -> PyResult<()> {
     let (cache, done) = (PyDict::new(out.py()), PyDict::new(out.py()));
-    if let Some((name, used)) = store.cache.as_ref().zip(figures.and_then(|figures| figures.caches.first())) {
+    if let Some((name, used)) =
+        store.cache.as_ref().zip(figures.and_then(|figures| figures.caches.first()))
+    {
         cache.set_item("name", name)?;
         cache.set_item("hits", used.hits)?;
         cache.set_item("misses", used.misses)?;
@@ -299,7 +305,8 @@ pub(crate) fn store_figures(
         ];
         counts.into_iter().try_for_each(|(name, count)| done.set_item(name, count))?;
     }
-    let lists = figures.map(|_| store.lists.as_deref().unwrap_or(vertices::Lists::default().name()));
+    let lists =
+        figures.map(|_| store.lists.as_deref().unwrap_or(vertices::Lists::default().name()));
     out.set_item("store", &store.url)?;
     out.set_item("serializer", &store.serializer)?;
     out.set_item("cache", (!cache.is_empty()).then_some(cache))?;
@@ -313,7 +320,9 @@ pub(crate) fn store_figures(
 pub(crate) fn bytes_moved(out: &Bound<'_, PyDict>, moved: Moved) -> PyResult<()> {
     let by_content = |bytes: &dyn Fn(Content) -> u64| {
         let by = PyDict::new(out.py());
-        Content::ALL.into_iter().try_for_each(|content| by.set_item(content.name(), bytes(content)))?;
+        Content::ALL
+            .into_iter()
+            .try_for_each(|content| by.set_item(content.name(), bytes(content)))?;
         PyResult::Ok(by)
     };
     for (transfers, count, seconds) in
@@ -333,7 +342,8 @@ pub(crate) fn bytes_moved(out: &Bound<'_, PyDict>, moved: Moved) -> PyResult<()>
 fn superstep_figures(out: &Bound<'_, PyDict>, stats: &Stats) -> PyResult<()> {
     out.set_item("superstep_seconds", stats.durations.first())?;
     let spread = stats.durations.spread();
-    for (at, name) in ["superstep_min", "superstep_median", "superstep_max"].into_iter().enumerate() {
+    for (at, name) in ["superstep_min", "superstep_median", "superstep_max"].into_iter().enumerate()
+    {
         out.set_item(name, spread.map(|spread| spread[at]))?;
     }
     out.set_item("superstep_total", stats.durations.total())?;
@@ -359,7 +369,11 @@ pub(crate) struct Result {
     checkpoints: Option<PathBuf>,
 }
 
-fn to_python<'py>(py: Python<'py>, value: Value, shown: &mut Shown<'_>) -> PyResult<Bound<'py, PyAny>> {
+fn to_python<'py>(
+    py: Python<'py>,
+    value: Value,
+    shown: &mut Shown<'_>,
+) -> PyResult<Bound<'py, PyAny>> {
     match value {
         Value::Float(number) => number.into_bound_py_any(py),
         Value::Integer(number) => number.into_bound_py_any(py),
@@ -368,7 +382,8 @@ fn to_python<'py>(py: Python<'py>, value: Value, shown: &mut Shown<'_>) -> PyRes
     }
 }
 
-/// Rows of a result that are found as they are asked for: an iterator of lists of `(vertex, value)`.
+/// Rows of a result that are found as they are asked for: an iterator of lists of `(vertex,
+/// value)`.
 #[pyclass(frozen, module = "brimful._native")]
 pub(crate) struct TopRows {
     top: Mutex<Top<Arc<ResultTable>>>,

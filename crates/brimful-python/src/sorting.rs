@@ -1,7 +1,7 @@
 //! The external sorter: numbers come in by batches, and go out ascending by batches.
 //!
-//! The sort runs on a thread of its own, a bounded queue before and behind it. Invariant: the thread has
-//! ended when the sorter is gone.
+//! The sort runs on a thread of its own, a bounded queue before and behind it. Invariant: the
+//! thread has ended when the sorter is gone.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,8 +22,8 @@ use crate::keyed::words;
 
 /// Numbers that go out at once.
 const CHUNK_LEN: usize = 1 << 18;
-/// Numbers after which what is free in the heap goes back to the system. Buffers grow and go, and the C library of somebody
-/// else's process keeps what they leave: as much again as the budget.
+/// Numbers after which what is free in the heap goes back to the system. Buffers grow and go, and
+/// the C library of somebody else's process keeps what they leave: as much again as the budget.
 const RELEASE_LEN: usize = 1 << 19;
 /// How often a wait looks for Ctrl-C.
 const TICK: Duration = Duration::from_millis(50);
@@ -69,7 +69,8 @@ impl Sorter {
                 })
             };
             sort(&folder, &Options::new(&resources), feed, |batch: &[u64]| {
-                // In parts, as some of them are in the queue and in Python's memory. It fails when nobody listens.
+                // In parts, as some of them are in the queue and in Python's memory. It fails when
+                // nobody listens.
                 batch.chunks(CHUNK_LEN).try_for_each(|part| {
                     release(part.len());
                     sorted.send(part.to_vec()).map_err(|_| StoreError::Interrupted.into())
@@ -103,11 +104,14 @@ impl Sorter {
     fn next<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyByteArray>>> {
         self.ends().input = None;
         loop {
-            let received = py.detach(|| self.ends().output.as_ref().map(|output| output.recv_timeout(TICK)));
+            let received =
+                py.detach(|| self.ends().output.as_ref().map(|output| output.recv_timeout(TICK)));
             match received {
                 Some(Ok(batch)) => return Ok(Some(words(py, &batch))),
                 Some(Err(RecvTimeoutError::Timeout)) => py.check_signals()?,
-                Some(Err(RecvTimeoutError::Disconnected)) | None => return self.finish(py).map(|()| None),
+                Some(Err(RecvTimeoutError::Disconnected)) | None => {
+                    return self.finish(py).map(|()| None);
+                }
             }
         }
     }
@@ -125,9 +129,9 @@ impl Sorter {
         match py.detach(|| ends.thread.map(JoinHandle::join)) {
             None => Ok(()),
             Some(Ok(outcome)) => Ok(outcome?),
-            Some(Err(_)) => {
-                Err(pyo3::exceptions::PyRuntimeError::new_err("internal error in brimful; please report it"))
-            }
+            Some(Err(_)) => Err(pyo3::exceptions::PyRuntimeError::new_err(
+                "internal error in brimful; please report it",
+            )),
         }
     }
 }

@@ -62,7 +62,11 @@ impl<'g> Shown<'g> {
     }
 
     /// The id that is `number`, or of which that is the rank.
-    pub(crate) fn number<'py>(&mut self, py: Python<'py>, number: i128) -> PyResult<Bound<'py, PyAny>> {
+    pub(crate) fn number<'py>(
+        &mut self,
+        py: Python<'py>,
+        number: i128,
+    ) -> PyResult<Bound<'py, PyAny>> {
         match (self.graph.longest_name(), u64::try_from(number)) {
             (Some(_), Ok(rank)) => {
                 self.names.label(self.graph, rank).map_err(Failure::from)?.into_bound_py_any(py)

@@ -23,7 +23,12 @@ pub struct ArrayWriter<T> {
 
 impl<T: Pod> ArrayWriter<T> {
     /// Begins the array file `name`.
-    pub fn create(folder: &dyn Folder, name: &str, kind: Kind, traffic: &Arc<Traffic>) -> Result<Self> {
+    pub fn create(
+        folder: &dyn Folder,
+        name: &str,
+        kind: Kind,
+        traffic: &Arc<Traffic>,
+    ) -> Result<Self> {
         let file = SealedWriter::create(folder, name, kind, 0, traffic)?;
         Ok(Self { file, pending: Vec::with_capacity(per_block::<T>()), len: 0 })
     }
@@ -83,14 +88,19 @@ impl<T: Pod> ArrayFile<T> {
     ) -> Result<Self> {
         let file = SealedFile::open(folder, name, kind, 0, traffic)?;
         let blocks = file.entries().len() as u64;
-        let full =
-            file.entries().iter().rev().skip(1).all(|e| e.len == (per_block::<T>() * size_of::<T>()) as u64);
+        let full = file
+            .entries()
+            .iter()
+            .rev()
+            .skip(1)
+            .all(|e| e.len == (per_block::<T>() * size_of::<T>()) as u64);
         let bytes: u64 = file.entries().iter().map(|e| e.len).sum();
         if !full
             || bytes != len.saturating_mul(size_of::<T>() as u64)
             || blocks != len.div_ceil(per_block::<T>() as u64)
         {
-            let what = format!("expected {len} records of {} bytes, found {bytes} bytes", size_of::<T>());
+            let what =
+                format!("expected {len} records of {} bytes, found {bytes} bytes", size_of::<T>());
             return Err(Error::corrupt(file.path(), 0, what));
         }
         Ok(Self { file, len, record: PhantomData })

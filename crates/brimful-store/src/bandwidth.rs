@@ -1,6 +1,7 @@
 //! How fast this machine reads memory and disk, measured in a moment.
 //!
-//! For forecasts, which say what it is good for: a tenth of a second tells a disk from another, not its speed under load.
+//! For forecasts, which say what it is good for: a tenth of a second tells a disk from another, not
+//! its speed under load.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,7 +21,8 @@ const PART_BYTES: usize = 4 << 20;
 /// The fastest counts: others had the machine meanwhile.
 const PASSES: usize = 4;
 
-/// Bytes a second of memory, read by all threads, in at most half of what the budget has free, but no less than 64 KiB a thread.
+/// Bytes a second of memory, read by all threads, in at most half of what the budget has free, but
+/// no less than 64 KiB a thread.
 pub fn memory_bandwidth(resources: &Resources) -> f64 {
     let share = resources.budget.free() as usize / 2 / resources.workers();
     let bytes = share.clamp(MEMORY_BYTES.0, MEMORY_BYTES.1);
@@ -45,7 +47,8 @@ pub fn memory_bandwidth(resources: &Resources) -> f64 {
     (resources.workers() * bytes) as f64 / seconds.max(1e-9)
 }
 
-/// Bytes a second of the disk of `folder`, read one part after another from a nameless file, whose pages were dropped from the cache.
+/// Bytes a second of the disk of `folder`, read one part after another from a nameless file, whose
+/// pages were dropped from the cache.
 ///
 /// # Errors
 /// I/O, where the folder takes no file.
@@ -73,7 +76,8 @@ mod tests {
 
     #[test]
     fn bandwidths_are_those_of_a_machine() {
-        let resources = Resources::new(Budget::new(1 << 30, 0), Arc::new(Job::new()), Some(2)).unwrap();
+        let resources =
+            Resources::new(Budget::new(1 << 30, 0), Arc::new(Job::new()), Some(2)).unwrap();
         let memory = memory_bandwidth(&resources);
         assert!((1e8..1e13).contains(&memory), "{memory}");
         let folder = tempfile::tempdir().unwrap();

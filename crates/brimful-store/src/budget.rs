@@ -20,13 +20,14 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// A budget of `total` bytes of which `overhead` are spoken for (the process, a reader, a writer).
+    /// A budget of `total` bytes of which `overhead` are spoken for (the process, a reader, a
+    /// writer).
     pub fn new(total: u64, overhead: u64) -> Arc<Self> {
         Self::with_margin(total, overhead, 0)
     }
 
-    /// The same, where the overhead was measured and may be up to `margin` bytes larger when it is measured again: a budget that
-    /// is named works all the same.
+    /// The same, where the overhead was measured and may be up to `margin` bytes larger when it is
+    /// measured again: a budget that is named works all the same.
     pub fn with_margin(total: u64, overhead: u64, margin: u64) -> Arc<Self> {
         Arc::new(Self {
             total,
@@ -88,7 +89,11 @@ impl Budget {
     }
 
     fn too_small(&self, bytes: u64, purpose: &str) -> Error {
-        Error::Budget { budget: self.total, needed: self.smallest(bytes), purpose: purpose.to_owned() }
+        Error::Budget {
+            budget: self.total,
+            needed: self.smallest(bytes),
+            purpose: purpose.to_owned(),
+        }
     }
 }
 
@@ -139,7 +144,10 @@ mod tests {
         let budget = Budget::new(100, 40);
         assert_eq!(budget.limit(), 60);
         let a = budget.reserve(50, "here").unwrap();
-        assert!(matches!(budget.reserve(11, "here"), Err(Error::Budget { needed: 101, budget: 100, .. })));
+        assert!(matches!(
+            budget.reserve(11, "here"),
+            Err(Error::Budget { needed: 101, budget: 100, .. })
+        ));
         drop(a);
         assert_eq!(budget.free(), 60);
         assert_eq!(budget.peak(), 50);
@@ -163,13 +171,18 @@ mod tests {
     #[test]
     fn a_budget_below_its_overhead_names_what_works() {
         let budget = Budget::new(1, 40);
-        assert!(matches!(budget.require(10, "to rank"), Err(Error::Budget { budget: 1, needed: 50, .. })));
+        assert!(matches!(
+            budget.require(10, "to rank"),
+            Err(Error::Budget { budget: 1, needed: 50, .. })
+        ));
         assert_eq!(budget.smallest(10), 50);
     }
 
     #[test]
     fn a_named_budget_works_where_the_overhead_has_grown_by_the_margin() {
-        let Err(Error::Budget { needed, .. }) = Budget::with_margin(1, 40, 8).require(10, "to rank") else {
+        let Err(Error::Budget { needed, .. }) =
+            Budget::with_margin(1, 40, 8).require(10, "to rank")
+        else {
             panic!("a budget of one byte is too small");
         };
         assert!(Budget::with_margin(needed, 48, 8).require(10, "to rank").is_ok());

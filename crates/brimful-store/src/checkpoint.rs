@@ -1,9 +1,13 @@
-//! Checkpoints: what a long run needs to go on, sealed in a folder of its own and published together.
+//! Checkpoints: what a long run needs to go on, sealed in a folder of its own and published
+//! together.
 //!
-//! Checkpoint N is the sealed file `arrays-N`, whose blocks are the windows of arrays, one array after the other, and
-//! `manifest-N`, whose payload is the seal of that file and then the owner's. Compute threads write the arrays while nobody changes them; then the run goes on, and a thread
-//! in the background makes the file durable, publishes the manifest and removes what is not kept, but for one file of arrays: the next checkpoint is written over it. Invariant: `current` names a complete
-//! checkpoint or there is none; nothing that is kept is removed before a newer one is durable.
+//! Checkpoint N is the sealed file `arrays-N`, whose blocks are the windows of arrays, one array
+//! after the other, and `manifest-N`, whose payload is the seal of that file and then the owner's.
+//! Compute threads write the arrays while nobody changes them; then the run goes on, and a thread
+//! in the background makes the file durable, publishes the manifest and removes what is not kept,
+//! but for one file of arrays: the next checkpoint is written over it. Invariant: `current` names a
+//! complete checkpoint or there is none; nothing that is kept is removed before a newer one is
+//! durable.
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind::{DirectoryNotEmpty, InvalidInput, NotFound};
@@ -47,10 +51,12 @@ impl std::fmt::Debug for Checkpoints {
 }
 
 impl Checkpoints {
-    /// Opens the checkpoints in the folder `path`, which is made if its parent exists; `keep` of them, at least one, stay.
+    /// Opens the checkpoints in the folder `path`, which is made if its parent exists; `keep` of
+    /// them, at least one, stay.
     ///
     /// # Errors
-    /// [`Error::Io`] if another process has them open, or if something else is in the folder: a graph has names like theirs.
+    /// [`Error::Io`] if another process has them open, or if something else is in the folder: a
+    /// graph has names like theirs.
     pub fn open(path: &Path, keep: usize, traffic: &Arc<Traffic>) -> Result<Self> {
         make_folder(path)?;
         let folder = DiskFolder::new(path);
@@ -61,8 +67,13 @@ impl Checkpoints {
         Ok(opened)
     }
 
-    /// The same in any folder, which nobody else may change. What an ended process left unfinished is removed.
-    pub fn open_folder(folder: Arc<dyn Folder>, keep: usize, traffic: &Arc<Traffic>) -> Result<Self> {
+    /// The same in any folder, which nobody else may change. What an ended process left unfinished
+    /// is removed.
+    pub fn open_folder(
+        folder: Arc<dyn Folder>,
+        keep: usize,
+        traffic: &Arc<Traffic>,
+    ) -> Result<Self> {
         let found = complete(&*folder, traffic)?;
         remove_but(&*folder, |number| found.contains(&number), None)?;
         Ok(Self {
@@ -92,11 +103,13 @@ impl Checkpoints {
     /// # Errors
     /// [`Error::Corrupt`] where it fails a checksum.
     pub fn read(&self, number: u64) -> Result<Saved> {
-        let (payload, file) = read_whole(&*self.folder, number, &self.traffic).map_err(with_remedy)?;
+        let (payload, file) =
+            read_whole(&*self.folder, number, &self.traffic).map_err(with_remedy)?;
         Ok(Saved { number, payload, file, next: 0 })
     }
 
-    /// This run is the one that checkpoint `saved` is of: those up to it count as its own. The others found are removed once a newer one is durable.
+    /// This run is the one that checkpoint `saved` is of: those up to it count as its own. The
+    /// others found are removed once a newer one is durable.
     pub fn go_on_from(&mut self, saved: u64) {
         self.own = self.found.iter().copied().filter(|number| *number <= saved).collect();
     }
@@ -108,7 +121,8 @@ impl Checkpoints {
     pub fn begin(&mut self) -> Result<Draft> {
         self.wait()?;
         let number = self.next;
-        let file = SealedWriter::replace(&*self.folder, &arrays(number), Kind::Arrays, 0, &self.traffic)?;
+        let file =
+            SealedWriter::replace(&*self.folder, &arrays(number), Kind::Arrays, 0, &self.traffic)?;
         Ok(Draft { number, file })
     }
 
@@ -118,18 +132,24 @@ impl Checkpoints {
         self.next = number + 1;
         self.own.push(number);
         self.own.drain(..self.own.len().saturating_sub(self.keep));
-        let (folder, traffic, kept) = (Arc::clone(&self.folder), Arc::clone(&self.traffic), self.own.clone());
+        let (folder, traffic, kept) =
+            (Arc::clone(&self.folder), Arc::clone(&self.traffic), self.own.clone());
         let work = move || {
             file.finish()?;
-            let seal = SealedFile::open(&*folder, &arrays(number), Kind::Arrays, 0, &traffic)?.seal();
+            let seal =
+                SealedFile::open(&*folder, &arrays(number), Kind::Arrays, 0, &traffic)?.seal();
             let payload = [&seal.to_le_bytes()[..], &payload].concat();
             manifest::publish(&*folder, number, &payload, &traffic)?;
             remove_but(&*folder, |number| kept.contains(&number), Some(number + 1))?;
-            // Before the next one is written over what an older one had: its manifest is gone by then.
+            // Before the next one is written over what an older one had: its manifest is gone by
+            // then.
             folder.sync().map_err(|e| Error::io(folder.path(), "sync", e))
         };
-        let thread = std::thread::Builder::new().name("brimful-checkpoint".into()).stack_size(256 << 10);
-        let thread = thread.spawn(work).map_err(|e| Error::io("(threads)", "start a writer among the", e))?;
+        let thread =
+            std::thread::Builder::new().name("brimful-checkpoint".into()).stack_size(256 << 10);
+        let thread = thread
+            .spawn(work)
+            .map_err(|e| Error::io("(threads)", "start a writer among the", e))?;
         self.publishing = Some(thread);
         Ok(())
     }
@@ -147,10 +167,12 @@ impl Checkpoints {
 impl Drop for Checkpoints {
     fn drop(&mut self) {
         if let Some(thread) = self.publishing.take() {
-            // The lock must outlive the thread. A run that ends so has failed by something else, and the checkpoint before stays.
+            // The lock must outlive the thread. A run that ends so has failed by something else,
+            // and the checkpoint before stays.
             let _ = thread.join();
         }
-        // What the next one was or would have been written over. If it stays, it is swept when the folder is opened again.
+        // What the next one was or would have been written over. If it stays, it is swept when the
+        // folder is opened again.
         let _ = remove(&*self.folder, &arrays(self.next));
         if self.lock.is_some() && self.found.is_empty() && self.own.is_empty() {
             // A folder for nothing. What cannot be removed is an empty folder.
@@ -229,11 +251,16 @@ impl Saved {
     ///
     /// # Errors
     /// [`Error::Corrupt`] where a checksum fails or the checkpoint holds something else.
-    pub fn array<T: Pod + Send>(&mut self, array: &mut ScratchArray<T>, resources: &Resources) -> Result<()> {
+    pub fn array<T: Pod + Send>(
+        &mut self,
+        array: &mut ScratchArray<T>,
+        resources: &Resources,
+    ) -> Result<()> {
         let (count, windows) = (array.window_count(), array.windows());
         self.windows(count, resources, |index, buffers: &mut (Vec<T>, Buffer), read| {
             let (window, buffer) = buffers;
-            windows.overwrite(index, window, |window| read(bytemuck::cast_slice_mut(window), buffer))?
+            windows
+                .overwrite(index, window, |window| read(bytemuck::cast_slice_mut(window), buffer))?
         })
     }
 
@@ -277,7 +304,8 @@ impl Saved {
         &mut self,
         count: usize,
         resources: &Resources,
-        fill: impl Fn(usize, &mut Buffers, &dyn Fn(&mut [u8], &mut Buffer) -> Result<()>) -> Result<()> + Sync,
+        fill: impl Fn(usize, &mut Buffers, &dyn Fn(&mut [u8], &mut Buffer) -> Result<()>) -> Result<()>
+        + Sync,
     ) -> Result<()> {
         let (first, file) = (self.next, &self.file);
         resources.share(count, |index, buffers: &mut Buffers| {
@@ -298,7 +326,8 @@ impl Saved {
     }
 }
 
-/// Removes the checkpoints in the folder `path`, and the folder if nothing else is in it. Nothing happens if there is no folder.
+/// Removes the checkpoints in the folder `path`, and the folder if nothing else is in it. Nothing
+/// happens if there is no folder.
 pub fn discard(path: &Path) -> Result<()> {
     if !path.is_dir() {
         return Ok(());
@@ -307,7 +336,8 @@ pub fn discard(path: &Path) -> Result<()> {
     remove_all(&DiskFolder::new(path))
 }
 
-/// Removes everything in a folder whose lock is held, and the folder unless something else is in it.
+/// Removes everything in a folder whose lock is held, and the folder unless something else is in
+/// it.
 fn remove_all(folder: &dyn Folder) -> Result<()> {
     discard_in(folder)?;
     remove(folder, FolderLock::NAME)?;
@@ -335,7 +365,11 @@ pub fn newest(folder: &dyn Folder, traffic: &Arc<Traffic>) -> Result<Option<Vec<
 }
 
 /// The seal of the arrays of checkpoint `number`, and its owner's payload.
-fn read_manifest(folder: &dyn Folder, number: u64, traffic: &Arc<Traffic>) -> Result<(u64, Vec<u8>)> {
+fn read_manifest(
+    folder: &dyn Folder,
+    number: u64,
+    traffic: &Arc<Traffic>,
+) -> Result<(u64, Vec<u8>)> {
     let mut payload = manifest::read_number(folder, number, traffic)?;
     let Some(seal) = payload.first_chunk().map(|seal| u64::from_le_bytes(*seal)) else {
         let path = folder.path().join(manifest::name(number));
@@ -369,7 +403,8 @@ fn number_of_arrays(name: &str) -> Option<u64> {
 ///
 /// Where the pointer is missing or damaged they are those that are whole, and it is made again.
 fn complete(folder: &dyn Folder, traffic: &Arc<Traffic>) -> Result<BTreeSet<u64>> {
-    let there: BTreeSet<u64> = list(folder)?.iter().filter_map(|name| manifest::number(name)).collect();
+    let there: BTreeSet<u64> =
+        list(folder)?.iter().filter_map(|name| manifest::number(name)).collect();
     let damage = match current(folder, traffic) {
         // Without its manifest, too: whoever reads it is told.
         Ok(Some(newest)) => {
@@ -391,7 +426,12 @@ fn complete(folder: &dyn Folder, traffic: &Arc<Traffic>) -> Result<BTreeSet<u64>
     match (whole.last(), damage) {
         (Some(newest), _) => {
             tracing::warn!(folder = %folder.path().display(), newest, "the pointer to the newest checkpoint was lost");
-            manifest::point_at(folder, *newest, &manifest::read_number(folder, *newest, traffic)?, traffic)?;
+            manifest::point_at(
+                folder,
+                *newest,
+                &manifest::read_number(folder, *newest, traffic)?,
+                traffic,
+            )?;
         }
         (None, Some(damage)) => return Err(damage),
         (None, None) => {}
@@ -400,7 +440,11 @@ fn complete(folder: &dyn Folder, traffic: &Arc<Traffic>) -> Result<BTreeSet<u64>
 }
 
 /// The manifest of checkpoint `number`, and the file of its arrays, if they belong together.
-fn read_whole(folder: &dyn Folder, number: u64, traffic: &Arc<Traffic>) -> Result<(Vec<u8>, SealedFile)> {
+fn read_whole(
+    folder: &dyn Folder,
+    number: u64,
+    traffic: &Arc<Traffic>,
+) -> Result<(Vec<u8>, SealedFile)> {
     let (seal, payload) = read_manifest(folder, number, traffic)?;
     let file = SealedFile::open(folder, &arrays(number), Kind::Arrays, 0, traffic)?;
     if file.seal() != seal {
@@ -438,11 +482,17 @@ fn list(folder: &dyn Folder) -> Result<Vec<String>> {
     folder.list().map_err(|e| Error::io(folder.path(), "list", e))
 }
 
-/// Removes the files of all checkpoints but those that are `kept`, manifests first, and a pointer that was not finished. If there is a `next` one, the
-/// arrays of one that is not kept become its own, to be written over.
-fn remove_but(folder: &dyn Folder, kept: impl Fn(u64) -> bool, mut next: Option<u64>) -> Result<()> {
+/// Removes the files of all checkpoints but those that are `kept`, manifests first, and a pointer
+/// that was not finished. If there is a `next` one, the arrays of one that is not kept become its
+/// own, to be written over.
+fn remove_but(
+    folder: &dyn Folder,
+    kept: impl Fn(u64) -> bool,
+    mut next: Option<u64>,
+) -> Result<()> {
     let names = list(folder)?;
-    let of = |number: fn(&str) -> Option<u64>| names.iter().filter(move |name| number(name).is_some());
+    let of =
+        |number: fn(&str) -> Option<u64>| names.iter().filter(move |name| number(name).is_some());
     for name in of(manifest::number).filter(|name| !manifest::number(name).is_some_and(&kept)) {
         remove(folder, name)?;
     }

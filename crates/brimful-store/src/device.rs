@@ -29,13 +29,13 @@ pub trait Device: Send + Sync {
     fn set_len(&self, len: u64) -> io::Result<()>;
     /// Makes everything written so far durable.
     fn sync(&self) -> io::Result<()>;
-    /// Starts reading `len` bytes at `offset` into the system's cache, without waiting. A hint: doing nothing
-    /// is correct.
+    /// Starts reading `len` bytes at `offset` into the system's cache, without waiting. A hint:
+    /// doing nothing is correct.
     fn start_reading(&self, offset: u64, len: u64) {
         let _ = (offset, len);
     }
-    /// Starts moving the `len` bytes written at `offset` to the disk, without waiting. A hint: doing
-    /// nothing is correct.
+    /// Starts moving the `len` bytes written at `offset` to the disk, without waiting. A hint:
+    /// doing nothing is correct.
     fn start_writing(&self, offset: u64, len: u64) {
         let _ = (offset, len);
     }
@@ -72,13 +72,15 @@ pub const MAX_OPEN_FILES: usize = 32;
 
 static OPEN_FILES: AtomicUsize = AtomicUsize::new(0);
 
-/// Most files that this process holds open through [`DiskFolder`]: half of what the system allows it, so that a process with several graphs
-/// has room for them all; between [`MAX_OPEN_FILES`] and 512.
+/// Most files that this process holds open through [`DiskFolder`]: half of what the system allows
+/// it, so that a process with several graphs has room for them all; between [`MAX_OPEN_FILES`] and
+/// 512.
 pub fn open_files_limit() -> usize {
     static LIMIT: OnceLock<usize> = OnceLock::new();
     *LIMIT.get_or_init(|| {
         let allowed = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
-        let half = allowed.map_or(usize::MAX, |allowed| usize::try_from(allowed / 2).unwrap_or(usize::MAX));
+        let half = allowed
+            .map_or(usize::MAX, |allowed| usize::try_from(allowed / 2).unwrap_or(usize::MAX));
         half.clamp(MAX_OPEN_FILES, 512)
     })
 }
@@ -100,11 +102,14 @@ impl DiskFolder {
         Self { path: path.into() }
     }
 
-    /// A file whose name is removed at once. Those that killed processes left between the two calls are removed, too.
+    /// A file whose name is removed at once. Those that killed processes left between the two calls
+    /// are removed, too.
     fn unlinked(&self) -> io::Result<Box<dyn Device>> {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let left = self.list()?;
-        left.iter().filter(|name| name.starts_with(SCRATCH)).try_for_each(|name| self.forget(name))?;
+        left.iter()
+            .filter(|name| name.starts_with(SCRATCH))
+            .try_for_each(|name| self.forget(name))?;
         loop {
             let number = NUMBER.fetch_add(1, Ordering::Relaxed);
             let name = format!("{SCRATCH}{}-{number}", std::process::id());
@@ -117,7 +122,8 @@ impl DiskFolder {
         }
     }
 
-    /// Removes the name of a scratch file, which another process may just have removed: whoever has the file open keeps it.
+    /// Removes the name of a scratch file, which another process may just have removed: whoever has
+    /// the file open keeps it.
     fn forget(&self, name: &str) -> io::Result<()> {
         match self.remove(name) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -136,7 +142,10 @@ impl Folder for DiskFolder {
     }
 
     fn create(&self, name: &str) -> io::Result<Box<dyn Device>> {
-        FileDevice::open(&self.path.join(name), OpenOptions::new().read(true).write(true).create_new(true))
+        FileDevice::open(
+            &self.path.join(name),
+            OpenOptions::new().read(true).write(true).create_new(true),
+        )
     }
 
     fn open(&self, name: &str) -> io::Result<Box<dyn Device>> {
@@ -157,7 +166,9 @@ impl Folder for DiskFolder {
     }
 
     fn list(&self) -> io::Result<Vec<String>> {
-        fs::read_dir(&self.path)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
+        fs::read_dir(&self.path)?
+            .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+            .collect()
     }
 
     fn sync(&self) -> io::Result<()> {
@@ -167,9 +178,14 @@ impl Folder for DiskFolder {
     fn scratch(&self) -> io::Result<Box<dyn Device>> {
         // Without a name, or unlinked at once: the kernel frees the space however the process ends.
         #[cfg(target_os = "linux")]
-        match FileDevice::open(&self.path, OpenOptions::new().read(true).write(true).custom_flags(NAMELESS)) {
+        match FileDevice::open(
+            &self.path,
+            OpenOptions::new().read(true).write(true).custom_flags(NAMELESS),
+        ) {
             // File systems that know no such files.
-            Err(e) if matches!(e.kind(), io::ErrorKind::Unsupported | io::ErrorKind::IsADirectory) => {}
+            Err(e)
+                if matches!(e.kind(), io::ErrorKind::Unsupported | io::ErrorKind::IsADirectory) => {
+            }
             opened => return opened,
         }
         self.unlinked()
@@ -247,17 +263,19 @@ impl Device for FileDevice {
     #[cfg(target_os = "linux")]
     fn start_reading(&self, offset: u64, len: u64) {
         if let Some(length) = std::num::NonZeroU64::new(len) {
-            let _ = rustix::fs::fadvise(&self.file, offset, Some(length), rustix::fs::Advice::WillNeed);
+            let _ =
+                rustix::fs::fadvise(&self.file, offset, Some(length), rustix::fs::Advice::WillNeed);
         }
     }
 
     #[cfg(target_os = "linux")]
     fn start_writing(&self, offset: u64, len: u64) {
-        // Linux begins to write back what is dirty in the range. Under a hard memory limit the pages
-        // are clean by the time they must make room, and nobody waits for them. To the kernel a length
-        // of zero means all that follows.
+        // Linux begins to write back what is dirty in the range. Under a hard memory limit the
+        // pages are clean by the time they must make room, and nobody waits for them. To the kernel
+        // a length of zero means all that follows.
         if let Some(length) = std::num::NonZeroU64::new(len) {
-            let _ = rustix::fs::fadvise(&self.file, offset, Some(length), rustix::fs::Advice::DontNeed);
+            let _ =
+                rustix::fs::fadvise(&self.file, offset, Some(length), rustix::fs::Advice::DontNeed);
         }
     }
 }

@@ -120,7 +120,11 @@ impl Error {
     }
 
     /// The same in a checkpoint, without which a run can be started again.
-    pub fn corrupt_checkpoint(path: impl Into<PathBuf>, offset: u64, what: impl Into<String>) -> Self {
+    pub fn corrupt_checkpoint(
+        path: impl Into<PathBuf>,
+        offset: u64,
+        what: impl Into<String>,
+    ) -> Self {
         let remedy = "remove the checkpoints and start the run from the beginning";
         Self::Corrupt { path: path.into(), offset, what: what.into(), remedy }
     }
@@ -153,7 +157,8 @@ fn describe(error: &io::Error) -> String {
     }
 }
 
-/// Bytes as a person writes them, rounded up so that the figure is never too small: `300M`, `1536M`.
+/// Bytes as a person writes them, rounded up so that the figure is never too small: `300M`,
+/// `1536M`.
 pub fn human(bytes: u64) -> String {
     const MIB: u64 = 1 << 20;
     match bytes {

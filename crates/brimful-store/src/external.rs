@@ -28,19 +28,23 @@ use crate::job::Job;
 pub fn open_input(path: &Path, job: &Arc<Job>) -> Result<Box<dyn Read + Send>> {
     let job = Arc::clone(job);
     if path == Path::new("-") {
-        let file = io::stdin().as_fd().try_clone_to_owned().map_err(|e| Error::io(path, "open", e))?;
+        let file =
+            io::stdin().as_fd().try_clone_to_owned().map_err(|e| Error::io(path, "open", e))?;
         return Ok(Box::new(Input { file: file.into(), may_wait: true, job }));
     }
-    let file = open_at_once(OpenOptions::new().read(true), path).map_err(|e| Error::io(path, "open", e))?;
+    let file = open_at_once(OpenOptions::new().read(true), path)
+        .map_err(|e| Error::io(path, "open", e))?;
     let meta = file.metadata().map_err(|e| Error::io(path, "look at", e))?;
     if meta.is_dir() {
-        let error = io::Error::new(io::ErrorKind::IsADirectory, "it is a folder; name a file in it");
+        let error =
+            io::Error::new(io::ErrorKind::IsADirectory, "it is a folder; name a file in it");
         return Err(Error::io(path, "read", error));
     }
     Ok(Box::new(Input { file, may_wait: !meta.is_file(), job }))
 }
 
-/// Opens a file, or a pipe whose other end nobody has opened yet: reading waits for that then, and writing is refused.
+/// Opens a file, or a pipe whose other end nobody has opened yet: reading waits for that then, and
+/// writing is refused.
 fn open_at_once(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     let file = options.custom_flags(AT_ONCE).open(path)?;
     let flags = rustix::fs::fcntl_getfl(&file)?;
@@ -107,12 +111,14 @@ fn split(path: &Path) -> Result<(PathBuf, String)> {
 
 /// Opens a log, to be appended to; it is made if it is not there.
 pub fn append_to(path: &Path) -> Result<File> {
-    open_at_once(OpenOptions::new().append(true).create(true), path).map_err(|e| Error::io(path, "write", e))
+    open_at_once(OpenOptions::new().append(true).create(true), path)
+        .map_err(|e| Error::io(path, "write", e))
 }
 
 /// An output file, written under a hidden name and renamed when complete.
 ///
-/// One that a killed process left behind is removed when the same output is begun again; its lock tells it from one in use.
+/// One that a killed process left behind is removed when the same output is begun again; its lock
+/// tells it from one in use.
 #[derive(Debug)]
 pub struct OutputFile {
     writer: Option<BufWriter<File>>,
@@ -133,7 +139,11 @@ impl OutputFile {
             create_locked(&folder, &prefix)
         };
         let (file, partial) = begin().map_err(|e| Error::io(path, "write", e))?;
-        Ok(Self { writer: Some(BufWriter::with_capacity(256 << 10, file)), partial, path: path.into() })
+        Ok(Self {
+            writer: Some(BufWriter::with_capacity(256 << 10, file)),
+            partial,
+            path: path.into(),
+        })
     }
 
     /// Appends bytes.
@@ -176,7 +186,8 @@ impl Drop for OutputFile {
     }
 }
 
-/// A folder under construction: hidden and locked until [`PartialFolder::publish`] gives it its name.
+/// A folder under construction: hidden and locked until [`PartialFolder::publish`] gives it its
+/// name.
 ///
 /// Dropping it removes it. One that a killed process left behind is removed when the same output is
 /// begun again; its lock tells it from one in use.
@@ -199,7 +210,12 @@ impl PartialFolder {
         let (parent, name) = split(path)?;
         let begun = create_locked_folder(&parent, &format!(".{name}.partial-"));
         let (lock, partial) = begun.map_err(|e| Error::io(path, "create", e))?;
-        Ok(Self { folder: DiskFolder::new(partial), path: path.into(), _lock: lock, published: false })
+        Ok(Self {
+            folder: DiskFolder::new(partial),
+            path: path.into(),
+            _lock: lock,
+            published: false,
+        })
     }
 
     /// The folder to write into.
@@ -235,7 +251,10 @@ impl Drop for PartialFolder {
 }
 
 fn lock(folder: &Path) -> io::Result<File> {
-    let file = open_at_once(OpenOptions::new().create(true).write(true).truncate(false), &folder.join(LOCK))?;
+    let file = open_at_once(
+        OpenOptions::new().create(true).write(true).truncate(false),
+        &folder.join(LOCK),
+    )?;
     file.try_lock()?;
     Ok(file)
 }
@@ -254,7 +273,8 @@ pub fn require_space(path: &Path, bytes: u64) -> Result<()> {
     Ok(())
 }
 
-/// Entries of a folder that begin with `prefix` and belong to this user. Others may plant a name to be swept.
+/// Entries of a folder that begin with `prefix` and belong to this user. Others may plant a name to
+/// be swept.
 fn our_entries(parent: &Path, prefix: &str) -> io::Result<Vec<(fs::FileType, PathBuf)>> {
     let user = rustix::process::geteuid().as_raw();
     let mut found = Vec::new();
@@ -281,7 +301,8 @@ fn sweep(parent: &Path, prefix: &str) -> io::Result<()> {
             continue;
         }
         match lock(&path) {
-            // Held until it is gone: whoever has just made it sees that it was taken for left behind.
+            // Held until it is gone: whoever has just made it sees that it was taken for left
+            // behind.
             Ok(_free) => fs::remove_dir_all(path)?,
             // In use, or removed meanwhile.
             Err(e) if matches!(e.kind(), WouldBlock | NotFound) => {}
@@ -330,7 +351,8 @@ fn create_locked(folder: &Path, prefix: &str) -> io::Result<(File, PathBuf)> {
     }
 }
 
-/// A new folder in `parent`, and its lock; those of its prefix that killed processes left are removed first.
+/// A new folder in `parent`, and its lock; those of its prefix that killed processes left are
+/// removed first.
 fn create_locked_folder(parent: &Path, prefix: &str) -> io::Result<(File, PathBuf)> {
     sweep(parent, prefix)?;
     loop {
@@ -348,8 +370,8 @@ fn create_locked_folder(parent: &Path, prefix: &str) -> io::Result<(File, PathBu
     }
 }
 
-/// A folder for one run in a folder that the user named, locked, and removed with all that is in it when dropped. What killed processes left
-/// is removed when the next one is made.
+/// A folder for one run in a folder that the user named, locked, and removed with all that is in it
+/// when dropped. What killed processes left is removed when the next one is made.
 ///
 /// The user's folder goes too if it was made for it and nothing else is in it.
 #[derive(Debug)]
@@ -361,7 +383,8 @@ pub struct TemporaryFolder {
 }
 
 impl TemporaryFolder {
-    /// Makes one in `parent`, which is made too if it is not there; its parent must be. Nobody else may name folders there with `prefix`.
+    /// Makes one in `parent`, which is made too if it is not there; its parent must be. Nobody else
+    /// may name folders there with `prefix`.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -390,7 +413,8 @@ impl TemporaryFolder {
 
 impl Drop for TemporaryFolder {
     fn drop(&mut self) {
-        // The work is done; whoever needs the room finds what is in the way, and the next run sweeps it.
+        // The work is done; whoever needs the room finds what is in the way, and the next run
+        // sweeps it.
         if let Err(e) = self.remove() {
             tracing::warn!(path = %self.path.display(), error = %e, "the folder of a run stays");
         }
@@ -407,7 +431,8 @@ pub struct FolderLock {
 /// Device and number of a file.
 type FileId = (u64, u64);
 
-/// The locks that this process holds: whoever asks for one of them again learns that it is not another process.
+/// The locks that this process holds: whoever asks for one of them again learns that it is not
+/// another process.
 static HELD: Mutex<BTreeSet<FileId>> = Mutex::new(BTreeSet::new());
 
 fn held() -> MutexGuard<'static, BTreeSet<FileId>> {
@@ -435,8 +460,8 @@ impl FolderLock {
     pub fn take(folder: &Path) -> Result<Self> {
         lock(folder).and_then(Self::hold).map_err(|e| {
             let e = if e.kind() == WouldBlock {
-                let is_ours =
-                    file_id(&fs::metadata(folder.join(LOCK))).is_some_and(|id| held().contains(&id));
+                let is_ours = file_id(&fs::metadata(folder.join(LOCK)))
+                    .is_some_and(|id| held().contains(&id));
                 let what = if is_ours {
                     "this process has it open already; close that first, or use it"
                 } else {

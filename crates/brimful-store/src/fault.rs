@@ -56,7 +56,8 @@ impl State {
 
     /// True from the sync at which durability freezes; keeps what a crash at that moment leaves.
     fn frozen(&mut self) -> bool {
-        let reached = self.plan.freeze_from_sync.is_some_and(|n| self.counts[Operation::Sync as usize] >= n);
+        let reached =
+            self.plan.freeze_from_sync.is_some_and(|n| self.counts[Operation::Sync as usize] >= n);
         if reached && self.frozen.is_none() {
             self.frozen = Some(self.survivors());
         }
@@ -100,7 +101,9 @@ impl State {
 
     fn transfer(&mut self, wanted: usize) -> usize {
         match self.plan.most_bytes {
-            Some(most) if self.plan.varying => wanted.min(1 + mix(&mut self.random) as usize % most),
+            Some(most) if self.plan.varying => {
+                wanted.min(1 + mix(&mut self.random) as usize % most)
+            }
             Some(most) => wanted.min(most),
             None => wanted,
         }
@@ -108,7 +111,8 @@ impl State {
 
     /// A removed file holds its space until it is closed.
     fn used_bytes(&self) -> u64 {
-        let held = |number: u64, inode: &Inode| inode.open > 0 || self.live.values().any(|n| *n == number);
+        let held =
+            |number: u64, inode: &Inode| inode.open > 0 || self.live.values().any(|n| *n == number);
         self.inodes
             .iter()
             .filter(|(number, inode)| held(**number, inode))
@@ -121,8 +125,10 @@ impl State {
         let Some(capacity) = self.plan.capacity_bytes else {
             return Ok(wanted);
         };
-        let largest = self.inode(inode).live.len() as u64 + capacity.saturating_sub(self.used_bytes());
-        let fits = usize::try_from(largest).unwrap_or(usize::MAX).saturating_sub(offset).min(wanted);
+        let largest =
+            self.inode(inode).live.len() as u64 + capacity.saturating_sub(self.used_bytes());
+        let fits =
+            usize::try_from(largest).unwrap_or(usize::MAX).saturating_sub(offset).min(wanted);
         if fits == 0 && wanted > 0 { Err(Fault::Full.error()) } else { Ok(fits) }
     }
 }
@@ -289,7 +295,10 @@ impl Folder for FaultFolder {
 
     fn free_bytes(&self) -> io::Result<u64> {
         let state = self.state();
-        Ok(state.plan.capacity_bytes.map_or(u64::MAX, |capacity| capacity.saturating_sub(state.used_bytes())))
+        Ok(state
+            .plan
+            .capacity_bytes
+            .map_or(u64::MAX, |capacity| capacity.saturating_sub(state.used_bytes())))
     }
 }
 

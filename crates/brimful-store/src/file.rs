@@ -60,7 +60,9 @@ impl StoreFile {
     /// A nameless working file in `folder`, gone when dropped.
     pub fn scratch(folder: &dyn Folder, traffic: &Arc<Traffic>) -> Result<Self> {
         let path = folder.path().join("(scratch)");
-        let device = folder.scratch().map_err(|e| Error::io(folder.path(), "create a scratch file in", e))?;
+        let device = folder
+            .scratch()
+            .map_err(|e| Error::io(folder.path(), "create a scratch file in", e))?;
         let mut file = Self::new(device, path, traffic);
         file.scratch_end = Some(AtomicU64::new(0));
         Ok(file)
@@ -71,7 +73,8 @@ impl StoreFile {
         Self { device, path, content, traffic, poisoned: AtomicBool::new(false), scratch_end: None }
     }
 
-    /// The same file, whose traffic counts as `content`; it counts as [`Content::Working`] until then.
+    /// The same file, whose traffic counts as `content`; it counts as [`Content::Working`] until
+    /// then.
     pub fn counted_as(mut self, content: Content) -> Self {
         self.content = content;
         self

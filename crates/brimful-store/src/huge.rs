@@ -67,10 +67,14 @@ impl<T> Deref for HugeArray<T> {
     fn deref(&self) -> &[T] {
         match &self.memory {
             Memory::Heap(records) => records,
-            // SAFETY: `zeroed` alone makes pages, for a type any bytes of which are valid: `len` records from the aligned byte
-            // `start` on lie within them, and they live as long as this array, which is borrowed.
+            // SAFETY: `zeroed` alone makes pages, for a type any bytes of which are valid: `len`
+            // records from the aligned byte `start` on lie within them, and they live as long as
+            // this array, which is borrowed.
             Memory::Pages(pages) => unsafe {
-                std::slice::from_raw_parts(pages.address().wrapping_add(self.start).cast(), self.len)
+                std::slice::from_raw_parts(
+                    pages.address().wrapping_add(self.start).cast(),
+                    self.len,
+                )
             },
         }
     }
@@ -83,14 +87,18 @@ impl<T> DerefMut for HugeArray<T> {
             Memory::Heap(records) => records,
             // SAFETY: as in `deref`, and the array is borrowed for writing.
             Memory::Pages(pages) => unsafe {
-                std::slice::from_raw_parts_mut(pages.address().wrapping_add(self.start).cast(), self.len)
+                std::slice::from_raw_parts_mut(
+                    pages.address().wrapping_add(self.start).cast(),
+                    self.len,
+                )
             },
         }
     }
 }
 
-/// Memory of zeros that the system gives and takes back at once. The C library keeps what is freed, and of what it gives again it
-/// writes zeros over all, slack included: both are memory that no budget sees.
+/// Memory of zeros that the system gives and takes back at once. The C library keeps what is freed,
+/// and of what it gives again it writes zeros over all, slack included: both are memory that no
+/// budget sees.
 #[derive(Debug)]
 struct Pages {
     address: NonNull<c_void>,
@@ -110,11 +118,14 @@ impl Pages {
         use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: new private pages, at an address that the system chooses.
-        let mapped = unsafe { mmap_anonymous(std::ptr::null_mut(), bytes, protection, MapFlags::PRIVATE) };
+        let mapped =
+            unsafe { mmap_anonymous(std::ptr::null_mut(), bytes, protection, MapFlags::PRIVATE) };
         match mapped.ok().and_then(NonNull::new) {
             Some(address) => Self { address, bytes },
             // As a vector does where there is no memory.
-            None => handle_alloc_error(Layout::from_size_align(bytes, 1).unwrap_or(Layout::new::<u8>())),
+            None => {
+                handle_alloc_error(Layout::from_size_align(bytes, 1).unwrap_or(Layout::new::<u8>()))
+            }
         }
     }
 
@@ -126,7 +137,8 @@ impl Pages {
 impl Drop for Pages {
     #[expect(unsafe_code, reason = "there is no safe munmap")]
     fn drop(&mut self) {
-        // SAFETY: these pages were mapped in `zeroed`, and no slice of them outlives the array that owns them.
+        // SAFETY: these pages were mapped in `zeroed`, and no slice of them outlives the array that
+        // owns them.
         let unmapped = unsafe { rustix::mm::munmap(self.address.as_ptr(), self.bytes) };
         debug_assert!(unmapped.is_ok(), "pages that were mapped can be unmapped");
     }
@@ -137,8 +149,8 @@ pub fn advise_spare<T>(records: &mut Vec<T>) {
     advise(records.spare_capacity_mut());
 }
 
-/// Empties `records`, which then have memory for exactly `len`, or for more if they had: without it existing twice for a moment, as
-/// it does where memory that is partly on huge pages grows.
+/// Empties `records`, which then have memory for exactly `len`, or for more if they had: without it
+/// existing twice for a moment, as it does where memory that is partly on huge pages grows.
 pub fn renew<T>(len: usize, records: &mut Vec<T>) {
     records.clear();
     if records.capacity() < len {
@@ -155,14 +167,19 @@ fn advise<T>(memory: &mut [T]) {
     let address = memory.as_mut_ptr().cast::<u8>();
     let bytes = size_of_val(memory);
     let skip = address.align_offset(HUGE_BYTES);
-    let Some(usable) = bytes.checked_sub(skip).map(|rest| rest / HUGE_BYTES * HUGE_BYTES).filter(|n| *n > 0)
+    let Some(usable) =
+        bytes.checked_sub(skip).map(|rest| rest / HUGE_BYTES * HUGE_BYTES).filter(|n| *n > 0)
     else {
         return;
     };
-    // SAFETY: the range lies within `memory`, which is borrowed for writing; MADV_HUGEPAGE changes how
-    // the kernel backs the range and never its contents. A failure leaves ordinary pages.
+    // SAFETY: the range lies within `memory`, which is borrowed for writing; MADV_HUGEPAGE changes
+    // how the kernel backs the range and never its contents. A failure leaves ordinary pages.
     let _ = unsafe {
-        rustix::mm::madvise(address.wrapping_add(skip).cast(), usable, rustix::mm::Advice::LinuxHugepage)
+        rustix::mm::madvise(
+            address.wrapping_add(skip).cast(),
+            usable,
+            rustix::mm::Advice::LinuxHugepage,
+        )
     };
 }
 

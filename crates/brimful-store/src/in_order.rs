@@ -29,7 +29,11 @@ impl<F> InOrder<F> {
 
     /// Waits for turn `index`, then acts. False if an earlier turn failed: nothing was done, and
     /// the worker whose turn that was returns the error.
-    pub fn pass<E>(&self, index: usize, act: impl FnOnce(&mut F) -> Result<(), E>) -> Result<bool, E> {
+    pub fn pass<E>(
+        &self,
+        index: usize,
+        act: impl FnOnce(&mut F) -> Result<(), E>,
+    ) -> Result<bool, E> {
         let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         while turn.0 != index && turn.0 != FAILED {
             turn = self.passed.wait(turn).unwrap_or_else(PoisonError::into_inner);
@@ -93,7 +97,8 @@ mod tests {
     fn turns_are_taken_in_order_until_one_fails() {
         let (_, seen) = run(|index, seen| if index < 99 { note(index, seen) } else { Err(index) });
         assert!(seen.into_iter().eq(0..99));
-        let (results, seen) = run(|index, seen| if index == 30 { Err(index) } else { note(index, seen) });
+        let (results, seen) =
+            run(|index, seen| if index == 30 { Err(index) } else { note(index, seen) });
         assert!(seen.into_iter().eq(0..30), "after a failure nobody acts");
         assert_eq!(results.iter().filter(|result| **result == Err(30)).count(), 1);
         assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 3);

@@ -64,8 +64,8 @@ impl Job {
         if self.cancelled.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(()) }
     }
 
-    /// Takes a [`Job::cancel`] back, once the work that it stopped has ended: for an owner whose job outlives
-    /// its calls.
+    /// Takes a [`Job::cancel`] back, once the work that it stopped has ended: for an owner whose
+    /// job outlives its calls.
     pub fn resume(&self) {
         self.cancelled.store(false, Ordering::Relaxed);
     }
@@ -94,7 +94,8 @@ impl Job {
         }
     }
 
-    /// Says a sentence to whoever waits, without its full stop: something that is no error and must not go unnoticed.
+    /// Says a sentence to whoever waits, without its full stop: something that is no error and must
+    /// not go unnoticed.
     pub fn say(&self, sentence: impl Into<String>) {
         self.said.lock().unwrap_or_else(PoisonError::into_inner).push(sentence.into());
     }

@@ -3,8 +3,10 @@
 //! - [`device`]: raw files and folders behind two small traits; [`fault`] is their second
 //!   implementation, for crash and failure tests.
 //! - [`external`]: files that are not ours: inputs and outputs.
-//! - [`mod@file`]: what everybody else uses: exact reads and writes with typed errors; [`traffic`]: bytes moved, by what they are.
-//! - [`sealed`]: immutable, checksummed files made of blocks; [`mod@array`]: fixed-size records in one.
+//! - [`mod@file`]: what everybody else uses: exact reads and writes with typed errors; [`traffic`]:
+//!   bytes moved, by what they are.
+//! - [`sealed`]: immutable, checksummed files made of blocks; [`mod@array`]: fixed-size records in
+//!   one.
 //! - [`scratch`]: windowed working memory that may live on disk; no crash promise.
 //! - [`sequence`]: records written once in order to a nameless file, read in order.
 //! - [`durable`]: the user's pages, changed in memory and made durable together by a sync.
@@ -13,7 +15,8 @@
 //! - [`manifest`]: numbered manifests and the one checksummed `current` pointer.
 //! - [`checkpoint`]: what a long run needs to go on, sealed.
 //! - [`budget`]: the accountant, in bytes; [`job`]: cancellation and progress; [`memory`]: what the
-//!   operating system says about memory, [`bandwidth`]: what it does; [`resources`]: all that a long call is given.
+//!   operating system says about memory, [`bandwidth`]: what it does; [`resources`]: all that a
+//!   long call is given.
 //! - [`huge`]: large arrays on huge pages.
 //! - [`in_order`]: parallel work whose effects keep one order.
 

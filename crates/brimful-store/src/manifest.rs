@@ -56,7 +56,11 @@ pub fn read_number(folder: &dyn Folder, number: u64, traffic: &Arc<Traffic>) -> 
 fn read_pointer(folder: &dyn Folder, traffic: &Arc<Traffic>) -> Result<(u64, u64)> {
     let pointer = read_one(folder, CURRENT, Kind::Current, traffic)?;
     let Ok(fields) = <[u8; 16]>::try_from(pointer.bytes()) else {
-        return Err(Error::corrupt(folder.path().join(CURRENT), 64, "the pointer is not 16 bytes long"));
+        return Err(Error::corrupt(
+            folder.path().join(CURRENT),
+            64,
+            "the pointer is not 16 bytes long",
+        ));
     };
     let (number, sum) = fields.split_at(8);
     let field = |bytes: &[u8]| bytes.iter().rev().fold(0, |value, &b| value << 8 | u64::from(b));
@@ -81,7 +85,12 @@ fn read_one(folder: &dyn Folder, name: &str, kind: Kind, traffic: &Arc<Traffic>)
 ///
 /// # Errors
 /// [`Error::Exists`] if `number` is current: replacing it would leave nothing valid for a while.
-pub fn publish(folder: &dyn Folder, number: u64, payload: &[u8], traffic: &Arc<Traffic>) -> Result<()> {
+pub fn publish(
+    folder: &dyn Folder,
+    number: u64,
+    payload: &[u8],
+    traffic: &Arc<Traffic>,
+) -> Result<()> {
     let name = self::name(number);
     if matches!(read_pointer(folder, traffic), Ok((current, _)) if current == number) {
         return Err(Error::Exists { path: folder.path().join(name) });
@@ -91,14 +100,21 @@ pub fn publish(folder: &dyn Folder, number: u64, payload: &[u8], traffic: &Arc<T
 }
 
 /// Makes manifest `number`, which has this payload, the current one, atomically.
-pub fn point_at(folder: &dyn Folder, number: u64, payload: &[u8], traffic: &Arc<Traffic>) -> Result<()> {
+pub fn point_at(
+    folder: &dyn Folder,
+    number: u64,
+    payload: &[u8],
+    traffic: &Arc<Traffic>,
+) -> Result<()> {
     let mut pointer = [0; 16];
     pointer[..8].copy_from_slice(&number.to_le_bytes());
     pointer[8..].copy_from_slice(&crate::checksum(payload).to_le_bytes());
     write_one(folder, CURRENT_NEW, Kind::Current, &pointer, traffic)?;
     // The manifest's own name must be durable before anything can point at it.
     sync(folder)?;
-    folder.rename(CURRENT_NEW, CURRENT).map_err(|e| Error::io(folder.path().join(CURRENT), "replace", e))?;
+    folder
+        .rename(CURRENT_NEW, CURRENT)
+        .map_err(|e| Error::io(folder.path().join(CURRENT), "replace", e))?;
     sync(folder)
 }
 

@@ -14,14 +14,16 @@ pub fn auto_budget_bytes() -> u64 {
 /// Every ancestor counts: the smallest limit on the way to the root is the one that kills.
 pub fn cgroup_limit_bytes() -> Option<u64> {
     let membership = fs::read_to_string("/proc/self/cgroup").ok()?;
-    smallest_limit(&membership, Path::new("/sys/fs/cgroup")).filter(|&limit| limit < physical_bytes())
+    smallest_limit(&membership, Path::new("/sys/fs/cgroup"))
+        .filter(|&limit| limit < physical_bytes())
 }
 
 fn smallest_limit(membership: &str, root: &Path) -> Option<u64> {
     let mut smallest: Option<u64> = None;
     for line in membership.lines() {
         let mut parts = line.splitn(3, ':');
-        let (Some(_), Some(controllers), Some(path)) = (parts.next(), parts.next(), parts.next()) else {
+        let (Some(_), Some(controllers), Some(path)) = (parts.next(), parts.next(), parts.next())
+        else {
             continue;
         };
         let (base, file) = if controllers.is_empty() {
@@ -83,8 +85,8 @@ fn physical_without_proc() -> u64 {
 
 /// Makes the C library give large freed blocks back to the system at once, in the whole process.
 ///
-/// Its default keeps freed blocks of up to 32 MiB for later: memory that a hard limit counts and that
-/// no budget sees. For a process that is brimful's own, not for a library in somebody else's.
+/// Its default keeps freed blocks of up to 32 MiB for later: memory that a hard limit counts and
+/// that no budget sees. For a process that is brimful's own, not for a library in somebody else's.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[expect(unsafe_code, reason = "there is no safe mallopt")]
 pub fn return_freed_memory() {
@@ -97,8 +99,8 @@ pub fn return_freed_memory() {
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub fn return_freed_memory() {}
 
-/// Gives memory that is free within the C library's heaps back to the system, once: after work that grew many
-/// small blocks. A hard limit counts it, and no budget sees it.
+/// Gives memory that is free within the C library's heaps back to the system, once: after work that
+/// grew many small blocks. A hard limit counts it, and no budget sees it.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[expect(unsafe_code, reason = "there is no safe malloc_trim")]
 pub fn release_free_memory() {
@@ -130,7 +132,8 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let v1 = root.path().join("memory/a/b");
         fs::create_dir_all(&v1).unwrap();
-        fs::write(root.path().join("memory/memory.limit_in_bytes"), "9223372036854771712\n").unwrap();
+        fs::write(root.path().join("memory/memory.limit_in_bytes"), "9223372036854771712\n")
+            .unwrap();
         fs::write(root.path().join("memory/a/memory.limit_in_bytes"), "1000\n").unwrap();
         fs::write(v1.join("memory.limit_in_bytes"), "5000\n").unwrap();
         assert_eq!(smallest_limit("4:memory:/a/b\n3:cpu,cpuacct:/a\n", root.path()), Some(1000));

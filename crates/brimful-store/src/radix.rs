@@ -15,8 +15,9 @@ const SMALL: usize = 1 << 9;
 /// Records of 8 bytes that fit a processor's cache twice.
 const CACHED: usize = 1 << 16;
 
-/// Sorts in memory, by least-significant-digit passes over the bits that vary. Meant for pieces that fit
-/// the cache twice: a pass scatters over the whole piece. `buffer` grows to the size of `records`.
+/// Sorts in memory, by least-significant-digit passes over the bits that vary. Meant for pieces
+/// that fit the cache twice: a pass scatters over the whole piece. `buffer` grows to the size of
+/// `records`.
 pub(crate) fn sort<R: Record>(records: &mut Vec<R>, buffer: &mut Vec<R>) {
     let varying = varying_bits(records);
     let low = varying.trailing_zeros();
@@ -48,7 +49,8 @@ pub(crate) fn sort<R: Record>(records: &mut Vec<R>, buffer: &mut Vec<R>) {
     }
 }
 
-/// [`sort`] of any number of records: those that do not fit the cache are first split into parts that do.
+/// [`sort`] of any number of records: those that do not fit the cache are first split into parts
+/// that do.
 pub(crate) fn sort_many<R: Record>(records: &mut Vec<R>, buffer: &mut Vec<R>) {
     if records.len() <= CACHED {
         return sort(records, buffer);
@@ -67,7 +69,11 @@ pub(crate) fn sort_many<R: Record>(records: &mut Vec<R>, buffer: &mut Vec<R>) {
 /// Puts `records` into ascending parts of at most `most` records, in no order within. Returns where
 /// the parts begin and the last one ends, and the lowest bit of the first digit. `buffer` grows to
 /// the size of `records`; both have fewer than 2^32.
-pub(crate) fn split<R: Record>(records: &mut Vec<R>, buffer: &mut Vec<R>, most: usize) -> (Vec<u64>, u32) {
+pub(crate) fn split<R: Record>(
+    records: &mut Vec<R>,
+    buffer: &mut Vec<R>,
+    most: usize,
+) -> (Vec<u64>, u32) {
     grow_buffer(records.len(), buffer);
     buffer.truncate(records.len());
     let mut starts = Vec::new();
@@ -77,9 +83,9 @@ pub(crate) fn split<R: Record>(records: &mut Vec<R>, buffer: &mut Vec<R>, most: 
     (starts, shift)
 }
 
-/// Splits `source` into `target`, appending where parts begin, counted from `offset`. Returns the lowest
-/// bit of the digit. Small neighbours are left together `below` the first digit; there every digit is a
-/// part of its own, so that runs are split alike.
+/// Splits `source` into `target`, appending where parts begin, counted from `offset`. Returns the
+/// lowest bit of the digit. Small neighbours are left together `below` the first digit; there every
+/// digit is a part of its own, so that runs are split alike.
 fn split_part<R: Record>(
     source: &mut [R],
     target: &mut [R],
@@ -105,10 +111,19 @@ fn split_part<R: Record>(
         let to = to as usize;
         let len = to - from;
         if len > most {
-            split_part(&mut target[from..to], &mut source[from..to], most, offset + from, true, starts);
+            split_part(
+                &mut target[from..to],
+                &mut source[from..to],
+                most,
+                offset + from,
+                true,
+                starts,
+            );
             target[from..to].copy_from_slice(&source[from..to]);
             open = None;
-        } else if let Some(joined) = open.map(|open| open + len).filter(|joined| below && *joined <= most) {
+        } else if let Some(joined) =
+            open.map(|open| open + len).filter(|joined| below && *joined <= most)
+        {
             open = Some(joined);
         } else if len > 0 {
             starts.push((offset + from) as u64);
@@ -119,9 +134,13 @@ fn split_part<R: Record>(
     shift
 }
 
-/// Distributes `source` over `target` by the digit of log2(`DIGITS`) bits from bit `shift` on, keeping the
-/// order within a digit. Returns where each digit ends.
-fn partition<R: Record, const DIGITS: usize>(source: &[R], target: &mut [R], shift: u32) -> [u32; DIGITS] {
+/// Distributes `source` over `target` by the digit of log2(`DIGITS`) bits from bit `shift` on,
+/// keeping the order within a digit. Returns where each digit ends.
+fn partition<R: Record, const DIGITS: usize>(
+    source: &[R],
+    target: &mut [R],
+    shift: u32,
+) -> [u32; DIGITS] {
     let digit = |r: &R| (r.radix() >> shift) as usize & (DIGITS - 1);
     let mut next = [0_u32; DIGITS];
     for record in source {
@@ -131,8 +150,8 @@ fn partition<R: Record, const DIGITS: usize>(source: &[R], target: &mut [R], shi
     next
 }
 
-/// Puts the records of `source` where their digit belongs, given how many there are of each digit; a
-/// power of two of digits. Leaves where each digit ends.
+/// Puts the records of `source` where their digit belongs, given how many there are of each digit;
+/// a power of two of digits. Leaves where each digit ends.
 fn scatter<R: Record>(source: &[R], target: &mut [R], shift: u32, next: &mut [u32]) {
     let mut sum = 0;
     for slot in next.iter_mut() {
@@ -184,8 +203,12 @@ mod tests {
 
     #[test]
     fn parts_are_ascending_and_few() {
-        let shapes: [fn(u64) -> u64; 4] =
-            [|i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20, |i| i % 3, |i| i / 50_000, |i| i.min(90_000)];
+        let shapes: [fn(u64) -> u64; 4] = [
+            |i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20,
+            |i| i % 3,
+            |i| i / 50_000,
+            |i| i.min(90_000),
+        ];
         for shape in shapes {
             let values: Vec<u64> = (0..100_000).map(shape).collect();
             for most in [64, 300, 5000] {
@@ -197,7 +220,11 @@ mod tests {
                 assert!(parts.iter().all(|part| !part.is_empty() && part.len() <= most));
                 assert!(parts.windows(2).all(|p| p[0].iter().max() <= p[1].iter().min()));
                 // A digit a part at least, and no more than twice as many as needed.
-                assert!(parts.len() <= 1024 + 4 * 100_000 / most, "{} parts of {most}", parts.len());
+                assert!(
+                    parts.len() <= 1024 + 4 * 100_000 / most,
+                    "{} parts of {most}",
+                    parts.len()
+                );
                 let mut sorted = records.clone();
                 sorted.sort_unstable();
                 let mut expected = values.clone();

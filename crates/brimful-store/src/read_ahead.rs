@@ -1,7 +1,8 @@
 //! Prefetched reads of sealed blocks: several in flight, delivered in the order asked for.
 //!
 //! A [`ReadPool`] owns a few threads; each consumer has a [`ReadAhead`] over it. Invariant: a block
-//! is delivered verified and in order; buffers are the consumer's, so memory is what it hands in, or what is kept.
+//! is delivered verified and in order; buffers are the consumer's, so memory is what it hands in,
+//! or what is kept.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};

@@ -34,7 +34,9 @@ impl Resources {
 
     /// How many compute threads [`Resources::new`] makes where `threads` are asked for.
     pub fn threads(threads: Option<usize>) -> usize {
-        threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)).max(1)
+        threads
+            .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
+            .max(1)
     }
 
     /// Number of compute threads.
@@ -44,12 +46,14 @@ impl Resources {
 
     /// Calls `work(worker)` on every compute thread, and returns what each returned.
     pub fn broadcast<R: Send>(&self, work: impl Fn(usize) -> R + Sync) -> Vec<R> {
-        let results: Vec<Mutex<Option<R>>> = (0..self.workers()).map(|_| Mutex::new(None)).collect();
+        let results: Vec<Mutex<Option<R>>> =
+            (0..self.workers()).map(|_| Mutex::new(None)).collect();
         self.on_all(&|worker| {
             let result = work(worker);
             *results[worker].lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
         });
-        let result = |slot: Mutex<Option<R>>| slot.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let result =
+            |slot: Mutex<Option<R>>| slot.into_inner().unwrap_or_else(PoisonError::into_inner);
         results.into_iter().filter_map(result).collect()
     }
 
@@ -74,7 +78,8 @@ impl Resources {
                 if index >= count {
                     return Ok(done);
                 }
-                let result = self.job.check().map_err(E::from).and_then(|()| work(index, &mut buffers));
+                let result =
+                    self.job.check().map_err(E::from).and_then(|()| work(index, &mut buffers));
                 done.push((index, result.inspect_err(|_| next.store(count, Ordering::Relaxed))?));
             }
         });
@@ -97,13 +102,16 @@ mod tests {
     #[test]
     fn shared_work_is_done_once_each_and_comes_back_in_order() {
         for threads in 1..=4 {
-            let resources = Resources::new(Budget::new(1 << 20, 0), Arc::default(), Some(threads)).unwrap();
+            let resources =
+                Resources::new(Budget::new(1 << 20, 0), Arc::default(), Some(threads)).unwrap();
             let squares = resources.share(1000, |index, calls: &mut usize| {
                 *calls += 1;
                 Ok::<_, Error>((index * index, *calls))
             });
             let squares = squares.unwrap();
-            assert!(squares.iter().map(|(square, _)| *square).eq((0..1000).map(|index| index * index)));
+            assert!(
+                squares.iter().map(|(square, _)| *square).eq((0..1000).map(|index| index * index))
+            );
             // Each thread counted its own calls.
             assert!(squares.iter().filter(|(_, calls)| *calls == 1).count() <= threads);
         }

@@ -180,7 +180,12 @@ impl<T: Pod + Send> Windows<'_, T> {
     }
 
     /// Lets `f` change window `index`; `buffer` serves where the window is on disk.
-    pub fn update<R>(&self, index: usize, buffer: &mut Vec<T>, f: impl FnOnce(&mut [T]) -> R) -> Result<R> {
+    pub fn update<R>(
+        &self,
+        index: usize,
+        buffer: &mut Vec<T>,
+        f: impl FnOnce(&mut [T]) -> R,
+    ) -> Result<R> {
         self.with(index, buffer, true, f)
     }
 
@@ -202,7 +207,8 @@ impl<T: Pod + Send> Windows<'_, T> {
         assert!(start + records.len() <= self.len, "range within the array");
         let windows = match &self.kind {
             WindowsKind::Paged(file) => {
-                return file.write_all_at(bytemuck::cast_slice(records), (start * size_of::<T>()) as u64);
+                return file
+                    .write_all_at(bytemuck::cast_slice(records), (start * size_of::<T>()) as u64);
             }
             WindowsKind::Resident(windows) => windows,
         };
@@ -239,8 +245,15 @@ impl<T: Pod + Send> Windows<'_, T> {
         }
     }
 
-    /// Makes room for a window in `buffer`, and reads it if it is to be read; where in the file it is.
-    fn fetch(&self, file: &StoreFile, index: usize, buffer: &mut Vec<T>, read: bool) -> Result<u64> {
+    /// Makes room for a window in `buffer`, and reads it if it is to be read; where in the file it
+    /// is.
+    fn fetch(
+        &self,
+        file: &StoreFile,
+        index: usize,
+        buffer: &mut Vec<T>,
+        read: bool,
+    ) -> Result<u64> {
         let range = self.range(index);
         let offset = (range.start * size_of::<T>()) as u64;
         buffer.resize(range.len(), T::zeroed());

@@ -1,9 +1,9 @@
 //! Sealed files: written once in bulk, immutable, every byte under a checksum.
 //!
 //! A sealed file is a 64-byte header, blocks of any size (each padded to 8 bytes), and a table that
-//! names every block's offset, length, checksum and a few bytes of the owner's metadata. `docs/format.md`
-//! draws it. Invariant: header, blocks and table cover the file exactly, and nothing of a block is
-//! handed out before its checksum was verified.
+//! names every block's offset, length, checksum and a few bytes of the owner's metadata.
+//! `docs/format.md` draws it. Invariant: header, blocks and table cover the file exactly, and
+//! nothing of a block is handed out before its checksum was verified.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,7 +25,9 @@ const ENTRY_BYTES: usize = 24;
 const MAX_BLOCK_BYTES: u64 = 1 << 30;
 
 #[cfg(target_endian = "big")]
-compile_error!("brimful's files are little-endian and read in place; big-endian machines are not supported");
+compile_error!(
+    "brimful's files are little-endian and read in place; big-endian machines are not supported"
+);
 
 /// What a sealed file holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -138,22 +140,37 @@ impl RawHeader {
 
     fn validate(&self, path: &Path, kind: Kind) -> Result<Header> {
         if self.0[0..8] != MAGIC {
-            return Err(Error::corrupt(path, 0, "this is not a brimful file: its first 8 bytes are wrong"));
+            return Err(Error::corrupt(
+                path,
+                0,
+                "this is not a brimful file: its first 8 bytes are wrong",
+            ));
         }
-        // The checksum comes before the version, so that a damaged version is told from a newer one: in every
-        // version these 64 bytes end in it.
+        // The checksum comes before the version, so that a damaged version is told from a newer
+        // one: in every version these 64 bytes end in it.
         if self.u64(56) != crate::checksum(&self.0[..56]) {
             return Err(Error::corrupt(path, 0, "the header fails its checksum"));
         }
         if self.u32(8) > VERSION {
-            return Err(Error::Version { path: path.into(), found: self.u32(8), supported: VERSION });
+            return Err(Error::Version {
+                path: path.into(),
+                found: self.u32(8),
+                supported: VERSION,
+            });
         }
         if self.u32(8) != VERSION {
-            return Err(Error::corrupt(path, 8, format!("there is no format version {}", self.u32(8))));
+            return Err(Error::corrupt(
+                path,
+                8,
+                format!("there is no format version {}", self.u32(8)),
+            ));
         }
         if self.u32(12) != kind as u32 {
-            let what =
-                format!("expected a file of kind {} ({kind:?}), found kind {}", kind as u32, self.u32(12));
+            let what = format!(
+                "expected a file of kind {} ({kind:?}), found kind {}",
+                kind as u32,
+                self.u32(12)
+            );
             return Err(Error::corrupt(path, 12, what));
         }
         Ok(Header {
@@ -221,8 +238,8 @@ impl SealedWriter {
         Ok(Self::over(StoreFile::create(folder, name, traffic)?, kind, meta_bytes))
     }
 
-    /// The same over the file `name`, if there is one, which nobody reads any more: where there are bytes on disk and in the system's cache
-    /// already, others are written at a third of the cost.
+    /// The same over the file `name`, if there is one, which nobody reads any more: where there are
+    /// bytes on disk and in the system's cache already, others are written at a third of the cost.
     pub fn replace(
         folder: &dyn Folder,
         name: &str,
@@ -349,10 +366,17 @@ impl SealedFile {
         Ok(Self { file, seal: raw.u64(56), entries, meta, meta_bytes })
     }
 
-    fn read_table(file: &StoreFile, header: &Header, length: u64, meta_bytes: usize) -> Result<Vec<u8>> {
+    fn read_table(
+        file: &StoreFile,
+        header: &Header,
+        length: u64,
+        meta_bytes: usize,
+    ) -> Result<Vec<u8>> {
         if header.meta_bytes as usize != meta_bytes {
-            let what =
-                format!("expected {meta_bytes} bytes of metadata per block, found {}", header.meta_bytes);
+            let what = format!(
+                "expected {meta_bytes} bytes of metadata per block, found {}",
+                header.meta_bytes
+            );
             return Err(Error::corrupt(file.path(), 40, what));
         }
         let table_bytes = header.blocks.checked_mul((ENTRY_BYTES + meta_bytes) as u64);
@@ -385,11 +409,19 @@ impl SealedFile {
         let mut meta = Vec::with_capacity(header.blocks as usize * meta_bytes);
         let mut expected = HEADER_BYTES as u64;
         for row in table.chunks_exact(ENTRY_BYTES + meta_bytes) {
-            let field = |at: usize| row[at..at + 8].iter().rev().fold(0, |sum, &b| sum << 8 | u64::from(b));
+            let field =
+                |at: usize| row[at..at + 8].iter().rev().fold(0, |sum, &b| sum << 8 | u64::from(b));
             let entry = BlockEntry { offset: field(0), len: field(8), checksum: field(16) };
             // The second bound also keeps the sum below from overflowing.
-            if entry.offset != expected || expected > header.table_offset || entry.len > MAX_BLOCK_BYTES {
-                return Err(Error::corrupt(file.path(), entry.offset, "the blocks do not cover the file"));
+            if entry.offset != expected
+                || expected > header.table_offset
+                || entry.len > MAX_BLOCK_BYTES
+            {
+                return Err(Error::corrupt(
+                    file.path(),
+                    entry.offset,
+                    "the blocks do not cover the file",
+                ));
             }
             expected += entry.len.next_multiple_of(8);
             entries.push(entry);
@@ -416,8 +448,8 @@ impl SealedFile {
         self.file.path()
     }
 
-    /// The header's checksum. It covers that of the table, which covers those of all blocks: other contents, other
-    /// seal.
+    /// The header's checksum. It covers that of the table, which covers those of all blocks: other
+    /// contents, other seal.
     pub fn seal(&self) -> u64 {
         self.seal
     }
@@ -449,7 +481,12 @@ impl SealedFile {
     }
 
     /// Reads `range` of block `index`; what is read is not verified.
-    pub fn read_part(&self, index: usize, range: std::ops::Range<u64>, bytes: &mut Vec<u8>) -> Result<()> {
+    pub fn read_part(
+        &self,
+        index: usize,
+        range: std::ops::Range<u64>,
+        bytes: &mut Vec<u8>,
+    ) -> Result<()> {
         let entry = self.entries[index];
         if range.start > range.end || range.end > entry.len {
             return Err(self.corrupt(index, "the block is shorter than what it is said to hold"));

@@ -1,6 +1,8 @@
-//! Sequences: records written once in order to a nameless file, and read in order any number of times.
+//! Sequences: records written once in order to a nameless file, and read in order any number of
+//! times.
 //!
-//! No crash promise. Invariant: a writer or reader holds one window of records, whatever the length.
+//! No crash promise. Invariant: a writer or reader holds one window of records, whatever the
+//! length.
 
 use bytemuck::Pod;
 
@@ -130,7 +132,8 @@ mod tests {
     fn what_is_written_is_read_again_and_again() {
         let folder = tempfile::tempdir().unwrap();
         for count in [0, 1, 8192, 8193, 50_000_u64] {
-            let mut writer = SequenceWriter::new(&DiskFolder::new(folder.path()), &Job::new()).unwrap();
+            let mut writer =
+                SequenceWriter::new(&DiskFolder::new(folder.path()), &Job::new()).unwrap();
             (0..count).for_each(|i| writer.push(i * 3).unwrap());
             let sequence = writer.finish().unwrap();
             assert_eq!((sequence.len(), sequence.is_empty()), (count, count == 0));

@@ -2,12 +2,12 @@
 //!
 //! Workers push into buffers of their own; a full buffer is split into a *run*: parts in ascending
 //! order, unsorted within. Runs stay in memory while there is room, else they are appended to one
-//! scratch file. They are short at first and grow with the number of records, so that little more is
-//! written than does not fit; the oldest runs in memory make room for longer buffers. Merging cuts the
-//! key range into pieces small enough for memory, sorts each piece on one of the workers and hands the
-//! pieces to a single consumer in ascending order. Splitting and then sorting once costs little more
-//! than half of sorting twice. Invariant: the consumer sees the same sequence whatever the number of
-//! workers, runs and pieces.
+//! scratch file. They are short at first and grow with the number of records, so that little more
+//! is written than does not fit; the oldest runs in memory make room for longer buffers. Merging
+//! cuts the key range into pieces small enough for memory, sorts each piece on one of the workers
+//! and hands the pieces to a single consumer in ascending order. Splitting and then sorting once
+//! costs little more than half of sorting twice. Invariant: the consumer sees the same sequence
+//! whatever the number of workers, runs and pieces.
 
 mod forecast;
 mod plan;
@@ -118,12 +118,14 @@ impl<'j, R: Record> Sorter<'j, R> {
         self.free.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
     }
 
-    /// Takes so many bytes, if they are free or are when the oldest runs in memory have gone to disk.
+    /// Takes so many bytes, if they are free or are when the oldest runs in memory have gone to
+    /// disk.
     fn take_from_runs(&self, bytes: u64) -> Result<bool> {
         while !self.take(bytes) {
             let oldest = {
                 let mut runs = self.runs();
-                let oldest = runs.iter().position(|run| matches!(run.storage, RunStorage::Memory { .. }));
+                let oldest =
+                    runs.iter().position(|run| matches!(run.storage, RunStorage::Memory { .. }));
                 oldest.map(|oldest| runs.remove(oldest))
             };
             let Some(mut run) = oldest else {
@@ -160,8 +162,8 @@ impl<'j, R: Record> Sorter<'j, R> {
     }
 
     /// Hands all records to `consume`, ascending, in batches. Uses the threads of `pool` to sort;
-    /// `consume` runs on one of them at a time, while the others wait for it: it must not use `pool`.
-    /// The memory bound holds for a pool of as many threads as there were workers.
+    /// `consume` runs on one of them at a time, while the others wait for it: it must not use
+    /// `pool`. The memory bound holds for a pool of as many threads as there were workers.
     pub fn merge<E: From<Error> + Send>(
         self,
         pool: &ThreadPool,
@@ -176,10 +178,10 @@ impl<'j, R: Record> Sorter<'j, R> {
         )
     }
 
-    /// Like [`Sorter::merge`], in three stages for each piece of the ordered stream: `first` in order,
-    /// `middle` at any time and in parallel, with what `first` returned, and `last` in order again.
-    /// The first two see the same records; where the key range was cut, and so what a piece is, varies
-    /// with workers and memory.
+    /// Like [`Sorter::merge`], in three stages for each piece of the ordered stream: `first` in
+    /// order, `middle` at any time and in parallel, with what `first` returned, and `last` in order
+    /// again. The first two see the same records; where the key range was cut, and so what a piece
+    /// is, varies with workers and memory.
     pub fn merge_in_stages<T: Send, U: Send, E: From<Error> + Send>(
         mut self,
         pool: &ThreadPool,
@@ -200,7 +202,8 @@ impl<'j, R: Record> Sorter<'j, R> {
         let in_memory = |run: &SortedRun<R>| match &run.storage {
             // What was in the buffer before what is left in it is resident, too.
             RunStorage::Memory { records, parts } => {
-                (records.capacity() * size_of::<R>()) as u64 + parts.len() as u64 * Parts::<R>::BYTES
+                (records.capacity() * size_of::<R>()) as u64
+                    + parts.len() as u64 * Parts::<R>::BYTES
             }
             RunStorage::File { .. } => 0,
         };
@@ -226,7 +229,8 @@ impl<'j, R: Record> Sorter<'j, R> {
     fn merge_some_runs(&mut self, piece_len: usize, pool: &ThreadPool) -> Result<()> {
         let group: Vec<SortedRun<R>> = {
             let mut runs = self.runs();
-            // The shortest, so that hardly a record is merged twice; of equal ones those that are on disk already.
+            // The shortest, so that hardly a record is merged twice; of equal ones those that are
+            // on disk already.
             runs.sort_by_key(|run| (run.len, matches!(run.storage, RunStorage::Memory { .. })));
             let more = runs.len() - MAX_RUNS;
             runs.drain(..MAX_RUNS.min(more + 1)).collect()
@@ -273,7 +277,8 @@ impl<'j, R: Record> Sorter<'j, R> {
         let results = pool.broadcast(|_| {
             let _wake = (first.wake_on_panic(), last.wake_on_panic());
             let (mut records, mut buffer) = (Vec::new(), Vec::new());
-            while let Some((index, plan)) = self.next_plan(&plans, runs, pool.current_num_threads()) {
+            while let Some((index, plan)) = self.next_plan(&plans, runs, pool.current_num_threads())
+            {
                 let sorted = plan.and_then(|plan| {
                     self.job.check()?;
                     self.read_piece(runs, &plan, &mut records)?;
@@ -300,7 +305,8 @@ impl<'j, R: Record> Sorter<'j, R> {
         results.into_iter().collect()
     }
 
-    /// The next piece and its number. What the pieces after it need the system starts to read, for each worker one.
+    /// The next piece and its number. What the pieces after it need the system starts to read, for
+    /// each worker one.
     fn next_plan(
         &self,
         plans: &Mutex<Plans<'_, R>>,
@@ -326,7 +332,10 @@ impl<'j, R: Record> Sorter<'j, R> {
         let record = size_of::<R>() as u64;
         for (run, range) in &plan.reads {
             if let RunStorage::File { offset, .. } = runs[*run].storage {
-                self.file.start_reading(offset + range.start * record, (range.end - range.start) * record);
+                self.file.start_reading(
+                    offset + range.start * record,
+                    (range.end - range.start) * record,
+                );
             }
         }
     }
@@ -457,7 +466,8 @@ impl<R: Record> SortWriter<'_, '_, R> {
     }
 
     fn split(&mut self) -> (Parts<R>, u32) {
-        let (starts, shift) = radix::split(&mut self.records, &mut self.buffer, self.sorter.share.part_len());
+        let (starts, shift) =
+            radix::split(&mut self.records, &mut self.buffer, self.sorter.share.part_len());
         (Parts::of(&self.records, &starts), shift)
     }
 
@@ -566,7 +576,8 @@ mod tests {
             (3 << 20, 4 << 20, 2),
         ] {
             let (folder, job) = (tempfile::tempdir().unwrap(), Job::new());
-            let sorter = Sorter::<u64>::new(&DiskFolder::new(folder.path()), bytes, workers, &job).unwrap();
+            let sorter =
+                Sorter::<u64>::new(&DiskFolder::new(folder.path()), bytes, workers, &job).unwrap();
             let mut writers: Vec<_> = (0..workers).map(|_| sorter.writer()).collect();
             for i in 0..records {
                 writers[i as usize % workers].push(mix(i)).unwrap();
@@ -575,12 +586,20 @@ mod tests {
             let (all, written) = (records * 8, sorter.end.load(Ordering::Relaxed));
             let foreseen = sorting(records, bytes, workers).forecast().disk;
             let off = written.abs_diff(foreseen);
-            assert!(off <= foreseen / 20 + all / SHARE_OF_RECORDS, "{written} bytes, {foreseen} foreseen");
+            assert!(
+                off <= foreseen / 20 + all / SHARE_OF_RECORDS,
+                "{written} bytes, {foreseen} foreseen"
+            );
             let is_on_disk = |run: &&SortedRun<u64>| matches!(run.storage, RunStorage::File { .. });
-            let on_disk = sorter.runs().iter().filter(is_on_disk).map(|run| run.len * 8).sum::<u64>();
-            let buffers = 2 * workers as u64 * (all / SHARE_OF_RECORDS).min(sorter.share.longest as u64 * 8);
+            let on_disk =
+                sorter.runs().iter().filter(is_on_disk).map(|run| run.len * 8).sum::<u64>();
+            let buffers =
+                2 * workers as u64 * (all / SHARE_OF_RECORDS).min(sorter.share.longest as u64 * 8);
             let too_many = (all + buffers).saturating_sub(bytes);
-            assert!(on_disk <= too_many + all / 10, "{on_disk} bytes on disk, {too_many} did not fit");
+            assert!(
+                on_disk <= too_many + all / 10,
+                "{on_disk} bytes on disk, {too_many} did not fit"
+            );
         }
     }
 

@@ -242,7 +242,8 @@ impl Moved {
     /// Tells the log of each content of which there was any.
     pub fn log(&self) {
         for content in Content::ALL {
-            let [read, written, found] = [self.read(content), self.written(content), self.found(content)];
+            let [read, written, found] =
+                [self.read(content), self.written(content), self.found(content)];
             if read + written + found > 0 {
                 let content = content.name();
                 tracing::info!(

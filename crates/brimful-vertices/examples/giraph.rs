@@ -1,10 +1,13 @@
-//! The benchmark of GIRAPH-417: vertices as objects against vertices as bytes; prints one JSON object.
+//! The benchmark of GIRAPH-417: vertices as objects against vertices as bytes; prints one JSON
+//! object.
 //!
-//! `giraph LAYOUT VERTICES EDGES combined|each [SUPERSTEPS]`. As in Giraph's `PageRankBenchmark` a vertex has a 64-bit id, a 64-bit
-//! float and EDGES edges to vertices drawn at random, each with a 32-bit float; messages are 64-bit floats and go through mailboxes as bytes
-//! in all layouts, combined on arrival or each by itself. Layouts: `boxed` (an object for every id, number and edge, as the JVM has them;
-//! loaded only), `objects` (live vertices of Rust), `native` and `compact` (bytes, by the two serializers). Drawing edges
-//! is part of loading, as in Giraph, and is measured alone beside it. One thread.
+//! `giraph LAYOUT VERTICES EDGES combined|each [SUPERSTEPS]`. As in Giraph's `PageRankBenchmark` a
+//! vertex has a 64-bit id, a 64-bit float and EDGES edges to vertices drawn at random, each with a
+//! 32-bit float; messages are 64-bit floats and go through mailboxes as bytes in all layouts,
+//! combined on arrival or each by itself. Layouts: `boxed` (an object for every id, number and
+//! edge, as the JVM has them; loaded only), `objects` (live vertices of Rust), `native` and
+//! `compact` (bytes, by the two serializers). Drawing edges is part of loading, as in Giraph, and
+//! is measured alone beside it. One thread.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a program for the terminal")]
 
@@ -44,10 +47,18 @@ impl VertexProgram for Ranks {
     fn initial(&self, _: &u64, _: &Edges<u64, f32>) -> Result<f64, Failure> {
         Ok(1.0 / self.vertices as f64)
     }
-    fn signal(&self, source: &VertexOf<Self>, _: Edge<'_, u64, f32>) -> Result<Option<f64>, Failure> {
+    fn signal(
+        &self,
+        source: &VertexOf<Self>,
+        _: Edge<'_, u64, f32>,
+    ) -> Result<Option<f64>, Failure> {
         Ok(Some(source.state / source.edges().len() as f64))
     }
-    fn collect(&self, vertex: &mut Loan<'_, VertexOf<Self>>, signals: &[f64]) -> Result<(), Failure> {
+    fn collect(
+        &self,
+        vertex: &mut Loan<'_, VertexOf<Self>>,
+        signals: &[f64],
+    ) -> Result<(), Failure> {
         vertex.state = 0.15 / self.vertices as f64 + 0.85 * signals.iter().sum::<f64>();
         Ok(())
     }
@@ -84,7 +95,8 @@ fn main() {
     };
     let supersteps = arguments.get(4).map_or(3, |text| text.parse().unwrap());
     let begin = Instant::now();
-    let drawn: u64 = (0..vertices).flat_map(|id| edges(id, vertices, degree)).map(|(target, _)| target).sum();
+    let drawn: u64 =
+        (0..vertices).flat_map(|id| edges(id, vertices, degree)).map(|(target, _)| target).sum();
     std::hint::black_box(drawn);
     let drawing = begin.elapsed().as_secs_f64();
 
@@ -108,7 +120,9 @@ fn main() {
             std::hint::black_box(map.len());
             format!("\"load_seconds\": {loading:.4}, \"bytes_per_vertex\": {}", bytes / vertices)
         }
-        "objects" => measure(program, MemoryStore::new(budget).unwrap(), degree, supersteps, &resources),
+        "objects" => {
+            measure(program, MemoryStore::new(budget).unwrap(), degree, supersteps, &resources)
+        }
         "native" => {
             let store = Serialized::new(BytesStore::new(budget).unwrap(), Native);
             measure(program, store, degree, supersteps, &resources)

@@ -1,8 +1,11 @@
-//! PageRank on a store, or the same by hand: seconds to load, bytes a vertex, seconds a superstep; prints one JSON object.
+//! PageRank on a store, or the same by hand: seconds to load, bytes a vertex, seconds a superstep;
+//! prints one JSON object.
 //!
-//! `pagerank_stores GRAPH STORE SERIALIZER|- SUPERSTEPS THREADS`: `numeric::run` loads the graph into the store and does some supersteps. STORE `maps` and
-//! `arrays` are by hand, by one thread: the same vertices as live objects in a map of the standard library with a map of sums as the mailbox, and in an
-//! array with an array of sums, which is what a program does that knows its ids beforehand.
+//! `pagerank_stores GRAPH STORE SERIALIZER|- SUPERSTEPS THREADS`: `numeric::run` loads the graph
+//! into the store and does some supersteps. STORE `maps` and `arrays` are by hand, by one thread:
+//! the same vertices as live objects in a map of the standard library with a map of sums as the
+//! mailbox, and in an array with an array of sums, which is what a program does that knows its ids
+//! beforehand.
 
 #![allow(clippy::print_stdout)]
 
@@ -51,10 +54,16 @@ fn on_store(
     };
     let program = PageRank::<f64>::new(Variant::Unnormalized, DAMPING, 0.0)?;
     let (output, stats) = run(&program, graph, &options, resources)?;
-    let load = output.stats.phases.iter().find(|(phase, _)| *phase == "load").map_or(f64::NAN, |(_, s)| *s);
+    let load = output
+        .stats
+        .phases
+        .iter()
+        .find(|(phase, _)| *phase == "load")
+        .map_or(f64::NAN, |(_, s)| *s);
     let mut states = vec![0.0; output.states.len()];
     output.states.read(0, &mut states)?;
-    let bytes = if stats.store_disk_bytes > 0 { stats.store_disk_bytes } else { stats.store_memory_bytes };
+    let bytes =
+        if stats.store_disk_bytes > 0 { stats.store_disk_bytes } else { stats.store_memory_bytes };
     let bytes = bytes as f64 / graph.vertices() as f64;
     let seconds = output.stats.durations.first().to_vec();
     print(load, Some(bytes), seconds, states.iter().sum::<f64>() / graph.vertices() as f64);
@@ -145,7 +154,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     // What is on disk has a part of the budget for its cache.
     let budget = if store.starts_with("file:") { 1 << 30 } else { 1 << 40 };
-    let resources = Resources::new(Budget::new(budget, 0), Arc::new(Job::new()), Some(threads.parse()?))?;
+    let resources =
+        Resources::new(Budget::new(budget, 0), Arc::new(Job::new()), Some(threads.parse()?))?;
     let graph = Graph::open(Path::new(path), resources.job.traffic())?;
     let supersteps = supersteps.parse()?;
     match store.as_str() {

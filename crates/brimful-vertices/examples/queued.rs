@@ -1,7 +1,8 @@
-//! Queues many signals in a mailbox of little memory and collects them: what does not fit goes to disk.
+//! Queues many signals in a mailbox of little memory and collects them: what does not fit goes to
+//! disk.
 //!
-//! Every signal is counted and added up, so that none can be lost or come twice. To be run under a hard limit a little above
-//! the mailbox's memory. Prints one JSON object.
+//! Every signal is counted and added up, so that none can be lost or come twice. To be run under a
+//! hard limit a little above the mailbox's memory. Prints one JSON object.
 //!
 //! `cargo run --release -p brimful-vertices --example queued [SIGNALS [MEBIBYTES [combined]]]`
 

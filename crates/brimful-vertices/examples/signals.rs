@@ -1,7 +1,8 @@
-//! Signals with supersteps and without, by both schedules, to the same answer; prints one JSON object.
+//! Signals with supersteps and without, by both schedules, to the same answer; prints one JSON
+//! object.
 //!
-//! `signals GRAPH THREADS`: Signal/Collect's PageRank (a vertex remembers the latest signal of each edge, and signals when its score has changed
-//! by more than 10^-5), on live vertices.
+//! `signals GRAPH THREADS`: Signal/Collect's PageRank (a vertex remembers the latest signal of each
+//! edge, and signals when its score has changed by more than 10^-5), on live vertices.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a program for the terminal")]
 
@@ -13,8 +14,8 @@ use brimful_store::{Budget, Job, Resources};
 use brimful_vertices::from_graph::{StoreOptions, start};
 use brimful_vertices::serializer::Compact;
 use brimful_vertices::{
-    Delivery, Edge, Edges, ExecutionOptions, Failure, Limits, Loan, Mode, Schedule, Schemes, VertexOf,
-    VertexProgram,
+    Delivery, Edge, Edges, ExecutionOptions, Failure, Limits, Loan, Mode, Schedule, Schemes,
+    VertexOf, VertexProgram,
 };
 
 struct Ranks;
@@ -31,10 +32,18 @@ impl VertexProgram for Ranks {
     fn initial(&self, _: &u64, _: &Edges<u64, f64>) -> Result<f64, Failure> {
         Ok(0.15)
     }
-    fn signal(&self, source: &VertexOf<Self>, _: Edge<'_, u64, f64>) -> Result<Option<f64>, Failure> {
+    fn signal(
+        &self,
+        source: &VertexOf<Self>,
+        _: Edge<'_, u64, f64>,
+    ) -> Result<Option<f64>, Failure> {
         Ok(Some(source.state / source.edges().len() as f64))
     }
-    fn collect(&self, vertex: &mut Loan<'_, VertexOf<Self>>, signals: &[f64]) -> Result<(), Failure> {
+    fn collect(
+        &self,
+        vertex: &mut Loan<'_, VertexOf<Self>>,
+        signals: &[f64],
+    ) -> Result<(), Failure> {
         vertex.state = 0.15 + 0.85 * signals.iter().sum::<f64>();
         Ok(())
     }
@@ -65,7 +74,8 @@ fn measure(graph: &Graph, mode: Mode, resources: &Resources) -> (u64, f64, f64) 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let threads = arguments[1].parse().unwrap();
-    let resources = Resources::new(Budget::new(1 << 40, 0), Arc::new(Job::new()), Some(threads)).unwrap();
+    let resources =
+        Resources::new(Budget::new(1 << 40, 0), Arc::new(Job::new()), Some(threads)).unwrap();
     let graph = Graph::open(Path::new(&arguments[0]), resources.job.traffic()).unwrap();
     let modes = [
         ("sync", Mode::Synchronous),

@@ -1,8 +1,10 @@
-//! Loads the same vertices into each store: bytes per vertex, seconds to load, to scan, to lend in random order and to change.
+//! Loads the same vertices into each store: bytes per vertex, seconds to load, to scan, to lend in
+//! random order and to change.
 //!
-//! The thesis's tables 4.1 to 4.5 for the stores of this crate: a log-normal graph (mu 4, sigma 1.3, 127 edges a vertex on
-//! average), its vertices made beforehand with all their edges. Bytes per vertex of live objects are what the store counts (arrays and the objects,
-//! without what the allocator adds) and what the process has more than before.
+//! The thesis's tables 4.1 to 4.5 for the stores of this crate: a log-normal graph (mu 4, sigma
+//! 1.3, 127 edges a vertex on average), its vertices made beforehand with all their edges. Bytes
+//! per vertex of live objects are what the store counts (arrays and the objects, without what the
+//! allocator adds) and what the process has more than before.
 //!
 //! `cargo run --release -p brimful-vertices --example stores [VERTICES [STORE]]`
 
@@ -45,7 +47,8 @@ impl Random {
 fn pages(vertices: u64) -> Vec<Page> {
     let mut random = Random(1);
     let mut page = |id| {
-        let degree = (4.0 + 1.3 * random.gaussian()).exp().round().min(vertices as f64 / 2.0) as usize;
+        let degree =
+            (4.0 + 1.3 * random.gaussian()).exp().round().min(vertices as f64 / 2.0) as usize;
         let mut targets: Vec<u64> = (0..degree).map(|_| random.below(vertices)).collect();
         targets.sort_unstable();
         targets.dedup();
@@ -152,7 +155,8 @@ fn by_hand(pages: &[Page]) {
     let mut random = Random(2);
     let lend = timed(&mut || {
         for _ in 0..pages.len() {
-            edges += map.get(&random.below(pages.len() as u64)).map_or(0, |page| page.edges().len());
+            edges +=
+                map.get(&random.below(pages.len() as u64)).map_or(0, |page| page.edges().len());
         }
     });
     let change = timed(&mut || map.values_mut().for_each(|page| page.state *= 0.85));
@@ -187,7 +191,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         records(&format!("bytes c+{name}"), &pages, &budget, Compressing::new(Compact, method)?);
     }
     let folder = tempfile::tempdir()?;
-    let resources = Arc::new(Resources::new(Budget::new(1 << 40, 0), Arc::new(Job::new()), Some(1))?);
+    let resources =
+        Arc::new(Resources::new(Budget::new(1 << 40, 0), Arc::new(Job::new()), Some(1))?);
     let options = Options::new(&resources).memory(64 << 20);
     let store = FileStore::open(&folder.path().join("vertices"), options);
     measure("file, 64 MiB", &pages, store.map(|records| Serialized::new(records, Compact)));

@@ -155,7 +155,13 @@ pub(crate) struct Arena {
 
 impl Arena {
     pub(crate) fn new(budget: &Arc<Budget>) -> Self {
-        Self { budget: Arc::clone(budget), blocks: Vec::new(), open: 0, bytes: 0, prefix: Vec::new() }
+        Self {
+            budget: Arc::clone(budget),
+            blocks: Vec::new(),
+            open: 0,
+            bytes: 0,
+            prefix: Vec::new(),
+        }
     }
 
     /// Bytes of all blocks.
@@ -216,8 +222,8 @@ impl Arena {
         }
     }
 
-    /// Adds a record, with `slack` bytes for it to grow. Blocks in `closed` are left alone; records of others may move,
-    /// of which `moved` is told.
+    /// Adds a record, with `slack` bytes for it to grow. Blocks in `closed` are left alone; records
+    /// of others may move, of which `moved` is told.
     ///
     /// # Errors
     /// [`Error::Usage`] if it has 2 GiB or more, and the budget's; then nothing has changed.
@@ -253,7 +259,12 @@ impl Arena {
     }
 
     /// A block that ends with `needed` free bytes.
-    fn block_with(&mut self, needed: usize, closed: &Range<usize>, moved: &mut Moved<'_>) -> Result<usize> {
+    fn block_with(
+        &mut self,
+        needed: usize,
+        closed: &Range<usize>,
+        moved: &mut Moved<'_>,
+    ) -> Result<usize> {
         let is_free = |block: &&ArenaBlock| block.bytes.len() - block.used >= needed;
         if !closed.contains(&self.open) && self.get(self.open).as_ref().is_some_and(is_free) {
             return Ok(self.open);
@@ -277,7 +288,8 @@ impl Arena {
         self.blocks.get(index)?.as_ref()
     }
 
-    /// The block with the most spare bytes, of those where these are as many as needed and one of `parts` parts at least.
+    /// The block with the most spare bytes, of those where these are as many as needed and one of
+    /// `parts` parts at least.
     fn emptiest(&self, needed: usize, parts: usize, closed: &Range<usize>) -> Option<usize> {
         (0..self.blocks.len())
             .filter(|index| !closed.contains(index))
@@ -306,13 +318,14 @@ impl Arena {
 
     fn block_of(&mut self, bytes: usize, closed: &Range<usize>) -> Result<usize> {
         let held = self.budget.reserve(bytes as u64, PURPOSE)?;
-        let vacant =
-            (0..self.blocks.len()).find(|index| !closed.contains(index) && self.blocks[*index].is_none());
+        let vacant = (0..self.blocks.len())
+            .find(|index| !closed.contains(index) && self.blocks[*index].is_none());
         let index = vacant.unwrap_or(self.blocks.len());
         if vacant.is_none() {
             self.blocks.push(None);
         }
-        self.blocks[index] = Some(ArenaBlock { bytes: vec![0; bytes], used: 0, live: 0, _held: held });
+        self.blocks[index] =
+            Some(ArenaBlock { bytes: vec![0; bytes], used: 0, live: 0, _held: held });
         self.bytes += bytes as u64;
         Ok(index)
     }
@@ -374,7 +387,9 @@ mod tests {
         for n in 0..1000_u32 {
             let value = vec![n as u8; 100];
             positions.push(
-                arena.add((&n.to_le_bytes(), &value), 0, &NOBODY, &mut |_, _, _| unreachable!()).unwrap(),
+                arena
+                    .add((&n.to_le_bytes(), &value), 0, &NOBODY, &mut |_, _, _| unreachable!())
+                    .unwrap(),
             );
         }
         let full = arena.bytes();

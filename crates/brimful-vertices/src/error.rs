@@ -10,7 +10,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// What a user's program fails with.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Calls a user's program; a panic becomes a failure. Whoever gets one ends the run: nobody computes on with what it left half done.
+/// Calls a user's program; a panic becomes a failure. Whoever gets one ends the run: nobody
+/// computes on with what it left half done.
 pub(crate) fn catch<R>(call: impl FnOnce() -> R) -> Result<R, Failure> {
     catch_unwind(AssertUnwindSafe(call)).map_err(|panic| {
         let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
@@ -36,7 +37,9 @@ pub enum Error {
     #[error(transparent)]
     Engine(brimful_engine::Error),
     /// A vertex that its serializer refuses to write.
-    #[error("the serializer {serializer} cannot write vertex {vertex}: {what}; use another serializer")]
+    #[error(
+        "the serializer {serializer} cannot write vertex {vertex}: {what}; use another serializer"
+    )]
     Unserializable {
         /// The serializer.
         serializer: String,
@@ -91,7 +94,8 @@ pub(crate) fn no_element(index: usize, len: usize, what: &str) -> Error {
     Error::Internal(format!("there is no {what} {index}, but {len} of them"))
 }
 
-// What the crates below pass on from those below them comes out as its own variant: a failure has one shape, wherever it was met.
+// What the crates below pass on from those below them comes out as its own variant: a failure has
+// one shape, wherever it was met.
 
 impl From<brimful_collections::Error> for Error {
     fn from(error: brimful_collections::Error) -> Self {
@@ -124,17 +128,29 @@ impl From<brimful_engine::Error> for Error {
 
 impl Error {
     /// What a program failed with at a vertex.
-    pub(crate) fn program(vertex: &impl std::fmt::Display, doing: &'static str, source: Failure) -> Self {
+    pub(crate) fn program(
+        vertex: &impl std::fmt::Display,
+        doing: &'static str,
+        source: Failure,
+    ) -> Self {
         Self::Program { vertex: vertex.to_string(), doing, source }
     }
 
     /// A vertex that a serializer refused to write.
-    pub(crate) fn unserializable(serializer: String, vertex: impl std::fmt::Display, what: String) -> Self {
+    pub(crate) fn unserializable(
+        serializer: String,
+        vertex: impl std::fmt::Display,
+        what: String,
+    ) -> Self {
         Self::Unserializable { serializer, vertex: vertex.to_string(), what }
     }
 
     /// A record that a serializer cannot read.
-    pub(crate) fn unreadable(serializer: String, vertex: impl std::fmt::Display, what: String) -> Self {
+    pub(crate) fn unreadable(
+        serializer: String,
+        vertex: impl std::fmt::Display,
+        what: String,
+    ) -> Self {
         Self::Unreadable { serializer, vertex: vertex.to_string(), what }
     }
 

@@ -1,8 +1,8 @@
 //! Values as portable bytes: ids, signals, and what the compact serializer writes.
 //!
-//! Whole numbers take 7 bits a byte, low bits first, signed ones folded so that small ones stay short;
-//! floating-point numbers and the elements of arrays are little-endian. Invariant: reading never takes more memory
-//! than the bytes read justify, and there is one way to write a value.
+//! Whole numbers take 7 bits a byte, low bits first, signed ones folded so that small ones stay
+//! short; floating-point numbers and the elements of arrays are little-endian. Invariant: reading
+//! never takes more memory than the bytes read justify, and there is one way to write a value.
 
 /// A value that can be part of a record or a message.
 pub trait Field: Clone + Send + 'static {
@@ -286,7 +286,8 @@ mod tests {
 
     #[test]
     fn numbers_of_every_length_come_back() {
-        let numbers: Vec<u64> = (0..64).flat_map(|bit| [(1 << bit) - 1, 1 << bit, (1 << bit) + 1]).collect();
+        let numbers: Vec<u64> =
+            (0..64).flat_map(|bit| [(1 << bit) - 1, 1 << bit, (1 << bit) + 1]).collect();
         round_trip(&numbers);
         for bit in (0..64).step_by(7) {
             let mut bytes = Vec::new();
@@ -306,7 +307,11 @@ mod tests {
         assert_eq!(bytes, [5]);
         assert_eq!(u64::read(&mut [0x80, 0].as_slice()), None, "a number longer than it need be");
         assert_eq!(u64::read(&mut [0xff; 11].as_slice()), None, "more than 64 bits");
-        assert_eq!(u32::read(&mut [0xff, 0xff, 0xff, 0xff, 0x7f].as_slice()), None, "more than 32 bits");
+        assert_eq!(
+            u32::read(&mut [0xff, 0xff, 0xff, 0xff, 0x7f].as_slice()),
+            None,
+            "more than 32 bits"
+        );
         assert_eq!(bool::read(&mut [2].as_slice()), None);
         assert_eq!(String::read(&mut [1, 0xff].as_slice()), None, "no UTF-8");
         assert_eq!(Vec::<u64>::read(&mut [0xff, 0xff, 0xff, 0xff, 0x0f, 1].as_slice()), None);

@@ -20,7 +20,8 @@ impl FileStore {
     /// Opens the store in the folder `path`, or makes it.
     ///
     /// # Errors
-    /// [`crate::Error::Collection`] if the folder holds something else, is in use or damaged, or the budget is too small.
+    /// [`crate::Error::Collection`] if the folder holds something else, is in use or damaged, or
+    /// the budget is too small.
     pub fn open(path: &Path, options: Options) -> Result<Self> {
         let memory_bytes = options.memory_bytes;
         Ok(Self { map: DiskMap::open(path, options)?.with_any_value(), memory_bytes })
@@ -97,7 +98,11 @@ impl RecordStore for FileStore {
         Ok((pairs.len() - new.len()) as u64)
     }
 
-    fn get_many(&mut self, keys: &[&[u8]], found: &mut dyn FnMut(usize, &[u8]) -> Result<()>) -> Result<()> {
+    fn get_many(
+        &mut self,
+        keys: &[&[u8]],
+        found: &mut dyn FnMut(usize, &[u8]) -> Result<()>,
+    ) -> Result<()> {
         for (index, record) in self.map.get_many(keys)?.iter().enumerate() {
             if let Some(record) = record {
                 found(index, record)?;
@@ -132,12 +137,14 @@ mod tests {
     fn what_was_synced_is_there_again_for_the_serializer_that_wrote_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("vertices");
-        let mut store = Serialized::new(FileStore::open(&path, options(16 << 20)).unwrap(), Compact);
+        let mut store =
+            Serialized::new(FileStore::open(&path, options(16 << 20)).unwrap(), Compact);
         store.load(&mut samples().into_iter()).unwrap();
         store.sync().unwrap();
         drop(store);
 
-        let mut store = Serialized::new(FileStore::open(&path, options(16 << 20)).unwrap(), Compact);
+        let mut store =
+            Serialized::new(FileStore::open(&path, options(16 << 20)).unwrap(), Compact);
         let mut found: Vec<Sample> = Vec::new();
         let read = store.for_each(&mut |vertex| {
             found.push((**vertex).clone());
@@ -149,9 +156,13 @@ mod tests {
         drop(store);
 
         let records = FileStore::open(&path, options(16 << 20)).unwrap();
-        let error = Serialized::<_, _, Sample>::new(records, Native).for_each(&mut |_| Ok(())).unwrap_err();
+        let error =
+            Serialized::<_, _, Sample>::new(records, Native).for_each(&mut |_| Ok(())).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Corrupt);
-        assert!(error.to_string().ends_with("open the store with the serializer that wrote it"), "{error}");
+        assert!(
+            error.to_string().ends_with("open the store with the serializer that wrote it"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -11,7 +11,8 @@
 //! - [`serializer`]: how vertices become records.
 //! - [`lists`]: vertices that are due to signal, and signals that wait to be collected.
 //! - [`execution`]: workers, partitions, synchronous and asynchronous runs.
-//! - [`from_graph`]: stores filled from a graph; [`numeric`]: programs of the disk path on any store.
+//! - [`from_graph`]: stores filled from a graph; [`numeric`]: programs of the disk path on any
+//!   store.
 //! - `growth`: memory that grows, taken from the budget in steps; `index`: positions by hash.
 //! - [`conformance`]: the tests of every store and serializer.
 //! - [`error`]: what can fail.

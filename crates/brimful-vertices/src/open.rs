@@ -29,7 +29,8 @@ pub struct PartitionOptions {
 }
 
 /// Opens the records of a partition. The text is what follows `scheme:`, empty if nothing does.
-type OpenRecords = Box<dyn Fn(&str, &PartitionOptions) -> Result<Box<dyn RecordStore>> + Send + Sync>;
+type OpenRecords =
+    Box<dyn Fn(&str, &PartitionOptions) -> Result<Box<dyn RecordStore>> + Send + Sync>;
 
 struct Scheme {
     name: &'static str,
@@ -40,7 +41,8 @@ struct Scheme {
     open: OpenRecords,
 }
 
-/// Partitions on disk at once: each has a file, of the [`brimful_store::device::MAX_OPEN_FILES`] of the process.
+/// Partitions on disk at once: each has a file, of the [`brimful_store::device::MAX_OPEN_FILES`] of
+/// the process.
 const MOST_ON_DISK: usize = 8;
 
 /// The stores that there are, by name.
@@ -158,9 +160,10 @@ impl Schemes {
         let (name, rest) = url.split_once(':').unwrap_or((url, ""));
         let scheme = self.schemes.iter().find(|scheme| scheme.name == name);
         match scheme {
-            None if name != MEMORY => {
-                Err(Error::Usage(format!("there is no store {url:?}; use {}", one_of(self.forms()))))
-            }
+            None if name != MEMORY => Err(Error::Usage(format!(
+                "there is no store {url:?}; use {}",
+                one_of(self.forms())
+            ))),
             scheme => Ok((scheme, rest)),
         }
     }
@@ -207,10 +210,14 @@ mod tests {
 
     #[test]
     fn stores_by_name_conform_and_keep_their_partitions_apart() {
-        let resources = Resources::new(Budget::new(256 << 20, 0), Arc::new(Job::new()), Some(1)).unwrap();
+        let resources =
+            Resources::new(Budget::new(256 << 20, 0), Arc::new(Job::new()), Some(1)).unwrap();
         let folder = tempfile::tempdir().unwrap();
-        let mut options =
-            PartitionOptions { partition: 0, resources: Arc::new(resources), memory_bytes: 4 << 20 };
+        let mut options = PartitionOptions {
+            partition: 0,
+            resources: Arc::new(resources),
+            memory_bytes: 4 << 20,
+        };
         let file = format!("file:{}", folder.path().join("vertices").display());
         for url in ["memory", "bytes", &file] {
             check_vertices(&mut || {
@@ -223,11 +230,16 @@ mod tests {
 
     #[test]
     fn names_that_say_nothing_are_refused() {
-        let resources = Resources::new(Budget::new(16 << 20, 0), Arc::new(Job::new()), Some(1)).unwrap();
-        let options =
-            PartitionOptions { partition: 0, resources: Arc::new(resources), memory_bytes: 4 << 20 };
+        let resources =
+            Resources::new(Budget::new(16 << 20, 0), Arc::new(Job::new()), Some(1)).unwrap();
+        let options = PartitionOptions {
+            partition: 0,
+            resources: Arc::new(resources),
+            memory_bytes: 4 << 20,
+        };
         let refused = |url: &str| {
-            let more = Schemes::default().with("other", "other:HOST", |_, _| unreachable!("nobody opens it"));
+            let more = Schemes::default()
+                .with("other", "other:HOST", |_, _| unreachable!("nobody opens it"));
             let error = more.open::<Sample>(url, &options, Compact).err().unwrap();
             assert_eq!(error.kind(), ErrorKind::Usage);
             error.to_string()

@@ -36,14 +36,17 @@ impl PartitionChunk {
     /// [`Error::PartitionChunk`] if the bytes are damaged or no chunk.
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
         let damaged = |what: &str| Error::PartitionChunk(what.to_owned());
-        let (content, sum) = bytes.split_last_chunk().ok_or_else(|| damaged("it has no checksum"))?;
+        let (content, sum) =
+            bytes.split_last_chunk().ok_or_else(|| damaged("it has no checksum"))?;
         if checksum(content) != u64::from_le_bytes(*sum) {
             return Err(damaged("its checksum does not match"));
         }
-        let mut rest = content.strip_prefix(MAGIC).ok_or_else(|| damaged("its magic number is missing"))?;
+        let mut rest =
+            content.strip_prefix(MAGIC).ok_or_else(|| damaged("its magic number is missing"))?;
         let name = read_u32(&mut rest).and_then(|length| take(&mut rest, length as usize));
         let name = name.and_then(|name| std::str::from_utf8(name).ok());
-        let serializer = name.ok_or_else(|| damaged("the name of its serializer is unreadable"))?.to_owned();
+        let serializer =
+            name.ok_or_else(|| damaged("the name of its serializer is unreadable"))?.to_owned();
         let count = read_u32(&mut rest).ok_or_else(|| damaged("it ends before its records"))?;
         let mut records = rest;
         let found = std::iter::from_fn(|| arena::take_record(&mut records)).count();
@@ -101,7 +104,10 @@ pub(crate) struct Packer<'f> {
 }
 
 impl<'f> Packer<'f> {
-    pub(crate) fn new(serializer: String, each: &'f mut dyn FnMut(PartitionChunk) -> Result<()>) -> Self {
+    pub(crate) fn new(
+        serializer: String,
+        each: &'f mut dyn FnMut(PartitionChunk) -> Result<()>,
+    ) -> Self {
         Self { serializer, records: Vec::new(), count: 0, each }
     }
 
@@ -124,7 +130,12 @@ impl<'f> Packer<'f> {
         bytes.append(&mut self.records);
         bytes.extend_from_slice(&checksum(&bytes).to_le_bytes());
         let count = std::mem::take(&mut self.count);
-        (self.each)(PartitionChunk { bytes, serializer: self.serializer.clone(), count, records_start })
+        (self.each)(PartitionChunk {
+            bytes,
+            serializer: self.serializer.clone(),
+            count,
+            records_start,
+        })
     }
 }
 
@@ -242,8 +253,9 @@ mod tests {
 
     #[test]
     fn chunks_are_adopted_within_the_budget_or_not_at_all_and_by_their_serializer() {
-        let large =
-            |id| Sample::new(id, 0.5, (0..20_000).map(|n| (n * id * 99_991 % (1 << 40), 0.5)).collect());
+        let large = |id| {
+            Sample::new(id, 0.5, (0..20_000).map(|n| (n * id * 99_991 % (1 << 40), 0.5)).collect())
+        };
         let chunks = packed((1..40).map(large).collect());
         assert!(chunks.len() > 2);
         let budget = Budget::new(3 << 20, 0);
@@ -263,6 +275,10 @@ mod tests {
         assert!(kept > 0 && refused > 0);
         let error = store.adopt(&mut Native, &chunks[0]).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Usage);
-        assert!(error.to_string().contains("packed with the serializer compact, but is read with native"));
+        assert!(
+            error
+                .to_string()
+                .contains("packed with the serializer compact, but is read with native")
+        );
     }
 }

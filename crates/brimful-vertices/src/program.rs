@@ -1,8 +1,8 @@
 //! The interface of algorithms: the Signal/Collect model for vertices of any kind.
 //!
-//! (Signal/Collect: Stutz, Bernstein, Cohen 2010; *Making Signal/Collect Scale* 2011, chapter 2.) A vertex whose
-//! signal score exceeds the threshold signals along its edges; a vertex for which signals wait, and whose collect score
-//! exceeds its threshold, collects them into its state.
+//! (Signal/Collect: Stutz, Bernstein, Cohen 2010; *Making Signal/Collect Scale* 2011, chapter 2.) A
+//! vertex whose signal score exceeds the threshold signals along its edges; a vertex for which
+//! signals wait, and whose collect score exceeds its threshold, collects them into its state.
 //!
 //! Distances from one vertex, a whole program:
 //!
@@ -94,11 +94,16 @@ pub trait VertexProgram: Sync {
     /// [`Delivery::Combined`] only.
     fn combine(&self, held: &mut Self::Signal, signal: Self::Signal) -> Result<(), Failure> {
         let _ = (held, signal);
-        Err("signals are to be combined, and the program does not say how; implement `combine`".into())
+        Err("signals are to be combined, and the program does not say how; implement `combine`"
+            .into())
     }
 
     /// The state at the start.
-    fn initial(&self, id: &Self::Id, edges: &Edges<Self::Id, Self::Edge>) -> Result<Self::State, Failure>;
+    fn initial(
+        &self,
+        id: &Self::Id,
+        edges: &Edges<Self::Id, Self::Edge>,
+    ) -> Result<Self::State, Failure>;
 
     /// The signal along an edge; `None` for none.
     fn signal(
@@ -110,8 +115,11 @@ pub trait VertexProgram: Sync {
     /// Folds signals into the state. `signals` are those since the last collect: one if they are
     /// combined, those of all edges with [`Delivery::LatestPerEdge`], none if only a collect was
     /// requested. An unchanged vertex is not written.
-    fn collect(&self, vertex: &mut Loan<'_, VertexOf<Self>>, signals: &[Self::Signal])
-    -> Result<(), Failure>;
+    fn collect(
+        &self,
+        vertex: &mut Loan<'_, VertexOf<Self>>,
+        signals: &[Self::Signal],
+    ) -> Result<(), Failure>;
 
     /// True if every vertex signals and collects in every synchronous superstep. Scores are then
     /// not called, and [`Vertex::signalled`] is not stored.

@@ -1,11 +1,13 @@
 //! Bytes by key: what the author of a store writes.
 //!
-//! Keys are ids, records are vertices without their ids, both already serialized. A store belongs to one worker: there are no locks.
+//! Keys are ids, records are vertices without their ids, both already serialized. A store belongs
+//! to one worker: there are no locks.
 
 use crate::error::Result;
 use crate::partition_chunk::PartitionChunk;
 
-/// Sees a key and its record; returns true if it put a new record into the buffer, which is empty before, to replace the old one.
+/// Sees a key and its record; returns true if it put a new record into the buffer, which is empty
+/// before, to replace the old one.
 pub type Visitor<'f> = dyn FnMut(&[u8], &[u8], &mut Vec<u8>) -> Result<bool> + 'f;
 
 /// Records by key.
@@ -19,8 +21,8 @@ pub trait RecordStore: Send {
     /// Removes a record; false if there is none.
     fn remove(&mut self, key: &[u8]) -> Result<bool>;
 
-    /// Lets `visitor` see every record once, in any order, and replaces those that it changes. A record that
-    /// is replaced is not seen again.
+    /// Lets `visitor` see every record once, in any order, and replaces those that it changes. A
+    /// record that is replaced is not seen again.
     fn for_each(&mut self, visitor: &mut Visitor<'_>) -> Result<()>;
 
     /// Number of records.
@@ -67,8 +69,13 @@ pub trait RecordStore: Send {
         self.insert_many(&pairs)
     }
 
-    /// Lets `found` see the records of these keys, in their order, each with its place in `keys`; keys without a record are passed over.
-    fn get_many(&mut self, keys: &[&[u8]], found: &mut dyn FnMut(usize, &[u8]) -> Result<()>) -> Result<()> {
+    /// Lets `found` see the records of these keys, in their order, each with its place in `keys`;
+    /// keys without a record are passed over.
+    fn get_many(
+        &mut self,
+        keys: &[&[u8]],
+        found: &mut dyn FnMut(usize, &[u8]) -> Result<()>,
+    ) -> Result<()> {
         for (index, key) in keys.iter().enumerate() {
             self.get(key, &mut |record| found(index, record))?;
         }
@@ -115,7 +122,11 @@ impl<T: RecordStore + ?Sized> RecordStore for Box<T> {
     fn adopt(&mut self, chunk: &PartitionChunk) -> Result<u64> {
         (**self).adopt(chunk)
     }
-    fn get_many(&mut self, keys: &[&[u8]], found: &mut dyn FnMut(usize, &[u8]) -> Result<()>) -> Result<()> {
+    fn get_many(
+        &mut self,
+        keys: &[&[u8]],
+        found: &mut dyn FnMut(usize, &[u8]) -> Result<()>,
+    ) -> Result<()> {
         (**self).get_many(keys, found)
     }
     fn put_many(&mut self, pairs: &[(&[u8], &[u8])]) -> Result<()> {

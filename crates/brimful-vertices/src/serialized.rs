@@ -86,8 +86,10 @@ impl<V: Stored, S: Serializer<V>> RecordLender<S, V> {
             Lent::WithoutEdges => self.serializer.decode_without_edges(id, record, &mut self.spare),
         };
         let is_whole = without.is_none();
-        let vertex = without.unwrap_or_else(|| self.serializer.decode(id, record, self.spare.take()));
-        let mut vertex = vertex.map_err(|what| Error::unreadable(self.serializer.name(), id, what))?;
+        let vertex =
+            without.unwrap_or_else(|| self.serializer.decode(id, record, self.spare.take()));
+        let mut vertex =
+            vertex.map_err(|what| Error::unreadable(self.serializer.name(), id, what))?;
         let mark = self.marks.next();
         vertex.mark_edges(mark);
         let mut loan = Loan::new(&mut vertex);
@@ -109,7 +111,13 @@ impl<V: Stored, S: Serializer<V>> RecordLender<S, V> {
     }
 
     /// The new record of a vertex, over the old one if its edges are still the same.
-    fn write_back(&mut self, id: &V::Id, vertex: &V, old: Option<&[u8]>, out: &mut Vec<u8>) -> Result<()> {
+    fn write_back(
+        &mut self,
+        id: &V::Id,
+        vertex: &V,
+        old: Option<&[u8]>,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
         keeps_id(id, vertex)?;
         let written = match old {
             Some(old) => self.serializer.encode_over(vertex, old, out),
@@ -219,7 +227,8 @@ impl<R: RecordStore, S: Serializer<V>, V: Stored> VertexStore<V> for Serialized<
                 })
                 .collect();
             let starts = std::iter::once(0).chain(ends.iter().copied());
-            let keys: Vec<&[u8]> = starts.zip(&ends).map(|(start, end)| &key[start..*end]).collect();
+            let keys: Vec<&[u8]> =
+                starts.zip(&ends).map(|(start, end)| &key[start..*end]).collect();
             let mut sorted = keys.clone();
             sorted.sort_unstable();
             if sorted.windows(2).any(|pair| pair[0] == pair[1]) {
@@ -333,11 +342,9 @@ mod tests {
         other.records.put(b"\xff", b"").unwrap();
         other.records.remove(&[7]).unwrap();
         let error = other.for_each(&mut |_| Ok(())).unwrap_err();
-        assert!(
-            error
-                .to_string()
-                .starts_with("the record of vertex [ff] is not what the serializer generic writes: its key")
-        );
+        assert!(error.to_string().starts_with(
+            "the record of vertex [ff] is not what the serializer generic writes: its key"
+        ));
     }
 
     #[test]
@@ -376,7 +383,10 @@ mod tests {
         });
         let error = error.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Input);
-        assert!(error.to_string().starts_with("the serializer generic cannot write vertex 7: "), "{error}");
+        assert!(
+            error.to_string().starts_with("the serializer generic cannot write vertex 7: "),
+            "{error}"
+        );
         assert!(error.to_string().ends_with("; use another serializer"), "{error}");
         let mut state = 0;
         store
@@ -428,7 +438,11 @@ mod tests {
             **loan = vertex(8);
             Ok(())
         });
-        assert!(error.unwrap_err().to_string().starts_with("vertex 7 came back from its loan as 8"));
-        assert!(store.lend(&7, &mut |_| Ok(())).unwrap() && !store.lend(&8, &mut |_| Ok(())).unwrap());
+        assert!(
+            error.unwrap_err().to_string().starts_with("vertex 7 came back from its loan as 8")
+        );
+        assert!(
+            store.lend(&7, &mut |_| Ok(())).unwrap() && !store.lend(&8, &mut |_| Ok(())).unwrap()
+        );
     }
 }

@@ -60,7 +60,8 @@ pub struct Edge<'a, I, E> {
     pub data: &'a E,
 }
 
-/// The outgoing edges of a vertex, in the order in which they were added; several may lead to one target.
+/// The outgoing edges of a vertex, in the order in which they were added; several may lead to one
+/// target.
 ///
 /// Targets and data are two arrays of one length, so that edges without data cost nothing for it.
 #[derive(Debug, Clone)]
@@ -171,7 +172,8 @@ pub struct Vertex<I, S, E = (), G = ()> {
     pub signalled: Option<S>,
     /// The latest signal of each edge that leads here, ascending by source and parallel edge.
     latest: Vec<(I, G)>,
-    /// Of each of those which of the parallel edges of its source it is; empty where all are the first.
+    /// Of each of those which of the parallel edges of its source it is; empty where all are the
+    /// first.
     parallels: Vec<u32>,
 }
 
@@ -208,7 +210,8 @@ impl<I: Id, S, E, G> Vertex<I, S, E, G> {
         &self.parallels
     }
 
-    /// Replaces the latest signal of the only edge from `source`. Many at once are cheaper: [`Vertex::receive_all`].
+    /// Replaces the latest signal of the only edge from `source`. Many at once are cheaper:
+    /// [`Vertex::receive_all`].
     pub fn receive(&mut self, source: I, signal: G) {
         self.receive_all(vec![((source, 0), signal)]);
     }
@@ -224,9 +227,9 @@ impl<I: Id, S, E, G> Vertex<I, S, E, G> {
             let place = match self.find(known, &source, parallel) {
                 Some(at) => Some(at),
                 // The last of those that are new, if it is of the same edge.
-                None => {
-                    (known..self.latest.len()).next_back().filter(|at| self.is_edge(*at, &source, parallel))
-                }
+                None => (known..self.latest.len())
+                    .next_back()
+                    .filter(|at| self.is_edge(*at, &source, parallel)),
             };
             if let Some((_, held)) = place.and_then(|at| self.latest.get_mut(at)) {
                 *held = signal;
@@ -246,7 +249,8 @@ impl<I: Id, S, E, G> Vertex<I, S, E, G> {
             self.latest.sort_by(|(left, _), (right, _)| left.cmp(right));
             return;
         }
-        let mut all: Vec<(u32, (I, G))> = self.parallels.drain(..).zip(self.latest.drain(..)).collect();
+        let mut all: Vec<(u32, (I, G))> =
+            self.parallels.drain(..).zip(self.latest.drain(..)).collect();
         all.sort_by(|(left, (left_source, _)), (right, (right_source, _))| {
             (left_source, left).cmp(&(right_source, right))
         });
@@ -258,14 +262,16 @@ impl<I: Id, S, E, G> Vertex<I, S, E, G> {
     }
 
     fn is_edge(&self, at: usize, source: &I, parallel: u32) -> bool {
-        self.latest.get(at).is_some_and(|(known, _)| known == source) && self.parallel(at) == parallel
+        self.latest.get(at).is_some_and(|(known, _)| known == source)
+            && self.parallel(at) == parallel
     }
 
     /// Where the latest signal of an edge is among the first `known`.
     fn find(&self, known: usize, source: &I, parallel: u32) -> Option<usize> {
         let first = self.latest.get(..known)?.partition_point(|(known, _)| known < source);
         // Parallel edges are few.
-        let same = self.latest.get(first..known)?.iter().take_while(|(known, _)| known == source).count();
+        let same =
+            self.latest.get(first..known)?.iter().take_while(|(known, _)| known == source).count();
         (first..first + same).find(|at| self.parallel(*at) == parallel)
     }
 
@@ -295,11 +301,13 @@ pub struct Parts<I, S, E, G> {
     pub signalled: Option<S>,
     /// The latest signal of each edge that leads to it, ascending by source and parallel edge.
     pub latest: Vec<(I, G)>,
-    /// Of each of those which of the parallel edges of its source it is; empty where all are the first.
+    /// Of each of those which of the parallel edges of its source it is; empty where all are the
+    /// first.
     pub parallels: Vec<u32>,
 }
 
-/// Bytes that an array takes from the system's allocator, which keeps 8 for itself and gives multiples of 16.
+/// Bytes that an array takes from the system's allocator, which keeps 8 for itself and gives
+/// multiples of 16.
 #[inline]
 fn allocated<T>(capacity: usize) -> usize {
     match capacity * size_of::<T>() {
@@ -336,7 +344,8 @@ where
             + allocated::<(I, G)>(self.latest.capacity())
             + allocated::<u32>(self.parallels.capacity());
         if std::mem::needs_drop::<I>() {
-            bytes += self.id.heap_bytes() + self.edges.targets.iter().map(I::heap_bytes).sum::<usize>();
+            bytes +=
+                self.id.heap_bytes() + self.edges.targets.iter().map(I::heap_bytes).sum::<usize>();
         }
         if std::mem::needs_drop::<(I, G)>() {
             bytes += self
@@ -367,9 +376,14 @@ mod tests {
                 .map(|n| (n * 77_777_777 % SOURCES * 3 + round % 2, (n + round) as f64))
                 .collect();
             expected.extend(signals.iter().copied());
-            hub.receive_all(signals.into_iter().map(|(source, signal)| ((source, 0), signal)).collect());
+            hub.receive_all(
+                signals.into_iter().map(|(source, signal)| ((source, 0), signal)).collect(),
+            );
             assert!(
-                hub.latest().iter().copied().eq(expected.iter().map(|(source, signal)| (*source, *signal)))
+                hub.latest()
+                    .iter()
+                    .copied()
+                    .eq(expected.iter().map(|(source, signal)| (*source, *signal)))
             );
         }
         hub.receive(1, -1.0);
@@ -388,14 +402,16 @@ mod tests {
                     state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                     // Some sources have one edge, some several, of which not all signal.
                     let source = state >> 60;
-                    let parallel = if source.is_multiple_of(3) { (state >> 40) as u32 % 4 } else { 0 };
+                    let parallel =
+                        if source.is_multiple_of(3) { (state >> 40) as u32 % 4 } else { 0 };
                     ((source, parallel), round * 10 + n)
                 })
                 .collect();
             expected.extend(signals.iter().copied());
             vertex.receive_all(signals);
             let found = vertex.latest().iter().enumerate();
-            let found = found.map(|(at, (source, signal))| ((*source, vertex.parallel(at)), *signal));
+            let found =
+                found.map(|(at, (source, signal))| ((*source, vertex.parallel(at)), *signal));
             assert!(found.eq(expected.iter().map(|(edge, signal)| (*edge, *signal))));
         }
         assert!(expected.keys().any(|(_, parallel)| *parallel > 1));

@@ -1,4 +1,5 @@
-//! Executions: the same answers on every store, with any number of workers, with and without supersteps.
+//! Executions: the same answers on every store, with any number of workers, with and without
+//! supersteps.
 
 #![expect(clippy::unwrap_used, reason = "test helpers: a failure is a failed test")]
 

@@ -1,10 +1,10 @@
 //! Components by label propagation, where union-find does not fit.
 //!
-//! State, signal and sum: a label, the
-//! place of an external id in numeric order, counted from the smallest id of the graph, in 32 bits where
-//! that suffices, else 64. Labels start as the vertex's own and shrink to the minimum over neighbours, edges read in both
-//! directions (Kang, Tsourakakis, Faloutsos 2009, "HCC"). Exact. At most diameter + 1 supersteps,
-//! one pass over the segments with active sources each.
+//! State, signal and sum: a label, the place of an external id in numeric order, counted from the
+//! smallest id of the graph, in 32 bits where that suffices, else 64. Labels start as the vertex's
+//! own and shrink to the minimum over neighbours, edges read in both directions (Kang, Tsourakakis,
+//! Faloutsos 2009, "HCC"). Exact. At most diameter + 1 supersteps, one pass over the segments with
+//! active sources each.
 
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};

@@ -1,10 +1,11 @@
 //! Components by union-find, one pass over the edges.
 //!
-//! A forest in one array of atomics: each vertex has a parent with a smaller internal id, roots have themselves.
-//! An edge joins its ends' trees by hanging the root with the larger id below the other
-//! (compare and swap, tried again where another thread was quicker), paths are halved on the way (Jayanti and Tarjan 2016). With ids in the
-//! order of degree the root of the largest component is soon a hub, and most edges find both ends below it at
-//! once. The result does not depend on the order of edges. Needs the in-shards alone, whatever the direction.
+//! A forest in one array of atomics: each vertex has a parent with a smaller internal id, roots
+//! have themselves. An edge joins its ends' trees by hanging the root with the larger id below the
+//! other (compare and swap, tried again where another thread was quicker), paths are halved on the
+//! way (Jayanti and Tarjan 2016). With ids in the order of degree the root of the largest component
+//! is soon a hub, and most edges find both ends below it at once. The result does not depend on the
+//! order of edges. Needs the in-shards alone, whatever the direction.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -32,11 +33,13 @@ fn array_bytes<L>(vertices: u64) -> u64 {
 /// The smallest budget of a run; `None` if internal ids do not fit 32 bits.
 pub(super) fn least_bytes<L>(extent: &Extent, workers: usize) -> Option<u64> {
     let windows = workers * WINDOW * size_of::<u64>();
-    let bytes = array_bytes::<L>(extent.vertices) + Scan::minimum_bytes(extent, workers) + windows as u64;
+    let bytes =
+        array_bytes::<L>(extent.vertices) + Scan::minimum_bytes(extent, workers) + windows as u64;
     (extent.vertices < u64::from(u32::MAX)).then_some(bytes)
 }
 
-/// Bytes of parents while edges are scanned, of all arrays when they were, and of labels, which stay.
+/// Bytes of parents while edges are scanned, of all arrays when they were, and of labels, which
+/// stay.
 pub(super) fn likely_bytes<L>(extent: &Extent) -> (u64, u64, u64) {
     let vertices = extent.vertices;
     (vertices * 4, array_bytes::<L>(vertices), vertices * size_of::<L>() as u64)
@@ -50,13 +53,18 @@ fn in_shards(graph: &Graph) -> Result<&Arc<ShardFile>> {
 ///
 /// # Errors
 /// [`brimful_store::Error::Budget`] before any work; corruption and I/O as they are met.
-pub(super) fn components<L: Label>(graph: &Graph, resources: &Resources) -> Result<(ScratchArray<L>, Stats)> {
+pub(super) fn components<L: Label>(
+    graph: &Graph,
+    resources: &Resources,
+) -> Result<(ScratchArray<L>, Stats)> {
     let (begin, workers, shards) = (Instant::now(), resources.workers(), in_shards(graph)?);
     let extent = Extent::of(graph, &[Index::In], false);
-    let needed = least_bytes::<L>(&extent, workers)
-        .ok_or_else(|| Error::Usage("union_find is for less than 2^32 vertices: use propagation".into()))?;
+    let needed = least_bytes::<L>(&extent, workers).ok_or_else(|| {
+        Error::Usage("union_find is for less than 2^32 vertices: use propagation".into())
+    })?;
     resources.budget.require(needed, "to find components by union-find")?;
-    let memory = resources.budget.reserve(resources.budget.limit(), "to find components by union-find")?;
+    let memory =
+        resources.budget.reserve(resources.budget.limit(), "to find components by union-find")?;
     let moved_before = moved(graph, resources);
     let arrays = array_bytes::<L>(extent.vertices);
     let scan = Scan::new(Arc::clone(shards), &extent, memory.bytes() - arrays, workers)?;
@@ -124,8 +132,12 @@ impl Forest {
         let (mut one, mut other) = (self.root(one), self.root(other));
         while one != other {
             let (low, high) = (one.min(other), one.max(other));
-            let hung =
-                self.0[high as usize].compare_exchange(high, low, Ordering::Relaxed, Ordering::Relaxed);
+            let hung = self.0[high as usize].compare_exchange(
+                high,
+                low,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            );
             if hung.is_ok() {
                 return low;
             }

@@ -1,9 +1,11 @@
-//! Strongly connected components by one depth-first search, where the edges fit into memory unpacked.
+//! Strongly connected components by one depth-first search, where the edges fit into memory
+//! unpacked.
 //!
-//! Tarjan 1972 in the form of Pearce, *A Space-Efficient Algorithm for Finding Strongly Connected Components* (2016): one number a vertex,
-//! first when the search reached it, or the least that leads back from it to where the search still is, then the number of its
-//! component. Those count down from the number of vertices, so that a component is never below a place of the search. O(|V| + |E|),
-//! on one thread.
+//! Tarjan 1972 in the form of Pearce, *A Space-Efficient Algorithm for Finding Strongly Connected
+//! Components* (2016): one number a vertex, first when the search reached it, or the least that
+//! leads back from it to where the search still is, then the number of its component. Those count
+//! down from the number of vertices, so that a component is never below a place of the search.
+//! O(|V| + |E|), on one thread.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -30,7 +32,8 @@ struct PathEntry {
     is_root: bool,
 }
 
-/// Bytes of memory while edges are unpacked and searched, and of the labels that stay; `None` if vertices or edges are too many.
+/// Bytes of memory while edges are unpacked and searched, and of the labels that stay; `None` if
+/// vertices or edges are too many.
 pub(super) fn bytes<L>(extent: &Extent, workers: usize) -> Option<(u64, u64)> {
     let adjacency = Adjacency::memory_bytes(extent)?;
     let of_search = (size_of::<PathEntry>() + 2 * size_of::<u32>()) as u64;
@@ -61,11 +64,18 @@ pub(super) fn components<L: Label>(
     let searched = begin.elapsed().as_secs_f64();
     let labels = labels(graph, &|vertex| components[vertex as usize], resources)?;
     let labelled = begin.elapsed().as_secs_f64();
-    let phases = vec![("unpack", unpacked), ("search", searched - unpacked), ("label", labelled - searched)];
+    let phases =
+        vec![("unpack", unpacked), ("search", searched - unpacked), ("label", labelled - searched)];
     let moved = moved(graph, resources) - moved_before;
     Ok((
         labels,
-        Stats::one_pass(Traversal::Search, phases, graph.description().arcs, moved, resources.workers()),
+        Stats::one_pass(
+            Traversal::Search,
+            phases,
+            graph.description().arcs,
+            moved,
+            resources.workers(),
+        ),
     ))
 }
 
@@ -113,7 +123,9 @@ fn search(edges: &Adjacency, vertices: usize, resources: &Resources) -> Result<V
                 continue;
             }
             next -= 1;
-            while let Some(&last) = behind.last().filter(|last| numbers[**last as usize] >= numbers[own]) {
+            while let Some(&last) =
+                behind.last().filter(|last| numbers[**last as usize] >= numbers[own])
+            {
                 behind.pop();
                 numbers[last as usize] = component;
                 next -= 1;

@@ -1,5 +1,5 @@
-//! Algorithms against different algorithms: dense arithmetic for PageRank, union-find for components;
-//! and the same bits at any budget, thread count and geometry of memory.
+//! Algorithms against different algorithms: dense arithmetic for PageRank, union-find for
+//! components; and the same bits at any budget, thread count and geometry of memory.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,14 +20,17 @@ use brimful_store::ErrorKind;
 
 use crate::{resources, smallest, threads};
 
-const SMALL: Geometry = Geometry { interval_bits: 4, window_edges: 50, segment_edges: 16, unit_bytes: 200 };
+const SMALL: Geometry =
+    Geometry { interval_bits: 4, window_edges: 50, segment_edges: 16, unit_bytes: 200 };
 
 /// Edges of a generator, in memory.
 fn edges_of(source: &dyn EdgeSource) -> Vec<(usize, usize)> {
     let (mut batch, mut out) = (EdgeBatch::default(), Vec::new());
     for part in 0..source.parts() {
         source.read_part(part, &mut batch).unwrap();
-        out.extend(batch.sources.iter().zip(&batch.targets).map(|(&s, &t)| (s as usize, t as usize)));
+        out.extend(
+            batch.sources.iter().zip(&batch.targets).map(|(&s, &t)| (s as usize, t as usize)),
+        );
     }
     out
 }
@@ -53,7 +56,11 @@ fn raw_states<P: Program>(output: &Output<P>) -> Vec<P::State> {
 }
 
 /// States of all vertices by external id; `own` gives that of an isolated one where they differ.
-fn states<P: Program>(graph: &Graph, output: &Output<P>, own: impl Fn(u64) -> P::State) -> Vec<P::State> {
+fn states<P: Program>(
+    graph: &Graph,
+    output: &Output<P>,
+    own: impl Fn(u64) -> P::State,
+) -> Vec<P::State> {
     let raw = raw_states::<P>(output);
     assert_eq!(raw.len() as u64, graph.connected());
     let (mut vertices, mut ids) = (Vec::new(), Vec::new());
@@ -101,9 +108,11 @@ fn assert_close(found: &[f64], wanted: &[f64], tolerance: f64) {
 
 #[test]
 fn pagerank_agrees_with_its_definition() {
-    for kind in
-        [Kind::Rmat { scale: 8, edge_factor: 5 }, Kind::Chain { vertices: 50 }, Kind::Star { vertices: 40 }]
-    {
+    for kind in [
+        Kind::Rmat { scale: 8, edge_factor: 5 },
+        Kind::Chain { vertices: 50 },
+        Kind::Star { vertices: 40 },
+    ] {
         for variant in [Variant::Normalized, Variant::Unnormalized] {
             let folder = tempfile::tempdir().unwrap();
             let (graph, edges) = graph(folder.path(), kind, false);
@@ -136,7 +145,11 @@ fn pagerank_of_the_known_cases() {
     assert_close(&ranks(Kind::Star { vertices: 5 }, false), &[0.66, 0.15, 0.15, 0.15, 0.15], 1e-9);
     assert_close(&ranks(Kind::Grid { rows: 2, columns: 2, torus: false }, true), &[1.0; 4], 1e-9);
     assert_close(&ranks(Kind::Grid { rows: 5, columns: 5, torus: true }, true), &[1.0; 25], 1e-9);
-    assert_close(&ranks(Kind::Chain { vertices: 3 }, true), &[0.770_270_3, 1.459_459_5, 0.770_270_3], 1e-6);
+    assert_close(
+        &ranks(Kind::Chain { vertices: 3 }, true),
+        &[0.770_270_3, 1.459_459_5, 0.770_270_3],
+        1e-6,
+    );
 }
 
 /// Smallest vertex of each component, by union-find.
@@ -167,9 +180,13 @@ fn components_agree_with_union_find() {
     for (kind, undirected) in kinds {
         let folder = tempfile::tempdir().unwrap();
         let (graph, edges) = graph(folder.path(), kind, undirected);
-        let output =
-            run(&ConnectedComponents::<u32>::new(), &graph, &options(u64::MAX), &resources(2, 1 << 28))
-                .unwrap();
+        let output = run(
+            &ConnectedComponents::<u32>::new(),
+            &graph,
+            &options(u64::MAX),
+            &resources(2, 1 << 28),
+        )
+        .unwrap();
         assert_eq!(
             states::<ConnectedComponents<u32>>(&graph, &output, |id| id as u32),
             components(graph.vertices() as usize, &edges)
@@ -196,10 +213,14 @@ fn results_are_the_same_bits_at_any_budget_and_thread_count() {
         let scores = run(&program, &graph, &options(30), &resources).unwrap();
         let rough = run(&narrow, &graph, &options(30), &resources).unwrap();
         let personal = run(&personal, &graph, &options(30), &resources).unwrap();
-        let scores = raw_states::<PageRank<f64>>(&scores).into_iter().map(f64::to_bits).collect::<Vec<_>>();
-        let rough = raw_states::<PageRank<f32>>(&rough).into_iter().map(f64::to_bits).collect::<Vec<_>>();
-        let personal =
-            raw_states::<PageRank<f64>>(&personal).into_iter().map(f64::to_bits).collect::<Vec<_>>();
+        let scores =
+            raw_states::<PageRank<f64>>(&scores).into_iter().map(f64::to_bits).collect::<Vec<_>>();
+        let rough =
+            raw_states::<PageRank<f32>>(&rough).into_iter().map(f64::to_bits).collect::<Vec<_>>();
+        let personal = raw_states::<PageRank<f64>>(&personal)
+            .into_iter()
+            .map(f64::to_bits)
+            .collect::<Vec<_>>();
         (scores, rough, personal)
     };
     let hubs = |threads, budget: u64| {
@@ -210,22 +231,30 @@ fn results_are_the_same_bits_at_any_budget_and_thread_count() {
     let wanted = all(1, 1 << 28);
     let wanted_hubs = hubs(1, 1 << 28).unwrap();
     for threads in threads(1..=4) {
-        let needed = smallest(|budget| run(&program, &graph, &options(1), &resources(threads, budget)));
+        let needed =
+            smallest(|budget| run(&program, &graph, &options(1), &resources(threads, budget)));
         for budget in [needed, needed + 700, needed + 5000, needed + 20_000, 1 << 28] {
             assert!(all(threads, budget) == wanted, "{threads} threads, {budget} bytes");
         }
         let needed = smallest(|budget| hubs(threads, budget));
         for budget in [needed, needed + 5000, 1 << 28] {
-            assert!(hubs(threads, budget).unwrap() == wanted_hubs, "{threads} threads, {budget} bytes");
+            assert!(
+                hubs(threads, budget).unwrap() == wanted_hubs,
+                "{threads} threads, {budget} bytes"
+            );
         }
     }
     let resources = resources(2, 1 << 28);
-    let wanted =
-        raw_states::<ConnectedComponents<u32>>(&run(&labels, &graph, &options(99), &resources).unwrap());
+    let wanted = raw_states::<ConnectedComponents<u32>>(
+        &run(&labels, &graph, &options(99), &resources).unwrap(),
+    );
     let graph = Graph::open(graph.path(), resources.job.traffic()).unwrap();
     for threads in threads(1..=4) {
-        let needed = smallest(|budget| run(&labels, &graph, &options(1), &crate::resources(threads, budget)));
-        let output = run(&labels, &graph, &options(99), &crate::resources(threads, needed)).unwrap();
+        let needed = smallest(|budget| {
+            run(&labels, &graph, &options(1), &crate::resources(threads, budget))
+        });
+        let output =
+            run(&labels, &graph, &options(99), &crate::resources(threads, needed)).unwrap();
         assert_eq!(raw_states::<ConnectedComponents<u32>>(&output), wanted);
     }
 }
@@ -239,7 +268,10 @@ fn results_come_in_external_order_in_the_smallest_budget_and_cover_isolated_vert
     assert!(graph.connected() < graph.vertices() && graph.runs().count() > 3);
     let request = |algorithm: &str, variant: Option<&str>| Request {
         algorithm: algorithm.into(),
-        parameters: variant.map(|v| ("variant".to_owned(), Parameter::Word(v.into()))).into_iter().collect(),
+        parameters: variant
+            .map(|v| ("variant".to_owned(), Parameter::Word(v.into())))
+            .into_iter()
+            .collect(),
         tolerance: variant.map(|_| 0.0),
         max_supersteps: variant.map(|_| 8),
         ..Default::default()
@@ -261,7 +293,9 @@ fn results_come_in_external_order_in_the_smallest_budget_and_cover_isolated_vert
         let mut rows = table.rows();
         let mut found = Vec::new();
         while let Some((vertices, column)) = rows.next_batch(77).unwrap() {
-            assert!(vertices.into_iter().eq(found.len() as u64..(found.len() + column.len()) as u64));
+            assert!(
+                vertices.into_iter().eq(found.len() as u64..(found.len() + column.len()) as u64)
+            );
             match column {
                 Column::Float(values) => found.extend(values.into_iter().map(Option::unwrap)),
                 Column::Ids(ids) => found.extend(ids.into_iter().map(|id| id.unwrap() as f64)),
@@ -310,7 +344,8 @@ fn components_of_ids_far_apart_and_of_isolated_vertices_alone() {
             .zip(labels.into_iter().map(|label| number(label.unwrap())))
             .collect::<Vec<_>>()
     };
-    let (graph, _folder) = import_as("-9000000000000000000 5\n7 9000000000000000000\n8 7\n", Some(3));
+    let (graph, _folder) =
+        import_as("-9000000000000000000 5\n7 9000000000000000000\n8 7\n", Some(3));
     let (low, high) = (-9_000_000_000_000_000_000, 9_000_000_000_000_000_000);
     let wanted = [(low, low), (0, 0), (1, 1), (2, 2), (5, low), (7, 7), (8, 7), (high, 7)];
     assert_eq!(labels(&graph), wanted);
@@ -385,14 +420,16 @@ fn a_flipped_bit_ends_a_run_with_corruption_and_never_with_a_result() {
     let path = graph.path().to_path_buf();
     let bytes = std::fs::read(&file).unwrap();
     let program = PageRank::<f64>::new(Variant::Normalized, 0.85, 0.0).unwrap();
-    let wanted =
-        raw_states::<PageRank<f64>>(&run(&program, &graph, &options(2), &resources(3, 1 << 28)).unwrap());
+    let wanted = raw_states::<PageRank<f64>>(
+        &run(&program, &graph, &options(2), &resources(3, 1 << 28)).unwrap(),
+    );
     for at in (64..bytes.len()).step_by(97) {
         let mut flipped = bytes.clone();
         flipped[at] ^= 4;
         std::fs::write(&file, flipped).unwrap();
         let resources = resources(3, 1 << 28);
-        let opened = Graph::open(&path, resources.job.traffic()).map_err(brimful_engine::Error::from);
+        let opened =
+            Graph::open(&path, resources.job.traffic()).map_err(brimful_engine::Error::from);
         let found = match opened.and_then(|graph| {
             let output = run(&program, &graph, &options(2), &resources)?;
             // A run does not read padding between blocks; verification does.
@@ -440,8 +477,11 @@ fn components_are_the_same_by_union_find_and_by_propagation() {
         for method in ["auto", "union_find", "propagation"] {
             for threads in threads(1..=4) {
                 let parameters = [("method".to_owned(), Parameter::Word(method.into()))].into();
-                let request =
-                    Request { algorithm: "connected_components".into(), parameters, ..Default::default() };
+                let request = Request {
+                    algorithm: "connected_components".into(),
+                    parameters,
+                    ..Default::default()
+                };
                 let finished = run_request(&request, &graph, &resources(threads, 1 << 28)).unwrap();
                 assert_eq!(finished.variant == "propagation", method == "propagation");
                 let rows = finished.table.rows().next_batch(usize::MAX).unwrap();

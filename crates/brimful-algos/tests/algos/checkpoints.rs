@@ -1,4 +1,5 @@
-//! Checkpoints: a run that goes on from one ends as the run that nothing ended, and only that run goes on from it.
+//! Checkpoints: a run that goes on from one ends as the run that nothing ended, and only that run
+//! goes on from it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,7 +22,8 @@ use brimful_vertices::Lists;
 use crate::resources;
 
 /// Several windows in a shard, several segments in a window, several blocks in a segment.
-const SMALL: Geometry = Geometry { interval_bits: 5, window_edges: 700, segment_edges: 600, unit_bytes: 900 };
+const SMALL: Geometry =
+    Geometry { interval_bits: 5, window_edges: 700, segment_edges: 600, unit_bytes: 900 };
 const LARGE: u64 = 1 << 28;
 
 fn graph(path: &Path, kind: Kind, seed: u64) -> Arc<Graph> {
@@ -36,7 +38,8 @@ fn graph(path: &Path, kind: Kind, seed: u64) -> Arc<Graph> {
 
 fn request(algorithm: &str, parameters: &[(&str, &str)]) -> Request {
     let parameter = |(name, value): &(&str, &str)| {
-        let value = value.parse().map_or_else(|_| Parameter::Word((*value).to_owned()), Parameter::Number);
+        let value =
+            value.parse().map_or_else(|_| Parameter::Word((*value).to_owned()), Parameter::Number);
         ((*name).to_owned(), value)
     };
     Request {
@@ -110,7 +113,8 @@ fn ended_by(result: Result<Finished>) -> Error {
 #[test]
 fn a_resumed_run_ends_as_the_undisturbed_one() {
     let temporary = tempfile::tempdir().unwrap();
-    let kinds = [Kind::Rmat { scale: 8, edge_factor: 7 }, Kind::Grid { rows: 6, columns: 9, torus: false }];
+    let kinds =
+        [Kind::Rmat { scale: 8, edge_factor: 7 }, Kind::Grid { rows: 6, columns: 9, torus: false }];
     for (number, kind) in kinds.into_iter().enumerate() {
         let graph = graph(&temporary.path().join(format!("{number}.brimful")), kind, 5);
         for (place, request) in requests().into_iter().enumerate() {
@@ -138,14 +142,21 @@ fn a_resumed_run_ends_as_the_undisturbed_one() {
                 );
                 assert_eq!(newest_superstep(&folder).unwrap(), Some(end), "{name}");
                 let rest = run(&resumed(&request, &folder), 2, LARGE);
-                assert!(rows(&rest, temporary.path()) == expected, "{name}: from superstep {end} on");
+                assert!(
+                    rows(&rest, temporary.path()) == expected,
+                    "{name}: from superstep {end} on"
+                );
                 assert_eq!(rest.stats.resumed_from, Some(end), "{name}");
                 // Edges looked at depend on the traversal, and that on what has been read.
                 let figures = |finished: &Finished| {
                     (finished.stats.supersteps, finished.stats.reason, finished.stats.signals)
                 };
                 assert_eq!(figures(&rest), figures(&whole), "{name}: from superstep {end} on");
-                assert_eq!(rest.stats.durations.first().len() as u64, supersteps.min(1000), "{name}");
+                assert_eq!(
+                    rest.stats.durations.first().len() as u64,
+                    supersteps.min(1000),
+                    "{name}"
+                );
                 if request.asynchronous {
                     continue;
                 }
@@ -163,20 +174,23 @@ fn a_resumed_run_ends_as_the_undisturbed_one() {
 /// The request with vertices in the store `url`.
 fn in_store(request: &Request, url: &str) -> Request {
     let lists = Lists::Memory;
-    let store = StoreChoice { url: url.to_owned(), serializer: None, cache: None, lists, schedule: None };
+    let store =
+        StoreChoice { url: url.to_owned(), serializer: None, cache: None, lists, schedule: None };
     Request { store: Some(store), ..request.clone() }
 }
 
-/// Whether two results are the same: floats, sums of which are added in the order of the store, to nine places.
+/// Whether two results are the same: floats, sums of which are added in the order of the store, to
+/// nine places.
 fn are_equal(left: &[u8], right: &[u8]) -> bool {
     let lines = |rows: &[u8]| -> Vec<String> {
         String::from_utf8(rows.to_vec()).unwrap().lines().map(str::to_owned).collect()
     };
     let cells = |line: &str| -> Vec<String> { line.split(',').map(str::to_owned).collect() };
-    let is_near = |(left, right): (String, String)| match (left.parse::<f64>(), right.parse::<f64>()) {
-        (Ok(a), Ok(b)) => (a - b).abs() <= 1e-9 * a.abs().max(1.0),
-        _ => left == right,
-    };
+    let is_near =
+        |(left, right): (String, String)| match (left.parse::<f64>(), right.parse::<f64>()) {
+            (Ok(a), Ok(b)) => (a - b).abs() <= 1e-9 * a.abs().max(1.0),
+            _ => left == right,
+        };
     let (left, right) = (lines(left), lines(right));
     left.len() == right.len()
         && left.iter().zip(&right).all(|(a, b)| cells(a).into_iter().zip(cells(b)).all(is_near))
@@ -185,11 +199,14 @@ fn are_equal(left: &[u8], right: &[u8]) -> bool {
 #[test]
 fn a_run_in_a_store_goes_on_too() {
     let temporary = tempfile::tempdir().unwrap();
-    let graph = graph(&temporary.path().join("g.brimful"), Kind::Rmat { scale: 8, edge_factor: 3 }, 5);
-    let takes_stores = |request: &Request| !request.asynchronous && request.algorithm != "label_propagation";
+    let graph =
+        graph(&temporary.path().join("g.brimful"), Kind::Rmat { scale: 8, edge_factor: 3 }, 5);
+    let takes_stores =
+        |request: &Request| !request.asynchronous && request.algorithm != "label_propagation";
     for (place, request) in requests().into_iter().filter(takes_stores).enumerate() {
         for (kind, store) in ["memory", "bytes", "file:"].into_iter().enumerate() {
-            let mut folders = (0..).map(|run| temporary.path().join(format!("{place}-{kind}-{run}")));
+            let mut folders =
+                (0..).map(|run| temporary.path().join(format!("{place}-{kind}-{run}")));
             let mut folder = || folders.next().unwrap();
             // A store keeps its vertices: each run has one of its own.
             let mut fresh = || match store {
@@ -205,7 +222,8 @@ fn a_run_in_a_store_goes_on_too() {
             let whole = run(fresh());
             let (expected, supersteps) = (rows(&whole, temporary.path()), whole.stats.supersteps);
             for end in [1, supersteps - 1] {
-                let checkpoints = temporary.path().join(format!("{place}-{kind}-{end}-checkpoints"));
+                let checkpoints =
+                    temporary.path().join(format!("{place}-{kind}-{end}-checkpoints"));
                 let part = run(until(with_checkpoints(&fresh(), &checkpoints), end));
                 assert_eq!(part.stats.reason, Reason::MaxSupersteps, "{request:?}");
                 let rest = run(resumed(&fresh(), &checkpoints));
@@ -216,7 +234,8 @@ fn a_run_in_a_store_goes_on_too() {
                 assert_eq!(rest.stats.resumed_from, Some(end), "{request:?}");
                 // Another store may go on; shards may not.
                 run(resumed(&in_store(&request, "bytes"), &checkpoints));
-                let error = run_request(&resumed(&request, &checkpoints), &graph, &resources(1, LARGE));
+                let error =
+                    run_request(&resumed(&request, &checkpoints), &graph, &resources(1, LARGE));
                 assert!(ended_by(error).to_string().contains("vertices in a store"));
             }
         }
@@ -226,8 +245,11 @@ fn a_run_in_a_store_goes_on_too() {
 #[test]
 fn a_run_without_supersteps_goes_on_in_a_store() {
     let temporary = tempfile::tempdir().unwrap();
-    let graph =
-        graph(&temporary.path().join("g.brimful"), Kind::Grid { rows: 40, columns: 30, torus: false }, 5);
+    let graph = graph(
+        &temporary.path().join("g.brimful"),
+        Kind::Grid { rows: 40, columns: 30, torus: false },
+        5,
+    );
     let requests = [
         request("connected_components", &[("method", "propagation")]),
         Request { weighted: true, ..sourced(request("sssp", &[])) },
@@ -235,7 +257,8 @@ fn a_run_without_supersteps_goes_on_in_a_store() {
     ];
     for (place, request) in requests.into_iter().enumerate() {
         let request = in_store(&Request { asynchronous: true, ..request }, "bytes");
-        let expected = rows(&run_request(&request, &graph, &resources(2, LARGE)).unwrap(), temporary.path());
+        let expected =
+            rows(&run_request(&request, &graph, &resources(2, LARGE)).unwrap(), temporary.path());
         let folder = temporary.path().join(place.to_string());
         let mut checkpointed = with_checkpoints(&request, &folder);
         let error = ended_by(run_request(&checkpointed, &graph, &resources(2, LARGE)));
@@ -268,8 +291,11 @@ fn a_run_without_supersteps_goes_on_in_a_store() {
 #[test]
 fn states_on_disk_are_checkpointed_too() {
     let temporary = tempfile::tempdir().unwrap();
-    let graph = graph(&temporary.path().join("g.brimful"), Kind::Rmat { scale: 8, edge_factor: 7 }, 5);
-    for (place, request) in requests().into_iter().filter(|request| !request.asynchronous).enumerate() {
+    let graph =
+        graph(&temporary.path().join("g.brimful"), Kind::Rmat { scale: 8, edge_factor: 7 }, 5);
+    for (place, request) in
+        requests().into_iter().filter(|request| !request.asynchronous).enumerate()
+    {
         let Err(Error::Store(StoreError::Budget { needed, .. })) =
             run_request(&request, &graph, &resources(1, 1))
         else {
@@ -288,9 +314,11 @@ fn states_on_disk_are_checkpointed_too() {
 #[test]
 fn colouring_goes_on_from_its_last_superstep() {
     let temporary = tempfile::tempdir().unwrap();
-    let graph = graph(&temporary.path().join("g.brimful"), Kind::Rmat { scale: 9, edge_factor: 14 }, 5);
+    let graph =
+        graph(&temporary.path().join("g.brimful"), Kind::Rmat { scale: 9, edge_factor: 14 }, 5);
     let (request, folder) = (request("color", &[]), temporary.path().join("checkpoints"));
-    let whole = run_request(&with_checkpoints(&request, &folder), &graph, &resources(2, LARGE)).unwrap();
+    let whole =
+        run_request(&with_checkpoints(&request, &folder), &graph, &resources(2, LARGE)).unwrap();
     let rest = run_request(&resumed(&request, &folder), &graph, &resources(1, LARGE)).unwrap();
     assert!(whole.stats.supersteps > 1);
     assert_eq!(rest.stats.resumed_from, Some(whole.stats.supersteps - 1));
@@ -306,20 +334,27 @@ fn another_run_does_not_go_on() {
         graph(&temporary.path().join("2.brimful"), kind, 6),
     );
     let (request, folder) = (request("pagerank", &[]), temporary.path().join("checkpoints"));
-    let run = |request: &Request, graph: &Arc<Graph>| run_request(request, graph, &resources(2, LARGE));
+    let run =
+        |request: &Request, graph: &Arc<Graph>| run_request(request, graph, &resources(2, LARGE));
     run(&until(with_checkpoints(&request, &folder), 3), &one).unwrap();
     let error = ended_by(run(&resumed(&request, &folder), &other));
     assert_eq!(error.kind(), ErrorKind::Input);
     assert!(error.to_string().contains("another graph"), "{error}");
     let differing = [
         (self::request("hits", &[]), "algorithm was pagerank there and is hits here"),
-        (self::request("pagerank", &[("damping", "0.9")]), "damping was 0.85 there and is 0.9 here"),
+        (
+            self::request("pagerank", &[("damping", "0.9")]),
+            "damping was 0.85 there and is 0.9 here",
+        ),
         (self::request("pagerank", &[("variant", "unnormalized")]), "variant was normalized"),
         (self::request("pagerank", &[("method", "delta")]), "method was power"),
         (Request { narrow: true, ..request.clone() }, "precision was f64"),
         (Request { weighted: true, ..request.clone() }, "weighted was false"),
         (Request { asynchronous: true, ..request.clone() }, "mode was sync"),
-        (Request { tolerance: Some(1e-3), ..request.clone() }, "tolerance was 0.000001 there and is 0.001"),
+        (
+            Request { tolerance: Some(1e-3), ..request.clone() },
+            "tolerance was 0.000001 there and is 0.001",
+        ),
         (sourced(request.clone()), "source was nothing there and is 3, 9 here"),
         (until(request.clone(), 2), "superstep 3"),
     ];
@@ -337,7 +372,8 @@ fn another_run_does_not_go_on() {
 #[test]
 fn a_run_says_what_becomes_of_checkpoints() {
     let temporary = tempfile::tempdir().unwrap();
-    let graph = graph(&temporary.path().join("g.brimful"), Kind::Rmat { scale: 7, edge_factor: 7 }, 5);
+    let graph =
+        graph(&temporary.path().join("g.brimful"), Kind::Rmat { scale: 7, edge_factor: 7 }, 5);
     let (request, folder) = (request("pagerank", &[]), temporary.path().join("checkpoints"));
     let run = |request: &Request| {
         let resources = resources(2, LARGE);
@@ -380,10 +416,12 @@ fn a_run_says_what_becomes_of_checkpoints() {
 #[test]
 fn checkpoints_are_made_when_they_are_due() {
     let temporary = tempfile::tempdir().unwrap();
-    let graph = graph(&temporary.path().join("g.brimful"), Kind::Rmat { scale: 7, edge_factor: 7 }, 5);
+    let graph =
+        graph(&temporary.path().join("g.brimful"), Kind::Rmat { scale: 7, edge_factor: 7 }, 5);
     let folder = temporary.path().join("checkpoints");
     let newest = |every: Every, until: u64| {
-        let checkpoints = CheckpointOptions { every: Some(every), ..CheckpointOptions::new(&folder) };
+        let checkpoints =
+            CheckpointOptions { every: Some(every), ..CheckpointOptions::new(&folder) };
         let request = Request {
             max_supersteps: Some(until),
             tolerance: Some(0.0),
@@ -403,11 +441,16 @@ fn checkpoints_are_made_when_they_are_due() {
 #[test]
 fn what_has_no_supersteps_has_no_checkpoints() {
     let temporary = tempfile::tempdir().unwrap();
-    let graph = graph(&temporary.path().join("g.brimful"), Kind::Rmat { scale: 7, edge_factor: 7 }, 5);
+    let graph =
+        graph(&temporary.path().join("g.brimful"), Kind::Rmat { scale: 7, edge_factor: 7 }, 5);
     let union_find = request("connected_components", &[("method", "union_find")]);
     for request in [request("triangles", &[]), request("clustering", &[]), union_find] {
         let folder = temporary.path().join("checkpoints");
-        let error = ended_by(run_request(&with_checkpoints(&request, &folder), &graph, &resources(2, LARGE)));
+        let error = ended_by(run_request(
+            &with_checkpoints(&request, &folder),
+            &graph,
+            &resources(2, LARGE),
+        ));
         assert_eq!(error.kind(), ErrorKind::Usage);
         assert!(error.to_string().contains("no checkpoints"), "{error}");
         assert!(!folder.exists());

@@ -15,8 +15,8 @@ use brimful_engine::batch::BATCH;
 use brimful_engine::kernel::{ABI_VERSION, Call, Context};
 use brimful_engine::stats::Traversal;
 use brimful_engine::{
-    Add, Error, Globals, Kernel, KernelProgram, Min, Mode, Program, RunOptions, Shape, TraversalMode, Vertex,
-    run,
+    Add, Error, Globals, Kernel, KernelProgram, Min, Mode, Program, RunOptions, Shape,
+    TraversalMode, Vertex, run,
 };
 use brimful_graph::generate::{Generator, Kind};
 use brimful_graph::import::{ImportOptions, Input, build_reverse, import};
@@ -28,7 +28,8 @@ use brimful_store::{Error as StoreError, ErrorKind};
 use crate::{resources, threads};
 
 /// Several windows in a shard, several segments in a window, several blocks in a segment.
-const SMALL: Geometry = Geometry { interval_bits: 5, window_edges: 700, segment_edges: 600, unit_bytes: 900 };
+const SMALL: Geometry =
+    Geometry { interval_bits: 5, window_edges: 700, segment_edges: 600, unit_bytes: 900 };
 /// Several batches in a segment, and in an interval.
 const LARGE: Geometry =
     Geometry { interval_bits: 11, window_edges: 9000, segment_edges: 5000, unit_bytes: 4000 };
@@ -93,7 +94,9 @@ fn outcome<P: Program>(
 fn needed<P: Program>(program: &P, graph: &Graph, options: &RunOptions, threads: usize) -> u64 {
     let mut needed = 1;
     while let Err(error) = outcome(program, graph, options, threads, needed) {
-        let Error::Store(StoreError::Budget { needed: more, .. }) = error else { panic!("{error}") };
+        let Error::Store(StoreError::Budget { needed: more, .. }) = error else {
+            panic!("{error}")
+        };
         assert!(more > needed);
         needed = more;
     }
@@ -101,22 +104,33 @@ fn needed<P: Program>(program: &P, graph: &Graph, options: &RunOptions, threads:
 }
 
 /// Runs both programs by every traversal that `P` has.
-fn compare<P: Program, S: Shape>(rust: &P, kernel: &KernelProgram<S>, graph: &Graph, weighted: bool) {
+fn compare<P: Program, S: Shape>(
+    rust: &P,
+    kernel: &KernelProgram<S>,
+    graph: &Graph,
+    weighted: bool,
+) {
     let mut ways: Vec<(TraversalMode, bool)> = vec![(TraversalMode::Dense, false)];
     ways.extend((P::MODE != Mode::Full).then_some((TraversalMode::Sparse, false)));
     let asynchronous = P::ASYNCHRONOUS && P::MODE != Mode::Delta;
     ways.extend(asynchronous.then_some((TraversalMode::Dense, true)));
     for (traversal, asynchronous) in ways {
-        let options =
-            RunOptions { weighted, traversal, asynchronous, max_supersteps: 40_000, ..Default::default() };
+        let options = RunOptions {
+            weighted,
+            traversal,
+            asynchronous,
+            max_supersteps: 40_000,
+            ..Default::default()
+        };
         let wanted = outcome(rust, graph, &options, 1, 1 << 28).unwrap();
         assert!(wanted.1 > 1);
         assert_eq!(wanted.3 > 0, traversal == TraversalMode::Sparse);
         for threads in threads(1..=3) {
             for budget in [needed(kernel, graph, &options, threads), 1 << 28] {
                 let found = outcome(kernel, graph, &options, threads, budget).unwrap();
-                let way =
-                    format!("{traversal:?}, asynchronous {asynchronous}, {threads} threads, {budget} bytes");
+                let way = format!(
+                    "{traversal:?}, asynchronous {asynchronous}, {threads} threads, {budget} bytes"
+                );
                 assert!(found.0 == wanted.0, "{way}");
                 assert_eq!((found.1, found.2), (wanted.1, wanted.2), "{way}");
                 assert!(budget < 1 << 28 || found.3 == wanted.3, "{way}");
@@ -128,7 +142,8 @@ fn compare<P: Program, S: Shape>(rust: &P, kernel: &KernelProgram<S>, graph: &Gr
 /// Folds each edge of a call: `fold(bits of the sum, bits of the signal, weight)`.
 unsafe fn fold_edges(context: &Context, fold: impl Fn(u64, u64, f64) -> u64) {
     for at in 0..context.count as usize {
-        // SAFETY: the interface: `count` sources, targets and perhaps weights, which lead to signals and sums.
+        // SAFETY: the interface: `count` sources, targets and perhaps weights, which lead to
+        // signals and sums.
         unsafe {
             let weight = if context.weights.is_null() { 1.0 } else { *context.weights.add(at) };
             let signal = *context.source_signals.add(*context.sources.add(at) as usize);
@@ -138,8 +153,8 @@ unsafe fn fold_edges(context: &Context, fold: impl Fn(u64, u64, f64) -> u64) {
     }
 }
 
-/// Replaces the state of each vertex of a call: `turn(context, vertex, state, bits of the sum)` gives the new state and the bits of the
-/// signal.
+/// Replaces the state of each vertex of a call: `turn(context, vertex, state, bits of the sum)`
+/// gives the new state and the bits of the signal.
 unsafe fn turn_vertices<S: Copy>(
     context: &mut Context,
     mut turn: impl FnMut(&mut Context, Vertex, S, u64) -> (S, u64),
@@ -229,7 +244,14 @@ unsafe extern "C" fn shortest_paths(context: *mut Context) -> i32 {
             let changed = 1.0 > context.collect_threshold && least < old;
             context.score += f64::from(u8::from(changed));
             let new = if changed { least } else { old };
-            (new, if changed && 1.0 > context.signal_threshold { new.to_bits() } else { context.silence })
+            (
+                new,
+                if changed && 1.0 > context.signal_threshold {
+                    new.to_bits()
+                } else {
+                    context.silence
+                },
+            )
         });
     }
     0
@@ -253,7 +275,8 @@ impl Shape for LooplessDistances {
     const SELF_LOOPS: bool = false;
 }
 
-/// [`ShortestPaths`], but nothing is signalled along edges from a vertex to itself: there are fewer signals.
+/// [`ShortestPaths`], but nothing is signalled along edges from a vertex to itself: there are fewer
+/// signals.
 struct LooplessPaths(ShortestPaths);
 impl Program for LooplessPaths {
     type State = f64;
@@ -306,7 +329,8 @@ impl Shape for Labels {
     const ASYNCHRONOUS: bool = true;
 }
 
-/// PageRank by increments, in two rounds; parameters: damping, vertices with edges. Aggregate: what scores have gained.
+/// PageRank by increments, in two rounds; parameters: damping, vertices with edges. Aggregate: what
+/// scores have gained.
 unsafe extern "C" fn increments(context: *mut Context) -> i32 {
     // SAFETY: the interface.
     unsafe {
@@ -321,8 +345,9 @@ unsafe extern "C" fn increments(context: *mut Context) -> i32 {
         let scale = (1.0 - damping) * mass / (mass - *context.aggregate);
         turn_vertices(context, |context, vertex, old: Rank, sum| {
             let sum = f64::from_bits(sum);
-            let per_arc =
-                |residual: f64| if vertex.strength == 0.0 { 0.0 } else { residual / vertex.strength };
+            let per_arc = |residual: f64| {
+                if vertex.strength == 0.0 { 0.0 } else { residual / vertex.strength }
+            };
             let new = if context.call == Call::Initial as u32 {
                 Rank { score: 1.0, due: per_arc(1.0) }
             } else if context.call == Call::Round as u32 {
@@ -359,26 +384,35 @@ fn kernels_give_the_bits_of_the_same_programs_in_rust() {
         let rust = PageRank::<f64>::new(Variant::Normalized, 0.85, 1e-9).unwrap();
         let ranks = program::<Ranks>(pagerank, &[0.85]).until(1, 1e-9).unwrap();
         let rounds = DeltaPageRank::<f64>::new(0.85, None, connected).unwrap();
-        let increments = program::<Increments>(increments, &[0.85, connected as f64]).with_rounds(1);
+        let increments =
+            program::<Increments>(increments, &[0.85, connected as f64]).with_rounds(1);
         for weighted in [false, true] {
             compare(&rust, &ranks, graph, weighted);
             let distances = program::<Distances>(shortest_paths, &[source as f64]);
             compare(&ShortestPaths { sources: source.into() }, &distances, graph, weighted);
             compare(&rounds, &increments, graph, weighted);
             let loopless = program::<LooplessDistances>(shortest_paths, &[source as f64]);
-            compare(&LooplessPaths(ShortestPaths { sources: source.into() }), &loopless, graph, weighted);
+            compare(
+                &LooplessPaths(ShortestPaths { sources: source.into() }),
+                &loopless,
+                graph,
+                weighted,
+            );
         }
         let labels = program::<Labels>(components, &[]).over(&[Index::In, Index::Reverse]);
         compare(&ConnectedComponents::<u64>::new(), &labels, graph, false);
     });
 }
 
-/// [`shortest_paths`], but it fails with status -3, at the last item, in a call `parameters[1]` for at least `parameters[2]` items.
+/// [`shortest_paths`], but it fails with status -3, at the last item, in a call `parameters[1]` for
+/// at least `parameters[2]` items.
 unsafe extern "C" fn failing(context: *mut Context) -> i32 {
     // SAFETY: the interface.
     unsafe {
         let context = &mut *context;
-        if f64::from(context.call) == parameter(context, 1) && context.count as f64 >= parameter(context, 2) {
+        if f64::from(context.call) == parameter(context, 1)
+            && context.count as f64 >= parameter(context, 2)
+        {
             context.failed = context.count - 1;
             return -3;
         }
@@ -397,7 +431,9 @@ fn a_status_ends_the_run_with_an_error_that_names_it() {
         let error = run(&program, graph, &options, &resources(threads, 1 << 28)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Program);
         assert!(error.to_string().contains("status -3"), "{error}");
-        let Error::Kernel { status: -3, vertex: Some(vertex), .. } = error else { panic!("{error:?}") };
+        let Error::Kernel { status: -3, vertex: Some(vertex), .. } = error else {
+            panic!("{error:?}")
+        };
         assert!(vertex < graph.connected());
         (vertex, source)
     };

@@ -33,7 +33,9 @@ fn smallest<T, E: Into<Error>>(attempt: impl Fn(u64) -> Result<T, E>) -> u64 {
     let mut needed = 1;
     while let Err(error) = attempt(needed) {
         let error = error.into();
-        let Error::Store(StoreError::Budget { needed: more, .. }) = error else { panic!("{error}") };
+        let Error::Store(StoreError::Budget { needed: more, .. }) = error else {
+            panic!("{error}")
+        };
         assert!(more > needed);
         needed = more;
     }

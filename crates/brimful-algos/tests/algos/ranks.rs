@@ -1,4 +1,5 @@
-//! Scores of vertices against dense arithmetic: HITS, personalised PageRank, PageRank by increments.
+//! Scores of vertices against dense arithmetic: HITS, personalised PageRank, PageRank by
+//! increments.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +18,8 @@ use brimful_store::ErrorKind;
 
 use crate::resources;
 
-const SMALL: Geometry = Geometry { interval_bits: 4, window_edges: 50, segment_edges: 16, unit_bytes: 200 };
+const SMALL: Geometry =
+    Geometry { interval_bits: 4, window_edges: 50, segment_edges: 16, unit_bytes: 200 };
 
 /// A graph with the arcs it stores, and their weights; ids are 0 to n - 1.
 struct Case {
@@ -57,7 +59,9 @@ const KINDS: [(Kind, bool); 5] = [
     (Kind::Ring { vertices: 30 }, false),
 ];
 
-fn words<const N: usize>(words: [(&str, &str); N]) -> std::collections::BTreeMap<String, Parameter> {
+fn words<const N: usize>(
+    words: [(&str, &str); N],
+) -> std::collections::BTreeMap<String, Parameter> {
     words.into_iter().map(|(name, word)| (name.to_owned(), Parameter::Word(word.into()))).collect()
 }
 
@@ -110,7 +114,10 @@ fn hubs_and_authorities_agree_with_their_definition() {
             for supersteps in [1, 2, 7, 8] {
                 let (hubs, authorities) = dense_hits(&case, supersteps, weighted);
                 let (found, stats) = ranked(&case, &request("hub", supersteps));
-                assert!(distance(&found, &hubs) < 1e-12, "{kind:?}, {supersteps}: {found:?}, {hubs:?}");
+                assert!(
+                    distance(&found, &hubs) < 1e-12,
+                    "{kind:?}, {supersteps}: {found:?}, {hubs:?}"
+                );
                 assert_eq!(stats.supersteps, supersteps);
                 let (found, _) = ranked(&case, &request("authority", supersteps));
                 assert!(distance(&found, &authorities) < 1e-12, "{kind:?}, {supersteps}");
@@ -188,10 +195,13 @@ fn personalised_pagerank_agrees_with_its_definition() {
         let folder = tempfile::tempdir().unwrap();
         let case = case(folder.path(), kind, undirected);
         let few = [0, 1, case.n / 2, case.n - 1];
-        for sources in few.map(|source| vec![source]).into_iter().chain([few.to_vec(), (0..case.n).collect()])
+        for sources in
+            few.map(|source| vec![source]).into_iter().chain([few.to_vec(), (0..case.n).collect()])
         {
-            let request =
-                Request { max_supersteps: Some(9), ..pagerank("power", "normalized", &sources, 0.0) };
+            let request = Request {
+                max_supersteps: Some(9),
+                ..pagerank("power", "normalized", &sources, 0.0)
+            };
             let (found, _) = ranked(&case, &request);
             let wanted = dense_pagerank(&case, &sources, 0.85, 9);
             assert!(distance(&found, &wanted) < 1e-12, "{kind:?} from {sources:?}");
@@ -203,7 +213,8 @@ fn personalised_pagerank_agrees_with_its_definition() {
 fn an_isolated_source_keeps_all_rank() {
     let folder = tempfile::tempdir().unwrap();
     let case = case(folder.path(), Kind::Rmat { scale: 8, edge_factor: 1 }, false);
-    let isolated = (0..case.n).find(|v| case.arcs.iter().all(|(s, t, _)| s != v && t != v)).unwrap();
+    let isolated =
+        (0..case.n).find(|v| case.arcs.iter().all(|(s, t, _)| s != v && t != v)).unwrap();
     let mut wanted = vec![0.0; case.n];
     wanted[isolated] = 1.0;
     for method in ["power", "delta"] {
@@ -226,8 +237,11 @@ fn isolated_sources_share_the_rank_of_sinks() {
             assert!(stats.converged());
             assert!(distance(&found, &exact) < 1e-11, "{method} from {sources:?}");
         }
-        let nine = Request { max_supersteps: Some(9), ..pagerank("power", "normalized", &sources, 0.0) };
-        assert!(distance(&ranked(&case, &nine).0, &dense_pagerank(&case, &sources, 0.85, 9)) < 1e-12);
+        let nine =
+            Request { max_supersteps: Some(9), ..pagerank("power", "normalized", &sources, 0.0) };
+        assert!(
+            distance(&ranked(&case, &nine).0, &dense_pagerank(&case, &sources, 0.85, 9)) < 1e-12
+        );
     }
 }
 
@@ -239,10 +253,14 @@ fn increments_reach_the_accuracy_they_promise() {
         for sources in [vec![], vec![0], vec![case.n - 1], vec![0, 3, case.n - 1]] {
             let exact = dense_pagerank(&case, &sources, 0.85, 400);
             for tolerance in [1e-3, 1e-6, 1e-10] {
-                let (found, stats) = ranked(&case, &pagerank("delta", "normalized", &sources, tolerance));
+                let (found, stats) =
+                    ranked(&case, &pagerank("delta", "normalized", &sources, tolerance));
                 let error = distance(&found, &exact);
                 assert!(stats.converged());
-                assert!(error <= tolerance * 0.85 / 0.15 + 1e-13, "{kind:?} from {sources:?}: {error}");
+                assert!(
+                    error <= tolerance * 0.85 / 0.15 + 1e-13,
+                    "{kind:?} from {sources:?}: {error}"
+                );
                 assert!((found.iter().sum::<f64>() - 1.0).abs() < 1e-12);
             }
         }
@@ -262,8 +280,10 @@ fn increments_send_fewer_signals_than_power_steps_of_the_same_accuracy() {
     for tolerance in [1e-2, 1e-4, 1e-7] {
         let (found, delta) = ranked(&case, &pagerank("delta", "unnormalized", &[], tolerance));
         let error = distance(&found, &exact);
-        let after =
-            |steps| Request { max_supersteps: Some(steps), ..pagerank("power", "unnormalized", &[], 0.0) };
+        let after = |steps| Request {
+            max_supersteps: Some(steps),
+            ..pagerank("power", "unnormalized", &[], 0.0)
+        };
         let worse = |steps: &u64| distance(&ranked(&case, &after(*steps)).0, &exact) > error;
         let power = (1..200).take_while(worse).count() as u64 * case.arcs.len() as u64;
         assert!(delta.signals < power, "{} signals, {power} by power steps", delta.signals);
@@ -291,7 +311,8 @@ fn without_a_tolerance_increments_go_on_to_the_last_bits() {
 fn increments_follow_weights_and_may_be_narrow() {
     let folder = tempfile::tempdir().unwrap();
     let case = case(folder.path(), Kind::Rmat { scale: 8, edge_factor: 5 }, false);
-    let weighted = |method| Request { weighted: true, ..pagerank(method, "normalized", &[], 1e-12) };
+    let weighted =
+        |method| Request { weighted: true, ..pagerank(method, "normalized", &[], 1e-12) };
     let (exact, _) = ranked(&case, &weighted("power"));
     assert!(distance(&ranked(&case, &weighted("delta")).0, &exact) < 1e-11);
     let narrow = Request { narrow: true, ..weighted("delta") };
@@ -319,7 +340,10 @@ fn requests_that_make_no_sense_are_refused() {
         (damped(pagerank("delta", "normalized", &[], 0.1)), "below 1 for the method delta"),
         (hits("both", 0.1), "values must be authority or hub"),
         (hits("hub", -0.1), "tolerance must be at least 0"),
-        (Request { sources: vec![ExternalId::Number(1)], ..hits("hub", 0.1) }, "hits takes no source"),
+        (
+            Request { sources: vec![ExternalId::Number(1)], ..hits("hub", 0.1) },
+            "hits takes no source",
+        ),
     ];
     for (request, message) in cases {
         let error = run_request(&request, &case.graph, &resources(1, 1 << 28)).unwrap_err();

@@ -1,4 +1,5 @@
-//! Runs whose signals do not fit the budget: window of sources after window, the same bits as with all signals in memory.
+//! Runs whose signals do not fit the budget: window of sources after window, the same bits as with
+//! all signals in memory.
 
 use std::path::Path;
 
@@ -24,12 +25,14 @@ use brimful_store::{Budget, Error as StoreError};
 use crate::{resources, threads};
 
 /// Several windows in a shard, several segments in a window, several blocks in a segment.
-const SMALL: Geometry = Geometry { interval_bits: 5, window_edges: 700, segment_edges: 600, unit_bytes: 900 };
+const SMALL: Geometry =
+    Geometry { interval_bits: 5, window_edges: 700, segment_edges: 600, unit_bytes: 900 };
 const AMPLE: u64 = 1 << 28;
 
 fn generated(folder: &Path, kind: Kind, undirected: bool) -> Graph {
     let generator = Generator::new(kind, 5).unwrap();
-    let options = ImportOptions { geometry: SMALL, undirected, weights: Weights::Hash, ..Default::default() };
+    let options =
+        ImportOptions { geometry: SMALL, undirected, weights: Weights::Hash, ..Default::default() };
     let (path, resources) = (folder.join("g.brimful"), resources(2, AMPLE));
     import(Input::Numbered(&generator, generator.vertices()), &path, &options, &resources).unwrap();
     let graph = Graph::open(&path, resources.job.traffic()).unwrap();
@@ -79,7 +82,8 @@ fn windows<P: Program>(
     let extent = Extent::of(graph, program.indexes(), options.weighted);
     let budget_of_run = Budget::new(budget, 0);
     let plan =
-        Plan::new(&Needs::of(program), &extent, options.asynchronous, threads, &budget_of_run).unwrap();
+        Plan::new(&Needs::of(program), &extent, options.asynchronous, threads, &budget_of_run)
+            .unwrap();
     assert!(plan.total_bytes <= budget);
     plan.source_window.map_or(0, |window| (graph.connected() as usize).div_ceil(window))
 }
@@ -92,9 +96,14 @@ fn smallest<P: Program>(program: &P, graph: &Graph, options: &RunOptions, thread
     }
 }
 
-/// Runs `program` with one to four threads in budgets from the smallest one to that in which signals fit, and a little more; the
-/// numbers of windows that there were.
-fn check<P: Program>(program: &P, graph: &Graph, weighted: bool, max_supersteps: u64) -> Vec<usize> {
+/// Runs `program` with one to four threads in budgets from the smallest one to that in which
+/// signals fit, and a little more; the numbers of windows that there were.
+fn check<P: Program>(
+    program: &P,
+    graph: &Graph,
+    weighted: bool,
+    max_supersteps: u64,
+) -> Vec<usize> {
     let options = RunOptions { weighted, max_supersteps, ..Default::default() };
     let (wanted, _) = outcome(program, graph, &options, 1, AMPLE).unwrap();
     assert_eq!(windows(program, graph, &options, 1, AMPLE), 0);
@@ -184,7 +193,8 @@ fn windows_in_which_nobody_speaks_are_left_out() {
     assert!(count > 1000);
     let (found, visited) = outcome(&program, &graph, &options, 2, budget).unwrap();
     assert_eq!(found, outcome(&program, &graph, &options, 2, AMPLE).unwrap().0);
-    // A window of 2^5 sources may reach every segment, but few windows have one of the 2^12 vertices that are marked at a time.
+    // A window of 2^5 sources may reach every segment, but few windows have one of the 2^12
+    // vertices that are marked at a time.
     let all = supersteps * count * 40_000;
     assert!(visited < all / 8, "{visited} edges of {all}");
 }
@@ -198,7 +208,9 @@ fn what_needs_all_signals_in_memory_names_the_budget_that_works() {
     let named = smallest(&program, &graph, &asynchronous, 2);
     outcome(&program, &graph, &asynchronous, 2, named).unwrap();
     match outcome(&program, &graph, &asynchronous, 2, named - 1) {
-        Err(brimful_engine::Error::Store(StoreError::Budget { needed, .. })) => assert_eq!(needed, named),
+        Err(brimful_engine::Error::Store(StoreError::Budget { needed, .. })) => {
+            assert_eq!(needed, named)
+        }
         other => panic!("signals do not fit: {other:?}"),
     }
 }

@@ -76,7 +76,8 @@ enum Wanted {
     All,
     /// Those that are there.
     Present,
-    /// Those that are there, up to the first that takes pages of its own, and no more than so many bytes.
+    /// Those that are there, up to the first that takes pages of its own, and no more than so many
+    /// bytes.
     Some(usize),
 }
 
@@ -95,7 +96,8 @@ impl RecordBag {
         let mut positions = vec![0; records.len()];
         let mut by_class: Vec<Vec<usize>> = vec![Vec::new(); self.classes.count() + 1];
         for (index, record) in records.iter().enumerate() {
-            let class = self.classes.of(record.as_ref().len()).map_or(self.classes.count(), usize::from);
+            let class =
+                self.classes.of(record.as_ref().len()).map_or(self.classes.count(), usize::from);
             if let Some(list) = by_class.get_mut(class) {
                 list.push(index);
             }
@@ -104,7 +106,8 @@ impl RecordBag {
             if class == self.classes.count() {
                 for index in indexes {
                     let record = records.get(*index).map(AsRef::as_ref).unwrap_or_default();
-                    let position = self.put(&writing, start + *index as u64, record, record.len())?;
+                    let position =
+                        self.put(&writing, start + *index as u64, record, record.len())?;
                     if let Some(entry) = positions.get_mut(*index) {
                         *entry = RecordPosition::encode(Some(position));
                     }
@@ -140,7 +143,8 @@ impl RecordBag {
                 }
                 for index in now {
                     let record = records.get(*index).map(AsRef::as_ref).unwrap_or_default();
-                    let slot = layout::insert(bytes, &self.classes, class, start + *index as u64, record)?;
+                    let slot =
+                        layout::insert(bytes, &self.classes, class, start + *index as u64, record)?;
                     *positions.get_mut(*index)? =
                         RecordPosition::encode(Some(RecordPosition::slot_of(page, slot)));
                 }
@@ -225,8 +229,8 @@ impl RecordBag {
             .install(|| ids.par_chunks(share).map(|ids| self.fetch_ids(ids, Wanted::All)).collect())
     }
 
-    /// `count` records from `start` on, in order; removed ones are `None` in [`Records::get`] and left
-    /// out by [`Records::iter`].
+    /// `count` records from `start` on, in order; removed ones are `None` in [`Records::get`] and
+    /// left out by [`Records::iter`].
     pub fn fetch_range(&self, start: u64, count: usize) -> Result<Records> {
         match start.checked_add(count as u64) {
             Some(end) if end <= self.len() => {
@@ -240,8 +244,8 @@ impl RecordBag {
         }
     }
 
-    /// As many records from `start` on as a batch may hold, `most` at most and one at least; removed ones are as in
-    /// [`RecordBag::fetch_range`].
+    /// As many records from `start` on as a batch may hold, `most` at most and one at least;
+    /// removed ones are as in [`RecordBag::fetch_range`].
     pub fn fetch_next(&self, start: u64, most: usize) -> Result<Records> {
         let ids: Vec<u64> = (start..self.len().min(start.saturating_add(most as u64))).collect();
         let records = self.fetch_until_long(&ids)?;
@@ -255,13 +259,15 @@ impl RecordBag {
     fn fetch_long(&self, id: u64) -> Result<Records> {
         match self.get_within(id) {
             Ok(bytes) => Ok(Records { positions: vec![(0, bytes.len())], bytes }),
-            Err(Error::Removed { .. }) => Ok(Records { positions: vec![ABSENT], bytes: Vec::new() }),
+            Err(Error::Removed { .. }) => {
+                Ok(Records { positions: vec![ABSENT], bytes: Vec::new() })
+            }
             Err(error) => Err(error),
         }
     }
 
-    /// The first of the records `ids`: all before the first that takes pages of its own, and no more bytes than
-    /// the share of a batch.
+    /// The first of the records `ids`: all before the first that takes pages of its own, and no
+    /// more bytes than the share of a batch.
     pub(crate) fn fetch_until_long(&self, ids: &[u64]) -> Result<Records> {
         self.fetch_ids(ids, Wanted::Some(self.share_bytes()))
     }
@@ -271,7 +277,9 @@ impl RecordBag {
         let mut located = self.locate(ids)?;
         let most_bytes = if let Wanted::Some(bytes) = wanted { bytes } else { usize::MAX };
         if let Wanted::Some(_) = wanted {
-            let long = located.iter().filter(|(position, _)| position.is_some_and(RecordPosition::is_span));
+            let long = located
+                .iter()
+                .filter(|(position, _)| position.is_some_and(RecordPosition::is_span));
             let end = long.map(|(_, index)| *index).min().unwrap_or(ids.len());
             located.retain(|(_, index)| *index < end);
             records.truncate(end);
@@ -289,7 +297,8 @@ impl RecordBag {
             }
         }
         let mut groups = in_slots.chunk_by(|a, b| a.0.page() == b.0.page());
-        let pages: Vec<u64> = groups.clone().filter_map(|g| g.first()).map(|g| g.0.page()).collect();
+        let pages: Vec<u64> =
+            groups.clone().filter_map(|g| g.first()).map(|g| g.0.page()).collect();
         let mut scanner = self.pages.scanner();
         let mut done = 0;
         for window in pages.chunks(WINDOW_PAGES) {
@@ -298,28 +307,35 @@ impl RecordBag {
             // The rest will be as long as what is here: growing by doubling would copy it all.
             let coming: usize = groups.iter().map(|group| group.len()).sum();
             if done > 0
-                && records.bytes.capacity() - records.bytes.len() < records.bytes.len() / done * coming * 2
+                && records.bytes.capacity() - records.bytes.len()
+                    < records.bytes.len() / done * coming * 2
             {
-                records.bytes.reserve(records.bytes.len() / done * (in_slots.len() - done) * 17 / 16);
+                records
+                    .bytes
+                    .reserve(records.bytes.len() / done * (in_slots.len() - done) * 17 / 16);
             }
             done += coming;
-            scanner.visit(window.iter().map(|number| PageId::new(DATA, *number)), |page, bytes| {
-                let group = window.binary_search(&page.number()).ok().and_then(|at| groups.get(at));
-                let slots = SlotPage::new(bytes, &self.classes);
-                for (position, index) in group.copied().unwrap_or_default() {
-                    match slots.record(position.slot(), id_of(*index)) {
-                        Some(record) => {
-                            records.set(*index, record);
-                            if records.bytes.len() > most_bytes {
-                                records.truncate((records.len() / 2).max(1));
+            scanner.visit(
+                window.iter().map(|number| PageId::new(DATA, *number)),
+                |page, bytes| {
+                    let group =
+                        window.binary_search(&page.number()).ok().and_then(|at| groups.get(at));
+                    let slots = SlotPage::new(bytes, &self.classes);
+                    for (position, index) in group.copied().unwrap_or_default() {
+                        match slots.record(position.slot(), id_of(*index)) {
+                            Some(record) => {
+                                records.set(*index, record);
+                                if records.bytes.len() > most_bytes {
+                                    records.truncate((records.len() / 2).max(1));
+                                }
                             }
+                            // It moved meanwhile.
+                            None => again.push(*index),
                         }
-                        // It moved meanwhile.
-                        None => again.push(*index),
                     }
-                }
-                Ok(())
-            })?;
+                    Ok(())
+                },
+            )?;
         }
         for index in again.into_iter().filter(|index| *index < records.len()).collect::<Vec<_>>() {
             self.options.resources.job.check()?;
@@ -331,21 +347,30 @@ impl RecordBag {
         Ok(records)
     }
 
-    /// Replaces the records `ids`; of an id that occurs twice the last one stays. If it fails or is stopped,
-    /// some of them are replaced; doing it again does no harm.
+    /// Replaces the records `ids`; of an id that occurs twice the last one stays. If it fails or is
+    /// stopped, some of them are replaced; doing it again does no harm.
     pub fn store_batch<R: AsRef<[u8]> + Sync>(&self, ids: &[u64], records: &[R]) -> Result<()> {
         self.change_batch(ids, records, Change::Replace)
     }
 
-    /// Adds to the ends of the records `ids`, in their order. If it fails or is stopped, some of it was added:
-    /// doing it again adds that twice.
+    /// Adds to the ends of the records `ids`, in their order. If it fails or is stopped, some of it
+    /// was added: doing it again adds that twice.
     pub fn append_to_batch<R: AsRef<[u8]> + Sync>(&self, ids: &[u64], items: &[R]) -> Result<()> {
         self.change_batch(ids, items, Change::Add)
     }
 
-    fn change_batch<R: AsRef<[u8]> + Sync>(&self, ids: &[u64], records: &[R], change: Change) -> Result<()> {
+    fn change_batch<R: AsRef<[u8]> + Sync>(
+        &self,
+        ids: &[u64],
+        records: &[R],
+        change: Change,
+    ) -> Result<()> {
         if ids.len() != records.len() {
-            return Err(Error::Usage(format!("{} ids and {} records were given", ids.len(), records.len())));
+            return Err(Error::Usage(format!(
+                "{} ids and {} records were given",
+                ids.len(),
+                records.len()
+            )));
         }
         let Some(largest) = ids.iter().copied().max() else {
             return Ok(());
@@ -358,11 +383,13 @@ impl RecordBag {
             let writing = self.pages.write();
             let located = self.locate(ids)?;
             let pool = &self.options.resources.pool;
-            let window =
-                (self.pages.cache_bytes() / self.pages.page_bytes() / (4 * pool.current_num_threads()))
-                    .clamp(1, WINDOW_PAGES);
+            let window = (self.pages.cache_bytes()
+                / self.pages.page_bytes()
+                / (4 * pool.current_num_threads()))
+            .clamp(1, WINDOW_PAGES);
             let page_of = |l: &Located| l.0.map(|position| position.page());
-            let groups: Vec<&[Located]> = located.chunk_by(|a, b| page_of(a) == page_of(b)).collect();
+            let groups: Vec<&[Located]> =
+                located.chunk_by(|a, b| page_of(a) == page_of(b)).collect();
             let one = |index: usize| {
                 let (Some(id), Some(record)) = (ids.get(index), records.get(index)) else {
                     return Ok(());
@@ -375,23 +402,28 @@ impl RecordBag {
                     self.pages.check()?;
                     let pages = groups.iter().filter_map(|g| g.first().and_then(page_of));
                     self.pages.scanner().load(pages.map(|number| PageId::new(DATA, number)))?;
-                    groups.iter().try_for_each(|group| group.iter().try_for_each(|(_, index)| one(*index)))
+                    groups
+                        .iter()
+                        .try_for_each(|group| group.iter().try_for_each(|(_, index)| one(*index)))
                 })
             })?;
         }
         self.tidy()
     }
 
-    /// Adds to the ends of the records of ascending `ids`, from one thread; those that are empty so far
-    /// get their positions side by side. An error comes with how many were added to; where it is that the job
-    /// was cancelled, no other was.
+    /// Adds to the ends of the records of ascending `ids`, from one thread; those that are empty so
+    /// far get their positions side by side. An error comes with how many were added to; where it
+    /// is that the job was cancelled, no other was.
     pub(crate) fn append_sorted(&self, ids: &[u64], items: &[&[u8]]) -> Result<(), (usize, Error)> {
         let mut done = 0;
-        self.append_some(ids, items, &mut done).and_then(|()| self.tidy()).map_err(|error| (done, error))
+        self.append_some(ids, items, &mut done)
+            .and_then(|()| self.tidy())
+            .map_err(|error| (done, error))
     }
 
     fn append_some(&self, ids: &[u64], items: &[&[u8]], done: &mut usize) -> Result<()> {
-        let window = (self.pages.cache_bytes() / self.pages.page_bytes() / 8).clamp(1, WINDOW_PAGES);
+        let window =
+            (self.pages.cache_bytes() / self.pages.page_bytes() / 8).clamp(1, WINDOW_PAGES);
         let mut scanner = self.pages.scanner();
         for (ids, items) in ids.chunks(4096).zip(items.chunks(4096)) {
             let positions = self.locate(ids)?;
@@ -411,10 +443,14 @@ impl RecordBag {
         Ok(())
     }
 
-    /// Lets `f` see and change records in batches, on all threads; reads ahead meanwhile and writes back
-    /// the records that changed. `f` gets an id and its record; a record that was removed is left out. Of records
-    /// that take pages of their own one is in memory at a time.
-    pub fn process(&self, order: &Order, f: impl Fn(u64, &mut Vec<u8>) -> Result<()> + Sync) -> Result<()> {
+    /// Lets `f` see and change records in batches, on all threads; reads ahead meanwhile and writes
+    /// back the records that changed. `f` gets an id and its record; a record that was removed is
+    /// left out. Of records that take pages of their own one is in memory at a time.
+    pub fn process(
+        &self,
+        order: &Order,
+        f: impl Fn(u64, &mut Vec<u8>) -> Result<()> + Sync,
+    ) -> Result<()> {
         if let Some(largest) = order.largest() {
             self.check(largest)?;
         }

@@ -1,7 +1,7 @@
 //! Giving space back: records of sparse pages move together, in small steps.
 //!
-//! Invariant: a step moves a bounded number of pages, and readers and writers of other records go on
-//! meanwhile.
+//! Invariant: a step moves a bounded number of pages, and readers and writers of other records go
+//! on meanwhile.
 
 use brimful_store::durable::PageId;
 
@@ -22,7 +22,8 @@ impl RecordBag {
         Ok(self.pages.compact(|writing| self.describe(writing))?)
     }
 
-    /// One step, if the bag is sparse: what every change may cost. Says what the map of pages holds.
+    /// One step, if the bag is sparse: what every change may cost. Says what the map of pages
+    /// holds.
     pub(super) fn tidy(&self) -> Result<()> {
         let (is_sparse, bytes) = {
             let space = self.space();

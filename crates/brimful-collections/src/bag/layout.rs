@@ -1,9 +1,9 @@
 //! How records stand in the pages of a bag.
 //!
-//! A *class page* has slots of one size; a slot begins with the record's id and length. A *span* is a
-//! run of pages for one long record. Sizes grow by about a fifth from class to class, so that a record
-//! wastes a tenth on average and one that grows moves rarely. Invariant: a slot's id says whose it is,
-//! so that a stale address is noticed, and damage too.
+//! A *class page* has slots of one size; a slot begins with the record's id and length. A *span* is
+//! a run of pages for one long record. Sizes grow by about a fifth from class to class, so that a
+//! record wastes a tenth on average and one that grows moves rarely. Invariant: a slot's id says
+//! whose it is, so that a stale address is noticed, and damage too.
 
 use crate::fields::{put, u16_at, u32_at, u64_at};
 
@@ -155,7 +155,13 @@ pub(super) fn class_of(bytes: &[u8]) -> u8 {
 }
 
 /// Takes a free slot of a page and writes a record into it; `None` if the page has none.
-pub(super) fn insert(bytes: &mut [u8], classes: &Classes, class: u8, id: u64, record: &[u8]) -> Option<u16> {
+pub(super) fn insert(
+    bytes: &mut [u8],
+    classes: &Classes,
+    class: u8,
+    id: u64,
+    record: &[u8],
+) -> Option<u16> {
     let (free, used) = (u16_at(bytes, 2), u16_at(bytes, 4));
     let slot_bytes = classes.slot_bytes(class);
     let slot = if free != NONE && free >= classes.slots(class) {
@@ -180,7 +186,13 @@ pub(super) fn insert(bytes: &mut [u8], classes: &Classes, class: u8, id: u64, re
 }
 
 /// Replaces the record in a slot, or adds to its end; false if it does not fit.
-pub(super) fn rewrite(bytes: &mut [u8], classes: &Classes, slot: u16, record: &[u8], add: bool) -> bool {
+pub(super) fn rewrite(
+    bytes: &mut [u8],
+    classes: &Classes,
+    slot: u16,
+    record: &[u8],
+    add: bool,
+) -> bool {
     let slot_bytes = classes.slot_bytes(class_of(bytes));
     let at = PAGE_HEADER + usize::from(slot) * slot_bytes;
     let old = if add { u32_at(bytes, at + 8) as usize } else { 0 };
@@ -219,9 +231,10 @@ const SPAN_MARK: u16 = 0xFFFE;
 impl SpanHead {
     /// The head in a span's first page, if there is one.
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
-        let head = Self { pages: u32_at(bytes, 4).into(), id: u64_at(bytes, 8), len: u64_at(bytes, 16) };
-        let fits =
-            head.len <= head.pages.saturating_mul(bytes.len() as u64).saturating_sub(SPAN_HEADER as u64);
+        let head =
+            Self { pages: u32_at(bytes, 4).into(), id: u64_at(bytes, 8), len: u64_at(bytes, 16) };
+        let fits = head.len
+            <= head.pages.saturating_mul(bytes.len() as u64).saturating_sub(SPAN_HEADER as u64);
         (u16_at(bytes, 0) == SPAN_MARK && fits).then_some(head)
     }
 

@@ -1,12 +1,12 @@
 //! Records of any length as bytes, by id: the untyped half of [`crate::DiskBag`].
 //!
-//! An index of 8 bytes a record says where each is, so that a record costs at most two reads. A change
-//! happens in place where it fits; else the record moves, the index follows, and the old place is free
-//! for others. Invariant: the new record is whole before the index names it, and the old one goes after;
-//! a reader that comes between looks again.
+//! An index of 8 bytes a record says where each is, so that a record costs at most two reads. A
+//! change happens in place where it fits; else the record moves, the index follows, and the old
+//! place is free for others. Invariant: the new record is whole before the index names it, and the
+//! old one goes after; a reader that comes between looks again.
 //!
-//! Changes of one record are ordered by a lock that some ids share; pages have their own locks below.
-//! Order of locks: the right to write, an id's, the space's, a page's.
+//! Changes of one record are ordered by a lock that some ids share; pages have their own locks
+//! below. Order of locks: the right to write, an id's, the space's, a page's.
 
 mod batch;
 mod compact;
@@ -81,12 +81,12 @@ pub struct RecordBag {
 }
 
 impl RecordBag {
-    /// Opens the bag at `path`, or makes it. `schema` says what the records are and must be the same
-    /// whenever the bag is opened.
+    /// Opens the bag at `path`, or makes it. `schema` says what the records are and must be the
+    /// same whenever the bag is opened.
     ///
     /// # Errors
-    /// [`Error::RecordType`] if it was made for other records; [`Error::Store`] if it is in use by another
-    /// process, damaged, or the budget is too small.
+    /// [`Error::RecordType`] if it was made for other records; [`Error::Store`] if it is in use by
+    /// another process, damaged, or the budget is too small.
     pub fn open(path: &Path, schema: &[u8], options: Options) -> Result<Self> {
         let locked = CollectionFolder::at(path)?;
         let mut opened = Self::open_in(&locked.folder, schema, options)?;
@@ -110,11 +110,14 @@ impl RecordBag {
         // Every sync writes the whole index and all information of pages.
         let index = len.div_ceil((pages.page_bytes() / ENTRY_BYTES) as u64);
         if parts > pages.pages(INFOS) || index > pages.pages(INDEX) || removed > len {
-            let what = format!("{len} ids, {removed} of them removed, in {data_pages} pages cannot be");
+            let what =
+                format!("{len} ids, {removed} of them removed, in {data_pages} pages cannot be");
             return Err(StoreError::corrupt_pages(pages.path(), 0, what).into());
         }
         for part in 0..parts {
-            pages.read(PageId::new(INFOS, part), |bytes| space.decode(bytes, data_pages, &classes))?;
+            pages.read(PageId::new(INFOS, part), |bytes| {
+                space.decode(bytes, data_pages, &classes)
+            })?;
         }
         let keys = HashPages::restore(&pages, KEYS, 2, (u64_at(&meta, 24), u64_at(&meta, 32)))?;
         Ok(Self {
@@ -133,7 +136,8 @@ impl RecordBag {
         })
     }
 
-    /// The same bag for an owner that has set memory aside for its longest records: none is refused for its length.
+    /// The same bag for an owner that has set memory aside for its longest records: none is refused
+    /// for its length.
     pub(crate) fn with_any_record(mut self) -> Self {
         self.longest_bytes = u64::MAX;
         self
@@ -203,7 +207,12 @@ impl RecordBag {
         Ok(self.pages.read(page, |bytes| RecordPosition::decode(u64_at(bytes, at)))?)
     }
 
-    fn set_place(&self, writing: &Writing<'_>, id: u64, position: Option<RecordPosition>) -> Result<()> {
+    fn set_place(
+        &self,
+        writing: &Writing<'_>,
+        id: u64,
+        position: Option<RecordPosition>,
+    ) -> Result<()> {
         let (page, at) = self.entry_of(id);
         let entry = RecordPosition::encode(position).to_le_bytes();
         Ok(self.pages.update(writing, page, |page| put(page.bytes_mut(), at, &entry))?)
@@ -278,8 +287,8 @@ impl RecordBag {
         self.read_at(id, position)
     }
 
-    /// Lets `begin` see how long record `id` is, and `f` its bytes, piece by piece: a record may be longer than
-    /// memory. Neither may use the bag.
+    /// Lets `begin` see how long record `id` is, and `f` its bytes, piece by piece: a record may be
+    /// longer than memory. Neither may use the bag.
     ///
     /// # Errors
     /// [`Error::OutOfRange`], [`Error::Removed`].
@@ -298,8 +307,8 @@ impl RecordBag {
         Ok(())
     }
 
-    /// Reads record `id` into `out`; returns how long it is. Where that is not the length of `out`, what is in
-    /// `out` is of no use.
+    /// Reads record `id` into `out`; returns how long it is. Where that is not the length of `out`,
+    /// what is in `out` is of no use.
     pub fn read_into(&self, id: u64, out: &mut [u8]) -> Result<u64> {
         let (mut len, mut at) = (0, 0);
         self.visit(
@@ -340,7 +349,10 @@ impl RecordBag {
         Err(StoreError::Budget {
             budget,
             needed: budget.saturating_sub(memory).saturating_add(len.saturating_mul(4)),
-            purpose: format!("to hold record {id} of {}, which has {len} bytes", self.path().display()),
+            purpose: format!(
+                "to hold record {id} of {}, which has {len} bytes",
+                self.path().display()
+            ),
         }
         .into())
     }
@@ -370,7 +382,8 @@ impl RecordBag {
         self.tidy()
     }
 
-    /// Adds `bytes` to the end of record `id`: amortised O(1), as a record that grows gets room to spare.
+    /// Adds `bytes` to the end of record `id`: amortised O(1), as a record that grows gets room to
+    /// spare.
     pub fn append_to(&self, id: u64, bytes: &[u8]) -> Result<()> {
         self.check(id)?;
         {
@@ -451,8 +464,9 @@ impl RecordBag {
         let parts = self.space().take_changed();
         let mut parts = parts.into_iter();
         while let Some((part, bytes)) = parts.next() {
-            let written =
-                self.pages.update(writing, PageId::new(INFOS, part), |page| put(page.bytes_mut(), 0, &bytes));
+            let written = self
+                .pages
+                .update(writing, PageId::new(INFOS, part), |page| put(page.bytes_mut(), 0, &bytes));
             if written.is_err() {
                 let mut space = self.space();
                 std::iter::once(part)
@@ -465,8 +479,8 @@ impl RecordBag {
     }
 }
 
-/// A bag's description in its root: ids given out, records removed, data pages, bits and entries of the
-/// table of keys.
+/// A bag's description in its root: ids given out, records removed, data pages, bits and entries of
+/// the table of keys.
 fn describe(fields: [u64; 5], schema: &[u8]) -> Vec<u8> {
     let mut out: Vec<u8> = fields.iter().flat_map(|field| field.to_le_bytes()).collect();
     out.extend_from_slice(schema);

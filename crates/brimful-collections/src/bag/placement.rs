@@ -10,7 +10,13 @@ use crate::error::{Error, Result};
 
 impl RecordBag {
     /// Replaces a record, or adds to it.
-    pub(super) fn change(&self, writing: &Writing<'_>, id: u64, bytes: &[u8], change: Change) -> Result<()> {
+    pub(super) fn change(
+        &self,
+        writing: &Writing<'_>,
+        id: u64,
+        bytes: &[u8],
+        change: Change,
+    ) -> Result<()> {
         let Some(position) = self.position(id)? else {
             if change == Change::Add {
                 return Err(self.removed(id));
@@ -30,7 +36,8 @@ impl RecordBag {
                 let mut record = self.read_at(id, position)?;
                 record.extend_from_slice(bytes);
                 self.check_bytes(record.len() as u64)?;
-                // Room to grow by a half: moving costs O(1) a byte in all. What was empty may be whole now.
+                // Room to grow by a half: moving costs O(1) a byte in all. What was empty may be
+                // whole now.
                 let spare = if record.len() == bytes.len() { 0 } else { record.len() / 2 };
                 self.put(writing, id, &record, record.len() + spare)?
             }
@@ -61,7 +68,16 @@ impl RecordBag {
                     let now = layout::class_of(page.bytes());
                     self.classes.slot_bytes(class) * 2 < self.classes.slot_bytes(now)
                 });
-            Some(!shrunk && layout::rewrite(page.bytes_mut(), &self.classes, position.slot(), bytes, add))
+            Some(
+                !shrunk
+                    && layout::rewrite(
+                        page.bytes_mut(),
+                        &self.classes,
+                        position.slot(),
+                        bytes,
+                        add,
+                    ),
+            )
         })?;
         changed.ok_or_else(|| self.damaged(id, position, "the record is not where the index says"))
     }
@@ -83,8 +99,9 @@ impl RecordBag {
             self.check_bytes(len)?;
             self.write_span(writing, position.page(), old, bytes)?;
             let head = SpanHead { len, ..head };
-            self.pages
-                .update(writing, PageId::new(DATA, position.page()), |page| head.write(page.bytes_mut()))?;
+            self.pages.update(writing, PageId::new(DATA, position.page()), |page| {
+                head.write(page.bytes_mut())
+            })?;
         }
         Ok(fits)
     }
@@ -97,7 +114,8 @@ impl RecordBag {
         record: &[u8],
         capacity: usize,
     ) -> Result<RecordPosition> {
-        let Some(class) = self.classes.of(capacity).or_else(|| self.classes.of(record.len())) else {
+        let Some(class) = self.classes.of(capacity).or_else(|| self.classes.of(record.len()))
+        else {
             return self.put_span(writing, id, record.len() as u64, capacity as u64, |first| {
                 self.write_span(writing, first, 0, record)
             });
@@ -112,7 +130,9 @@ impl RecordBag {
         });
         match slot {
             Ok(Some(slot)) => Ok(RecordPosition::slot_of(page, slot)),
-            Ok(None) => Err(self.damaged(id, RecordPosition::slot_of(page, 0), "a page with room has none")),
+            Ok(None) => {
+                Err(self.damaged(id, RecordPosition::slot_of(page, 0), "a page with room has none"))
+            }
             Err(error) => {
                 self.space().release(page, &self.classes);
                 Err(error.into())
@@ -120,7 +140,8 @@ impl RecordBag {
         }
     }
 
-    /// Makes a span of `len` bytes with room for `capacity`; `fill` writes them, given its first page.
+    /// Makes a span of `len` bytes with room for `capacity`; `fill` writes them, given its first
+    /// page.
     fn put_span(
         &self,
         writing: &Writing<'_>,
@@ -133,7 +154,9 @@ impl RecordBag {
         let first = self.space().allocate_span(pages);
         let head = SpanHead { pages, id, len };
         let written = fill(first).and_then(|()| {
-            Ok(self.pages.update(writing, PageId::new(DATA, first), |page| head.write(page.bytes_mut()))?)
+            Ok(self
+                .pages
+                .update(writing, PageId::new(DATA, first), |page| head.write(page.bytes_mut()))?)
         });
         if written.is_err() {
             self.discard_span(writing, first, pages)?;
@@ -141,7 +164,8 @@ impl RecordBag {
         written.map(|()| RecordPosition::span_at(first))
     }
 
-    /// Copies a span into a larger one, page by page, and adds to its end: a record may be longer than memory.
+    /// Copies a span into a larger one, page by page, and adds to its end: a record may be longer
+    /// than memory.
     fn grow_span(
         &self,
         writing: &Writing<'_>,
@@ -174,7 +198,8 @@ impl RecordBag {
         let mut at = at + SPAN_HEADER as u64;
         let mut rest = bytes;
         while !rest.is_empty() {
-            let (number, offset) = (first + at / page_bytes as u64, (at % page_bytes as u64) as usize);
+            let (number, offset) =
+                (first + at / page_bytes as u64, (at % page_bytes as u64) as usize);
             let (now, later) = rest.split_at(rest.len().min(page_bytes - offset));
             let page = PageId::new(DATA, number);
             let put = |bytes: &mut [u8]| crate::fields::put(bytes, offset, now);
@@ -202,8 +227,9 @@ impl RecordBag {
             let record = self.pages.read(PageId::new(DATA, position.page()), |bytes| {
                 SlotPage::new(bytes, &self.classes).record(position.slot(), id).map(<[u8]>::to_vec)
             })?;
-            return record
-                .ok_or_else(|| self.damaged(id, position, "the record is not where the index says"));
+            return record.ok_or_else(|| {
+                self.damaged(id, position, "the record is not where the index says")
+            });
         }
         let head = self.span_head(id, position)?;
         let mut record = Vec::with_capacity(head.len as usize);
@@ -218,9 +244,11 @@ impl RecordBag {
         head: &SpanHead,
         mut f: impl FnMut(&[u8]),
     ) -> Result<()> {
-        let window = (self.pages.cache_bytes() / self.pages.page_bytes() / 8).clamp(1, WINDOW_PAGES);
-        let pages: Vec<PageId> =
-            (0..self.used_pages(head)).map(|number| PageId::new(DATA, position.page() + number)).collect();
+        let window =
+            (self.pages.cache_bytes() / self.pages.page_bytes() / 8).clamp(1, WINDOW_PAGES);
+        let pages: Vec<PageId> = (0..self.used_pages(head))
+            .map(|number| PageId::new(DATA, position.page() + number))
+            .collect();
         let mut scanner = self.pages.scanner();
         let (mut skip, mut left) = (SPAN_HEADER, head.len as usize);
         for window in pages.chunks(window) {
@@ -239,7 +267,12 @@ impl RecordBag {
     }
 
     /// Frees the position of a record that the index no longer names.
-    pub(super) fn release(&self, writing: &Writing<'_>, id: u64, position: RecordPosition) -> Result<()> {
+    pub(super) fn release(
+        &self,
+        writing: &Writing<'_>,
+        id: u64,
+        position: RecordPosition,
+    ) -> Result<()> {
         if position.is_span() {
             let head = self.span_head(id, position)?;
             return self.discard_span(writing, position.page(), head.pages);

@@ -84,7 +84,8 @@ impl Space {
     pub(super) fn decode(&mut self, bytes: &[u8], pages: u64, classes: &Classes) {
         let left = (pages as usize).saturating_sub(self.infos.len()).min(self.per_page);
         for at in 0..left {
-            let (number, mut info) = (self.infos.len() as u64, Info::decode(u32_at(bytes, at * INFO_BYTES)));
+            let (number, mut info) =
+                (self.infos.len() as u64, Info::decode(u32_at(bytes, at * INFO_BYTES)));
             match info.kind {
                 Kind::Free => give(&mut self.free, number, 1),
                 Kind::Class(class) => {
@@ -193,7 +194,8 @@ impl Space {
         self.taken_bytes = self.taken_bytes.saturating_sub(bytes);
         let live = info.live.saturating_sub(1);
         if live == 0 {
-            self.slot_bytes = self.slot_bytes.saturating_sub(u64::from(classes.slots(class)) * bytes);
+            self.slot_bytes =
+                self.slot_bytes.saturating_sub(u64::from(classes.slots(class)) * bytes);
             // Its entry in the list, if any, is skipped when it comes up.
             self.set(page, Info::default());
             give(&mut self.free, page, 1);
@@ -212,7 +214,8 @@ impl Space {
     /// Pages in a row for a span.
     pub(super) fn allocate_span(&mut self, count: u64) -> u64 {
         let first = self.allocate(count);
-        (first..first + count).for_each(|page| self.set(page, Info { kind: Kind::Span, ..Info::default() }));
+        (first..first + count)
+            .for_each(|page| self.set(page, Info { kind: Kind::Span, ..Info::default() }));
         first
     }
 
@@ -222,13 +225,14 @@ impl Space {
         give(&mut self.free, first, count);
     }
 
-    /// Pages of which less than three quarters are taken, the emptiest of each class first. Nobody is
-    /// promised room on them until [`Space::settle`].
+    /// Pages of which less than three quarters are taken, the emptiest of each class first. Nobody
+    /// is promised room on them until [`Space::settle`].
     pub(super) fn sparse_pages(&mut self, most: usize, classes: &Classes) -> Vec<u64> {
         let mut found = Vec::new();
         for class in 0..self.open.len() as u8 {
             let slots = classes.slots(class);
-            let listed = self.open.get_mut(usize::from(class)).map(std::mem::take).unwrap_or_default();
+            let listed =
+                self.open.get_mut(usize::from(class)).map(std::mem::take).unwrap_or_default();
             let mut pages: Vec<u64> = listed
                 .into_iter()
                 .filter(|page| {
@@ -239,8 +243,10 @@ impl Space {
             pages.sort_unstable_by_key(|page| (self.get(*page).live, *page));
             pages.dedup();
             // One page with room stays, so that what moves has somewhere to go.
-            let sparse =
-                pages.iter().take(pages.len().saturating_sub(1)).take(most.saturating_sub(found.len()));
+            let sparse = pages
+                .iter()
+                .take(pages.len().saturating_sub(1))
+                .take(most.saturating_sub(found.len()));
             let count = sparse.take_while(|page| self.get(**page).live * 4 < slots * 3).count();
             let kept = pages.split_off(count);
             for page in &pages {
@@ -271,7 +277,8 @@ impl Space {
     }
 
     fn allocate(&mut self, count: u64) -> u64 {
-        let run = self.free.iter().find(|(_, len)| **len >= count).map(|(start, len)| (*start, *len));
+        let run =
+            self.free.iter().find(|(_, len)| **len >= count).map(|(start, len)| (*start, *len));
         if let Some((start, len)) = run {
             self.free.remove(&start);
             if len > count {
@@ -281,8 +288,11 @@ impl Space {
         }
         // The free run at the end, if there is one, is the beginning.
         let end = self.infos.len() as u64;
-        let last =
-            self.free.last_key_value().filter(|(start, len)| **start + **len == end).map(|(start, _)| *start);
+        let last = self
+            .free
+            .last_key_value()
+            .filter(|(start, len)| **start + **len == end)
+            .map(|(start, _)| *start);
         let start = last.unwrap_or(end);
         self.free.remove(&start);
         self.infos.resize((start + count) as usize, Info::default());
@@ -333,7 +343,10 @@ mod tests {
         assert_eq!(space.promise(class, 9, &classes), (0, 1));
         assert_eq!(space.allocate_span(3), 1);
         space.release_span(1, 3);
-        assert_eq!((space.allocate_span(2), space.allocate_span(1), space.allocate_span(1)), (1, 3, 4));
+        assert_eq!(
+            (space.allocate_span(2), space.allocate_span(1), space.allocate_span(1)),
+            (1, 3, 4)
+        );
     }
 
     #[test]
@@ -350,7 +363,8 @@ mod tests {
             again.decode(&bytes, space.pages(), &classes);
         }
         assert!(space.take_changed().is_empty());
-        let plain = |space: &Space| space.infos.iter().map(|i| (i.kind, i.live)).collect::<Vec<_>>();
+        let plain =
+            |space: &Space| space.infos.iter().map(|i| (i.kind, i.live)).collect::<Vec<_>>();
         assert_eq!(plain(&again), plain(&space));
         assert_eq!((again.slot_bytes, again.taken_bytes), (space.slot_bytes, space.taken_bytes));
         assert_eq!(again.promise(class, 1, &classes), space.promise(class, 1, &classes));

@@ -8,15 +8,16 @@ use super::RecordBag;
 use crate::error::{Error, Result};
 
 impl RecordBag {
-    /// Reads everything that stands on disk, compares it with its checksums, and looks whether every id leads to its
-    /// record. Returns the bytes read. Nothing must be changed meanwhile.
+    /// Reads everything that stands on disk, compares it with its checksums, and looks whether
+    /// every id leads to its record. Returns the bytes read. Nothing must be changed meanwhile.
     ///
     /// # Errors
     /// Corruption that names the offset or the record.
     pub fn verify(&self) -> Result<u64> {
         let job = &self.options.resources.job;
         let read = self.pages.verify(job)?;
-        let broken = |what: String| Error::from(StoreError::corrupt_pages(self.pages.path(), 0, what));
+        let broken =
+            |what: String| Error::from(StoreError::corrupt_pages(self.pages.path(), 0, what));
         let (mut removed, mut taken) = (0, 0);
         for id in 0..self.len() {
             job.check()?;

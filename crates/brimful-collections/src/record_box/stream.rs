@@ -6,10 +6,15 @@ use crate::order::{Ids, Order};
 use crate::pipeline;
 
 impl RecordBox {
-    /// Lets `f` see and change all records, in batches, on all threads; reads ahead meanwhile and writes
-    /// back the records that changed. Other threads may use the box meanwhile; what they store into a
-    /// record that `f` changes at the same time may be lost. `f` may fetch from the box.
-    pub fn process(&self, order: &Order, f: impl Fn(&Ids, &mut [u8]) -> Result<()> + Sync) -> Result<()> {
+    /// Lets `f` see and change all records, in batches, on all threads; reads ahead meanwhile and
+    /// writes back the records that changed. Other threads may use the box meanwhile; what they
+    /// store into a record that `f` changes at the same time may be lost. `f` may fetch from the
+    /// box.
+    pub fn process(
+        &self,
+        order: &Order,
+        f: impl Fn(&Ids, &mut [u8]) -> Result<()> + Sync,
+    ) -> Result<()> {
         if let Some(largest) = order.largest() {
             self.check(largest)?;
         }
@@ -32,7 +37,8 @@ impl RecordBox {
                 Ids::Range(range) => self.write_back(range.start, &before, buffer.bytes()),
                 Ids::List(ids) => {
                     let records = before.chunks_exact(self.record_bytes);
-                    let changed = records.zip(buffer.bytes().chunks_exact(self.record_bytes)).zip(ids);
+                    let changed =
+                        records.zip(buffer.bytes().chunks_exact(self.record_bytes)).zip(ids);
                     for ((_, after), id) in changed.filter(|((before, after), _)| before != after) {
                         self.store(*id, after)?;
                     }
@@ -49,18 +55,23 @@ impl RecordBox {
         let (mut id, mut at) = (start, 0);
         while at < after.len() {
             let (page, offset) = self.place(id);
-            let count =
-                (self.per_page - id as usize % self.per_page).min((after.len() - at) / self.record_bytes);
+            let count = (self.per_page - id as usize % self.per_page)
+                .min((after.len() - at) / self.record_bytes);
             let range = at..at + count * self.record_bytes;
-            let (old, new) =
-                (before.get(range.clone()).unwrap_or_default(), after.get(range).unwrap_or_default());
+            let (old, new) = (
+                before.get(range.clone()).unwrap_or_default(),
+                after.get(range).unwrap_or_default(),
+            );
             (id, at) = (id + count as u64, at + new.len());
             if old == new {
                 continue;
             }
             if count == self.per_page {
                 let mut with = |records: &[u8]| {
-                    page_bytes.get_mut(..records.len()).unwrap_or_default().copy_from_slice(records);
+                    page_bytes
+                        .get_mut(..records.len())
+                        .unwrap_or_default()
+                        .copy_from_slice(records);
                 };
                 with(old);
                 let expected = brimful_store::checksum(&page_bytes);
@@ -70,9 +81,11 @@ impl RecordBox {
                 }
             }
             self.pages.update(&writing, page, |page| {
-                let place = page.bytes_mut().get_mut(offset..offset + new.len()).unwrap_or_default();
-                let records =
-                    place.chunks_exact_mut(self.record_bytes).zip(old.chunks_exact(self.record_bytes));
+                let place =
+                    page.bytes_mut().get_mut(offset..offset + new.len()).unwrap_or_default();
+                let records = place
+                    .chunks_exact_mut(self.record_bytes)
+                    .zip(old.chunks_exact(self.record_bytes));
                 for ((place, old), new) in records.zip(new.chunks_exact(self.record_bytes)) {
                     if old != new {
                         place.copy_from_slice(new);

@@ -100,7 +100,8 @@ impl Both {
                 self.model.iter_mut().for_each(|(id, record)| change(*id, record));
             }
             9 => {
-                let Some(id) = self.len.checked_sub(1).map(|most| self.random.below(most + 1)) else {
+                let Some(id) = self.len.checked_sub(1).map(|most| self.random.below(most + 1))
+                else {
                     return;
                 };
                 let one = record(&mut self.random);
@@ -133,7 +134,9 @@ impl Both {
 
 fn all(bag: &RecordBag) -> Model {
     let records = bag.fetch_range(0, bag.len() as usize).unwrap();
-    (0..bag.len()).filter_map(|id| records.get(id as usize).map(|record| (id, record.to_vec()))).collect()
+    (0..bag.len())
+        .filter_map(|id| records.get(id as usize).map(|record| (id, record.to_vec())))
+        .collect()
 }
 
 #[test]
@@ -185,7 +188,11 @@ fn a_crash_leaves_the_bag_as_it_was_at_a_sync() {
         let synced = run(&folder);
         let bag = RecordBag::open_in(&folder.crash(), b"bytes", options(MEMORY)).unwrap();
         let found = all(&bag);
-        assert!(synced.contains(&found), "sync {at}: {} records are none of the states", found.len());
+        assert!(
+            synced.contains(&found),
+            "sync {at}: {} records are none of the states",
+            found.len()
+        );
         // It goes on working.
         let mut both = Both { len: bag.len(), model: found, bag, random: Random(at) };
         (0..10).for_each(|_| both.step());
@@ -218,7 +225,10 @@ fn a_full_disk_leaves_records_whole() {
             assert!(record.len() >= 400 && record.iter().all(|b| *b == id as u8), "record {id}");
         }
         bag.sync().unwrap();
-        assert_eq!(all(&RecordBag::open_in(&folder.crash(), b"bytes", options(MEMORY)).unwrap()), all(&bag));
+        assert_eq!(
+            all(&RecordBag::open_in(&folder.crash(), b"bytes", options(MEMORY)).unwrap()),
+            all(&bag)
+        );
     }
 }
 
@@ -238,7 +248,8 @@ fn random_rewriting_amplifies_space_by_less_than_two() {
         let mut lengths: Vec<usize> = records.iter().map(Vec::len).collect();
         for round in 0..10u8 {
             let ids: Vec<u64> = (0..count).map(|_| random.below(count)).collect();
-            let records: Vec<Vec<u8>> = ids.iter().map(|_| vec![round; length(&mut random)]).collect();
+            let records: Vec<Vec<u8>> =
+                ids.iter().map(|_| vec![round; length(&mut random)]).collect();
             for (ids, records) in ids.chunks(1000).zip(records.chunks(1000)) {
                 bag.store_batch(ids, records).unwrap();
             }
@@ -303,7 +314,8 @@ fn many_threads_change_records_while_others_read_and_the_bag_compacts() {
                         bag.store(id, &vec![round; random.below(900) as usize + 1]).unwrap();
                     }
                     for id in (thread..1200).step_by(3) {
-                        bag.fetch(id, |record| assert!(record.iter().all(|b| *b == round))).unwrap();
+                        bag.fetch(id, |record| assert!(record.iter().all(|b| *b == round)))
+                            .unwrap();
                     }
                 }
             });
@@ -341,7 +353,10 @@ fn bad_input_is_refused() {
     assert!(matches!(bag.append_to(0, b""), Err(Error::Removed { .. })));
     bag.sync().unwrap();
     drop(bag);
-    assert!(matches!(RecordBag::open(&path, b"str", options(MEMORY)), Err(Error::RecordType { .. })));
+    assert!(matches!(
+        RecordBag::open(&path, b"str", options(MEMORY)),
+        Err(Error::RecordType { .. })
+    ));
     let values = DiskBag::<u64>::open(&path, options(MEMORY)).unwrap_err();
     assert!(values.to_string().contains("postcard"), "{values}");
 }
@@ -385,7 +400,11 @@ fn a_failed_read_or_write_is_an_error_and_the_bag_goes_on() {
             // Threads share the work: the fault may not have come yet.
             folder.set_plan(FaultPlan::new());
             for (id, record) in all(&bag) {
-                assert!(record == [1; 300] || record == [2; 450], "record {id}: {} bytes", record.len());
+                assert!(
+                    record == [1; 300] || record == [2; 450],
+                    "record {id}: {} bytes",
+                    record.len()
+                );
             }
             bag.sync().unwrap();
             assert_eq!(

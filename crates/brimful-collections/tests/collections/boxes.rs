@@ -51,7 +51,8 @@ fn step(random: &mut Random, disk: &DiskBox<Record>, model: &mut Vec<Record>) {
         }
         7 if len > 0 => {
             let start = random.below(len);
-            let records: Vec<Record> = (0..random.below(len - start)).map(|_| record(random)).collect();
+            let records: Vec<Record> =
+                (0..random.below(len - start)).map(|_| record(random)).collect();
             disk.store_range(start, &records).unwrap();
             model[start as usize..][..records.len()].copy_from_slice(&records);
         }
@@ -132,7 +133,11 @@ fn a_crash_leaves_the_box_as_it_was_at_a_sync() {
         let synced = run(&folder);
         let disk = DiskBox::<Record>::open_in(&folder.crash(), options(MEMORY)).unwrap();
         let found = disk.fetch_range(0, disk.len() as usize).unwrap();
-        assert!(synced.contains(&found), "sync {at}: {} records are none of the states", found.len());
+        assert!(
+            synced.contains(&found),
+            "sync {at}: {} records are none of the states",
+            found.len()
+        );
     }
 }
 
@@ -156,7 +161,10 @@ fn bad_input_is_refused() {
         disk.process(&Order::Ids(vec![5]), |_, _| Ok(())),
         Err(Error::OutOfRange { id: 5, .. })
     ));
-    assert!(matches!(disk.records().append(&[0; 9]), Err(Error::RecordBytes { expected: 8, found: 9, .. })));
+    assert!(matches!(
+        disk.records().append(&[0; 9]),
+        Err(Error::RecordBytes { expected: 8, found: 9, .. })
+    ));
     assert_eq!(disk.fetch_range(0, 3).unwrap(), [1, 2, 3]);
     let busy = DiskBox::<u64>::open(&path, options(MEMORY)).unwrap_err();
     assert!(busy.to_string().contains("this process has it open already"), "{busy}");
@@ -169,7 +177,10 @@ fn bad_input_is_refused() {
     let small = DiskBox::<u64>::open(&path, options(1000)).unwrap_err();
     assert!(matches!(small, Error::Store(StoreError::Budget { .. })), "{small}");
     assert!(matches!(RecordBox::open(&path, 0, b"", options(MEMORY)), Err(Error::Usage(_))));
-    assert_eq!(DiskBox::<u64>::open(&path, options(MEMORY)).unwrap().fetch_batch(&[2, 0]).unwrap(), [3, 1]);
+    assert_eq!(
+        DiskBox::<u64>::open(&path, options(MEMORY)).unwrap().fetch_batch(&[2, 0]).unwrap(),
+        [3, 1]
+    );
 }
 
 #[test]
@@ -177,10 +188,11 @@ fn an_error_in_the_update_ends_the_stream_and_comes_back() {
     let folder = FaultFolder::new();
     let disk = DiskBox::<u64>::open_in(&folder, options(MEMORY)).unwrap();
     disk.extend(&(0..200_000).collect::<Vec<_>>()).unwrap();
-    let failed = disk.process(&Order::Ascending, |ids, _| match ids.iter().any(|id| id == 100_000) {
-        true => Err(Error::Usage("on purpose".into())),
-        false => Ok(()),
-    });
+    let failed =
+        disk.process(&Order::Ascending, |ids, _| match ids.iter().any(|id| id == 100_000) {
+            true => Err(Error::Usage("on purpose".into())),
+            false => Ok(()),
+        });
     assert!(matches!(failed, Err(Error::Usage(_))));
 }
 

@@ -22,11 +22,14 @@ fn counts_agree_with_a_map() {
         let counter = FrequencyCounter::open(&path, options(MEMORY)).unwrap();
         for _ in 0..6 {
             let most = if round == 0 { 1000 } else { u64::MAX };
-            let keys: Vec<u64> = (0..100_000).map(|_| random.below(most) >> random.below(50)).collect();
+            let keys: Vec<u64> =
+                (0..100_000).map(|_| random.below(most) >> random.below(50)).collect();
             counter.add_many(&keys).unwrap();
             keys.iter().for_each(|key| *model.entry(*key).or_default() += 1);
-            let asked: Vec<u64> = keys.iter().map(|key| key + random.below(2)).take(30_000).collect();
-            let expected: Vec<u64> = asked.iter().map(|key| model.get(key).copied().unwrap_or(0)).collect();
+            let asked: Vec<u64> =
+                keys.iter().map(|key| key + random.below(2)).take(30_000).collect();
+            let expected: Vec<u64> =
+                asked.iter().map(|key| model.get(key).copied().unwrap_or(0)).collect();
             assert_eq!(counter.count_many(&asked).unwrap(), expected);
             assert_eq!(counter.count(keys[0]).unwrap(), model[&keys[0]]);
         }
@@ -57,7 +60,13 @@ fn members_agree_with_a_set() {
         let asked: Vec<u64> = (0..200_000).map(|_| random.below(1 << 22)).collect();
         let expected: Vec<bool> = asked.iter().map(|key| model.contains(key)).collect();
         assert_eq!(set.contains_many(&asked).unwrap(), expected);
-        assert!(asked.iter().zip(&expected).take(1000).all(|(key, is)| set.contains(*key).unwrap() == *is));
+        assert!(
+            asked
+                .iter()
+                .zip(&expected)
+                .take(1000)
+                .all(|(key, is)| set.contains(*key).unwrap() == *is)
+        );
         assert_eq!(set.len().unwrap(), model.len() as u64);
         let mut all = BTreeSet::new();
         set.for_each(|key| Ok(assert!(all.insert(key)))).unwrap();
@@ -73,7 +82,9 @@ fn a_crash_leaves_counts_as_they_were_at_a_sync() {
         let mut random = Random(3);
         let mut syncs = Vec::new();
         for _ in 0..4 {
-            counter.add_many(&(0..20_000).map(|_| random.below(30_000)).collect::<Vec<_>>()).unwrap();
+            counter
+                .add_many(&(0..20_000).map(|_| random.below(30_000)).collect::<Vec<_>>())
+                .unwrap();
             let before = folder.count(Operation::Sync);
             counter.sync().unwrap();
             syncs.push((before, folder.count(Operation::Sync)));
@@ -92,7 +103,10 @@ fn a_crash_leaves_counts_as_they_were_at_a_sync() {
         // The root is written after the first sync of the device; giving space back may follow.
         let least = syncs.iter().filter(|(_, after)| *after < at).count() as u64;
         let most = syncs.iter().filter(|(before, _)| before + 2 <= at).count() as u64;
-        assert!(sum % 20_000 == 0 && (least..=most).contains(&(sum / 20_000)), "sync {at}: {sum}, {syncs:?}");
+        assert!(
+            sum % 20_000 == 0 && (least..=most).contains(&(sum / 20_000)),
+            "sync {at}: {sum}, {syncs:?}"
+        );
     }
 }
 
@@ -117,7 +131,8 @@ fn a_failed_write_makes_a_counter_refuse_what_it_no_longer_knows() {
     assert_eq!(counter.count_many(&[1, 2, 3, 4]).unwrap(), [1, 1, 1, 0]);
 }
 
-/// Adds batches while another thread stops the calls all the time; a call that was stopped is made again.
+/// Adds batches while another thread stops the calls all the time; a call that was stopped is made
+/// again.
 fn add_though_stopped(
     options: &Options,
     batches: u64,
@@ -176,9 +191,15 @@ fn lists_that_are_stopped_have_each_item_once() {
     let options = options(MEMORY);
     let lists = DiskLists::open(&folder.path().join("lists"), 20_000, options.clone()).unwrap();
     let targets: Vec<u32> = (0..100_000).map(|item| item % 20_000).collect();
-    let items =
-        |batch: u64| -> Vec<u32> { (0..100_000).map(|item| item / 20_000 + batch as u32 * 5).collect() };
-    add_though_stopped(&options, 8, |batch| lists.append_many(&targets, &items(batch)), || lists.apply());
+    let items = |batch: u64| -> Vec<u32> {
+        (0..100_000).map(|item| item / 20_000 + batch as u32 * 5).collect()
+    };
+    add_though_stopped(
+        &options,
+        8,
+        |batch| lists.append_many(&targets, &items(batch)),
+        || lists.apply(),
+    );
     let expected: Vec<u32> = (0..40).collect();
     (0..20_000).for_each(|list| {
         let mut found = lists.get(list).unwrap();
@@ -200,7 +221,13 @@ fn a_filter_finds_what_was_added_and_little_else() {
         drop(filter);
         let filter = BloomFilter::open(&path, keys, rate, options(MEMORY)).unwrap();
         assert_eq!(filter.added(), keys);
-        assert!(filter.contains_many(&(0..keys).collect::<Vec<_>>()).unwrap().iter().all(|found| *found));
+        assert!(
+            filter
+                .contains_many(&(0..keys).collect::<Vec<_>>())
+                .unwrap()
+                .iter()
+                .all(|found| *found)
+        );
         let others = filter.contains_many(&(keys..keys * 2).collect::<Vec<_>>()).unwrap();
         let found = others.iter().filter(|found| **found).count() as f64 / keys as f64;
         assert!(found < rate * 1.15 && found > rate * 0.7, "{found} for {rate}");
@@ -215,7 +242,10 @@ fn a_filter_finds_what_was_added_and_little_else() {
     }
     let folder = FaultFolder::new();
     for (keys, rate) in [(0, 0.1), (10, 0.0), (10, 1.0), (10, f64::NAN)] {
-        assert!(matches!(BloomFilter::open_in(&folder, keys, rate, options(MEMORY)), Err(Error::Usage(_))));
+        assert!(matches!(
+            BloomFilter::open_in(&folder, keys, rate, options(MEMORY)),
+            Err(Error::Usage(_))
+        ));
     }
 }
 
@@ -239,13 +269,20 @@ fn a_map_with_chains_agrees_with_a_map_of_lists() {
                     map.chain(&key, &value).unwrap();
                     model.entry(key).or_default().push(value);
                 }
-                5 => assert_eq!(map.get_all(&key).unwrap(), model.get(&key).cloned().unwrap_or_default()),
-                _ => assert_eq!(map.get(&key).unwrap(), model.get(&key).map(|values| values[0].clone())),
+                5 => assert_eq!(
+                    map.get_all(&key).unwrap(),
+                    model.get(&key).cloned().unwrap_or_default()
+                ),
+                _ => assert_eq!(
+                    map.get(&key).unwrap(),
+                    model.get(&key).map(|values| values[0].clone())
+                ),
             }
         }
         assert_eq!(map.len(), model.len() as u64);
         let mut all = HashMap::<Vec<u8>, Vec<Vec<u8>>>::new();
-        map.for_each(|key, value| Ok(all.entry(key.to_vec()).or_default().push(value.to_vec()))).unwrap();
+        map.for_each(|key, value| Ok(all.entry(key.to_vec()).or_default().push(value.to_vec())))
+            .unwrap();
         assert_eq!(all, model);
         map.compact().unwrap();
     }
@@ -258,7 +295,8 @@ fn lists_agree_with_vectors() {
     let lists = DiskLists::open(&path, 5000, options(MEMORY)).unwrap();
     let (mut random, mut model) = (Random(5), vec![Vec::<u32>::new(); 5000]);
     for _ in 0..4 {
-        let to: Vec<u32> = (0..200_000).map(|_| (random.below(5000).pow(2) / 5000) as u32).collect();
+        let to: Vec<u32> =
+            (0..200_000).map(|_| (random.below(5000).pow(2) / 5000) as u32).collect();
         let items: Vec<u32> = to.iter().map(|_| random.next() as u32).collect();
         lists.append_many(&to, &items).unwrap();
         to.iter().zip(&items).for_each(|(list, item)| model[*list as usize].push(*item));
@@ -286,9 +324,13 @@ fn a_spilling_map_agrees_with_a_map_and_keeps_to_its_limit() {
     let folder = tempfile::tempdir().unwrap();
     let limit = 20_000;
     let weigh = |_: &u64, value: &String| value.len() + 16;
-    let mut map =
-        SpillingMap::<u64, String>::create(&folder.path().join("spill"), limit, weigh, options(1 << 20))
-            .unwrap();
+    let mut map = SpillingMap::<u64, String>::create(
+        &folder.path().join("spill"),
+        limit,
+        weigh,
+        options(1 << 20),
+    )
+    .unwrap();
     let (mut random, mut model) = (Random(6), HashMap::new());
     for _ in 0..40_000 {
         let key = random.below(1000).pow(2) / 1000;

@@ -56,10 +56,19 @@ impl<G: Gather> GatherRun<'_, G> {
     }
 
     /// Resumes from a checkpoint.
-    pub(super) fn restore(&mut self, saved: &mut Saved, saved_state: CheckpointState) -> Result<()> {
+    pub(super) fn restore(
+        &mut self,
+        saved: &mut Saved,
+        saved_state: CheckpointState,
+    ) -> Result<()> {
         saved.array(&mut self.current.states, self.context.resources)?;
-        let misfit =
-            || Error::from(StoreError::corrupt_checkpoint(saved.path(), 0, "its fields do not fit this run"));
+        let misfit = || {
+            Error::from(StoreError::corrupt_checkpoint(
+                saved.path(),
+                0,
+                "its fields do not fit this run",
+            ))
+        };
         let globals = &mut self.current.globals;
         globals.aggregate =
             G::Aggregate::restore(&mut saved_state.aggregate.into_iter()).ok_or_else(misfit)?;

@@ -1,8 +1,8 @@
 //! The edges into an interval, a batch at a time, for the making of lists.
 //!
-//! Lists are made from the shards: sources are put where their targets' lists are, which keeps them in order. There is
-//! no adjacency on disk, and the in-shards that every graph has are enough. Invariant: every source and target handed
-//! out is a vertex.
+//! Lists are made from the shards: sources are put where their targets' lists are, which keeps them
+//! in order. There is no adjacency on disk, and the in-shards that every graph has are enough.
+//! Invariant: every source and target handed out is a vertex.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,14 +25,16 @@ pub(crate) struct Edges<'b> {
 
 /// Sources and targets of a batch.
 pub(super) enum Ends<'b> {
-    /// Of a segment, which may be broken: bits of a target, and the vertices of the graph and of the interval.
+    /// Of a segment, which may be broken: bits of a target, and the vertices of the graph and of
+    /// the interval.
     Keys { base: u64, keys: Keys<'b>, bits: u32, bounds: (u64, usize) },
     /// As they were spilled.
     Pairs(&'b [Pair]),
 }
 
 impl Edges<'_> {
-    /// Calls `edge(source, target)`, the target counted within its interval. False if that returns false, or an end is no vertex.
+    /// Calls `edge(source, target)`, the target counted within its interval. False if that returns
+    /// false, or an end is no vertex.
     #[inline]
     pub(crate) fn all(&self, mut edge: impl FnMut(u64, usize) -> bool) -> bool {
         match &self.ends {
@@ -85,7 +87,12 @@ pub(crate) struct Shards {
 
 impl Shards {
     /// Keeps `pinned_bytes` of packed edges, and of their weights if they count, in memory.
-    pub(crate) fn new(graph: &Graph, files: Vec<Arc<ShardFile>>, weighted: bool, pinned_bytes: u64) -> Self {
+    pub(crate) fn new(
+        graph: &Graph,
+        files: Vec<Arc<ShardFile>>,
+        weighted: bool,
+        pinned_bytes: u64,
+    ) -> Self {
         Self {
             intervals: segments_of_intervals(&files, graph.intervals() as usize),
             files: Resident::spread(files, weighted, pinned_bytes),
@@ -111,7 +118,8 @@ impl Shards {
 
     /// The error of an interval that has other edges than were counted.
     pub(super) fn changed(&self, interval: usize) -> StoreError {
-        let path = self.files.first().map_or_else(PathBuf::new, |file| file.shards().file().path().into());
+        let path =
+            self.files.first().map_or_else(PathBuf::new, |file| file.shards().file().path().into());
         StoreError::corrupt(
             path,
             0,
@@ -119,7 +127,8 @@ impl Shards {
         )
     }
 
-    /// Calls `batch` for the edges into an interval, in order within each index; how many there are.
+    /// Calls `batch` for the edges into an interval, in order within each index; how many there
+    /// are.
     ///
     /// # Errors
     /// Corruption also where `batch` returns false.

@@ -1,7 +1,8 @@
 //! The lists of consecutive targets, made by one worker.
 //!
-//! Invariant: neighbours lie in the order in which edges come; where states are on disk each lies beside its
-//! neighbour. Sources ascend within a segment, so that those states are read in sequence.
+//! Invariant: neighbours lie in the order in which edges come; where states are on disk each lies
+//! beside its neighbour. Sources ascend within a segment, so that those states are read in
+//! sequence.
 
 use std::ops::Range;
 
@@ -44,7 +45,8 @@ impl<S> Default for Lists<S> {
 }
 
 impl<S: Pod + Send> Lists<S> {
-    /// Makes the lists of `targets`, of which there is one at least, and which are so long; none where the length is `None`. Returns the number of edges read.
+    /// Makes the lists of `targets`, of which there is one at least, and which are so long; none
+    /// where the length is `None`. Returns the number of edges read.
     pub(super) fn make(
         &mut self,
         (shards, spill): (&Shards, Option<&Spill>),
@@ -77,7 +79,9 @@ impl<S: Pod + Send> Lists<S> {
             for (piece, part) in pieces {
                 let wanted = piece.start.max(first)..piece.end.min(targets.end);
                 if wanted.is_empty()
-                    || self.ends[wanted.start - first..wanted.end - first].iter().all(|end| *end == NOWHERE)
+                    || self.ends[wanted.start - first..wanted.end - first]
+                        .iter()
+                        .all(|end| *end == NOWHERE)
                 {
                     continue;
                 }
@@ -90,7 +94,9 @@ impl<S: Pod + Send> Lists<S> {
                     let mut next = edges.weights.iter();
                     edges.all(|source, target| {
                         let weight = next.next();
-                        let Some(end) = ends.get_mut(shift.wrapping_add(target)) else { return true };
+                        let Some(end) = ends.get_mut(shift.wrapping_add(target)) else {
+                            return true;
+                        };
                         let Some(id) = ids.get_mut(*end) else { return true };
                         *id = source as u32;
                         if let (Some(place), Some(weight)) = (weights.get_mut(*end), weight) {
@@ -117,7 +123,8 @@ impl<S: Pod + Send> Lists<S> {
         Ok(read)
     }
 
-    /// The list of target `at`, of `length` neighbours. States are in `all` if they are in memory; `new` as in [`Neighbours`].
+    /// The list of target `at`, of `length` neighbours. States are in `all` if they are in memory;
+    /// `new` as in [`Neighbours`].
     #[inline]
     pub(super) fn of<'n>(
         &'n self,
@@ -136,8 +143,8 @@ impl<S: Pod + Send> Lists<S> {
     }
 }
 
-/// Puts sources where the lists of their targets are: all there is to do where states are in memory and weights do not
-/// count.
+/// Puts sources where the lists of their targets are: all there is to do where states are in memory
+/// and weights do not count.
 pub(super) fn place(edges: &Edges<'_>, shift: usize, ends: &mut [usize], ids: &mut [u32]) -> bool {
     edges.all(|source, target| {
         if let Some(end) = ends.get_mut(shift.wrapping_add(target))

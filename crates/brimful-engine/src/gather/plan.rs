@@ -1,7 +1,8 @@
 //! What a run over neighbour lists needs, worked out before it begins.
 //!
-//! States, old and new but of programs that settle, and lengths of lists are in memory together, or all on disk; a worker holds the lists of one
-//! item at least, and those of its longest. Invariant: the sum of all parts is within the budget.
+//! States, old and new but of programs that settle, and lengths of lists are in memory together, or
+//! all on disk; a worker holds the lists of one item at least, and those of its longest. Invariant:
+//! the sum of all parts is within the budget.
 
 use brimful_store::Budget;
 
@@ -39,7 +40,8 @@ struct Cost {
 impl Cost {
     fn new(needs: &GatherNeeds, resident: bool, weighted: bool) -> Self {
         let state = needs.state;
-        // Where its list ends, its turn, its new state; its old state and the length; degree and strength.
+        // Where its list ends, its turn, its new state; its old state and the length; degree and
+        // strength.
         let windows = if resident { 0 } else { state + 4 };
         let degrees = if needs.degrees { 8 + 8 } else { 0 };
         Self {
@@ -57,21 +59,26 @@ fn arrays(needs: &GatherNeeds, extent: &Extent) -> u64 {
 
 /// Bytes of a unit of each file, and of a segment of each unpacked.
 fn units(extent: &Extent) -> u64 {
-    let of_index =
-        |index: &IndexExtent| index.columns.iter().map(|column| column.largest).sum::<u64>() + index.unpacked;
+    let of_index = |index: &IndexExtent| {
+        index.columns.iter().map(|column| column.largest).sum::<u64>() + index.unpacked
+    };
     extent.indexes.iter().map(of_index).sum()
 }
 
 /// The fewest bytes of a run.
 fn least(needs: &GatherNeeds, extent: &Extent, resident: bool, workers: u64) -> u64 {
     let window = extent.vertices.min(extent.interval());
-    let (arrays, sources) = if resident { (arrays(needs, extent), 0) } else { (0, window * needs.state) };
+    let (arrays, sources) =
+        if resident { (arrays(needs, extent), 0) } else { (0, window * needs.state) };
     let cost = Cost::new(needs, resident, extent.weighted);
     let lists = extent.longest_list * needs.buffers + least_neighbours(extent) * cost.neighbour;
-    arrays + workers * (units(extent) + spill::read_bytes(extent) + sources + window * cost.target + lists)
+    arrays
+        + workers
+            * (units(extent) + spill::read_bytes(extent) + sources + window * cost.target + lists)
 }
 
-/// The fewest neighbours that a worker lists together: the longest list, and so many that parts are not too many.
+/// The fewest neighbours that a worker lists together: the longest list, and so many that parts are
+/// not too many.
 fn least_neighbours(extent: &Extent) -> u64 {
     extent.longest_list.max((extent.edges() / 64).min(1 << 16))
 }
@@ -86,7 +93,12 @@ impl Plan {
     ///
     /// # Errors
     /// [`brimful_store::Error::Budget`] naming the smallest budget that works.
-    pub(crate) fn new(needs: &GatherNeeds, extent: &Extent, workers: u64, budget: &Budget) -> Result<Self> {
+    pub(crate) fn new(
+        needs: &GatherNeeds,
+        extent: &Extent,
+        workers: u64,
+        budget: &Budget,
+    ) -> Result<Self> {
         let vertices = extent.vertices;
         let window = vertices.min(extent.interval());
         let minimum = |resident: bool| least(needs, extent, resident, workers);
@@ -94,8 +106,8 @@ impl Plan {
         budget.require(minimum(resident), PURPOSE)?;
         let spare = budget.limit() - minimum(resident);
         let packed = extent.packed();
-        // A quarter of what is left makes lists long enough, and the rest keeps edges in memory. Programs that settle gain more
-        // by long lists, of many targets: fewer supersteps.
+        // A quarter of what is left makes lists long enough, and the rest keeps edges in memory.
+        // Programs that settle gain more by long lists, of many targets: fewer supersteps.
         let share = if needs.settles { spare - spare / 4 } else { spare / 4 };
         let lists = share.max(spare.saturating_sub(packed)) / workers;
         let cost = Cost::new(needs, resident, extent.weighted);
@@ -111,13 +123,14 @@ impl Plan {
         })
     }
 
-    /// Bytes that a run is likely to fill: lists of a worker are as long as the edges of an item, and units that are read as many as
-    /// are not in memory.
+    /// Bytes that a run is likely to fill: lists of a worker are as long as the edges of an item,
+    /// and units that are read as many as are not in memory.
     pub(crate) fn likely_bytes(&self, needs: &GatherNeeds, extent: &Extent, workers: u64) -> u64 {
         let cost = Cost::new(needs, self.resident, extent.weighted);
         let shard: u64 = extent.indexes.iter().map(|index| index.largest_shard).sum();
         let item = if needs.settles { extent.edges() } else { shard };
-        let sources = if self.resident { 0 } else { extent.vertices.min(extent.interval()) * needs.state };
+        let sources =
+            if self.resident { 0 } else { extent.vertices.min(extent.interval()) * needs.state };
         let streamed = extent.packed() - self.pinned_bytes.min(extent.packed());
         let of_worker = sources + self.targets * cost.target;
         let lists = (workers * self.neighbours.min(item)).min(extent.edges());
@@ -141,7 +154,10 @@ impl Plan {
 
     /// Items of all intervals of a program that settles.
     pub(crate) fn items(&self, extent: &Extent) -> u64 {
-        extent.edges().div_ceil(self.neighbours.max(1)).max(extent.vertices.div_ceil(self.targets.max(1)))
+        extent
+            .edges()
+            .div_ceil(self.neighbours.max(1))
+            .max(extent.vertices.div_ceil(self.targets.max(1)))
     }
 
     /// Bytes that a run has in scratch.

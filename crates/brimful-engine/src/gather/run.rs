@@ -1,7 +1,7 @@
 //! A run over neighbour lists.
 //!
-//! Aggregates are summed within an interval in id order, then over intervals in order. Invariant: states and
-//! aggregates are the same bits at any budget and number of threads.
+//! Aggregates are summed within an interval in id order, then over intervals in order. Invariant:
+//! states and aggregates are the same bits at any budget and number of threads.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -35,7 +35,8 @@ use crate::supersteps::{Supersteps, build_missing, run_supersteps};
 /// A missing index is built first, and kept.
 ///
 /// # Errors
-/// [`brimful_store::Error::Budget`] naming the smallest budget that works, before any work; [`Error::Usage`] for options that make no sense here; corruption and I/O as they are met;
+/// [`brimful_store::Error::Budget`] naming the smallest budget that works, before any work;
+/// [`Error::Usage`] for options that make no sense here; corruption and I/O as they are met;
 /// [`brimful_store::Error::Interrupted`] after a cancellation.
 pub fn gather<G: Gather>(
     program: &G,
@@ -55,7 +56,8 @@ pub fn gather<G: Gather>(
     let extent = Extent::of(graph, program.indexes(), options.weighted);
     let least = Setting::new(&extent, resources).least_of_lists(&GatherNeeds::of(program));
     resources.budget.require(least, PURPOSE)?;
-    let open = |chosen| Checkpointer::open(chosen, graph, &checkpoint::identity::<G>(options), resources);
+    let open =
+        |chosen| Checkpointer::open(chosen, graph, &checkpoint::identity::<G>(options), resources);
     let mut checkpointer = options.checkpoints.as_ref().map(open).transpose()?;
     let index_seconds = build_missing(graph, program.indexes(), resources)?;
     let (begin, before) = (Instant::now(), moved(graph, resources));
@@ -65,9 +67,9 @@ pub fn gather<G: Gather>(
     let _memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
     let mut run = GatherRun::new(program, graph, options, resources)?;
     let resumed_from = match &mut checkpointer {
-        Some(own) => {
-            own.resume(options.max_supersteps, |mut saved, saved_state| run.restore(&mut saved, saved_state))?
-        }
+        Some(own) => own.resume(options.max_supersteps, |mut saved, saved_state| {
+            run.restore(&mut saved, saved_state)
+        })?,
         None => None,
     };
     if resumed_from.is_none() {
@@ -83,8 +85,10 @@ pub fn gather<G: Gather>(
     )?;
     let checkpoints = checkpointer.map(Checkpointer::finish).transpose()?;
     let seconds = begin.elapsed().as_secs_f64();
-    let mut phases =
-        vec![("prepare", prepared), ("supersteps", seconds - prepared - checkpoints.unwrap_or(0.0))];
+    let mut phases = vec![
+        ("prepare", prepared),
+        ("supersteps", seconds - prepared - checkpoints.unwrap_or(0.0)),
+    ];
     phases.extend(checkpoints.map(|seconds| ("checkpoints", seconds)));
     let GatherState { states, globals } = run.current;
     let stats = Stats {
@@ -126,7 +130,8 @@ impl<'a, G: Gather> GatherRun<'a, G> {
         let weighted = options.weighted;
         let borrowed = present(graph, program.indexes());
         let files: Vec<Arc<ShardFile>> = borrowed.iter().copied().map(Arc::clone).collect();
-        let (needs, extent) = (GatherNeeds::of(program), Extent::of_shards(graph, &borrowed, weighted));
+        let (needs, extent) =
+            (GatherNeeds::of(program), Extent::of_shards(graph, &borrowed, weighted));
         let plan = Plan::new(&needs, &extent, resources.workers() as u64, &resources.budget)?;
         let shards = Shards::new(graph, files, weighted, plan.pinned_bytes);
         let (lengths, longest) = measure(&shards, plan, graph, options, resources)?;
@@ -143,12 +148,28 @@ impl<'a, G: Gather> GatherRun<'a, G> {
             }
             _ => None,
         };
-        let states =
-            || Ok::<_, Error>(options.array(plan.resident, graph, resources)?.counted_as(Content::States));
-        let globals =
-            Globals { vertices: graph.vertices(), superstep: 0, round: 0, aggregate: G::Aggregate::NOTHING };
+        let states = || {
+            Ok::<_, Error>(
+                options.array(plan.resident, graph, resources)?.counted_as(Content::States),
+            )
+        };
+        let globals = Globals {
+            vertices: graph.vertices(),
+            superstep: 0,
+            round: 0,
+            aggregate: G::Aggregate::NOTHING,
+        };
         Ok(Self {
-            context: GatherContext { program, graph, resources, weighted, plan, shards, spill, lengths },
+            context: GatherContext {
+                program,
+                graph,
+                resources,
+                weighted,
+                plan,
+                shards,
+                spill,
+                lengths,
+            },
             current: GatherState { states: states()?, globals },
             next: if G::SETTLES { None } else { Some(states()?) },
             items: Vec::new(),
@@ -217,7 +238,8 @@ impl<G: Gather> Supersteps for GatherRun<'_, G> {
             }
             next => {
                 // Items of programs that settle see the new states of earlier items.
-                let at_once = if G::SETTLES { context.resources.workers() } else { self.items.len() };
+                let at_once =
+                    if G::SETTLES { context.resources.workers() } else { self.items.len() };
                 let mut steps = Vec::new();
                 for items in self.items.chunks(at_once.max(1)) {
                     let windows = next.as_mut().map(ScratchArray::windows);
@@ -291,8 +313,9 @@ fn measure(
     let mut lengths = options.array(plan.resident, graph, resources)?;
     resources.job.begin("measure lists", shards.intervals() as u64);
     let windows = lengths.windows();
-    let longest =
-        resources.share(shards.intervals(), |interval, (reader, buffer): &mut (Reader, Vec<u32>)| {
+    let longest = resources.share(
+        shards.intervals(),
+        |interval, (reader, buffer): &mut (Reader, Vec<u32>)| {
             windows.overwrite(interval, buffer, |lengths| {
                 lengths.fill(0);
                 let mut overflows = false;
@@ -310,7 +333,8 @@ fn measure(
                 resources.job.advance(1);
                 Ok(lengths.iter().copied().max().unwrap_or(0))
             })?
-        })?;
+        },
+    )?;
     drop(windows);
     Ok((lengths, longest.into_iter().max().unwrap_or(0).into()))
 }

@@ -68,8 +68,9 @@ struct Filling {
 const OTHER: u16 = u16::MAX;
 
 impl Spill {
-    /// The parts that `cuts` are, consecutive targets that no interval divides and how many edges lead to them; `None` if every
-    /// interval is one. What fills them takes up to `list_edges` edges of memory for each thread.
+    /// The parts that `cuts` are, consecutive targets that no interval divides and how many edges
+    /// lead to them; `None` if every interval is one. What fills them takes up to `list_edges`
+    /// edges of memory for each thread.
     pub(super) fn new(
         shards: &Shards,
         cuts: Vec<(Range<usize>, u64)>,
@@ -80,7 +81,9 @@ impl Spill {
     ) -> Result<Option<Self>> {
         let (mut parts, mut place) = (Vec::new(), 0);
         parts.resize_with(shards.intervals(), Vec::new);
-        for cut in cuts.chunk_by(|(a, _), (b, _)| shards.interval(a.start) == shards.interval(b.start)) {
+        for cut in
+            cuts.chunk_by(|(a, _), (b, _)| shards.interval(a.start) == shards.interval(b.start))
+        {
             if let [_, _, ..] = cut {
                 let (first, _) = &cut[0];
                 parts[shards.interval(first.start)].extend(cut.iter().map(|(targets, edges)| {
@@ -93,8 +96,8 @@ impl Spill {
             return Ok(None);
         }
         let file = || {
-            let file =
-                options.in_scratch(graph, |folder| StoreFile::scratch(folder, resources.job.traffic()))?;
+            let file = options
+                .in_scratch(graph, |folder| StoreFile::scratch(folder, resources.job.traffic()))?;
             Ok::<_, Error>(file.counted_as(Content::Lists))
         };
         let spill = Self { pairs: file()?, weights: weighted.then(file).transpose()?, parts };
@@ -102,7 +105,8 @@ impl Spill {
         Ok(Some(spill))
     }
 
-    /// Takes the edges of all parts apart: as many parts of an interval at a time as there is memory to write them.
+    /// Takes the edges of all parts apart: as many parts of an interval at a time as there is
+    /// memory to write them.
     fn fill(&self, shards: &Shards, list_edges: u64, resources: &Resources) -> Result<()> {
         let at_once = (list_edges as usize / 4 / WRITE_EDGES).clamp(2, MOST_PARTS);
         let groups: Vec<(usize, &[Part])> = (0..)
@@ -132,26 +136,28 @@ impl Spill {
         part_of.clear();
         part_of.resize(window.len(), OTHER);
         for (number, part) in group.iter().enumerate() {
-            part_of[part.targets.start - window.start..part.targets.end - window.start].fill(number as u16);
+            part_of[part.targets.start - window.start..part.targets.end - window.start]
+                .fill(number as u16);
         }
         pairs.resize_with(group.len(), Vec::new);
         weights.resize_with(group.len(), Vec::new);
         places.clear();
         places.extend(group.iter().map(|part| part.place));
-        let mut write = |number: usize, pairs: &mut Vec<Pair>, weights: &mut Vec<f64>| -> Result<()> {
-            let (place, end) = (places[number], group[number].place + group[number].edges);
-            places[number] += pairs.len() as u64;
-            if places[number] > end {
-                return Err(shards.changed(interval).into());
-            }
-            self.pairs.write_all_at(bytemuck::cast_slice(pairs), place * EDGE_BYTES)?;
-            if let Some(file) = &self.weights {
-                file.write_all_at(bytemuck::cast_slice(weights), place * EDGE_BYTES)?;
-            }
-            pairs.clear();
-            weights.clear();
-            Ok(())
-        };
+        let mut write =
+            |number: usize, pairs: &mut Vec<Pair>, weights: &mut Vec<f64>| -> Result<()> {
+                let (place, end) = (places[number], group[number].place + group[number].edges);
+                places[number] += pairs.len() as u64;
+                if places[number] > end {
+                    return Err(shards.changed(interval).into());
+                }
+                self.pairs.write_all_at(bytemuck::cast_slice(pairs), place * EDGE_BYTES)?;
+                if let Some(file) = &self.weights {
+                    file.write_all_at(bytemuck::cast_slice(weights), place * EDGE_BYTES)?;
+                }
+                pairs.clear();
+                weights.clear();
+                Ok(())
+            };
         let mut failed = Ok(());
         shards
             .each(interval, self.weights.is_some(), job, reader, &mut |edges| {
@@ -159,7 +165,8 @@ impl Spill {
                 edges.all(|source, target| {
                     let weight = next.next();
                     let number = usize::from(part_of[target]);
-                    let (Some(pairs), Some(weights)) = (pairs.get_mut(number), weights.get_mut(number))
+                    let (Some(pairs), Some(weights)) =
+                        (pairs.get_mut(number), weights.get_mut(number))
                     else {
                         return true;
                     };
@@ -172,7 +179,9 @@ impl Spill {
                 })
             })
             .and_then(|edges| failed.map(|()| edges))?;
-        for (number, (pairs, weights)) in pairs.iter_mut().zip(weights).enumerate().take(group.len()) {
+        for (number, (pairs, weights)) in
+            pairs.iter_mut().zip(weights).enumerate().take(group.len())
+        {
             write(number, pairs, weights)?;
         }
         // Every edge that was counted has come.
@@ -197,7 +206,8 @@ impl Spill {
     ) -> Result<u64> {
         for start in (0..part.edges).step_by(READ_EDGES) {
             job.check()?;
-            let (count, place) = ((part.edges - start).min(READ_EDGES as u64) as usize, part.place + start);
+            let (count, place) =
+                ((part.edges - start).min(READ_EDGES as u64) as usize, part.place + start);
             pairs.resize(count, [0; 2]);
             self.pairs.read_exact_at(bytemuck::cast_slice_mut(pairs), place * EDGE_BYTES)?;
             weights.resize(if self.weights.is_some() { count } else { 0 }, 1.0);

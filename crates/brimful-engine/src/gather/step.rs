@@ -105,7 +105,9 @@ impl<G: Gather> GatherContext<'_, G> {
             let states = states.slice(range.clone(), &mut states_buffer)?;
             for (vertex, (length, state)) in range.clone().zip(lengths.iter().zip(states)) {
                 let length = if self.is_settled(*state) { 0 } else { u64::from(*length) };
-                if held + length > self.plan.neighbours || (vertex - start) as u64 >= self.plan.targets {
+                if held + length > self.plan.neighbours
+                    || (vertex - start) as u64 >= self.plan.targets
+                {
                     items.push(start..vertex);
                     (start, held) = (vertex, 0);
                 }
@@ -132,8 +134,10 @@ impl<G: Gather> GatherContext<'_, G> {
         let (first, states) = (targets.start, &current.states);
         let old = states.slice(targets.clone(), old)?;
         let lengths = self.lengths.slice(targets.clone(), lengths)?;
-        let wanted =
-            old.iter().zip(lengths).map(|(state, length)| Some(*length).filter(|_| !self.is_settled(*state)));
+        let wanted = old
+            .iter()
+            .zip(lengths)
+            .map(|(state, length)| Some(*length).filter(|_| !self.is_settled(*state)));
         let edges = lists.make(
             (&self.shards, self.spill.as_ref()),
             &self.resources.job,
@@ -154,8 +158,13 @@ impl<G: Gather> GatherContext<'_, G> {
             let seen = if G::SETTLES { (first, &new[..]) } else { (0, &[][..]) };
             let neighbours = lists.of(at, lengths[at], states.in_memory(), seen);
             step.swept.signals += neighbours.len() as u64;
-            let state =
-                self.program.gather(facts.vertex(first, at), old[at], neighbours, &current.globals, own);
+            let state = self.program.gather(
+                facts.vertex(first, at),
+                old[at],
+                neighbours,
+                &current.globals,
+                own,
+            );
             step.changed += u64::from(state != old[at]);
             step.open += u64::from(!self.is_settled(state));
             new[at] = state;
@@ -166,8 +175,8 @@ impl<G: Gather> GatherContext<'_, G> {
         Ok((step, Vec::new()))
     }
 
-    /// The aggregate over a superstep that took states from `old` to `new`. A pass of its own, for items may cut
-    /// intervals anywhere.
+    /// The aggregate over a superstep that took states from `old` to `new`. A pass of its own, for
+    /// items may cut intervals anywhere.
     pub(super) fn aggregate(
         &self,
         old: &ScratchArray<G::State>,
@@ -184,7 +193,8 @@ impl<G: Gather> GatherContext<'_, G> {
             facts.read_degrees::<G>(self.graph, self.weighted, &range)?;
             let old = old.slice(range.clone(), old_buffer)?;
             let new = new.slice(range.clone(), new_buffer)?;
-            let part = |at: usize| self.program.aggregate(facts.vertex(range.start, at), old[at], new[at]);
+            let part =
+                |at: usize| self.program.aggregate(facts.vertex(range.start, at), old[at], new[at]);
             Ok((0..old.len()).fold(G::Aggregate::NOTHING, |sum, at| sum.merge(part(at))))
         };
         let parts = self.resources.share(self.shards.intervals(), fold)?;

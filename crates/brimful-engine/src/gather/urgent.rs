@@ -47,7 +47,8 @@ impl Chosen {
 type Part<'p> = (usize, &'p [Chosen], &'p mut [u32]);
 
 impl<G: Gather> GatherContext<'_, G> {
-    /// True if vertices can be chosen anywhere: where ids and states in memory are all that is looked at.
+    /// True if vertices can be chosen anywhere: where ids and states in memory are all that is
+    /// looked at.
     pub(super) fn can_choose(&self) -> bool {
         G::SETTLES && !G::NEEDS_DEGREES && !self.weighted && self.plan.resident
     }
@@ -60,16 +61,26 @@ impl<G: Gather> GatherContext<'_, G> {
         let mut ids = HugeArray::zeroed(chosen.last().map_or(0, |last| last.list().end));
         let edges = self.list(&chosen, &mut ids)?;
         let mut step = Step { swept: Swept { signals: ids.len() as u64, edges }, changed: 0, open };
-        chosen.sort_unstable_by_key(|one| Reverse(self.program.urgency(states[one.vertex as usize])));
+        chosen
+            .sort_unstable_by_key(|one| Reverse(self.program.urgency(states[one.vertex as usize])));
         let (facts, mut own) = (VertexFacts::default(), G::Buffers::default());
         for chosen in chosen.chunks(TURNS) {
             self.resources.job.check()?;
             for one in chosen {
                 let (at, list) = (one.vertex as usize, &ids[one.list()]);
-                let neighbours =
-                    Neighbours { ids: list, weights: &[], states: States::All(states), new: (0, &[]) };
-                let state =
-                    self.program.gather(facts.vertex(at, 0), states[at], neighbours, globals, &mut own);
+                let neighbours = Neighbours {
+                    ids: list,
+                    weights: &[],
+                    states: States::All(states),
+                    new: (0, &[]),
+                };
+                let state = self.program.gather(
+                    facts.vertex(at, 0),
+                    states[at],
+                    neighbours,
+                    globals,
+                    &mut own,
+                );
                 step.changed += u64::from(state != states[at]);
                 step.open -= u64::from(self.is_settled(state));
                 states[at] = state;
@@ -79,7 +90,8 @@ impl<G: Gather> GatherContext<'_, G> {
         Ok(step)
     }
 
-    /// The most urgent vertices whose lists fit the memory together, by id, and how many are not settled.
+    /// The most urgent vertices whose lists fit the memory together, by id, and how many are not
+    /// settled.
     fn choose(&self, states: &[G::State]) -> Result<(Vec<Chosen>, u64)> {
         let Some(lengths) = self.lengths.in_memory() else { return Ok((Vec::new(), 0)) };
         let open = || {
@@ -104,7 +116,9 @@ impl<G: Gather> GatherContext<'_, G> {
             let bits = u128::BITS - (high - low).leading_zeros();
             let shift = bits.saturating_sub(CLASS_BITS);
             let mut classes = vec![0; 1 << CLASS_BITS];
-            for (_, urgency, length) in open().filter(|(_, urgency, _)| (low..=high).contains(urgency)) {
+            for (_, urgency, length) in
+                open().filter(|(_, urgency, _)| (low..=high).contains(urgency))
+            {
                 classes[((urgency - low) >> shift) as usize] += Chosen::bytes(length);
             }
             let class = classes.iter().rposition(|bytes| {
@@ -164,8 +178,10 @@ impl<G: Gather> GatherContext<'_, G> {
                 ends[one.vertex as usize - window.start] = one.start - base;
             }
             let mut put = |edges: super::edges::Edges<'_>| place(&edges, 0, ends, ids);
-            let edges = self.shards.each(*interval, false, &self.resources.job, reader, &mut put)?;
-            let is_whole = |one: &Chosen| ends[one.vertex as usize - window.start] == one.list().end - base;
+            let edges =
+                self.shards.each(*interval, false, &self.resources.job, reader, &mut put)?;
+            let is_whole =
+                |one: &Chosen| ends[one.vertex as usize - window.start] == one.list().end - base;
             match chosen.iter().all(is_whole) {
                 true => Ok(edges),
                 false => Err(self.shards.changed(*interval).into()),

@@ -46,7 +46,9 @@ impl VertexFacts {
             self.external.resize(range.len(), 0);
             graph.external_ids(range.start as u64, &mut self.external)?;
             let id_type = graph.id_type();
-            self.external.iter_mut().for_each(|id| *id = id_type.order_key(*id).wrapping_sub(smallest));
+            self.external
+                .iter_mut()
+                .for_each(|id| *id = id_type.order_key(*id).wrapping_sub(smallest));
         }
         Ok(())
     }

@@ -1,15 +1,18 @@
 //! Asynchronous supersteps: what a vertex says is heard within the same sweep (Gauss-Seidel).
 //!
-//! A sweep goes over the blocks of the schedule (one heavy interval, or a run of light ones), a part of the edges at a
-//! time; after each part the signals of its vertices are published, so that the next part hears them. Next come the blocks
-//! with the greatest score: what has been said to them since they last listened, in the sum of signal scores, as far
-//! as it can be told from how many edges lead there. In a full program every block takes one turn a sweep. In an
-//! idempotent one a vertex that has nothing new to say goes on saying what it said last, and a block listens
-//! again only where somebody has spoken since it last did. Increments must be heard exactly once by everybody, so they
-//! are not for this mode. Where an idempotent program has gone over the edges often and is not done, the rest is in supersteps or in order.
+//! A sweep goes over the blocks of the schedule (one heavy interval, or a run of light ones), a
+//! part of the edges at a time; after each part the signals of its vertices are published, so that
+//! the next part hears them. Next come the blocks with the greatest score: what has been said to
+//! them since they last listened, in the sum of signal scores, as far as it can be told from how
+//! many edges lead there. In a full program every block takes one turn a sweep. In an idempotent
+//! one a vertex that has nothing new to say goes on saying what it said last, and a block listens
+//! again only where somebody has spoken since it last did. Increments must be heard exactly once by
+//! everybody, so they are not for this mode. Where an idempotent program has gone over the edges
+//! often and is not done, the rest is in supersteps or in order.
 //!
-//! Invariant: nothing depends on which thread does what. Blocks end where units end that are not held in memory, so that the order of turns may
-//! depend on the budget and, through it, on how many threads there are.
+//! Invariant: nothing depends on which thread does what. Blocks end where units end that are not
+//! held in memory, so that the order of turns may depend on the budget and, through it, on how many
+//! threads there are.
 
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -67,7 +70,12 @@ pub(super) struct Heard {
 }
 
 impl Asynchronous {
-    pub(super) fn new(files: &[Resident], schedule: &Schedule, vertices: usize, interval_bits: u32) -> Self {
+    pub(super) fn new(
+        files: &[Resident],
+        schedule: &Schedule,
+        vertices: usize,
+        interval_bits: u32,
+    ) -> Self {
         let blocks = schedule.blocks();
         let groups = blocks.len().min(MOST_GROUPS);
         let group = |block: usize| block * groups / blocks.len();
@@ -118,7 +126,9 @@ impl Asynchronous {
     /// Goes on from there.
     pub(super) fn restore(&mut self, heard: Heard) -> Result<()> {
         let lengths = [heard.unheard.len(), heard.spoke.len(), heard.listened.len()];
-        if heard.ends != self.ends || lengths != [self.unheard.len(), self.spoke.len(), self.listened.len()] {
+        if heard.ends != self.ends
+            || lengths != [self.unheard.len(), self.spoke.len(), self.listened.len()]
+        {
             let what = "the blocks of this run are not those of the checkpoint; resume with the memory budget and threads that it was made with";
             return Err(Error::Usage(what.into()));
         }
@@ -164,7 +174,8 @@ impl Asynchronous {
 impl<P: Program> ShardRun<'_, P> {
     /// All vertices have spoken as the frontier says.
     pub(super) fn everybody_spoke(&mut self) {
-        let (Some(asynchronous), Some(frontier)) = (&mut self.asynchronous, &mut self.frontier) else {
+        let (Some(asynchronous), Some(frontier)) = (&mut self.asynchronous, &mut self.frontier)
+        else {
             return;
         };
         asynchronous.now += 1;
@@ -187,8 +198,9 @@ impl<P: Program> ShardRun<'_, P> {
         result.map(|()| true)
     }
 
-    /// Goes on in supersteps: a sweep goes over whole blocks, however few of their vertices have something to say, which a graph of
-    /// high diameter has for long. Who has spoken in the last sweep is the frontier; some of that has been heard, and may be again.
+    /// Goes on in supersteps: a sweep goes over whole blocks, however few of their vertices have
+    /// something to say, which a graph of high diameter has for long. Who has spoken in the last
+    /// sweep is the frontier; some of that has been heard, and may be again.
     fn end_sweeps(&mut self) {
         if self.asynchronous.take().is_none() {
             return;
@@ -217,7 +229,8 @@ impl<P: Program> ShardRun<'_, P> {
                 }
                 Mode::Full | Mode::Delta => Activity::All,
             };
-            let mut sweep = context.sweep(Sources::all(&self.signals), activity, &walked, &self.finished);
+            let mut sweep =
+                context.sweep(Sources::all(&self.signals), activity, &walked, &self.finished);
             // Who has nothing to hear yet may have after this part.
             let hears = |block: &usize| P::MODE == Mode::Full || sweep.has_work(&blocks[*block]);
             let part = asynchronous.next_part(left.iter().copied().filter(hears).collect());
@@ -225,7 +238,8 @@ impl<P: Program> ShardRun<'_, P> {
                 break;
             }
             left.retain(|block| !part.contains(block));
-            let items: Vec<usize> = part.iter().flat_map(|block| blocks[*block].items.clone()).collect();
+            let items: Vec<usize> =
+                part.iter().flat_map(|block| blocks[*block].items.clone()).collect();
             sweep.items = Some(&items);
             let arrays = (&mut self.states, &mut self.next);
             let collector = Collector {
@@ -238,7 +252,8 @@ impl<P: Program> ShardRun<'_, P> {
             for &block in &part {
                 let mut score = 0.0;
                 for interval in blocks[block].intervals.clone() {
-                    score += partials[interval].lock().unwrap_or_else(PoisonError::into_inner).score;
+                    score +=
+                        partials[interval].lock().unwrap_or_else(PoisonError::into_inner).score;
                     self.publish(interval, speaking.as_deref().unwrap_or_default(), asynchronous)?;
                 }
                 scores.push(score);
@@ -271,7 +286,9 @@ impl<P: Program> ShardRun<'_, P> {
             }
         })?;
         let marks = range.start >> ACTIVITY_BITS..range.end.div_ceil(1 << ACTIVITY_BITS);
-        for mark in marks.filter(|mark| speaking.get(*mark).is_some_and(|on| on.load(Ordering::Relaxed))) {
+        for mark in
+            marks.filter(|mark| speaking.get(*mark).is_some_and(|on| on.load(Ordering::Relaxed)))
+        {
             asynchronous.spoke[mark] = asynchronous.now;
         }
         Ok(())

@@ -75,7 +75,8 @@ impl<P: Program> ShardRun<'_, P> {
             isolated: self.isolated.map(|state| bytemuck::bytes_of(&state).to_vec()),
             finished: self.finished.clone(),
             frontier: self.frontier.as_mut().map(|frontier| {
-                let map = frontier.map().iter().map(|active| active.load(Ordering::Relaxed)).collect();
+                let map =
+                    frontier.map().iter().map(|active| active.load(Ordering::Relaxed)).collect();
                 (frontier.count(), map)
             }),
             signals: self.swept.signals,
@@ -84,21 +85,32 @@ impl<P: Program> ShardRun<'_, P> {
             durations: self.durations.clone(),
             asynchronous: self.asynchronous.as_ref().map(|asynchronous| asynchronous.save()),
         };
-        checkpointer.make(self.globals.superstep, saved_state, |draft, resources| -> Result<()> {
-            draft.array(&self.states, resources)?;
-            match (self.signals_follow(), &self.spilled_sums) {
-                (true, _) => {}
-                (false, Some(_)) => draft.array(&self.next, resources)?,
-                (false, None) => draft.records(&self.signals, self.context.window(), resources)?,
-            }
-            Ok(())
-        })?;
+        checkpointer.make(
+            self.globals.superstep,
+            saved_state,
+            |draft, resources| -> Result<()> {
+                draft.array(&self.states, resources)?;
+                match (self.signals_follow(), &self.spilled_sums) {
+                    (true, _) => {}
+                    (false, Some(_)) => draft.array(&self.next, resources)?,
+                    (false, None) => {
+                        draft.records(&self.signals, self.context.window(), resources)?
+                    }
+                }
+                Ok(())
+            },
+        )?;
         Ok(true)
     }
 
     /// Resumes from a checkpoint, after degrees are loaded.
-    pub(super) fn restore(&mut self, saved: &mut Saved, saved_state: CheckpointState) -> Result<()> {
-        let (graph, resources, window) = (self.context.graph, self.context.resources, self.context.window());
+    pub(super) fn restore(
+        &mut self,
+        saved: &mut Saved,
+        saved_state: CheckpointState,
+    ) -> Result<()> {
+        let (graph, resources, window) =
+            (self.context.graph, self.context.resources, self.context.window());
         resources.job.begin("resume", graph.intervals());
         saved.array(&mut self.states, resources)?;
         match (self.signals_follow(), &self.spilled_sums) {
@@ -108,8 +120,9 @@ impl<P: Program> ShardRun<'_, P> {
             (false, None) => saved.records(&mut self.signals, window, resources)?,
         }
         let path = saved.path();
-        let misfit =
-            || Error::from(StoreError::corrupt_checkpoint(&path, 0, "its fields do not fit this run"));
+        let misfit = || {
+            Error::from(StoreError::corrupt_checkpoint(&path, 0, "its fields do not fit this run"))
+        };
         let vertices = graph.connected() as usize;
         self.frontier = match saved_state.frontier {
             Some((count, map))
@@ -117,7 +130,11 @@ impl<P: Program> ShardRun<'_, P> {
                     && count <= vertices as u64
                     && map.len() == Frontier::empty_map(vertices).len() =>
             {
-                Some(Frontier::marked(vertices, map.into_iter().map(AtomicBool::new).collect(), count))
+                Some(Frontier::marked(
+                    vertices,
+                    map.into_iter().map(AtomicBool::new).collect(),
+                    count,
+                ))
             }
             None if P::MODE == Mode::Full => None,
             _ => return Err(misfit()),

@@ -18,7 +18,9 @@ use crate::frontier::Frontier;
 use crate::needs::Needs;
 use crate::options::RunOptions;
 use crate::plan::{PURPOSE, Plan};
-use crate::program::{COLLECT_THRESHOLD, Globals, Mode, Program, SIGNAL_THRESHOLD, SignalOf, SumOf};
+use crate::program::{
+    COLLECT_THRESHOLD, Globals, Mode, Program, SIGNAL_THRESHOLD, SignalOf, SumOf,
+};
 use crate::residency::Resident;
 use crate::schedule::Schedule;
 use crate::stats::Swept;

@@ -26,11 +26,12 @@ impl<P: Program> ShardRun<'_, P> {
             smallest_key,
             ..context.collector(arrays, activity.as_deref(), &self.finished, self.globals)
         };
-        let partials = context.resources.share(context.schedule.intervals, |interval, buffers| {
-            let partial = collector.interval(interval, turn, buffers);
-            context.resources.job.advance(1);
-            partial
-        })?;
+        let partials =
+            context.resources.share(context.schedule.intervals, |interval, buffers| {
+                let partial = collector.interval(interval, turn, buffers);
+                context.resources.job.advance(1);
+                partial
+            })?;
         drop(collector);
         if P::MODE != Mode::Full {
             self.finished = partials.iter().map(|partial: &Partial<_>| partial.open == 0).collect();
@@ -44,16 +45,23 @@ impl<P: Program> ShardRun<'_, P> {
 
     /// Runs one superstep with all signals in memory; true.
     pub(super) fn dense_superstep(&mut self, edges: u64) -> Result<bool> {
-        self.context.resources.job.begin(format!("superstep {}", self.globals.superstep + 1), edges);
+        self.context
+            .resources
+            .job
+            .begin(format!("superstep {}", self.globals.superstep + 1), edges);
         let context = &self.context;
         let (partials, activity) = (context.empty_partials(), context.empty_activity());
         let walked = context.walked(&self.globals);
-        let speaking =
-            self.frontier.as_mut().map_or(Activity::All, |frontier| Activity::Marked(frontier.map()));
+        let speaking = self
+            .frontier
+            .as_mut()
+            .map_or(Activity::All, |frontier| Activity::Marked(frontier.map()));
         let sweep = context.sweep(Sources::all(&self.signals), speaking, &walked, &self.finished);
         let arrays = (&mut self.states, &mut self.next);
-        let collector = context.collector(arrays, activity.as_deref(), &self.finished, self.globals);
-        self.swept += context.sweep_and_collect(&sweep, &collector, &context.buffers(), &partials)?;
+        let collector =
+            context.collector(arrays, activity.as_deref(), &self.finished, self.globals);
+        self.swept +=
+            context.sweep_and_collect(&sweep, &collector, &context.buffers(), &partials)?;
         drop(collector);
         let isolated = self.evolve_isolated()?;
         self.globals.superstep += 1;

@@ -52,10 +52,14 @@ impl<P: Program> ShardRun<'_, P> {
     }
 
     /// Lets the targets of `combined` collect; those that signal become the frontier.
-    pub(super) fn collect_intervals(&mut self, combined: Vec<(usize, TargetSums<SumOf<P>>)>) -> Result<()> {
+    pub(super) fn collect_intervals(
+        &mut self,
+        combined: Vec<(usize, TargetSums<SumOf<P>>)>,
+    ) -> Result<()> {
         let context = &self.context;
         let Some(frontier) = &mut self.frontier else { return Ok(()) };
-        let mut list = Vec::with_capacity(combined.iter().map(|(_, target_sums)| target_sums.len()).sum());
+        let mut list =
+            Vec::with_capacity(combined.iter().map(|(_, target_sums)| target_sums.len()).sum());
         for vertex in frontier.replace(Vec::new()) {
             self.signals[vertex as usize] = P::Combiner::SILENCE;
         }
@@ -74,8 +78,16 @@ impl<P: Program> ShardRun<'_, P> {
             };
             states.update(interval, &mut buffer, |states| {
                 if let Some(batched) = context.program.batched() {
-                    let (arrays, known) = ((states, &mut *signals), (&self.globals, context.thresholds));
-                    collect_target_sums(batched, &target_sums, arrays, vertex, known, &mut partial)?;
+                    let (arrays, known) =
+                        ((states, &mut *signals), (&self.globals, context.thresholds));
+                    collect_target_sums(
+                        batched,
+                        &target_sums,
+                        arrays,
+                        vertex,
+                        known,
+                        &mut partial,
+                    )?;
                     let says = |target: &u32| signals[*target as usize] != P::Combiner::SILENCE;
                     let speakers = target_sums.iter().map(|(target, _)| *target).filter(says);
                     list.extend(speakers.map(|target| start as u64 + u64::from(target)));

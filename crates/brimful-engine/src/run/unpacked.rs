@@ -34,7 +34,8 @@ pub(super) struct Unpacked<S> {
 /// The most bytes of edges, sums and lists of a superstep; `None` if the edges cannot be unpacked.
 pub(crate) fn memory_bytes(needs: &Needs, extent: &Extent) -> Option<u64> {
     let (vertices, files) = (extent.vertices, extent.indexes.len() as u64);
-    let of_targets = Touched::<()>::memory_bytes(vertices, needs.sum) + vertices * 2 * (needs.target_sum + 8);
+    let of_targets =
+        Touched::<()>::memory_bytes(vertices, needs.sum) + vertices * 2 * (needs.target_sum + 8);
     // Every file has its own table of the first edge of each source.
     Adjacency::memory_bytes(extent).map(|edges| edges + files * 4 * vertices + of_targets)
 }
@@ -65,14 +66,15 @@ impl<P: Program> ShardRun<'_, P> {
         let target_sums = self.combine_unpacked(&mut unpacked, edges)?;
         self.unpacked = Some(unpacked);
         let bits = self.context.graph.description().interval_bits;
-        let by_interval =
-            target_sums.chunk_by(|one, other| one.0 >> bits == other.0 >> bits).map(|target_sums| {
+        let by_interval = target_sums.chunk_by(|one, other| one.0 >> bits == other.0 >> bits).map(
+            |target_sums| {
                 let within = |&(target, sum): &(u32, SumOf<P>)| (target & ((1 << bits) - 1), sum);
                 (
                     (target_sums[0].0 >> bits) as usize,
                     target_sums.iter().map(within).collect::<TargetSums<_>>(),
                 )
-            });
+            },
+        );
         let combined = by_interval.filter(|(interval, _)| !self.finished[*interval]).collect();
         self.collect_intervals(combined)?;
         self.globals.superstep += 1;
@@ -81,7 +83,8 @@ impl<P: Program> ShardRun<'_, P> {
 
     fn unpack_if_long(&mut self, edges: u64) -> Result<Option<Unpacked<SumOf<P>>>> {
         let context = &self.context;
-        let may_unpack = context.plan.unpacked && !P::ORDERED && context.program.batched().is_none();
+        let may_unpack =
+            context.plan.unpacked && !P::ORDERED && context.program.batched().is_none();
         let is_chosen = context.options.traversal == TraversalMode::Auto
             && self.frontier.is_some()
             && self.is_long(edges);
@@ -91,7 +94,8 @@ impl<P: Program> ShardRun<'_, P> {
         // Nothing but these supersteps follows.
         self.sparse = None;
         self.context.resources.job.begin("unpack", edges);
-        let adjacencies = self.context.unpack(|files| files.into_iter().map(|file| vec![file]).collect())?;
+        let adjacencies =
+            self.context.unpack(|files| files.into_iter().map(|file| vec![file]).collect())?;
         Ok(Some(Unpacked { adjacencies, sums: Touched::default() }))
     }
 

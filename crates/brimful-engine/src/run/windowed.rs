@@ -24,7 +24,8 @@ impl<P: Program> ShardRun<'_, P> {
         context.resources.job.begin(format!("superstep {}", self.globals.superstep + 1), edges);
         let marks = self.frontier.as_mut().map(Frontier::map);
         let activity = marks.map_or(Activity::All, Activity::Marked);
-        let speaks = |vertices: Range<u64>| marks.is_none_or(|marks| is_any_marked(marks, vertices));
+        let speaks =
+            |vertices: Range<u64>| marks.is_none_or(|marks| is_any_marked(marks, vertices));
         let vertices = context.graph.connected();
         let of_interval = |interval: usize| {
             let start = (interval * context.window()) as u64;

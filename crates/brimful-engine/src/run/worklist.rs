@@ -52,8 +52,9 @@ impl<P: Program> ShardRun<'_, P> {
         loop {
             context.resources.job.check()?;
             for _ in 0..TURNS {
-                let next = queue
-                    .pop(|one, other| context.program.before(states[one as usize], states[other as usize]));
+                let next = queue.pop(|one, other| {
+                    context.program.before(states[one as usize], states[other as usize])
+                });
                 let Some(source) = next else {
                     self.swept += swept;
                     self.globals.superstep += 1;
@@ -63,8 +64,10 @@ impl<P: Program> ShardRun<'_, P> {
                 let edges = adjacency.each(source, |target, weight| {
                     let (degree, strength) = context.degrees.of(target as u64);
                     let vertex = Vertex { id: target as u64, degree, strength, external: 0 };
-                    let sum =
-                        P::Combiner::combine(P::Combiner::IDENTITY, context.program.along(said, weight));
+                    let sum = P::Combiner::combine(
+                        P::Combiner::IDENTITY,
+                        context.program.along(said, weight),
+                    );
                     let signal = turn(
                         context.program,
                         vertex,

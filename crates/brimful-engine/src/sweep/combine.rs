@@ -1,7 +1,8 @@
 //! Combining the signals of one segment into sums: the inner loop of brimful.
 //!
-//! A batch of edges whose sources all have their signals in memory takes the fast path; it is refused as a whole where a source is
-//! outside, and then looked at edge by edge: the segment reaches into another window of sources, or is corrupt.
+//! A batch of edges whose sources all have their signals in memory takes the fast path; it is
+//! refused as a whole where a source is outside, and then looked at edge by edge: the segment
+//! reaches into another window of sources, or is corrupt.
 
 use brimful_graph::codec::{BATCH, Keys, scatter};
 
@@ -12,7 +13,8 @@ use crate::program::{Mode, Program, SignalOf, SumOf, is_left_out};
 use crate::schedule::Step;
 use crate::sweep::Sweep;
 
-/// A batch of so many sources is looked through first: hubs, once heard, are silent for many edges each.
+/// A batch of so many sources is looked through first: hubs, once heard, are silent for many edges
+/// each.
 const FEW: usize = 32;
 
 /// Sources whose signals are in memory: all vertices, or a window of them.
@@ -81,7 +83,8 @@ impl<P: Program> Sweep<'_, P> {
             u64::from(skip)
         };
         let all_silent = |base: u64, keys: &Keys<'_>| {
-            let few = Some(keys.sources(bits)).filter(|few| P::MODE != Mode::Full && few.len() <= FEW);
+            let few =
+                Some(keys.sources(bits)).filter(|few| P::MODE != Mode::Full && few.len() <= FEW);
             few.and_then(|few| sources.from(base).get(few))
                 .is_some_and(|few| few.iter().all(|signal| is_left_out::<P>(*signal, false)))
         };
@@ -93,7 +96,8 @@ impl<P: Program> Sweep<'_, P> {
             let mut of_keys = weights.iter();
             let all_inside = P::SELF_LOOPS
                 && scatter(keys, bits, sources.from(base), sums, |signal, sum| {
-                    let weight = if WEIGHTED { of_keys.next().copied().unwrap_or(1.0) } else { 1.0 };
+                    let weight =
+                        if WEIGHTED { of_keys.next().copied().unwrap_or(1.0) } else { 1.0 };
                     left_out += fold(signal, weight, sum, false);
                 });
             all_inside || {
@@ -120,17 +124,19 @@ impl<P: Program> Sweep<'_, P> {
         let firsts = (shards.segments()[step.segment].first_source, (step.interval as u64) << bits);
         let mut batcher = Batcher::new(batched, self.sources, firsts, self.weighted);
         let bytes = (unit, self.weighted.then_some(weights));
-        let decoded = shards.decode(step.segment, bytes, self.unpack, buffer, |base, keys, weights| {
-            batcher.add(base, keys, bits, weights, sums)
-        });
+        let decoded =
+            shards.decode(step.segment, bytes, self.unpack, buffer, |base, keys, weights| {
+                batcher.add(base, keys, bits, weights, sums)
+            });
         let combined = batcher.finish(sums)?;
         decoded?;
         Ok(combined)
     }
 }
 
-/// [`scatter`] edge by edge: sources that are not in memory are left out, and `fold` is told whether the source is the target.
-/// How many were left out, those included of which `fold` says so; `None` if an edge leads nowhere.
+/// [`scatter`] edge by edge: sources that are not in memory are left out, and `fold` is told
+/// whether the source is the target. How many were left out, those included of which `fold` says
+/// so; `None` if an edge leads nowhere.
 #[inline(never)]
 fn scatter_checked<A: Copy, B>(
     (base, keys, weights): (u64, Keys<'_>, &[f64; BATCH]),

@@ -4,7 +4,8 @@ use brimful_store::ErrorKind;
 
 use super::{Case, Files, cases, turn};
 
-/// A graph of `files` is refused when opened or by `verify`, and no run of it ends with another answer.
+/// A graph of `files` is refused when opened or by `verify`, and no run of it ends with another
+/// answer.
 fn assert_found(case: &Case, files: &Files, what: &str) {
     let name = case.name;
     let refused = |kind: ErrorKind, error: &dyn std::fmt::Display| {
@@ -46,15 +47,20 @@ fn every_damaged_file_is_found_and_no_run_gives_another_answer() {
         for (file, bytes) in &case.files {
             let len = bytes.len();
             // All of what says what the rest is, and a sample of that.
-            let places = (0..len).filter(|at| *at < 64 || at + 64 > len || at % 5 == 0 || len < 400);
+            let places =
+                (0..len).filter(|at| *at < 64 || at + 64 > len || at % 5 == 0 || len < 400);
             for at in places.take(700) {
-                mutations += with(case, file, &format!("bit flipped at {at}"), |b| b[at] ^= 1 << (at % 8));
+                mutations +=
+                    with(case, file, &format!("bit flipped at {at}"), |b| b[at] ^= 1 << (at % 8));
             }
-            for end in (0..len).filter(|end| [0, 1, 63, 64, len / 2, len - 8, len - 1].contains(end)) {
+            for end in
+                (0..len).filter(|end| [0, 1, 63, 64, len / 2, len - 8, len - 1].contains(end))
+            {
                 mutations += with(case, file, &format!("cut at {end}"), |b| b.truncate(end));
             }
             for more in [1, 8, 4096] {
-                mutations += with(case, file, &format!("{more} zeros more"), |b| b.resize(len + more, 0));
+                mutations +=
+                    with(case, file, &format!("{more} zeros more"), |b| b.resize(len + more, 0));
             }
             mutations += with(case, file, "twice", |b| b.extend_from_within(..));
             for from in (0..len).step_by(128.max(len / 40)) {
@@ -91,13 +97,16 @@ fn files_missing_exchanged_or_of_another_graph_are_found() {
     }
     let [one, other] = &others;
     let data = |name: &&String| !name.starts_with("manifest") && *name != "current";
-    for name in one.files.keys().filter(data).filter(|name| one.files[*name] != other.files[*name]) {
+    for name in one.files.keys().filter(data).filter(|name| one.files[*name] != other.files[*name])
+    {
         let mut files = one.files.clone();
         files.insert(name.clone(), other.files[name].clone());
         assert_found(one, &files, &format!("{name} is another graph's"));
     }
     let mut files = one.files.clone();
-    files.extend(one.files.keys().filter(data).map(|name| (name.clone(), other.files[name].clone())));
+    files.extend(
+        one.files.keys().filter(data).map(|name| (name.clone(), other.files[name].clone())),
+    );
     assert_found(one, &files, "all files but the manifest are another graph's");
 }
 
@@ -106,8 +115,9 @@ fn twins() -> [Case; 2] {
     let folder = tempfile::tempdir().unwrap();
     let options = super::ImportOptions { geometry: super::SMALL, ..Default::default() };
     let ring = |step: u64| (0..20_u64).map(move |i| format!("{i} {}", (i + step) % 20));
-    let make =
-        |name, step| Case::new(name, super::text(folder.path(), name, "source target", ring(step)), &options);
+    let make = |name, step| {
+        Case::new(name, super::text(folder.path(), name, "source target", ring(step)), &options)
+    };
     let lengths = |case: &Case| case.files.values().map(Vec::len).collect::<Vec<_>>();
     let one = make("one", 3);
     // Seals are numbers of some digits more or less: another ring may have a longer manifest.

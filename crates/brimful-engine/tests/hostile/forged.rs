@@ -1,7 +1,7 @@
 //! Damage on purpose: contents that contradict each other under checksums that are right.
 //!
-//! No checksum can find it, so a run may give another answer; but it ends, with an answer or a typed error, within the
-//! memory that the files justify.
+//! No checksum can find it, so a run may give another answer; but it ends, with an answer or a
+//! typed error, within the memory that the files justify.
 
 use std::sync::Arc;
 
@@ -53,7 +53,8 @@ struct Random(u64);
 
 impl Random {
     fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         ((self.0 >> 33) % bound.max(1) as u64) as usize
     }
 }
@@ -69,7 +70,8 @@ fn forge(bytes: &mut Vec<u8>, random: &mut Random) {
         1 => bytes.extend_from_within(at..),
         2 if at < end => bytes[at] ^= 1 << random.below(8),
         _ => {
-            let number = NUMBERS[random.below(8)].wrapping_sub(random.below(3) as u64).to_le_bytes();
+            let number =
+                NUMBERS[random.below(8)].wrapping_sub(random.below(3) as u64).to_le_bytes();
             bytes[at..end].copy_from_slice(&number[..end - at]);
         }
     }
@@ -147,7 +149,12 @@ fn forged_files_are_refused_or_read_within_their_memory() {
                 }
                 let folder = folder_of(&base);
                 write_blocks(&folder, file, &blocks);
-                assert_ends(case, &files_of(&folder), &format!("{file}: forgery {number}"), case.enough());
+                assert_ends(
+                    case,
+                    &files_of(&folder),
+                    &format!("{file}: forgery {number}"),
+                    case.enough(),
+                );
             }
         }
     }
@@ -169,8 +176,10 @@ fn forged_manifests_are_refused_or_read_within_their_memory() {
                 let forged = format!("{}{wrong}{}", &text[..start], &text[end..]);
                 let folder = folder_of(&base);
                 manifest::publish(&folder, number + 1, forged.as_bytes(), &Arc::default()).unwrap();
-                let what =
-                    format!("manifest with {wrong} at {start}: {}", &forged[start.saturating_sub(30)..start]);
+                let what = format!(
+                    "manifest with {wrong} at {start}: {}",
+                    &forged[start.saturating_sub(30)..start]
+                );
                 // Intervals may be long, in a budget that has room for them.
                 assert_ends(case, &files_of(&folder), &what, BUDGET);
             }

@@ -1,14 +1,16 @@
-//! Packed gaps with exceptions: the differences of consecutive keys, bit-packed in blocks of one width.
+//! Packed gaps with exceptions: the differences of consecutive keys, bit-packed in blocks of one
+//! width.
 //!
-//! A block has up to 256 edges, fewer where its keys, counted from the source of its first edge, would not
-//! fit 32 bits. Its 12-byte header: source of the first edge less the segment's first source (u32); target of
-//! the first edge (24 bits) and edges - 1 (8 bits); width, number of exceptions, bytes of an exception's high
-//! part (1, 2 or 4), zero. Then gaps as one little-endian bit stream, gap `i` at bit `i * width`, in groups of
-//! 16 (the first gap, and those behind the last edge, are zero); then a byte for the place of each exception,
-//! ascending; then their high parts, to be added above the width.
+//! A block has up to 256 edges, fewer where its keys, counted from the source of its first edge,
+//! would not fit 32 bits. Its 12-byte header: source of the first edge less the segment's first
+//! source (u32); target of the first edge (24 bits) and edges - 1 (8 bits); width, number of
+//! exceptions, bytes of an exception's high part (1, 2 or 4), zero. Then gaps as one little-endian
+//! bit stream, gap `i` at bit `i * width`, in groups of 16 (the first gap, and those behind the
+//! last edge, are zero); then a byte for the place of each exception, ascending; then their high
+//! parts, to be added above the width.
 //!
-//! Method: patched frame of reference (Zukowski, Heman, Nes, Boncz 2006), on keys of (source, target) so that one
-//! width serves jumps between sources and steps within one.
+//! Method: patched frame of reference (Zukowski, Heman, Nes, Boncz 2006), on keys of (source,
+//! target) so that one width serves jumps between sources and steps within one.
 
 use super::unpack::{Header, Keys, MAX_EXCEPTIONS};
 use super::{BATCH, Batches, BlockStart, Code, Unpack};
@@ -40,7 +42,8 @@ fn high_bytes(bits: u32) -> usize {
     }
 }
 
-/// Width, number of exceptions and bytes of a high part, for gaps with this histogram of bit lengths.
+/// Width, number of exceptions and bytes of a high part, for gaps with this histogram of bit
+/// lengths.
 fn choose_width(lengths: &[u8; 33], groups: usize) -> (u32, usize, usize) {
     let longest = lengths.iter().rposition(|&count| count > 0).unwrap_or(0) as u32;
     let full = allowed_width(longest);
@@ -121,9 +124,15 @@ impl Code for Gaps {
         }
     }
 
-    /// Unpacks a block before the one before it is handed out: the wide stores of the one are then complete
-    /// when the narrow loads of the other need them.
-    fn decode(bytes: &[u8], edges: u32, target_bits: u32, unpack: Unpack, batch: &mut Batches<'_>) -> bool {
+    /// Unpacks a block before the one before it is handed out: the wide stores of the one are then
+    /// complete when the narrow loads of the other need them.
+    fn decode(
+        bytes: &[u8],
+        edges: u32,
+        target_bits: u32,
+        unpack: Unpack,
+        batch: &mut Batches<'_>,
+    ) -> bool {
         let (mut one, mut other) = ([0_u32; BATCH], [0_u32; BATCH]);
         let (mut this, mut next) = (&mut one, &mut other);
         let (mut rest, mut left) = (bytes, edges as usize);
@@ -165,11 +174,14 @@ impl Code for Gaps {
         batch: &mut Batches<'_>,
     ) -> bool {
         let mut gaps = [0_u32; BATCH];
-        let agrees = |header: &Header| header.source == block.source && header.count == block.edges as usize;
+        let agrees =
+            |header: &Header| header.source == block.source && header.count == block.edges as usize;
         let header = Header::read(bytes, target_bits).filter(|(header, _)| agrees(header));
         header.is_some_and(|(header, rest)| {
             let most = unpack.gaps(&header, rest, &mut gaps);
-            most.is_some_and(|(most, _)| batch(u64::from(block.source), Keys::of_block(&header, &gaps, most)))
+            most.is_some_and(|(most, _)| {
+                batch(u64::from(block.source), Keys::of_block(&header, &gaps, most))
+            })
         })
     }
 }

@@ -1,10 +1,10 @@
 //! How the edges of a segment are packed.
 //!
-//! Edges come as ascending *keys*, `(source - first source) << target bits | target in the interval`; a
-//! codec turns them into bytes and back into *batches* of at most 256 keys of 32 bits above a base source.
-//! [`pack`] chooses a codec for each segment by the bytes it needs. Invariant: decoding never reads
-//! outside the bytes and never trusts a count or a width that they do not bear out; what
-//! a segment decodes to does not depend on the machine.
+//! Edges come as ascending *keys*, `(source - first source) << target bits | target in the
+//! interval`; a codec turns them into bytes and back into *batches* of at most 256 keys of 32 bits
+//! above a base source. [`pack`] chooses a codec for each segment by the bytes it needs. Invariant:
+//! decoding never reads outside the bytes and never trusts a count or a width that they do not bear
+//! out; what a segment decodes to does not depend on the machine.
 
 pub mod gaps;
 mod unpack;
@@ -81,13 +81,20 @@ pub struct BlockStart {
     pub edges: u32,
 }
 
-/// What takes batches `(base, keys)`; false if it refuses one. Behind a pointer, since a batch takes a hundred times as long as the call:
-/// decoders are compiled once, and not for every program.
+/// What takes batches `(base, keys)`; false if it refuses one. Behind a pointer, since a batch
+/// takes a hundred times as long as the call: decoders are compiled once, and not for every
+/// program.
 pub type Batches<'b> = dyn FnMut(u64, Keys<'_>) -> bool + 'b;
 
 impl Codec {
     /// [`Code::encode`] of this codec.
-    fn encode(self, keys: &[u64], target_bits: u32, out: &mut Vec<u8>, blocks: &mut Vec<BlockStart>) {
+    fn encode(
+        self,
+        keys: &[u64],
+        target_bits: u32,
+        out: &mut Vec<u8>,
+        blocks: &mut Vec<BlockStart>,
+    ) {
         match self {
             Self::Words32 => words::Words32::encode(keys, target_bits, out, blocks),
             Self::Words24 => words::Words24::encode(keys, target_bits, out, blocks),
@@ -133,10 +140,16 @@ pub trait Code {
     /// Appends the packed keys to `out`, and where each block begins to `blocks`.
     fn encode(keys: &[u64], target_bits: u32, out: &mut Vec<u8>, blocks: &mut Vec<BlockStart>);
 
-    /// Calls `batch(base, keys)` for batches in order: an edge's source is the segment's first source +
-    /// `base + (key >> target_bits)`, its target the low bits. Keys ascend within a batch. False if the
-    /// bytes are broken, do not hold exactly `edges` edges, or `batch` refuses.
-    fn decode(bytes: &[u8], edges: u32, target_bits: u32, unpack: Unpack, batch: &mut Batches<'_>) -> bool;
+    /// Calls `batch(base, keys)` for batches in order: an edge's source is the segment's first
+    /// source + `base + (key >> target_bits)`, its target the low bits. Keys ascend within a batch.
+    /// False if the bytes are broken, do not hold exactly `edges` edges, or `batch` refuses.
+    fn decode(
+        bytes: &[u8],
+        edges: u32,
+        target_bits: u32,
+        unpack: Unpack,
+        batch: &mut Batches<'_>,
+    ) -> bool;
 
     /// Decodes the one block `block`, which begins at the start of `bytes`.
     fn decode_block(
@@ -148,14 +161,15 @@ pub trait Code {
     ) -> bool;
 }
 
-/// lz4 is used where it at least halves a segment: then reading less takes more time off a superstep that
-/// streams than unpacking adds, and where the segment stays in memory, memory was what lacked.
+/// lz4 is used where it at least halves a segment: then reading less takes more time off a
+/// superstep that streams than unpacking adds, and where the segment stays in memory, memory was
+/// what lacked.
 const LZ4_WORTH: usize = 2;
 /// Bytes at the start of a segment by which lz4 is judged before it is tried on the whole.
 const LZ4_PROBE: usize = 8 << 10;
 
-/// Bytes of a block's row in a directory: offset (24 bits) and edges - 1 (8 bits), source (u32), the low half of
-/// its bytes' checksum (u32).
+/// Bytes of a block's row in a directory: offset (24 bits) and edges - 1 (8 bits), source (u32),
+/// the low half of its bytes' checksum (u32).
 pub const DIRECTORY_ROW: usize = 12;
 /// No codec takes more than 12 bytes an edge, and a segment has at most 2^20 edges.
 const OFFSET_BITS: u32 = 24;
@@ -190,7 +204,8 @@ pub fn directory_checksums(rows: &[u8]) -> impl Iterator<Item = u32> {
     rows.as_chunks::<DIRECTORY_ROW>().0.iter().map(|row| field(row, 8))
 }
 
-/// The blocks of a directory: start, checksum, and its bytes of `plain`, none where the row is broken.
+/// The blocks of a directory: start, checksum, and its bytes of `plain`, none where the row is
+/// broken.
 pub fn directory_rows<'b>(
     rows: &'b [u8],
     plain: &'b [u8],
@@ -202,11 +217,11 @@ pub fn directory_rows<'b>(
     })
 }
 
-/// Replaces `out` by the packed keys and appends their blocks to `directory`. Returns the packing, the length
-/// of the codec's bytes before lz4, and the number of blocks.
+/// Replaces `out` by the packed keys and appends their blocks to `directory`. Returns the packing,
+/// the length of the codec's bytes before lz4, and the number of blocks.
 ///
-/// The smallest of the three codecs is taken, the simpler one on a tie; over it lz4 where that halves the
-/// bytes.
+/// The smallest of the three codecs is taken, the simpler one on a tie; over it lz4 where that
+/// halves the bytes.
 pub fn pack(
     keys: &[u64],
     target_bits: u32,

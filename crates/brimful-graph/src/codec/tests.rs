@@ -1,5 +1,5 @@
-//! Every codec and every form of unpacking against the keys that went in, on shapes that graphs have and
-//! on shapes that they should not have.
+//! Every codec and every form of unpacking against the keys that went in, on shapes that graphs
+//! have and on shapes that they should not have.
 
 use super::*;
 
@@ -36,7 +36,12 @@ fn keys(random: &mut Random, count: usize, usual: u32, bits: u32, target_bits: u
         .collect()
 }
 
-fn decoded<C: Code>(bytes: &[u8], edges: usize, target_bits: u32, unpack: Unpack) -> Option<Vec<u64>> {
+fn decoded<C: Code>(
+    bytes: &[u8],
+    edges: usize,
+    target_bits: u32,
+    unpack: Unpack,
+) -> Option<Vec<u64>> {
     let mut out = Vec::new();
     C::decode(bytes, edges as u32, target_bits, unpack, &mut |base, keys| {
         assert!(!keys.is_empty() && keys.len() <= BATCH);
@@ -59,7 +64,11 @@ fn check<C: Code>(keys: &[u64], target_bits: u32) {
         let mut by_block = Vec::new();
         for (index, block) in blocks.iter().enumerate() {
             let before = by_block.len();
-            assert_eq!(u64::from(block.source), keys[by_block.len()] >> target_bits, "block {index}");
+            assert_eq!(
+                u64::from(block.source),
+                keys[by_block.len()] >> target_bits,
+                "block {index}"
+            );
             assert!(C::decode_block(
                 &bytes[block.offset as usize..],
                 *block,
@@ -97,10 +106,16 @@ fn check_all(keys: &[u64], target_bits: u32) {
     let plain = plain_bytes(packing, &bytes, plain, &mut buffer).unwrap();
     let mut out = Vec::new();
     let unpack = Unpack::fastest();
-    assert!(packing.codec.decode(plain, keys.len() as u32, target_bits, unpack, &mut |base, keys| {
-        out.extend(keys.iter().map(|key| (base << target_bits) + u64::from(key)));
-        true
-    }));
+    assert!(packing.codec.decode(
+        plain,
+        keys.len() as u32,
+        target_bits,
+        unpack,
+        &mut |base, keys| {
+            out.extend(keys.iter().map(|key| (base << target_bits) + u64::from(key)));
+            true
+        }
+    ));
     assert_eq!(out, keys);
 }
 
@@ -108,7 +123,8 @@ fn check_all(keys: &[u64], target_bits: u32) {
 fn keys_come_back_from_every_codec_and_form() {
     let mut random = Random(1);
     // Miri takes seconds for a hundred keys in all codecs and forms.
-    let counts: &[usize] = if cfg!(miri) { &[17, 40] } else { &[1, 2, 15, 16, 17, 255, 256, 257, 5000] };
+    let counts: &[usize] =
+        if cfg!(miri) { &[17, 40] } else { &[1, 2, 15, 16, 17, 255, 256, 257, 5000] };
     for &count in counts {
         for usual in [0, 1, 3, 7, 8, 9, 13, 17, 21, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33] {
             if cfg!(miri) && usual % 16 != 1 {
@@ -127,7 +143,8 @@ fn any_number_of_target_bits_works() {
     let mut random = Random(2);
     for target_bits in [1, 4, 12, 16, 18, 20, 24] {
         for usual in [2, 12, 30] {
-            let keys = keys(&mut random, if cfg!(miri) { 40 } else { 1000 }, usual, 35, target_bits);
+            let keys =
+                keys(&mut random, if cfg!(miri) { 40 } else { 1000 }, usual, 35, target_bits);
             check_all(&keys, target_bits);
         }
     }

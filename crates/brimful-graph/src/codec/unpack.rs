@@ -1,7 +1,8 @@
 //! Unpacking one block of gaps into keys: the scalar reference and its vector forms.
 //!
-//! A form is chosen once, by what the processor has; all give the same keys (tests compare them on random
-//! blocks). This is the one module of the crate with `unsafe`: vector instructions, and [`scatter`].
+//! A form is chosen once, by what the processor has; all give the same keys (tests compare them on
+//! random blocks). This is the one module of the crate with `unsafe`: vector instructions, and
+//! [`scatter`].
 
 use super::BATCH;
 use super::gaps::{GROUP, HEADER_BYTES, allowed_width};
@@ -99,8 +100,8 @@ impl Unpack {
         }
     }
 
-    /// Unpacks the gaps of the block whose payload begins `bytes` into the groups of `gaps`. Returns the
-    /// greatest key and the bytes after the block.
+    /// Unpacks the gaps of the block whose payload begins `bytes` into the groups of `gaps`.
+    /// Returns the greatest key and the bytes after the block.
     #[inline]
     pub(super) fn gaps<'b>(
         self,
@@ -123,7 +124,8 @@ impl Unpack {
             Form::Avx512 => unsafe { x86::avx512(header, packed, gaps) },
         };
         // Nothing wraps round: the sum bounds every key, and every gap.
-        let most = patch(header, places, highs, gaps).saturating_add(gaps_sum + u64::from(header.target));
+        let most =
+            patch(header, places, highs, gaps).saturating_add(gaps_sum + u64::from(header.target));
         Some((u32::try_from(most).ok()?, rest))
     }
 }
@@ -198,7 +200,9 @@ fn patch(header: &Header, places: &[u8], highs: &[u8], gaps: &mut [u32; BATCH]) 
         2 => places
             .zip(highs.as_chunks().0)
             .for_each(|(place, high)| add(place, u32::from(u16::from_le_bytes(*high)))),
-        _ => places.zip(highs.as_chunks().0).for_each(|(place, high)| add(place, u32::from_le_bytes(*high))),
+        _ => places
+            .zip(highs.as_chunks().0)
+            .for_each(|(place, high)| add(place, u32::from_le_bytes(*high))),
     }
     sum
 }
@@ -230,12 +234,13 @@ fn extract(width: u32, packed: &[u8], out: &mut [u32]) {
     }
 }
 
-/// Bits of a target in graphs on disk, for which there is a loop of its own: shifts by a number known when
-/// it is compiled are cheaper.
+/// Bits of a target in graphs on disk, for which there is a loop of its own: shifts by a number
+/// known when it is compiled are cheaper.
 const USUAL_BITS: u32 = 16;
 
-/// Calls `f` with the source's and the target's element of each key: `sources[key >> target_bits]` and
-/// `targets[key & mask]`, in order. False, and nothing was done, if a key leads outside of either.
+/// Calls `f` with the source's and the target's element of each key: `sources[key >> target_bits]`
+/// and `targets[key & mask]`, in order. False, and nothing was done, if a key leads outside of
+/// either.
 #[inline(always)]
 pub fn scatter<A: Copy, B>(
     keys: Keys<'_>,
@@ -279,7 +284,8 @@ fn scatter_within<A: Copy, B>(
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    //! Each lane of 32 bits gets the 4 bytes that hold its gap by a byte shuffle, then shifts and masks.
+    //! Each lane of 32 bits gets the 4 bytes that hold its gap by a byte shuffle, then shifts and
+    //! masks.
 
     use std::arch::x86_64::*;
 
@@ -289,7 +295,8 @@ mod x86 {
     struct Tables {
         bytes: [[u8; 64]; 33],
         shifts: [[u32; 16]; 33],
-        /// The same for halves of a group, whose second 4 gaps begin at byte `width / 2` of the half.
+        /// The same for halves of a group, whose second 4 gaps begin at byte `width / 2` of the
+        /// half.
         half_bytes: [[u8; 32]; 33],
         half_shifts: [[u32; 8]; 33],
     }
@@ -335,8 +342,9 @@ mod x86 {
         t
     }
 
-    /// How far ahead of the bytes that are unpacked memory is asked for: scattering in between keeps the
-    /// processor from doing so itself in time (a fifth of a superstep; 512 to 4096 measured alike).
+    /// How far ahead of the bytes that are unpacked memory is asked for: scattering in between
+    /// keeps the processor from doing so itself in time (a fifth of a superstep; 512 to 4096
+    /// measured alike).
     const AHEAD: usize = 1024;
 
     /// Widths up to which 16 gaps in each lane add up within 32 bits.
@@ -359,8 +367,8 @@ mod x86 {
         for group in 0..header.groups() {
             let from = &packed[group * 2 * width..(group + 1) * 2 * width];
             let to = &mut gaps[group * GROUP..(group + 1) * GROUP];
-            // SAFETY: only the bytes of `from`, 2 * width of them, are loaded, for a prefetch never faults; `to` has 16
-            // numbers.
+            // SAFETY: only the bytes of `from`, 2 * width of them, are loaded, for a prefetch never
+            // faults; `to` has 16 numbers.
             unsafe {
                 _mm_prefetch::<_MM_HINT_T0>(from.as_ptr().wrapping_add(AHEAD).cast());
                 let group = _mm512_maskz_loadu_epi8(bytes, from.as_ptr().cast());
@@ -400,8 +408,10 @@ mod x86 {
             };
             // SAFETY: both slices have 16 bytes, and `to` has 8 numbers; a prefetch never faults.
             unsafe {
-                let lanes =
-                    _mm256_set_m128i(_mm_loadu_si128(b.as_ptr().cast()), _mm_loadu_si128(a.as_ptr().cast()));
+                let lanes = _mm256_set_m128i(
+                    _mm_loadu_si128(b.as_ptr().cast()),
+                    _mm_loadu_si128(a.as_ptr().cast()),
+                );
                 _mm_prefetch::<_MM_HINT_T0>(a.as_ptr().wrapping_add(AHEAD).cast());
                 let lanes = _mm256_shuffle_epi8(lanes, places);
                 let gaps = _mm256_and_si256(_mm256_srlv_epi32(lanes, shifts), low);

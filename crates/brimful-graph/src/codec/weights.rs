@@ -1,4 +1,5 @@
-//! Edge weights: a stream beside the keys, in edge order, in the narrowest type that holds each exactly.
+//! Edge weights: a stream beside the keys, in edge order, in the narrowest type that holds each
+//! exactly.
 
 /// The type of a segment's weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,8 +43,9 @@ impl WeightType {
             return Self::None;
         }
         // -0.0 is not a whole number here: an integer would lose its sign.
-        let whole =
-            |limit: f64| weights.iter().all(|w| w.fract() == 0.0 && w.is_sign_positive() && *w < limit);
+        let whole = |limit: f64| {
+            weights.iter().all(|w| w.fract() == 0.0 && w.is_sign_positive() && *w < limit)
+        };
         let exact_f32 = || weights.iter().all(|w| f64::from(*w as f32).to_bits() == w.to_bits());
         match () {
             () if whole(256.0) => Self::U8,
@@ -86,13 +88,15 @@ impl<'b> Weights<'b> {
         Self { bytes, ..self }
     }
 
-    /// Fills `out` with the next weights. Where none are left, or edges have none, `out` stays as it is.
+    /// Fills `out` with the next weights. Where none are left, or edges have none, `out` stays as
+    /// it is.
     #[inline]
     pub fn take(&mut self, out: &mut [f64]) {
         fn fixed<const N: usize>(bytes: &[u8], out: &mut [f64], number: impl Fn([u8; N]) -> f64) {
             out.iter_mut().zip(bytes.as_chunks().0).for_each(|(out, bytes)| *out = number(*bytes));
         }
-        let (now, later) = self.bytes.split_at(self.bytes.len().min(out.len() * self.weight_type.bytes()));
+        let (now, later) =
+            self.bytes.split_at(self.bytes.len().min(out.len() * self.weight_type.bytes()));
         self.bytes = later;
         match self.weight_type {
             WeightType::None => {}

@@ -1,8 +1,8 @@
 //! Fixed words: `source delta | target`, in 32 or in 24 bits.
 //!
 //! A word holds the target in its low bits and above it the difference of the source from the edge
-//! before (0 for the first edge of the segment). A difference of all ones is an escape: the 8 bytes after
-//! the word are the source, in full, less the first source of the segment.
+//! before (0 for the first edge of the segment). A difference of all ones is an escape: the 8 bytes
+//! after the word are the source, in full, less the first source of the segment.
 
 use super::{BATCH, Batches, BlockStart, Code, Keys, Unpack};
 
@@ -33,7 +33,8 @@ const fn escape<const N: usize>(target_bits: u32) -> u64 {
 
 pub(super) fn sizes(keys: &[u64], target_bits: u32) -> Sizes {
     let narrow_fits = target_bits <= NARROW_TARGET_BITS;
-    let (wide, narrow) = (escape::<4>(target_bits), if narrow_fits { escape::<3>(target_bits) } else { 0 });
+    let (wide, narrow) =
+        (escape::<4>(target_bits), if narrow_fits { escape::<3>(target_bits) } else { 0 });
     let mut escapes = (0, 0);
     let mut last = 0;
     for &key in keys {
@@ -50,7 +51,8 @@ pub(super) fn sizes(keys: &[u64], target_bits: u32) -> Sizes {
 }
 
 impl<const N: usize> Words<N> {
-    /// Decodes `edges` words, given the source of the edge before the first; returns the bytes read.
+    /// Decodes `edges` words, given the source of the edge before the first; returns the bytes
+    /// read.
     fn decode_from(
         bytes: &[u8],
         mut source: u64,
@@ -97,7 +99,8 @@ impl<const N: usize> Words<N> {
             count += 1;
             left -= 1;
         }
-        (count == 0 || batch(base, Keys::ascending(&mut keys[..count])?)).then_some(bytes.len() - rest.len())
+        (count == 0 || batch(base, Keys::ascending(&mut keys[..count])?))
+            .then_some(bytes.len() - rest.len())
     }
 }
 
@@ -110,7 +113,11 @@ impl<const N: usize> Code for Words<N> {
             let (source, target) = (key >> target_bits, key & mask);
             if index % BATCH == 0 {
                 let (offset, source) = ((out.len() - start) as u32, source as u32);
-                blocks.push(BlockStart { offset, source, edges: (keys.len() - index).min(BATCH) as u32 });
+                blocks.push(BlockStart {
+                    offset,
+                    source,
+                    edges: (keys.len() - index).min(BATCH) as u32,
+                });
             }
             let delta = (source - last).min(escape);
             let word = delta << target_bits | target;
@@ -122,7 +129,13 @@ impl<const N: usize> Code for Words<N> {
         }
     }
 
-    fn decode(bytes: &[u8], edges: u32, target_bits: u32, _: Unpack, batch: &mut Batches<'_>) -> bool {
+    fn decode(
+        bytes: &[u8],
+        edges: u32,
+        target_bits: u32,
+        _: Unpack,
+        batch: &mut Batches<'_>,
+    ) -> bool {
         Self::decode_from(bytes, 0, edges, target_bits, batch) == Some(bytes.len())
     }
 
@@ -133,11 +146,13 @@ impl<const N: usize> Code for Words<N> {
         _: Unpack,
         batch: &mut Batches<'_>,
     ) -> bool {
-        // The first delta leads from an edge that is not read; wherever it began, it ends at `source`.
+        // The first delta leads from an edge that is not read; wherever it began, it ends at
+        // `source`.
         let Some(word) = bytes.first_chunk::<N>() else {
             return false;
         };
-        let delta = word.iter().rev().fold(0, |sum, &byte| sum << 8 | u64::from(byte)) >> target_bits;
+        let delta =
+            word.iter().rev().fold(0, |sum, &byte| sum << 8 | u64::from(byte)) >> target_bits;
         let before = if delta == escape::<N>(target_bits) {
             0
         } else {

@@ -23,8 +23,9 @@ pub(super) struct Files {
 impl Files {
     /// The files that `path` names: itself without `.v`, `.e` or `.properties`, and each of them.
     pub(super) fn of(path: &Path) -> Result<Self> {
-        let own =
-            path.extension().is_some_and(|suffix| ["v", "e", "properties"].iter().any(|s| *s == suffix));
+        let own = path
+            .extension()
+            .is_some_and(|suffix| ["v", "e", "properties"].iter().any(|s| *s == suffix));
         let stem = if own { path.with_extension("") } else { path.to_path_buf() };
         let Some(name) = stem.file_name().map(|name| name.to_string_lossy().into_owned()) else {
             return Err(Error::Usage(format!("{} names no file", path.display())));
@@ -37,7 +38,8 @@ impl Files {
 /// Writes the three files; returns the number of edges.
 pub(super) fn write(exporting: &Exporting<'_>) -> Result<u64> {
     if exporting.options.compression.is_some() {
-        let what = "graphalytics is three files that its tools read uncompressed; leave the suffix out";
+        let what =
+            "graphalytics is three files that its tools read uncompressed; leave the suffix out";
         return Err(Error::Usage(what.into()));
     }
     if exporting.graph.longest_name().is_some() {

@@ -1,9 +1,10 @@
 //! METIS: a line per vertex that lists its neighbours, each edge in both lines.
 //! (Karypis and Kumar, *METIS 5.1 manual*, section 4.1.1.)
 //!
-//! Both directions of every edge go through the external sorter, so memory is the budget's whatever the
-//! degrees are. What METIS cannot hold is refused, before the work where the graph's counts tell, else
-//! where it is met; nothing is written then. Invariant: the lines hold exactly twice the edges announced.
+//! Both directions of every edge go through the external sorter, so memory is the budget's whatever
+//! the degrees are. What METIS cannot hold is refused, before the work where the graph's counts
+//! tell, else where it is met; nothing is written then. Invariant: the lines hold exactly twice the
+//! edges announced.
 
 use std::fmt::Write as _;
 
@@ -33,7 +34,9 @@ pub(super) fn write(exporting: &Exporting<'_>) -> Result<u64> {
         return refuse(SELF_LOOP);
     }
     // Of dropped self-loops some may have been duplicates: then only the edges tell.
-    if graph.counts.self_loops_dropped == 0 && graph.counts.duplicates > graph.counts.duplicates_dropped {
+    if graph.counts.self_loops_dropped == 0
+        && graph.counts.duplicates > graph.counts.duplicates_dropped
+    {
         return refuse(MULTI_EDGE);
     }
     if graph.weights.is_some_and(|range| range.min < 1.0) {
@@ -51,7 +54,8 @@ pub(super) fn write(exporting: &Exporting<'_>) -> Result<u64> {
     }
 }
 
-const SELF_LOOP: &str = "METIS graphs have no self-loops and this one has; import it with --self-loops drop";
+const SELF_LOOP: &str =
+    "METIS graphs have no self-loops and this one has; import it with --self-loops drop";
 const MULTI_EDGE: &str = "METIS graphs have one edge between two vertices at most and this one has more; import \
                           it with --duplicates drop, sum or min";
 const WEIGHT: &str =
@@ -68,7 +72,10 @@ fn write_lines<R: EdgeRecord>(
 ) -> Result<u64> {
     let (graph, resources) = (exporting.graph, exporting.resources);
     let job = &resources.job;
-    let bytes = exporting.memory_bytes.saturating_sub(READING_BYTES).max(minimum_bytes(resources.workers()));
+    let bytes = exporting
+        .memory_bytes
+        .saturating_sub(READING_BYTES)
+        .max(minimum_bytes(resources.workers()));
     let folder = DiskFolder::new(exporting.folder());
     let sorter = Sorter::<R>::new(&folder, bytes, resources.workers(), job)?;
     let mut writer = sorter.writer();

@@ -40,7 +40,9 @@ impl<'a> Numbering<'a> {
             )));
         }
         let remedy = match consecutive {
-            true => "write them as 1 to n with --renumber, or export as graphalytics, which keeps ids",
+            true => {
+                "write them as 1 to n with --renumber, or export as graphalytics, which keeps ids"
+            }
             false => "export as graphalytics or edgelist, which keep ids",
         };
         let gaps = if consecutive { "" } else { " with gaps" };

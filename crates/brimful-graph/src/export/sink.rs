@@ -1,4 +1,5 @@
-//! Where exported bytes go: a file that appears when it is complete, compressed on the way if asked for.
+//! Where exported bytes go: a file that appears when it is complete, compressed on the way if asked
+//! for.
 //!
 //! Invariant: without [`Sink::finish`] nothing appears under the output's name.
 
@@ -19,8 +20,9 @@ pub enum Compression {
     Gzip,
     /// Zstandard at its usual level 3.
     Zstd,
-    /// xz at level 1. Higher ones take more memory (6: 94 MiB) and do no better on edges: 20 MB of an edge
-    /// list became 4.85 MB at level 1 in 1.3 s, 4.88 at 2 in 3.9 s, 4.3 at 6 in 31 s (2 cores, Python's lzma).
+    /// xz at level 1. Higher ones take more memory (6: 94 MiB) and do no better on edges: 20 MB of
+    /// an edge list became 4.85 MB at level 1 in 1.3 s, 4.88 at 2 in 3.9 s, 4.3 at 6 in 31 s (2
+    /// cores, Python's lzma).
     Xz,
 }
 
@@ -34,12 +36,14 @@ impl Compression {
             "gz" => Ok(Self::Gzip),
             "zst" => Ok(Self::Zstd),
             "xz" => Ok(Self::Xz),
-            _ => Err(Error::Usage(format!("cannot compress as {suffix:?}; choose from: gz, zst, xz"))),
+            _ => Err(Error::Usage(format!(
+                "cannot compress as {suffix:?}; choose from: gz, zst, xz"
+            ))),
         }
     }
 
-    /// Most bytes of memory that compressing takes: xz documents 9 MiB for level 1; Zstandard's window
-    /// and tables of level 3 are about 4, gzip's below 1.
+    /// Most bytes of memory that compressing takes: xz documents 9 MiB for level 1; Zstandard's
+    /// window and tables of level 3 are about 4, gzip's below 1.
     pub(crate) fn memory_bytes(self) -> u64 {
         match self {
             Self::Gzip => 1 << 20,
@@ -63,11 +67,17 @@ enum Encoder {
 }
 
 impl Sink {
-    pub(super) fn create(path: &Path, overwrite: bool, compression: Option<Compression>) -> Result<Self> {
+    pub(super) fn create(
+        path: &Path,
+        overwrite: bool,
+        compression: Option<Compression>,
+    ) -> Result<Self> {
         let file = OutputFile::create(path, overwrite)?;
         let encoder = match compression {
             None => Encoder::Plain(file),
-            Some(Compression::Gzip) => Encoder::Gzip(GzEncoder::new(file, flate2::Compression::default())),
+            Some(Compression::Gzip) => {
+                Encoder::Gzip(GzEncoder::new(file, flate2::Compression::default()))
+            }
             Some(Compression::Zstd) => {
                 let encoder = zstd::Encoder::new(file, 3).and_then(|mut encoder| {
                     encoder.include_checksum(true)?;

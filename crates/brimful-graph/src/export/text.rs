@@ -1,13 +1,14 @@
 //! Formats that hold edges alone: edgelist, csv, u32pairs.
 //!
-//! An edge list declares the rest in comments ([`Declaration`]); the two others have no place for it, so that a
-//! graph without direction, or with vertices without edges, is refused or loses them. Invariant: weights are
-//! written in the shortest form that reads back the same.
+//! An edge list declares the rest in comments ([`Declaration`]); the two others have no place for
+//! it, so that a graph without direction, or with vertices without edges, is refused or loses them.
+//! Invariant: weights are written in the shortest form that reads back the same.
 
 use std::fmt::Write as _;
 
 use super::{
-    Exporting, FLUSH_BYTES, Format, OTHERS, Sink, each_edge, each_isolated, each_named_edge, present,
+    Exporting, FLUSH_BYTES, Format, OTHERS, Sink, each_edge, each_isolated, each_named_edge,
+    present,
 };
 use crate::declaration::Declaration;
 use crate::edges::EdgeBatch;
@@ -155,11 +156,14 @@ fn one_line(name: &str) -> Result<&str> {
     if !name.contains(['\n', '\r']) {
         return Ok(name);
     }
-    let what = format!("the vertex {name:?} has a line end in its id, which csv could not be read back with");
+    let what = format!(
+        "the vertex {name:?} has a line end in its id, which csv could not be read back with"
+    );
     Err(Error::Usage(format!("{what}; {OTHERS}")))
 }
 
-/// A name that is a word of an edge list, and begins no comment where it is the `first` of its line.
+/// A name that is a word of an edge list, and begins no comment where it is the `first` of its
+/// line.
 fn one_word(name: &str, first: bool) -> Result<&str> {
     let separates = |byte: u8| crate::text::is_separator(byte) || byte == b'\n';
     let comment = first && name.starts_with(['#', '%']);
@@ -184,7 +188,9 @@ fn write_pairs(exporting: &Exporting<'_>) -> Result<u64> {
     let (mut batch, mut bytes, mut edges) = (EdgeBatch::default(), Vec::new(), 0);
     while reader.next(&mut batch)? {
         job.check()?;
-        for id in batch.sources.iter().zip(&batch.targets).flat_map(|(source, target)| [*source, *target]) {
+        for id in
+            batch.sources.iter().zip(&batch.targets).flat_map(|(source, target)| [*source, *target])
+        {
             let Ok(id) = u32::try_from(graph.id_type().number(id)) else {
                 let what = "u32pairs hold ids from 0 to 2^32-1 only";
                 return Err(Error::Usage(format!("{what}; {OTHERS}")));

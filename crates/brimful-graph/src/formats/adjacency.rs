@@ -1,8 +1,9 @@
 //! `adjacency` and `adjacency-ids`: the targets of one vertex a line.
 //!
-//! `adjacency`: the first line is the number of vertices n, line k + 2 lists the targets of vertex k and
-//! may be empty; vertices: 0 to n - 1. `adjacency-ids`: every line begins with the id of its vertex, and
-//! a line without targets declares it; `#` and empty lines are skipped. Both directed, without weights.
+//! `adjacency`: the first line is the number of vertices n, line k + 2 lists the targets of vertex
+//! k and may be empty; vertices: 0 to n - 1. `adjacency-ids`: every line begins with the id of its
+//! vertex, and a line without targets declares it; `#` and empty lines are skipped. Both directed,
+//! without weights.
 
 use super::{Body, HeaderFlaw, HeaderWords, IdWords, Lists, Shape, Step, lists::Rows, span};
 
@@ -25,5 +26,13 @@ pub(super) fn with_ids(names: bool) -> Body {
 
 fn lists() -> Lists {
     let words = IdWords::Integers;
-    Lists { rows: Rows::Named, skip: 0, weighted: false, comment: None, mirrored: false, once: false, words }
+    Lists {
+        rows: Rows::Named,
+        skip: 0,
+        weighted: false,
+        comment: None,
+        mirrored: false,
+        once: false,
+        words,
+    }
 }

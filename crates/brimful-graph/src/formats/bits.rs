@@ -1,8 +1,8 @@
 //! Instantaneous codes, read from a stream of bits, most significant first.
 //!
 //! Unary, Elias gamma and delta, zeta (Boldi and Vigna, "Codes for the World Wide Web", Internet
-//! Mathematics 2, 2005), nibble and Golomb codes, as the WebGraph framework writes them. Invariant: a
-//! code is read within 64 bits or refused; memory is one buffer.
+//! Mathematics 2, 2005), nibble and Golomb codes, as the WebGraph framework writes them. Invariant:
+//! a code is read within 64 bits or refused; memory is one buffer.
 
 use std::io::{self, Read};
 
@@ -168,7 +168,11 @@ impl BitReader {
                 }
                 let left = 1 << shift;
                 let value = self.bits(length as u32)?;
-                if value < left { Ok(value + left - 1) } else { Ok((value << 1 | self.bits(1)?) - 1) }
+                if value < left {
+                    Ok(value + left - 1)
+                } else {
+                    Ok((value << 1 | self.bits(1)?) - 1)
+                }
             }
             Code::Nibble => {
                 let mut value = 0_u64;
@@ -214,7 +218,8 @@ pub(super) fn signed(number: u64) -> i64 {
 
 #[cfg(test)]
 pub(super) mod writer {
-    //! Writes the codes, for tests: bit by bit from their definitions, sharing nothing with the reader.
+    //! Writes the codes, for tests: bit by bit from their definitions, sharing nothing with the
+    //! reader.
 
     use super::Code;
 
@@ -343,10 +348,15 @@ mod tests {
 
     #[test]
     fn what_ends_or_overflows_is_refused() {
-        let read = |bytes: &[u8], code| BitReader::new(Box::new(io::Cursor::new(bytes.to_vec()))).read(code);
+        let read = |bytes: &[u8], code| {
+            BitReader::new(Box::new(io::Cursor::new(bytes.to_vec()))).read(code)
+        };
         assert!(matches!(read(&[], Code::Gamma), Err(BitError::End)));
         assert!(matches!(read(&[0; 9], Code::Unary), Err(BitError::End)));
-        assert!(matches!(read(&[0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0], Code::Gamma), Err(BitError::TooLarge)));
+        assert!(matches!(
+            read(&[0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0], Code::Gamma),
+            Err(BitError::TooLarge)
+        ));
         assert!(matches!(read(&[0; 40], Code::Nibble), Err(BitError::End)));
         assert!(matches!(read(&[0x77; 40], Code::Nibble), Err(BitError::TooLarge)));
     }

@@ -1,8 +1,8 @@
 //! `edgelist`: two ids a line, integers or names, perhaps with a weight and other columns.
 //!
-//! `#` and `%` begin a comment line. The first two lines of data and the user decide which words are the
-//! edge, and whether the first line has the names of the columns. In an export of brimful's the first comment
-//! is a [`Declaration`], which decides instead.
+//! `#` and `%` begin a comment line. The first two lines of data and the user decide which words
+//! are the edge, and whether the first line has the names of the columns. In an export of brimful's
+//! the first comment is a [`Declaration`], which decides instead.
 
 use super::lines::Picked;
 use super::{Body, Claim, Draft, HeaderFlaw, IdWords, Lines, Shape, Step};
@@ -28,8 +28,7 @@ pub(super) fn header(line: &[u8], draft: &mut Draft) -> Result<Step, HeaderFlaw>
 /// The body below a declaration.
 fn declared(said: &Declaration, words: IdWords, draft: &mut Draft) -> Result<Body, HeaderFlaw> {
     if words == IdWords::Names && said.first.is_some() {
-        let expected =
-            "vertices that are listed one by one, as ids are taken for strings; leave --ids string out";
+        let expected = "vertices that are listed one by one, as ids are taken for strings; leave --ids string out";
         return Err(HeaderFlaw::new(0, expected));
     }
     draft.columns = Some(Columns {
@@ -138,8 +137,8 @@ fn begins_with(line: &[u8], comments: &[u8]) -> bool {
     line.get(text::skip(line, 0)).is_none_or(|byte| comments.contains(byte))
 }
 
-/// The first lines of `start` that have words and are no comments; the last line of an input that goes on may
-/// be cut and does not count.
+/// The first lines of `start` that have words and are no comments; the last line of an input that
+/// goes on may be cut and does not count.
 pub(crate) fn data_lines(start: &[u8], ended: bool) -> impl Iterator<Item = &[u8]> {
     let whole = match memchr::memrchr(b'\n', start) {
         _ if ended => start,

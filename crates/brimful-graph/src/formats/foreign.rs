@@ -1,4 +1,5 @@
-//! Formats that are not read, known by their first bytes whatever a file is called, and how to convert them.
+//! Formats that are not read, known by their first bytes whatever a file is called, and how to
+//! convert them.
 //!
 //! Invariant: only what no edge list, matrix or list of neighbours begins with is refused.
 
@@ -208,10 +209,13 @@ fn of_text(start: &[u8]) -> Option<Foreign> {
         return Some(PAJEK);
     }
     // GML is `graph [`, perhaps after a creator, a version and comments; DOT `graph name {`.
-    let code = || lower.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-    let is_graph = |line: &str| line == "graph" || line.starts_with("graph [") || line.starts_with("graph[");
-    let before_graph =
-        |line: &&str| ["creator ", "version ", "comment "].iter().any(|word| line.starts_with(word));
+    let code =
+        || lower.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let is_graph =
+        |line: &str| line == "graph" || line.starts_with("graph [") || line.starts_with("graph[");
+    let before_graph = |line: &&str| {
+        ["creator ", "version ", "comment "].iter().any(|word| line.starts_with(word))
+    };
     let mut gml = code().skip_while(before_graph);
     if let Some(line) = gml.next()
         && is_graph(line)
@@ -235,39 +239,48 @@ fn of_json(text: &str) -> Option<Foreign> {
         (b'{', b'"' | b'}') => {
             let first = text.lines().next().unwrap_or_default().trim_end();
             let second = text.lines().nth(1).unwrap_or_default();
-            Some(if text.contains("\"inE\"") || text.contains("\"outE\"") || text.contains("tinker:") {
-                GRAPHSON
-            } else if text.contains("\"links\"") || text.contains("\"nodes\"") {
-                NODE_LINK
-            } else if first.ends_with('}') && (second.is_empty() || second.starts_with('{')) {
-                JSON_LINES
-            } else {
-                JSON
-            })
+            Some(
+                if text.contains("\"inE\"") || text.contains("\"outE\"") || text.contains("tinker:")
+                {
+                    GRAPHSON
+                } else if text.contains("\"links\"") || text.contains("\"nodes\"") {
+                    NODE_LINK
+                } else if first.ends_with('}') && (second.is_empty() || second.starts_with('{')) {
+                    JSON_LINES
+                } else {
+                    JSON
+                },
+            )
         }
         (b'[', b'{' | b'[' | b'"' | b']') => Some(JSON),
         _ => None,
     }
 }
 
-/// The third line begins with three letters: the values, the symmetry and `a` for assembled, `e` for elements.
+/// The third line begins with three letters: the values, the symmetry and `a` for assembled, `e`
+/// for elements.
 fn is_rutherford_boeing(start: &[u8]) -> bool {
     let mut lines = start.split(|&byte| byte == b'\n');
     let (Some(_), Some(counts), Some(kind)) = (lines.next(), lines.next(), lines.next()) else {
         return false;
     };
     let is_number = |word: &&[u8]| word.iter().all(u8::is_ascii_digit);
-    let counts: Vec<_> = counts.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).collect();
+    let counts: Vec<_> =
+        counts.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).collect();
     let mut words = kind.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     let kind = words.next().unwrap_or_default().to_ascii_lowercase();
     let known = matches!(
         kind[..],
         [b'r' | b'c' | b'p' | b'i' | b'q', b's' | b'u' | b'h' | b'z' | b'r' | b'g', b'a' | b'e']
     );
-    counts.len() >= 4 && counts.iter().all(is_number) && known && words.filter(is_number).count() >= 4
+    counts.len() >= 4
+        && counts.iter().all(is_number)
+        && known
+        && words.filter(is_number).count() >= 4
 }
 
-/// The sentence for a file at `path` that begins with `start`, if it is in a format that is not read.
+/// The sentence for a file at `path` that begins with `start`, if it is in a format that is not
+/// read.
 pub fn sentence(path: &Path, start: &[u8]) -> Option<String> {
     let known = of(start)?;
     let (shown, stem) = (path.display().to_string(), path.with_extension("").display().to_string());

@@ -1,8 +1,8 @@
 //! `dimacs` and `pace`: two formats that share the suffix `.gr` and are told apart by their header.
 //!
-//! DIMACS (9th challenge, shortest paths): comments `c`, header `p sp n m`, arcs `a source target weight`;
-//! directed. PACE (treewidth): comments `c`, header `p tw n m`, edges `u v`; undirected, no weights.
-//! Vertices: 1 to n. Invariant: the number of arcs or edges is that of the header.
+//! DIMACS (9th challenge, shortest paths): comments `c`, header `p sp n m`, arcs `a source target
+//! weight`; directed. PACE (treewidth): comments `c`, header `p tw n m`, edges `u v`; undirected,
+//! no weights. Vertices: 1 to n. Invariant: the number of arcs or edges is that of the header.
 
 use super::{Body, Claim, HeaderFlaw, HeaderWords, Lines, Shape, Step, span};
 

@@ -1,9 +1,10 @@
 //! `graphalytics`: `NAME.v`, a vertex a line, and `NAME.e`, `source target [properties]` a line.
 //!
-//! The two lie beside each other; any of them, or `NAME.properties`, names the graph. The properties
-//! say whether edges have a direction and which of their properties is the weight: the one that SSSP
-//! uses, or the one called `weight`, or none. Without that file edges are directed, and columns after
-//! the target are those that the user says. Vertices: those of `NAME.v`, of any 64 bits.
+//! The two lie beside each other; any of them, or `NAME.properties`, names the graph. The
+//! properties say whether edges have a direction and which of their properties is the weight: the
+//! one that SSSP uses, or the one called `weight`, or none. Without that file edges are directed,
+//! and columns after the target are those that the user says. Vertices: those of `NAME.v`, of any
+//! 64 bits.
 //!
 //! Format: Iosup et al., "The LDBC Graphalytics Benchmark", arXiv:2011.15028, section 2.2.
 
@@ -75,7 +76,8 @@ pub fn files(
         }
         let part = |suffix: &str| {
             find(&stem, suffix).ok_or_else(|| {
-                let what = format!("a graph in this format needs {}.{suffix} beside it", stem.display());
+                let what =
+                    format!("a graph in this format needs {}.{suffix} beside it", stem.display());
                 Error::input(path, what)
             })
         };
@@ -99,7 +101,9 @@ pub fn files(
 /// `path` without the suffixes that make it a part of a graph.
 fn stem(path: &Path) -> PathBuf {
     let is = |path: &Path, known: &[&str]| {
-        path.extension().and_then(|suffix| suffix.to_str()).is_some_and(|suffix| known.contains(&suffix))
+        path.extension()
+            .and_then(|suffix| suffix.to_str())
+            .is_some_and(|suffix| known.contains(&suffix))
     };
     let mut stem = path.to_path_buf();
     if is(&stem, &COMPRESSIONS) {
@@ -148,7 +152,11 @@ fn read_properties(path: &Path, text: &[u8]) -> Result<EdgeFile> {
                 _ => return Err(fail("`true` or `false` as `directed`")),
             };
         } else if key.ends_with(".edge-properties.names") {
-            names = value.split(',').map(|name| name.trim().to_owned()).filter(|n| !n.is_empty()).collect();
+            names = value
+                .split(',')
+                .map(|name| name.trim().to_owned())
+                .filter(|n| !n.is_empty())
+                .collect();
             if names.len() > usize::from(u8::MAX) {
                 return Err(fail("at most 255 edge properties"));
             }
@@ -179,10 +187,14 @@ mod tests {
     #[test]
     fn properties_say_direction_and_weight() {
         let read = |text: &str| read_properties(Path::new("g.properties"), text.as_bytes());
-        let text = "# x\ngraph.a.b.directed = false\ngraph.a.b.edge-properties.names = time, weight\n";
+        let text =
+            "# x\ngraph.a.b.directed = false\ngraph.a.b.edge-properties.names = time, weight\n";
         assert_eq!(read(text).unwrap(), EdgeFile { undirected: true, columns: Some((2, Some(1))) });
         let text = "graph.g.edge-properties.names = cost\ngraph.g.sssp.weight-property = cost\n";
-        assert_eq!(read(text).unwrap(), EdgeFile { undirected: false, columns: Some((1, Some(0))) });
+        assert_eq!(
+            read(text).unwrap(),
+            EdgeFile { undirected: false, columns: Some((1, Some(0))) }
+        );
         assert_eq!(read("").unwrap(), EdgeFile { undirected: false, columns: Some((0, None)) });
         let error = read("\ngraph.g.directed = maybe\n").unwrap_err().to_string();
         assert_eq!(

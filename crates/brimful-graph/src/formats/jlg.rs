@@ -8,13 +8,15 @@ pub(super) const HEADER: &str = "a line `n,m,u|d,name`";
 
 /// True if `line` is the header of such a file.
 pub(super) fn is_header(line: &[u8]) -> bool {
-    line.iter().filter(|&&byte| byte == b',').count() >= 2 && matches!(header(line), Ok(Step::Header(_)))
+    line.iter().filter(|&&byte| byte == b',').count() >= 2
+        && matches!(header(line), Ok(Step::Header(_)))
 }
 
 pub(super) fn header(line: &[u8]) -> Result<Step, HeaderFlaw> {
     let mut words = HeaderWords::new(line);
     let at = words.at;
-    let vertices = words.count("the header `n,m,u|d,name`, which begins with the number of vertices")?;
+    let vertices =
+        words.count("the header `n,m,u|d,name`, which begins with the number of vertices")?;
     let edges = words.count("the number of edges, as in the header `n,m,u|d,name`")?;
     let (kind_at, kind) = words.next();
     let undirected = match kind {

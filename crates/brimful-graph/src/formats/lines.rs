@@ -50,7 +50,8 @@ impl Picked {
             if length == 0 {
                 return Err(Flaw { at: *at, reason: Reason::Missing });
             }
-            for (start, wanted) in starts.iter_mut().zip([Some(self.source), Some(self.target), self.weight])
+            for (start, wanted) in
+                starts.iter_mut().zip([Some(self.source), Some(self.target), self.weight])
             {
                 if wanted == Some(place) {
                     *start = *at;
@@ -98,7 +99,8 @@ impl Lines {
         let mut at = work.from();
         let skipped = if self.lists_vertices { b"" } else { self.comments };
         while next_line(bytes, &mut at, skipped) {
-            if self.lists_vertices && bytes.get(at).is_some_and(|byte| self.comments.contains(byte)) {
+            if self.lists_vertices && bytes.get(at).is_some_and(|byte| self.comments.contains(byte))
+            {
                 self.comment(bytes, at, work, out, full)?;
                 at = line_end(bytes, at);
                 continue;
@@ -163,7 +165,9 @@ impl Lines {
             });
         }
         if let Some(letter) = self.letter {
-            if bytes.get(*at) != Some(&letter) || !bytes.get(*at + 1).is_some_and(|&b| is_separator(b)) {
+            if bytes.get(*at) != Some(&letter)
+                || !bytes.get(*at + 1).is_some_and(|&b| is_separator(b))
+            {
                 return Err(Flaw { at: *at, reason: Reason::Letter });
             }
             *at = skip(bytes, *at + 1);
@@ -246,8 +250,8 @@ pub(super) fn expected(reason: Reason, ids: Option<Span>) -> String {
     }
 }
 
-/// Moves to the next word that is no comment, over blank lines and those that begin with one of the bytes
-/// `comments`. False at the end.
+/// Moves to the next word that is no comment, over blank lines and those that begin with one of the
+/// bytes `comments`. False at the end.
 #[inline]
 fn next_line(bytes: &[u8], at: &mut usize, comments: &[u8]) -> bool {
     loop {

@@ -1,8 +1,8 @@
 //! The targets of one vertex a line: `[id] [skipped words] target [weight] target [weight] ...`.
 //!
 //! A chunk may begin and end within a line, between two entries; where it begins was counted by the
-//! reader. Invariant: every word of the body belongs to an entry, is skipped by the header's word, or
-//! is judged.
+//! reader. Invariant: every word of the body belongs to an entry, is skipped by the header's word,
+//! or is judged.
 
 use super::lines::{expected, line_end};
 use super::parser::{Output, Work};
@@ -113,7 +113,13 @@ impl Lists {
 
     /// Reads the next word or entry of a line.
     #[inline]
-    fn word(&self, work: &mut Work<'_>, at: &mut usize, row: &mut Row, out: &mut Output) -> Result<(), Flaw> {
+    fn word(
+        &self,
+        work: &mut Work<'_>,
+        at: &mut usize,
+        row: &mut Row,
+        out: &mut Output,
+    ) -> Result<(), Flaw> {
         let bytes = work.bytes();
         row.words += 1;
         if self.rows == Rows::Named && row.words == 1 {
@@ -182,8 +188,8 @@ impl Lists {
         }
     }
 
-    /// Words of an unfinished line that must stay together with what follows: 1 between a target and
-    /// its weight.
+    /// Words of an unfinished line that must stay together with what follows: 1 between a target
+    /// and its weight.
     pub(super) fn dangling(&self, words: u64) -> bool {
         self.weighted && words > self.skip && (words - self.skip) % 2 == 1
     }
@@ -198,15 +204,17 @@ fn count_words(bytes: &[u8]) -> u64 {
             | u64::from(byte == b',')
             | u64::from(byte == b'\r')
     };
-    let begins = bytes.iter().zip(bytes.iter().skip(1)).map(|(a, b)| separates(a) & (1 ^ separates(b)));
+    let begins =
+        bytes.iter().zip(bytes.iter().skip(1)).map(|(a, b)| separates(a) & (1 ^ separates(b)));
     begins.sum::<u64>() + bytes.first().map_or(0, |first| 1 ^ separates(first))
 }
 
 /// Where a chunk that follows `bytes` begins. They are whole lines, or a part of one line.
 pub(super) fn advance(lists: &Lists, start: Start, bytes: &[u8]) -> Start {
     let newlines = memchr::memchr_iter(b'\n', bytes).count() as u64;
-    let starts_comment =
-        |line: &[u8]| lists.comment.is_some_and(|comment| line.get(skip(line, 0)) == Some(&comment));
+    let starts_comment = |line: &[u8]| {
+        lists.comment.is_some_and(|comment| line.get(skip(line, 0)) == Some(&comment))
+    };
     let mut next = Start { line: start.line + newlines, ..start };
     if newlines == 0 {
         next.column += bytes.len() as u64;
@@ -220,7 +228,9 @@ pub(super) fn advance(lists: &Lists, start: Start, bytes: &[u8]) -> Start {
         return next;
     }
     let mut comments = 0;
-    if start.comment || lists.comment.is_some_and(|comment| memchr::memchr(comment, bytes).is_some()) {
+    if start.comment
+        || lists.comment.is_some_and(|comment| memchr::memchr(comment, bytes).is_some())
+    {
         for (number, line) in bytes.split_inclusive(|&b| b == b'\n').enumerate() {
             let first = number == 0 && (start.comment || start.words > 0);
             comments += u64::from(if first { start.comment } else { starts_comment(line) });

@@ -1,14 +1,17 @@
 //! `metis`: header `n m [fmt [ncon]]`, then line i lists the neighbours of vertex i.
 //!
-//! `fmt` is up to three digits: vertex sizes, vertex weights (`ncon` of them), edge weights. Edge weights
-//! are kept, the rest is skipped. `%` begins a comment line; an empty line is a vertex without
-//! neighbours, and that of the last vertex may be missing. Undirected: every edge is listed at both ends
-//! and stored once, and both sides must agree; a self-loop is listed once. With `--directed` every entry is an
-//! arc, and the header may count arcs or pairs of them. Vertices: 1 to n.
+//! `fmt` is up to three digits: vertex sizes, vertex weights (`ncon` of them), edge weights. Edge
+//! weights are kept, the rest is skipped. `%` begins a comment line; an empty line is a vertex
+//! without neighbours, and that of the last vertex may be missing. Undirected: every edge is listed
+//! at both ends and stored once, and both sides must agree; a self-loop is listed once. With
+//! `--directed` every entry is an arc, and the header may count arcs or pairs of them. Vertices: 1
+//! to n.
 //!
 //! Format: Karypis, "METIS manual 5.1", section 4.1.1.
 
-use super::{Body, Claim, Draft, HeaderFlaw, HeaderWords, IdWords, Lists, Shape, Step, lists::Rows, span};
+use super::{
+    Body, Claim, Draft, HeaderFlaw, HeaderWords, IdWords, Lists, Shape, Step, lists::Rows, span,
+};
 use crate::text;
 
 pub(super) const HEADER: &str = "a line `n m [fmt [ncon]]`";
@@ -19,13 +22,16 @@ pub(super) fn header(line: &[u8], draft: &Draft) -> Result<Step, HeaderFlaw> {
         return Ok(Step::Skip);
     }
     let at = words.at;
-    let vertices = words.count("the header `n m [fmt [ncon]]`, which begins with the number of vertices")?;
+    let vertices =
+        words.count("the header `n m [fmt [ncon]]`, which begins with the number of vertices")?;
     let edges_at = words.at;
     let edges = words.count("the number of edges, as in the header `n m [fmt [ncon]]`")?;
     let (fmt_at, fmt) = words.next();
     let flags = match fmt {
         [] => [false; 3],
-        _ => flags(fmt).ok_or_else(|| HeaderFlaw::new(fmt_at, "fmt: one to three digits 0 or 1"))?,
+        _ => {
+            flags(fmt).ok_or_else(|| HeaderFlaw::new(fmt_at, "fmt: one to three digits 0 or 1"))?
+        }
     };
     let [sizes, vertex_weights, weighted] = flags;
     let constraints = match text::word(line, words.at) {

@@ -1,10 +1,10 @@
 //! Every text format of edges, as a header that says how the body is read.
 //!
 //! `reader` cuts files into chunks and lets the format's own module read the header: `edge_list`,
-//! `mtx`, `gr` (DIMACS and PACE), `jlg`, `metis`, `adjacency`, [`graphalytics`]. All of them
-//! end in one of three shapes, `lines` (an edge a line), `records` (an edge a record of CSV) or `lists`
-//! (the targets of one vertex a line), which `parser` reads on all cores. [`webgraph`] is the binary one,
-//! with its `bits`. [`foreign`] names formats that are not read.
+//! `mtx`, `gr` (DIMACS and PACE), `jlg`, `metis`, `adjacency`, [`graphalytics`]. All of them end in
+//! one of three shapes, `lines` (an edge a line), `records` (an edge a record of CSV) or `lists`
+//! (the targets of one vertex a line), which `parser` reads on all cores. [`webgraph`] is the
+//! binary one, with its `bits`. [`foreign`] names formats that are not read.
 //!
 //! Invariant: what a header claims is believed only about the meaning of words, never about sizes:
 //! nothing is allocated for a count, and counts are compared with what was found.
@@ -40,11 +40,13 @@ pub(crate) use records::Records;
 /// A format of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TextFormat {
-    /// The first line decides: `mtx`, `.gr` and `jlg` are known by it, anything else is an edge list.
+    /// The first line decides: `mtx`, `.gr` and `jlg` are known by it, anything else is an edge
+    /// list.
     Auto,
     /// Words: source and target, and perhaps a weight.
     EdgeList,
-    /// Records of CSV, perhaps with a header; fields are separated by this, or by what the first records tell.
+    /// Records of CSV, perhaps with a header; fields are separated by this, or by what the first
+    /// records tell.
     Delimited(Option<u8>),
     /// MatrixMarket coordinates.
     Mtx,
@@ -99,7 +101,8 @@ impl TextFormat {
         }
     }
 
-    /// What a file of this format that begins with `start` is: an edge list that declares itself is one by any name.
+    /// What a file of this format that begins with `start` is: an edge list that declares itself is
+    /// one by any name.
     pub(crate) fn of_start(self, start: &[u8]) -> Self {
         match self {
             Self::Delimited(_) if Declaration::begins(start) => Self::EdgeList,
@@ -116,7 +119,11 @@ impl TextFormat {
     pub(crate) fn has_columns(self) -> bool {
         matches!(
             self,
-            Self::Auto | Self::EdgeList | Self::Delimited(_) | Self::Graphalytics(_) | Self::Vertices
+            Self::Auto
+                | Self::EdgeList
+                | Self::Delimited(_)
+                | Self::Graphalytics(_)
+                | Self::Vertices
         )
     }
 
@@ -191,7 +198,8 @@ pub struct TextLayout {
     pub skip: usize,
 }
 
-/// The layout of text that begins with `start`; `None` if it is no table, or the import will refuse it.
+/// The layout of text that begins with `start`; `None` if it is no table, or the import will refuse
+/// it.
 pub fn text_layout(
     start: &[u8],
     ended: bool,

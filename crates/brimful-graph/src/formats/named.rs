@@ -112,7 +112,11 @@ fn comment(words: &Words<'_>, at: usize, work: &mut Work<'_>, out: &mut Output) 
 
 /// Reads an edge and stops at the end of its line.
 #[inline]
-fn edge(lines: &Lines, words: &Words<'_>, at: &mut usize) -> Result<(Range<usize>, Range<usize>, f64), Flaw> {
+fn edge(
+    lines: &Lines,
+    words: &Words<'_>,
+    at: &mut usize,
+) -> Result<(Range<usize>, Range<usize>, f64), Flaw> {
     if let Some(picked) = lines.picked {
         let [mut source, mut target, mut weight] = picked.find(words.bytes, at)?;
         let weight = picked.weight.map_or(Ok(1.0), |_| read_weight(words.bytes, &mut weight))?;
@@ -156,7 +160,9 @@ pub(super) fn parse_lists(
                 }
                 (count, at) = (0, at + 1);
             }
-            Some(&byte) if count == 0 && lists.comment == Some(byte) => at = line_end(words.bytes, at),
+            Some(&byte) if count == 0 && lists.comment == Some(byte) => {
+                at = line_end(words.bytes, at)
+            }
             Some(_) => {
                 let first = count == 0;
                 count += 1;

@@ -73,7 +73,8 @@ pub fn parse_columns(
     let files = [TextFile { path: PathBuf::from("NAME"), format }];
     let mut reader = reader_of(&files, bytes, chunk_bytes, choice);
     let parser = TextParser::new(&files, on_error).noting_positions(true);
-    let (mut chunk, mut out, mut parsed) = (Chunk::default(), Output::default(), ParsedInput::default());
+    let (mut chunk, mut out, mut parsed) =
+        (Chunk::default(), Output::default(), ParsedInput::default());
     let mut full = |out: &mut Output| {
         parsed.take(&mut out.edges);
         parsed.listed.append(&mut out.declared.sources);
@@ -162,8 +163,10 @@ pub fn parse_webgraph(properties: &[u8], graph: &[u8], memory_bytes: u64) -> Res
     Ok(ParsedInput { declared: Some((0, stream.declared().end)), ..parsed })
 }
 
-/// True if an error says where in the text it is, or is about the file as a whole: its columns, or its format.
+/// True if an error says where in the text it is, or is about the file as a whole: its columns, or
+/// its format.
 pub fn has_position(error: &Error) -> bool {
-    let is_of_the_file = matches!(error, Error::Usage(_) | Error::Input { .. } | Error::NoColumn { .. });
+    let is_of_the_file =
+        matches!(error, Error::Usage(_) | Error::Input { .. } | Error::NoColumn { .. });
     is_of_the_file || matches!(error, Error::Parse { line: 1.., column: 1.., .. })
 }

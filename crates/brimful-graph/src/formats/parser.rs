@@ -1,7 +1,7 @@
 //! Bodies of text into edges, on all cores, and the judgement of what is no edge.
 //!
-//! Invariant: every entry is stored, mirrored by one that is, or rejected and counted; when all is read,
-//! the counts are those that the headers claim.
+//! Invariant: every entry is stored, mirrored by one that is, or rejected and counted; when all is
+//! read, the counts are those that the headers claim.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -304,7 +304,8 @@ impl VertexClaim {
 }
 
 /// What to do where counts differ.
-pub(crate) const CUT: &str = "the file was cut or its header is wrong; correct it or get the file again";
+pub(crate) const CUT: &str =
+    "the file was cut or its header is wrong; correct it or get the file again";
 
 /// The parser shared by all workers.
 pub(crate) struct TextParser<'a> {
@@ -340,7 +341,14 @@ impl<'a> TextParser<'a> {
     /// A parser for chunks of `files`.
     pub(crate) fn new(files: &'a [TextFile], on_error: OnError) -> Self {
         let tallies = Mutex::new(vec![Tally::default(); files.len()]);
-        Self { files, on_error, positions: false, members: None, tallies, rejections: Mutex::default() }
+        Self {
+            files,
+            on_error,
+            positions: false,
+            members: None,
+            tallies,
+            rejections: Mutex::default(),
+        }
     }
 
     /// Records the position of every edge, if `positions`.
@@ -368,7 +376,8 @@ impl<'a> TextParser<'a> {
             return Ok(());
         };
         let (positions, line, from) = (self.positions, chunk.start.line, chunk.from);
-        let mut work = Work { chunk, shape, parser: self, positions, line, line_begin: from, reached: from };
+        let mut work =
+            Work { chunk, shape, parser: self, positions, line, line_begin: from, reached: from };
         out.tally = Tally::default();
         match shape {
             Shape::Lines(lines) => lines.parse(&mut work, out, full)?,
@@ -401,7 +410,8 @@ impl<'a> TextParser<'a> {
                 continue;
             };
             check_claim(file, end, body, tally)?;
-            if let (Some(Claim::Declared(said)), [_], 0) = (body.claim, self.files, tally.rejected) {
+            if let (Some(Claim::Declared(said)), [_], 0) = (body.claim, self.files, tally.rejected)
+            {
                 let (path, line) = (file.path.clone(), Some(end.header_line));
                 summary.claim = Some(VertexClaim { path, line, vertices: said.vertices });
             }
@@ -429,7 +439,11 @@ impl<'a> TextParser<'a> {
             .map(|(reason, counted)| Rejection {
                 reason: reason.name(),
                 count: counted.count,
-                path: self.files.get(counted.position.0).map(|file| file.path.clone()).unwrap_or_default(),
+                path: self
+                    .files
+                    .get(counted.position.0)
+                    .map(|file| file.path.clone())
+                    .unwrap_or_default(),
                 line: counted.position.1,
                 found: counted.found,
             })
@@ -449,9 +463,15 @@ fn merge(a: Option<Span>, b: Option<Span>) -> Option<Span> {
 }
 
 /// Files of one graph have the same columns.
-fn check_columns(known: &TextFile, known_end: &FileEnd, file: &TextFile, end: &FileEnd) -> Result<()> {
-    let taken =
-        |end: &FileEnd| end.columns.as_ref().map(|c| (c.source.clone(), c.target.clone(), c.weight.clone()));
+fn check_columns(
+    known: &TextFile,
+    known_end: &FileEnd,
+    file: &TextFile,
+    end: &FileEnd,
+) -> Result<()> {
+    let taken = |end: &FileEnd| {
+        end.columns.as_ref().map(|c| (c.source.clone(), c.target.clone(), c.weight.clone()))
+    };
     if taken(known_end) == taken(end) {
         return Ok(());
     }
@@ -486,14 +506,22 @@ fn check_same(known: &TextFile, other: &Body, file: &TextFile, body: &Body) -> R
 fn check_claim(file: &TextFile, end: &FileEnd, body: &Body, tally: &Tally) -> Result<()> {
     let fail = |expected: String, found: String| {
         let path = file.path.clone();
-        Err(Error::Parse { path, line: end.header_line, column: 1, expected, found, advice: CUT.into() })
+        Err(Error::Parse {
+            path,
+            line: end.header_line,
+            column: 1,
+            expected,
+            found,
+            advice: CUT.into(),
+        })
     };
     match body.claim {
         None => Ok(()),
         Some(Claim::Entries(claimed)) if tally.entries + tally.rejected == claimed => Ok(()),
-        Some(Claim::Entries(claimed)) => {
-            fail(format!("{claimed} edges, as the header says"), (tally.entries + tally.rejected).to_string())
-        }
+        Some(Claim::Entries(claimed)) => fail(
+            format!("{claimed} edges, as the header says"),
+            (tally.entries + tally.rejected).to_string(),
+        ),
         Some(Claim::Declared(said)) => {
             let (edges, listed, rejected) = (tally.entries, tally.listed, tally.rejected);
             let same = match rejected {
@@ -518,7 +546,10 @@ fn check_claim(file: &TextFile, end: &FileEnd, body: &Body, tally: &Tally) -> Re
             if found == claimed || found == 2 * claimed {
                 return Ok(());
             }
-            fail(format!("{claimed} or {} arcs, as the header says", 2 * claimed), found.to_string())
+            fail(
+                format!("{claimed} or {} arcs, as the header says", 2 * claimed),
+                found.to_string(),
+            )
         }
         // What was rejected cannot be told from what is missing.
         Some(Claim::Mirrored(_)) if tally.rejected > 0 => Ok(()),

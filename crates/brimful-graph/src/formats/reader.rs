@@ -1,23 +1,24 @@
 //! Cuts files of text into chunks, reads their headers, and counts where each chunk begins.
 //!
-//! One thread runs this; the chunks are parsed by all. A chunk is whole lines, or, where lines are lists,
-//! a part of a line that is longer than a chunk. Invariant: a chunk knows its first line's number, so
-//! that it can be parsed, and blamed, without those before it. The last line of a file always ends with
-//! a line end here, whatever the file says.
+//! One thread runs this; the chunks are parsed by all. A chunk is whole lines, or, where lines are
+//! lists, a part of a line that is longer than a chunk. Invariant: a chunk knows its first line's
+//! number, so that it can be parsed, and blamed, without those before it. The last line of a file
+//! always ends with a line end here, whatever the file says.
 
 use std::io::{Cursor, Read};
 use std::path::Path;
 
 use super::{
-    Body, Draft, HeaderFlaw, Lists, Shape, Step, TextFile, TextFormat, edge_list, foreign, lists, records,
+    Body, Draft, HeaderFlaw, Lists, Shape, Step, TextFile, TextFormat, edge_list, foreign, lists,
+    records,
 };
 use crate::columns::{ColumnChoice, Columns};
 use crate::decompress;
 use crate::error::{Error, Result};
 use crate::text::{self, Id};
 
-/// Bytes read at once; also the longest line of a format with an edge a line, and the beginning of a file that
-/// tells of its columns.
+/// Bytes read at once; also the longest line of a format with an edge a line, and the beginning of
+/// a file that tells of its columns.
 pub(crate) const CHUNK_BYTES: usize = 1 << 20;
 
 /// What to do about a header.
@@ -85,9 +86,14 @@ pub(crate) struct TextReader<'a> {
 }
 
 impl<'a> TextReader<'a> {
-    /// A reader of `files` in chunks of `chunk_bytes`; with `directed`, edges listed at both ends are
-    /// arcs.
-    pub(crate) fn new(files: &'a [TextFile], directed: bool, chunk_bytes: usize, open: Open<'a>) -> Self {
+    /// A reader of `files` in chunks of `chunk_bytes`; with `directed`, edges listed at both ends
+    /// are arcs.
+    pub(crate) fn new(
+        files: &'a [TextFile],
+        directed: bool,
+        chunk_bytes: usize,
+        open: Open<'a>,
+    ) -> Self {
         let choice = ColumnChoice::default();
         Self {
             files,
@@ -127,7 +133,8 @@ impl<'a> TextReader<'a> {
                         return Ok(false);
                     };
                     let reader = (self.open)(&file.path)?;
-                    let (directed, names, choice) = (self.directed, self.names, self.choice.clone());
+                    let (directed, names, choice) =
+                        (self.directed, self.names, self.choice.clone());
                     let draft = Draft { directed, names, choice, ..Draft::default() };
                     self.current.insert(Current::open(file, reader, draft, self.chunk_bytes)?)
                 }
@@ -207,7 +214,8 @@ impl<'a> Current<'a> {
         let skip = match format {
             TextFormat::Delimited(delimiter) => current.begin_records(text, ended, delimiter)?,
             _ => {
-                current.draft.second_line = edge_list::data_lines(text, ended).nth(1).map(<[u8]>::to_vec);
+                current.draft.second_line =
+                    edge_list::data_lines(text, ended).nth(1).map(<[u8]>::to_vec);
                 0
             }
         };
@@ -226,7 +234,13 @@ impl<'a> Current<'a> {
                 HeaderFlaw::Doubt(_) => &[],
             };
             let line = memchr::memchr_iter(b'\n', before).count() as u64 + 1;
-            header_error(&self.file.path, line, text.get(before.len()..).unwrap_or_default(), flaw, 0)
+            header_error(
+                &self.file.path,
+                line,
+                text.get(before.len()..).unwrap_or_default(),
+                flaw,
+                0,
+            )
         })?;
         let Some(begun) = begun else { return Ok(0) };
         (self.body, self.draft.columns) = (Some(begun.body), Some(begun.columns));
@@ -279,7 +293,8 @@ impl<'a> Current<'a> {
         if self.at.words == 0 {
             self.name.clear();
         } else if chunk.start.words == 0 {
-            text::word(&chunk.bytes, text::skip(&chunk.bytes, chunk.from)).clone_into(&mut self.name);
+            text::word(&chunk.bytes, text::skip(&chunk.bytes, chunk.from))
+                .clone_into(&mut self.name);
         }
     }
 
@@ -301,7 +316,8 @@ impl<'a> Current<'a> {
         Ok(true)
     }
 
-    /// Keeps what follows the last whole line, or the last whole entry of a line that fills the chunk.
+    /// Keeps what follows the last whole line, or the last whole entry of a line that fills the
+    /// chunk.
     fn cut(&mut self, bytes: &mut Vec<u8>) -> Result<()> {
         let end = match self.body.map(|body| body.shape) {
             Some(Shape::Records(records)) => records::whole(bytes, records.delimiter()),
@@ -343,7 +359,8 @@ impl<'a> Current<'a> {
         if next.comment || !lists.dangling(next.words) {
             return end;
         }
-        let word_end = whole.iter().rposition(|&b| !text::is_separator(b)).map_or(0, |last| last + 1);
+        let word_end =
+            whole.iter().rposition(|&b| !text::is_separator(b)).map_or(0, |last| last + 1);
         gap(whole.get(..word_end).unwrap_or_default()).map_or(0, |gap| gap + 1)
     }
 
@@ -365,7 +382,8 @@ impl<'a> Current<'a> {
                     self.refuse_columns()?;
                 }
             }
-            let step = if blank { self.blank_line() } else { self.format.header(line, &mut self.draft) };
+            let step =
+                if blank { self.blank_line() } else { self.format.header(line, &mut self.draft) };
             let step = step.map_err(|flaw| {
                 let at = if let HeaderFlaw::Wrong { at, .. } = &flaw { *at } else { 0 };
                 header_error(&self.file.path, chunk.start.line, line, flaw, at)
@@ -417,14 +435,17 @@ impl<'a> Current<'a> {
         if let Some(header) = missing {
             return Err(fail(header.into(), "the end of the file".into()));
         }
-        if let Some(Body { shape: Shape::Lists(Lists { rows: lists::Rows::Numbered(ids), .. }), .. }) =
-            self.body
+        if let Some(Body {
+            shape: Shape::Lists(Lists { rows: lists::Rows::Numbered(ids), .. }),
+            ..
+        }) = self.body
             && self.at.row.saturating_add(1) < ids.count
         {
             let expected = format!("{} lists, one for each vertex of the header", ids.count);
             return Err(fail(expected, format!("the end of the file after {}", self.at.row)));
         }
-        let (body, header_line, columns) = (self.body, self.header_line, self.draft.columns.clone());
+        let (body, header_line, columns) =
+            (self.body, self.header_line, self.draft.columns.clone());
         Ok(FileEnd { body, header_line, lines: self.at.line - 1, columns })
     }
 }

@@ -1,8 +1,8 @@
 //! An edge a record of delimited text: quoted fields, quoted line ends, CRLF, a header perhaps.
 //!
-//! `csv-core` tells fields and records apart, for the reader that cuts chunks and for the parsers alike, so
-//! that both agree on quotes. Invariant: a chunk is whole records; fields that are no part of an edge are
-//! not kept.
+//! `csv-core` tells fields and records apart, for the reader that cuts chunks and for the parsers
+//! alike, so that both agree on quotes. Invariant: a chunk is whole records; fields that are no
+//! part of an edge are not kept.
 
 use csv_core::{ReadFieldResult, ReadRecordResult, ReaderBuilder};
 
@@ -77,7 +77,10 @@ pub(crate) fn begin(
     };
     let mut rows = Rows::new(&text, delimiter);
     let Some(first) = rows.next() else {
-        return Err(HeaderFlaw::new(from, "a record of at most 1 MiB and 65,536 columns, its quotes closed"));
+        return Err(HeaderFlaw::new(
+            from,
+            "a record of at most 1 MiB and 65,536 columns, its quotes closed",
+        ));
     };
     let (names_end, second) = (rows.fields.at, rows.next());
     let (roles, header) = choice.of_rows(&first, second.as_deref()).map_err(|mut doubt| {
@@ -95,7 +98,8 @@ pub(crate) fn begin(
     Ok(Some(Beginning { body, columns, skip, records }))
 }
 
-/// The delimiter that splits the first record, or all of the first records, into the same number of fields.
+/// The delimiter that splits the first record, or all of the first records, into the same number of
+/// fields.
 fn detect(text: &[u8]) -> Result<u8, Doubt> {
     let counts = |delimiter: u8| -> Vec<usize> {
         Rows::new(text, delimiter).take(LOOKED_AT_RECORDS).map(|row| row.len()).collect()
@@ -112,8 +116,10 @@ fn detect(text: &[u8]) -> Result<u8, Doubt> {
         (0, ..) => Ok(b','),
         (_, Some((delimiter, _)), None) => Ok(*delimiter),
         _ => {
-            let found: Vec<String> =
-                splits.iter().map(|(delimiter, _)| format!("{:?}", char::from(*delimiter))).collect();
+            let found: Vec<String> = splits
+                .iter()
+                .map(|(delimiter, _)| format!("{:?}", char::from(*delimiter)))
+                .collect();
             Err(Doubt::Unsaid(format!(
                 "more than one of {} may separate its columns; say which with --delimiter C",
                 found.join(", ")
@@ -174,7 +180,8 @@ impl<'b> Fields<'b> {
 
 fn core(delimiter: u8) -> csv_core::Reader {
     let mut core = ReaderBuilder::new().delimiter(delimiter).build();
-    // A byte order mark is one at the beginning of a file alone: an empty line takes that place here.
+    // A byte order mark is one at the beginning of a file alone: an empty line takes that place
+    // here.
     let _ = core.read_field(b"\n", &mut [0]);
     core
 }
@@ -240,7 +247,9 @@ impl Records {
     /// Whether source and target are integers, of the records in `text` that are whole.
     pub(crate) fn ids<'t>(&self, text: &'t [u8]) -> impl Iterator<Item = [bool; 2]> + use<'t> {
         let Roles { source, target, .. } = self.roles;
-        let is_id = |row: &[String], at: usize| row.get(at).is_some_and(|id| text::is_integer(id.as_bytes()));
+        let is_id = |row: &[String], at: usize| {
+            row.get(at).is_some_and(|id| text::is_integer(id.as_bytes()))
+        };
         Rows::new(text, self.delimiter).map(move |row| [is_id(&row, source), is_id(&row, target)])
     }
 
@@ -377,7 +386,8 @@ impl Records {
         let rest = bytes.get(flaw.at..).unwrap_or_default();
         let line = rest.split(|byte| matches!(byte, b'\r' | b'\n')).next().unwrap_or_default();
         let is_whole = flaw.reason == Reason::Columns || line.first() == Some(&b'"');
-        let field = line.split(|&byte| byte == self.delimiter && !is_whole).next().unwrap_or_default();
+        let field =
+            line.split(|&byte| byte == self.delimiter && !is_whole).next().unwrap_or_default();
         if field.is_empty() { "an empty field".into() } else { text::shown_word(field) }
     }
 }
@@ -388,7 +398,9 @@ fn id(buffer: &[u8], span: FieldSpan) -> Result<Id, Flaw> {
     let mut at = 0;
     match text::read_id(word, &mut at) {
         Ok(id) if at == word.len() => Ok(id),
-        Err(Flaw { reason: Reason::TooLarge, .. }) => Err(Flaw { at: span.at, reason: Reason::TooLarge }),
+        Err(Flaw { reason: Reason::TooLarge, .. }) => {
+            Err(Flaw { at: span.at, reason: Reason::TooLarge })
+        }
         _ => Err(Flaw { at: span.at, reason: Reason::NotAnId }),
     }
 }
@@ -403,7 +415,8 @@ mod tests {
     /// Edges, whatever chunks are cut.
     fn parse(text: &str) -> Vec<(u64, u64, f64)> {
         let read = |chunk_bytes| {
-            parse_text(TextFormat::Delimited(None), text.as_bytes(), chunk_bytes, OnError::Fail).unwrap()
+            parse_text(TextFormat::Delimited(None), text.as_bytes(), chunk_bytes, OnError::Fail)
+                .unwrap()
         };
         let whole = read(1 << 20);
         for chunk_bytes in 40..80 {
@@ -418,8 +431,8 @@ mod tests {
         assert_eq!(parse(text), [(1, 2, 0.5), (3, 4, 1000.0), (5, 6, 7.0)]);
         assert_eq!(parse("1;2\n3;4\n"), [(1, 2, 1.0), (3, 4, 1.0)]);
         // A byte order mark is one at the beginning alone.
-        let marked =
-            "\u{feff}source|target|x\n1|2|\u{feff}\n3|4|\n".to_owned() + &"5|6|\u{feff}y\n".repeat(40);
+        let marked = "\u{feff}source|target|x\n1|2|\u{feff}\n3|4|\n".to_owned()
+            + &"5|6|\u{feff}y\n".repeat(40);
         assert_eq!(parse(&marked).len(), 42);
     }
 

@@ -1,13 +1,13 @@
 //! `webgraph`: the BV format, `NAME.graph` with `NAME.properties`; offsets are not needed.
 //!
-//! A list is an out-degree, a reference to one of the `windowsize` lists before it with blocks of it that
-//! are copied, then intervals, then residual gaps. Decoding is sequential. Directed, no weights;
-//! vertices: 0 to n - 1. Invariant: memory is the lists of the window, which are never longer than the
-//! given bound; a list is strictly ascending, below n, and as long as it says; the arcs are as many as
-//! the properties say.
+//! A list is an out-degree, a reference to one of the `windowsize` lists before it with blocks of
+//! it that are copied, then intervals, then residual gaps. Decoding is sequential. Directed, no
+//! weights; vertices: 0 to n - 1. Invariant: memory is the lists of the window, which are never
+//! longer than the given bound; a list is strictly ascending, below n, and as long as it says; the
+//! arcs are as many as the properties say.
 //!
-//! Format: Boldi and Vigna, "The WebGraph Framework I: Compression Techniques", WWW 2004, section 4, and
-//! the documentation of `BVGraph` for the names of properties and the order of codes.
+//! Format: Boldi and Vigna, "The WebGraph Framework I: Compression Techniques", WWW 2004, section
+//! 4, and the documentation of `BVGraph` for the names of properties and the order of codes.
 
 use std::collections::VecDeque;
 use std::io::Read;
@@ -64,7 +64,8 @@ impl WebGraph {
     /// Opens `NAME.graph` (or whatever part of the graph `path` is); lists may take `memory_bytes`.
     ///
     /// # Errors
-    /// [`Error::Parse`] for properties that are missing, make no sense, or name a code of another version.
+    /// [`Error::Parse`] for properties that are missing, make no sense, or name a code of another
+    /// version.
     pub fn open(
         path: &Path,
         memory_bytes: u64,
@@ -115,7 +116,8 @@ impl WebGraph {
         let degree = self.read(self.parameters.outdegrees)?;
         let most = nodes.min(self.parameters.arcs - self.arcs);
         if degree > most {
-            let what = format!("an out-degree of {degree}, expected at most {most} by the properties");
+            let what =
+                format!("an out-degree of {degree}, expected at most {most} by the properties");
             return Err(self.fail(&what));
         }
         while self.window.len() as u64 > window {
@@ -143,7 +145,9 @@ impl WebGraph {
             // Three ascending runs: a stable sort merges them.
             list.sort();
             if !list.is_sorted_by(|a, b| a < b) || list.last().is_some_and(|&last| last >= nodes) {
-                return Err(self.fail(&format!("targets that are not distinct vertices below {nodes}")));
+                return Err(
+                    self.fail(&format!("targets that are not distinct vertices below {nodes}"))
+                );
             }
         }
         self.arcs += degree;
@@ -168,16 +172,22 @@ impl WebGraph {
         }
         let reference = (self.window.len() as u64).checked_sub(back).map(|index| index as usize);
         let Some(reference) = reference.filter(|_| back <= self.parameters.window) else {
-            return Err(self.fail(&format!("a reference to the {back}. list before it, which there is not")));
+            return Err(self
+                .fail(&format!("a reference to the {back}. list before it, which there is not")));
         };
         let length = self.window.get(reference).map_or(0, |list| list.len() as u64);
         let blocks = self.read(self.parameters.block_counts)?;
         let mut at = 0;
         for block in 0..blocks {
             let least = u64::from(block > 0);
-            let end = self.read(self.parameters.blocks)?.checked_add(least + at).filter(|end| *end <= length);
+            let end = self
+                .read(self.parameters.blocks)?
+                .checked_add(least + at)
+                .filter(|end| *end <= length);
             let Some(end) = end else {
-                return Err(self.fail(&format!("blocks beyond the {length} targets of the list they copy")));
+                return Err(
+                    self.fail(&format!("blocks beyond the {length} targets of the list they copy"))
+                );
             };
             if block % 2 == 0 {
                 self.copy_range(reference, at, end, list);
@@ -189,14 +199,18 @@ impl WebGraph {
             self.copy_range(reference, at, length, list);
         }
         if list.len() as u64 > degree {
-            return Err(self.fail(&format!("{} targets copied for an out-degree of {degree}", list.len())));
+            return Err(
+                self.fail(&format!("{} targets copied for an out-degree of {degree}", list.len()))
+            );
         }
         Ok(())
     }
 
     fn copy_range(&self, reference: usize, from: u64, to: u64, list: &mut Vec<u64>) {
         let range = from as usize..to as usize;
-        list.extend_from_slice(self.window.get(reference).and_then(|l| l.get(range)).unwrap_or_default());
+        list.extend_from_slice(
+            self.window.get(reference).and_then(|l| l.get(range)).unwrap_or_default(),
+        );
     }
 
     /// The targets that are runs of consecutive vertices; returns how many of `extra` are left.
@@ -210,7 +224,8 @@ impl WebGraph {
                 Some(end) => gap.checked_add(1).and_then(|gap| gap.checked_add(end)),
             };
             let length = self.read(Code::Gamma)?.checked_add(self.parameters.min_interval);
-            let span = left.zip(length).and_then(|(left, length)| Some((left, left.checked_add(length)?)));
+            let span =
+                left.zip(length).and_then(|(left, length)| Some((left, left.checked_add(length)?)));
             let Some((left, next)) = span.filter(|&(left, next)| next - left <= extra) else {
                 return Err(self.fail("an interval longer than the list"));
             };
@@ -243,7 +258,8 @@ impl EdgeStream for WebGraph {
     fn next(&mut self, batch: &mut EdgeBatch) -> Result<bool> {
         batch.clear();
         while batch.len() < BATCH_EDGES {
-            let rest = self.window.back().and_then(|list| list.get(self.given..)).unwrap_or_default();
+            let rest =
+                self.window.back().and_then(|list| list.get(self.given..)).unwrap_or_default();
             if rest.is_empty() {
                 if self.decoded == self.parameters.nodes {
                     break;
@@ -330,9 +346,13 @@ impl Parameters {
                 "zetak" => zeta_k = count(31)?,
                 "compressionflags" => flags = Some((lines, value.to_owned())),
                 "version" if count(u64::MAX)? != 0 => return Err(fail("version 0 of the format")),
-                "endianness" if value != "big" => return Err(fail("`big`, the byte order of the format")),
+                "endianness" if value != "big" => {
+                    return Err(fail("`big`, the byte order of the format"));
+                }
                 "graphclass" if !value.ends_with("BVGraph") => {
-                    return Err(fail("the class BVGraph; other classes of WebGraph cannot be read"));
+                    return Err(fail(
+                        "the class BVGraph; other classes of WebGraph cannot be read",
+                    ));
                 }
                 _ => {}
             }
@@ -381,8 +401,11 @@ impl Parameters {
 }
 
 fn wrong(path: &Path, line: u64, expected: &str, found: &str) -> Error {
-    let found =
-        if found.is_empty() { "the end of the file".into() } else { text::shown(found.as_bytes(), 0) };
+    let found = if found.is_empty() {
+        "the end of the file".into()
+    } else {
+        text::shown(found.as_bytes(), 0)
+    };
     let (path, advice) = (path.into(), "correct the properties".into());
     Error::Parse { path, line, column: 1, expected: expected.into(), found, advice }
 }

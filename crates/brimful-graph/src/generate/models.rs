@@ -13,8 +13,8 @@ pub(super) fn mesh_targets(mut random: Random, vertex: u64, targets: &mut Vec<u6
     choose(&mut random, targets, count, vertex);
 }
 
-/// The vertices that `vertex` of a small world is joined to: the next `half` round the ring, each with
-/// probability `rewire` replaced by any other vertex; distinct, ascending.
+/// The vertices that `vertex` of a small world is joined to: the next `half` round the ring, each
+/// with probability `rewire` replaced by any other vertex; distinct, ascending.
 pub(super) fn small_world_targets(
     mut random: Random,
     vertex: u64,
@@ -24,7 +24,9 @@ pub(super) fn small_world_targets(
     targets: &mut Vec<u64>,
 ) {
     targets.clear();
-    targets.extend((1..=half).filter(|_| !random.happens(rewire)).map(|step| (vertex + step) % vertices));
+    targets.extend(
+        (1..=half).filter(|_| !random.happens(rewire)).map(|step| (vertex + step) % vertices),
+    );
     fill_distinct(targets, half as usize, || {
         let other = random.below(vertices - 1);
         other + u64::from(other >= vertex)
@@ -79,8 +81,9 @@ impl Shuffle {
         loop {
             let (mut left, mut right) = ((number / side) as u64, (number % side) as u64);
             for round in 0..Self::ROUNDS {
-                let noise =
-                    mix(self.seed.wrapping_add(mix(right.wrapping_mul(Self::ROUNDS).wrapping_add(round))));
+                let noise = mix(self
+                    .seed
+                    .wrapping_add(mix(right.wrapping_mul(Self::ROUNDS).wrapping_add(round))));
                 let noise = ((u128::from(noise) * side) >> 64) as u64;
                 (left, right) = (right, (left + noise) % self.side);
             }
@@ -126,7 +129,8 @@ mod tests {
                 let pairs = Pairs { vertices, undirected };
                 let mut all: Vec<_> = (0..pairs.count()).map(|index| pairs.pair(index)).collect();
                 if undirected {
-                    all.iter_mut().for_each(|pair| *pair = (pair.0.min(pair.1), pair.0.max(pair.1)));
+                    all.iter_mut()
+                        .for_each(|pair| *pair = (pair.0.min(pair.1), pair.0.max(pair.1)));
                 }
                 all.sort_unstable();
                 let expected = (0..vertices).flat_map(|s| (0..vertices).map(move |t| (s, t)));
@@ -155,7 +159,10 @@ mod tests {
                 taken += 1;
             });
             let deviation = (1e6 * probability * (1.0 - probability)).sqrt();
-            assert!((f64::from(taken) - 1e6 * probability).abs() < 5.0 * deviation, "{probability}: {taken}");
+            assert!(
+                (f64::from(taken) - 1e6 * probability).abs() < 5.0 * deviation,
+                "{probability}: {taken}"
+            );
         }
         let mut all = Vec::new();
         sample(Random::of(5, 5), 3..6, 1.0, |number| all.push(number));

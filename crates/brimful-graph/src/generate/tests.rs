@@ -20,7 +20,10 @@ fn small_shapes() {
     assert_eq!(edges(Kind::Chain { vertices: 1 }), []);
     assert_eq!(edges(Kind::Ring { vertices: 3 }), [(0, 1), (1, 2), (2, 0)]);
     assert_eq!(edges(Kind::Star { vertices: 3 }), [(1, 0), (2, 0)]);
-    assert_eq!(edges(Kind::Grid { rows: 2, columns: 2, torus: true }), [(0, 1), (0, 2), (1, 3), (2, 3)]);
+    assert_eq!(
+        edges(Kind::Grid { rows: 2, columns: 2, torus: true }),
+        [(0, 1), (0, 2), (1, 3), (2, 3)]
+    );
     assert_eq!(edges(Kind::Grid { rows: 5, columns: 5, torus: true }).len(), 50);
 }
 
@@ -44,7 +47,8 @@ fn as_many_edges_as_are_foreseen() {
         Kind::ErdosRenyi { vertices, amount: Amount::Probability(0.01), undirected: true },
         Kind::ErdosRenyi { vertices, amount: Amount::Probability(0.01), undirected: false },
     ] {
-        let (foreseen, made) = (Generator::new(kind, 0).unwrap().edges() as f64, edges(kind).len() as f64);
+        let (foreseen, made) =
+            (Generator::new(kind, 0).unwrap().edges() as f64, edges(kind).len() as f64);
         assert!((foreseen / made - 1.0).abs() < 0.1, "{kind:?}: {foreseen} foreseen, {made} made");
     }
 }
@@ -109,7 +113,8 @@ fn a_mesh_joins_earlier_vertices_and_is_pinned() {
     let expected = 19_920.0 / 80.0;
     let chi: f64 = degrees.iter().map(|count| (count - expected).powi(2) / expected).sum();
     assert!(chi < 140.0, "{chi}");
-    // Targets are uniform among the earlier: half of those of the last vertices lie in the lower half.
+    // Targets are uniform among the earlier: half of those of the last vertices lie in the lower
+    // half.
     let late: Vec<_> = all.iter().filter(|(s, _)| *s >= 10_000).collect();
     let low = late.iter().filter(|(s, t)| 2 * t < *s).count() as f64 / late.len() as f64;
     assert!((low - 0.5).abs() < 0.01, "{low}");
@@ -147,7 +152,8 @@ fn small_worlds_lose_clustering_as_they_are_rewired_and_are_pinned() {
         let expected = 2.0 / 3.0 * (1.0 - rewire).powi(3);
         let found = clustering(&all, 4_000);
         assert!((found - expected).abs() < 0.02, "{rewire}: {found}, expected {expected}");
-        let kept = all.iter().filter(|(s, t)| (t + 4_000 - s) % 4_000 <= 5).count() as f64 / 20_000.0;
+        let kept =
+            all.iter().filter(|(s, t)| (t + 4_000 - s) % 4_000 <= 5).count() as f64 / 20_000.0;
         assert!((kept - (1.0 - rewire)).abs() < 0.015, "{rewire}: {kept}");
     }
     assert_eq!(checksum(&world(0.1)), SMALL_WORLD_4000, "{:#x}", checksum(&world(0.1)));
@@ -189,9 +195,15 @@ fn random_graphs_have_distinct_edges_binomial_degrees_and_are_pinned() {
     }
     let empty = Amount::Probability(0.0);
     assert_eq!(edges(Kind::ErdosRenyi { vertices: 9, amount: empty, undirected: true }), []);
-    assert_eq!(edges(Kind::ErdosRenyi { vertices: 1, amount: Amount::Edges(0), undirected: true }), []);
+    assert_eq!(
+        edges(Kind::ErdosRenyi { vertices: 1, amount: Amount::Edges(0), undirected: true }),
+        []
+    );
     let complete = Amount::Probability(1.0);
-    assert_eq!(edges(Kind::ErdosRenyi { vertices: 9, amount: complete, undirected: true }).len(), 36);
+    assert_eq!(
+        edges(Kind::ErdosRenyi { vertices: 9, amount: complete, undirected: true }).len(),
+        36
+    );
 }
 const RANDOM_2000: [u64; 4] =
     [0xEB48_E3B5_AD33_DC98, 0x064F_1F81_0124_0B61, 0xB80E_1BE9_4F2A_03DC, 0x7C39_ED68_B0E8_5A4E];
@@ -211,6 +223,9 @@ fn impossible_random_graphs_are_refused() {
     for kind in refused {
         assert!(matches!(Generator::new(kind, 0), Err(Error::Usage(_))), "{kind:?}");
     }
-    Generator::new(Kind::ErdosRenyi { vertices: 4, amount: Amount::Edges(12), undirected: false }, 0)
-        .unwrap();
+    Generator::new(
+        Kind::ErdosRenyi { vertices: 4, amount: Amount::Edges(12), undirected: false },
+        0,
+    )
+    .unwrap();
 }

@@ -1,6 +1,7 @@
 //! What an import, or building an index, will take: worked out from sizes alone.
 //!
-//! Invariant: the minimum is the one that an import refuses less than; the rest is what one is likely to use.
+//! Invariant: the minimum is the one that an import refuses less than; the rest is what one is
+//! likely to use.
 
 use brimful_store::sorter::{self, Filled, Sorting};
 
@@ -15,8 +16,9 @@ use crate::scan::reading_bytes;
 use crate::shards::Geometry;
 use crate::sizes::{Sizes, WEIGHT_BYTES};
 
-/// Bytes of memory traffic that stand for an edge that is read, sorted and packed: an import of RMAT-24 takes 34 ns an edge where
-/// memory is read at 30 GB/s (bench/RESULTS.md); three quarters of that are the index's.
+/// Bytes of memory traffic that stand for an edge that is read, sorted and packed: an import of
+/// RMAT-24 takes 34 ns an edge where memory is read at 30 GB/s (bench/RESULTS.md); three quarters
+/// of that are the index's.
 const EDGE_TRAFFIC: u64 = 1000;
 const INDEX_TRAFFIC: u64 = 750;
 
@@ -52,8 +54,8 @@ impl Forecast {
     }
 }
 
-/// Bytes of disk that an import surely takes: half of the temporary files foreseen, and the graph at a
-/// sixteenth, as edges that repeat themselves pack to hardly anything.
+/// Bytes of disk that an import surely takes: half of the temporary files foreseen, and the graph
+/// at a sixteenth, as edges that repeat themselves pack to hardly anything.
 pub fn least_disk_bytes(temporary_bytes: u64, graph_bytes: u64) -> u64 {
     temporary_bytes / 2 + graph_bytes / 16
 }
@@ -91,7 +93,8 @@ fn sorter_bytes(sizes: &Sizes, positions: bool, spare: u64, workers: usize) -> u
     sorters + spare + index_bytes(workers, sizes.weighted, positions)
 }
 
-/// What an import of a graph of `sizes` will take of `limit` bytes of memory beside the process. Edges that are merged count, as nobody knows them.
+/// What an import of a graph of `sizes` will take of `limit` bytes of memory beside the process.
+/// Edges that are merged count, as nobody knows them.
 pub fn forecast(sizes: &Sizes, reading: &Reading, limit: u64, workers: usize) -> Forecast {
     // Whoever may leave edges out remembers where they stand.
     let (positions, merges) = (reading.policy.leaves_out(), reading.policy.merges());

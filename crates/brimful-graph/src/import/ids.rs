@@ -1,7 +1,8 @@
-//! External ids to internal ids: the order is chosen, the ids are written in it, and edges are mapped.
-//!
-//! Invariant: the order depends on the input alone, and the file of ids is complete before any edge is
+//! External ids to internal ids: the order is chosen, the ids are written in it, and edges are
 //! mapped.
+//!
+//! Invariant: the order depends on the input alone, and the file of ids is complete before any edge
+//! is mapped.
 
 use brimful_store::sealed::Kind;
 use brimful_store::{Error as StoreError, Folder, Resources};
@@ -150,7 +151,10 @@ impl Import<'_> {
 
     /// Refuses vertices that this disk cannot hold, before anything is written for each of them.
     pub(super) fn check_declared(&self, declared: &Declared) -> Result<()> {
-        let free = self.folder.free_bytes().map_err(|e| StoreError::io(self.folder.path(), "look at", e))?;
+        let free = self
+            .folder
+            .free_bytes()
+            .map_err(|e| StoreError::io(self.folder.path(), "look at", e))?;
         let vertices = declared.numbered();
         if vertices.saturating_mul(DECLARED_BYTES) > free {
             let what = format!(

@@ -1,7 +1,7 @@
 //! The reverse index of a graph that was imported without it.
 //!
-//! Invariant: the index is published with a new manifest when it is complete and durable; until then the
-//! graph is as it was.
+//! Invariant: the index is published with a new manifest when it is complete and durable; until
+//! then the graph is as it was.
 
 use std::io::ErrorKind;
 use std::time::Instant;
@@ -22,14 +22,18 @@ use crate::sizes::Sizes;
 /// nothing happens if they are there.
 ///
 /// # Errors
-/// [`Error::MissingIndex`] if the graph cannot be written to, [`Error::Replaced`] if it is not there any more.
+/// [`Error::MissingIndex`] if the graph cannot be written to, [`Error::Replaced`] if it is not
+/// there any more.
 pub fn build_reverse(graph: &Graph, resources: &Resources) -> Result<f64> {
     if graph.shards(Index::Reverse).is_some() {
         return Ok(0.0);
     }
     let _lock = FolderLock::wait(graph.path(), &resources.job).map_err(|error| match error {
         StoreError::Io { ref source, .. }
-            if matches!(source.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) =>
+            if matches!(
+                source.kind(),
+                ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem
+            ) =>
         {
             Error::MissingIndex { path: graph.path().into(), index: Index::Reverse.name() }
         }
@@ -39,7 +43,8 @@ pub fn build_reverse(graph: &Graph, resources: &Resources) -> Result<f64> {
     build_reverse_alone(graph, resources)
 }
 
-/// [`build_reverse`] in any folder; the caller sees to it that nobody else changes the graph meanwhile.
+/// [`build_reverse`] in any folder; the caller sees to it that nobody else changes the graph
+/// meanwhile.
 pub fn build_reverse_alone(graph: &Graph, resources: &Resources) -> Result<f64> {
     let begin = Instant::now();
     let done = || Ok(begin.elapsed().as_secs_f64());
@@ -49,7 +54,9 @@ pub fn build_reverse_alone(graph: &Graph, resources: &Resources) -> Result<f64> 
     let memory = resources.budget.reserve(resources.budget.limit(), "to build an index")?;
     // Another process may have built it, and published a manifest, since this graph was opened.
     let latest = graph.opened_again()?;
-    let Some(forward) = latest.shards(Index::In).filter(|_| latest.shards(Index::Reverse).is_none()) else {
+    let Some(forward) =
+        latest.shards(Index::In).filter(|_| latest.shards(Index::Reverse).is_none())
+    else {
         graph.adopt_reverse(&latest);
         return done();
     };
@@ -62,7 +69,8 @@ pub fn build_reverse_alone(graph: &Graph, resources: &Resources) -> Result<f64> 
         reverse: false,
         bytes_per_edge: None,
     };
-    let bytes = graph.description().forward.iter().flat_map(|shards| &shards.layers).map(|l| l.bytes).sum();
+    let bytes =
+        graph.description().forward.iter().flat_map(|shards| &shards.layers).map(|l| l.bytes).sum();
     let foreseen = forecast_index(&sizes, bytes, resources.budget.limit(), resources.workers());
     let needed = foreseen.least_disk_bytes();
     // The folder tells: it need not be one of the file system.
@@ -71,7 +79,8 @@ pub fn build_reverse_alone(graph: &Graph, resources: &Resources) -> Result<f64> 
         let path = folder.path().join(Index::Reverse.name());
         return Err(StoreError::NoSpace { path, needed, free }.into());
     }
-    let geometry = Geometry { interval_bits: graph.description().interval_bits, ..Geometry::default() };
+    let geometry =
+        Geometry { interval_bits: graph.description().interval_bits, ..Geometry::default() };
     let options = ImportOptions { geometry, ..ImportOptions::default() };
     let mut import = Import {
         folder,
@@ -103,7 +112,9 @@ fn remove_unfinished(folder: &dyn Folder, index: Index) -> Result<()> {
     for name in file_names(index.name()) {
         match folder.remove(&name) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-                return Err(StoreError::io(folder.path().join(name), "remove the unfinished", e).into());
+                return Err(
+                    StoreError::io(folder.path().join(name), "remove the unfinished", e).into()
+                );
             }
             _ => {}
         }

@@ -1,7 +1,7 @@
 //! The second pass: edges by internal id into the shards asked for, and degrees.
 //!
-//! Invariant: sorters take what the ids and counters in memory leave of the budget, and no less than
-//! their minimum.
+//! Invariant: sorters take what the ids and counters in memory leave of the budget, and no less
+//! than their minimum.
 
 use brimful_store::sorter;
 
@@ -41,7 +41,8 @@ impl Import<'_> {
     ) -> Result<Indexed> {
         let connected = tally.connected();
         // Self-loops that go may be of vertices that have no other edge.
-        let ends = if self.options.policy.drops_self_loops() { tally.vertices() } else { connected };
+        let ends =
+            if self.options.policy.drops_self_loops() { tally.vertices() } else { connected };
         let counted = connected.min(self.spare / 4 / degrees::bytes_per_vertex(weighted));
         let mut degrees = DegreeCounter::new(0..counted, weighted);
         let forward = self.sort_index(Index::In, source, map, ends, weighted, &mut degrees)?;
@@ -49,7 +50,8 @@ impl Import<'_> {
         let mut reverse = None;
         if self.options.reverse && !self.undirected {
             let mut none = DegreeCounter::default();
-            reverse = Some(self.sort_index(Index::Reverse, source, map, ends, weighted, &mut none)?);
+            reverse =
+                Some(self.sort_index(Index::Reverse, source, map, ends, weighted, &mut none)?);
         }
         Ok(Indexed { forward, longest_lists, reverse })
     }
@@ -63,13 +65,16 @@ impl Import<'_> {
     ) -> Result<LongestLists> {
         let bits = self.options.geometry.interval_bits;
         let traffic = self.resources.job.traffic();
-        let shards = ShardFile::open(self.folder, Index::In.name(), connected, weighted, bits, traffic)?;
+        let shards =
+            ShardFile::open(self.folder, Index::In.name(), connected, weighted, bits, traffic)?;
         // The first degrees are written and dropped before others are counted.
         let bytes = self.sorter_bytes(map.memory_bytes());
         let resources = self.resources;
-        let outgoing = degrees::write(self.folder, &shards, connected, first, weighted, bytes, resources)?;
+        let outgoing =
+            degrees::write(self.folder, &shards, connected, first, weighted, bytes, resources)?;
         // With every arc its opposite is stored.
-        let incoming = if self.undirected { outgoing } else { degrees::most_incoming(&shards, resources)? };
+        let incoming =
+            if self.undirected { outgoing } else { degrees::most_incoming(&shards, resources)? };
         self.end_phase("count degrees");
         Ok(LongestLists { incoming, outgoing })
     }
@@ -90,10 +95,18 @@ impl Import<'_> {
             (true, false, false) => self.sort_as::<u64>(index, source, map, layout, degrees),
             (true, true, false) => self.sort_as::<WeightedKey>(index, source, map, layout, degrees),
             (false, false, false) => self.sort_as::<Pair>(index, source, map, layout, degrees),
-            (false, true, false) => self.sort_as::<WeightedPair>(index, source, map, layout, degrees),
-            (true, false, true) => self.sort_as::<PositionedKey>(index, source, map, layout, degrees),
-            (true, true, true) => self.sort_as::<PositionedWeightedKey>(index, source, map, layout, degrees),
-            (false, false, true) => self.sort_as::<PositionedPair>(index, source, map, layout, degrees),
+            (false, true, false) => {
+                self.sort_as::<WeightedPair>(index, source, map, layout, degrees)
+            }
+            (true, false, true) => {
+                self.sort_as::<PositionedKey>(index, source, map, layout, degrees)
+            }
+            (true, true, true) => {
+                self.sort_as::<PositionedWeightedKey>(index, source, map, layout, degrees)
+            }
+            (false, false, true) => {
+                self.sort_as::<PositionedPair>(index, source, map, layout, degrees)
+            }
             (false, true, true) => {
                 self.sort_as::<PositionedWeightedPair>(index, source, map, layout, degrees)
             }
@@ -106,9 +119,11 @@ impl Import<'_> {
         self.positions && self.options.policy.merges()
     }
 
-    /// What sorting may use beside ids that take `ids_bytes`: its share of the minimum and the rest.
+    /// What sorting may use beside ids that take `ids_bytes`: its share of the minimum and the
+    /// rest.
     pub(super) fn sorter_bytes(&self, ids_bytes: u64) -> u64 {
-        let minimum = 2 * sorter::minimum_bytes(self.resources.workers(), size_of::<WeightedPair>());
+        let minimum =
+            2 * sorter::minimum_bytes(self.resources.workers(), size_of::<WeightedPair>());
         (minimum + self.spare).saturating_sub(ids_bytes.saturating_sub(IDS_BYTES)).max(minimum)
     }
 
@@ -154,10 +169,17 @@ impl Import<'_> {
             job.advance(1);
             Ok(())
         };
-        each_part(source, self.resources, || Ok(sorter.writer()), push_all, ShardSortWriter::finish)?;
+        each_part(
+            source,
+            self.resources,
+            || Ok(sorter.writer()),
+            push_all,
+            ShardSortWriter::finish,
+        )?;
         self.end_phase("sort");
         let (name, policy) = (index.name(), self.options.policy);
-        let built = sorter.write(self.folder, name, policy, &self.input, degrees, self.resources)?;
+        let built =
+            sorter.write(self.folder, name, policy, &self.input, degrees, self.resources)?;
         self.end_phase("write shards");
         Ok(built)
     }

@@ -7,8 +7,8 @@ use super::walk::{Blocks, Reach};
 use crate::error::Result;
 use crate::graph::{Graph, Index};
 
-/// The number of vertices at distance 0, 1, ... from `vertex` along edges, until `most` were found or no other is reached.
-/// The last distance counts only if all of its vertices were found.
+/// The number of vertices at distance 0, 1, ... from `vertex` along edges, until `most` were found
+/// or no other is reached. The last distance counts only if all of its vertices were found.
 ///
 /// # Errors
 /// Corruption and I/O as they are met.

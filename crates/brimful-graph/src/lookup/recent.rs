@@ -38,7 +38,8 @@ impl<K: Copy + Eq + Hash, V> Recent<K, V> {
 
     /// The value of `key`, which `load` reads if it is not here, and the bytes that a value takes.
     ///
-    /// Nothing is locked while it is read: two threads may read the same value, and one of the two is kept.
+    /// Nothing is locked while it is read: two threads may read the same value, and one of the two
+    /// is kept.
     pub(super) fn get<E>(
         &self,
         key: K,

@@ -1,8 +1,8 @@
 //! The edges of a few sources out of an index, block by block.
 //!
-//! The block directory tells which blocks may hold a source. They alone are read, each checked against its own
-//! checksum; weights, and segments that lz4 compressed, come in whole units. Invariant: an edge is handed out
-//! once, in the order of (interval, window, source, target).
+//! The block directory tells which blocks may hold a source. They alone are read, each checked
+//! against its own checksum; weights, and segments that lz4 compressed, come in whole units.
+//! Invariant: an edge is handed out once, in the order of (interval, window, source, target).
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,7 +15,8 @@ use crate::directory::Directory;
 use crate::error::Result;
 use crate::shards::ShardFile;
 
-/// A segment is read as a whole if it has at most so many blocks for each source that is looked for.
+/// A segment is read as a whole if it has at most so many blocks for each source that is looked
+/// for.
 const BLOCKS_PER_SOURCE: u32 = 8;
 
 /// An index open for look-ups, with what was read of it lately.
@@ -59,7 +60,8 @@ struct WalkBuffers {
 }
 
 impl Blocks {
-    /// Opens the index `shards` of a graph of which `vertices` have edges. It keeps about `memory_bytes`.
+    /// Opens the index `shards` of a graph of which `vertices` have edges. It keeps about
+    /// `memory_bytes`.
     pub(super) fn open(shards: &Arc<ShardFile>, vertices: u64, memory_bytes: u64) -> Result<Self> {
         let mut end = 0;
         let by_interval = shards.segments().chunk_by(|a, b| a.interval == b.interval);
@@ -80,8 +82,9 @@ impl Blocks {
         })
     }
 
-    /// Calls `take(place, target, weight)` for the edges of `sources`, which ascend and are distinct, `place` being
-    /// that of the source among them, until it returns false. The weight is 1 unless the walk is `weighted`.
+    /// Calls `take(place, target, weight)` for the edges of `sources`, which ascend and are
+    /// distinct, `place` being that of the source among them, until it returns false. The weight is
+    /// 1 unless the walk is `weighted`.
     pub(super) fn walk(
         &self,
         sources: &[u64],
@@ -102,7 +105,8 @@ impl Blocks {
             }
         };
         let unpack = Unpack::fastest();
-        let mut buffers = WalkBuffers { directory: None, bytes: Vec::new(), weights: [1.0; BATCH], unpack };
+        let mut buffers =
+            WalkBuffers { directory: None, bytes: Vec::new(), weights: [1.0; BATCH], unpack };
         for interval in intervals {
             let (mut index, mut at) = (interval.start, 0);
             while let Some(&source) = sources.get(at) {
@@ -110,7 +114,8 @@ impl Blocks {
                 index += rest.partition_point(|segment| segment.last_source < source);
                 let Some(segment) = segments[..interval.end].get(index) else { break };
                 at += sources[at..].partition_point(|source| *source < segment.first_source);
-                let end = at + sources[at..].partition_point(|source| *source <= segment.last_source);
+                let end =
+                    at + sources[at..].partition_point(|source| *source <= segment.last_source);
                 let here = &sources[at..end];
                 if here.is_empty() {
                     continue;
@@ -155,7 +160,8 @@ impl Blocks {
             held = 0..segment.plain;
             shards.read_part(index, held.clone(), &mut buffers.bytes)?;
         }
-        let (bits, first_target) = (shards.interval_bits(), segment.interval << shards.interval_bits());
+        let (bits, first_target) =
+            (shards.interval_bits(), segment.interval << shards.interval_bits());
         let (mut place, mut done, mut goes_on) = (0, 0, true);
         for &source in sources {
             let found = directory.find(index, done, (source - segment.first_source) as u32);
@@ -180,14 +186,19 @@ impl Blocks {
                 let mut packed = weights.map(|weights| weights.skip(block.first_edge));
                 let values = &mut buffers.weights;
                 let codec = segment.packing.codec;
-                let is_sound =
-                    codec.decode_block(bytes, block.start, bits, buffers.unpack, &mut |base, keys| {
+                let is_sound = codec.decode_block(
+                    bytes,
+                    block.start,
+                    bits,
+                    buffers.unpack,
+                    &mut |base, keys| {
                         if let Some(packed) = &mut packed {
                             packed.take(&mut values[..keys.len()]);
                         }
                         let base = segment.first_source + base;
                         keys.iter().zip(&*values).all(|(key, &weight)| {
-                            let (of, target) = (base + u64::from(key >> bits), key & ((1 << bits) - 1));
+                            let (of, target) =
+                                (base + u64::from(key >> bits), key & ((1 << bits) - 1));
                             let target = first_target + u64::from(target);
                             while sources.get(place).is_some_and(|source| *source < of) {
                                 place += 1;
@@ -197,7 +208,8 @@ impl Blocks {
                             }
                             target < self.vertices
                         })
-                    });
+                    },
+                );
                 if !is_sound {
                     return Err(shards.contradiction(index).into());
                 }

@@ -20,7 +20,8 @@ pub struct NameBatch {
 }
 
 impl NameBatch {
-    /// Most bytes of memory of a batch, and of what the dictionary keeps beside it while it is taken.
+    /// Most bytes of memory of a batch, and of what the dictionary keeps beside it while it is
+    /// taken.
     pub const MEMORY_BYTES: u64 = (2 * (BATCH_BYTES + 2 * LONGEST_NAME) + BATCH_NAMES * 40) as u64;
 
     /// Appends a name of at most [`LONGEST_NAME`] bytes of UTF-8.

@@ -1,4 +1,5 @@
-//! Strings of vertices for whoever shows them: many at once, each block of the file read once for all.
+//! Strings of vertices for whoever shows them: many at once, each block of the file read once for
+//! all.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -63,12 +64,17 @@ impl NameCursor {
     /// Most bytes of memory that a cursor takes, with the names of rows that it returns.
     pub const MEMORY_BYTES: u64 = (CACHE_BYTES + 4 * ROWS_BYTES + 48 * MOST_ROWS) as u64;
 
-    /// The names of the first rows of a table, whose columns are vertices as in [`NameCursor::labels`] or
-    /// empty, column by column; and how many rows they are: as many as have a MiB of names, at least one.
+    /// The names of the first rows of a table, whose columns are vertices as in
+    /// [`NameCursor::labels`] or empty, column by column; and how many rows they are: as many as
+    /// have a MiB of names, at least one.
     ///
     /// # Errors
     /// As [`NameCursor::labels`].
-    pub fn rows(&mut self, graph: &Graph, columns: &[&[Option<u64>]]) -> Result<(usize, Vec<Labels>)> {
+    pub fn rows(
+        &mut self,
+        graph: &Graph,
+        columns: &[&[Option<u64>]],
+    ) -> Result<(usize, Vec<Labels>)> {
         let length = columns.iter().map(|column| column.len()).min().unwrap_or(0);
         let mut rows = self.rows.min(length);
         loop {
@@ -99,8 +105,14 @@ impl NameCursor {
         Ok(self.labels_within(graph, &ids, usize::MAX)?.unwrap_or_default())
     }
 
-    /// [`NameCursor::labels`], empty where there is no id; `None` if they have more than `most` bytes.
-    fn labels_within(&mut self, graph: &Graph, ids: &[Option<u64>], most: usize) -> Result<Option<Labels>> {
+    /// [`NameCursor::labels`], empty where there is no id; `None` if they have more than `most`
+    /// bytes.
+    fn labels_within(
+        &mut self,
+        graph: &Graph,
+        ids: &[Option<u64>],
+        most: usize,
+    ) -> Result<Option<Labels>> {
         let mut order: Vec<u32> = (0..ids.len() as u32).collect();
         if !ids.is_sorted() {
             order.sort_unstable_by_key(|at| ids[*at as usize]);

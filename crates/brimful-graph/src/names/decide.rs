@@ -1,7 +1,7 @@
 //! Whether the ids of a text are integers or strings.
 //!
-//! Invariant: what was decided on the first lines holds for the whole input; a line that does not fit is
-//! judged as any other flaw.
+//! Invariant: what was decided on the first lines holds for the whole input; a line that does not
+//! fit is judged as any other flaw.
 
 use std::io::Read;
 use std::path::Path;
@@ -36,7 +36,9 @@ impl IdChoice {
             "auto" => Ok(Self::Auto),
             "int" => Ok(Self::Int),
             "string" => Ok(Self::String),
-            _ => Err(Error::Usage(format!("ids cannot be {name:?}; choose from: auto, int, string"))),
+            _ => {
+                Err(Error::Usage(format!("ids cannot be {name:?}; choose from: auto, int, string")))
+            }
         }
     }
 }
@@ -51,7 +53,8 @@ pub(crate) fn are_names(ids: usize, others: usize) -> bool {
     2 * others > ids
 }
 
-/// Looks at the first lines of `file`; returns whether ids are strings, and the file from its beginning.
+/// Looks at the first lines of `file`; returns whether ids are strings, and the file from its
+/// beginning.
 pub(crate) fn look_at(
     mut file: Box<dyn Read + Send>,
     path: &Path,
@@ -75,7 +78,8 @@ pub(crate) fn look_at(
 /// Whether ids are strings; integers where the reader will refuse the text anyway.
 fn in_text(start: &[u8], ended: bool, format: TextFormat, choice: &ColumnChoice) -> bool {
     let text = without_mark(start);
-    let mut lines = text.split(|&b| b == b'\n').filter(|line| text::skip(line, 0) < line.len()).peekable();
+    let mut lines =
+        text.split(|&b| b == b'\n').filter(|line| text::skip(line, 0) < line.len()).peekable();
     let format = match (format.of_start(text), lines.peek()) {
         (TextFormat::Auto, Some(first)) => TextFormat::of_first_line(first),
         (format, _) => format,
@@ -94,7 +98,8 @@ fn in_text(start: &[u8], ended: bool, format: TextFormat, choice: &ColumnChoice)
             }
             let mut lines = edge_list::data_lines(text, ended).take(LOOKED_AT_LINES).peekable();
             let Some(first) = lines.next() else { return false };
-            let Ok((roles, columns)) = edge_list::settle(first, lines.peek().copied(), choice) else {
+            let Ok((roles, columns)) = edge_list::settle(first, lines.peek().copied(), choice)
+            else {
                 return false;
             };
             let first = (columns.header != Some(true)).then_some(first);
@@ -109,7 +114,8 @@ fn in_text(start: &[u8], ended: bool, format: TextFormat, choice: &ColumnChoice)
         TextFormat::Delimited(delimiter) => {
             // As much as the reader looks at.
             let beginning = without_mark(start.get(..CHUNK_BYTES).unwrap_or(start));
-            let begun = records::begin(beginning, start.len() < CHUNK_BYTES, delimiter, choice, false);
+            let begun =
+                records::begin(beginning, start.len() < CHUNK_BYTES, delimiter, choice, false);
             let Ok(Some(begun)) = begun else { return false };
             let body = text.get(begun.skip..).unwrap_or_default();
             begun.records.ids(body).take(LOOKED_AT_LINES).flatten().for_each(count);

@@ -1,9 +1,10 @@
 //! The file `names`: the strings that users call vertices, by rank.
 //!
-//! A sealed file: blocks of front-coded names, about 16 KiB each, and blocks of the index, which stays
-//! in memory: for each block of names a string that is greater than every name before it and not
-//! greater than its first. A rank is looked up with one read, a string with one, or few where names have
-//! their first 256 bytes in common. Invariant: names ascend by bytes, and none is there twice.
+//! A sealed file: blocks of front-coded names, about 16 KiB each, and blocks of the index, which
+//! stays in memory: for each block of names a string that is greater than every name before it and
+//! not greater than its first. A rank is looked up with one read, a string with one, or few where
+//! names have their first 256 bytes in common. Invariant: names ascend by bytes, and none is there
+//! twice.
 
 use std::sync::Arc;
 
@@ -16,8 +17,8 @@ use crate::error::Result;
 
 /// The file's name.
 const NAMES: &str = "names";
-/// Bytes of a block's metadata: rank of its first name (of an index block: its first block), how many
-/// names, and how many separators.
+/// Bytes of a block's metadata: rank of its first name (of an index block: its first block), how
+/// many names, and how many separators.
 const META_BYTES: usize = 16;
 /// A block ends with the name that makes it this long.
 const BLOCK_BYTES: usize = 16 << 10;
@@ -76,7 +77,11 @@ impl NameWriter {
         self.in_block += 1;
         self.unpacked += name.len();
         self.names += 1;
-        if self.block.len() >= BLOCK_BYTES || self.unpacked >= UNPACKED_BYTES { self.flush() } else { Ok(()) }
+        if self.block.len() >= BLOCK_BYTES || self.unpacked >= UNPACKED_BYTES {
+            self.flush()
+        } else {
+            Ok(())
+        }
     }
 
     fn flush(&mut self) -> Result<()> {
@@ -102,7 +107,8 @@ impl NameWriter {
                 self.block.extend_from_slice(&self.separators[start..end]);
                 start = end;
             }
-            self.file.append(&self.block, &meta((number * INDEX_BLOCKS) as u64, 0, ends.len() as u32))?;
+            self.file
+                .append(&self.block, &meta((number * INDEX_BLOCKS) as u64, 0, ends.len() as u32))?;
         }
         self.file.finish()?;
         Ok(())
@@ -175,7 +181,9 @@ impl NameFile {
         let count = |block: usize| u32_at(file.meta(block), 8);
         while starts.len() < blocks && count(starts.len()) > 0 {
             if u64_at(file.meta(starts.len()), 0) != names {
-                return Err(file.corrupt(starts.len(), "its first name is not the next in rank").into());
+                return Err(file
+                    .corrupt(starts.len(), "its first name is not the next in rank")
+                    .into());
             }
             let more = u64::from(count(starts.len()));
             starts.push(names);
@@ -192,7 +200,8 @@ impl NameFile {
             open.read_index(block, data)?;
         }
         if open.ends.len() != data {
-            let what = format!("expected an index of {data} blocks, found one of {}", open.ends.len());
+            let what =
+                format!("expected an index of {data} blocks, found one of {}", open.ends.len());
             return Err(brimful_store::Error::corrupt(open.file.path(), 0, what).into());
         }
         Ok(open)
@@ -216,7 +225,8 @@ impl NameFile {
         for _ in 0..count {
             let len = varint::read(bytes, &mut at).filter(|len| *len <= SEPARATOR_BYTES as u64);
             let separator = len.and_then(|len| bytes.get(at..at + len as usize));
-            let separator = separator.ok_or_else(|| self.file.corrupt(block, "the index is cut off"))?;
+            let separator =
+                separator.ok_or_else(|| self.file.corrupt(block, "the index is cut off"))?;
             at += separator.len();
             self.separators.extend_from_slice(separator);
             self.ends.push(self.separators.len());
@@ -239,7 +249,11 @@ impl NameFile {
 
     /// How large it is.
     pub(crate) fn sizes(&self) -> Result<NameSizes> {
-        Ok(NameSizes { bytes: self.file.len()?, blocks: self.blocks(), longest_bytes: self.longest() })
+        Ok(NameSizes {
+            bytes: self.file.len()?,
+            blocks: self.blocks(),
+            longest_bytes: self.longest(),
+        })
     }
 
     /// Number of blocks of names.
@@ -262,8 +276,9 @@ impl NameFile {
         let mut buffer = Buffer::new();
         self.file.read_block(block, &mut buffer)?;
         let count = (self.starts[block + 1] - self.starts[block]) as usize;
-        decode(buffer.bytes(), self.starts[block], count)
-            .ok_or_else(|| self.file.corrupt(block, "its names do not fill it or are no UTF-8").into())
+        decode(buffer.bytes(), self.starts[block], count).ok_or_else(|| {
+            self.file.corrupt(block, "its names do not fill it or are no UTF-8").into()
+        })
     }
 
     /// The rank of `name`, if it is there.
@@ -283,7 +298,8 @@ impl NameFile {
             return Ok(None);
         };
         let block = read(last)?;
-        let starts_after = |block: &NameBlock| block.name(block.first).is_none_or(|first| first > name);
+        let starts_after =
+            |block: &NameBlock| block.name(block.first).is_none_or(|first| first > name);
         if !starts_after(&block) {
             return Ok(find_in(&block, name));
         }
@@ -298,7 +314,8 @@ impl NameFile {
         }
     }
 
-    /// Checks that names ascend, and that the index is right (bytes are verified by the sealed file).
+    /// Checks that names ascend, and that the index is right (bytes are verified by the sealed
+    /// file).
     pub(crate) fn verify(&self, job: &Job) -> Result<()> {
         let (mut last, mut longest) = (None::<String>, 0);
         for number in 0..self.blocks() {
@@ -311,9 +328,9 @@ impl NameFile {
                     return Err(broken("the names are not in ascending order").into());
                 }
                 let separator = self.separator(number);
-                let separates = last
-                    .as_deref()
-                    .is_none_or(|last| separator > last.as_bytes() || separator.len() == SEPARATOR_BYTES);
+                let separates = last.as_deref().is_none_or(|last| {
+                    separator > last.as_bytes() || separator.len() == SEPARATOR_BYTES
+                });
                 if at == 0 && (separator > name.as_bytes() || !separates) {
                     return Err(broken("the index contradicts the names").into());
                 }
@@ -325,7 +342,8 @@ impl NameFile {
             }
         }
         if longest != self.longest() {
-            let what = format!("expected a longest name of {} bytes, found {longest}", self.longest);
+            let what =
+                format!("expected a longest name of {} bytes, found {longest}", self.longest);
             return Err(brimful_store::Error::corrupt(self.file.path(), 0, what).into());
         }
         Ok(())
@@ -343,7 +361,8 @@ fn partition_point(count: usize, mut before: impl FnMut(usize) -> Result<bool>) 
 }
 
 fn find_in(block: &NameBlock, name: &str) -> Option<u64> {
-    let before = |at: usize| Ok(block.text.get(place(&block.ends, at)).is_some_and(|here| here < name));
+    let before =
+        |at: usize| Ok(block.text.get(place(&block.ends, at)).is_some_and(|here| here < name));
     let at = partition_point(block.ends.len(), before).ok()?;
     let rank = block.first + at as u64;
     (block.name(rank) == Some(name)).then_some(rank)

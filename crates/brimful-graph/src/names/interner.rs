@@ -1,10 +1,10 @@
 //! Strings to numbers while an input is read: a hash table per generation.
 //!
-//! A name gets a *local* number, which holds within its generation. A generation is a table in memory,
-//! filled by all workers; when it has used its share of memory it is sorted and written as a run, and
-//! the next one begins. Edges go to a spool as pairs of local numbers, a part never of two generations.
-//! Invariant: which names there are, and which edges, does not depend on threads or memory; local numbers
-//! do, and nothing that remains is made of them.
+//! A name gets a *local* number, which holds within its generation. A generation is a table in
+//! memory, filled by all workers; when it has used its share of memory it is sorted and written as
+//! a run, and the next one begins. Edges go to a spool as pairs of local numbers, a part never of
+//! two generations. Invariant: which names there are, and which edges, does not depend on threads
+//! or memory; local numbers do, and nothing that remains is made of them.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -27,7 +27,8 @@ const SHARD_BYTES: usize = (1 << 32) - (1 << 24);
 const CHECK_EVERY: usize = 1 << 16;
 /// Slots of a new part.
 const FIRST_SLOTS: usize = 1 << 6;
-/// Bytes per name that sorting may take beyond the slots, which go before it: these have 10 at least.
+/// Bytes per name that sorting may take beyond the slots, which go before it: these have 10 at
+/// least.
 const SORTING_BYTES: usize = size_of::<Key>() - 10;
 
 /// A part of a table: open addressing, linear probing.
@@ -88,7 +89,8 @@ impl Shard {
         }
     }
 
-    /// Makes the slots twice as many, unless the generation is about to end and there is room for a while.
+    /// Makes the slots twice as many, unless the generation is about to end and there is room for a
+    /// while.
     #[cold]
     fn grow(&mut self, memory: &Memory) {
         let slots = (2 * self.slots.len()).max(FIRST_SLOTS);
@@ -180,7 +182,8 @@ pub(crate) struct InternBuffers {
     bytes: Vec<u8>,
 }
 
-/// What a generation left: which parts of the spool are its, and how long a table of its numbers is.
+/// What a generation left: which parts of the spool are its, and how long a table of its numbers
+/// is.
 pub(crate) struct Written {
     pub(crate) parts: Range<usize>,
     /// One more than the greatest local number.
@@ -223,7 +226,11 @@ impl<'r> Interner<'r> {
     }
 
     /// Takes the names of vertices.
-    pub(crate) fn add_vertices(&self, batch: &NameBatch, buffers: &mut InternBuffers) -> Result<()> {
+    pub(crate) fn add_vertices(
+        &self,
+        batch: &NameBatch,
+        buffers: &mut InternBuffers,
+    ) -> Result<()> {
         self.add(batch, buffers, |_, _| Ok(()))
     }
 
@@ -264,8 +271,9 @@ impl<'r> Interner<'r> {
     fn write(&self, generation: Generation) -> Result<()> {
         let parts = generation.first_part..self.spool.parts();
         let shards = generation.shards.into_iter();
-        let mut shards: Vec<Shard> =
-            shards.map(|shard| shard.into_inner().unwrap_or_else(PoisonError::into_inner)).collect();
+        let mut shards: Vec<Shard> = shards
+            .map(|shard| shard.into_inner().unwrap_or_else(PoisonError::into_inner))
+            .collect();
         // What follows takes the place of the slots.
         shards.iter_mut().for_each(|shard| shard.slots = Vec::new());
         let keys = sort(&shards, self.resources);
@@ -326,7 +334,8 @@ fn intern(generation: &Generation, batch: &NameBatch, buffers: &mut InternBuffer
         let shard = names.first().map_or(0, |first| shard_of(hashes[*first as usize]));
         let mut part = generation.shards[shard].lock().unwrap_or_else(PoisonError::into_inner);
         for at in names.iter().map(|at| *at as usize) {
-            locals[at] = local_of(shard, part.intern(hashes[at], batch.name(at), &generation.memory));
+            locals[at] =
+                local_of(shard, part.intern(hashes[at], batch.name(at), &generation.memory));
         }
     }
 }
@@ -358,7 +367,8 @@ fn sort(shards: &[Shard], resources: &Resources) -> Vec<Key> {
 fn common_prefix(shards: &[Shard]) -> usize {
     let mut names = shards.iter().flat_map(|shard| (0..shard.ends.len()).map(|at| shard.name(at)));
     let Some(first) = names.next() else { return 0 };
-    let same =
-        |name: &[u8], common: usize| first.iter().zip(name).take(common).take_while(|(a, b)| a == b).count();
+    let same = |name: &[u8], common: usize| {
+        first.iter().zip(name).take(common).take_while(|(a, b)| a == b).count()
+    };
     names.fold(first.len(), |common, name| same(name, common))
 }

@@ -1,10 +1,10 @@
 //! String ids: vertices that users call by strings.
 //!
-//! A string's *rank*, the number of smaller strings of the graph, is its external id: everything behind
-//! the first pass of an import knows ranks only, and what is sorted by external id is sorted by bytes.
-//! `decide`: are the words of a text ids or integers; `interner`: strings to local numbers while reading;
-//! `runs`: their merge into ranks; `reading`: the first pass made of these. `file` keeps the strings by
-//! rank, `cursor` and `lookup` give them back. `varint`: short numbers.
+//! A string's *rank*, the number of smaller strings of the graph, is its external id: everything
+//! behind the first pass of an import knows ranks only, and what is sorted by external id is sorted
+//! by bytes. `decide`: are the words of a text ids or integers; `interner`: strings to local
+//! numbers while reading; `runs`: their merge into ranks; `reading`: the first pass made of these.
+//! `file` keeps the strings by rank, `cursor` and `lookup` give them back. `varint`: short numbers.
 
 mod batch;
 mod cursor;

@@ -1,8 +1,8 @@
 //! The first pass over an input with string ids.
 //!
-//! Names become local numbers while the input is read, ranks when all of them are known; edges are then
-//! counted and spooled again by rank, and the import goes on as with the integers 0 to n - 1, all of
-//! them declared. Invariant: the file of names is complete before any rank is used.
+//! Names become local numbers while the input is read, ranks when all of them are known; edges are
+//! then counted and spooled again by rank, and the import goes on as with the integers 0 to n - 1,
+//! all of them declared. Invariant: the file of names is complete before any rank is used.
 
 use std::io::Read;
 use std::ops::Range;
@@ -44,7 +44,9 @@ impl Reader<'_> {
     /// What a generation of names may take while nothing else needs the memory.
     fn names_bytes(&self, decoder_bytes: u64) -> u64 {
         let buffers = self.resources.workers() as u64 * NameBatch::MEMORY_BYTES;
-        (self.bitmap_bytes + self.decoder_bytes).saturating_sub(decoder_bytes + buffers).max(LEAST_BYTES)
+        (self.bitmap_bytes + self.decoder_bytes)
+            .saturating_sub(decoder_bytes + buffers)
+            .max(LEAST_BYTES)
     }
 
     /// Reads text whose ids are strings; `first` is the first file if it was opened already.
@@ -138,12 +140,18 @@ impl Reader<'_> {
         let seen = scan.into_summary(declared, IdType::String, stream.weighted(), 0);
         let (lines, undirected) = (seen.edges + rejected, stream.undirected());
         let (inputs, columns) = (stream.inputs(), stream.columns());
-        let seen = ScanSummary { undirected, rejected, rejections, lines, inputs, columns, claim, ..seen };
+        let seen =
+            ScanSummary { undirected, rejected, rejections, lines, inputs, columns, claim, ..seen };
         Ok((Box::new(spool), seen))
     }
 
     /// Writes the names and counts the edges by rank; returns these, and how many names there are.
-    fn rank(&self, interner: Interner<'_>, scan: &InputScan, bytes: u64) -> Result<(SpooledEdges, u64)> {
+    fn rank(
+        &self,
+        interner: Interner<'_>,
+        scan: &InputScan,
+        bytes: u64,
+    ) -> Result<(SpooledEdges, u64)> {
         let job = &self.resources.job;
         let (runs, locals, generations) = interner.finish()?;
         // Tables grow piece by piece, and such memory stays with the process when it is freed.

@@ -1,8 +1,9 @@
 //! Generations as sorted runs, and their merge into ranks.
 //!
-//! The external sorter takes records of one size that compare by their own bytes; a string is neither.
-//! Each generation is in memory whole when it ends, so it is sorted there, and what is left is one merge.
-//! Invariant: every name gets one rank, the number of names that are smaller by bytes.
+//! The external sorter takes records of one size that compare by their own bytes; a string is
+//! neither. Each generation is in memory whole when it ends, so it is sorted there, and what is
+//! left is one merge. Invariant: every name gets one rank, the number of names that are smaller by
+//! bytes.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -28,8 +29,8 @@ pub(crate) struct Ranked {
     pub(crate) rank: u32,
 }
 
-/// Writes runs one after another: per name the bytes it shares with the one before, how many follow,
-/// the local number, and those that follow.
+/// Writes runs one after another: per name the bytes it shares with the one before, how many
+/// follow, the local number, and those that follow.
 pub(super) struct RunWriter {
     file: StoreFile,
     pending: Vec<u8>,
@@ -104,10 +105,13 @@ impl Runs {
     ) -> Result<RankTables> {
         // A reader with its name, and a writer of ranks.
         let share = bytes / self.runs.len().max(1) as u64;
-        let window = usize::try_from(share.saturating_sub(self.longest as u64) / 2).unwrap_or(usize::MAX);
+        let window =
+            usize::try_from(share.saturating_sub(self.longest as u64) / 2).unwrap_or(usize::MAX);
         if window < LEAST_WINDOW {
             let more = (self.runs.len() * (2 * LEAST_WINDOW + self.longest)) as u64 - bytes;
-            resources.budget.require(resources.budget.limit() + more, "to sort the names of the vertices")?;
+            resources
+                .budget
+                .require(resources.budget.limit() + more, "to sort the names of the vertices")?;
         }
         let window = window.clamp(LEAST_WINDOW, WINDOW);
         let mut heads = BinaryHeap::with_capacity(self.runs.len());
@@ -128,8 +132,9 @@ impl Runs {
             let place = match rank {
                 Some(rank) if last == head.name => rank,
                 before => {
-                    let place =
-                        before.map_or(Some(0), |rank: u32| rank.checked_add(1)).ok_or_else(too_many)?;
+                    let place = before
+                        .map_or(Some(0), |rank: u32| rank.checked_add(1))
+                        .ok_or_else(too_many)?;
                     each(&head.name)?;
                     last.clone_from(&head.name);
                     place
@@ -162,7 +167,9 @@ impl Runs {
 
 #[cold]
 fn too_many() -> Error {
-    Error::Usage("a graph has at most 2^32 vertices with string ids; number them and use --ids int".into())
+    Error::Usage(
+        "a graph has at most 2^32 vertices with string ids; number them and use --ids int".into(),
+    )
 }
 
 /// The next name of a run.
@@ -276,7 +283,10 @@ impl RankWriter {
     }
 
     fn flush(&mut self, file: &StoreFile) -> Result<()> {
-        file.write_all_at(bytemuck::cast_slice(&self.pending), self.at * size_of::<Ranked>() as u64)?;
+        file.write_all_at(
+            bytemuck::cast_slice(&self.pending),
+            self.at * size_of::<Ranked>() as u64,
+        )?;
         self.at += self.pending.len() as u64;
         self.pending.clear();
         Ok(())
@@ -304,7 +314,8 @@ impl RankTables {
         while at < end {
             let count = window.len().min((end - at) as usize);
             let ranks = &mut window[..count];
-            self.file.read_exact_at(bytemuck::cast_slice_mut(ranks), at * size_of::<Ranked>() as u64)?;
+            self.file
+                .read_exact_at(bytemuck::cast_slice_mut(ranks), at * size_of::<Ranked>() as u64)?;
             for ranked in ranks {
                 table[ranked.local as usize] = ranked.rank;
             }

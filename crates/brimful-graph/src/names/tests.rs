@@ -83,9 +83,11 @@ fn a_flipped_byte_is_found_by_verify_and_by_opening_or_looking_up() {
         let mut damaged = whole.clone();
         damaged[at] ^= 4;
         std::fs::write(&path, &damaged).unwrap();
-        let opened = NameFile::open(&DiskFolder::new(folder.path()), names.len() as u64, job.traffic());
+        let opened =
+            NameFile::open(&DiskFolder::new(folder.path()), names.len() as u64, job.traffic());
         let Ok(file) = opened else { continue };
-        let verified = file.sealed().verify(&job).map_err(Into::into).and_then(|()| file.verify(&job));
+        let verified =
+            file.sealed().verify(&job).map_err(Into::into).and_then(|()| file.verify(&job));
         assert!(verified.is_err(), "byte {at}");
         let block = file.sealed().entries().partition_point(|entry| entry.offset <= at as u64) - 1;
         // Padding belongs to no block that anybody reads.
@@ -139,11 +141,16 @@ fn ranks_do_not_depend_on_generations_or_threads() {
     names.truncate(names.len() / 500 * 500);
     let model: BTreeSet<&str> = names.iter().map(String::as_str).collect();
     let rank: std::collections::BTreeMap<&str, u64> = model.iter().copied().zip(0..).collect();
-    let mut expected: Vec<(u64, u64)> =
-        names.as_chunks::<2>().0.iter().map(|[s, t]| (rank[s.as_str()], rank[t.as_str()])).collect();
+    let mut expected: Vec<(u64, u64)> = names
+        .as_chunks::<2>()
+        .0
+        .iter()
+        .map(|[s, t]| (rank[s.as_str()], rank[t.as_str()]))
+        .collect();
     expected.sort_unstable();
     let mut most = 0;
-    for (bytes, threads) in [(1 << 30, 1), (1 << 30, 3), (2 << 20, 2), (200 << 10, 1), (200 << 10, 4), (1, 2)]
+    for (bytes, threads) in
+        [(1 << 30, 1), (1 << 30, 3), (2 << 20, 2), (200 << 10, 1), (200 << 10, 4), (1, 2)]
     {
         let (edges, sorted, generations) = ranked(&names, bytes, threads);
         assert!(sorted.iter().map(String::as_str).eq(model.iter().copied()));

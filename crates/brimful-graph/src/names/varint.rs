@@ -1,4 +1,5 @@
-//! Numbers in as few bytes as they need: 7 bits a byte, low bits first, the high bit if more follow.
+//! Numbers in as few bytes as they need: 7 bits a byte, low bits first, the high bit if more
+//! follow.
 
 /// Appends `number`.
 #[inline]

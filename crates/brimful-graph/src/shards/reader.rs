@@ -19,8 +19,8 @@ use crate::error::{Error, Result};
 pub struct ShardFile {
     shards: Arc<SealedFile>,
     weights: Option<Arc<SealedFile>>,
-    /// The folder, the name and the length in bytes of the file of block starts, which is open only while it is
-    /// needed.
+    /// The folder, the name and the length in bytes of the file of block starts, which is open only
+    /// while it is needed.
     folder: Arc<dyn Folder>,
     directory_name: String,
     directory_bytes: u64,
@@ -46,8 +46,8 @@ impl ShardFile {
     /// Opens the index `name` of a graph with `vertices` vertices that have edges.
     ///
     /// # Errors
-    /// Corruption if the segments are out of order, do not cover their units or name vertices that the
-    /// graph does not have.
+    /// Corruption if the segments are out of order, do not cover their units or name vertices that
+    /// the graph does not have.
     pub fn open(
         folder: &dyn Folder,
         name: &str,
@@ -64,7 +64,9 @@ impl ShardFile {
         let weights = if weighted { Some(open(&names.weights, Kind::Weights)?) } else { None };
         let directory = open(&names.blocks, Kind::Directory)?;
         let Some(table) = shards.entries().len().checked_sub(1) else {
-            return Err(StoreError::corrupt(shards.path(), 0, "there is no table of segments").into());
+            return Err(
+                StoreError::corrupt(shards.path(), 0, "there is no table of segments").into()
+            );
         };
         let mut raw = Buffer::new();
         shards.read_block(table, &mut raw)?;
@@ -76,7 +78,8 @@ impl ShardFile {
         let mut segments: Vec<Segment> = Vec::with_capacity(rows.len());
         for row in rows {
             let segment = Segment::decode(row).map_err(|what| corrupt(&what))?;
-            if !follows(segments.last(), &segment) || !is_within(&segment, vertices, interval_bits) {
+            if !follows(segments.last(), &segment) || !is_within(&segment, vertices, interval_bits)
+            {
                 return Err(corrupt("a segment contradicts its graph"));
             }
             segments.push(segment);
@@ -154,7 +157,13 @@ impl ShardFile {
     /// [`Error::Replaced`] where the folder has another file of this name by now, or none.
     pub fn open_directory(&self) -> Result<SealedFile> {
         let replaced = || Error::Replaced { path: self.folder.path().into() };
-        match SealedFile::open(&*self.folder, &self.directory_name, Kind::Directory, 0, &Arc::default()) {
+        match SealedFile::open(
+            &*self.folder,
+            &self.directory_name,
+            Kind::Directory,
+            0,
+            &Arc::default(),
+        ) {
             Ok(file) if file.seal() == self.directory_seal => Ok(file),
             Ok(_) => Err(replaced()),
             Err(error) if error.is_missing() => Err(replaced()),
@@ -205,7 +214,8 @@ impl ShardFile {
 
     /// The most bytes that a compressed segment takes unpacked.
     pub fn largest_unpacked(&self) -> u64 {
-        let unpacked = self.segments.iter().filter(|s| s.packing.compressed).map(|s| u64::from(s.plain));
+        let unpacked =
+            self.segments.iter().filter(|s| s.packing.compressed).map(|s| u64::from(s.plain));
         unpacked.max().unwrap_or(0)
     }
 
@@ -249,13 +259,15 @@ impl ShardFile {
         buffer: &'b mut Vec<u8>,
     ) -> Result<&'b [u8], StoreError> {
         let (segment, at) = (&self.segments[index], &self.offsets[index]);
-        let stored = unit.get(at.offset as usize..).and_then(|rest| rest.get(..segment.stored as usize));
+        let stored =
+            unit.get(at.offset as usize..).and_then(|rest| rest.get(..segment.stored as usize));
         stored
             .and_then(|stored| plain_bytes(segment.packing, stored, segment.plain as usize, buffer))
             .ok_or_else(|| self.contradiction(index))
     }
 
-    /// Reads `range` of the codec's bytes of segment `index`, which is not compressed. They are not verified.
+    /// Reads `range` of the codec's bytes of segment `index`, which is not compressed. They are not
+    /// verified.
     pub fn read_part(
         &self,
         index: usize,
@@ -281,11 +293,17 @@ impl ShardFile {
     /// The weights of segment `index` in the weights of its unit.
     pub fn weights<'b>(&self, index: usize, unit: &'b [u8]) -> Result<Weights<'b>, StoreError> {
         let (segment, at) = (&self.segments[index], &self.offsets[index]);
-        let bytes = unit.get(at.weights as usize..).and_then(|rest| rest.get(..segment.weight_bytes()));
-        bytes.and_then(|bytes| Weights::new(bytes, segment.edges, segment.weight_type)).ok_or_else(|| {
-            let file = self.weights.as_ref().unwrap_or(&self.shards);
-            file.corrupt(self.unit(index), "a segment's weights contradict its entry in the table")
-        })
+        let bytes =
+            unit.get(at.weights as usize..).and_then(|rest| rest.get(..segment.weight_bytes()));
+        bytes.and_then(|bytes| Weights::new(bytes, segment.edges, segment.weight_type)).ok_or_else(
+            || {
+                let file = self.weights.as_ref().unwrap_or(&self.shards);
+                file.corrupt(
+                    self.unit(index),
+                    "a segment's weights contradict its entry in the table",
+                )
+            },
+        )
     }
 }
 
@@ -340,7 +358,12 @@ fn offsets_of(
         }
         let [offset, weights, directory] = ends.map(u32::try_from);
         let (offset, weights, directory) = (offset.ok()?, weights.ok()?, directory.ok()?);
-        offsets.push(SegmentOffsets { unit: u32::try_from(unit).ok()?, offset, weights, directory });
+        offsets.push(SegmentOffsets {
+            unit: u32::try_from(unit).ok()?,
+            offset,
+            weights,
+            directory,
+        });
         ends[0] += u64::from(segment.stored);
         ends[1] += segment.weight_bytes() as u64;
         ends[2] += u64::from(segment.blocks) * DIRECTORY_ROW as u64;

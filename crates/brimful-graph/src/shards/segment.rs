@@ -55,10 +55,13 @@ impl Segment {
     }
 
     pub(super) fn decode(raw: &[u8; TABLE_ROW]) -> Result<Self, String> {
-        let word = |at: usize| raw[at..at + 4].iter().rev().fold(0, |sum, &b| sum << 8 | u32::from(b));
-        let long = |at: usize| raw[at..at + 8].iter().rev().fold(0, |sum, &b| sum << 8 | u64::from(b));
-        let packing = Packing::from_byte(raw[44])
-            .ok_or_else(|| format!("a segment uses codec {}, which this brimful does not know", raw[44]))?;
+        let word =
+            |at: usize| raw[at..at + 4].iter().rev().fold(0, |sum, &b| sum << 8 | u32::from(b));
+        let long =
+            |at: usize| raw[at..at + 8].iter().rev().fold(0, |sum, &b| sum << 8 | u64::from(b));
+        let packing = Packing::from_byte(raw[44]).ok_or_else(|| {
+            format!("a segment uses codec {}, which this brimful does not know", raw[44])
+        })?;
         let weight_type = WeightType::from_byte(raw[45]).ok_or_else(|| {
             format!("a segment has weights of type {}, which this brimful does not know", raw[45])
         })?;

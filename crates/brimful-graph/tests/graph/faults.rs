@@ -1,5 +1,6 @@
-//! Import, generation, index and export on a disk that fails: the right graph or a typed error, whichever operation fails,
-//! and after a power failure at any sync what survives is refused, or right, and can be worked on.
+//! Import, generation, index and export on a disk that fails: the right graph or a typed error,
+//! whichever operation fails, and after a power failure at any sync what survives is refused, or
+//! right, and can be worked on.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -52,7 +53,8 @@ fn makings(folder: &Path) -> Vec<Making> {
     let import = |name, text: String, options: ImportOptions| {
         let path = write(folder, name, text);
         let make = move |folder: &FaultFolder| {
-            import_in(folder, Input::EdgeList(vec![path.clone()]), &options, &resources(1, 1 << 26)).map(drop)
+            import_in(folder, Input::EdgeList(vec![path.clone()]), &options, &resources(1, 1 << 26))
+                .map(drop)
         };
         Making { name, make: Box::new(make) }
     };
@@ -68,8 +70,16 @@ fn makings(folder: &Path) -> Vec<Making> {
     };
     vec![
         import("weighted", random_text(3, &sparse, 400, true), small.clone()),
-        import("sorted", random_text(4, &sparse, 300, false), ImportOptions { sort_ids: true, ..small }),
-        import("strings", strings, ImportOptions { geometry: SMALL, columns, ..Default::default() }),
+        import(
+            "sorted",
+            random_text(4, &sparse, 300, false),
+            ImportOptions { sort_ids: true, ..small },
+        ),
+        import(
+            "strings",
+            strings,
+            ImportOptions { geometry: SMALL, columns, ..Default::default() },
+        ),
         Making { name: "generated", make: Box::new(generate) },
     ]
 }
@@ -82,7 +92,8 @@ fn undisturbed(folder: &FaultFolder, work: &Work<'_>) -> (Files, [u64; 8]) {
     (files_of(folder), counts)
 }
 
-/// Fails each operation in turn, and hands what became of the work to `judge` with the folder in order again.
+/// Fails each operation in turn, and hands what became of the work to `judge` with the folder in
+/// order again.
 fn fail_each(
     begin: &dyn Fn() -> FaultFolder,
     work: &Work<'_>,
@@ -134,7 +145,9 @@ fn short_and_interrupted_transfers_change_nothing() {
                     Fault::Interrupted,
                 )
             };
-            folder.set_plan((1..counts[1]).step_by(5).fold(FaultPlan::new().varying(90, seed), interrupted));
+            folder.set_plan(
+                (1..counts[1]).step_by(5).fold(FaultPlan::new().varying(90, seed), interrupted),
+            );
             make(&folder).unwrap();
             folder.set_plan(FaultPlan::new());
             assert!(files_of(&folder) == expected, "{name}: another graph");
@@ -155,7 +168,8 @@ fn a_full_disk_ends_an_import_with_what_to_do() {
             match make(&folder) {
                 Ok(()) => assert!(files_of(&folder) == expected, "{name}: another graph"),
                 Err(error) => assert!(
-                    error.to_string().contains("the disk is full") || error.to_string().contains("no room"),
+                    error.to_string().contains("the disk is full")
+                        || error.to_string().contains("no room"),
                     "{name}: {capacity} of {needed} bytes: {error}"
                 ),
             }
@@ -170,7 +184,10 @@ fn a_power_failure_during_an_import_leaves_the_right_graph_or_none() {
     for Making { name, make } in makings(inputs.path()) {
         let folder = FaultFolder::new();
         let (expected, _) = undisturbed(&folder, &make);
-        assert!(files_of(&folder.crash()) == expected, "{name}: what an import finished is durable");
+        assert!(
+            files_of(&folder.crash()) == expected,
+            "{name}: what an import finished is durable"
+        );
         for at in 1..=folder.count(Operation::Sync) {
             for seed in 0..4 {
                 let folder = FaultFolder::new();
@@ -206,7 +223,8 @@ fn a_power_failure_during_an_import_leaves_the_right_graph_or_none() {
 fn index_later() -> (impl Fn() -> FaultFolder, impl Fn(&FaultFolder) -> Result<()>) {
     let folder = tempfile::tempdir().unwrap();
     let ids: Vec<i128> = (0..50).collect();
-    let input = Input::EdgeList(vec![write(folder.path(), "edges", random_text(5, &ids, 500, true))]);
+    let input =
+        Input::EdgeList(vec![write(folder.path(), "edges", random_text(5, &ids, 500, true))]);
     let options = ImportOptions { geometry: SMALL, ..Default::default() };
     let made = FaultFolder::new();
     import_in(&made, input, &options, &resources(1, 1 << 26)).unwrap();
@@ -220,7 +238,8 @@ fn index_later() -> (impl Fn() -> FaultFolder, impl Fn(&FaultFolder) -> Result<(
 
 /// The graph in `folder` is whole, with or without the index, and the index can be built.
 fn assert_index_can_be_built(folder: &FaultFolder, work: &Work<'_>, expected: &Files, what: &str) {
-    let graph = Graph::open_folder(folder, &Arc::default()).unwrap_or_else(|e| panic!("{what}: {e}"));
+    let graph =
+        Graph::open_folder(folder, &Arc::default()).unwrap_or_else(|e| panic!("{what}: {e}"));
     verify::verify(&graph, &Job::new()).unwrap();
     drop(graph);
     work(folder).unwrap();
@@ -259,7 +278,12 @@ fn a_power_failure_while_an_index_is_built_leaves_the_graph_whole() {
             let folder = begin();
             folder.set_plan(FaultPlan::new().freeze_from_sync(at).torn(seed * 100 + at));
             work(&folder).unwrap();
-            assert_index_can_be_built(&folder.crash(), &work, &expected, &format!("sync {at}, seed {seed}"));
+            assert_index_can_be_built(
+                &folder.crash(),
+                &work,
+                &expected,
+                &format!("sync {at}, seed {seed}"),
+            );
         }
     }
 }
@@ -280,7 +304,11 @@ fn an_export_from_a_failing_disk_writes_all_or_nothing() {
     fail_each(&begin, &export, &mut |_, result, what| {
         if let Err(error) = result {
             assert_eq!(error.kind(), ErrorKind::Io, "{what}: {error}");
-            assert_eq!(std::fs::read_dir(out.path()).unwrap().count(), 0, "{what}: something is left behind");
+            assert_eq!(
+                std::fs::read_dir(out.path()).unwrap().count(),
+                0,
+                "{what}: something is left behind"
+            );
             failed += 1;
         } else {
             assert!(std::fs::read(&path).unwrap() == expected, "{what}: another export");

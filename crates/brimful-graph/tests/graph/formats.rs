@@ -1,4 +1,5 @@
-//! Every text format: what it means, however it is cut into chunks, and what it says when it is broken.
+//! Every text format: what it means, however it is cut into chunks, and what it says when it is
+//! broken.
 
 use brimful_graph::formats::TextFormat;
 use brimful_graph::formats::parse::{ParsedInput, parse_text};
@@ -7,10 +8,16 @@ use brimful_graph::import::OnError;
 /// Reads in chunks of many sizes, which all agree. A header must fit a chunk; a list need not.
 fn parse(name: &str, text: &str) -> ParsedInput {
     let format = TextFormat::from_name(name).unwrap();
-    let read = |chunk_bytes| parse_text(format, text.as_bytes(), chunk_bytes, OnError::Fail).unwrap();
+    let read =
+        |chunk_bytes| parse_text(format, text.as_bytes(), chunk_bytes, OnError::Fail).unwrap();
     let whole = read(1 << 20);
-    let header =
-        text.lines().map(|line| line.len() + 2).filter(|length| *length < 90).max().unwrap_or(0).max(16);
+    let header = text
+        .lines()
+        .map(|line| line.len() + 2)
+        .filter(|length| *length < 90)
+        .max()
+        .unwrap_or(0)
+        .max(16);
     for chunk_bytes in (header..header + 20).chain([100, 1000]) {
         assert_eq!(read(chunk_bytes), whole, "{name} in chunks of {chunk_bytes}");
     }
@@ -26,11 +33,16 @@ fn matrix_market() {
     let text = "%%MatrixMarket matrix coordinate pattern general\n% made by hand\n\n5 5 3\n1 2\n2 3\n5 5\n";
     let general = parse("mtx", text);
     assert_eq!(pairs(&general), [(1, 2), (2, 3), (5, 5)]);
-    assert_eq!((general.declared, general.undirected, general.weighted), (Some((1, 5)), false, false));
+    assert_eq!(
+        (general.declared, general.undirected, general.weighted),
+        (Some((1, 5)), false, false)
+    );
     assert_eq!(general.lines, 7);
     assert_eq!(pairs(&parse("auto", text)), pairs(&general));
-    let symmetric =
-        parse("mtx", "%%matrixmarket MATRIX Coordinate Real Symmetric\n3 3 2\n2 1 0.5\n3 1 -2e-3\n");
+    let symmetric = parse(
+        "mtx",
+        "%%matrixmarket MATRIX Coordinate Real Symmetric\n3 3 2\n2 1 0.5\n3 1 -2e-3\n",
+    );
     assert_eq!(symmetric.edges, [(2, 1, 0.5), (3, 1, -0.002)]);
     assert!(symmetric.undirected && symmetric.weighted);
     let integer = parse("mtx", "%%MatrixMarket matrix coordinate integer general\n2 2 1\n1 2 7\n");
@@ -71,7 +83,10 @@ fn dimacs_and_pace_are_told_apart() {
     for name in ["pace", "gr", "auto"] {
         let parsed = parse(name, "c tree\np tw 4 2\n1 2\nc x\n2 4\n");
         assert_eq!(pairs(&parsed), [(1, 2), (2, 4)]);
-        assert_eq!((parsed.declared, parsed.undirected, parsed.weighted), (Some((1, 4)), true, false));
+        assert_eq!(
+            (parsed.declared, parsed.undirected, parsed.weighted),
+            (Some((1, 4)), true, false)
+        );
     }
 }
 
@@ -81,7 +96,10 @@ fn adjacency_lists() {
     assert_eq!(pairs(&numbered), [(0, 1), (0, 2), (2, 4), (2, 0), (4, 3)]);
     assert_eq!((numbered.declared, numbered.undirected), (Some((0, 5)), false));
     let named = parse("adjacency-ids", "# ids\n7 8 9\n\n-3 7\n100\n8 -3 -3");
-    assert_eq!(pairs(&named), [(7, 8), (7, 9), (-3_i64 as u64, 7), (8, -3_i64 as u64), (8, -3_i64 as u64)]);
+    assert_eq!(
+        pairs(&named),
+        [(7, 8), (7, 9), (-3_i64 as u64, 7), (8, -3_i64 as u64), (8, -3_i64 as u64)]
+    );
     assert_eq!((named.declared, named.listed), (None, vec![100]));
 }
 
@@ -112,12 +130,16 @@ fn a_line_longer_than_many_chunks() {
     assert_eq!(parsed.edges.len(), 4999 * 2);
     assert_eq!(parsed.edges[4998], (0, 4999, 1.0));
     assert_eq!(parse("adjacency-ids", &format!("0 {hub}")).edges.len(), 4999);
-    let weighted: String = (2..=3000).map(|target| format!("{target}   {}\t", target * 10)).collect();
+    let weighted: String =
+        (2..=3000).map(|target| format!("{target}   {}\t", target * 10)).collect();
     let spokes: String = (2..=3000).map(|target| format!("1 {}\n", target * 10)).collect();
     let parsed = parse("metis", &format!("3000 2999 1\n{weighted}\n{spokes}"));
     assert_eq!(parsed.edges.len(), 2999);
     assert!(
-        parsed.edges.iter().all(|&(source, target, weight)| source == 1 && weight == target as f64 * 10.0)
+        parsed
+            .edges
+            .iter()
+            .all(|&(source, target, weight)| source == 1 && weight == target as f64 * 10.0)
     );
 }
 
@@ -127,8 +149,8 @@ fn claims_allocate_nothing() {
     let header = format!("%%MatrixMarket matrix coordinate pattern general\n{many} {many} 0\n");
     assert_eq!(parse("mtx", &header).declared, Some((1, many)));
     assert_eq!(parse("pace", &format!("p tw {many} 0\n")).declared, Some((1, many)));
-    let error =
-        parse_text(TextFormat::Metis, format!("{many} 0\n").as_bytes(), 64, OnError::Fail).unwrap_err();
+    let error = parse_text(TextFormat::Metis, format!("{many} 0\n").as_bytes(), 64, OnError::Fail)
+        .unwrap_err();
     assert!(error.to_string().contains("expected 1152921504606846976 lists"), "{error}");
 }
 
@@ -233,7 +255,12 @@ fn broken() -> Vec<Case> {
             "1:2: expected the number of edges, as in the header `n m [fmt [ncon]]`, found the end of the line",
             HEADER,
         ),
-        case("metis", "3 1 2\n", "1:5: expected fmt: one to three digits 0 or 1, found \"2\"", HEADER),
+        case(
+            "metis",
+            "3 1 2\n",
+            "1:5: expected fmt: one to three digits 0 or 1, found \"2\"",
+            HEADER,
+        ),
         case(
             "metis",
             "3 1 0 1 5\n",
@@ -307,7 +334,12 @@ fn broken() -> Vec<Case> {
             "1:3: expected `sp`, as DIMACS files have it; this one is read with --format pace, found \"tw\"",
             HEADER,
         ),
-        case("dimacs", "p sp 3\n", "1:7: expected the number of edges, found the end of the line", HEADER),
+        case(
+            "dimacs",
+            "p sp 3\n",
+            "1:7: expected the number of edges, found the end of the line",
+            HEADER,
+        ),
         case(
             "dimacs",
             "p sp 3 1\n1 2 3\n",
@@ -326,7 +358,12 @@ fn broken() -> Vec<Case> {
             "2:5: expected a vertex id from 1 to 3, as the header says, found \"9\"",
             LINE,
         ),
-        case("dimacs", "p sp 3 2\na 1 2 5\n", "1:1: expected 2 edges, as the header says, found 1", COUNT),
+        case(
+            "dimacs",
+            "p sp 3 2\na 1 2 5\n",
+            "1:1: expected 2 edges, as the header says, found 1",
+            COUNT,
+        ),
         case(
             "pace",
             "1 2\n",
@@ -364,7 +401,12 @@ fn broken() -> Vec<Case> {
             "2:1: expected no edge, as the header says that there are no vertices, found \"1\"",
             LINE,
         ),
-        case("pace", "p tw 3 1\n1 2\n2 3\n", "1:1: expected 1 edges, as the header says, found 2", COUNT),
+        case(
+            "pace",
+            "p tw 3 1\n1 2\n2 3\n",
+            "1:1: expected 1 edges, as the header says, found 2",
+            COUNT,
+        ),
         case(
             "adjacency",
             "",
@@ -395,7 +437,12 @@ fn broken() -> Vec<Case> {
             "3:1: expected a vertex id from 0 to 1, as the header says, found \"2\"",
             LINE,
         ),
-        case("adjacency", "2\n1 1.5\n0\n", "2:3: expected an integer vertex id, found \"1.5\"", LINE),
+        case(
+            "adjacency",
+            "2\n1 1.5\n0\n",
+            "2:3: expected an integer vertex id, found \"1.5\"",
+            LINE,
+        ),
         case(
             "adjacency",
             "3\n1\n",
@@ -457,7 +504,12 @@ fn broken() -> Vec<Case> {
             "1:3: expected the number of edges, as in the header `n,m,u|d,name`, found \"u\"",
             HEADER,
         ),
-        case("jlg", "3,1,x,name\n", "1:5: expected `u` (undirected) or `d` (directed), found \"x\"", HEADER),
+        case(
+            "jlg",
+            "3,1,x,name\n",
+            "1:5: expected `u` (undirected) or `d` (directed), found \"x\"",
+            HEADER,
+        ),
         case(
             "jlg",
             "3,1,u,name\n0,1\n",
@@ -470,7 +522,12 @@ fn broken() -> Vec<Case> {
             "2:5: expected the end of the line after source and target, found \"3\"",
             LINE,
         ),
-        case("jlg", "3,2,u,name\n1,2\n", "1:1: expected 2 edges, as the header says, found 1", COUNT),
+        case(
+            "jlg",
+            "3,2,u,name\n1,2\n",
+            "1:1: expected 2 edges, as the header says, found 1",
+            COUNT,
+        ),
         case(
             "edgelist",
             "1 2\n3\n",
@@ -527,11 +584,13 @@ fn broken_files_are_named_exactly() {
     for (name, text, message, advice) in broken() {
         let format = TextFormat::from_name(name).unwrap();
         for chunk_bytes in [60, 64, 1 << 20] {
-            let error = parse_text(format, text.as_bytes(), chunk_bytes, OnError::Fail).unwrap_err();
+            let error =
+                parse_text(format, text.as_bytes(), chunk_bytes, OnError::Fail).unwrap_err();
             assert_eq!(error.to_string(), format!("NAME:{message}; {advice}"), "{name} {text:?}");
         }
     }
-    for name in ["mtx", "metis", "dimacs", "pace", "adjacency", "adjacency-ids", "jlg", "edgelist"] {
+    for name in ["mtx", "metis", "dimacs", "pace", "adjacency", "adjacency-ids", "jlg", "edgelist"]
+    {
         assert!(broken().iter().filter(|case| case.0 == name).count() >= 6, "{name}");
     }
 }
@@ -539,7 +598,8 @@ fn broken_files_are_named_exactly() {
 #[test]
 fn what_never_ends_is_refused() {
     let words = "x".repeat(200);
-    for (name, expected) in [("edgelist", "a header or an edge"), ("adjacency-ids", "a vertex id")] {
+    for (name, expected) in [("edgelist", "a header or an edge"), ("adjacency-ids", "a vertex id")]
+    {
         let format = TextFormat::from_name(name).unwrap();
         let error = parse_text(format, words.as_bytes(), 64, OnError::Fail).unwrap_err();
         let message = format!(

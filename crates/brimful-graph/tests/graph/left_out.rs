@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 
 use brimful_graph::columns::ColumnChoice;
 use brimful_graph::formats::TextFormat;
-use brimful_graph::import::{IdChoice, ImportOptions, Input, OnError, Rejection, import, minimum_bytes};
+use brimful_graph::import::{
+    IdChoice, ImportOptions, Input, OnError, Rejection, import, minimum_bytes,
+};
 use brimful_graph::policy::{Duplicates, Policy, SelfLoops};
 use brimful_graph::{Error, verify};
 use brimful_store::Job;
@@ -39,7 +41,12 @@ fn left_out(
 }
 
 /// What should be said of edges with their file and line, in the order of the input.
-fn model(edges: &[(u64, u64, usize, u64)], policy: Policy, undirected: bool, prefix: &str) -> Vec<Kind> {
+fn model(
+    edges: &[(u64, u64, usize, u64)],
+    policy: Policy,
+    undirected: bool,
+    prefix: &str,
+) -> Vec<Kind> {
     let (mut seen, mut kinds) = (HashSet::new(), BTreeMap::<&str, Kind>::new());
     for &(source, target, file, line) in edges {
         let name = |id: u64| format!("{prefix}{id}");
@@ -72,7 +79,8 @@ fn the_first_is_found_at_any_thread_count_and_budget() {
         _ => (n, 7 * n + 1),
     };
     for (prefix, spread) in [("", 1), ("", 1 << 40), ("vertex-", 1)] {
-        let (mut files, mut edges) = (vec![String::from("# first\n"), String::from("% second\n\n")], vec![]);
+        let (mut files, mut edges) =
+            (vec![String::from("# first\n"), String::from("% second\n\n")], vec![]);
         let mut lines = [1, 2];
         for n in 0..2 * LINES {
             let file = usize::from(n >= LINES);
@@ -129,7 +137,12 @@ fn very_many_duplicates_of_one_edge_fit_the_smallest_budget() {
     let policy = Policy { self_loops: SelfLoops::Keep, duplicates: Duplicates::Sum };
     let options = ImportOptions { policy, ..ImportOptions::default() };
     for (threads, budget) in [(1, minimum_bytes(1, true, true)), (4, 1 << 30)] {
-        let found = left_out(Input::EdgeList(vec![path.clone()]), folder.path(), &options, (threads, budget));
+        let found = left_out(
+            Input::EdgeList(vec![path.clone()]),
+            folder.path(),
+            &options,
+            (threads, budget),
+        );
         assert_eq!(found, [("duplicate edge", 2 + 1_499_999, "0.txt".into(), 2, "0 1".into())]);
     }
 }
@@ -173,7 +186,8 @@ fn every_text_format_says_its_line() {
         let input = Input::Text(TextFormat::from_name(format).unwrap(), vec![path]);
         let options = ImportOptions { policy: BOTH, ..ImportOptions::default() };
         let found = left_out(input, folder.path(), &options, (2, 1 << 28));
-        let found: Vec<(&str, u64, &str)> = found.iter().map(|k| (k.0, k.3, k.4.as_str())).collect();
+        let found: Vec<(&str, u64, &str)> =
+            found.iter().map(|k| (k.0, k.3, k.4.as_str())).collect();
         let wanted = [("self-loop", self_loop), ("duplicate edge", duplicate)];
         let wanted: Vec<(&str, u64, &str)> = wanted
             .into_iter()
@@ -218,7 +232,10 @@ fn rejected_lines_and_one_line_of_many_chunks_do_not_disturb_the_count() {
     let input = Input::Text(TextFormat::AdjacencyIds, vec![path]);
     let found = left_out(input, folder.path(), &options, (4, 1 << 28));
     let wanted = [("self-loop", 1, "0.txt", 4, "1 1"), ("duplicate edge", 1, "0.txt", 2, "0 77")];
-    assert_eq!(found, wanted.map(|(r, n, file, line, text)| (r, n, file.into(), line, text.into())));
+    assert_eq!(
+        found,
+        wanted.map(|(r, n, file, line, text)| (r, n, file.into(), line, text.into()))
+    );
 }
 
 #[test]
@@ -230,11 +247,14 @@ fn pairs_say_their_number() {
     let first: Vec<(u32, u32)> = (0..100_000).map(|n| (n, n + 1)).collect();
     let mut second: Vec<(u32, u32)> = (200_000..300_000).map(|n| (n, n + 1)).collect();
     (second[70_000], second[80_000]) = ((50, 51), (6, 6));
-    let paths =
-        vec![write(folder.path(), "0.txt", bytes(&first)), write(folder.path(), "1.txt", bytes(&second))];
+    let paths = vec![
+        write(folder.path(), "0.txt", bytes(&first)),
+        write(folder.path(), "1.txt", bytes(&second)),
+    ];
     let options = ImportOptions { policy: BOTH, ..ImportOptions::default() };
     for (threads, budget) in [(1, minimum_bytes(1, true, true)), (4, 1 << 30)] {
-        let found = left_out(Input::Pairs(paths.clone()), folder.path(), &options, (threads, budget));
+        let found =
+            left_out(Input::Pairs(paths.clone()), folder.path(), &options, (threads, budget));
         let wanted = [("self-loop", 80_001, "6 6"), ("duplicate edge", 70_001, "50 51")];
         assert_eq!(found, wanted.map(|(r, n, text)| (r, 1, "1.txt".into(), n, text.into())));
     }
@@ -264,5 +284,8 @@ fn the_graph_is_the_same_whether_places_are_known_or_not() {
     let graph = brimful_graph::Graph::open(&out, resources.job.traffic()).unwrap();
     verify::verify(&graph, &Job::new()).unwrap();
     let edges = super::edges(graph);
-    assert_eq!(edges.into_keys().collect::<Vec<_>>(), [(1, 2, 0.5_f64.to_bits()), (2, 1, 1_f64.to_bits())]);
+    assert_eq!(
+        edges.into_keys().collect::<Vec<_>>(),
+        [(1, 2, 0.5_f64.to_bits()), (2, 1, 1_f64.to_bits())]
+    );
 }

@@ -55,7 +55,8 @@ fn check(graph: Graph) {
             let ids: Vec<i128> = found.ids.iter().map(|bits| number(*bits)).collect();
             assert_eq!(ids, list.iter().map(|(id, _)| *id).collect::<Vec<_>>());
             if weighted {
-                let weights: Vec<u64> = found.weights.iter().map(|weight| weight.to_bits()).collect();
+                let weights: Vec<u64> =
+                    found.weights.iter().map(|weight| weight.to_bits()).collect();
                 assert_eq!(weights, list.iter().map(|(_, weight)| *weight).collect::<Vec<_>>());
             }
             assert_eq!(lookup.degree(vertex, direction).unwrap(), list.len() as u64);
@@ -63,7 +64,8 @@ fn check(graph: Graph) {
         // In any order, some of them twice.
         internal.reverse();
         internal.extend_from_within(..internal.len().min(5));
-        let reader = NeighborReader::new(Arc::clone(&lookup), internal.clone(), direction, weighted);
+        let reader =
+            NeighborReader::new(Arc::clone(&lookup), internal.clone(), direction, weighted);
         let (rows, mut wanted) = (rows(reader), Vec::new());
         let mut degrees = Vec::new();
         let ids = lists.keys().rev().chain(lists.keys().rev().take(5));
@@ -143,7 +145,8 @@ fn they_agree_with_a_scan() {
 fn compressed_segments_and_isolated_vertices_are_looked_up_too() {
     let folder = tempfile::tempdir().unwrap();
     let text: String = (0..200_000).map(|i| format!("{i} {}\n", (i + 1) % 200_000)).collect();
-    let options = ImportOptions { vertices: Some(200_100), weights: Weights::Hash, ..Default::default() };
+    let options =
+        ImportOptions { vertices: Some(200_100), weights: Weights::Hash, ..Default::default() };
     let (graph, _) = import_text(folder.path(), &text, &options);
     let segments = graph.shards(Index::In).unwrap().segments();
     assert!(segments.iter().any(|segment| segment.packing.compressed));
@@ -170,7 +173,8 @@ fn a_damaged_block_is_not_handed_out() {
     let (graph, _) = import_text(folder.path(), &lines(4000, false), &ImportOptions::default());
     let whole = Lookup::new(Arc::new(graph));
     let ids: Vec<u64> = (0..whole.graph().connected()).collect();
-    let wanted: Vec<_> = ids.iter().map(|v| whole.neighbors(*v, Direction::Out, false).unwrap()).collect();
+    let wanted: Vec<_> =
+        ids.iter().map(|v| whole.neighbors(*v, Direction::Out, false).unwrap()).collect();
     let file = shards_file(whole.graph().path());
     let sound = std::fs::read(&file).unwrap();
     let mut refused = 0;

@@ -24,7 +24,12 @@ fn no_header() -> ColumnChoice {
 }
 
 fn strings() -> ImportOptions {
-    ImportOptions { ids: IdChoice::String, columns: no_header(), geometry: SMALL, ..ImportOptions::default() }
+    ImportOptions {
+        ids: IdChoice::String,
+        columns: no_header(),
+        geometry: SMALL,
+        ..ImportOptions::default()
+    }
 }
 
 fn import_as(
@@ -51,7 +56,8 @@ fn import_as(
 fn edges(graph: impl Into<Arc<Graph>>) -> BTreeMap<(String, String), usize> {
     let graph = graph.into();
     let mut reader = EdgeReader::new(Arc::clone(&graph));
-    let (mut batch, mut out, mut names) = (EdgeBatch::default(), BTreeMap::new(), NameCursor::default());
+    let (mut batch, mut out, mut names) =
+        (EdgeBatch::default(), BTreeMap::new(), NameCursor::default());
     while reader.next(&mut batch).unwrap() {
         let sources = names.labels(&graph, &batch.sources).unwrap();
         let targets = names.labels(&graph, &batch.targets).unwrap();
@@ -87,7 +93,10 @@ fn words_are_ids() {
     };
     assert_eq!(neighbors("bob"), ["ann", "ann"]);
     assert_eq!(neighbors("zoë"), ["#x"]);
-    assert_eq!(graph.find_name("carl").unwrap_err().to_string(), "the graph has no vertex \"carl\"");
+    assert_eq!(
+        graph.find_name("carl").unwrap_err().to_string(),
+        "the graph has no vertex \"carl\""
+    );
     assert!(matches!(graph.find(0), Err(Error::NoSuchVertex { .. })));
     let pairs = [("bob", "ann"), ("bob", "ann"), ("1", "bob"), ("ann", "ann"), ("zoë", "#x")];
     assert_eq!(edges(graph), model(&pairs));
@@ -121,7 +130,8 @@ fn auto_goes_by_most_of_the_first_lines() {
     let folder = tempfile::tempdir().unwrap();
     let auto = ImportOptions { geometry: SMALL, columns: no_header(), ..ImportOptions::default() };
     let names = |text: &str| {
-        import_as(folder.path(), TextFormat::Auto, text, &auto).map(|graph| graph.longest_name().is_some())
+        import_as(folder.path(), TextFormat::Auto, text, &auto)
+            .map(|graph| graph.longest_name().is_some())
     };
     assert!(names("a b\nb c\n").unwrap());
     assert!(names("a b\nQ1 2\nQ3 4\n").unwrap());
@@ -129,7 +139,8 @@ fn auto_goes_by_most_of_the_first_lines() {
     assert!(names("1 b\n").is_err());
     let error = names("source target\n1 2\n").unwrap_err().to_string();
     assert!(
-        error.contains("edges.txt:1:1: expected an integer vertex id") && error.contains("--ids string"),
+        error.contains("edges.txt:1:1: expected an integer vertex id")
+            && error.contains("--ids string"),
         "{error}"
     );
     let late = "1 2\n".repeat(70_000) + "3 x\n";
@@ -146,7 +157,10 @@ fn what_is_no_name_is_an_error_with_its_place() {
     let error = fails(b"a b\nc \xff\xfe\n", &strings());
     assert!(error.contains("edges.txt:2:3: expected a vertex id in UTF-8"), "{error}");
     let error = fails(format!("a b\nc {}\n", "x".repeat((64 << 10) + 1)).as_bytes(), &strings());
-    assert!(error.contains("edges.txt:2:3: expected a vertex id of at most 65536 bytes"), "{error}");
+    assert!(
+        error.contains("edges.txt:2:3: expected a vertex id of at most 65536 bytes"),
+        "{error}"
+    );
     let error = fails(b"a b\nc\n", &strings());
     assert!(error.contains("edges.txt:2:2: expected two vertex ids on a line"), "{error}");
     let longest = "x".repeat(64 << 10);
@@ -162,13 +176,15 @@ fn what_is_no_name_is_an_error_with_its_place() {
         let error = import_as(folder.path(), TextFormat::EdgeList, "a b\n", &options).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
     }
-    for format in [TextFormat::Mtx, TextFormat::Metis, TextFormat::Gr, TextFormat::Jlg, TextFormat::Adjacency]
+    for format in
+        [TextFormat::Mtx, TextFormat::Metis, TextFormat::Gr, TextFormat::Jlg, TextFormat::Adjacency]
     {
         let error = import_as(folder.path(), format, "a b\n", &strings()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
         assert!(error.to_string().contains("integers by definition"), "{error}");
     }
-    let error = import_as(folder.path(), TextFormat::Auto, "p tw 2 1\n1 2\n", &strings()).unwrap_err();
+    let error =
+        import_as(folder.path(), TextFormat::Auto, "p tw 2 1\n1 2\n", &strings()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
 }
 
@@ -196,7 +212,9 @@ fn the_same_bytes_at_any_threads_and_budget() {
         let mut files: Vec<(String, Vec<u8>)> = std::fs::read_dir(&out)
             .unwrap()
             .map(|entry| entry.unwrap())
-            .map(|entry| (entry.file_name().into_string().unwrap(), std::fs::read(entry.path()).unwrap()))
+            .map(|entry| {
+                (entry.file_name().into_string().unwrap(), std::fs::read(entry.path()).unwrap())
+            })
             .collect();
         files.sort();
         let same = seen.as_ref().is_none_or(|seen| *seen == files);
@@ -210,7 +228,8 @@ fn the_same_bytes_at_any_threads_and_budget() {
 fn exports_come_back_or_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let text = "a b\nb c\nc,ü 4\n".replace(" 4", "");
-    let graph = Arc::new(import_as(folder.path(), TextFormat::EdgeList, &text, &strings()).unwrap());
+    let graph =
+        Arc::new(import_as(folder.path(), TextFormat::EdgeList, &text, &strings()).unwrap());
     let resources = resources(2, 1 << 30);
     let export = |graph: &Arc<Graph>, format: Format, renumber: bool| {
         let path = folder.path().join("out");
@@ -225,10 +244,14 @@ fn exports_come_back_or_are_refused() {
     );
     assert!(export(&graph, Format::Csv, false).unwrap().contains("c,ü\n"));
     assert!(export(&graph, Format::Mtx, true).unwrap().contains("4 4 3"));
-    for (format, renumber) in [(Format::U32Pairs, false), (Format::Graphalytics, false), (Format::Mtx, false)]
+    for (format, renumber) in
+        [(Format::U32Pairs, false), (Format::Graphalytics, false), (Format::Mtx, false)]
     {
         let error = export(&graph, format, renumber).unwrap_err();
-        assert!(error.kind() == ErrorKind::Usage && error.to_string().contains("strings"), "{error}");
+        assert!(
+            error.kind() == ErrorKind::Usage && error.to_string().contains("strings"),
+            "{error}"
+        );
     }
     let again = import_as(folder.path(), TextFormat::EdgeList, &written, &strings()).unwrap();
     assert_eq!(again.description().order, graph.description().order);
@@ -242,10 +265,15 @@ fn where_chunks_are_cut_makes_no_difference() {
     for (format, text) in [(TextFormat::EdgeList, lines), (TextFormat::AdjacencyIds, lists)] {
         let whole = parse_names(format, text.as_bytes(), 1 << 20, OnError::Fail).unwrap();
         for chunk in 20..50 {
-            assert_eq!(parse_names(format, text.as_bytes(), chunk, OnError::Fail).unwrap(), whole, "{chunk}");
+            assert_eq!(
+                parse_names(format, text.as_bytes(), chunk, OnError::Fail).unwrap(),
+                whole,
+                "{chunk}"
+            );
         }
     }
-    let (ends, alone) = parse_names(TextFormat::AdjacencyIds, lists.as_bytes(), 8, OnError::Fail).unwrap();
+    let (ends, alone) =
+        parse_names(TextFormat::AdjacencyIds, lists.as_bytes(), 8, OnError::Fail).unwrap();
     assert_eq!(ends, "hub a hub b hub c hub d a hub a b".split(' ').collect::<Vec<_>>());
     assert_eq!(alone, ["alone", "last"]);
     // Any bytes are names, judged, or an error with its place.
@@ -253,7 +281,9 @@ fn where_chunks_are_cut_makes_no_difference() {
     for _ in 0..3_000 {
         let text: Vec<u8> = (0..40)
             .map(|_| {
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                state = state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1_442_695_040_888_963_407);
                 b"ab \t\n\n#%,\r1\xc3\xa9\xff."[(state >> 40) as usize % 15]
             })
             .collect();

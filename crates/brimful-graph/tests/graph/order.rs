@@ -29,7 +29,8 @@ fn resources(threads: usize, budget: u64) -> Resources {
 /// Few vertices have most edges: the fourth power of an even distribution, given ids by `id`.
 fn skewed(vertices: u64, edges: u64, id: impl Fn(u64) -> i64) -> Edges {
     let even = |i: u64| {
-        ((i ^ 0x5DEE_CE66).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 24) as f64 / f64::from(2.0_f32.powi(40))
+        ((i ^ 0x5DEE_CE66).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 24) as f64
+            / f64::from(2.0_f32.powi(40))
     };
     let end = |i| id((even(i).powi(4) * vertices as f64) as u64);
     (0..edges).map(|i| (end(2 * i), end(2 * i + 1))).collect()
@@ -37,7 +38,8 @@ fn skewed(vertices: u64, edges: u64, id: impl Fn(u64) -> i64) -> Edges {
 
 fn text_of(folder: &Path, edges: &Edges) -> PathBuf {
     let path = folder.join("edges.txt");
-    std::fs::write(&path, edges.iter().map(|(s, t)| format!("{s} {t}\n")).collect::<String>()).unwrap();
+    std::fs::write(&path, edges.iter().map(|(s, t)| format!("{s} {t}\n")).collect::<String>())
+        .unwrap();
     path
 }
 
@@ -59,7 +61,8 @@ fn make(folder: &Path, edges: &Edges, options: &ImportOptions) -> Graph {
 
 /// Bytes of the files that the order shapes.
 fn bytes_of(path: &Path) -> BTreeMap<String, Vec<u8>> {
-    let names = std::fs::read_dir(path).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
+    let names =
+        std::fs::read_dir(path).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
     let shaped = names.filter(|name| !name.starts_with("manifest") && name != "current");
     shaped.map(|name| (name.clone(), std::fs::read(path.join(name)).unwrap())).collect()
 }
@@ -73,7 +76,10 @@ fn external_order(graph: &Graph, batch: usize) -> Vec<(u64, i128)> {
         order.next_batch(batch, &mut vertices, &mut ids).unwrap();
         assert!(ids.len() - before <= batch && ids.len() == vertices.len());
         if ids.len() == before {
-            return vertices.into_iter().zip(ids.iter().map(|id| graph.id_type().number(*id))).collect();
+            return vertices
+                .into_iter()
+                .zip(ids.iter().map(|id| graph.id_type().number(*id)))
+                .collect();
         }
     }
 }
@@ -81,7 +87,8 @@ fn external_order(graph: &Graph, batch: usize) -> Vec<(u64, i128)> {
 /// The out-neighbours of a vertex in the graph opened again.
 fn neighbors(graph: &Graph, number: i128) -> Vec<i128> {
     let lookup = Lookup::new(Arc::new(Graph::open(graph.path(), &Arc::default()).unwrap()));
-    let found = lookup.neighbors(lookup.find(&number.into()).unwrap(), Direction::Out, false).unwrap();
+    let found =
+        lookup.neighbors(lookup.find(&number.into()).unwrap(), Direction::Out, false).unwrap();
     found.ids.into_iter().map(|bits| graph.id_type().number(bits)).collect()
 }
 
@@ -94,7 +101,8 @@ fn the_same_edges_give_the_same_bytes_in_memory_or_sorted_from_text_or_pairs() {
         let mut first = None;
         for threads in 1..=4 {
             let minimum = minimum_bytes(threads, true, false);
-            for (number, budget) in [minimum, minimum + (9 << 20), 1 << 30].into_iter().enumerate() {
+            for (number, budget) in [minimum, minimum + (9 << 20), 1 << 30].into_iter().enumerate()
+            {
                 let sort_ids = (number + threads) % 2 == 0;
                 let input = match (number + threads) % 3 {
                     0 => Input::Pairs(vec![pairs.clone()]),
@@ -159,8 +167,9 @@ fn a_header_a_list_and_a_stream_declare_the_same_vertices_in_the_same_order() {
     let mut edges = skewed(20_000, 150_000, |v| (v * 7919 % 20_000) as i64 + 1);
     edges.extend((0..500).map(|i| (i * 50 + 1, i * 50 + 1)));
     let folder = tempfile::tempdir().unwrap();
-    let lines =
-        |separator: char| edges.iter().map(|(s, t)| format!("{s}{separator}{t}\n")).collect::<String>();
+    let lines = |separator: char| {
+        edges.iter().map(|(s, t)| format!("{s}{separator}{t}\n")).collect::<String>()
+    };
     let file = |name: &str, text: String| {
         let path = folder.path().join(name);
         std::fs::write(&path, text).unwrap();
@@ -168,13 +177,15 @@ fn a_header_a_list_and_a_stream_declare_the_same_vertices_in_the_same_order() {
     };
     let jlg = file("g.jlg", format!("{VERTICES},{},d,g\n{}", edges.len(), lines(',')));
     let banner = "%%MatrixMarket matrix coordinate pattern general";
-    let mtx = file("g.mtx", format!("{banner}\n{VERTICES} {VERTICES} {}\n{}", edges.len(), lines(' ')));
+    let mtx =
+        file("g.mtx", format!("{banner}\n{VERTICES} {VERTICES} {}\n{}", edges.len(), lines(' ')));
     // In no order, some of them twice.
     let listed: Vec<u64> = (0..30_000).map(|i| i * 7919 % VERTICES + 1).collect();
     file("g.v", listed.iter().map(|id| format!("{id}\n")).collect());
     let graphalytics = file("g.e", lines(' '));
     let ends = |end: fn(&(i64, i64)) -> i64| edges.iter().map(|edge| end(edge) as u64).collect();
-    let batch = EdgeBatch { sources: ends(|e| e.0), targets: ends(|e| e.1), ..EdgeBatch::default() };
+    let batch =
+        EdgeBatch { sources: ends(|e| e.0), targets: ends(|e| e.1), ..EdgeBatch::default() };
     for drop in [false, true] {
         let self_loops = if drop { SelfLoops::Drop } else { SelfLoops::Keep };
         let mut first = None;
@@ -190,7 +201,8 @@ fn a_header_a_list_and_a_stream_declare_the_same_vertices_in_the_same_order() {
             let policy = Policy { self_loops, ..Policy::default() };
             let options = ImportOptions { sort_ids, policy, geometry: SMALL, ..Default::default() };
             let out = folder.path().join("g.brimful");
-            let done = import(input, &out, &options, &resources(threads, 1 << 28)).unwrap().description;
+            let done =
+                import(input, &out, &options, &resources(threads, 1 << 28)).unwrap().description;
             assert_eq!((done.order.name, done.vertices), (OrderName::Degree, VERTICES));
             assert_eq!(done.counts.self_loops_dropped > 0, drop);
             let graph = Graph::open(&out, &Arc::default()).unwrap();
@@ -209,8 +221,13 @@ fn listed_vertices_may_be_far_from_the_edges() {
     for far in [70_000, i64::MAX] {
         for edges in [vec![(1, 2), (2, 9)], vec![]] {
             let folder = tempfile::tempdir().unwrap();
-            let ends = |end: fn(&(i64, i64)) -> i64| edges.iter().map(|edge| end(edge) as u64).collect();
-            let batch = EdgeBatch { sources: ends(|e| e.0), targets: ends(|e| e.1), ..EdgeBatch::default() };
+            let ends =
+                |end: fn(&(i64, i64)) -> i64| edges.iter().map(|edge| end(edge) as u64).collect();
+            let batch = EdgeBatch {
+                sources: ends(|e| e.0),
+                targets: ends(|e| e.1),
+                ..EdgeBatch::default()
+            };
             let mut given = Given { edges: batch, vertices: vec![9, far.cast_unsigned()] };
             let out = folder.path().join("g.brimful");
             let input = Input::Stream(&mut given);
@@ -243,7 +260,8 @@ fn an_order_of_neighbours_is_kept_both_ways() {
 #[test]
 fn every_vertex_is_found_and_comes_once_in_external_order() {
     type Id = fn(u64) -> i64;
-    let ids: [Id; 3] = [|v| v as i64 * 3, |v| v as i64 * 7_000_000_019 - 40_000_000_000_000, |v| v as i64];
+    let ids: [Id; 3] =
+        [|v| v as i64 * 3, |v| v as i64 * 7_000_000_019 - 40_000_000_000_000, |v| v as i64];
     for id in ids {
         let folder = tempfile::tempdir().unwrap();
         let edges = skewed(9000, 80_000, id);
@@ -294,7 +312,8 @@ fn hubs_come_first_within_classes_ids_ascend_and_isolated_vertices_are_last() {
         *ends.entry(internal[&id.into()]).or_default() += 1.0;
     }
     let mean = |run: std::ops::Range<u64>| {
-        ends.range(run.clone()).map(|(_, degree)| degree).sum::<f64>() / (run.end - run.start) as f64
+        ends.range(run.clone()).map(|(_, degree)| degree).sum::<f64>()
+            / (run.end - run.start) as f64
     };
     let means: Vec<f64> = graph.runs().map(mean).collect();
     assert!(means.is_sorted_by(|a, b| *a > *b), "{means:?}");
@@ -383,6 +402,9 @@ fn a_manifest_whose_runs_do_not_cover_the_vertices_is_refused() {
     // The files of the graph itself, by a way that leads out of it.
     let name = graph.path().file_name().unwrap().to_str().unwrap().to_owned();
     for name in [format!("../{name}/in"), "".into(), "..".into(), "./in".into()] {
-        assert!(refused(&|d| d.forward.as_mut().unwrap().layers[0].name.clone_from(&name)), "{name}");
+        assert!(
+            refused(&|d| d.forward.as_mut().unwrap().layers[0].name.clone_from(&name)),
+            "{name}"
+        );
     }
 }

@@ -1,8 +1,8 @@
 //! Many pages at once: those not in memory are read in large pieces.
 //!
-//! A bulk read takes no lock while it reads. What it read is used only if it has the checksum that the
-//! page table gave; a page that moved meanwhile is read again, under its lock. Invariant: every page is
-//! seen as it was at some moment between call and return.
+//! A bulk read takes no lock while it reads. What it read is used only if it has the checksum that
+//! the page table gave; a page that moved meanwhile is read again, under its lock. Invariant: every
+//! page is seen as it was at some moment between call and return.
 
 use super::table::Entry;
 use super::{PageFile, PageId, Writing};
@@ -30,7 +30,13 @@ impl PageFile {
 
     /// Replaces a page by `bytes` without reading it, if it is not in memory and still has the
     /// checksum `expected`; false if it is not so.
-    pub fn replace(&self, _: &Writing<'_>, page: PageId, expected: u64, bytes: &[u8]) -> Result<bool> {
+    pub fn replace(
+        &self,
+        _: &Writing<'_>,
+        page: PageId,
+        expected: u64,
+        bytes: &[u8],
+    ) -> Result<bool> {
         self.file.usable()?;
         let mut stripe = self.stripe(page);
         if stripe.contains(page) {
@@ -110,7 +116,8 @@ impl Scanner<'_> {
         while let Some(&(first, ..)) = rest.first() {
             let mut last = first;
             let near = |(slot, ..): &&(u64, PageId, Entry)| {
-                let joins = *slot - last <= gap && ((*slot - first + 1) as usize * page_bytes) <= RUN_BYTES;
+                let joins =
+                    *slot - last <= gap && ((*slot - first + 1) as usize * page_bytes) <= RUN_BYTES;
                 if joins || *slot == first {
                     last = *slot;
                     return true;
@@ -122,7 +129,8 @@ impl Scanner<'_> {
             rest = others;
             self.buffer.resize((last - first + 1) as usize * page_bytes);
             // A file that was cut meanwhile, because the pages moved, fails here: see below.
-            let whole = pages.file.read_exact_at(self.buffer.bytes_mut(), pages.offset(first)).is_ok();
+            let whole =
+                pages.file.read_exact_at(self.buffer.bytes_mut(), pages.offset(first)).is_ok();
             for &(slot, page, entry) in run {
                 let at = (slot - first) as usize * page_bytes;
                 let bytes = self.buffer.bytes().get(at..at + page_bytes).unwrap_or_default();

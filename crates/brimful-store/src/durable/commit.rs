@@ -45,21 +45,24 @@ struct Collected {
 }
 
 impl PageFile {
-    /// Makes everything stored so far, and `meta`, survive a crash: all of it or, if the crash comes
-    /// before the end, nothing of it. Waits for those who are changing pages; readers go on.
+    /// Makes everything stored so far, and `meta`, survive a crash: all of it or, if the crash
+    /// comes before the end, nothing of it. Waits for those who are changing pages; readers go on.
     ///
     /// Gives space back where more than a third of the file is free.
     ///
     /// # Errors
-    /// [`Error::Io`]; if the disk was full it may be called again, after a failed sync of the device
-    /// everything is refused until the file is opened again.
+    /// [`Error::Io`]; if the disk was full it may be called again, after a failed sync of the
+    /// device everything is refused until the file is opened again.
     pub fn sync(&self, meta: &[u8]) -> Result<()> {
         self.sync_with(|_| Ok(meta.to_vec()))
     }
 
     /// [`PageFile::sync`] where the owner writes its last pages, and says its description, while
     /// nobody else changes pages.
-    pub fn sync_with(&self, mut prepare: impl FnMut(&Writing<'_>) -> Result<Vec<u8>>) -> Result<()> {
+    pub fn sync_with(
+        &self,
+        mut prepare: impl FnMut(&Writing<'_>) -> Result<Vec<u8>>,
+    ) -> Result<()> {
         let mut committed = self.committed();
         self.commit(&mut committed, &mut prepare)?;
         let (used, end) = self.extent();
@@ -139,7 +142,8 @@ impl PageFile {
             let alone = self.write_alone();
             let meta = prepare(&alone)?;
             if meta.len() > MAX_META_BYTES {
-                let what = format!("a description of {} bytes does not fit into its root", meta.len());
+                let what =
+                    format!("a description of {} bytes does not fit into its root", meta.len());
                 return Err(Error::io(self.file.path(), "write", std::io::Error::other(what)));
             }
             self.write_dirty_pages()?;
@@ -324,15 +328,24 @@ fn directory_slots(root: &Root, bytes: u64) -> Vec<u64> {
 }
 
 /// Reads and verifies directory and table; claims the slots they name. `memory` bounds the table.
-pub(super) fn read_table(file: &StoreFile, root: &Root, length: u64, memory: u64) -> Result<(Table, Slots)> {
+pub(super) fn read_table(
+    file: &StoreFile,
+    root: &Root,
+    length: u64,
+    memory: u64,
+) -> Result<(Table, Slots)> {
     let page_bytes = root.page_bytes as usize;
     let first = first_byte(page_bytes);
     let slots_in_file = length.saturating_sub(first).div_ceil(root.page_bytes);
     let bytes = directory_bytes(root);
-    // A table larger than the file could hold is no table; one larger than the memory cannot be read.
+    // A table larger than the file could hold is no table; one larger than the memory cannot be
+    // read.
     let pages = bytes.saturating_mul(root.page_bytes / super::table::ENTRY_BYTES as u64);
     if bytes > length || root.directory_slot > slots_in_file {
-        let what = format!("a directory of {bytes} bytes in slot {} is beyond the end", root.directory_slot);
+        let what = format!(
+            "a directory of {bytes} bytes in slot {} is beyond the end",
+            root.directory_slot
+        );
         return Err(Error::corrupt_pages(file.path(), 0, what));
     }
     if pages > memory {

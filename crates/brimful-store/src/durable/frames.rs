@@ -1,7 +1,7 @@
 //! Pages in memory: frames in stripes, each stripe under a lock of its own.
 //!
-//! Invariant: a page has at most one frame, in the stripe that its number chooses; a dirty frame is the
-//! only place where its content is.
+//! Invariant: a page has at most one frame, in the stripe that its number chooses; a dirty frame is
+//! the only place where its content is.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -103,7 +103,12 @@ impl Stripe {
     }
 
     /// Puts a page in.
-    pub(super) fn insert(&mut self, page: PageId, bytes: Box<[u8]>, dirty: bool) -> Option<&mut Frame> {
+    pub(super) fn insert(
+        &mut self,
+        page: PageId,
+        bytes: Box<[u8]>,
+        dirty: bool,
+    ) -> Option<&mut Frame> {
         let at = self.frames.len();
         self.frames.push(Frame { page: Some(page), bytes, dirty, touched: true });
         self.frame_of.insert(page.packed(), at);

@@ -1,11 +1,12 @@
 //! Durable pages: the user's own collections, changed in place as the user sees it.
 //!
-//! A page file is a set of numbered pages in a few address spaces (*streams*), a page cache within a
-//! given memory, and [`PageFile::sync`]. Pages are never overwritten where a durable root names them: a
-//! changed page goes to a fresh slot, and a sync writes the changed parts of the page table and then
-//! one checksummed root. Invariant: after a crash the file is what it was at the last sync that
-//! completed (or at the one that was under way), whatever was evicted since; and nothing of a page is
-//! handed out before its checksum was verified. `docs/format.md` draws it, `docs/adr/0010` says why.
+//! A page file is a set of numbered pages in a few address spaces (*streams*), a page cache within
+//! a given memory, and [`PageFile::sync`]. Pages are never overwritten where a durable root names
+//! them: a changed page goes to a fresh slot, and a sync writes the changed parts of the page table
+//! and then one checksummed root. Invariant: after a crash the file is what it was at the last sync
+//! that completed (or at the one that was under way), whatever was evicted since; and nothing of a
+//! page is handed out before its checksum was verified. `docs/format.md` draws it, `docs/adr/0010`
+//! says why.
 //!
 //! Pages belong to one writer at a time by lock stripe. Nothing here knows what is in a page.
 
@@ -185,8 +186,13 @@ impl PageFile {
             return Err(Error::Exists { path });
         }
         let file = StoreFile::create(folder, &partial, traffic)?.counted_as(Content::Records);
-        let pages =
-            Self::new(file, purpose, Table::new(purpose.page_bytes as u64), Slots::default(), memory)?;
+        let pages = Self::new(
+            file,
+            purpose,
+            Table::new(purpose.page_bytes as u64),
+            Slots::default(),
+            memory,
+        )?;
         pages.sync(meta)?;
         let fail = |e| Error::io(&path, "create", e);
         folder.rename(&partial, purpose.name).map_err(fail)?;
@@ -198,22 +204,24 @@ impl PageFile {
 
     /// Opens a page file for reading and writing, with its owner's description as of the last sync.
     ///
-    /// The page table is read and verified; a page is when it is first used. The caller sees to it that
-    /// one process does so at a time.
+    /// The page table is read and verified; a page is when it is first used. The caller sees to it
+    /// that one process does so at a time.
     ///
     /// # Errors
-    /// [`Error::Corrupt`], [`Error::Version`], [`Error::Io`]; [`Error::Budget`] where the memory cannot
-    /// hold the page table.
+    /// [`Error::Corrupt`], [`Error::Version`], [`Error::Io`]; [`Error::Budget`] where the memory
+    /// cannot hold the page table.
     pub fn open(
         folder: &dyn Folder,
         purpose: &Purpose<'_>,
         memory: Reservation,
         traffic: &Arc<Traffic>,
     ) -> Result<(Self, Vec<u8>)> {
-        let file = StoreFile::open_to_change(folder, purpose.name, traffic)?.counted_as(Content::Records);
+        let file =
+            StoreFile::open_to_change(folder, purpose.name, traffic)?.counted_as(Content::Records);
         let length = file.len()?;
         if length < ROOTS_BYTES / 2 {
-            let what = format!("the file is {length} bytes long, shorter than its root; it was cut");
+            let what =
+                format!("the file is {length} bytes long, shorter than its root; it was cut");
             return Err(Error::corrupt_pages(file.path(), length, what));
         }
         let mut copies = vec![0; ROOTS_BYTES as usize];
@@ -222,7 +230,8 @@ impl PageFile {
         file.read_exact_at(&mut copies[..there], 0)?;
         let (root, both) = Root::choose(&copies, file.path())?;
         if root.kind != purpose.kind {
-            let what = format!("expected a collection of kind {}, found kind {}", purpose.kind, root.kind);
+            let what =
+                format!("expected a collection of kind {}, found kind {}", purpose.kind, root.kind);
             return Err(Error::corrupt_pages(file.path(), 12, what));
         }
         let purpose = Purpose { page_bytes: root.page_bytes as usize, ..purpose.clone() };
@@ -302,7 +311,9 @@ impl PageFile {
     }
 
     fn write_alone(&self) -> Writing<'_> {
-        Writing { _guard: Guard::Exclusive(self.gate.write().unwrap_or_else(PoisonError::into_inner)) }
+        Writing {
+            _guard: Guard::Exclusive(self.gate.write().unwrap_or_else(PoisonError::into_inner)),
+        }
     }
 
     /// Lets `f` see a page; one that was never written is zeros.
@@ -323,7 +334,12 @@ impl PageFile {
     }
 
     /// Lets `f` write a page whose content does not matter: it is not read, and may be anything.
-    pub fn overwrite<R>(&self, _: &Writing<'_>, page: PageId, f: impl FnOnce(&mut [u8]) -> R) -> Result<R> {
+    pub fn overwrite<R>(
+        &self,
+        _: &Writing<'_>,
+        page: PageId,
+        f: impl FnOnce(&mut [u8]) -> R,
+    ) -> Result<R> {
         self.with_frame(page, false, |frame| {
             frame.dirty = true;
             f(&mut frame.bytes)
@@ -345,7 +361,12 @@ impl PageFile {
     }
 
     #[inline]
-    fn with_frame<R>(&self, page: PageId, load: bool, f: impl FnOnce(&mut Frame) -> R) -> Result<R> {
+    fn with_frame<R>(
+        &self,
+        page: PageId,
+        load: bool,
+        f: impl FnOnce(&mut Frame) -> R,
+    ) -> Result<R> {
         self.file.usable()?;
         let mut stripe = self.stripe(page);
         if let Some(frame) = stripe.find(page) {
@@ -403,7 +424,11 @@ impl PageFile {
         let offset = self.offset(slot);
         self.file.read_exact_at(bytes, offset)?;
         if crate::checksum(bytes) != checksum {
-            return Err(Error::corrupt_pages(self.file.path(), offset, "the page fails its checksum"));
+            return Err(Error::corrupt_pages(
+                self.file.path(),
+                offset,
+                "the page fails its checksum",
+            ));
         }
         Ok(())
     }

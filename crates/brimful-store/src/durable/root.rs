@@ -1,8 +1,8 @@
 //! The root of a page file: which pages it consists of, written twice.
 //!
 //! Two copies stand in the first 8 KiB. A sync writes the first, makes it durable, then writes the
-//! second. Invariant: at any moment one copy is whole, and the newest whole one names pages that are
-//! durable and not reused. A header is believed only after its checksum.
+//! second. Invariant: at any moment one copy is whole, and the newest whole one names pages that
+//! are durable and not reused. A header is believed only after its checksum.
 
 use std::path::Path;
 
@@ -64,7 +64,9 @@ impl Root {
         let corrupt = |what: String| Error::corrupt_pages(path, offset, what);
         let u64_at = |at: usize| le(bytes, at, 8);
         if bytes.get(..8) != Some(MAGIC.as_slice()) {
-            return Err(corrupt("this is not a brimful collection: its first 8 bytes are wrong".into()));
+            return Err(corrupt(
+                "this is not a brimful collection: its first 8 bytes are wrong".into(),
+            ));
         }
         let (body, sum) = bytes.split_at(ROOT_BYTES - 8);
         if le(sum, 0, 8) != crate::checksum(body) {
@@ -76,7 +78,8 @@ impl Root {
             return Err(Error::Version { path: path.into(), found: version, supported: VERSION });
         }
         let (page_bytes, meta_len) = (u64_at(24), u64_at(80));
-        let sane = version == VERSION && valid_page_bytes(page_bytes) && meta_len <= MAX_META_BYTES as u64;
+        let sane =
+            version == VERSION && valid_page_bytes(page_bytes) && meta_len <= MAX_META_BYTES as u64;
         if !sane {
             return Err(corrupt(format!(
                 "version {version}, pages of {page_bytes} bytes and a description of {meta_len} \
@@ -92,7 +95,10 @@ impl Root {
             pages,
             directory_slot: u64_at(64),
             directory_checksum: u64_at(72),
-            meta: bytes.get(META_OFFSET..META_OFFSET + meta_len as usize).unwrap_or_default().to_vec(),
+            meta: bytes
+                .get(META_OFFSET..META_OFFSET + meta_len as usize)
+                .unwrap_or_default()
+                .to_vec(),
         })
     }
 

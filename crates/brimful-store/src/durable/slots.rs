@@ -1,7 +1,7 @@
 //! Which slots of a page file are in use.
 //!
-//! A slot is a place for one page. Invariant: a slot that the durable root names is never given out:
-//! it is *retired* when its page moves, and free only after the next root is durable.
+//! A slot is a place for one page. Invariant: a slot that the durable root names is never given
+//! out: it is *retired* when its page moves, and free only after the next root is durable.
 
 /// The map of slots; slots below the end of the file that are not in use are free.
 #[derive(Debug, Default)]
@@ -115,7 +115,10 @@ mod tests {
     #[test]
     fn slots_are_given_out_lowest_first_and_never_twice() {
         let mut slots = Slots::default();
-        assert_eq!((0..130).map(|_| slots.allocate()).collect::<Vec<_>>(), (0..130).collect::<Vec<_>>());
+        assert_eq!(
+            (0..130).map(|_| slots.allocate()).collect::<Vec<_>>(),
+            (0..130).collect::<Vec<_>>()
+        );
         slots.free(70);
         slots.free(3);
         assert_eq!((slots.allocate(), slots.allocate(), slots.allocate()), (3, 70, 130));

@@ -1,8 +1,8 @@
 //! The page table: where each page is and what it must hash to.
 //!
-//! Resident: 16 bytes a page (a terabyte in pages of 64 KiB: 256 MiB), counted in the
-//! budget. On disk it is itself made of pages, of which a sync writes those that changed. Invariant: an
-//! entry is *fresh* iff no durable root names its slot, and only fresh slots are written in place.
+//! Resident: 16 bytes a page (a terabyte in pages of 64 KiB: 256 MiB), counted in the budget. On
+//! disk it is itself made of pages, of which a sync writes those that changed. Invariant: an entry
+//! is *fresh* iff no durable root names its slot, and only fresh slots are written in place.
 
 use super::root::{STREAMS, le};
 
@@ -99,7 +99,10 @@ impl Table {
     /// Pages of each stream.
     pub(super) fn pages(&self) -> [u64; STREAMS] {
         let mut pages = [0; STREAMS];
-        pages.iter_mut().zip(&self.streams).for_each(|(count, stream)| *count = stream.entries.len() as u64);
+        pages
+            .iter_mut()
+            .zip(&self.streams)
+            .for_each(|(count, stream)| *count = stream.entries.len() as u64);
         pages
     }
 
@@ -131,7 +134,9 @@ impl Table {
     pub(super) fn changed(&self) -> Vec<(usize, usize)> {
         let mut found = Vec::new();
         for (number, stream) in self.streams.iter().enumerate() {
-            found.extend(stream.changed.iter().enumerate().filter(|(_, c)| **c).map(|(i, _)| (number, i)));
+            found.extend(
+                stream.changed.iter().enumerate().filter(|(_, c)| **c).map(|(i, _)| (number, i)),
+            );
         }
         found
     }
@@ -139,7 +144,8 @@ impl Table {
     /// The bytes of one of the table's pages.
     pub(super) fn encode(&self, stream: usize, index: usize, out: &mut Vec<u8>) {
         out.clear();
-        let entries = self.streams.get(stream).and_then(|s| s.entries.chunks(self.per_page).nth(index));
+        let entries =
+            self.streams.get(stream).and_then(|s| s.entries.chunks(self.per_page).nth(index));
         entries.unwrap_or_default().iter().for_each(|entry| entry.encode(out));
         out.resize(self.per_page * ENTRY_BYTES, 0);
     }
@@ -160,11 +166,16 @@ impl Table {
     }
 
     /// Decodes the directory for streams of so many pages; returns its entries with their streams.
-    pub(super) fn decode_directory(&mut self, bytes: &[u8], pages: &[u64; STREAMS]) -> Vec<(usize, Entry)> {
+    pub(super) fn decode_directory(
+        &mut self,
+        bytes: &[u8],
+        pages: &[u64; STREAMS],
+    ) -> Vec<(usize, Entry)> {
         let mut directory = bytes.chunks_exact(ENTRY_BYTES).map(Entry::decode);
         let mut found = Vec::new();
         for (number, stream) in self.streams.iter_mut().enumerate() {
-            let count = pages.get(number).map_or(0, |pages| pages.div_ceil(self.per_page as u64)) as usize;
+            let count =
+                pages.get(number).map_or(0, |pages| pages.div_ceil(self.per_page as u64)) as usize;
             stream.directory = directory.by_ref().take(count).collect();
             stream.changed = vec![false; stream.directory.len()];
             found.extend(stream.directory.iter().map(|entry| (number, *entry)));
@@ -197,7 +208,9 @@ impl Table {
         for (number, stream) in self.streams.iter_mut().enumerate() {
             let high = |entry: &Entry| entry.slot().is_some_and(|slot| slot >= from);
             let pages = stream.entries.iter().enumerate().filter(|(_, entry)| high(entry));
-            found.extend(pages.take(most - found.len()).map(|(i, _)| PageId::new(number as u8, i as u64)));
+            found.extend(
+                pages.take(most - found.len()).map(|(i, _)| PageId::new(number as u8, i as u64)),
+            );
             let directory = stream.directory.iter().zip(&mut stream.changed);
             directory.filter(|(entry, _)| high(entry)).for_each(|(_, changed)| *changed = true);
         }
@@ -206,8 +219,9 @@ impl Table {
 
     /// Bytes of memory held.
     pub(super) fn memory_bytes(&self) -> u64 {
-        let of =
-            |s: &Stream| (s.entries.capacity() + s.directory.capacity()) * ENTRY_BYTES + s.changed.capacity();
+        let of = |s: &Stream| {
+            (s.entries.capacity() + s.directory.capacity()) * ENTRY_BYTES + s.changed.capacity()
+        };
         self.streams.iter().map(of).sum::<usize>() as u64
     }
 }

@@ -1,7 +1,7 @@
 //! Every page against its checksum, as it is on disk.
 //!
-//! Invariant: nothing is changed. What no page, table or root uses is not looked at, as nobody reads it: slots that are
-//! free, and the gap behind the roots.
+//! Invariant: nothing is changed. What no page, table or root uses is not looked at, as nobody
+//! reads it: slots that are free, and the gap behind the roots.
 
 use std::sync::PoisonError;
 
@@ -24,8 +24,9 @@ impl PageFile {
         written.unwrap_or(0).max(waiting)
     }
 
-    /// Reads every page that stands on disk, and both copies of the root; the page table was read when the file was
-    /// opened. Returns the bytes read. Pages that were changed since they were written are verified as they were.
+    /// Reads every page that stands on disk, and both copies of the root; the page table was read
+    /// when the file was opened. Returns the bytes read. Pages that were changed since they were
+    /// written are verified as they were.
     ///
     /// # Errors
     /// [`Error::Corrupt`] naming the offset.

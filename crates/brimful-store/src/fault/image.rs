@@ -32,8 +32,9 @@ impl Inode {
         self.dirty.extend(first..end.div_ceil(SECTOR_BYTES));
     }
 
-    /// Cuts or extends the live bytes. The durable ones stay until a sync, as a file system may lose
-    /// a cut but never invents one; the zeros that follow a cut are bytes to be written like others.
+    /// Cuts or extends the live bytes. The durable ones stay until a sync, as a file system may
+    /// lose a cut but never invents one; the zeros that follow a cut are bytes to be written like
+    /// others.
     pub(super) fn set_len(&mut self, len: usize) {
         let first = len.min(self.live.len()) / SECTOR_BYTES;
         self.live.resize(len, 0);

@@ -1,7 +1,8 @@
-//! A folder of the file system in which the process is killed: for tests whose child dies at a chosen operation and whose
-//! parent looks at what is left.
+//! A folder of the file system in which the process is killed: for tests whose child dies at a
+//! chosen operation and whose parent looks at what is left.
 //!
-//! Invariant: until then it behaves as [`DiskFolder`] does. Nothing runs after the kill: no destructor, no other thread.
+//! Invariant: until then it behaves as [`DiskFolder`] does. Nothing runs after the kill: no
+//! destructor, no other thread.
 
 use std::io;
 use std::path::Path;
@@ -26,8 +27,8 @@ impl Life {
     }
 }
 
-/// A [`DiskFolder`] whose process is killed at an operation that changes it: before it or, if it writes bytes, after half of
-/// them. Clones share their life.
+/// A [`DiskFolder`] whose process is killed at an operation that changes it: before it or, if it
+/// writes bytes, after half of them. Clones share their life.
 #[derive(Debug, Clone)]
 pub struct MortalFolder {
     folder: DiskFolder,

@@ -1,6 +1,7 @@
 //! What is to go wrong in a [`FaultFolder`], said by the test before it happens.
 //!
-//! Invariant: a plan is data; the same plan on the same single-threaded calls gives the same faults.
+//! Invariant: a plan is data; the same plan on the same single-threaded calls gives the same
+//! faults.
 
 use std::io;
 
@@ -77,8 +78,8 @@ impl FaultPlan {
     }
 
     /// The operation of this class that is the `number`-th (from 1) under this plan fails, and has
-    /// no effect. A failed [`Device::sync`] also forgets what it was to write, as Linux does: a later
-    /// sync succeeds without those bytes.
+    /// no effect. A failed [`Device::sync`] also forgets what it was to write, as Linux does: a
+    /// later sync succeeds without those bytes.
     pub fn fail(mut self, operation: Operation, number: u64, fault: Fault) -> Self {
         self.failures.push((operation, number, fault));
         self
@@ -103,14 +104,15 @@ impl FaultPlan {
         self
     }
 
-    /// The files together hold at most `bytes` bytes; a write that does not fit is cut, then ENOSPC.
+    /// The files together hold at most `bytes` bytes; a write that does not fit is cut, then
+    /// ENOSPC.
     pub fn capacity(mut self, bytes: u64) -> Self {
         self.capacity_bytes = Some(bytes);
         self
     }
 
-    /// At a crash a subset of the 512-byte sectors that were written and not synced survives, and so
-    /// do the first few name changes not synced, chosen by `seed`. Otherwise none of them does.
+    /// At a crash a subset of the 512-byte sectors that were written and not synced survives, and
+    /// so do the first few name changes not synced, chosen by `seed`. Otherwise none of them does.
     pub fn torn(mut self, seed: u64) -> Self {
         (self.torn, self.seed) = (true, seed);
         self

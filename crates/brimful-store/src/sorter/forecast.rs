@@ -1,4 +1,5 @@
-//! What a sorter will hold in memory and write to disk: its own rules, with lengths instead of records.
+//! What a sorter will hold in memory and write to disk: its own rules, with lengths instead of
+//! records.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -36,7 +37,8 @@ impl Sorting {
     pub fn forecast(self) -> Filled {
         let Self { records, record_bytes, bytes, workers, .. } = self;
         let share = Share::new(bytes, workers, record_bytes);
-        let (writers, width, shortest) = (self.writers as u64, record_bytes as u64, share.run_len(0));
+        let (writers, width, shortest) =
+            (self.writers as u64, record_bytes as u64, share.run_len(0));
         // What tells of the parts of a run, if the keys are spread evenly.
         let parts = radix::TOP_DIGITS.min(shortest) * (size_of::<u64>() + 2 * record_bytes);
         let bytes_of = |runs: &Runs| runs.records * width + runs.count * parts as u64;
@@ -51,13 +53,15 @@ impl Sorting {
         };
         let held = loop {
             let run = share.run_len(records - left) as u64;
-            // Nobody fills the buffers of workers that do not write; they are kept free for them all the same.
+            // Nobody fills the buffers of workers that do not write; they are kept free for them
+            // all the same.
             let filled = 2 * writers * run * width;
-            let kept =
-                share.buffers(shortest) as u64 * width + filled - 2 * writers * shortest as u64 * width;
+            let kept = share.buffers(shortest) as u64 * width + filled
+                - 2 * writers * shortest as u64 * width;
             make_room(&mut in_memory, &mut spilled, kept);
             most = most.max(bytes_of(&in_memory) + filled.min(2 * left * width));
-            // The first runs are made when all buffers are full; what is left in the end fills half of them on average.
+            // The first runs are made when all buffers are full; what is left in the end fills half
+            // of them on average.
             let all = writers * run;
             let held = (all / if left == records { 1 } else { 2 }).max(run);
             if left <= held {
@@ -68,14 +72,19 @@ impl Sorting {
                 left -= run;
             } else {
                 // The longest runs all go the same way.
-                let count = if run == share.longest as u64 { (left - held).div_ceil(run) } else { 1 };
+                let count =
+                    if run == share.longest as u64 { (left - held).div_ceil(run) } else { 1 };
                 spilled.push(run, count);
                 left -= count * run;
             }
         };
         let (piece, runs) = (share.piece_len(records), spilled.count + in_memory.count + writers);
         let runs = usize::try_from(runs).unwrap_or(usize::MAX);
-        make_room(&mut in_memory, &mut spilled, held * width + share.pieces(piece, runs) as u64 * width);
+        make_room(
+            &mut in_memory,
+            &mut spilled,
+            held * width + share.pieces(piece, runs) as u64 * width,
+        );
         let written = bytes_of(&spilled);
         let pieces = share.buffers(piece) as u64 * width;
         let merging = bytes_of(&in_memory) + left * width + pieces.min(2 * records * width);
@@ -89,7 +98,8 @@ impl Sorting {
     }
 }
 
-/// Runs: lengths and how many of each come one after another, their number and the sum of their lengths.
+/// Runs: lengths and how many of each come one after another, their number and the sum of their
+/// lengths.
 #[derive(Default)]
 struct Runs {
     lens: VecDeque<(u64, u64)>,
@@ -121,7 +131,8 @@ impl Runs {
     }
 }
 
-/// Records that are written again, where there are more runs than can be merged at once: the shortest are merged before.
+/// Records that are written again, where there are more runs than can be merged at once: the
+/// shortest are merged before.
 fn merged(runs: impl Iterator<Item = (u64, u64)>) -> u64 {
     let mut lens: BTreeMap<u64, u64> = BTreeMap::new();
     runs.for_each(|(len, count)| *lens.entry(len).or_default() += count);
@@ -153,14 +164,18 @@ mod tests {
 
     #[test]
     fn what_is_merged_twice_is_little_however_much_memory_there_is() {
-        let sorting = Sorting { records: 1 << 37, record_bytes: 16, bytes: 0, workers: 2, writers: 2 };
+        let sorting =
+            Sorting { records: 1 << 37, record_bytes: 16, bytes: 0, workers: 2, writers: 2 };
         let all = sorting.records * 16;
         let mut last = u64::MAX;
         for bits in [26, 30, 34, 36, 38, 40] {
             let Filled { disk, memory, .. } = Sorting { bytes: 1 << bits, ..sorting }.forecast();
             assert!(memory <= 1 << bits);
             // Each record once, and, of runs as short as few bytes allow, a few times more.
-            assert!(disk <= all * if bits < 30 { 4 } else { 2 } + all / 50, "{disk} bytes with 2^{bits}");
+            assert!(
+                disk <= all * if bits < 30 { 4 } else { 2 } + all / 50,
+                "{disk} bytes with 2^{bits}"
+            );
             assert!(disk <= last, "more memory, more on disk: 2^{bits}");
             last = disk;
         }

@@ -1,7 +1,8 @@
 //! Which records each piece of the merged stream is made from, found while the merge goes on.
 //!
-//! The parts of all runs are walked once, in ascending order of their least records. Of what tells where parts are no
-//! more than a window a run is in memory. Invariant: every record is in exactly one piece, and pieces ascend.
+//! The parts of all runs are walked once, in ascending order of their least records. Of what tells
+//! where parts are no more than a window a run is in memory. Invariant: every record is in exactly
+//! one piece, and pieces ascend.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -19,7 +20,8 @@ const WINDOW: u64 = 64;
 pub(super) struct Plan<R> {
     pub(super) low: Option<R>,
     pub(super) high: Option<R>,
-    /// How often `low` comes that is not read: no cut could divide so many, and no memory need hold them.
+    /// How often `low` comes that is not read: no cut could divide so many, and no memory need hold
+    /// them.
     pub(super) repeats: usize,
     /// Runs and ranges of their records.
     pub(super) reads: Vec<(usize, Range<u64>)>,
@@ -84,9 +86,11 @@ impl<'r, R: Record> Planner<'r, R> {
                     break;
                 }
             } else {
-                // The first part of a digit is a cut that divides no part of any run. Where a digit has more
-                // than a piece any cut must do, and the parts it divides are read for both sides.
-                let new_digit = last.is_some_and(|last: R| (last.radix() ^ least.radix()) >> self.shift != 0);
+                // The first part of a digit is a cut that divides no part of any run. Where a digit
+                // has more than a piece any cut must do, and the parts it divides are read for both
+                // sides.
+                let new_digit =
+                    last.is_some_and(|last: R| (last.radix() ^ least.radix()) >> self.shift != 0);
                 if records >= self.target || records >= self.target / 2 && new_digit {
                     plan.high = Some(least);
                     break;
@@ -103,7 +107,8 @@ impl<'r, R: Record> Planner<'r, R> {
                 plan.repeats += (range.end - range.start) as usize;
                 continue;
             }
-            (records, of_value) = (records + range.end - range.start, of_value + range.end - range.start);
+            (records, of_value) =
+                (records + range.end - range.start, of_value + range.end - range.start);
             walk.read(run, range, &mut plan.reads);
         }
         if let Some(high) = plan.high {
@@ -172,7 +177,8 @@ impl<'r, R: Record> Walk<'r, R> {
     fn pass(&mut self) -> Range<u64> {
         let (parts, first) = self.at_hand();
         let at = (self.part - first) as usize;
-        let (least, greatest, start, end) = (parts.least[at], parts.greatest[at], self.start, parts.ends[at]);
+        let (least, greatest, start, end) =
+            (parts.least[at], parts.greatest[at], self.start, parts.ends[at]);
         let like_least = match self.last {
             Some(last) if last.least == least => last.like_least,
             Some(last) if last.greatest == least => last.start,

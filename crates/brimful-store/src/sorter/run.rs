@@ -77,9 +77,15 @@ impl<R: Record> Parts<R> {
         self.greatest.clear();
     }
 
-    /// Writes them from part `first` on into the place at `offset` of all `count` parts of a run: ends, then least, then
-    /// greatest records.
-    pub(super) fn write(&self, file: &StoreFile, offset: u64, count: u64, first: u64) -> Result<()> {
+    /// Writes them from part `first` on into the place at `offset` of all `count` parts of a run:
+    /// ends, then least, then greatest records.
+    pub(super) fn write(
+        &self,
+        file: &StoreFile,
+        offset: u64,
+        count: u64,
+        first: u64,
+    ) -> Result<()> {
         let [ends, least, greatest] = places::<R>(offset, count, first);
         file.write_all_at(bytemuck::cast_slice(&self.ends), ends)?;
         file.write_all_at(bytemuck::cast_slice(&self.least), least)?;
@@ -109,7 +115,11 @@ impl<R: Record> Parts<R> {
 fn places<R>(offset: u64, count: u64, first: u64) -> [u64; 3] {
     let record = size_of::<R>() as u64;
     let least = offset + count * size_of::<u64>() as u64;
-    [offset + first * size_of::<u64>() as u64, least + first * record, least + (count + first) * record]
+    [
+        offset + first * size_of::<u64>() as u64,
+        least + first * record,
+        least + (count + first) * record,
+    ]
 }
 
 /// Tells of the parts of a run on disk while its records come in order.
@@ -145,8 +155,14 @@ impl<R: Record> PartsWriter<R> {
             }
             self.written += now as u64;
             batch = &batch[now..];
-            if self.written == self.len || self.written == end && self.parts.len() == PARTS_AT_ONCE {
-                self.parts.write(file, self.offset, self.len.div_ceil(self.part_len), self.first)?;
+            if self.written == self.len || self.written == end && self.parts.len() == PARTS_AT_ONCE
+            {
+                self.parts.write(
+                    file,
+                    self.offset,
+                    self.len.div_ceil(self.part_len),
+                    self.first,
+                )?;
                 self.first += self.parts.len() as u64;
                 self.parts.clear();
             }

@@ -16,8 +16,8 @@ const LONG: usize = 1 << 23;
 const SHARE_OF_LONGEST: usize = 8;
 /// Most runs merged at once; more are first merged into longer ones.
 pub(super) const MAX_RUNS: usize = 128;
-/// Fewest and most records of a part of a run, in small and in large buffers. A cut divides a part of each run, whose
-/// records are read for both its sides.
+/// Fewest and most records of a part of a run, in small and in large buffers. A cut divides a part
+/// of each run, whose records are read for both its sides.
 const PART: (usize, usize) = (1 << 7, 1 << 12);
 
 /// How the memory of a sorter is shared out.

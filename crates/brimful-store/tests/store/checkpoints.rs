@@ -1,4 +1,5 @@
-//! Checkpoints, with the power failing at every sync, every operation failing once, and the process killed at each.
+//! Checkpoints, with the power failing at every sync, every operation failing once, and the process
+//! killed at each.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
@@ -102,8 +103,9 @@ fn the_last_ones_are_kept_and_hold_what_was_written() {
 fn arrays_on_disk_are_checkpointed_and_filled_as_those_in_memory() {
     let disk = tempfile::tempdir().unwrap();
     let (folder, resources) = (FaultFolder::new(), resources(2));
-    let paged =
-        || ScratchArray::paged(LENGTH, WINDOW, &DiskFolder::new(disk.path()), &resources.job).unwrap();
+    let paged = || {
+        ScratchArray::paged(LENGTH, WINDOW, &DiskFolder::new(disk.path()), &resources.job).unwrap()
+    };
     let mut array = paged();
     for index in 0..array.window_count() {
         let range = array.window_range(index);
@@ -146,15 +148,20 @@ fn a_crash_at_any_sync_leaves_the_last_complete_ones() {
     };
     let (_, syncs) = run(FaultPlan::new());
     assert!(syncs[0] >= 5, "arrays, manifest, pointer, folder before and after the rename");
-    let plans = [FaultPlan::new()].into_iter().chain((0..20).map(|seed| FaultPlan::new().torn(seed)));
+    let plans =
+        [FaultPlan::new()].into_iter().chain((0..20).map(|seed| FaultPlan::new().torn(seed)));
     for (number, plan) in plans.enumerate() {
         for freeze in 1..=syncs[3] {
             let (folder, _) = run(plan.clone().freeze_from_sync(freeze));
             let survivor = folder.crash();
             let complete = syncs.iter().filter(|sync| **sync < freeze).count() as u64;
-            let steps: Vec<u64> = found(&survivor, &resources).into_iter().map(|(_, step)| step).collect();
+            let steps: Vec<u64> =
+                found(&survivor, &resources).into_iter().map(|(_, step)| step).collect();
             let last = steps.first().copied().unwrap_or(0);
-            assert!((complete..=complete + 1).contains(&last), "plan {number}, sync {freeze}: {steps:?}");
+            assert!(
+                (complete..=complete + 1).contains(&last),
+                "plan {number}, sync {freeze}: {steps:?}"
+            );
             assert!(last < 2 || steps.contains(&(last - 1)), "the one before is kept: {steps:?}");
             // Nothing unfinished stays, and the run goes on.
             let mut checkpoints = open(&survivor).unwrap();
@@ -179,7 +186,8 @@ fn a_failing_operation_comes_back_and_the_one_before_stays() {
     };
     let (counted, mut checkpoints) = prepared();
     write(&mut checkpoints, 1, 3, &resources).unwrap();
-    for class in [Operation::Write, Operation::Sync, Operation::Create, Operation::Rename, Operation::Remove]
+    for class in
+        [Operation::Write, Operation::Sync, Operation::Create, Operation::Rename, Operation::Remove]
     {
         assert!(counted.count(class) > 0);
         for number in 1..=counted.count(class) {
@@ -191,7 +199,10 @@ fn a_failing_operation_comes_back_and_the_one_before_stays() {
             drop(checkpoints);
             folder.set_plan(FaultPlan::new());
             let steps = found(&folder.crash(), &resources);
-            assert!(steps.contains(&(1, 2)) || steps.contains(&(1, 3)), "{class:?} {number}: {steps:?}");
+            assert!(
+                steps.contains(&(1, 2)) || steps.contains(&(1, 3)),
+                "{class:?} {number}: {steps:?}"
+            );
         }
     }
 }
@@ -258,7 +269,11 @@ fn what_is_whole_is_found_without_its_pointer() {
         folder.set_plan(FaultPlan::new());
         harm(&folder);
         assert_eq!(found(&folder, &resources), [(1, 2), (1, 1)]);
-        assert_eq!(newest(&folder, &traffic()).unwrap().unwrap(), b"1 2", "the pointer is made again");
+        assert_eq!(
+            newest(&folder, &traffic()).unwrap().unwrap(),
+            b"1 2",
+            "the pointer is made again"
+        );
         assert_eq!(folder.list().unwrap().len(), 5);
         // Without its manifest the newest is not passed over in silence.
         folder.remove("manifest-2").unwrap();
@@ -271,7 +286,9 @@ fn what_is_whole_is_found_without_its_pointer() {
         }
         harm(&folder);
         match open(&folder) {
-            Ok(checkpoints) => assert_eq!(checkpoints.found().count(), 0, "there is nothing at all"),
+            Ok(checkpoints) => {
+                assert_eq!(checkpoints.found().count(), 0, "there is nothing at all")
+            }
             Err(error) => assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}"),
         }
     }
@@ -281,8 +298,8 @@ const LAST_STEP: u64 = 4;
 /// Where the child is to write, and when it dies.
 const CHILD: [&str; 2] = ["KILLED_FOLDER", "KILLED_AT"];
 
-/// Writes the checkpoints of some steps and discards them; the operation `last` ends the process. Returns how many operations there were
-/// until the last was written, and in all.
+/// Writes the checkpoints of some steps and discards them; the operation `last` ends the process.
+/// Returns how many operations there were until the last was written, and in all.
 fn live(path: &str, last: u64) -> (u64, u64) {
     let mortal = MortalFolder::new(&DiskFolder::new(path), last);
     let resources = resources(1);
@@ -317,7 +334,8 @@ fn a_kill_at_any_operation_leaves_the_last_complete_ones() {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["checkpoints::child_that_makes_checkpoints", "--exact", "--ignored"]);
         let values = [folder.path().to_str().unwrap().to_owned(), at.to_string()];
-        let status = command.envs(CHILD.into_iter().zip(values)).stdout(Stdio::null()).status().unwrap();
+        let status =
+            command.envs(CHILD.into_iter().zip(values)).stdout(Stdio::null()).status().unwrap();
         assert_eq!(status.signal(), Some(SIGKILL), "killed at {at} of {operations}: {status}");
         let disk = DiskFolder::new(folder.path());
         let steps: Vec<u64> = found(&disk, &resources).into_iter().map(|(_, step)| step).collect();

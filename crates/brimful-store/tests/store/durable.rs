@@ -30,14 +30,19 @@ fn open(folder: &dyn Folder) -> Result<(PageFile, Vec<u8>), Error> {
 
 fn put(pages: &PageFile, page: PageId, value: u64) -> Result<(), Error> {
     pages.update(&pages.write(), page, |page| {
-        page.bytes_mut().chunks_exact_mut(8).for_each(|word| word.copy_from_slice(&value.to_le_bytes()));
+        page.bytes_mut()
+            .chunks_exact_mut(8)
+            .for_each(|word| word.copy_from_slice(&value.to_le_bytes()));
     })
 }
 
 fn get(pages: &PageFile, page: PageId) -> Result<u64, Error> {
     pages.read(page, |bytes| {
         let first = u64::from_le_bytes(bytes[..8].try_into().unwrap());
-        assert!(bytes.chunks_exact(8).all(|word| word == first.to_le_bytes()), "a page is of one piece");
+        assert!(
+            bytes.chunks_exact(8).all(|word| word == first.to_le_bytes()),
+            "a page is of one piece"
+        );
         first
     })
 }
@@ -51,7 +56,11 @@ fn assert_holds(pages: &PageFile, model: &Model) {
     for stream in 0..2 {
         for number in 0..80 {
             let page = PageId::new(stream, number);
-            assert_eq!(get(pages, page).unwrap(), model.get(&page).copied().unwrap_or(0), "{page:?}");
+            assert_eq!(
+                get(pages, page).unwrap(),
+                model.get(&page).copied().unwrap_or(0),
+                "{page:?}"
+            );
         }
     }
 }
@@ -74,7 +83,8 @@ fn work(pages: &PageFile, seed: u64, steps: u64) -> Result<Vec<Model>, (Vec<Mode
             2..=8 => pages.discard(&pages.write(), page).map(|()| {
                 model.remove(&page);
             }),
-            9..=20 => get(pages, page).map(|found| assert_eq!(found, model.get(&page).copied().unwrap_or(0))),
+            9..=20 => get(pages, page)
+                .map(|found| assert_eq!(found, model.get(&page).copied().unwrap_or(0))),
             _ => put(pages, page, random).map(|()| {
                 model.insert(page, random);
             }),
@@ -139,8 +149,11 @@ fn a_crash_at_any_sync_leaves_all_or_nothing_of_it() {
                 let synced = work(&pages, seed, 500).unwrap();
                 let (pages, meta) = open(&folder.crash()).unwrap();
                 // `meta` says which sync it was; it is the frozen one or the one before.
-                let number =
-                    if meta == b"empty" { 1 } else { String::from_utf8(meta).unwrap().parse().unwrap() };
+                let number = if meta == b"empty" {
+                    1
+                } else {
+                    String::from_utf8(meta).unwrap().parse().unwrap()
+                };
                 assert_holds(&pages, &synced[number - 1]);
                 // What survived can be used, and becomes durable again.
                 put(&pages, PageId::new(1, 3), 99).unwrap();
@@ -204,13 +217,15 @@ fn a_failed_write_or_read_anywhere_is_an_error_and_loses_nothing() {
                 continue;
             };
             assert!(matches!(error, Error::Io { .. }), "{error}");
-            // A change may have failed, or a sync: trying again succeeds and keeps all that was stored.
+            // A change may have failed, or a sync: trying again succeeds and keeps all that was
+            // stored.
             pages.sync(b"again").unwrap();
             drop(pages);
             let (pages, meta) = open(&folder.crash()).unwrap();
             assert_eq!(meta, b"again");
             let last = synced.last().unwrap();
-            let kept = last.iter().filter(|(page, value)| get(&pages, **page).unwrap() == **value).count();
+            let kept =
+                last.iter().filter(|(page, value)| get(&pages, **page).unwrap() == **value).count();
             assert!(kept * 2 >= last.len() || last.len() < 8, "{kept} of {}", last.len());
         }
     }
@@ -227,13 +242,17 @@ fn a_full_disk_is_an_error_that_says_so_and_ends_when_there_is_room() {
         let capacity = folder.used_bytes() + pages_free * PAGE as u64 + 100;
         folder.set_plan(FaultPlan::new().capacity(capacity));
         let store = |value| {
-            (0..40).try_for_each(|n| put(&pages, PageId::new(0, n), value)).and_then(|()| pages.sync(b"2"))
+            (0..40)
+                .try_for_each(|n| put(&pages, PageId::new(0, n), value))
+                .and_then(|()| pages.sync(b"2"))
         };
         let Err(error) = store(2) else {
             continue;
         };
         refused += 1;
-        assert!(matches!(&error, Error::Io { source, .. } if source.kind() == ErrorKind::StorageFull));
+        assert!(
+            matches!(&error, Error::Io { source, .. } if source.kind() == ErrorKind::StorageFull)
+        );
         assert!(error.to_string().contains("the disk is full"), "{error}");
         let (survivor, _) = open(&folder.crash()).unwrap();
         (0..40).for_each(|n| assert_eq!(get(&survivor, PageId::new(0, n)).unwrap(), 1));
@@ -329,7 +348,10 @@ fn another_kind_and_a_newer_version_are_refused() {
     let mut bytes = contents(&folder, "pages");
     (bytes[8], bytes[4096 + 8]) = (2, 2);
     replace(&folder, "pages", &bytes);
-    assert!(matches!(open(&folder), Err(Error::Corrupt { .. })), "a damaged version is no newer one");
+    assert!(
+        matches!(open(&folder), Err(Error::Corrupt { .. })),
+        "a damaged version is no newer one"
+    );
     for root in bytes[..2 * 4096].as_chunks_mut::<4096>().0 {
         let sum = checksum(&root[..4088]);
         root[4088..].copy_from_slice(&sum.to_le_bytes());
@@ -353,7 +375,8 @@ fn space_is_reused_and_given_back() {
     let pages = create(&folder).unwrap();
     let used = 400 * PAGE as u64;
     for round in 1..=10 {
-        (0..400).for_each(|n| put(&pages, PageId::new(0, mix(round << 16 | n) % 400), round).unwrap());
+        (0..400)
+            .for_each(|n| put(&pages, PageId::new(0, mix(round << 16 | n) % 400), round).unwrap());
         (0..400).for_each(|n| put(&pages, PageId::new(0, n), round).unwrap());
         pages.sync(b"").unwrap();
         let bytes = pages.file_bytes().unwrap();

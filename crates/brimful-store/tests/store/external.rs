@@ -28,7 +28,12 @@ fn inputs_are_read_and_counted_or_refused_by_name() {
     let path = folder.path().join("a");
     let refused = |path: &Path| open_input(path, &job).map(drop);
     assert_io(refused(&path), "a", "open", ErrorKind::NotFound);
-    assert_io(refused(folder.path()), folder.path().to_str().unwrap(), "read", ErrorKind::IsADirectory);
+    assert_io(
+        refused(folder.path()),
+        folder.path().to_str().unwrap(),
+        "read",
+        ErrorKind::IsADirectory,
+    );
     fs::write(&path, noise(300_000, 1)).unwrap();
     let mut bytes = Vec::new();
     open_input(&path, &job).unwrap().read_to_end(&mut bytes).unwrap();
@@ -57,7 +62,9 @@ fn an_output_appears_when_finished_and_never_half() {
     assert_eq!(names(folder.path()), ["out"]);
     assert_eq!(fs::read(&path).unwrap(), [&noise(600_000, 2)[..], b"end"].concat());
 
-    assert!(matches!(OutputFile::create(&path, false), Err(Error::Exists { path: found }) if found == path));
+    assert!(
+        matches!(OutputFile::create(&path, false), Err(Error::Exists { path: found }) if found == path)
+    );
     let mut output = OutputFile::create(&path, true).unwrap();
     output.write(b"new").unwrap();
     assert_eq!(fs::read(&path).unwrap().len(), 600_003, "the old one stays until then");
@@ -131,7 +138,10 @@ fn a_disk_without_the_space_is_refused() {
     let error = require_space(&path, u64::MAX).unwrap_err();
     assert!(matches!(error, Error::NoSpace { needed: u64::MAX, .. }));
     assert_eq!(error.kind(), brimful_store::ErrorKind::Io);
-    assert!(error.to_string().contains("takes at least 16E of disk, 16E more than there is"), "{error}");
+    assert!(
+        error.to_string().contains("takes at least 16E of disk, 16E more than there is"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -74,7 +74,10 @@ fn traffic_is_told_apart_by_what_the_bytes_are() {
     assert_eq!((moved.written(Content::States), moved.read(Content::States)), (12, 5));
     assert_eq!((moved.written(Content::Working), moved.written(Content::Edges)), (3, 0));
     assert_eq!((moved.read(Content::Edges), moved.found(Content::Edges)), (length, 800));
-    assert_eq!((moved.bytes_read(), moved.bytes_written(), moved.bytes_found()), (length + 5, 15, 800));
+    assert_eq!(
+        (moved.bytes_read(), moved.bytes_written(), moved.bytes_found()),
+        (length + 5, 15, 800)
+    );
 }
 
 #[test]
@@ -101,11 +104,10 @@ fn opening_and_creating_fail_by_name() {
         other => panic!("{other:?}"),
     }
     folder.set_plan(
-        FaultPlan::new().fail(Operation::Create, 1, Fault::Full).fail(Operation::Create, 2, Fault::Io).fail(
-            Operation::Open,
-            1,
-            Fault::Io,
-        ),
+        FaultPlan::new()
+            .fail(Operation::Create, 1, Fault::Full)
+            .fail(Operation::Create, 2, Fault::Io)
+            .fail(Operation::Open, 1, Fault::Io),
     );
     assert_io(StoreFile::create(&folder, "b", &traffic), "b", "create", ErrorKind::StorageFull);
     let in_folder = StoreFile::scratch(&folder, &traffic);
@@ -139,9 +141,16 @@ fn a_failed_sync_refuses_the_file_until_it_is_reopened() {
     assert_io(file.sync(), "a", "sync", eio());
     let refusals = [file.sync(), file.write_all_at(b"x", 0), file.read_exact_at(&mut [0], 0)];
     for refusal in refusals {
-        assert!(matches!(&refusal, Err(Error::Poisoned { path }) if path.ends_with("a")), "{refusal:?}");
+        assert!(
+            matches!(&refusal, Err(Error::Poisoned { path }) if path.ends_with("a")),
+            "{refusal:?}"
+        );
     }
-    assert_eq!(folder.count(Operation::Sync), 1, "a second sync, which would succeed, is not tried");
+    assert_eq!(
+        folder.count(Operation::Sync),
+        1,
+        "a second sync, which would succeed, is not tried"
+    );
     assert_eq!(folder.count(Operation::Write), 0);
     let reopened = StoreFile::open(&folder, "a", &traffic).unwrap();
     reopened.read_exact_at(&mut [0; 10], 0).unwrap();

@@ -85,9 +85,13 @@ fn the_limit_of_open_files_is_refused_and_recovers() {
     let _turn = turn_with_real_files();
     let disk = tempfile::tempdir().unwrap();
     let folder = DiskFolder::new(disk.path());
-    let mut open: Vec<Box<dyn Device>> = (0..open_files_limit()).map(|_| folder.scratch().unwrap()).collect();
+    let mut open: Vec<Box<dyn Device>> =
+        (0..open_files_limit()).map(|_| folder.scratch().unwrap()).collect();
     let refused = folder.create("one more").map(drop).unwrap_err();
-    assert!(refused.to_string().contains(&format!("more than {} files", open_files_limit())), "{refused}");
+    assert!(
+        refused.to_string().contains(&format!("more than {} files", open_files_limit())),
+        "{refused}"
+    );
     assert!(names(&folder).is_empty(), "a refused file is not made");
     assert!(folder.open("missing").is_err());
     open.pop();
@@ -113,7 +117,11 @@ fn only_what_was_synced_survives() {
     assert_eq!(names(&after), ["a"], "the rename was not synced");
     assert_eq!(contents(&after, "a"), noise(2000, 1));
     folder.sync().unwrap();
-    assert_eq!(contents(&folder.crash(), "b"), noise(2000, 1), "syncing the folder does not sync the file");
+    assert_eq!(
+        contents(&folder.crash(), "b"),
+        noise(2000, 1),
+        "syncing the folder does not sync the file"
+    );
     folder.remove("b").unwrap();
     drop(file);
     assert_eq!(contents(&folder.crash(), "b"), noise(2000, 1), "the removal was not synced");
@@ -171,7 +179,10 @@ fn torn_writes_survive_by_whole_sectors() {
         }
     }
     assert!(kept > 60 && lost > 60, "{kept} kept, {lost} lost of 200");
-    assert!((5..40).contains(&longer) && (5..35).contains(&renamed), "{longer} longer, {renamed} renamed");
+    assert!(
+        (5..40).contains(&longer) && (5..35).contains(&renamed),
+        "{longer} longer, {renamed} renamed"
+    );
 }
 
 #[test]

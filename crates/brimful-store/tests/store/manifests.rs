@@ -45,8 +45,8 @@ fn the_last_manifest_published_is_read() {
     }
 }
 
-/// Publishes 1 to `last` with the power failing at every sync in turn; calls `f` with the folder that
-/// survived, the number published before the one under way, and that one.
+/// Publishes 1 to `last` with the power failing at every sync in turn; calls `f` with the folder
+/// that survived, the number published before the one under way, and that one.
 fn at_every_sync(last: u64, plan: &FaultPlan, mut f: impl FnMut(&FaultFolder, u64, u64)) {
     let run = |freeze: Option<u64>| {
         let folder = FaultFolder::new();

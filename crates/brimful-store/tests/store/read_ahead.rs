@@ -74,7 +74,9 @@ fn an_error_comes_at_its_place_and_the_rest_still_comes() {
     (1..6).for_each(|index| ahead.push(&file, index, Buffer::new()));
     for index in 1..6 {
         match ahead.take() {
-            Ok(buffer) => assert_eq!((index == 3, buffer.unwrap().bytes()), (false, &block(index)[..])),
+            Ok(buffer) => {
+                assert_eq!((index == 3, buffer.unwrap().bytes()), (false, &block(index)[..]))
+            }
             Err(Error::Corrupt { offset: found, .. }) => assert_eq!((index, found), (3, offset)),
             Err(error) => panic!("{error:?}"),
         }

@@ -80,7 +80,9 @@ fn resident_and_paged_agree() {
         assert!(!paged.is_resident());
         assert_eq!(exercise(paged), expected);
         let bytes = (LEN * 8) as u64;
-        assert!(job.traffic().bytes_written() > 3 * bytes && job.traffic().bytes_read() > 6 * bytes);
+        assert!(
+            job.traffic().bytes_written() > 3 * bytes && job.traffic().bytes_read() > 6 * bytes
+        );
         assert_eq!(folder.used_bytes(), 0, "the file went with the array");
     }
 }
@@ -88,10 +90,15 @@ fn resident_and_paged_agree() {
 #[test]
 fn publishing_fills_a_vector_of_any_length() {
     let (folder, job) = (FaultFolder::new(), Job::new());
-    for mut array in [ScratchArray::resident(5, 2), ScratchArray::paged(5, 2, &folder, &job).unwrap()] {
+    for mut array in
+        [ScratchArray::resident(5, 2), ScratchArray::paged(5, 2, &folder, &job).unwrap()]
+    {
         for current_len in [0, 3, 5, 9] {
             for index in 0..3 {
-                array.windows().overwrite(index, &mut Vec::new(), |window| window.fill(7_u32)).unwrap();
+                array
+                    .windows()
+                    .overwrite(index, &mut Vec::new(), |window| window.fill(7_u32))
+                    .unwrap();
             }
             let mut current = HugeArray::zeroed(current_len);
             array.publish_into(&mut current).unwrap();
@@ -118,7 +125,11 @@ fn a_full_or_failing_disk_is_named() {
     array.read(0, &mut out).unwrap();
     assert_eq!(out, [3; WINDOW], "the window before is as it was");
 
-    folder.set_plan(FaultPlan::new().fail(Operation::Read, 1, Fault::Io).fail(Operation::Read, 2, Fault::Io));
+    folder.set_plan(FaultPlan::new().fail(Operation::Read, 1, Fault::Io).fail(
+        Operation::Read,
+        2,
+        Fault::Io,
+    ));
     assert_io(array.windows().update(0, &mut buffer, fill), "(scratch)", "read", eio());
     assert_io(array.read(0, &mut out), "(scratch)", "read", eio());
 }

@@ -83,7 +83,11 @@ fn every_truncation_and_extension_is_detected() {
             let mut bytes = whole.clone();
             bytes.resize(len, 0);
             replace(&folder, "f", &bytes);
-            assert!(matches!(open(&folder), Err(Error::Corrupt { .. })), "{len} of {} bytes", whole.len());
+            assert!(
+                matches!(open(&folder), Err(Error::Corrupt { .. })),
+                "{len} of {} bytes",
+                whole.len()
+            );
         }
     }
 }
@@ -168,7 +172,10 @@ fn hostile_lengths_are_refused_before_memory_is_asked_for() {
             write(&folder, &blocks()).unwrap();
             let value = if value == 0 { 8 } else { value };
             with_table(&folder, |table| table[at..at + 8].copy_from_slice(&value.to_le_bytes()));
-            assert!(matches!(open(&folder), Err(Error::Corrupt { .. })), "{value} in the table at {at}");
+            assert!(
+                matches!(open(&folder), Err(Error::Corrupt { .. })),
+                "{value} in the table at {at}"
+            );
         }
     }
     // Blocks that end before the table, and blocks that end behind it.
@@ -285,7 +292,9 @@ fn any_range_of_an_array_comes_back() {
         let array = array(&folder, len);
         let expected: Vec<u32> = (0..len).map(|i| mix(i) as u32).collect();
         assert_eq!((array.len(), array.is_empty()), (len, len == 0));
-        for (start, end) in [(0, len), (len / 2, len), (16_000.min(len), 16_400.min(len)), (len, len)] {
+        for (start, end) in
+            [(0, len), (len / 2, len), (16_000.min(len), 16_400.min(len)), (len, len)]
+        {
             let mut out = vec![0; (end - start) as usize];
             array.read(start, &mut out).unwrap();
             assert_eq!(out, expected[start as usize..end as usize]);
@@ -312,7 +321,8 @@ fn an_array_of_another_length_or_record_is_refused() {
         let found = ArrayFile::<u32>::open(&folder, "a", Kind::Degrees, len, &traffic());
         assert!(matches!(found, Err(Error::Corrupt { .. })), "{len}");
     }
-    // As many bytes in all, and blocks of 16,384 and 3,616 records, but not of the size a reader computes.
+    // As many bytes in all, and blocks of 16,384 and 3,616 records, but not of the size a reader
+    // computes.
     let mut writer = SealedWriter::create(&folder, "b", Kind::Degrees, 0, &traffic()).unwrap();
     writer.append(&noise(14_464, 1), &[]).unwrap();
     writer.append(&noise(65_536, 1), &[]).unwrap();

@@ -63,7 +63,12 @@ fn fill<'j, R: Record>(
     Ok(sorter)
 }
 
-fn sort<R: Record>(folder: &FaultFolder, records: &[R], bytes: u64, workers: usize) -> Result<Vec<R>> {
+fn sort<R: Record>(
+    folder: &FaultFolder,
+    records: &[R],
+    bytes: u64,
+    workers: usize,
+) -> Result<Vec<R>> {
     let (job, pool) = (Job::new(), pool(workers));
     let mut out = Vec::new();
     fill(folder, records, bytes, &pool, &job)?.merge(&pool, |batch| {
@@ -133,7 +138,8 @@ fn every_failing_operation_comes_back_typed() {
 
 #[test]
 fn a_full_disk_comes_back_typed_from_runs_and_from_merged_runs() {
-    // 4,096 records a run: more than 128 runs, so that 20 of them are merged into a longer one first.
+    // 4,096 records a run: more than 128 runs, so that 20 of them are merged into a longer one
+    // first.
     let records = values(600_000);
     let folder = FaultFolder::new();
     let (job, one) = (Job::new(), pool(1));

@@ -1,6 +1,7 @@
 //! The least recently used vertex leaves.
 //!
-//! Slots are a doubly linked list in two arrays, the latest first; position 0 is the list's anchor, so that slot `n` is at `n + 1`.
+//! Slots are a doubly linked list in two arrays, the latest first; position 0 is the list's anchor,
+//! so that slot `n` is at `n + 1`.
 
 use super::Policy;
 

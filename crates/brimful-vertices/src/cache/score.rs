@@ -55,7 +55,8 @@ impl<V> Policy<V> for Score<V> {
     }
 
     fn choose(&mut self, out: &mut Vec<usize>) {
-        let taken = || self.scores.iter().enumerate().filter_map(|(slot, score)| Some((slot, (*score)?)));
+        let taken =
+            || self.scores.iter().enumerate().filter_map(|(slot, score)| Some((slot, (*score)?)));
         let count = taken().count() as f64;
         // Each is divided first, so that the sum of large ones is finite.
         let average: f64 = taken().map(|(_, score)| score / count).sum();

@@ -65,7 +65,12 @@ impl<V: Stored, P: Policy<V>> Shelf<V, P> {
 
     /// Lends vertex `id`, which is in `slot`.
     #[inline]
-    pub(super) fn lend(&mut self, id: &V::Id, slot: usize, borrower: &mut Borrower<'_, V>) -> Result<()> {
+    pub(super) fn lend(
+        &mut self,
+        id: &V::Id,
+        slot: usize,
+        borrower: &mut Borrower<'_, V>,
+    ) -> Result<()> {
         let Some(entry) = &mut self.slots[slot] else {
             return Ok(());
         };
@@ -117,8 +122,9 @@ impl<V: Stored, P: Policy<V>> Shelf<V, P> {
     /// Reserves memory for one more vertex, to be placed next.
     pub(super) fn evict_for(&mut self, vertex: &V) -> Result<()> {
         let Self { slots, index, hasher, growth, free, .. } = self;
-        let rehash =
-            |slot: u64| slots[slot as usize].as_ref().map_or(0, |entry| hasher.hash_one(entry.vertex.id()));
+        let rehash = |slot: u64| {
+            slots[slot as usize].as_ref().map_or(0, |entry| hasher.hash_one(entry.vertex.id()))
+        };
         index.reserve(1, rehash)?;
         let old = slots.capacity();
         if free.is_empty() && slots.len() == old {

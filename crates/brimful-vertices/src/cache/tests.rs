@@ -44,11 +44,15 @@ fn lru(capacity: usize) -> Cache<Bytes, Sample, Lru> {
 fn caches_of_any_size_over_any_store_and_over_each_other_conform() {
     let budget = Budget::new(64 << 20, 0);
     for capacity in [1, 2, 7, 1000] {
-        check_vertices(&mut || Cache::new(bytes(&budget)?, capacity, Lru::default(), &budget)).unwrap();
-        check_vertices(&mut || Cache::new(bytes(&budget)?, capacity, Score::by_use(), &budget)).unwrap();
-        let edges = |vertex: &Sample| vertex.edges().len() as f64;
-        check_vertices(&mut || Cache::new(MemoryStore::new(&budget)?, capacity, Score::by(edges), &budget))
+        check_vertices(&mut || Cache::new(bytes(&budget)?, capacity, Lru::default(), &budget))
             .unwrap();
+        check_vertices(&mut || Cache::new(bytes(&budget)?, capacity, Score::by_use(), &budget))
+            .unwrap();
+        let edges = |vertex: &Sample| vertex.edges().len() as f64;
+        check_vertices(&mut || {
+            Cache::new(MemoryStore::new(&budget)?, capacity, Score::by(edges), &budget)
+        })
+        .unwrap();
         check_vertices(&mut || {
             let inner = Serialized::new(BytesStore::new(&budget)?, Native);
             let inner = Cache::new(inner, 3 * capacity, Lru::default(), &budget)?;
@@ -119,7 +123,10 @@ fn updates_survive_evictions_of_either_cache() {
                     })
                     .unwrap();
             }
-            assert!((0..100).all(|id| state(&mut cache, id) == id as f64 + 1000.0 * f64::from(round + 1)));
+            assert!(
+                (0..100)
+                    .all(|id| state(&mut cache, id) == id as f64 + 1000.0 * f64::from(round + 1))
+            );
         }
         let stats = cache.stats().unwrap().caches[0];
         assert!(stats.written >= 290, "{stats:?}");
@@ -274,7 +281,11 @@ fn a_borrower_that_panics_leaves_stores_of_use() {
                     5 => panic!("on purpose"),
                     _ => Ok(()),
                 };
-                if scans { store.for_each(&mut borrower) } else { store.lend(&5, &mut borrower).map(drop) }
+                if scans {
+                    store.for_each(&mut borrower)
+                } else {
+                    store.lend(&5, &mut borrower).map(drop)
+                }
             });
             assert!(catch_unwind(borrow).is_err());
         };

@@ -1,9 +1,11 @@
 //! What every store and every serializer must do: the tests of an author of either.
 //!
-//! - [`check_records`]: a store of records; [`check_vertices`]: a store of vertices, decorated or not; [`check_id_types`]: ids that
-//!   look alike; [`check_serializer`]: a serializer; [`check_ids`]: a type of ids.
+//! - [`check_records`]: a store of records; [`check_vertices`]: a store of vertices, decorated or
+//!   not; [`check_id_types`]: ids that look alike; [`check_serializer`]: a serializer;
+//!   [`check_ids`]: a type of ids.
 //!
-//! Each makes empty stores as it needs them and says in a sentence what is wrong with the first that fails.
+//! Each makes empty stores as it needs them and says in a sentence what is wrong with the first
+//! that fails.
 //!
 //! ```
 //! use brimful_store::Budget;
@@ -38,9 +40,10 @@ type Case<T> = (&'static str, fn(&mut T) -> Verdict);
 pub fn samples() -> Vec<Sample> {
     (0..40)
         .map(|n: u64| {
-            let targets =
-                (0..n * 3 % 17).map(|edge| (edge * edge * 77 % 1000 + (n << 30), edge as f32 / 4.0));
-            let mut vertex = Vertex::new(n * n + 1, n as f64 / 3.0, targets.collect::<Edges<_, _>>());
+            let targets = (0..n * 3 % 17)
+                .map(|edge| (edge * edge * 77 % 1000 + (n << 30), edge as f32 / 4.0));
+            let mut vertex =
+                Vertex::new(n * n + 1, n as f64 / 3.0, targets.collect::<Edges<_, _>>());
             vertex.signalled = [None, Some(vertex.state), Some(-1.5)][n as usize % 3];
             (0..n * 5 % 11).for_each(|source| vertex.receive(source << 20, source as f64 - 0.5));
             vertex

@@ -113,7 +113,8 @@ fn insertions<R: RecordStore>(store: &mut R) -> Verdict {
 
 fn batches<R: RecordStore>(store: &mut R) -> Verdict {
     let keys: Vec<[u8; 2]> = (0..1000_u16).map(u16::to_be_bytes).collect();
-    let pairs: Vec<(&[u8], &[u8])> = keys.iter().map(|key| (key.as_slice(), key.as_slice())).collect();
+    let pairs: Vec<(&[u8], &[u8])> =
+        keys.iter().map(|key| (key.as_slice(), key.as_slice())).collect();
     call("put_many", store.put_many(&pairs))?;
     call("put_many", store.put_many(&[(&keys[7], b"new"), (b"more", b"more")]))?;
     let asked: [&[u8]; 5] = [&keys[999], b"nobody", &keys[7], b"more", &keys[0]];
@@ -125,8 +126,12 @@ fn batches<R: RecordStore>(store: &mut R) -> Verdict {
             Ok(())
         }),
     )?;
-    let expected =
-        [(0, keys[999].to_vec()), (2, b"new".to_vec()), (3, b"more".to_vec()), (4, keys[0].to_vec())];
+    let expected = [
+        (0, keys[999].to_vec()),
+        (2, b"new".to_vec()),
+        (3, b"more".to_vec()),
+        (4, keys[0].to_vec()),
+    ];
     ensure(seen == expected, || format!("get_many showed {seen:02x?}, expected {expected:02x?}"))?;
     ensure(store.len() == 1001, || format!("expected 1001 records, found {}", store.len()))
 }
@@ -170,7 +175,9 @@ fn visit<R: RecordStore>(store: &mut R) -> Verdict {
     }
     let change = |key: &[u8], record: &[u8]| match key.last() {
         Some(last) if last % 3 == 0 => Some([record, record, b"more"].concat()),
-        Some(last) if last % 3 == 1 => Some(record.get(..record.len() / 2).unwrap_or_default().to_vec()),
+        Some(last) if last % 3 == 1 => {
+            Some(record.get(..record.len() / 2).unwrap_or_default().to_vec())
+        }
         _ => None,
     };
     for _ in 0..6 {
@@ -217,9 +224,14 @@ fn errors<R: RecordStore>(store: &mut R) -> Verdict {
             })
             .map(|()| true),
     )?;
-    ensure(visits == 2, || format!("expected the visit to end at the second record, found {visits} visits"))?;
+    ensure(visits == 2, || {
+        format!("expected the visit to end at the second record, found {visits} visits")
+    })?;
     let records = [b"a", b"b", b"c"].map(|key| get(store, key));
-    let new = records.iter().filter(|record| matches!(record, Ok(Some(record)) if record == b"new")).count();
+    let new = records
+        .iter()
+        .filter(|record| matches!(record, Ok(Some(record)) if record == b"new"))
+        .count();
     ensure(new == 1, || format!("expected one new record after a visit that failed, found {new}"))
 }
 

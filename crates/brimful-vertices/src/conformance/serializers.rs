@@ -62,7 +62,11 @@ pub fn check_serializer<V: Stored + PartialEq + Debug>(
 }
 
 /// Damaged records are refused where that can be known, and never harm.
-fn damage<V: Stored + Debug>(serializer: &mut impl Serializer<V>, vertex: &V, record: &[u8]) -> Verdict {
+fn damage<V: Stored + Debug>(
+    serializer: &mut impl Serializer<V>,
+    vertex: &V,
+    record: &[u8],
+) -> Verdict {
     for end in 0..record.len() {
         let read = serializer.decode(vertex.id(), record.get(..end).unwrap_or_default(), None);
         ensure(read.is_err(), || {
@@ -80,7 +84,8 @@ fn damage<V: Stored + Debug>(serializer: &mut impl Serializer<V>, vertex: &V, re
     for _ in 0..200 {
         let mut changed = record.to_vec();
         for _ in 0..=numbers.below(3) {
-            let (at, byte) = (numbers.below(changed.len() as u64) as usize, numbers.below(256) as u8);
+            let (at, byte) =
+                (numbers.below(changed.len() as u64) as usize, numbers.below(256) as u8);
             changed.iter_mut().skip(at).take(1).for_each(|place| *place = byte);
         }
         // Whatever comes of it, it comes back.

@@ -73,12 +73,15 @@ fn random_vertices(seed: u64) -> Vec<Varied> {
             2 => AnyId::from(numbers.below(1 << 50) as i64 - (1 << 49)),
             _ => AnyId::from(numbers.below(100)),
         };
-        let data =
-            |numbers: &mut Numbers| (numbers.below(3) > 0).then(|| numbers.below(1 << 53) as f64 / 1e9 - 1e5);
-        let edges = (0..numbers.below(40)).map(|_| (id(&mut numbers), data(&mut numbers))).collect();
+        let data = |numbers: &mut Numbers| {
+            (numbers.below(3) > 0).then(|| numbers.below(1 << 53) as f64 / 1e9 - 1e5)
+        };
+        let edges =
+            (0..numbers.below(40)).map(|_| (id(&mut numbers), data(&mut numbers))).collect();
         let mut vertex = Vertex::new(id(&mut numbers), text(&mut numbers), edges);
-        vertex.signalled =
-            [None, Some(vertex.state.clone()), Some(text(&mut numbers))][numbers.below(3) as usize].clone();
+        vertex.signalled = [None, Some(vertex.state.clone()), Some(text(&mut numbers))]
+            [numbers.below(3) as usize]
+            .clone();
         for _ in 0..numbers.below(20) {
             vertex.receive(id(&mut numbers), (numbers.below(u64::MAX), text(&mut numbers)));
         }
@@ -122,7 +125,11 @@ impl crate::VertexStore<Sample> for Forgetful {
     fn put(&mut self, vertex: &Sample) -> crate::Result<()> {
         self.0.put(vertex)
     }
-    fn lend(&mut self, id: &u64, borrower: &mut crate::Borrower<'_, Sample>) -> crate::Result<bool> {
+    fn lend(
+        &mut self,
+        id: &u64,
+        borrower: &mut crate::Borrower<'_, Sample>,
+    ) -> crate::Result<bool> {
         self.1 = !self.1;
         let forgets = self.1;
         self.0.lend(id, &mut |vertex| {

@@ -37,10 +37,15 @@ pub fn check_vertices<T: VertexStore<Sample>>(make: &mut dyn FnMut() -> Result<T
 
 /// Checks that the ids 1 and "1" are two vertices.
 pub fn check_id_types<T: VertexStore<Vertex<AnyId, f64>>>(mut store: T) -> Verdict {
-    let ids =
-        [AnyId::Integer(1), AnyId::Text("1".to_owned()), AnyId::Integer(-1), AnyId::Text(String::new())];
+    let ids = [
+        AnyId::Integer(1),
+        AnyId::Text("1".to_owned()),
+        AnyId::Integer(-1),
+        AnyId::Text(String::new()),
+    ];
     for (id, state) in ids.iter().zip([1.0, 2.0, 3.0, 4.0]) {
-        let is_new = call("insert", store.insert(Vertex::new(id.clone(), state, Edges::default())))?;
+        let is_new =
+            call("insert", store.insert(Vertex::new(id.clone(), state, Edges::default())))?;
         ensure(is_new, || format!("{id} is taken for another id"))?;
     }
     for (id, state) in ids.iter().zip([1.0, 2.0, 3.0, 4.0]) {
@@ -73,7 +78,9 @@ fn get<T: VertexStore<Sample>>(store: &mut T, id: u64) -> Result<Option<Sample>,
 fn same<T: VertexStore<Sample>>(store: &mut T, model: &Model) -> Verdict {
     for (id, expected) in model {
         let found = get(store, *id)?;
-        ensure(found.as_ref() == Some(expected), || format!("expected {expected:?}, found {found:?}"))?;
+        ensure(found.as_ref() == Some(expected), || {
+            format!("expected {expected:?}, found {found:?}")
+        })?;
     }
     let mut seen = Vec::new();
     call(
@@ -84,7 +91,9 @@ fn same<T: VertexStore<Sample>>(store: &mut T, model: &Model) -> Verdict {
         }),
     )?;
     seen.sort_by_key(|vertex| *vertex.id());
-    ensure(seen.iter().eq(model.values()), || "a scan does not show every vertex once as it is".to_owned())?;
+    ensure(seen.iter().eq(model.values()), || {
+        "a scan does not show every vertex once as it is".to_owned()
+    })?;
     let count = call("stats", store.stats())?.vertices;
     ensure(store.len() == model.len() as u64 && count == store.len(), || {
         format!("expected {} vertices, len says {} and stats {count}", model.len(), store.len())
@@ -100,7 +109,10 @@ fn fill<T: VertexStore<Sample>>(store: &mut T) -> Result<Model, String> {
 fn empty<T: VertexStore<Sample>>(store: &mut T) -> Verdict {
     ensure(get(store, 1)?.is_none() && store.is_empty(), || "it has a vertex".to_owned())?;
     ensure(!call("remove", store.remove(&1))?, || "it removed a vertex".to_owned())?;
-    call("lend_many", store.lend_many(&[1, 2], &mut |_| Err(Error::Usage("it lent a vertex".to_owned()))))?;
+    call(
+        "lend_many",
+        store.lend_many(&[1, 2], &mut |_| Err(Error::Usage("it lent a vertex".to_owned()))),
+    )?;
     call("sync", store.sync())?;
     same(store, &Model::new())
 }
@@ -159,8 +171,8 @@ fn changes<T: VertexStore<Sample>>(store: &mut T) -> Verdict {
     Ok(())
 }
 
-/// A store that reads vertices into the memory of others must not show what those had: edges, their data,
-/// signals, what was signalled.
+/// A store that reads vertices into the memory of others must not show what those had: edges, their
+/// data, signals, what was signalled.
 pub(super) fn one_after_another<T: VertexStore<Sample>>(store: &mut T) -> Verdict {
     let bare = Sample::new(100, 1.0, Edges::default());
     let mut full = Sample::new(200, 2.0, (0..100).map(|n| (n, 0.5)).collect());
@@ -260,12 +272,15 @@ fn without_edges<T: VertexStore<Sample>>(store: &mut T) -> Verdict {
         expected.state += 1.0;
     }
     let absent = store.lend_without_edges(&u64::MAX, &mut |_| Ok(()));
-    ensure(!call("lend_without_edges", absent)?, || "it lent a vertex that is not there".to_owned())?;
+    ensure(!call("lend_without_edges", absent)?, || {
+        "it lent a vertex that is not there".to_owned()
+    })?;
     same(store, &model)
 }
 
 fn batches<T: VertexStore<Sample>>(store: &mut T) -> Verdict {
-    let mut model: Model = (0..1000).map(|id| (id, Sample::new(id, id as f64, Edges::default()))).collect();
+    let mut model: Model =
+        (0..1000).map(|id| (id, Sample::new(id, id as f64, Edges::default()))).collect();
     call("load", store.load(&mut model.values().cloned()))?;
     let ids: Vec<u64> = (0..667).rev().map(|n| n * 3).collect();
     let mut lent = 0;
@@ -315,7 +330,9 @@ fn failures<T: VertexStore<Sample>>(store: &mut T) -> Verdict {
         scanned += 1;
         if scanned == 3 { fail() } else { Ok(()) }
     }))?;
-    ensure(scanned == 3, || format!("expected the scan to end at the third vertex, found {scanned}"))?;
+    ensure(scanned == 3, || {
+        format!("expected the scan to end at the third vertex, found {scanned}")
+    })?;
     same(store, &model)
 }
 
@@ -421,8 +438,11 @@ fn model<T: VertexStore<Sample>>(store: &mut T) -> Verdict {
     let mut model = Model::new();
     for step in 0..5000_u64 {
         let id = numbers.below(60);
-        let fresh =
-            Sample::new(id, step as f64, (0..numbers.below(30)).map(|edge| (edge << 13, 2.0)).collect());
+        let fresh = Sample::new(
+            id,
+            step as f64,
+            (0..numbers.below(30)).map(|edge| (edge << 13, 2.0)).collect(),
+        );
         match numbers.below(8) {
             0 => {
                 let removed = call("remove", store.remove(&id))?;

@@ -139,7 +139,8 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'_, P, S> {
     /// there is none.
     ///
     /// # Errors
-    /// As [`Checkpointer::resume`]; [`Error::Usage`] if another serializer wrote it; those of the stores.
+    /// As [`Checkpointer::resume`]; [`Error::Usage`] if another serializer wrote it; those of the
+    /// stores.
     pub fn resume(
         &mut self,
         checkpoints: &mut Checkpoints<'_>,

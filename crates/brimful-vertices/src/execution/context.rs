@@ -109,7 +109,8 @@ impl<'v, I: Id> Parallels<'v, I> {
     /// The number of the edge at `place` among the parallel edges to its `target`.
     fn next(&mut self, targets: &'v [I], place: usize, target: &'v I) -> u32 {
         if matches!(self, Self::Unknown) {
-            *self = if targets.is_sorted() { Self::Ascending(0) } else { Self::Any(HashMap::new()) };
+            *self =
+                if targets.is_sorted() { Self::Ascending(0) } else { Self::Any(HashMap::new()) };
         }
         match self {
             Self::Any(counts) => {
@@ -118,7 +119,8 @@ impl<'v, I: Id> Parallels<'v, I> {
                 *count - 1
             }
             Self::Ascending(count) => {
-                let is_parallel = place.checked_sub(1).and_then(|before| targets.get(before)) == Some(target);
+                let is_parallel =
+                    place.checked_sub(1).and_then(|before| targets.get(before)) == Some(target);
                 *count = if is_parallel { *count + 1 } else { 0 };
                 *count
             }
@@ -168,7 +170,11 @@ impl<P: VertexProgram> WorkerContext<P> {
     }
 
     /// Lets a vertex signal along all its edges.
-    pub(super) fn signal(&mut self, phase: &Phase<'_, P>, vertex: &mut Loan<'_, VertexOf<P>>) -> Result<()> {
+    pub(super) fn signal(
+        &mut self,
+        phase: &Phase<'_, P>,
+        vertex: &mut Loan<'_, VertexOf<P>>,
+    ) -> Result<()> {
         let program = phase.program;
         let delivery = program.delivery();
         let mut parallels = Parallels::default();
@@ -181,7 +187,9 @@ impl<P: VertexProgram> WorkerContext<P> {
                 Delivery::Each | Delivery::Combined => None,
             };
             let signal = program.signal(vertex, edge);
-            if let Some(signal) = signal.map_err(|failure| Error::program(vertex.id(), "signal", failure))? {
+            if let Some(signal) =
+                signal.map_err(|failure| Error::program(vertex.id(), "signal", failure))?
+            {
                 self.send(phase, delivery, source, target, signal)?;
             }
         }
@@ -255,7 +263,8 @@ impl<P: VertexProgram> WorkerContext<P> {
         target: &P::Id,
         signal: P::Signal,
     ) -> Result<()> {
-        let partition = phase.partitioner.partition(target, &mut self.target, phase.owners.len())?;
+        let partition =
+            phase.partitioner.partition(target, &mut self.target, phase.owners.len())?;
         let (owner, place) = phase.owner(partition)?;
         self.counts.sent += 1;
         if delivery == Delivery::Combined && owner == self.me {
@@ -288,7 +297,8 @@ impl<P: VertexProgram> WorkerContext<P> {
     /// Puts the signals that gathered for own partitions into their mailboxes.
     fn deliver_own(&mut self, phase: &Phase<'_, P>) -> Result<()> {
         if phase.program.delivery() == Delivery::Combined {
-            return (0..self.own_signals.len()).try_for_each(|place| self.combine_own_signals(phase, place));
+            return (0..self.own_signals.len())
+                .try_for_each(|place| self.combine_own_signals(phase, place));
         }
         for (partition, (owner, _)) in phase.owners.iter().enumerate() {
             if *owner == self.me {

@@ -349,7 +349,9 @@ mod models {
                 settle(exchange, me, 0)
             }
         };
-        workers(1 << 20, backed_off(0), backed_off(1), |one, other| assert_eq!((one, other), (0, 0)));
+        workers(1 << 20, backed_off(0), backed_off(1), |one, other| {
+            assert_eq!((one, other), (0, 0))
+        });
     }
 
     #[test]

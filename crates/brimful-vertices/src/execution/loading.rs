@@ -65,7 +65,8 @@ pub struct Loading<'r, P: VertexProgram, S> {
 }
 
 impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
-    /// Begins to load the `stores` of as many partitions; what is in them already stays and takes part.
+    /// Begins to load the `stores` of as many partitions; what is in them already stays and takes
+    /// part.
     ///
     /// # Errors
     /// [`Error::Usage`] if there is no store; the budget's if it has not a mebibyte.
@@ -111,7 +112,8 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
     /// [`Error::Program`] if the program has no initial state for it; else those of its store.
     pub fn add(&mut self, id: P::Id, edges: Edges<P::Id, P::Edge>) -> Result<()> {
         let state = self.program.initial(&id, &edges);
-        let state = state.map_err(|failure| Error::program(&id, "make the first state", failure))?;
+        let state =
+            state.map_err(|failure| Error::program(&id, "make the first state", failure))?;
         self.add_vertex(Vertex::new(id, state, edges))
     }
 
@@ -137,7 +139,8 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
     /// without decoding.
     ///
     /// # Errors
-    /// [`Error::Usage`] for a vertex of another partition, and nothing was added; else as [`VertexStore::adopt`].
+    /// [`Error::Usage`] for a vertex of another partition, and nothing was added; else as
+    /// [`VertexStore::adopt`].
     pub fn adopt(
         &mut self,
         partition: usize,
@@ -155,8 +158,10 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
                 )));
             }
         }
-        let part =
-            self.parts.get_mut(partition).map(|part| part.get_mut().unwrap_or_else(PoisonError::into_inner));
+        let part = self
+            .parts
+            .get_mut(partition)
+            .map(|part| part.get_mut().unwrap_or_else(PoisonError::into_inner));
         let Some(part) = part else { return Ok(()) };
         // Vertices that came before this chunk take precedence.
         self.duplicates += part.store.load(&mut part.gathered.drain(..))?;
@@ -202,7 +207,8 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
     pub(super) fn finish(mut self) -> Result<Loaded<P, S>> {
         self.store()?;
         let Self { program, partitioner, parts, duplicates, prior, hubs, .. } = self;
-        let part = |part: Mutex<Part<P, S>>| part.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let part =
+            |part: Mutex<Part<P, S>>| part.into_inner().unwrap_or_else(PoisonError::into_inner);
         let parts = parts.into_iter().map(part).map(|part| (part.store, part.edges)).collect();
         Ok(Loaded { program, partitioner, parts, duplicates, prior, hubs })
     }

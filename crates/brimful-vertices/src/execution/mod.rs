@@ -1,4 +1,5 @@
-//! Running programs on stores of vertices: synchronous supersteps and true asynchrony over one core.
+//! Running programs on stores of vertices: synchronous supersteps and true asynchrony over one
+//! core.
 //!
 //! - [`partitioner`]: the partition of a vertex; [`loading`]: fills the stores with vertices.
 //! - `worker`: the partitions that a thread owns; `context`: its lists and packets; `exchange`:

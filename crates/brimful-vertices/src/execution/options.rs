@@ -31,7 +31,9 @@ impl FromStr for Lists {
 
     fn from_str(name: &str) -> Result<Self> {
         [Self::Memory, Self::Disk].into_iter().find(|lists| lists.name() == name).ok_or_else(|| {
-            Error::Usage(format!("lists are in memory or on disk, not {name:?}; choose memory or disk"))
+            Error::Usage(format!(
+                "lists are in memory or on disk, not {name:?}; choose memory or disk"
+            ))
         })
     }
 }
@@ -52,11 +54,12 @@ pub struct ExecutionOptions {
 /// In which order vertices act where no superstep orders them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Schedule {
-    /// Collect all that waits, then let those signal whose score is not below the average; the others wait for
-    /// what comes. Fewest loans of vertices.
+    /// Collect all that waits, then let those signal whose score is not below the average; the
+    /// others wait for what comes. Fewest loans of vertices.
     Throughput,
-    /// Collect for a vertex as soon as something waits for it, and let it signal at once (Gauss-Seidel). Shortest way of a change through the
-    /// graph, and by measurement fewest signals.
+    /// Collect for a vertex as soon as something waits for it, and let it signal at once
+    /// (Gauss-Seidel). Shortest way of a change through the graph, and by measurement fewest
+    /// signals.
     #[default]
     LowLatency,
 }
@@ -96,7 +99,8 @@ pub enum Mode {
 pub struct Limits {
     /// After so many supersteps of this call, if synchronous.
     pub max_supersteps: u64,
-    /// No superstep begins after this time; an asynchronous run is stopped then. At least one superstep is done.
+    /// No superstep begins after this time; an asynchronous run is stopped then. At least one
+    /// superstep is done.
     pub max_seconds: Option<f64>,
     /// Supersteps between two looks at the global condition, if synchronous; at least 1.
     pub check_supersteps: u64,
@@ -105,7 +109,8 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// Until nothing is left to do; the condition is looked at after each superstep, or ten times a second.
+    /// Until nothing is left to do; the condition is looked at after each superstep, or ten times a
+    /// second.
     fn default() -> Self {
         Self {
             max_supersteps: u64::MAX,

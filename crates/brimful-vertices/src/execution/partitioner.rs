@@ -8,14 +8,16 @@ use brimful_store::checksum;
 use crate::error::{Error, Result};
 use crate::id::Id;
 
-/// A partitioner of the user's own: an id and the number of partitions to the number of one of them.
+/// A partitioner of the user's own: an id and the number of partitions to the number of one of
+/// them.
 pub type OwnPartitioner<I> = dyn Fn(&I, usize) -> usize + Send + Sync;
 
 /// Which partition a vertex belongs to.
 pub enum Partitioner<I> {
     /// By a hash of the id's bytes, the same everywhere.
     Hash,
-    /// By ranges of ids: partition i has those not less than bound i-1 and less than bound i. One bound less than partitions.
+    /// By ranges of ids: partition i has those not less than bound i-1 and less than bound i. One
+    /// bound less than partitions.
     Range(Vec<I>),
     /// As the user says. It must say the same each time.
     Own(Box<OwnPartitioner<I>>),
@@ -32,8 +34,8 @@ impl<I: fmt::Debug> fmt::Debug for Partitioner<I> {
 }
 
 impl<I: Id> Partitioner<I> {
-    /// Ranges of about equally many edges: `degrees` are ids in ascending order, each with its number of edges, and `edges`
-    /// the sum of those. A vertex counts as one edge more.
+    /// Ranges of about equally many edges: `degrees` are ids in ascending order, each with its
+    /// number of edges, and `edges` the sum of those. A vertex counts as one edge more.
     ///
     /// # Errors
     /// Those of `degrees`.
@@ -81,12 +83,13 @@ impl<I: Id> Partitioner<I> {
     }
 }
 
-/// The worker of each partition, and its place there, so that workers have about equally many edges: the heaviest partition
-/// first, each to the worker that has least.
+/// The worker of each partition, and its place there, so that workers have about equally many
+/// edges: the heaviest partition first, each to the worker that has least.
 pub(super) fn assign(edges: &[u64], workers: usize) -> Vec<(usize, usize)> {
     let mut heaviest: Vec<usize> = (0..edges.len()).collect();
     heaviest.sort_by_key(|&partition| Reverse(edges[partition]));
-    let (mut load, mut places) = (vec![(0_u64, 0_usize); workers.max(1)], vec![(0, 0); edges.len()]);
+    let (mut load, mut places) =
+        (vec![(0_u64, 0_usize); workers.max(1)], vec![(0, 0); edges.len()]);
     for partition in heaviest {
         let worker = (0..load.len()).min_by_key(|&worker| load[worker]).unwrap_or(0);
         places[partition] = (worker, load[worker].1);
@@ -133,14 +136,18 @@ mod tests {
         let own = Partitioner::<u64>::Own(Box::new(|id, _| *id as usize));
         assert_eq!(partition(&own, 2, 3), 2);
         let error = own.partition(&3, &mut Vec::new(), 3).unwrap_err().to_string();
-        assert_eq!(error, "the partitioner puts vertex 3 into partition 3, and there are 0 to 2; correct it");
+        assert_eq!(
+            error,
+            "the partitioner puts vertex 3 into partition 3, and there are 0 to 2; correct it"
+        );
     }
 
     #[test]
     fn the_heaviest_partitions_go_to_different_workers() {
         let places = assign(&[5, 90, 4, 100, 3], 2);
-        let load =
-            |worker| (0..5).filter(|&p| places[p].0 == worker).map(|p| [5, 90, 4, 100, 3][p]).sum::<u64>();
+        let load = |worker| {
+            (0..5).filter(|&p| places[p].0 == worker).map(|p| [5, 90, 4, 100, 3][p]).sum::<u64>()
+        };
         assert_eq!((load(places[3].0), load(1 - places[3].0)), (100, 102));
         let mut seen = places.clone();
         seen.sort_unstable();

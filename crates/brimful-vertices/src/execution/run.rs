@@ -97,11 +97,14 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
         let (count, workers) = (parts.len() as u64, resources.workers());
         let packets = packet_bytes(workers, parts.len());
         let each = match options.lists {
-            Lists::Memory => ((resources.budget.free() / 2).saturating_sub(packets) / count).max(LEAST_LISTS),
+            Lists::Memory => {
+                ((resources.budget.free() / 2).saturating_sub(packets) / count).max(LEAST_LISTS)
+            }
             Lists::Disk => LEAST_LISTS,
         };
-        let memory =
-            resources.budget.reserve(each * count + packets, "for the lists of vertices that wait")?;
+        let memory = resources
+            .budget
+            .reserve(each * count + packets, "for the lists of vertices that wait")?;
         let folder = options.scratch.clone().unwrap_or_else(std::env::temp_dir);
         let spill = Arc::new(SpillFile::new(&DiskFolder::new(folder), &resources.job)?);
 
@@ -164,7 +167,9 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
         let begin = Instant::now();
         let reason = match mode {
             Mode::Synchronous => self.run_synchronously(limits, begin, &mut until),
-            Mode::Asynchronous(schedule) => self.run_asynchronously(schedule, limits, begin, &mut until),
+            Mode::Asynchronous(schedule) => {
+                self.run_asynchronously(schedule, limits, begin, &mut until)
+            }
         };
         self.seconds += begin.elapsed().as_secs_f64();
         self.reason = reason.as_ref().ok().copied();
@@ -179,7 +184,8 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
     ) -> Result<Reason> {
         let mut done = 0;
         while done < limits.max_supersteps {
-            let is_late = limits.max_seconds.is_some_and(|most| begin.elapsed().as_secs_f64() >= most);
+            let is_late =
+                limits.max_seconds.is_some_and(|most| begin.elapsed().as_secs_f64() >= most);
             if done > 0 && is_late {
                 return Ok(Reason::MaxSeconds);
             }
@@ -212,11 +218,14 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
                     .into(),
             ));
         }
-        let end = limits.max_seconds.map(|most| begin + Duration::from_secs_f64(most.clamp(0.0, 1e9)));
+        let end =
+            limits.max_seconds.map(|most| begin + Duration::from_secs_f64(most.clamp(0.0, 1e9)));
         loop {
             let look = Instant::now() + limits.check_every;
             let deadline = end.map_or(look, |end| look.min(end));
-            self.phase(Some(deadline), true, |phase, worker| asynchronous::work(phase, worker, schedule))?;
+            self.phase(Some(deadline), true, |phase, worker| {
+                asynchronous::work(phase, worker, schedule)
+            })?;
             let is_settled = !self.exchange.is_stopped();
             if until(self)? {
                 return Ok(Reason::Converged);
@@ -266,7 +275,9 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
         work: impl Fn(&Phase<'_, P>, &mut Worker<P, S>) -> Result<()> + Sync,
     ) -> Result<()> {
         if self.has_failed {
-            return Err(Error::Usage("this execution failed before; load the vertices again".into()));
+            return Err(Error::Usage(
+                "this execution failed before; load the vertices again".into(),
+            ));
         }
         let phase = Phase {
             program: &self.program,
@@ -283,7 +294,8 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
         let workers = &self.workers;
         let results = self.resources.broadcast(|index| {
             let _nobody_waits_for_the_dead = phase.exchange.stop_on_panic();
-            let worker = workers.get(index).ok_or_else(|| no_element(index, workers.len(), "worker"))?;
+            let worker =
+                workers.get(index).ok_or_else(|| no_element(index, workers.len(), "worker"))?;
             let mut worker = worker.lock().unwrap_or_else(PoisonError::into_inner);
             work(&phase, &mut worker).inspect_err(|_| phase.exchange.stop())
         });
@@ -293,7 +305,9 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
     }
 
     fn workers(&mut self) -> impl Iterator<Item = &mut Worker<P, S>> {
-        self.workers.iter_mut().map(|worker| worker.get_mut().unwrap_or_else(PoisonError::into_inner))
+        self.workers
+            .iter_mut()
+            .map(|worker| worker.get_mut().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// A handle by which another thread pauses this execution.
@@ -320,7 +334,10 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
     }
 
     /// Calls `work` for the store of each partition.
-    pub(super) fn for_each_store(&mut self, mut work: impl FnMut(&mut S) -> Result<()>) -> Result<()> {
+    pub(super) fn for_each_store(
+        &mut self,
+        mut work: impl FnMut(&mut S) -> Result<()>,
+    ) -> Result<()> {
         self.workers().flat_map(|worker| &mut worker.stores).try_for_each(&mut work)
     }
 

@@ -148,5 +148,6 @@ fn guard<V: Stored, R>(
     vertex: &mut Loan<'_, V>,
     call: impl FnOnce(&mut Loan<'_, V>) -> Result<R>,
 ) -> Result<R> {
-    catch(|| call(vertex)).unwrap_or_else(|failure| Err(Error::program(vertex.id(), doing, failure)))
+    catch(|| call(vertex))
+        .unwrap_or_else(|failure| Err(Error::program(vertex.id(), doing, failure)))
 }

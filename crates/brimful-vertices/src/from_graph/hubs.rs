@@ -1,8 +1,9 @@
 //! Memory for vertices that have very many edges.
 //!
-//! A vertex is whole while it is loaded, lent and written, and each step has its own copy. Of usual vertices these copies
-//! are small change; of a hub with millions of edges they are more than all else. Invariant: as many bytes are set aside as
-//! the copies of the largest vertices take that all workers may have in hand at once, before there are any.
+//! A vertex is whole while it is loaded, lent and written, and each step has its own copy. Of usual
+//! vertices these copies are small change; of a hub with millions of edges they are more than all
+//! else. Invariant: as many bytes are set aside as the copies of the largest vertices take that all
+//! workers may have in hand at once, before there are any.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -42,8 +43,9 @@ impl Copies {
         data_bytes: u64,
         hands: usize,
     ) -> Result<Self> {
-        // While it is loaded: as it comes, as it is gathered, and as its record. While it is lent: the vertex, the record that
-        // is written, and the one that gathers with others; on disk also the record read, its value, and the link that is stored.
+        // While it is loaded: as it comes, as it is gathered, and as its record. While it is lent:
+        // the vertex, the record that is written, and the one that gathers with others; on disk
+        // also the record read, its value, and the link that is stored.
         let copies = if schemes.folder(url)?.is_some() {
             6
         } else if schemes.keeps_records(url)? {
@@ -73,7 +75,8 @@ impl Hubs {
         Ok(Self { copies, largest: BinaryHeap::new(), edges: 0, memory })
     }
 
-    /// Those of the first `count` vertices of a graph, as far as their out-degrees say, walked by `indexes`.
+    /// Those of the first `count` vertices of a graph, as far as their out-degrees say, walked by
+    /// `indexes`.
     pub(crate) fn of_graph(
         copies: Copies,
         (graph, indexes, count): (&Graph, &[Index], u64),

@@ -6,8 +6,9 @@ use brimful_store::{Error as StoreError, Resources, sorter};
 use crate::error::{Error, Result};
 use crate::execution::{loading, run};
 
-/// What a run needs whatever it keeps in its stores, in bytes: what is taken already; for lists, or before there are any for sorting and
-/// loading; and a few pages or steps of growth for each partition.
+/// What a run needs whatever it keeps in its stores, in bytes: what is taken already; for lists, or
+/// before there are any for sorting and loading; and a few pages or steps of growth for each
+/// partition.
 pub(super) fn beside(resources: &Resources, partitions: usize, edge_bytes: usize) -> u64 {
     let taken = resources.budget.limit() - resources.budget.free();
     taken + LoadingShares::least(resources.workers(), partitions, edge_bytes)
@@ -41,15 +42,22 @@ impl LoadingShares {
     }
 }
 
-/// What is in the stores when they are full: the bytes that they take, and what was loaded of how much.
+/// What is in the stores when they are full: the bytes that they take, and what was loaded of how
+/// much.
 pub(super) struct Filled {
     pub(super) bytes: u64,
     pub(super) vertices: (u64, u64),
     pub(super) edges: (u64, u64),
 }
 
-/// The error of a budget that ended while vertices were loaded: names what all of them would take, as those do that were.
-pub(super) fn too_small(error: Error, resources: &Resources, beside: u64, filled: &Filled) -> Error {
+/// The error of a budget that ended while vertices were loaded: names what all of them would take,
+/// as those do that were.
+pub(super) fn too_small(
+    error: Error,
+    resources: &Resources,
+    beside: u64,
+    filled: &Filled,
+) -> Error {
     if !matches!(error, Error::Store(StoreError::Budget { .. })) || filled.vertices.0 == 0 {
         return error;
     }
@@ -58,8 +66,8 @@ pub(super) fn too_small(error: Error, resources: &Resources, beside: u64, filled
     let (loaded, all) =
         (weight(filled.vertices.0, filled.edges.0), weight(filled.vertices.1, filled.edges.1));
     let stores = (filled.bytes as f64 * (all as f64 / loaded as f64)) as u64;
-    // Sorting and loading hold three sixteenths of the budget, records grow when they have signalled,
-    // and an array that grows is there twice for a moment.
+    // Sorting and loading hold three sixteenths of the budget, records grow when they have
+    // signalled, and an array that grows is there twice for a moment.
     let needed = beside.saturating_add(stores).saturating_add(stores / 8 * 5);
     let limit = resources.budget.limit();
     // An estimate that proved too small is no budget to name.
@@ -70,7 +78,8 @@ pub(super) fn too_small(error: Error, resources: &Resources, beside: u64, filled
     }
 }
 
-/// Refuses a budget below what every run needs, and gives the bytes of memory for each store that is told how much it has.
+/// Refuses a budget below what every run needs, and gives the bytes of memory for each store that
+/// is told how much it has.
 pub(super) fn of_each_store(resources: &Resources, partitions: usize, beside: u64) -> Result<u64> {
     resources.budget.require(beside, "to keep vertices in a store")?;
     Ok((resources.budget.limit() - beside) / 2 / partitions as u64)

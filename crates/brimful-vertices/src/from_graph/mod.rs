@@ -1,6 +1,7 @@
 //! Programs on the vertices of a graph: stores opened, filled from shards, and ready to run.
 //!
-//! - `edges`: what an edge carries; `hubs`: memory for vertices of very many edges; `shards`: whole vertices from shards; `memory`: how the budget is shared out.
+//! - `edges`: what an edge carries; `hubs`: memory for vertices of very many edges; `shards`: whole
+//!   vertices from shards; `memory`: how the budget is shared out.
 //!
 //! Vertices are the ranks of the graph's internal order; errors name them by their external ids.
 
@@ -63,12 +64,14 @@ pub(crate) struct Part<'g> {
     pub(crate) is_weighted: bool,
 }
 
-/// Loads all vertices of `graph` with their outgoing edges into a store, and makes ready to run `program` on them. Edges carry
-/// their weight if `is_weighted`, else 1. If there is a checkpoint to go on from, the vertices are those in it.
+/// Loads all vertices of `graph` with their outgoing edges into a store, and makes ready to run
+/// `program` on them. Edges carry their weight if `is_weighted`, else 1. If there is a checkpoint
+/// to go on from, the vertices are those in it.
 ///
 /// # Errors
-/// [`Error::Usage`] for a store or weights that there are not; [`Error::Program`] if a vertex has no initial state; the budget's, which names
-/// what all vertices would take if they are too many; those of the store.
+/// [`Error::Usage`] for a store or weights that there are not; [`Error::Program`] if a vertex has
+/// no initial state; the budget's, which names what all vertices would take if they are too many;
+/// those of the store.
 pub fn start<'r, P: VertexProgram<Id = u64, Edge = f64> + Send>(
     program: P,
     (graph, is_weighted): (&Graph, bool),
@@ -117,14 +120,16 @@ pub(crate) fn load<'r, P: VertexProgram<Id = u64> + Send>(
 where
     P::Edge: EdgeData,
 {
-    let partitions = partitions_of(options.partitions, options.store, options.schemes, resources.workers())?;
+    let partitions =
+        partitions_of(options.partitions, options.store, options.schemes, resources.workers())?;
     let copies = Copies::new(
         (options.store, options.schemes),
         options.cache.is_some(),
         size_of::<P::Edge>() as u64,
         resources.workers().min(partitions),
     )?;
-    let mut hubs = Hubs::of_graph(copies, (part.graph, part.indexes, part.vertices), &resources.budget)?;
+    let mut hubs =
+        Hubs::of_graph(copies, (part.graph, part.indexes, part.vertices), &resources.budget)?;
     let beside = memory::beside(resources, partitions, edge_bytes(part.is_weighted));
     let memory_bytes = memory::of_each_store(resources, partitions, beside)?;
     let stores = open(options, partitions, memory_bytes, serializer, resources)?;
@@ -157,8 +162,9 @@ where
     Execution::start(loading.with_hubs(hubs), &execution)
 }
 
-/// The store that `url` names, for one run: if it is on disk, in a folder of its own within the one named, which goes when the second is
-/// dropped, after the stores. Nobody reads vertices when the run has ended.
+/// The store that `url` names, for one run: if it is on disk, in a folder of its own within the one
+/// named, which goes when the second is dropped, after the stores. Nobody reads vertices when the
+/// run has ended.
 ///
 /// # Errors
 /// [`Error::Usage`] for an unknown store; I/O.
@@ -198,7 +204,8 @@ fn open<V: Stored>(
 ) -> Result<Vec<StoreOf<V>>> {
     let shared = Arc::new(resources.clone());
     let open = |partition| {
-        let of_partition = PartitionOptions { partition, resources: Arc::clone(&shared), memory_bytes };
+        let of_partition =
+            PartitionOptions { partition, resources: Arc::clone(&shared), memory_bytes };
         let store = options.schemes.open(options.store, &of_partition, serializer()?)?;
         match options.cache {
             Some(cache) => cache.shared_by(partitions).over(store, &resources.budget),

@@ -1,7 +1,7 @@
 //! Vertices preassembled with their edges, from a graph whose edges lie in shards.
 //!
-//! Shards hold edges by target; here they are sorted by source, in a budget, and come out whole vertices in ascending
-//! order. Invariant: every vertex comes once, those without edges too.
+//! Shards hold edges by target; here they are sorted by source, in a budget, and come out whole
+//! vertices in ascending order. Invariant: every vertex comes once, those without edges too.
 
 use brimful_graph::input_position::UNKNOWN;
 use brimful_graph::records::{EdgeRecord, KeyLayout, Pair, WeightedPair};
@@ -48,21 +48,24 @@ fn sorted<R: EdgeRecord, E: EdgeData>(
     let Part { graph, indexes, vertices: count, .. } = part;
     let job = &resources.job;
     // Sorted by vertex, then by neighbour and way: what the layout calls target is the vertex.
-    let layout = KeyLayout { interval_bits: 0, ..KeyLayout::new(graph.vertices().saturating_mul(2), 1) };
-    let bytes = LoadingShares::new(resources.budget.free(), resources.workers(), size_of::<R>()).sorting;
+    let layout =
+        KeyLayout { interval_bits: 0, ..KeyLayout::new(graph.vertices().saturating_mul(2), 1) };
+    let bytes =
+        LoadingShares::new(resources.budget.free(), resources.workers(), size_of::<R>()).sorting;
     let memory = resources.budget.reserve(bytes, "to load this graph")?;
     let sorter = Sorter::<R>::new(folder, bytes, resources.workers(), job)?;
     let mut writer = sorter.writer();
     for index in indexes {
         let Some(shards) = graph.shards(*index) else { continue };
         job.begin("sort", shards.edges());
-        let (mut reader, way) = (SegmentReader::default().with_weights(part.is_weighted), way(*index));
+        let (mut reader, way) =
+            (SegmentReader::default().with_weights(part.is_weighted), way(*index));
         let mut edges: Vec<R> = Vec::new();
         for (number, segment) in shards.segments().iter().enumerate() {
             job.check()?;
             reader.for_each_edge(shards, number, |source, target, weight| {
-                // The reverse shards say of an edge what the others do, with its ends exchanged: either way the walk is from
-                // what they call the source.
+                // The reverse shards say of an edge what the others do, with its ends exchanged:
+                // either way the walk is from what they call the source.
                 let neighbour = target * 2 + u64::from(way >> 1);
                 edges.push(R::pack(layout, neighbour, source, weight, UNKNOWN));
             })?;
@@ -72,7 +75,8 @@ fn sorted<R: EdgeRecord, E: EdgeData>(
     }
     writer.finish()?;
 
-    // Copied, each vertex has just the memory that its edges take. Room for a hub is not kept for those that follow.
+    // Copied, each vertex has just the memory that its edges take. Room for a hub is not kept for
+    // those that follow.
     let mut hand_over = |vertex: u64, edges: &mut Edges<u64, E>, hubs: &mut Hubs| {
         hubs.came(edges.len() as u64)?;
         if edges.len() > MOST_KEPT {
@@ -92,7 +96,8 @@ fn sorted<R: EdgeRecord, E: EdgeData>(
                 next += 1;
             }
             hubs.coming(edges.len() as u64)?;
-            let way = if graph.description().directed { 1 << (neighbour % 2) } else { ALONG | AGAINST };
+            let way =
+                if graph.description().directed { 1 << (neighbour % 2) } else { ALONG | AGAINST };
             edges.push(neighbour / 2, E::new(weight.unwrap_or(1.0), way));
         }
         job.advance(batch.len() as u64);

@@ -55,7 +55,8 @@ impl<P: VertexProgram> CombineBuffer<P> {
     /// True if the signals fit, for any targets.
     pub(super) fn fits(&self, signals: &[SignalTo<P>]) -> bool {
         let entry = size_of::<(P::Id, Option<P::Signal>)>();
-        let heap: usize = signals.iter().map(|(id, signal)| id.heap_bytes() + signal.heap_bytes()).sum();
+        let heap: usize =
+            signals.iter().map(|(id, signal)| id.heap_bytes() + signal.heap_bytes()).sum();
         let entries = self.entries.len() + signals.len();
         // While it grows, the index exists twice, once with double the capacity.
         let grows = if entries > self.index.capacity() { 2 } else { 0 };
@@ -175,8 +176,9 @@ mod tests {
     fn it_is_full_before_it_takes_more_than_its_limit() {
         for limit in [0, 1 << 10, 1 << 16, 3 << 20] {
             let mut buffer: CombineBuffer<Texts> = CombineBuffer::new(limit);
-            let batch =
-                |first: u64| -> Vec<_> { (first..first + 64).map(|id| (id, "text".into())).collect() };
+            let batch = |first: u64| -> Vec<_> {
+                (first..first + 64).map(|id| (id, "text".into())).collect()
+            };
             let mut first = 0;
             while buffer.fits(&batch(first)) {
                 buffer.add(&GREATEST, &mut batch(first)).unwrap();

@@ -30,7 +30,13 @@ fn through(folder: &FaultFolder, delivery: Delivery, all: &mut Collected) -> Res
         packet.clear();
         target.write(&mut id);
         let source = (delivery == Delivery::LatestPerEdge).then_some((&source, 0));
-        write_message::<Texts>(&id, source, &format!("signal {number:06}"), &mut scratch, &mut packet);
+        write_message::<Texts>(
+            &id,
+            source,
+            &format!("signal {number:06}"),
+            &mut scratch,
+            &mut packet,
+        );
         mailbox.deliver(&program, &packet)?;
     }
     let mut incoming = IncomingSignals::new(&Budget::new(1 << 20, 0))?;
@@ -68,13 +74,18 @@ fn check(work: impl Fn(&FaultFolder, &mut Collected) -> Result<()>) {
         assert!(count > 0, "{class:?}");
         // The first ones, the last, and some between.
         for number in (1..=count).filter(|n| *n < 4 || *n == count || n % (count / 5 + 1) == 0) {
-            for (fault, passes) in [(Fault::Io, false), (Fault::Full, false), (Fault::Interrupted, true)] {
+            for (fault, passes) in
+                [(Fault::Io, false), (Fault::Full, false), (Fault::Interrupted, true)]
+            {
                 let (folder, mut all) = (FaultFolder::new(), Collected::new());
                 folder.set_plan(FaultPlan::new().fail(class, number, fault));
                 match work(&folder, &mut all) {
                     Ok(()) => assert!(passes && all == expected, "{class:?} {number} {fault:?}"),
                     Err(Error::Store(StoreError::Io { .. })) => {
-                        assert!(!passes || class == Operation::Create, "{class:?} {number} {fault:?}");
+                        assert!(
+                            !passes || class == Operation::Create,
+                            "{class:?} {number} {fault:?}"
+                        );
                         assert!(all.iter().all(|(id, signals)| expected.get(id) == Some(signals)));
                     }
                     Err(error) => panic!("{class:?} {number} {fault:?}: {error}"),

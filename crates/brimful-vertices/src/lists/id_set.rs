@@ -35,7 +35,13 @@ impl<I: Id> IdSet<I> {
     /// spills to `file`.
     pub fn new(bytes: u64, file: &Arc<SpillFile>) -> Self {
         let (arriving, ready) = (Scores::default(), Scores::default());
-        Self { table: MessageTable::new(bytes, file), key: Vec::new(), arriving, ready, ids: PhantomData }
+        Self {
+            table: MessageTable::new(bytes, file),
+            key: Vec::new(),
+            arriving,
+            ready,
+            ids: PhantomData,
+        }
     }
 
     /// Adds `id`, if it is not there.
@@ -119,7 +125,10 @@ mod tests {
 
     fn set<I: Id>(bytes: u64) -> IdSet<I> {
         let folder = tempfile::tempdir().unwrap();
-        IdSet::new(bytes, &Arc::new(SpillFile::new(&DiskFolder::new(folder.path()), &Job::new()).unwrap()))
+        IdSet::new(
+            bytes,
+            &Arc::new(SpillFile::new(&DiskFolder::new(folder.path()), &Job::new()).unwrap()),
+        )
     }
 
     fn all<I: Id>(set: &mut IdSet<I>) -> Vec<I> {
@@ -134,7 +143,8 @@ mod tests {
     }
 
     fn drain<I: Id>(set: &mut IdSet<I>) -> Vec<I> {
-        let mut ids: Vec<I> = std::iter::from_fn(|| set.take().unwrap()).map(|(id, _)| id).collect();
+        let mut ids: Vec<I> =
+            std::iter::from_fn(|| set.take().unwrap()).map(|(id, _)| id).collect();
         ids.sort_unstable();
         ids
     }
@@ -169,7 +179,8 @@ mod tests {
     fn taking_stops_and_goes_on_while_ids_arrive() {
         let mut set = set::<u64>(1 << 20);
         (0..10).for_each(|id| set.insert(&id).unwrap());
-        let taken: Vec<u64> = (0..4).filter_map(|_| set.take().unwrap()).map(|(id, _)| id).collect();
+        let taken: Vec<u64> =
+            (0..4).filter_map(|_| set.take().unwrap()).map(|(id, _)| id).collect();
         assert_eq!(taken, [0, 1, 2, 3]);
         // One was taken out, one is yet to come, one is new.
         [0, 7, 20].iter().for_each(|id| set.insert(id).unwrap());

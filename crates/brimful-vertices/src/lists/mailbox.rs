@@ -87,7 +87,8 @@ impl<P: VertexProgram> IncomingSignals<P> {
     }
 
     fn push(&mut self, source: Option<Along<P>>, signal: P::Signal) -> Result<()> {
-        let heap = signal.heap_bytes() + source.as_ref().map_or(0, |(source, _)| source.heap_bytes());
+        let heap =
+            signal.heap_bytes() + source.as_ref().map_or(0, |(source, _)| source.heap_bytes());
         self.growth.take((heap + reserve_one(&mut self.signals)) as u64)?;
         self.signals.push(signal);
         if let Some(source) = source {
@@ -136,7 +137,8 @@ fn read_message<P: VertexProgram>(
     let source = match delivery {
         Delivery::LatestPerEdge => {
             let source = P::Id::read(&mut message).ok_or(UNREADABLE)?;
-            let parallel = read_varint(&mut message).and_then(|parallel| u32::try_from(parallel).ok());
+            let parallel =
+                read_varint(&mut message).and_then(|parallel| u32::try_from(parallel).ok());
             Some((source, parallel.ok_or(UNREADABLE)?))
         }
         Delivery::Each | Delivery::Combined => None,
@@ -294,13 +296,15 @@ impl<P: VertexProgram> Mailbox<P> {
     }
 
     fn serialize_one(&mut self, program: &P, (id, signal): &SignalTo<P>) -> Result<()> {
-        let (mut key, mut message) = (std::mem::take(&mut self.key), std::mem::take(&mut self.folded));
+        let (mut key, mut message) =
+            (std::mem::take(&mut self.key), std::mem::take(&mut self.folded));
         key.clear();
         message.clear();
         id.write(&mut key);
         signal.write(&mut message);
-        let combine =
-            |held: &[u8], new: &[u8], out: &mut Vec<u8>| combine_messages(program, &key, held, new, out);
+        let combine = |held: &[u8], new: &[u8], out: &mut Vec<u8>| {
+            combine_messages(program, &key, held, new, out)
+        };
         let is_new = self.table.add(&key, Some(&message), Some(&combine))?;
         self.stats.combined += u64::from(!is_new);
         (self.key, self.folded) = (key, message);
@@ -342,8 +346,13 @@ impl<P: VertexProgram> Mailbox<P> {
     /// next.
     ///
     /// # Errors
-    /// [`brimful_store::Error::Budget`] if the signals to one vertex exceed the memory that is left.
-    pub fn take(&mut self, program: &P, incoming: &mut IncomingSignals<P>) -> Result<Option<P::Id>> {
+    /// [`brimful_store::Error::Budget`] if the signals to one vertex exceed the memory that is
+    /// left.
+    pub fn take(
+        &mut self,
+        program: &P,
+        incoming: &mut IncomingSignals<P>,
+    ) -> Result<Option<P::Id>> {
         incoming.clear();
         if !self.table.is_open() {
             self.serialize_buffer(program)?;
@@ -355,7 +364,9 @@ impl<P: VertexProgram> Mailbox<P> {
             let taken = catch(|| {
                 let (source, signal) = read_message::<P>(message, delivery)?;
                 match incoming.signals.first_mut() {
-                    Some(held) if delivery == Delivery::Combined => program.combine(held, signal)?,
+                    Some(held) if delivery == Delivery::Combined => {
+                        program.combine(held, signal)?
+                    }
                     _ => return Ok(Some((source, signal))),
                 }
                 Ok(None)
@@ -426,7 +437,10 @@ mod tests {
         IncomingSignals::new(&Budget::new(1 << 20, 0)).unwrap()
     }
 
-    fn drain(mailbox: &mut Mailbox<Texts>, program: &Texts) -> BTreeMap<u64, (Vec<u64>, Vec<String>)> {
+    fn drain(
+        mailbox: &mut Mailbox<Texts>,
+        program: &Texts,
+    ) -> BTreeMap<u64, (Vec<u64>, Vec<String>)> {
         let (mut incoming, mut all) = (incoming(), BTreeMap::new());
         while let Some(id) = mailbox.take(program, &mut incoming).unwrap() {
             assert!(
@@ -468,7 +482,8 @@ mod tests {
     #[test]
     fn combined_signals_are_one_in_memory_and_from_disk() {
         for bytes in [64 << 20, 0] {
-            let (program, mut mailbox) = (Texts(Delivery::Combined), mailbox(bytes, Delivery::Combined));
+            let (program, mut mailbox) =
+                (Texts(Delivery::Combined), mailbox(bytes, Delivery::Combined));
             let text = |number: u64| format!("{:05}", number * 7919 % 100_003);
             for number in 0..100_000 {
                 send(&mut mailbox, &program, 0, number % 20_000, &text(number)).unwrap();
@@ -487,11 +502,14 @@ mod tests {
     #[test]
     fn signals_that_come_before_their_vertex_is_taken_out_are_collected_with_the_others() {
         for bytes in [1 << 20, 0] {
-            let (program, mut mailbox) = (Texts(Delivery::Combined), mailbox(bytes, Delivery::Combined));
+            let (program, mut mailbox) =
+                (Texts(Delivery::Combined), mailbox(bytes, Delivery::Combined));
             let mut incoming = incoming();
             (0..1000).for_each(|target| send(&mut mailbox, &program, 0, target, "a").unwrap());
             let first = mailbox.take(&program, &mut incoming).unwrap().unwrap();
-            for (target, signal) in [(first, "late"), (first + 1, "b"), (first + 1, "c"), (2000, "new")] {
+            for (target, signal) in
+                [(first, "late"), (first + 1, "b"), (first + 1, "c"), (2000, "new")]
+            {
                 send(&mut mailbox, &program, 0, target, signal).unwrap();
             }
             assert!(!mailbox.is_empty().unwrap());
@@ -513,7 +531,8 @@ mod tests {
 
     #[test]
     fn what_a_vertex_knows_already_wakes_nobody() {
-        let (program, mut mailbox) = (Texts(Delivery::Combined), mailbox(1 << 20, Delivery::Combined));
+        let (program, mut mailbox) =
+            (Texts(Delivery::Combined), mailbox(1 << 20, Delivery::Combined));
         mailbox.remember(&7, &"m".into()).unwrap();
         for (target, signal) in [(7, "a"), (7, "m"), (8, "a")] {
             send(&mut mailbox, &program, 0, target, signal).unwrap();
@@ -533,7 +552,8 @@ mod tests {
 
     #[test]
     fn a_failing_combiner_names_the_vertex() {
-        let (program, mut mailbox) = (Texts(Delivery::Combined), mailbox(1 << 20, Delivery::Combined));
+        let (program, mut mailbox) =
+            (Texts(Delivery::Combined), mailbox(1 << 20, Delivery::Combined));
         send(&mut mailbox, &program, 0, 42, "a").unwrap();
         let error = send(&mut mailbox, &program, 0, 42, "poison").unwrap_err();
         assert_eq!(
@@ -545,7 +565,8 @@ mod tests {
     #[test]
     fn signals_to_one_vertex_that_exceed_the_budget_are_refused_by_a_figure() {
         let (program, mut mailbox) = (Texts(Delivery::Each), mailbox(64 << 20, Delivery::Each));
-        (0..100_000).for_each(|_| send(&mut mailbox, &program, 0, 1, "a signal of some length").unwrap());
+        (0..100_000)
+            .for_each(|_| send(&mut mailbox, &program, 0, 1, "a signal of some length").unwrap());
         let error = mailbox.take(&program, &mut incoming()).unwrap_err().to_string();
         assert!(error.contains("too small for the signals to one vertex"), "{error}");
     }

@@ -101,7 +101,11 @@ impl MemoryTable {
         fold: Option<Fold<'_>>,
     ) -> Result<Added> {
         if let Some(entry) = self.find(key) {
-            return Ok(if self.extend(entry, message, fold)? { Added::Existing } else { Added::Full });
+            return Ok(if self.extend(entry, message, fold)? {
+                Added::Existing
+            } else {
+                Added::Full
+            });
         }
         // While it grows, the index exists twice, once with double the capacity.
         let is_full = self.index.len() == self.index.capacity();
@@ -174,7 +178,12 @@ impl MemoryTable {
         self.bytes() + bytes <= self.limit
     }
 
-    fn extend(&mut self, entry: u32, message: Option<&[u8]>, fold: Option<Fold<'_>>) -> Result<bool> {
+    fn extend(
+        &mut self,
+        entry: u32,
+        message: Option<&[u8]>,
+        fold: Option<Fold<'_>>,
+    ) -> Result<bool> {
         let Some(message) = message else { return Ok(true) };
         let there = u32_at(&self.arena, entry, FIRST);
         let Some(fold) = fold.filter(|_| there != NONE) else {
@@ -206,8 +215,11 @@ impl MemoryTable {
         let (mut free, mut size) =
             (usize::from(self.u16_at(entry, FREE)), usize::from(self.u16_at(entry, SIZE)));
         if free < needed {
-            let larger =
-                if needed > MOST_BLOCK / 4 { needed } else { needed.max((2 * size).min(MOST_BLOCK)) };
+            let larger = if needed > MOST_BLOCK / 4 {
+                needed
+            } else {
+                needed.max((2 * size).min(MOST_BLOCK))
+            };
             if !self.fits(larger + JUMP_BYTES) {
                 return false;
             }
@@ -290,7 +302,9 @@ impl MemoryTable {
         if self.len < self.index.capacity() / 64 {
             let mut next = self.first();
             while let Some(entry) = next {
-                if let Ok(found) = self.index.find_entry(checksum(self.key(entry)), |&other| other == entry) {
+                if let Ok(found) =
+                    self.index.find_entry(checksum(self.key(entry)), |&other| other == entry)
+                {
                     found.remove();
                 }
                 next = self.after(entry);

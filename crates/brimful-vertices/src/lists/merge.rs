@@ -26,7 +26,8 @@ impl Merge {
     /// `runs` in the order in which they were written.
     pub(super) fn new(runs: Vec<Arc<SpilledRun>>) -> Result<Self> {
         let readers = runs.into_iter().map(RunReader::new).collect();
-        let mut merge = Self { readers, heads: BinaryHeap::new(), key: vec![], of_key: vec![], done: 0 };
+        let mut merge =
+            Self { readers, heads: BinaryHeap::new(), key: vec![], of_key: vec![], done: 0 };
         (0..merge.readers.len()).try_for_each(|run| merge.advance(run, Vec::new()))?;
         Ok(merge)
     }
@@ -77,7 +78,9 @@ impl Merge {
 
     /// The next message of the group.
     pub(super) fn next_message(&mut self) -> Result<Option<&[u8]>> {
-        while let Some(reader) = self.of_key.get(self.done).and_then(|run| self.readers.get_mut(*run)) {
+        while let Some(reader) =
+            self.of_key.get(self.done).and_then(|run| self.readers.get_mut(*run))
+        {
             // Borrowed again below: the borrow checker rejects a conditional return of this borrow.
             if reader.has_message()? {
                 break;

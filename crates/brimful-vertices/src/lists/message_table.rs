@@ -69,7 +69,9 @@ impl MessageTable {
         fold: Option<Fold<'_>>,
     ) -> Result<bool> {
         let key = key.into();
-        if self.ready.waits(key, self.next) && self.ready.add(key, message, fold)? == Added::Existing {
+        if self.ready.waits(key, self.next)
+            && self.ready.add(key, message, fold)? == Added::Existing
+        {
             return Ok(false);
         }
         loop {
@@ -77,7 +79,9 @@ impl MessageTable {
                 Added::New => return Ok(true),
                 Added::Existing => return Ok(false),
                 Added::Full if self.arriving.len() > 0 => self.spill()?,
-                Added::Full => return Err(self.too_long(key.bytes.len() + message.map_or(0, <[u8]>::len))),
+                Added::Full => {
+                    return Err(self.too_long(key.bytes.len() + message.map_or(0, <[u8]>::len)));
+                }
             }
         }
     }
@@ -140,7 +144,8 @@ impl MessageTable {
     fn too_long(&self, bytes: usize) -> crate::error::Error {
         // Two tables, each with a block for the writer and one for its own tables.
         let (budget, needed) = (2 * self.half as u64, 2 * (bytes + 2 * BLOCK_BYTES) as u64);
-        let purpose = format!("for a list that keeps a signal of {bytes} bytes, its vertex's id included");
+        let purpose =
+            format!("for a list that keeps a signal of {bytes} bytes, its vertex's id included");
         StoreError::Budget { budget, needed, purpose }.into()
     }
 
@@ -278,7 +283,9 @@ mod tests {
     }
 
     fn mix(seed: u64) -> u64 {
-        let z = (seed ^ (seed >> 30)).wrapping_add(0x9E37_79B9_7F4A_7C15).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let z = (seed ^ (seed >> 30))
+            .wrapping_add(0x9E37_79B9_7F4A_7C15)
+            .wrapping_mul(0xBF58_476D_1CE4_E5B9);
         let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         z ^ (z >> 31)
     }
@@ -310,7 +317,9 @@ mod tests {
     #[test]
     fn what_is_added_is_taken_out_once_and_in_order() {
         // In memory, with some runs, and with runs of runs.
-        for (messages, keys, bytes) in [(3000, 200, 64 << 20), (60_000, 5000, 0), (120_000, 1 << 40, 0)] {
+        for (messages, keys, bytes) in
+            [(3000, 200, 64 << 20), (60_000, 5000, 0), (120_000, 1 << 40, 0)]
+        {
             let mut table = table(bytes);
             let mut expected = Messages::new();
             for number in 0..messages {
@@ -369,7 +378,11 @@ mod tests {
         let mut table = MessageTable::new(0, &Arc::new(file));
         let (mut expected, mut failures) = (Messages::new(), 0);
         for number in 0..60_000 {
-            folder.set_plan(FaultPlan::new().capacity(if number < 40_000 { 200_000 } else { u64::MAX / 2 }));
+            folder.set_plan(FaultPlan::new().capacity(if number < 40_000 {
+                200_000
+            } else {
+                u64::MAX / 2
+            }));
             let (key, message) = message(number, 5000);
             match table.add(&key, Some(&message), None) {
                 Ok(_) => expected.entry(key).or_default().push(message),

@@ -264,7 +264,11 @@ impl RunReader {
     /// The error if another process changed the file.
     fn broken(&self, what: &str) -> crate::error::Error {
         let at = self.read - (self.buffer.len() - self.at) as u64;
-        StoreError::corrupt(self.run.file.file.path(), at, format!("a run of spilled messages: {what}"))
-            .into()
+        StoreError::corrupt(
+            self.run.file.file.path(),
+            at,
+            format!("a run of spilled messages: {what}"),
+        )
+        .into()
     }
 }

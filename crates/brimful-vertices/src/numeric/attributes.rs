@@ -1,4 +1,5 @@
-//! What a graph knows of its vertices beside their edges, read in windows as vertices come by in order.
+//! What a graph knows of its vertices beside their edges, read in windows as vertices come by in
+//! order.
 
 use brimful_graph::Graph;
 
@@ -30,7 +31,8 @@ impl Attributes {
 
     /// The strength of a vertex, and the place of its external id; 0 where nobody asks for it.
     pub(super) fn of(&mut self, graph: &Graph, id: u64) -> Result<(f64, u64)> {
-        let is_there = |start: u64, length: usize| length > 0 && (start..start + length as u64).contains(&id);
+        let is_there =
+            |start: u64, length: usize| length > 0 && (start..start + length as u64).contains(&id);
         if self.needs_degrees && !is_there(self.start, self.strengths.len())
             || self.smallest_key.is_some() && !is_there(self.start, self.external.len())
         {

@@ -84,7 +84,12 @@ impl<'c> NumericCheckpoints<'c> {
             program.restore(&mut saved, window, resources)?;
             saved.records(due, window, resources)?;
             if !program.go_on(&saved_state.progress) {
-                return Err(StoreError::corrupt_checkpoint(&path, 0, "its fields do not fit this run").into());
+                return Err(StoreError::corrupt_checkpoint(
+                    &path,
+                    0,
+                    "its fields do not fit this run",
+                )
+                .into());
             }
             (prior.signals, prior.durations) = (saved_state.signals, saved_state.durations);
             Ok(())

@@ -1,6 +1,8 @@
-//! A numeric program behind one seam, so that vertices on stores are compiled for a few sizes of states and not for every program.
+//! A numeric program behind one seam, so that vertices on stores are compiled for a few sizes of
+//! states and not for every program.
 //!
-//! States and sums go through as words of 64 bits: the bytes of the program's own types, and zeros after them.
+//! States and sums go through as words of 64 bits: the bytes of the program's own types, and zeros
+//! after them.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -67,14 +69,22 @@ pub(super) trait Erased: Send + Sync {
     /// True if another round began, whose states are to be made by [`Erased::begin`].
     fn another_round(&mut self) -> bool;
 
-    /// Makes the state with which a vertex starts, or begins another round; true if it has something to signal.
+    /// Makes the state with which a vertex starts, or begins another round; true if it has
+    /// something to signal.
     fn begin(&self, vertex: Vertex, state: &mut [u64], is_start: bool) -> bool;
     /// Makes the signal along an edge; false for silence.
     fn signal(&self, vertex: Vertex, state: &[u64], weight: f64, sum: &mut [u64]) -> bool;
     fn combine(&self, held: &mut [u64], sum: &[u64]);
     fn signalled(&self, state: &mut [u64]);
-    /// Makes the state after a collect, of no signals if there is no sum; true if there is now more to signal than `threshold`.
-    fn collect(&self, vertex: Vertex, state: &mut [u64], sum: Option<&[u64]>, threshold: f64) -> bool;
+    /// Makes the state after a collect, of no signals if there is no sum; true if there is now more
+    /// to signal than `threshold`.
+    fn collect(
+        &self,
+        vertex: Vertex,
+        state: &mut [u64],
+        sum: Option<&[u64]>,
+        threshold: f64,
+    ) -> bool;
     fn urgency(&self, state: &[u64]) -> f64;
     fn collect_score(&self, state: &[u64], sum: Option<&[u64]>) -> f64;
 
@@ -83,7 +93,12 @@ pub(super) trait Erased: Send + Sync {
     /// A state that was kept.
     fn kept(&self, id: u64, state: &mut [u64]);
     /// Appends all that were kept to a checkpoint.
-    fn draft(&self, draft: &mut Draft, window: usize, resources: &Resources) -> brimful_store::Result<()>;
+    fn draft(
+        &self,
+        draft: &mut Draft,
+        window: usize,
+        resources: &Resources,
+    ) -> brimful_store::Result<()>;
     /// Keeps those of a checkpoint.
     fn restore(
         &mut self,
@@ -220,7 +235,13 @@ impl<P: Program> Erased for Typed<'_, P> {
         put(state, &after);
     }
 
-    fn collect(&self, vertex: Vertex, state: &mut [u64], sum: Option<&[u64]>, threshold: f64) -> bool {
+    fn collect(
+        &self,
+        vertex: Vertex,
+        state: &mut [u64],
+        sum: Option<&[u64]>,
+        threshold: f64,
+    ) -> bool {
         let old: P::State = get(state);
         let mut new = self.program.collect(vertex, old, Self::sum(sum), &self.globals);
         let is_full = P::MODE == Mode::Full;
@@ -262,7 +283,12 @@ impl<P: Program> Erased for Typed<'_, P> {
         }
     }
 
-    fn draft(&self, draft: &mut Draft, window: usize, resources: &Resources) -> brimful_store::Result<()> {
+    fn draft(
+        &self,
+        draft: &mut Draft,
+        window: usize,
+        resources: &Resources,
+    ) -> brimful_store::Result<()> {
         draft.records(&self.states, window, resources)
     }
 

@@ -1,6 +1,7 @@
 //! What a numeric program on a store will take, before it is loaded.
 //!
-//! Records are counted by writing one of a vertex of average degree, the rest follows from what loading, stores and lists may use.
+//! Records are counted by writing one of a vertex of average degree, the rest follows from what
+//! loading, stores and lists may use.
 
 use brimful_collections::DiskMap;
 use brimful_engine::needs::Needs;
@@ -56,7 +57,8 @@ pub struct Taken {
     pub memory: u64,
     /// Memory of the result.
     pub result: u64,
-    /// Disk until it ends: the vertices of a store that is there, and what loading and lists have beyond memory.
+    /// Disk until it ends: the vertices of a store that is there, and what loading and lists have
+    /// beyond memory.
     pub scratch: u64,
 }
 
@@ -82,9 +84,10 @@ const MOST_WRITTEN: u64 = 1 << 12;
 const PIECE_BYTES: usize = 16;
 /// Bytes before a record in memory.
 const RECORD_HEADER: u64 = 9;
-/// Of records on disk so much more is taken, as they grow and move; so much of the memory of their pages is reserved at once, and filled
-/// where those are more; so much of it they may take before any is written, so many bytes are written for each that does not fit; and keys that
-/// are not put off have so many bytes of disk for a vertex.
+/// Of records on disk so much more is taken, as they grow and move; so much of the memory of their
+/// pages is reserved at once, and filled where those are more; so much of it they may take before
+/// any is written, so many bytes are written for each that does not fit; and keys that are not put
+/// off have so many bytes of disk for a vertex.
 const LOOSE: (u64, u64) = (4, 3);
 const FILLED: (u64, u64) = (3, 4);
 const HELD: (u64, u64) = (9, 10);
@@ -115,7 +118,9 @@ impl BySize for Average<'_> {
         let (mut record, mut key) = (Vec::new(), Vec::new());
         let mut serializer = named::<Vertex<u64, Cell<S>, E, Words<M>>>(self.serializer)?;
         let written = serializer.encode(&vertex, &mut record);
-        written.map_err(|what| crate::Error::Usage(format!("the serializer {}: {what}", self.serializer)))?;
+        written.map_err(|what| {
+            crate::Error::Usage(format!("the serializer {}: {what}", self.serializer))
+        })?;
         crate::field::Field::write(vertex.id(), &mut key);
         let pieces = if size_of::<E>() == 0 { 1 } else { 2 };
         // Of more edges than that nearly all bytes are theirs.
@@ -142,8 +147,8 @@ pub struct Held<'p> {
     pub workers: usize,
 }
 
-/// Bytes that the copies of the largest vertices of `graph` take while a program that has these `needs` runs on it, as far as
-/// out-degrees say.
+/// Bytes that the copies of the largest vertices of `graph` take while a program that has these
+/// `needs` runs on it, as far as out-degrees say.
 ///
 /// # Errors
 /// [`crate::Error::Usage`] for a store that there is not; I/O.
@@ -162,7 +167,8 @@ pub fn hub_bytes(needs: &Needs, graph: &Graph, held: &Held<'_>) -> Result<u64> {
 /// What a run of a program that has these `needs` will take.
 ///
 /// # Errors
-/// [`crate::Error::Usage`] for a store or a serializer that there is not, or a program that is too large for stores.
+/// [`crate::Error::Usage`] for a store or a serializer that there is not, or a program that is too
+/// large for stores.
 pub fn forecast(needs: &Needs, planned: &Planned<'_>) -> Result<Taken> {
     let Planned { store, schemes, weighted, workers, limit, edges, .. } = *planned;
     let (all, connected) = planned.vertices;
@@ -173,7 +179,8 @@ pub fn forecast(needs: &Needs, planned: &Planned<'_>) -> Result<Taken> {
     let sample = by_size((words(needs.state), words(needs.sum)), (weighted, tagged), average)?;
     let partitions = partitions_of(None, store, schemes, workers)?;
     let result = connected * needs.state;
-    let beside = result + planned.hubs + LoadingShares::least(workers, partitions, edge_bytes(weighted));
+    let beside =
+        result + planned.hubs + LoadingShares::least(workers, partitions, edge_bytes(weighted));
     let index = partitions as u64 * Index::bytes_of(vertices.div_ceil(partitions as u64));
     let records = vertices * sample.record;
     let is_on_disk = schemes.folder(store)?.is_some();
@@ -181,7 +188,8 @@ pub fn forecast(needs: &Needs, planned: &Planned<'_>) -> Result<Taken> {
     let (stored, on_disk) = if is_on_disk {
         let (share, bytes) = (limit.saturating_sub(beside) / 2, records * LOOSE.0 / LOOSE.1);
         let pages = share.saturating_sub(partitions as u64 * DiskMap::KEY_BYTES);
-        // The fullest partition has more than its share. Where little does not fit, what is read meanwhile goes to disk, too.
+        // The fullest partition has more than its share. Where little does not fit, what is read
+        // meanwhile goes to disk, too.
         let too_much = bytes.saturating_sub(pages * HELD.0 / HELD.1);
         // Keys are put off as long as their buffers are not full.
         let put_off = 8 * vertices <= partitions as u64 * DiskMap::KEY_BYTES * 7 / 8;
@@ -193,9 +201,11 @@ pub fn forecast(needs: &Needs, planned: &Planned<'_>) -> Result<Taken> {
     } else {
         (vertices * sample.live + index, 0)
     };
-    let cached = planned.cache.map_or(0, |cache| vertices.min(cache.capacity() as u64) * sample.live);
+    let cached =
+        planned.cache.map_or(0, |cache| vertices.min(cache.capacity() as u64) * sample.live);
 
-    // Where live vertices grow, and of one partition all at once, there are old and new ones for a moment. Tables of pages are small.
+    // Where live vertices grow, and of one partition all at once, there are old and new ones for a
+    // moment. Tables of pages are small.
     let minimum = beside
         + if is_on_disk {
             2 * records / PAGES_PER_TABLE
@@ -205,13 +215,16 @@ pub fn forecast(needs: &Needs, planned: &Planned<'_>) -> Result<Taken> {
             stored + stored * 2 / 3
         };
     let free = limit.max(minimum) - result - planned.hubs;
-    // Stores on disk have their memory before anything is loaded, and those who gather before anything is sorted.
-    let of_stores = if is_on_disk { (limit.max(minimum) - beside) / 2 * FILLED.0 / FILLED.1 } else { 0 };
+    // Stores on disk have their memory before anything is loaded, and those who gather before
+    // anything is sorted.
+    let of_stores =
+        if is_on_disk { (limit.max(minimum) - beside) / 2 * FILLED.0 / FILLED.1 } else { 0 };
     let record_bytes = edge_bytes(weighted);
     let gathering = LoadingShares::new(free - of_stores, workers, record_bytes).gathering;
     let after = free.saturating_sub(of_stores + gathering);
     let loading = LoadingShares::new(after, workers, record_bytes);
-    let sorting = Sorting { records: edges, record_bytes, bytes: loading.sorting, workers, writers: 1 };
+    let sorting =
+        Sorting { records: edges, record_bytes, bytes: loading.sorting, workers, writers: 1 };
     let sorted = sorting.forecast();
     // Live vertices are not copied when they are stored.
     let gathered = if schemes.keeps_records(store)? { gathering / 2 } else { 0 };

@@ -1,10 +1,13 @@
 //! Numeric programs of the disk path on stores of vertices.
 //!
-//! Any [`brimful_engine::Program`] runs here on every store, with the answer of [`brimful_engine::run()`]: the same numbers where signals
-//! are combined by min, max or in integers, sums within 1e-9. Vertices are the ranks of the graph's internal order.
+//! Any [`brimful_engine::Program`] runs here on every store, with the answer of
+//! [`brimful_engine::run()`]: the same numbers where signals are combined by min, max or in
+//! integers, sums within 1e-9. Vertices are the ranks of the graph's internal order.
 //!
 //! - `attributes`: what a graph knows of its vertices beside their edges.
-//! - `checkpoint`: from where a run can go on; `erased`: a program whose states are words; [`forecast`]: what a run takes; `parts`: what vertices are made of; `program`: the two as a [`crate::VertexProgram`].
+//! - `checkpoint`: from where a run can go on; `erased`: a program whose states are words;
+//!   [`forecast`]: what a run takes; `parts`: what vertices are made of; `program`: the two as a
+//!   [`crate::VertexProgram`].
 //! - Here: supersteps and rounds, and the result.
 
 mod attributes;
@@ -48,7 +51,8 @@ pub struct NumericOptions<'s> {
     pub store: &'s str,
     /// The stores that there are.
     pub schemes: &'s Schemes,
-    /// How it writes vertices, by name (see [`named()`]); `None`: `native`. Live vertices are not written.
+    /// How it writes vertices, by name (see [`named()`]); `None`: `native`. Live vertices are not
+    /// written.
     pub serializer: Option<&'s str>,
     /// A cache over it.
     pub cache: Option<Choice>,
@@ -58,15 +62,18 @@ pub struct NumericOptions<'s> {
     pub mode: Mode,
     /// Where the lists are.
     pub lists: Lists,
-    /// Limits, thresholds and weights, as on the disk path; without supersteps their number is no limit.
+    /// Limits, thresholds and weights, as on the disk path; without supersteps their number is no
+    /// limit.
     pub run: RunOptions,
 }
 
-/// Runs `program` on `graph` until it converges or a limit is reached. The states of all vertices come back in memory.
+/// Runs `program` on `graph` until it converges or a limit is reached. The states of all vertices
+/// come back in memory.
 ///
 /// # Errors
-/// [`Error::Usage`] for what the program, the graph or the store cannot do: weights where there are none, no supersteps where the program
-/// needs them; the budget's; those of the store; [`Error::Program`] with the external id of the vertex.
+/// [`Error::Usage`] for what the program, the graph or the store cannot do: weights where there are
+/// none, no supersteps where the program needs them; the budget's; those of the store;
+/// [`Error::Program`] with the external id of the vertex.
 pub fn run<P: Program>(
     program: &P,
     graph: &Graph,
@@ -105,7 +112,8 @@ fn run_in<P: Program>(
         ));
     }
     if options.schemes.folder(options.store)?.is_some() {
-        // A store on disk has its share of the budget from the start: nothing that comes later can be had from it.
+        // A store on disk has its share of the budget from the start: nothing that comes later can
+        // be had from it.
         let bytes = minimum_bytes(program, graph, options, resources)?;
         resources.budget.require(bytes, "to keep vertices in a store")?;
     }
@@ -141,7 +149,8 @@ fn run_in<P: Program>(
     };
     let window = 1 << graph.description().interval_bits;
     let states = ScratchArray::of(typed.states, window);
-    let output = Output { states, isolated: typed.isolated, aggregate: typed.globals.aggregate, stats };
+    let output =
+        Output { states, isolated: typed.isolated, aggregate: typed.globals.aggregate, stats };
     Ok((output, done.stats))
 }
 
@@ -167,13 +176,17 @@ fn minimum_bytes<P: Program>(
         weighted,
         workers,
         limit: resources.budget.limit(),
-        hubs: forecast::hub_bytes(&needs, graph, &Held { store, schemes, cache, weighted, workers })?,
+        hubs: forecast::hub_bytes(
+            &needs,
+            graph,
+            &Held { store, schemes, cache, weighted, workers },
+        )?,
     };
     Ok(forecast::forecast(&needs, &planned)?.minimum)
 }
 
-/// An error that is the end of a budget names what the whole run is likely to need, not only the part that came to the end, and not what
-/// a store needs of its own share.
+/// An error that is the end of a budget names what the whole run is likely to need, not only the
+/// part that came to the end, and not what a store needs of its own share.
 fn in_terms_of_the_run<P: Program>(
     error: Error,
     program: &P,
@@ -190,11 +203,14 @@ fn in_terms_of_the_run<P: Program>(
         // A store has its part of half of what is left.
         let partitions =
             partitions_of(options.partitions, options.store, options.schemes, resources.workers());
-        let missing = 2 * partitions.map_or(1, |count| count as u64) * needed.saturating_sub(*budget);
+        let missing =
+            2 * partitions.map_or(1, |count| count as u64) * needed.saturating_sub(*budget);
         bytes = bytes.max(own.limit().saturating_add(missing));
     }
     match own.require(bytes, purpose) {
-        Err(StoreError::Budget { needed: of_part, .. }) if *budget == own.total() && of_part <= *needed => {
+        Err(StoreError::Budget { needed: of_part, .. })
+            if *budget == own.total() && of_part <= *needed =>
+        {
             error
         }
         Err(of_run) => of_run.into(),
@@ -202,7 +218,8 @@ fn in_terms_of_the_run<P: Program>(
     }
 }
 
-/// What is compiled for each size of vertices: `S` words of state and strength, `M` of a sum, and an edge.
+/// What is compiled for each size of vertices: `S` words of state and strength, `M` of a sum, and
+/// an edge.
 trait BySize {
     /// What it makes.
     type Out;
@@ -210,7 +227,8 @@ trait BySize {
     fn call<const S: usize, const M: usize, E: EdgeData>(self) -> Result<Self::Out>;
 }
 
-/// Calls for the smallest size that words of state and of sum fit into, and with as little on every edge as is needed.
+/// Calls for the smallest size that words of state and of sum fit into, and with as little on every
+/// edge as is needed.
 fn by_size<C: BySize>((state, sum): (usize, usize), edge: (bool, bool), call: C) -> Result<C::Out> {
     match (state, sum) {
         (0..=1, 0..=1) => by_edge::<C, 2, 1>(edge, call),
@@ -317,7 +335,8 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> NumericRun<'r, S, M, E> {
             };
             loading.add_vertex(vertex)
         };
-        let mut execution = load(numeric, part, (&stores, &lists), &serializer, None, resources, &mut add)?;
+        let mut execution =
+            load(numeric, part, (&stores, &lists), &serializer, None, resources, &mut add)?;
         if prior.resumed_from.is_none() {
             execution.program_mut().program.end_turn();
         }
@@ -359,10 +378,11 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> NumericRun<'r, S, M, E> {
         loop {
             self.execution.program_mut().begin_superstep();
             let left = most.map(|most| (most - self.begin.elapsed().as_secs_f64()).max(0.0));
-            let check_every = match self.options.run.checkpoints.as_ref().and_then(|chosen| chosen.every) {
-                Some(Every::Time(time)) => time,
-                _ => Duration::from_secs(3600),
-            };
+            let check_every =
+                match self.options.run.checkpoints.as_ref().and_then(|chosen| chosen.every) {
+                    Some(Every::Time(time)) => time,
+                    _ => Duration::from_secs(3600),
+                };
             let limits = Limits { max_seconds: left, check_every, ..Limits::default() };
             let (checkpoints, signals) = (&mut self.checkpoints, self.prior.signals);
             let reason = self.execution.run(self.options.mode, &limits, |execution| {

@@ -1,4 +1,5 @@
-//! What numeric vertices are made of: plain bytes all of it, so that every serializer can write them.
+//! What numeric vertices are made of: plain bytes all of it, so that every serializer can write
+//! them.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -9,8 +10,9 @@ use crate::from_graph::plain_field;
 #[repr(transparent)]
 pub(super) struct Words<const N: usize>(pub(super) [u64; N]);
 
-/// The state of a numeric vertex: `N - 1` words of what the program keeps, and its strength, which is the sum of outgoing weights,
-/// or the degree where the run is not weighted. Compared bit by bit, as the engine compares states.
+/// The state of a numeric vertex: `N - 1` words of what the program keeps, and its strength, which
+/// is the sum of outgoing weights, or the degree where the run is not weighted. Compared bit by
+/// bit, as the engine compares states.
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
 #[repr(transparent)]
 pub(super) struct Cell<const N: usize>([u64; N]);

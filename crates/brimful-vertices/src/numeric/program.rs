@@ -1,9 +1,10 @@
 //! A numeric program of the disk path as a program of the store path.
 //!
-//! What the engine computes in one turn is two here: a vertex collects, and later signals. Whether it is to signal is decided
-//! where old and new state are at hand, when it collects, and kept as [`crate::Vertex::signalled`]: none means that it is due.
-//! Invariant: in a synchronous superstep a vertex gets the sum and makes the state that the engine would, but for the
-//! order in which signals are added.
+//! What the engine computes in one turn is two here: a vertex collects, and later signals. Whether
+//! it is to signal is decided where old and new state are at hand, when it collects, and kept as
+//! [`crate::Vertex::signalled`]: none means that it is due. Invariant: in a synchronous superstep a
+//! vertex gets the sum and makes the state that the engine would, but for the order in which
+//! signals are added.
 
 use std::marker::PhantomData;
 
@@ -21,7 +22,8 @@ use crate::vertex::{Edge, Edges, Vertex};
 pub(super) struct Numeric<'p, const S: usize, const M: usize, E> {
     pub(super) program: &'p mut dyn Erased,
     facts: Facts,
-    /// The ways in which the coming superstep walks edges, and those in which edges are walked that do not say it.
+    /// The ways in which the coming superstep walks edges, and those in which edges are walked that
+    /// do not say it.
     walked: u8,
     usual_way: u8,
     is_weighted: bool,
@@ -30,10 +32,22 @@ pub(super) struct Numeric<'p, const S: usize, const M: usize, E> {
 }
 
 impl<'p, const S: usize, const M: usize, E: EdgeData> Numeric<'p, S, M, E> {
-    pub(super) fn new(program: &'p mut dyn Erased, is_weighted: bool, signal_threshold: f64) -> Self {
+    pub(super) fn new(
+        program: &'p mut dyn Erased,
+        is_weighted: bool,
+        signal_threshold: f64,
+    ) -> Self {
         let facts = program.facts();
         let usual_way = facts.indexes.iter().fold(0, |all, index| all | way(*index));
-        Self { program, facts, walked: ALONG, usual_way, is_weighted, signal_threshold, edges: PhantomData }
+        Self {
+            program,
+            facts,
+            walked: ALONG,
+            usual_way,
+            is_weighted,
+            signal_threshold,
+            edges: PhantomData,
+        }
     }
 
     /// A vertex as the program knows it.
@@ -49,7 +63,8 @@ impl<'p, const S: usize, const M: usize, E: EdgeData> Numeric<'p, S, M, E> {
     /// Finds out which ways the coming superstep walks.
     pub(super) fn begin_superstep(&mut self) {
         let walks = |index: &&_| self.program.walks(**index);
-        self.walked = self.facts.indexes.iter().filter(walks).fold(0, |all, index| all | way(*index));
+        self.walked =
+            self.facts.indexes.iter().filter(walks).fold(0, |all, index| all | way(*index));
     }
 
     /// Vertex `id` at the start.
@@ -68,7 +83,13 @@ impl<'p, const S: usize, const M: usize, E: EdgeData> Numeric<'p, S, M, E> {
     }
 
     /// Vertex `id` as it was kept by the program.
-    pub(super) fn again(&self, id: u64, strength: f64, is_due: bool, edges: Edges<u64, E>) -> VertexOf<Self> {
+    pub(super) fn again(
+        &self,
+        id: u64,
+        strength: f64,
+        is_due: bool,
+        edges: Edges<u64, E>,
+    ) -> VertexOf<Self> {
         let mut cell = Cell::new(strength);
         self.program.kept(id, cell.state_mut());
         let mut vertex = Vertex::new(id, cell, edges);
@@ -109,7 +130,11 @@ impl<const S: usize, const M: usize, E: EdgeData> VertexProgram for Numeric<'_, 
     }
 
     #[inline]
-    fn signal(&self, source: &VertexOf<Self>, edge: Edge<'_, u64, E>) -> Result<Option<Words<M>>, Failure> {
+    fn signal(
+        &self,
+        source: &VertexOf<Self>,
+        edge: Edge<'_, u64, E>,
+    ) -> Result<Option<Words<M>>, Failure> {
         let is_loop = !self.facts.self_loops && edge.target == source.id();
         if edge.data.way().unwrap_or(self.usual_way) & self.walked == 0 || is_loop {
             return Ok(None);
@@ -128,7 +153,11 @@ impl<const S: usize, const M: usize, E: EdgeData> VertexProgram for Numeric<'_, 
         self.program.signalled(state.state_mut());
     }
 
-    fn collect(&self, vertex: &mut Loan<'_, VertexOf<Self>>, signals: &[Words<M>]) -> Result<(), Failure> {
+    fn collect(
+        &self,
+        vertex: &mut Loan<'_, VertexOf<Self>>,
+        signals: &[Words<M>],
+    ) -> Result<(), Failure> {
         let mut cell = vertex.state;
         let own = self.vertex(*vertex.id(), cell.strength());
         let sum = signals.first().map(|sum| &sum.0[..]);
@@ -137,7 +166,8 @@ impl<const S: usize, const M: usize, E: EdgeData> VertexProgram for Numeric<'_, 
         if cell != vertex.state {
             vertex.state = cell;
         }
-        // Where it was due already it still is: without supersteps it may collect twice before it signals.
+        // Where it was due already it still is: without supersteps it may collect twice before it
+        // signals.
         if is_due && vertex.signalled.is_some() {
             vertex.signalled = None;
         }

@@ -1,8 +1,9 @@
 //! Portable and small: numbers take 7 bits a byte, targets their difference to the one before.
 //!
-//! Record: mark; state; what was signalled (nothing, the state itself, or another state); number of latest signals, of each the
-//! source (the first, then differences), with the second mark which of its parallel edges, and the signal; number of edges, their targets like sources, their data. Edges come last,
-//! so that a vertex of which only the state changed takes them over as they are.
+//! Record: mark; state; what was signalled (nothing, the state itself, or another state); number of
+//! latest signals, of each the source (the first, then differences), with the second mark which of
+//! its parallel edges, and the signal; number of edges, their targets like sources, their data.
+//! Edges come last, so that a vertex of which only the state changed takes them over as they are.
 
 use super::{Arrays, Serializer, after_either_mark, at_end, broken, check_order, field};
 use crate::field::{Field, read_varint, write_varint};
@@ -150,7 +151,8 @@ fn write_head<I: Id, S: Field, E, G: Field>(vertex: &Vertex<I, S, E, G>, out: &m
     }
 }
 
-/// The state, what was signalled, and the latest signals, which are appended to `latest` and `parallels`.
+/// The state, what was signalled, and the latest signals, which are appended to `latest` and
+/// `parallels`.
 fn read_head<I: Id, S: Field, G: Field>(
     input: &mut &[u8],
     latest: &mut Vec<(I, G)>,
@@ -163,11 +165,14 @@ fn read_head<I: Id, S: Field, G: Field>(
         NEVER => None,
         ITS_STATE => Some(state.clone()),
         OTHER => Some(field(input, "signalled state")?),
-        other => return Err(format!("expected 0, 1 or 2 before its signalled state, found {other}")),
+        other => {
+            return Err(format!("expected 0, 1 or 2 before its signalled state, found {other}"));
+        }
     };
     for _ in 0..read_count(input, "signals")? {
         let last = latest.last();
-        let source = read_id(last.map(|(source, _)| source), input).ok_or_else(broken("sources"))?;
+        let source =
+            read_id(last.map(|(source, _)| source), input).ok_or_else(broken("sources"))?;
         if has_parallels {
             let parallel = read_varint(input).and_then(|parallel| u32::try_from(parallel).ok());
             parallels.push(parallel.ok_or_else(broken("parallel edges"))?);

@@ -1,7 +1,8 @@
 //! Any serializer, compressed.
 //!
-//! Small records often become larger when compressed (the thesis: 117 bytes became 122), so a record that does is kept as it was.
-//! Record: mark, method or 0 for none, its length in plain, its bytes.
+//! Small records often become larger when compressed (the thesis: 117 bytes became 122), so a
+//! record that does is kept as it was. Record: mark, method or 0 for none, its length in plain, its
+//! bytes.
 
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress};
 use zstd::bulk::{Compressor, Decompressor};
@@ -71,9 +72,10 @@ impl<S> Compressing<S> {
             Method::Zstd => {
                 Codec::Zstd(Compressor::new(1).map_err(fail)?, Decompressor::new().map_err(fail)?)
             }
-            Method::Zlib => {
-                Codec::Zlib(Box::new((Compress::new(Compression::fast(), true), Decompress::new(true))))
-            }
+            Method::Zlib => Codec::Zlib(Box::new((
+                Compress::new(Compression::fast(), true),
+                Decompress::new(true),
+            ))),
         };
         Ok(Self { inner, method, codec, plain: Vec::new() })
     }
@@ -86,14 +88,15 @@ impl Codec {
         match self {
             Self::Lz4 => {
                 out.resize(start + lz4_flex::block::get_maximum_output_size(plain.len()), 0);
-                let len =
-                    lz4_flex::block::compress_into(plain, &mut out[start..]).map_err(|e| e.to_string())?;
+                let len = lz4_flex::block::compress_into(plain, &mut out[start..])
+                    .map_err(|e| e.to_string())?;
                 out.truncate(start + len);
             }
             Self::Zstd(compressor, _) => {
                 out.resize(start + zstd::zstd_safe::compress_bound(plain.len()), 0);
-                let len =
-                    compressor.compress_to_buffer(plain, &mut out[start..]).map_err(|e| e.to_string())?;
+                let len = compressor
+                    .compress_to_buffer(plain, &mut out[start..])
+                    .map_err(|e| e.to_string())?;
                 out.truncate(start + len);
             }
             Self::Zlib(state) => {
@@ -116,7 +119,9 @@ impl Codec {
     fn decompress(&mut self, bytes: &[u8], plain: &mut [u8]) -> Result<(), String> {
         let expected = plain.len();
         let found = match self {
-            Self::Lz4 => lz4_flex::block::decompress_into(bytes, plain).map_err(|e| e.to_string())?,
+            Self::Lz4 => {
+                lz4_flex::block::decompress_into(bytes, plain).map_err(|e| e.to_string())?
+            }
             Self::Zstd(_, decompressor) => {
                 decompressor.decompress_to_buffer(bytes, plain).map_err(|e| e.to_string())?
             }
@@ -126,7 +131,9 @@ impl Codec {
                 let status = decompress
                     .decompress(bytes, plain, FlushDecompress::Finish)
                     .map_err(|e| e.to_string())?;
-                if status != flate2::Status::StreamEnd || decompress.total_in() != bytes.len() as u64 {
+                if status != flate2::Status::StreamEnd
+                    || decompress.total_in() != bytes.len() as u64
+                {
                     return Err("its compressed bytes do not end where they should".to_owned());
                 }
                 decompress.total_out() as usize
@@ -162,7 +169,8 @@ impl<V: Stored, S: Serializer<V>> Serializer<V> for Compressing<S> {
 
     fn decode(&mut self, id: &V::Id, record: &[u8], reuse: Option<V>) -> Result<V, String> {
         let input = &mut after_mark(MARK, record)?;
-        let method = take(input, 1).and_then(|byte| byte.first().copied()).ok_or_else(broken("method"))?;
+        let method =
+            take(input, 1).and_then(|byte| byte.first().copied()).ok_or_else(broken("method"))?;
         let claimed = read_varint(input).ok_or_else(broken("length"))?;
         if method == PLAIN {
             if claimed != input.len() as u64 {
@@ -175,7 +183,10 @@ impl<V: Stored, S: Serializer<V>> Serializer<V> for Compressing<S> {
                 .iter()
                 .find(|(_, known)| *known as u8 == method)
                 .map_or("an unknown method", |(name, _)| name);
-            return Err(format!("expected it to be compressed by {}, found {known}", self.method.name()));
+            return Err(format!(
+                "expected it to be compressed by {}, found {known}",
+                self.method.name()
+            ));
         }
         let len = usize::try_from(claimed)
             .ok()

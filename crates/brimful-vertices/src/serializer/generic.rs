@@ -1,7 +1,7 @@
 //! Whatever `serde` knows, in the compact format of the `postcard` crate.
 //!
-//! Record: mark; state; edges; what was signalled; latest signals; with the second mark also which parallel edge of its source each
-//! came along.
+//! Record: mark; state; edges; what was signalled; latest signals; with the second mark also which
+//! parallel edge of its source each came along.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -32,7 +32,8 @@ where
     fn encode(&mut self, vertex: &Vertex<I, S, E, G>, out: &mut Vec<u8>) -> Result<(), String> {
         out.push(if vertex.parallels().is_empty() { MARK } else { PARALLEL });
         let edges = vertex.edges();
-        let parts = (&vertex.state, edges.targets(), edges.data(), &vertex.signalled, vertex.latest());
+        let parts =
+            (&vertex.state, edges.targets(), edges.data(), &vertex.signalled, vertex.latest());
         let buffer = std::mem::take(out);
         *out = postcard::to_extend(&parts, buffer).map_err(|e| e.to_string())?;
         if !vertex.parallels().is_empty() {

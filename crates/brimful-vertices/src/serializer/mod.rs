@@ -1,9 +1,11 @@
 //! How vertices become records, and records vertices.
 //!
-//! A record holds everything but the id, which is its key. It begins with the mark of its serializer, so that another
-//! one refuses it. Invariants: a record is read to its last byte or refused, and reading takes no more memory than its bytes justify.
+//! A record holds everything but the id, which is its key. It begins with the mark of its
+//! serializer, so that another one refuses it. Invariants: a record is read to its last byte or
+//! refused, and reading takes no more memory than its bytes justify.
 //!
-//! - [`compact`]: portable and small; [`native`]: as in memory, the fastest; [`generic`]: whatever `serde` knows.
+//! - [`compact`]: portable and small; [`native`]: as in memory, the fastest; [`generic`]: whatever
+//!   `serde` knows.
 //! - [`compressing`]: any of them, compressed; [`fn@named`]: each by its name.
 
 pub mod compact;
@@ -33,21 +35,23 @@ pub trait Serializer<V: Stored>: Send {
     /// What the vertex has that cannot be written.
     fn encode(&mut self, vertex: &V, out: &mut Vec<u8>) -> Result<(), String>;
 
-    /// Appends the record of `vertex`, whose edges are those of `record`: they may be copied from there.
+    /// Appends the record of `vertex`, whose edges are those of `record`: they may be copied from
+    /// there.
     fn encode_over(&mut self, vertex: &V, record: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
         let _ = record;
         self.encode(vertex, out)
     }
 
-    /// The vertex `id` of this record. `reuse` is a vertex that nobody needs any more: its arrays may serve again, nothing
-    /// that they hold may be seen.
+    /// The vertex `id` of this record. `reuse` is a vertex that nobody needs any more: its arrays
+    /// may serve again, nothing that they hold may be seen.
     ///
     /// # Errors
     /// What was expected and what was found.
     fn decode(&mut self, id: &V::Id, record: &[u8], reuse: Option<V>) -> Result<V, String>;
 
-    /// The same without its edges, of which nothing is read; such a vertex is only written by [`Serializer::encode_over`]. `None`, and `reuse` is as it
-    /// was, if this serializer cannot leave them out.
+    /// The same without its edges, of which nothing is read; such a vertex is only written by
+    /// [`Serializer::encode_over`]. `None`, and `reuse` is as it was, if this serializer cannot
+    /// leave them out.
     ///
     /// # Errors
     /// As [`Serializer::decode`], as far as it reads.
@@ -96,7 +100,12 @@ pub(crate) struct Arrays<I, E, G> {
 impl<I: Id, E, G> Arrays<I, E, G> {
     pub(crate) fn of<S>(vertex: Option<Vertex<I, S, E, G>>) -> Self {
         let Some(vertex) = vertex else {
-            return Self { targets: Vec::new(), data: Vec::new(), latest: Vec::new(), parallels: Vec::new() };
+            return Self {
+                targets: Vec::new(),
+                data: Vec::new(),
+                latest: Vec::new(),
+                parallels: Vec::new(),
+            };
         };
         let parts = vertex.into_parts();
         let (mut targets, mut data) = parts.edges.into_parts();
@@ -113,13 +122,19 @@ impl<I: Id, E, G> Arrays<I, E, G> {
 pub(crate) fn after_mark(mark: u8, record: &[u8]) -> Result<&[u8], String> {
     match record.split_first() {
         Some((found, rest)) if *found == mark => Ok(rest),
-        Some((found, _)) => Err(format!("expected it to begin with byte {mark:#04x}, found {found:#04x}")),
+        Some((found, _)) => {
+            Err(format!("expected it to begin with byte {mark:#04x}, found {found:#04x}"))
+        }
         None => Err("it is empty".to_owned()),
     }
 }
 
-/// Finds which of the two marks a record begins with, the second if it says which signals came along parallel edges; gives what follows.
-pub(crate) fn after_either_mark((mark, parallel): (u8, u8), record: &[u8]) -> Result<(bool, &[u8]), String> {
+/// Finds which of the two marks a record begins with, the second if it says which signals came
+/// along parallel edges; gives what follows.
+pub(crate) fn after_either_mark(
+    (mark, parallel): (u8, u8),
+    record: &[u8],
+) -> Result<(bool, &[u8]), String> {
     match record.split_first() {
         Some((found, rest)) if *found == parallel => Ok((true, rest)),
         _ => after_mark(mark, record).map(|rest| (false, rest)),

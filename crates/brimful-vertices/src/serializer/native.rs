@@ -1,7 +1,9 @@
-//! As in memory: every part is copied as it lies there. The fastest, and as large as the objects themselves.
+//! As in memory: every part is copied as it lies there. The fastest, and as large as the objects
+//! themselves.
 //!
-//! Record: mark; state; whether it signalled, and the state that it signalled; number of edges, targets, data; number of latest signals, sources,
-//! signals; with the second mark also which parallel edge of its source each came along. Numbers are little-endian, counts have 4 bytes.
+//! Record: mark; state; whether it signalled, and the state that it signalled; number of edges,
+//! targets, data; number of latest signals, sources, signals; with the second mark also which
+//! parallel edge of its source each came along. Numbers are little-endian, counts have 4 bytes.
 
 use bytemuck::Pod;
 
@@ -18,8 +20,8 @@ const PARALLEL: u8 = 0xA8;
 pub struct Native;
 
 fn write_count(count: usize, out: &mut Vec<u8>) -> Result<(), String> {
-    let count =
-        u32::try_from(count).map_err(|_| format!("it has {count} edges or signals, 2^32 - 1 is the most"))?;
+    let count = u32::try_from(count)
+        .map_err(|_| format!("it has {count} edges or signals, 2^32 - 1 is the most"))?;
     out.extend_from_slice(&count.to_le_bytes());
     Ok(())
 }
@@ -40,8 +42,10 @@ fn read_array<T: Pod>(
     values: &mut Vec<T>,
     part: &'static str,
 ) -> Result<(), String> {
-    let bytes =
-        count.checked_mul(size_of::<T>()).and_then(|bytes| take(input, bytes)).ok_or_else(broken(part))?;
+    let bytes = count
+        .checked_mul(size_of::<T>())
+        .and_then(|bytes| take(input, bytes))
+        .ok_or_else(broken(part))?;
     values.resize(count, T::zeroed());
     bytemuck::cast_slice_mut(values).copy_from_slice(bytes);
     Ok(())
@@ -70,9 +74,18 @@ where
         out.extend_from_slice(bytemuck::cast_slice(edges.targets()));
         out.extend_from_slice(bytemuck::cast_slice(edges.data()));
         write_count(vertex.latest().len(), out)?;
-        vertex.latest().iter().for_each(|(source, _)| out.extend_from_slice(bytemuck::bytes_of(source)));
-        vertex.latest().iter().for_each(|(_, signal)| out.extend_from_slice(bytemuck::bytes_of(signal)));
-        vertex.parallels().iter().for_each(|parallel| out.extend_from_slice(&parallel.to_le_bytes()));
+        vertex
+            .latest()
+            .iter()
+            .for_each(|(source, _)| out.extend_from_slice(bytemuck::bytes_of(source)));
+        vertex
+            .latest()
+            .iter()
+            .for_each(|(_, signal)| out.extend_from_slice(bytemuck::bytes_of(signal)));
+        vertex
+            .parallels()
+            .iter()
+            .for_each(|parallel| out.extend_from_slice(&parallel.to_le_bytes()));
         Ok(())
     }
 
@@ -89,7 +102,9 @@ where
         let signalled = match read_one(input, "signalled state")? {
             0_u8 => None,
             1 => Some(read_one(input, "signalled state")?),
-            other => return Err(format!("expected 0 or 1 before its signalled state, found {other}")),
+            other => {
+                return Err(format!("expected 0 or 1 before its signalled state, found {other}"));
+            }
         };
         let count = read_count(input, "edges")?;
         read_array(input, count, &mut targets, "targets")?;

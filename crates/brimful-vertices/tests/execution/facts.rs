@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use brimful_engine::Reason;
 use brimful_vertices::serializer::Compact;
 use brimful_vertices::{
-    Delivery, Edges, Execution, ExecutionOptions, Limits, Lists, Loading, PartitionChunk, Partitioner,
-    Vertex, VertexProgram, VertexStore,
+    Delivery, Edges, Execution, ExecutionOptions, Limits, Lists, Loading, PartitionChunk,
+    Partitioner, Vertex, VertexProgram, VertexStore,
 };
 
 use crate::programs::{
-    AnyStore, Distances, MODES, Ranks, STORES, assert_near, distances, random_graph, resources, start,
-    states, store,
+    AnyStore, Distances, MODES, Ranks, STORES, assert_near, distances, random_graph, resources,
+    start, states, store,
 };
 
 const DELIVERIES: [Delivery; 3] = [Delivery::Combined, Delivery::Each, Delivery::LatestPerEdge];
@@ -49,8 +49,12 @@ fn distances_of_the_thesis_and_of_giraph() {
     let cycle: Vec<_> = (0..4).map(|id| (id, vec![((id + 1) % 4, 1.0)])).collect();
     assert_eq!(distances(&cycle, 0).into_values().collect::<Vec<_>>(), [0.0, 1.0, 2.0, 3.0]);
     all_distances(&cycle, 0, &[1, 2], &ExecutionOptions::default());
-    let giraph =
-        vec![(1, vec![(2, 1.0), (3, 3.0)]), (2, vec![(3, 1.0), (4, 10.0)]), (3, vec![(4, 2.0)]), (4, vec![])];
+    let giraph = vec![
+        (1, vec![(2, 1.0), (3, 3.0)]),
+        (2, vec![(3, 1.0), (4, 10.0)]),
+        (3, vec![(4, 2.0)]),
+        (4, vec![]),
+    ];
     assert_eq!(distances(&giraph, 1).into_values().collect::<Vec<_>>(), [0.0, 1.0, 2.0, 4.0]);
     all_distances(&giraph, 1, &[1, 2], &ExecutionOptions::default());
 }
@@ -102,7 +106,11 @@ fn rank_facts() -> Vec<Vec<(&'static str, Vec<&'static str>, f64)>> {
             ("sw", vec!["nw", "se"], 1.0),
             ("se", vec!["ne", "sw"], 1.0),
         ],
-        vec![("1", vec!["2"], 0.770_27), ("2", vec!["1", "3"], 1.459_46), ("3", vec!["2"], 0.770_27)],
+        vec![
+            ("1", vec!["2"], 0.770_27),
+            ("2", vec!["1", "3"], 1.459_46),
+            ("3", vec!["2"], 0.770_27),
+        ],
     ]
 }
 
@@ -114,15 +122,20 @@ fn ranks_of_small_graphs_in_every_mode() {
         let vertices: Vec<_> = graph
             .iter()
             .map(|(id, targets, _)| {
-                ((*id).to_owned(), targets.iter().map(|target| ((*target).to_owned(), ())).collect())
+                (
+                    (*id).to_owned(),
+                    targets.iter().map(|target| ((*target).to_owned(), ())).collect(),
+                )
             })
             .collect();
         for kind in STORES {
             for mode in MODES {
                 for workers in 1..=4 {
                     let resources = resources(workers);
-                    let options =
-                        ExecutionOptions { signal_threshold: Some(1e-9), ..ExecutionOptions::default() };
+                    let options = ExecutionOptions {
+                        signal_threshold: Some(1e-9),
+                        ..ExecutionOptions::default()
+                    };
                     let mut execution = start(Ranks, &vertices, (kind, 3), &resources, &options);
                     let reason = execution.run(mode, &Limits::default(), |_| Ok(false)).unwrap();
                     assert_eq!(reason, Reason::NoChange);
@@ -167,7 +180,8 @@ fn signals_to_nobody_are_counted_and_a_vertex_that_comes_twice_is_too() {
     let graph = vec![(1, vec![(2, 1.0), (77, 1.0)]), (2, vec![]), (1, vec![])];
     let resources = resources(2);
     let program = Distances { source: 1, delivery: Delivery::Each };
-    let mut execution = start(program, &graph, ("bytes", 2), &resources, &ExecutionOptions::default());
+    let mut execution =
+        start(program, &graph, ("bytes", 2), &resources, &ExecutionOptions::default());
     assert_eq!(execution.duplicates(), 1);
     execution.run(MODES[0], &Limits::default(), |_| Ok(false)).unwrap();
     let stats = execution.stats().unwrap();
@@ -194,7 +208,8 @@ fn a_signal_that_is_no_news_wakes_nobody() {
     let graph = random_graph(2000, 8, 1);
     let resources = resources(2);
     let program = Distances { source: 0, delivery: Delivery::Combined };
-    let mut execution = start(program, &graph, ("memory", 4), &resources, &ExecutionOptions::default());
+    let mut execution =
+        start(program, &graph, ("memory", 4), &resources, &ExecutionOptions::default());
     execution.run(MODES[0], &Limits::default(), |_| Ok(false)).unwrap();
     let stats = execution.stats().unwrap();
     assert!(stats.signals_no_news > 0, "{stats:?}");
@@ -223,7 +238,8 @@ fn partitions_packed_by_one_execution_are_loaded_by_another_as_they_are() {
         for (partition, store) in stores.iter_mut().enumerate() {
             store
                 .pack(&mut Compact, &mut |chunk| {
-                    chunks.push((partition, PartitionChunk::from_bytes(chunk.as_bytes().to_vec())?));
+                    chunks
+                        .push((partition, PartitionChunk::from_bytes(chunk.as_bytes().to_vec())?));
                     Ok(())
                 })
                 .unwrap();

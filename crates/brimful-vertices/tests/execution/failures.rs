@@ -46,14 +46,22 @@ impl VertexProgram for Faulty {
     fn initial(&self, _: &u64, _: &Edges<u64, f64>) -> Result<u64, Failure> {
         Ok(0)
     }
-    fn signal(&self, source: &VertexOf<Self>, _: Edge<'_, u64, f64>) -> Result<Option<u64>, Failure> {
+    fn signal(
+        &self,
+        source: &VertexOf<Self>,
+        _: Edge<'_, u64, f64>,
+    ) -> Result<Option<u64>, Failure> {
         match self.0 {
             Fault::SignalFails if *source.id() == UNLUCKY => Err("no more ink".into()),
             Fault::SignalPanics if *source.id() == UNLUCKY => panic!("no more {}", "ink"),
             _ => Ok(Some(1)),
         }
     }
-    fn collect(&self, vertex: &mut Loan<'_, VertexOf<Self>>, signals: &[u64]) -> Result<(), Failure> {
+    fn collect(
+        &self,
+        vertex: &mut Loan<'_, VertexOf<Self>>,
+        signals: &[u64],
+    ) -> Result<(), Failure> {
         vertex.state += signals.iter().sum::<u64>();
         match self.0 {
             Fault::CollectFails if *vertex.id() == UNLUCKY => Err("cannot read this".into()),
@@ -84,13 +92,17 @@ fn a_program_that_fails_or_panics_ends_the_run_by_the_name_of_its_vertex() {
                 for kind in STORES {
                     let resources = resources(workers);
                     let options = ExecutionOptions::default();
-                    let mut execution = start(Faulty(fault), &graph, (kind, 6), &resources, &options);
+                    let mut execution =
+                        start(Faulty(fault), &graph, (kind, 6), &resources, &options);
                     let error = execution.run(mode, &Limits::default(), |_| Ok(false)).unwrap_err();
                     let place = format!("{fault:?}, {mode:?}, {workers} workers, {kind}: {error}");
                     assert_eq!(error.kind(), ErrorKind::Program, "{place}");
                     assert!(error.to_string().ends_with(message), "{place}");
                     let Error::Program { vertex, .. } = error else { panic!("{place}") };
-                    assert!(message.contains("combine") || vertex == UNLUCKY.to_string(), "{place}");
+                    assert!(
+                        message.contains("combine") || vertex == UNLUCKY.to_string(),
+                        "{place}"
+                    );
                     let states = states(&mut execution);
                     assert_eq!(states.len(), 1000, "{place}");
                     // Live objects, those of a cache too, stay as the program left them.
@@ -125,17 +137,26 @@ fn a_cancelled_run_stops() {
 #[test]
 fn what_cannot_be_run_is_refused() {
     let resources = resources(1);
-    let options = ExecutionOptions { signal_threshold: Some(f64::NAN), ..ExecutionOptions::default() };
+    let options =
+        ExecutionOptions { signal_threshold: Some(f64::NAN), ..ExecutionOptions::default() };
     let stores = vec![crate::programs::store::<Faulty>("memory", &resources)];
     let program = Faulty(Fault::SignalFails);
-    let loading =
-        brimful_vertices::Loading::new(program, brimful_vertices::Partitioner::Hash, stores, &resources)
-            .unwrap();
+    let loading = brimful_vertices::Loading::new(
+        program,
+        brimful_vertices::Partitioner::Hash,
+        stores,
+        &resources,
+    )
+    .unwrap();
     let error = brimful_vertices::Execution::start(loading, &options).err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Usage);
     let none: Vec<crate::programs::AnyStore<Faulty>> = Vec::new();
     let program = Faulty(Fault::SignalFails);
-    let loading =
-        brimful_vertices::Loading::new(program, brimful_vertices::Partitioner::Hash, none, &resources);
+    let loading = brimful_vertices::Loading::new(
+        program,
+        brimful_vertices::Partitioner::Hash,
+        none,
+        &resources,
+    );
     assert!(loading.err().unwrap().to_string().starts_with("there is no partition"));
 }

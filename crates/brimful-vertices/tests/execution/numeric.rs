@@ -22,7 +22,8 @@ use brimful_store::{Budget, ErrorKind, Job, Resources};
 use brimful_vertices::numeric::{NumericOptions, run};
 use brimful_vertices::{BytesStore, Lists, Mode, RecordStore, Schedule, Schemes};
 
-const SMALL: Geometry = Geometry { interval_bits: 5, window_edges: 700, segment_edges: 600, unit_bytes: 900 };
+const SMALL: Geometry =
+    Geometry { interval_bits: 5, window_edges: 700, segment_edges: 600, unit_bytes: 900 };
 
 fn resources(threads: usize) -> Arc<Resources> {
     Arc::new(Resources::new(Budget::new(1 << 28, 0), Arc::new(Job::new()), Some(threads)).unwrap())
@@ -31,7 +32,8 @@ fn resources(threads: usize) -> Arc<Resources> {
 /// A weighted graph; directed ones have vertices without edges too.
 fn graph(folder: &Path, undirected: bool) -> Graph {
     let generator = Generator::new(Kind::Rmat { scale: 8, edge_factor: 4 }, 11).unwrap();
-    let options = ImportOptions { geometry: SMALL, undirected, weights: Weights::Hash, ..Default::default() };
+    let options =
+        ImportOptions { geometry: SMALL, undirected, weights: Weights::Hash, ..Default::default() };
     let path = folder.join(if undirected { "u.brimful" } else { "d.brimful" });
     let resources = resources(2);
     import(Input::Numbered(&generator, generator.vertices()), &path, &options, &resources).unwrap();
@@ -69,14 +71,19 @@ fn compare<P: Program>(
         for (number, kind) in ["memory", "bytes", "file"].into_iter().enumerate() {
             for &mode in &modes {
                 for threads in 1..=4 {
-                    let place =
-                        format!("{kind}, {mode:?}, {threads} threads, weighted: {}", options.weighted);
+                    let place = format!(
+                        "{kind}, {mode:?}, {threads} threads, weighted: {}",
+                        options.weighted
+                    );
                     let path = folder.path().join(format!(
                         "{number}-{threads}-{mode:?}-{}",
                         graph.path().file_name().unwrap().display()
                     ));
-                    let store =
-                        if kind == "file" { format!("file:{}", path.display()) } else { kind.to_owned() };
+                    let store = if kind == "file" {
+                        format!("file:{}", path.display())
+                    } else {
+                        kind.to_owned()
+                    };
                     let numeric = NumericOptions {
                         store: &store,
                         schemes: &schemes,
@@ -87,7 +94,8 @@ fn compare<P: Program>(
                         lists: Lists::Memory,
                         run: options.clone(),
                     };
-                    let (output, stats) = run(program, graph, &numeric, &resources(threads)).unwrap();
+                    let (output, stats) =
+                        run(program, graph, &numeric, &resources(threads)).unwrap();
                     let (found, alone) = states(&output);
                     assert_eq!(found.len(), wanted.len(), "{place}");
                     for (vertex, (found, wanted)) in found.iter().zip(&wanted).enumerate() {
@@ -162,7 +170,13 @@ fn hubs_and_authorities() {
         let same = |a: &brimful_algos::hits::Scores, b: &brimful_algos::hits::Scores| {
             near(a.raw, b.raw) && near(a.before, b.before) && near(a.last, b.last)
         };
-        compare(&HubsAndAuthorities::new(1e-7).unwrap(), &[&directed, &undirected], &options, false, same);
+        compare(
+            &HubsAndAuthorities::new(1e-7).unwrap(),
+            &[&directed, &undirected],
+            &options,
+            false,
+            same,
+        );
     }
 }
 
@@ -261,7 +275,10 @@ fn a_failing_program_ends_the_run_and_names_the_users_vertex() {
         let error = run(&Failing(rank), &graph, &options, &resources(2)).err().unwrap();
         assert_eq!(error.kind(), ErrorKind::Program, "{store}");
         let text = error.to_string();
-        assert!(text.starts_with("the program failed at vertex 7 while it was to collect"), "{text}");
+        assert!(
+            text.starts_with("the program failed at vertex 7 while it was to collect"),
+            "{text}"
+        );
         assert!(text.contains("not this one"), "{text}");
     }
 }

@@ -7,7 +7,9 @@ use brimful_vertices::{
     Delivery, Edge, Edges, ExecutionOptions, Failure, Limits, Loan, VertexOf, VertexProgram,
 };
 
-use crate::programs::{Distances, MODES, STORES, distances, random_graph, resources, start, states};
+use crate::programs::{
+    Distances, MODES, STORES, distances, random_graph, resources, start, states,
+};
 
 /// Sends a number round and round; each vertex counts how often it came.
 struct Runner;
@@ -21,10 +23,18 @@ impl VertexProgram for Runner {
     fn initial(&self, _: &u64, _: &Edges<u64, ()>) -> Result<u64, Failure> {
         Ok(0)
     }
-    fn signal(&self, source: &VertexOf<Self>, _: Edge<'_, u64, ()>) -> Result<Option<u64>, Failure> {
+    fn signal(
+        &self,
+        source: &VertexOf<Self>,
+        _: Edge<'_, u64, ()>,
+    ) -> Result<Option<u64>, Failure> {
         Ok(Some(source.state))
     }
-    fn collect(&self, vertex: &mut Loan<'_, VertexOf<Self>>, signals: &[u64]) -> Result<(), Failure> {
+    fn collect(
+        &self,
+        vertex: &mut Loan<'_, VertexOf<Self>>,
+        signals: &[u64],
+    ) -> Result<(), Failure> {
         vertex.state += signals.len() as u64;
         Ok(())
     }
@@ -56,7 +66,8 @@ fn a_run_that_pauses_again_and_again_ends_with_the_same_answer() {
         for mode in MODES {
             let resources = resources(3);
             let program = Distances { source: 0, delivery: Delivery::Each };
-            let mut execution = start(program, &graph, (kind, 4), &resources, &ExecutionOptions::default());
+            let mut execution =
+                start(program, &graph, (kind, 4), &resources, &ExecutionOptions::default());
             let pause = execution.pause();
             let mut pauses = 0;
             loop {
@@ -85,7 +96,8 @@ fn modes_may_change_between_runs() {
     let graph = random_graph(2000, 5, 8);
     let resources = resources(2);
     let program = Distances { source: 0, delivery: Delivery::Each };
-    let mut execution = start(program, &graph, ("bytes", 4), &resources, &ExecutionOptions::default());
+    let mut execution =
+        start(program, &graph, ("bytes", 4), &resources, &ExecutionOptions::default());
     let pause = execution.pause();
     for mode in [1, 0, 2, 0, 1] {
         pause.request();
@@ -100,20 +112,23 @@ fn modes_may_change_between_runs() {
 fn limits_end_what_would_never_end() {
     for mode in MODES {
         let resources = resources(2);
-        let mut execution = start(Runner, &ring(50), ("memory", 4), &resources, &ExecutionOptions::default());
+        let mut execution =
+            start(Runner, &ring(50), ("memory", 4), &resources, &ExecutionOptions::default());
         let limits = Limits { max_seconds: Some(0.05), ..Limits::default() };
         assert_eq!(execution.run(mode, &limits, |_| Ok(false)).unwrap(), Reason::MaxSeconds);
     }
     for mode in MODES {
         let resources = resources(2);
-        let mut execution = start(Runner, &ring(50), ("memory", 4), &resources, &ExecutionOptions::default());
+        let mut execution =
+            start(Runner, &ring(50), ("memory", 4), &resources, &ExecutionOptions::default());
         let limits = Limits { max_seconds: Some(0.0), ..Limits::default() };
         assert_eq!(execution.run(mode, &limits, |_| Ok(false)).unwrap(), Reason::MaxSeconds);
         // At least one superstep is done.
         assert!(mode != MODES[0] || states(&mut execution).values().all(|count| *count == 1));
     }
     let resources = resources(2);
-    let mut execution = start(Runner, &ring(50), ("memory", 4), &resources, &ExecutionOptions::default());
+    let mut execution =
+        start(Runner, &ring(50), ("memory", 4), &resources, &ExecutionOptions::default());
     let limits = Limits { max_supersteps: 7, ..Limits::default() };
     assert_eq!(execution.run(MODES[0], &limits, |_| Ok(false)).unwrap(), Reason::MaxSupersteps);
     assert!(states(&mut execution).values().all(|count| *count == 7));
@@ -123,9 +138,13 @@ fn limits_end_what_would_never_end() {
 fn a_global_condition_ends_a_run() {
     for mode in MODES {
         let resources = resources(2);
-        let mut execution = start(Runner, &ring(20), ("bytes", 4), &resources, &ExecutionOptions::default());
-        let limits =
-            Limits { check_supersteps: 3, check_every: Duration::from_millis(5), ..Limits::default() };
+        let mut execution =
+            start(Runner, &ring(20), ("bytes", 4), &resources, &ExecutionOptions::default());
+        let limits = Limits {
+            check_supersteps: 3,
+            check_every: Duration::from_millis(5),
+            ..Limits::default()
+        };
         let reason = execution.run(mode, &limits, |execution| {
             let mut sum = 0;
             execution.for_each(&mut |vertex| {
@@ -157,7 +176,11 @@ fn a_collect_may_be_requested_where_no_signal_came() {
         fn signal(&self, _: &VertexOf<Self>, _: Edge<'_, u64, ()>) -> Result<Option<u64>, Failure> {
             Ok(None)
         }
-        fn collect(&self, vertex: &mut Loan<'_, VertexOf<Self>>, signals: &[u64]) -> Result<(), Failure> {
+        fn collect(
+            &self,
+            vertex: &mut Loan<'_, VertexOf<Self>>,
+            signals: &[u64],
+        ) -> Result<(), Failure> {
             assert!(signals.is_empty());
             vertex.state += 1;
             Ok(())
@@ -165,10 +188,14 @@ fn a_collect_may_be_requested_where_no_signal_came() {
     }
     for mode in MODES {
         let resources = resources(2);
-        let mut execution = start(Counter, &ring(3), ("memory", 2), &resources, &ExecutionOptions::default());
+        let mut execution =
+            start(Counter, &ring(3), ("memory", 2), &resources, &ExecutionOptions::default());
         execution.request_collect(&1).unwrap();
         execution.request_collect(&1).unwrap();
-        assert_eq!(execution.run(mode, &Limits::default(), |_| Ok(false)).unwrap(), Reason::NoChange);
+        assert_eq!(
+            execution.run(mode, &Limits::default(), |_| Ok(false)).unwrap(),
+            Reason::NoChange
+        );
         assert_eq!(states(&mut execution).into_values().collect::<Vec<_>>(), [0, 1, 0]);
     }
 }

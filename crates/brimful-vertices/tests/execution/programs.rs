@@ -12,10 +12,14 @@ use brimful_vertices::{
     MemoryStore, Mode, Partitioner, Schedule, Serialized, VertexOf, VertexProgram, VertexStore,
 };
 
-pub(crate) const MODES: [Mode; 3] =
-    [Mode::Synchronous, Mode::Asynchronous(Schedule::Throughput), Mode::Asynchronous(Schedule::LowLatency)];
+pub(crate) const MODES: [Mode; 3] = [
+    Mode::Synchronous,
+    Mode::Asynchronous(Schedule::Throughput),
+    Mode::Asynchronous(Schedule::LowLatency),
+];
 
-/// Shortest paths from a vertex: the thesis's, with a combiner that forgets all but the least distance.
+/// Shortest paths from a vertex: the thesis's, with a combiner that forgets all but the least
+/// distance.
 pub(crate) struct Distances {
     pub(crate) source: u64,
     pub(crate) delivery: Delivery,
@@ -37,10 +41,18 @@ impl VertexProgram for Distances {
     fn initial(&self, id: &u64, _: &Edges<u64, f64>) -> Result<f64, Failure> {
         Ok(if *id == self.source { 0.0 } else { f64::INFINITY })
     }
-    fn signal(&self, source: &VertexOf<Self>, edge: Edge<'_, u64, f64>) -> Result<Option<f64>, Failure> {
+    fn signal(
+        &self,
+        source: &VertexOf<Self>,
+        edge: Edge<'_, u64, f64>,
+    ) -> Result<Option<f64>, Failure> {
         Ok(source.state.is_finite().then(|| source.state + edge.data))
     }
-    fn collect(&self, vertex: &mut Loan<'_, VertexOf<Self>>, signals: &[f64]) -> Result<(), Failure> {
+    fn collect(
+        &self,
+        vertex: &mut Loan<'_, VertexOf<Self>>,
+        signals: &[f64],
+    ) -> Result<(), Failure> {
         let least = signals.iter().fold(vertex.state, |least, signal| least.min(*signal));
         if least < vertex.state {
             vertex.state = least;
@@ -59,7 +71,8 @@ impl VertexProgram for Distances {
     }
 }
 
-/// Signal/Collect's PageRank: the latest signal of each edge is kept, and the score is the difference.
+/// Signal/Collect's PageRank: the latest signal of each edge is kept, and the score is the
+/// difference.
 pub(crate) struct Ranks;
 
 impl VertexProgram for Ranks {
@@ -74,10 +87,18 @@ impl VertexProgram for Ranks {
     fn initial(&self, _: &String, _: &Edges<String, ()>) -> Result<f64, Failure> {
         Ok(0.15)
     }
-    fn signal(&self, source: &VertexOf<Self>, _: Edge<'_, String, ()>) -> Result<Option<f64>, Failure> {
+    fn signal(
+        &self,
+        source: &VertexOf<Self>,
+        _: Edge<'_, String, ()>,
+    ) -> Result<Option<f64>, Failure> {
         Ok(Some(source.state / source.edges().len() as f64))
     }
-    fn collect(&self, vertex: &mut Loan<'_, VertexOf<Self>>, signals: &[f64]) -> Result<(), Failure> {
+    fn collect(
+        &self,
+        vertex: &mut Loan<'_, VertexOf<Self>>,
+        signals: &[f64],
+    ) -> Result<(), Failure> {
         vertex.state = 0.15 + 0.85 * signals.iter().sum::<f64>();
         Ok(())
     }
@@ -148,7 +169,8 @@ pub(crate) fn states<P: VertexProgram<Id: Ord>>(
 pub(crate) fn random_graph(count: u64, degree: u64, seed: u64) -> Vec<(u64, Vec<(u64, f64)>)> {
     let mut random = seed;
     let mut draw = move |below: u64| {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        random =
+            random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (random >> 33) % below
     };
     let vertex = |id| {
@@ -161,7 +183,8 @@ pub(crate) fn random_graph(count: u64, degree: u64, seed: u64) -> Vec<(u64, Vec<
 
 /// Least distances, by relaxing all edges as often as there are vertices (Bellman and Ford).
 pub(crate) fn distances(graph: &[(u64, Vec<(u64, f64)>)], source: u64) -> BTreeMap<u64, f64> {
-    let mut distances: BTreeMap<u64, f64> = graph.iter().map(|(id, _)| (*id, f64::INFINITY)).collect();
+    let mut distances: BTreeMap<u64, f64> =
+        graph.iter().map(|(id, _)| (*id, f64::INFINITY)).collect();
     distances.insert(source, 0.0);
     loop {
         let before = distances.clone();
@@ -187,6 +210,9 @@ pub(crate) fn assert_near<K: Debug + Ord>(
     assert!(found.keys().eq(expected.keys()));
     for (id, value) in found {
         let wanted = expected[id];
-        assert!((value - wanted).abs() <= tolerance * wanted.abs(), "{id:?}: {value}, expected {wanted}");
+        assert!(
+            (value - wanted).abs() <= tolerance * wanted.abs(),
+            "{id:?}: {value}, expected {wanted}"
+        );
     }
 }

@@ -152,8 +152,8 @@ impl<S: Pod + Send + Sync + PartialEq> States<'_, S> {
         let mut start = 0;
         while start < self.records.len() {
             let edges = meter.time(Kind::EdgeBatchRead, || lists.fetch_next(start, most))?;
-            let before =
-                meter.time(Kind::VertexBatchRead, || self.records.fetch_range(start, edges.len()))?;
+            let before = meter
+                .time(Kind::VertexBatchRead, || self.records.fetch_range(start, edges.len()))?;
             let (mut ids, mut changed) = (Vec::new(), Vec::new());
             for ((id, before), edges) in (start..).zip(before).zip(&edges) {
                 let after = update(before, edges)?;
@@ -189,7 +189,8 @@ impl<S: Serialize + DeserializeOwned + Send + PartialEq + Copy, E: Edge> Vertice
         let (meter, most) = (&self.disk.meter, self.records.records().batch_len());
         let mut start = 0;
         while start < self.records.len() {
-            let vertices = meter.time(Kind::VertexBatchRead, || self.records.fetch_next(start, most))?;
+            let vertices =
+                meter.time(Kind::VertexBatchRead, || self.records.fetch_next(start, most))?;
             let count = vertices.len() as u64;
             let (mut ids, mut changed) = (Vec::new(), Vec::new());
             for (id, mut vertex) in (start..).zip(vertices) {

@@ -63,7 +63,13 @@ impl Input {
         let numbers = external.iter().copied().zip(0..).collect();
         let smallest = graph.key_bounds()?.map_or(0, |(smallest, _)| smallest);
         let loaded = Cell::new((Instant::now(), graph.traffic().moved()));
-        Ok(Self { lookup: Arc::new(Lookup::new(Arc::clone(graph))), external, smallest, numbers, loaded })
+        Ok(Self {
+            lookup: Arc::new(Lookup::new(Arc::clone(graph))),
+            external,
+            smallest,
+            numbers,
+            loaded,
+        })
     }
 
     /// Seconds since everything was loaded, and what was moved in them.
@@ -73,11 +79,15 @@ impl Input {
     }
 
     /// Calls `each` with all vertices in order, some at a time.
-    pub(crate) fn load<E: Edge>(&self, mut each: impl FnMut(Vec<Loaded<E>>) -> Result<()>) -> Result<()> {
+    pub(crate) fn load<E: Edge>(
+        &self,
+        mut each: impl FnMut(Vec<Loaded<E>>) -> Result<()>,
+    ) -> Result<()> {
         let all: Vec<u64> = (0..self.external.len() as u64).collect();
         let key = |id: u64| self.lookup.graph().id_type().order_key(id);
         let weighted = self.lookup.graph().description().weighted;
-        let mut reader = NeighborReader::new(Arc::clone(&self.lookup), all, Direction::Out, weighted);
+        let mut reader =
+            NeighborReader::new(Arc::clone(&self.lookup), all, Direction::Out, weighted);
         let mut batch = EdgeBatch::default();
         // Every vertex has an edge, and those of one vertex come in one batch.
         while reader.next(&mut batch)? {

@@ -60,7 +60,9 @@ const PROGRAMS: [Program; 5] = programs![pagerank, components, coloring, paths, 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [graph, program, representation, folder, budget] = arguments.as_slice() else {
-        return Err("usage: infinimem GRAPH PROGRAM in_memory|decoupled|coupled FOLDER BUDGET_BYTES".into());
+        return Err(
+            "usage: infinimem GRAPH PROGRAM in_memory|decoupled|coupled FOLDER BUDGET_BYTES".into(),
+        );
     };
     let budget = Budget::new(budget.parse()?, 0);
     let resources = Arc::new(Resources::new(budget, Arc::new(Job::new()), Some(1))?);
@@ -141,7 +143,8 @@ mod tests {
         let ample = Resources::new(Budget::new(1 << 28, 0), Arc::new(Job::new()), Some(2)).unwrap();
         let path = folder.path().join("g.brimful");
         let generator = Generator::new(Generated::Rmat { scale: 14, edge_factor: 2 }, 3).unwrap();
-        let options = ImportOptions { undirected: true, weights: Weights::Hash, ..Default::default() };
+        let options =
+            ImportOptions { undirected: true, weights: Weights::Hash, ..Default::default() };
         let edges = Imported::Numbered(&generator, generator.vertices());
         import(edges, &path, &options, &ample).unwrap();
         let graph = Arc::new(Graph::open(&path, ample.job.traffic()).unwrap());
@@ -161,7 +164,8 @@ mod tests {
             let count = |kind| disk.meter.of(kind).0;
             assert!(count(Kind::VertexRead) > 0 && count(Kind::VertexBatchRead) > 1);
             assert!(count(Kind::VertexBatchWrite) <= count(Kind::VertexBatchRead));
-            let batches = if representation == "coupled" { 0 } else { count(Kind::VertexBatchRead) };
+            let batches =
+                if representation == "coupled" { 0 } else { count(Kind::VertexBatchRead) };
             assert_eq!(count(Kind::EdgeBatchRead), batches);
             assert!(resources.job.traffic().bytes_read() > 0, "{representation}");
         }
@@ -171,7 +175,10 @@ mod tests {
             let found = number(table.value_at(vertex as u64).unwrap());
             // Sums of floats depend on their order.
             let slack = if name == "pagerank" { 1e-12 * expected } else { 0.0 };
-            assert!(found == expected || (found - expected).abs() <= slack, "{found}, not {expected}");
+            assert!(
+                found == expected || (found - expected).abs() <= slack,
+                "{found}, not {expected}"
+            );
         }
     }
 

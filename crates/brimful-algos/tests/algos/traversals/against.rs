@@ -25,12 +25,19 @@ fn searches_from_a_vertex_agree_with_queues_and_heaps() {
             let request = |algorithm| request_from(algorithm, &sources);
             let level = levels(&case, &sources);
             assert_eq!(column(&case, &request("bfs")), level, "{named}");
-            assert_eq!(column(&case, &Request { asynchronous: true, ..request("bfs") }), level, "{named}");
+            assert_eq!(
+                column(&case, &Request { asynchronous: true, ..request("bfs") }),
+                level,
+                "{named}"
+            );
             assert_eq!(column(&case, &request("sssp")), level);
             let weighted = Request { weighted: true, ..request("sssp") };
             assert_eq!(column(&case, &weighted), distances(&case, &sources), "{named}");
             let counts = column(&case, &request("count_paths"));
-            assert!(counts.into_iter().map(Option::unwrap).eq(path_counts(&case, &sources)), "{named}");
+            assert!(
+                counts.into_iter().map(Option::unwrap).eq(path_counts(&case, &sources)),
+                "{named}"
+            );
 
             let mut parents = request("bfs");
             parents.parameters.insert("values".into(), Parameter::Word("parent".into()));
@@ -84,7 +91,10 @@ fn degrees_are_counted_in_each_direction() {
         for (direction, wanted) in [("out", outgoing), ("in", incoming), ("both", both)] {
             let parameters = [("direction".to_owned(), Parameter::Word(direction.into()))].into();
             let request = Request { algorithm: "degrees".into(), parameters, ..Default::default() };
-            assert!(column(&case, &request).into_iter().map(Option::unwrap).eq(wanted), "{direction}");
+            assert!(
+                column(&case, &request).into_iter().map(Option::unwrap).eq(wanted),
+                "{direction}"
+            );
         }
     }
 }
@@ -100,8 +110,9 @@ fn core_numbers_agree_with_peeling_one_vertex_at_a_time() {
         let folder = tempfile::tempdir().unwrap();
         check(&cases(folder.path(), number));
     }
-    let clique =
-        |size: usize, first: usize| (0..size).flat_map(move |a| (0..a).map(move |b| (first + a, first + b)));
+    let clique = |size: usize, first: usize| {
+        (0..size).flat_map(move |a| (0..a).map(move |b| (first + a, first + b)))
+    };
     // Cores within cores, joined by an edge; self-loops, a pair of arcs, an isolated vertex.
     let loops = (0..9).map(|vertex| (vertex, vertex));
     let edges: Vec<_> =
@@ -119,8 +130,11 @@ fn intervals_of_finished_vertices_are_left_out() {
     let case = cases(folder.path(), 0);
     let request = Request { algorithm: "kcore".into(), ..Default::default() };
     let stats = run_request(&request, &case.graph, &resources(2, 1 << 28)).unwrap().stats;
-    let loops =
-        case.out.iter().enumerate().map(|(v, targets)| targets.iter().filter(|(t, _)| *t == v).count());
+    let loops = case
+        .out
+        .iter()
+        .enumerate()
+        .map(|(v, targets)| targets.iter().filter(|(t, _)| *t == v).count());
     // Else every arc but a loop carries two signals each way.
     let all = 4 * (case.graph.description().arcs - loops.sum::<usize>() as u64);
     assert!(stats.signals < all * 9 / 10, "{} signals of {all}", stats.signals);
@@ -153,14 +167,17 @@ fn strong_components_agree_with_tarjan() {
     // Pairs in a row, up, down, and shuffled; self-loops do not hold a vertex that is to be peeled.
     for step in [1, 99, 37] {
         let at = |place: usize| place * step % 100;
-        let pairs = (0..50)
-            .flat_map(|pair| [(2 * pair, 2 * pair + 1), (2 * pair + 1, 2 * pair), (2 * pair, 2 * pair)]);
+        let pairs = (0..50).flat_map(|pair| {
+            [(2 * pair, 2 * pair + 1), (2 * pair + 1, 2 * pair), (2 * pair, 2 * pair)]
+        });
         let between = (0..49).map(|pair| (2 * pair + 1, 2 * pair + 2));
-        let edges: Vec<_> = pairs.chain(between).map(|(source, target)| (at(source), at(target))).collect();
+        let edges: Vec<_> =
+            pairs.chain(between).map(|(source, target)| (at(source), at(target))).collect();
         let folder = tempfile::tempdir().unwrap();
         let case = case_of(folder.path(), &edges, 103);
         check(&case);
-        let stats = run_request(&by("coloring"), &case.graph, &resources(2, 1 << 28)).unwrap().stats;
+        let stats =
+            run_request(&by("coloring"), &case.graph, &resources(2, 1 << 28)).unwrap().stats;
         assert!(stats.supersteps < 500, "{} supersteps", stats.supersteps);
     }
     let folder = tempfile::tempdir().unwrap();
@@ -175,7 +192,8 @@ fn components_of_ids_at_both_ends_of_64_bits() {
     let folder = tempfile::tempdir().unwrap();
     let (input, path) = (folder.path().join("e.txt"), folder.path().join("g.brimful"));
     let (low, high) = (i64::MIN, i64::MAX);
-    std::fs::write(&input, format!("{low} {high}\n{high} {low}\n{high} 5\n5 6\n6 5\n7 {high}\n")).unwrap();
+    std::fs::write(&input, format!("{low} {high}\n{high} {low}\n{high} 5\n5 6\n6 5\n7 {high}\n"))
+        .unwrap();
     let resources = resources(2, 1 << 28);
     import(Input::EdgeList(vec![input]), &path, &ImportOptions::default(), &resources).unwrap();
     let graph = Arc::new(Graph::open(&path, resources.job.traffic()).unwrap());
@@ -183,7 +201,8 @@ fn components_of_ids_at_both_ends_of_64_bits() {
     let table = run_request(&request, &graph, &resources).unwrap().table;
     let (_, column) = table.rows().next_batch(9).unwrap().unwrap();
     let Column::Ids(names) = column else { panic!("{column:?}") };
-    let names: Vec<i128> = names.into_iter().map(|name| graph.id_type().number(name.unwrap())).collect();
+    let names: Vec<i128> =
+        names.into_iter().map(|name| graph.id_type().number(name.unwrap())).collect();
     assert_eq!(names, [low.into(), 5, 5, 7, low.into()]);
 }
 

@@ -32,7 +32,8 @@ fn asynchronous(weighted: bool) -> RunOptions {
     RunOptions { weighted, asynchronous: true, ..Default::default() }
 }
 
-/// Runs `program` in both modes; edge visits of both. An asynchronous run needs no order of threads either.
+/// Runs `program` in both modes; edge visits of both. An asynchronous run needs no order of threads
+/// either.
 fn check_modes<P: Program>(program: &P, case: &Case, weighted: bool) -> (u64, u64) {
     let synchronous = RunOptions { weighted, ..Default::default() };
     let (wanted, before) = states(program, case, &synchronous, 2, 1 << 28).unwrap();
@@ -44,7 +45,8 @@ fn check_modes<P: Program>(program: &P, case: &Case, weighted: bool) -> (u64, u6
             panic!("a byte is not enough")
         };
         for budget in [needed, 1 << 28] {
-            let (found, edges) = states(program, case, &asynchronous(weighted), threads, budget).unwrap();
+            let (found, edges) =
+                states(program, case, &asynchronous(weighted), threads, budget).unwrap();
             let bytes = |states: &[P::State]| bytemuck::cast_slice::<_, u8>(states).to_vec();
             assert!(bytes(&found) == bytes(&wanted), "{threads} threads, {budget} bytes");
             visits.push(edges);
@@ -74,8 +76,12 @@ fn asynchronous_runs_visit_fewer_edges() {
     let folder = tempfile::tempdir().unwrap();
     let case = case(folder.path(), Kind::Rmat { scale: 14, edge_factor: 8 }, false);
     build_reverse(&case.graph, &resources(2, 1 << 28)).unwrap();
-    let (synchronous, asynchronous_visits) = check_modes(&ConnectedComponents::<u32>::new(), &case, false);
-    assert!(asynchronous_visits < synchronous, "components: {asynchronous_visits} of {synchronous}");
+    let (synchronous, asynchronous_visits) =
+        check_modes(&ConnectedComponents::<u32>::new(), &case, false);
+    assert!(
+        asynchronous_visits < synchronous,
+        "components: {asynchronous_visits} of {synchronous}"
+    );
     for variant in [Variant::Normalized, Variant::Unnormalized] {
         let program = PageRank::<f64>::new(variant, 0.85, 1e-11).unwrap();
         let ranks = |options: &RunOptions| states(&program, &case, options, 2, 1 << 28).unwrap();
@@ -103,7 +109,8 @@ fn what_must_be_synchronous_says_so() {
         parameters: parameters.into_iter().collect(),
         ..Default::default()
     };
-    let parents = Request { sources: vec![0_i128.into()], ..with("bfs", vec![word("values", "parent")]) };
+    let parents =
+        Request { sources: vec![0_i128.into()], ..with("bfs", vec![word("values", "parent")]) };
     for (request, part) in [
         (with("kcore", vec![]), "kcore takes no asynchronous mode"),
         (with("label_propagation", vec![]), "takes no asynchronous mode"),

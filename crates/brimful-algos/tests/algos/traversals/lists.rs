@@ -50,7 +50,11 @@ fn colors_are_those_of_first_fit_at_any_budget() {
         let request = Request { algorithm: "color".into(), ..Default::default() };
         let wanted = first_fit(&case);
         for (source, targets) in case.out.iter().enumerate() {
-            assert!(targets.iter().all(|(target, _)| *target == source || wanted[*target] != wanted[source]));
+            assert!(
+                targets
+                    .iter()
+                    .all(|(target, _)| *target == source || wanted[*target] != wanted[source])
+            );
         }
         for threads in threads(1..=3) {
             let run = |budget| run_request(&request, &case.graph, &resources(threads, budget));
@@ -94,12 +98,16 @@ fn triangles_and_clustering_agree_with_all_pairs_of_neighbours() {
         let n = case.out.len();
         let mut arc = vec![vec![false; n]; n];
         for (vertex, targets) in case.out.iter().enumerate() {
-            targets.iter().filter(|(target, _)| *target != vertex).for_each(|(t, _)| arc[vertex][*t] = true);
+            targets
+                .iter()
+                .filter(|(target, _)| *target != vertex)
+                .for_each(|(t, _)| arc[vertex][*t] = true);
         }
         for threads in threads(1..=3) {
             let run = |algorithm: &str| {
                 let request = Request { algorithm: algorithm.into(), ..Default::default() };
-                let table = run_request(&request, &case.graph, &resources(threads, 1 << 28)).unwrap().table;
+                let table =
+                    run_request(&request, &case.graph, &resources(threads, 1 << 28)).unwrap().table;
                 table.rows().next_batch(usize::MAX).unwrap().unwrap().1
             };
             let (Column::Integer(triangles), Column::Float(coefficients)) =
@@ -108,13 +116,18 @@ fn triangles_and_clustering_agree_with_all_pairs_of_neighbours() {
                 panic!("numbers")
             };
             for vertex in 0..n {
-                let around: Vec<usize> = (0..n).filter(|u| arc[vertex][*u] || arc[*u][vertex]).collect();
+                let around: Vec<usize> =
+                    (0..n).filter(|u| arc[vertex][*u] || arc[*u][vertex]).collect();
                 let pairs = || around.iter().flat_map(|u| around.iter().map(move |w| (*u, *w)));
                 let joined = pairs().filter(|(u, w)| u < w && (arc[*u][*w] || arc[*w][*u])).count();
                 let arcs = pairs().filter(|(u, w)| arc[*u][*w]).count();
                 let possible = around.len() * around.len().saturating_sub(1);
                 let wanted = if possible == 0 { 0.0 } else { arcs as f64 / possible as f64 };
-                assert_eq!(triangles[vertex], Some(joined as i64), "case {number}, vertex {vertex}");
+                assert_eq!(
+                    triangles[vertex],
+                    Some(joined as i64),
+                    "case {number}, vertex {vertex}"
+                );
                 assert_eq!(coefficients[vertex], Some(wanted), "case {number}, vertex {vertex}");
             }
         }

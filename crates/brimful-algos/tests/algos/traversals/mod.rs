@@ -1,5 +1,5 @@
-//! Programs of which few vertices signal: against different algorithms, and the same bits by dense and
-//! sparse traversal, at one to four threads and three budgets.
+//! Programs of which few vertices signal: against different algorithms, and the same bits by dense
+//! and sparse traversal, at one to four threads and three budgets.
 
 mod against;
 mod asynchronous;
@@ -21,7 +21,8 @@ use std::sync::Arc;
 use crate::resources;
 
 /// Several windows in a shard, several segments in a window, several blocks in a segment.
-const SMALL: Geometry = Geometry { interval_bits: 5, window_edges: 700, segment_edges: 600, unit_bytes: 900 };
+const SMALL: Geometry =
+    Geometry { interval_bits: 5, window_edges: 700, segment_edges: 600, unit_bytes: 900 };
 
 /// A graph with the edges it was made of; ids are 0 to n - 1, weights are hashed.
 struct Case {
@@ -56,9 +57,11 @@ fn case(folder: &Path, kind: Kind, undirected: bool) -> Case {
 /// A directed graph of these edges.
 fn case_of(folder: &Path, edges: &[(usize, usize)], vertices: usize) -> Case {
     let (input, path) = (folder.join("e.txt"), folder.join("of.brimful"));
-    let lines: Vec<String> = edges.iter().map(|(source, target)| format!("{source} {target}\n")).collect();
+    let lines: Vec<String> =
+        edges.iter().map(|(source, target)| format!("{source} {target}\n")).collect();
     std::fs::write(&input, lines.concat()).unwrap();
-    let options = ImportOptions { geometry: SMALL, vertices: Some(vertices as u64), ..Default::default() };
+    let options =
+        ImportOptions { geometry: SMALL, vertices: Some(vertices as u64), ..Default::default() };
     let resources = resources(2, 1 << 28);
     import(Input::EdgeList(vec![input]), &path, &options, &resources).unwrap();
     let mut out = vec![Vec::new(); vertices];
@@ -87,8 +90,12 @@ fn column(case: &Case, request: &Request) -> Vec<Option<u64>> {
     let (ids, column) = finished.table.rows().next_batch(usize::MAX).unwrap().unwrap();
     assert!(ids.into_iter().eq(0..case.out.len() as u64));
     match column {
-        Column::Float(values) => values.into_iter().map(|value| value.map(|value| value as u64)).collect(),
-        Column::Integer(values) => values.into_iter().map(|value| value.map(i64::cast_unsigned)).collect(),
+        Column::Float(values) => {
+            values.into_iter().map(|value| value.map(|value| value as u64)).collect()
+        }
+        Column::Integer(values) => {
+            values.into_iter().map(|value| value.map(i64::cast_unsigned)).collect()
+        }
         Column::Unsigned(values) | Column::Ids(values) => values,
     }
 }

@@ -32,7 +32,9 @@ pub(crate) fn distances(case: &Case, sources: &[usize]) -> Vec<Option<u64>> {
         }
         distance[vertex] = Some(length);
         heap.extend(
-            case.out[vertex].iter().map(|&(target, weight)| (Reverse(length + weight as u64), target)),
+            case.out[vertex]
+                .iter()
+                .map(|&(target, weight)| (Reverse(length + weight as u64), target)),
         );
     }
     distance
@@ -41,7 +43,8 @@ pub(crate) fn distances(case: &Case, sources: &[usize]) -> Vec<Option<u64>> {
 /// Numbers of shortest paths, level by level.
 pub(crate) fn path_counts(case: &Case, sources: &[usize]) -> Vec<u64> {
     let level = levels(case, sources);
-    let mut order: Vec<usize> = (0..level.len()).filter(|vertex| level[*vertex].is_some()).collect();
+    let mut order: Vec<usize> =
+        (0..level.len()).filter(|vertex| level[*vertex].is_some()).collect();
     order.sort_by_key(|vertex| level[*vertex]);
     let mut counts = vec![0; level.len()];
     sources.iter().for_each(|source| counts[*source] = 1);
@@ -68,7 +71,8 @@ pub(crate) fn core_numbers(case: &Case) -> Vec<u64> {
     }
     let mut left: Vec<u64> = neighbours.iter().map(|targets| targets.len() as u64).collect();
     let (mut core, mut cores) = (0, vec![None; left.len()]);
-    while let Some(next) = (0..left.len()).filter(|v| cores[*v].is_none()).min_by_key(|v| left[*v]) {
+    while let Some(next) = (0..left.len()).filter(|v| cores[*v].is_none()).min_by_key(|v| left[*v])
+    {
         core = left[next].max(core);
         cores[next] = Some(core);
         neighbours[next].iter().for_each(|target| left[*target] = left[*target].saturating_sub(1));
@@ -127,7 +131,9 @@ pub(crate) fn propagated(case: &Case, undirected: bool, supersteps: u64) -> Vec<
     for _ in 0..supersteps {
         let gather = |(vertex, neighbours): (usize, &Vec<usize>)| {
             let mut counts = std::collections::BTreeMap::<u64, usize>::new();
-            neighbours.iter().for_each(|neighbour| *counts.entry(labels[*neighbour]).or_default() += 1);
+            neighbours
+                .iter()
+                .for_each(|neighbour| *counts.entry(labels[*neighbour]).or_default() += 1);
             let best = counts.into_iter().max_by_key(|(label, count)| (*count, Reverse(*label)));
             best.map_or(labels[vertex], |(label, _)| label)
         };

@@ -47,8 +47,9 @@ fn check_traversals<P: Program>(program: &P, case: &Case, weighted: bool) {
     let wanted = outcome(program, case, &options(TraversalMode::Dense), 1, 1 << 28).unwrap();
     assert_eq!(wanted.3, 0);
     for threads in threads(1..=4) {
-        let needed =
-            smallest(|budget| outcome(program, case, &options(TraversalMode::Auto), threads, budget));
+        let needed = smallest(|budget| {
+            outcome(program, case, &options(TraversalMode::Auto), threads, budget)
+        });
         for budget in [needed, needed + needed / 2, 1 << 28] {
             for traversal in [TraversalMode::Auto, TraversalMode::Dense, TraversalMode::Sparse] {
                 let found = outcome(program, case, &options(traversal), threads, budget).unwrap();
@@ -72,7 +73,8 @@ fn traversals_threads_and_budgets_give_the_same_bits() {
         let case = cases(folder.path(), number);
         build_reverse(&case.graph, &resources(2, 1 << 28)).unwrap();
         let connected = case.graph.connected();
-        let sources: Sources = [7, 0, 131].into_iter().map(|id| case.graph.find(id).unwrap()).collect();
+        let sources: Sources =
+            [7, 0, 131].into_iter().map(|id| case.graph.find(id).unwrap()).collect();
         check_traversals(&Levels { sources: sources.clone() }, &case, false);
         check_traversals(&Parents { sources: sources.clone() }, &case, false);
         check_traversals(&ShortestPaths { sources: sources.clone() }, &case, true);
@@ -82,7 +84,11 @@ fn traversals_threads_and_budgets_give_the_same_bits() {
         check_traversals(&StrongComponents::<u64>::new(), &case, false);
         check_traversals(&CoreNumbers, &case, false);
         check_traversals(&DeltaPageRank::<f64>::new(0.85, None, connected).unwrap(), &case, true);
-        check_traversals(&DeltaPageRank::<f32>::new(0.85, Some(sources), connected).unwrap(), &case, false);
+        check_traversals(
+            &DeltaPageRank::<f32>::new(0.85, Some(sources), connected).unwrap(),
+            &case,
+            false,
+        );
     }
 }
 
@@ -93,11 +99,15 @@ fn a_run_ends_at_its_limits_and_says_so() {
     let source = case.graph.find(0).unwrap();
     let reason = |options: &RunOptions| {
         let output =
-            run(&Levels { sources: source.into() }, &case.graph, options, &resources(2, 1 << 28)).unwrap();
+            run(&Levels { sources: source.into() }, &case.graph, options, &resources(2, 1 << 28))
+                .unwrap();
         (output.stats.supersteps, output.stats.reason)
     };
-    let limited =
-        |max_supersteps, max_seconds| RunOptions { max_supersteps, max_seconds, ..Default::default() };
+    let limited = |max_supersteps, max_seconds| RunOptions {
+        max_supersteps,
+        max_seconds,
+        ..Default::default()
+    };
     assert_eq!(reason(&limited(10, None)), (10, Reason::MaxSupersteps));
     assert_eq!(reason(&limited(0, None)), (0, Reason::MaxSupersteps));
     assert_eq!(reason(&limited(u64::MAX, Some(0.0))), (1, Reason::MaxSeconds));
@@ -109,7 +119,8 @@ fn a_run_ends_at_its_limits_and_says_so() {
     assert_eq!(reason(&deaf), (1, Reason::NoChange));
     let nonsense = RunOptions { signal_threshold: Some(f64::NAN), ..Default::default() };
     let error =
-        run(&Levels { sources: source.into() }, &case.graph, &nonsense, &resources(2, 1 << 28)).unwrap_err();
+        run(&Levels { sources: source.into() }, &case.graph, &nonsense, &resources(2, 1 << 28))
+            .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Usage);
 }
 
@@ -137,11 +148,16 @@ fn few_blocks_of_a_unit_on_disk_are_read_alone_and_checked() {
         let mut levels = vec![0; all as usize];
         output.states.read(0, &mut levels).unwrap();
         let read = output.stats.moved.bytes_read();
-        Ok::<_, brimful_engine::Error>((levels, output.stats.durations.count(Traversal::Sparse), read))
+        Ok::<_, brimful_engine::Error>((
+            levels,
+            output.stats.durations.count(Traversal::Sparse),
+            read,
+        ))
     };
     let (wanted, _, read) = search(TraversalMode::Dense, 1 << 28).unwrap();
     assert!(read >= unit.len, "the unit is read whole");
-    // From the smallest budget on: first supersteps are dense, then sparse, then the unit stays in memory.
+    // From the smallest budget on: first supersteps are dense, then sparse, then the unit stays in
+    // memory.
     let budgets = (1..200).map(|step| step << 17);
     let budget = budgets.into_iter().find(|budget| {
         search(TraversalMode::Sparse, *budget).is_ok_and(|(levels, sparse, read)| {

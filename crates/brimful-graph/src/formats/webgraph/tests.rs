@@ -1,4 +1,5 @@
-//! The reader against the example of the paper, and against an encoder written from its definitions.
+//! The reader against the example of the paper, and against an encoder written from its
+//! definitions.
 
 use super::super::bits::writer::BitWriter;
 use super::super::parse::parse_webgraph;
@@ -32,7 +33,8 @@ impl Encoder {
             }
             if back > 0 {
                 let reference = self.lists[self.lists.len() - back].clone();
-                let copied: Vec<bool> = reference.iter().map(|target| list.contains(target)).collect();
+                let copied: Vec<bool> =
+                    reference.iter().map(|target| list.contains(target)).collect();
                 rest.retain(|target| !reference.contains(target));
                 self.blocks(&copied);
             }
@@ -41,7 +43,8 @@ impl Encoder {
             }
             let mut last = None;
             for &target in &rest {
-                let gap = last.map_or(natural(target as i64 - vertex as i64), |last| target - last - 1);
+                let gap =
+                    last.map_or(natural(target as i64 - vertex as i64), |last| target - last - 1);
                 self.put(p.residuals, gap);
                 last = Some(target);
             }
@@ -139,13 +142,16 @@ fn parameters() -> Parameters {
 fn lists(seed: u64, nodes: u64) -> Vec<Vec<u64>> {
     let mut state = seed;
     let mut random = |bound: u64| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) % bound
     };
     let mut lists: Vec<Vec<u64>> = Vec::new();
     for vertex in 0..nodes {
         let mut list: Vec<u64> = match lists.last() {
-            Some(last) if random(3) > 0 => last.iter().copied().filter(|t| t % 5 != vertex % 5).collect(),
+            Some(last) if random(3) > 0 => {
+                last.iter().copied().filter(|t| t % 5 != vertex % 5).collect()
+            }
             _ => Vec::new(),
         };
         for _ in 0..random(4) {
@@ -188,7 +194,8 @@ fn the_example_of_the_paper() {
     put(Code::Unary, &[0]);
     put(Code::Gamma, &[2, 0, 3, 2, 0]);
     put(Code::Zeta(3), &[3, 189, 111, 718]);
-    // Vertex 16: 10 targets, copied from the list before it in seven blocks, an interval, two residuals.
+    // Vertex 16: 10 targets, copied from the list before it in seven blocks, an interval, two
+    // residuals.
     put(Code::Gamma, &[10]);
     put(Code::Unary, &[1]);
     put(Code::Gamma, &[7, 0, 0, 2, 1, 1, 0, 0]);
@@ -206,8 +213,10 @@ fn the_example_of_the_paper() {
         (16, &[15, 16, 17, 22, 23, 24, 315, 316, 317, 3041]),
         (18, &[13, 15, 16, 17, 50]),
     ];
-    let expected: Vec<(u64, u64)> =
-        lists.iter().flat_map(|(vertex, list)| list.iter().map(|&target| (*vertex, target))).collect();
+    let expected: Vec<(u64, u64)> = lists
+        .iter()
+        .flat_map(|(vertex, list)| list.iter().map(|&target| (*vertex, target)))
+        .collect();
     assert_eq!(read(&properties(&p), &out.bytes()).unwrap(), expected);
 }
 
@@ -251,7 +260,10 @@ fn damage_is_refused_with_its_place() {
     let (properties, graph, _) = encode(parameters(), lists(9, 200));
     for cut in [0, 1, graph.len() / 2, graph.len() - 2] {
         let error = read(&properties, &graph[..cut]).unwrap_err().to_string();
-        assert!(error.starts_with("NAME.graph: at bit ") && error.contains("the bits end"), "{error}");
+        assert!(
+            error.starts_with("NAME.graph: at bit ") && error.contains("the bits end"),
+            "{error}"
+        );
     }
     for bit in 0..graph.len() * 8 {
         let mut flipped = graph.clone();
