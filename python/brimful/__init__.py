@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     )
     from brimful.bags import Bag
     from brimful.boxes import Box
+    from brimful.counting import BloomFilter, FrequencyCounter, MembershipSet
     from brimful.errors import (
         BrimfulError,
         BudgetError,
@@ -43,15 +44,10 @@ if TYPE_CHECKING:
         UsageError,
     )
     from brimful.graph import Graph, read
+    from brimful.lists import Lists
+    from brimful.maps import Map
     from brimful.planning import Forecast, plan
     from brimful.program import Program, States, Vertex, run
-    from brimful.ready_made import (
-        BloomFilter,
-        FrequencyCounter,
-        Lists,
-        Map,
-        MembershipSet,
-    )
     from brimful.result import Result
     from brimful.sorting import sort
     from brimful.spilling import SpillingDict
@@ -105,18 +101,18 @@ __all__ = [
 
 _HOMES = {
     "Bag": "brimful.bags",
-    "BloomFilter": "brimful.ready_made",
+    "BloomFilter": "brimful.counting",
     "Box": "brimful.boxes",
     "BrimfulError": "brimful.errors",
     "BudgetError": "brimful.errors",
     "CorruptError": "brimful.errors",
     "Forecast": "brimful.planning",
-    "FrequencyCounter": "brimful.ready_made",
+    "FrequencyCounter": "brimful.counting",
     "Graph": "brimful.graph",
     "InputError": "brimful.errors",
-    "Lists": "brimful.ready_made",
-    "Map": "brimful.ready_made",
-    "MembershipSet": "brimful.ready_made",
+    "Lists": "brimful.lists",
+    "Map": "brimful.maps",
+    "MembershipSet": "brimful.counting",
     "MissingPackageError": "brimful.errors",
     "NotFoundError": "brimful.errors",
     "Program": "brimful.program",

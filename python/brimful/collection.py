@@ -6,6 +6,7 @@ import operator
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, Self, TypeVar, cast
 
 from brimful.described import COLLECTION, described
@@ -275,3 +276,19 @@ def batches(order: object, length: int, step: int) -> list[range | Sequence[int]
             for start in range(part.start, part.stop, step)
         ]
     return [listed[start : start + step] for start in range(0, len(listed), step)]
+
+
+class _Taking(Protocol):
+    @property
+    def taken(self) -> int: ...
+
+
+@contextmanager
+def whole_chunks(native: _Taking, count: int, what: str = "keys") -> Iterator[None]:
+    """Let an error within say how many of `count` things were taken."""
+    before = native.taken
+    try:
+        yield
+    except BaseException as error:
+        error.add_note(f"{native.taken - before} of {count} {what} were added, the others were not")
+        raise

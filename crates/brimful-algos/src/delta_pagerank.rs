@@ -9,21 +9,21 @@
 //!
 //! *Unnormalized.* With P the matrix that splits what a vertex signals among its targets, u = 1 and
 //! t = (1-d) u for all vertices, the scores are the solution of x = t + d P x. At any time the
-//! scores s and residuals r satisfy s = t + d P (s - r), as s - r is what has been signalled. So x
-//! - s = d P (x - s) + d P r: **scores are wrong by at most d/(1-d) times the sum of the
-//! |residuals| that were not signalled**, in L1. Those are at most threshold * |E|; a threshold of
-//! tolerance * |V| / |E| makes the error
-//! |V| * tolerance * d/(1-d), which power steps promise when they stop at the same tolerance. A threshold per arc, not per vertex,
-//! (Andersen, Chung and Lang 2006) gives that at the least number of signals: who has few arcs
-//! signals first. (With weights |E| is their sum.)
+//! scores s and residuals r satisfy s = t + d P (s - r), as s - r is what has been signalled. So
+//! x - s = d P (x - s) + d P r: **scores are wrong by at most d/(1-d) times the sum of the
+//! unsignalled `|residuals|`**, in L1. That sum is at most threshold * `|E|`; a threshold of
+//! tolerance * `|V|` / `|E|` makes the error `|V|` * tolerance * d/(1-d), which power steps promise
+//! when they stop at the same tolerance. A threshold per arc, not per vertex (Andersen, Chung and
+//! Lang 2006), reaches that with the fewest signals: vertices with few arcs signal first. (With
+//! weights, `|E|` is their sum.)
 //!
 //! *Normalized* scores y solve y = d P y + b u, where u is 1 for all vertices (with sources: for
 //! those, and 0 for the others), and b = ((1-d) + d * mass of sinks) / sum of u is a number. The
 //! system is linear and d < 1, so y = (b / (1-d)) x where x = (1-d) u + d P x: **the normalized
 //! scores are the unnormalized ones divided by their sum**, whatever b is. So they are computed.
 //! With X the sum of x and E that of |x - s|, |s/sum(s) - x/X| <= 2 E / X; X is at least (1-d) *
-//! sum of u, and a threshold of tolerance * (1-d) * sum of u / (2 |E|) makes that at most tolerance
-//! * d/(1-d), again what power steps promise.
+//! sum of u, and a threshold of tolerance * (1-d) * sum of u / (2 |E|) makes that at most
+//! tolerance * d/(1-d), again what power steps promise.
 //!
 //! *Start.* Any s will do that has the residuals which belong to it. From s = t, r = t, whatever
 //! the graph, a superstep shrinks the sum of residuals to d times what it was and no less. So the

@@ -8,16 +8,16 @@
 //! Distribution*, 2004, section 5; trimming as in McLendon, Hendrickson, Plimpton and Rauchwerger
 //! 2005). Vertices are *open* until their component is known. Rounds come in sevens:
 //! 1. *count*, *peel*: open vertices count the arcs that reach them from open ones; who has none is
-//!   a component of its own, leaves, and its successors count one less. Then the same against the
-//!   arcs. What is left lies on cycles or on paths between them: after the second peeling none is
-//!   left without arcs that reach it, for whatever leads to a cycle has its predecessors lead there
-//!   too.
+//!    a component of its own, leaves, and its successors count one less. Then the same against the
+//!    arcs. What is left lies on cycles or on paths between them: after the second peeling none is
+//!    left without arcs that reach it, for whatever leads to a cycle has its predecessors lead there
+//!    too.
 //! 2. *colour*: each open vertex takes the smallest place among open vertices that reach it, itself
-//!   included.
+//!    included.
 //! 3. *join*: who has its own colour is the smallest of its component. It and whoever has joined
-//!   signal their colour against the arcs, and an open vertex joins if one of its successors of its
-//!   own colour has: that successor is reached by it, and the vertex that gave both the colour
-//!   reaches it. Those have the component of that name.
+//!    signal their colour against the arcs, and an open vertex joins if one of its successors of its
+//!    own colour has: that successor is reached by it, and the vertex that gave both the colour
+//!    reaches it. Those have the component of that name.
 //! 4. *rest*: nobody signals; the open ones are counted.
 //!
 //! In *join* a vertex must know whether its own colour is among the colours signalled, and a

@@ -1,0 +1,125 @@
+"""Growing lists of numbers, larger than memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from brimful import _native
+from brimful.collection import CHUNK, Collection, ids, one_id, unsigned, whole, whole_chunks
+from brimful.described import COLLECTION, described
+from brimful.errors import UsageError
+from brimful.sizes import Budget, parse_budget
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+
+class Lists(Collection[_native.DiskLists]):
+    """A fixed number of growing lists of 32-bit numbers: the neighbours of each vertex.
+
+    >>> import brimful as bf, tempfile
+    >>> with bf.Lists(tempfile.mkdtemp() + "/x", 3, budget="64M") as neighbours:
+    ...     neighbours.append_many([0, 2, 0], [2, 0, 1])
+    ...     neighbours[0].tolist(), neighbours[1].tolist()
+    ...     neighbours.path.endswith("/x"), neighbours.closed
+    ([1, 2], [])
+    (True, False)
+    """
+
+    @described(COLLECTION, "usage", "budget", "corrupt", "io")
+    def __init__(self, path: str | os.PathLike[str], count: int, *, budget: Budget = None) -> None:
+        """Open the lists at `path`, or make them.
+
+        Args:
+            count: Number of lists, empty at first.
+        """
+        count = whole(count, "the number of lists", least=1, most=2**32)
+        native = _native.DiskLists.open(os.fspath(path), count, parse_budget(budget))
+        super().__init__(native, path)
+
+    @described(COLLECTION, "closed", "corrupt", "io")
+    def append_many(self, lists: ArrayLike, items: ArrayLike) -> None:
+        """Append `items[i]` to list `lists[i]`.
+
+        The items of a list come in ascending runs: those that memory held together are one run.
+        262,144 items at a time are appended all or not at all: an error, or Ctrl-C, comes with a
+        note of how many were.
+
+        Args:
+            lists: Numbers of lists.
+            items: Items, as many as `lists`.
+
+        Raises:
+            UsageError: A number is not an integer from 0 to 2**32 - 1, or the lengths differ.
+
+        >>> import brimful as bf, tempfile
+        >>> with bf.Lists(tempfile.mkdtemp() + "/x", 3) as lists:
+        ...     lists.append_many([0, 2, 0], [2, 0, 1])
+        ...     lists.append_many([1], [7])
+        ...     lists[1].tolist()
+        [7]
+        """
+        targets, values = (self._of_32_bits(numbers) for numbers in (lists, items))
+        if len(targets) != len(values):
+            raise UsageError(
+                f"lists and items must have one length, not {len(targets)} and {len(values)}"
+            )
+        with whole_chunks(self.native, len(targets), "items"):
+            for start in range(0, len(targets), CHUNK):
+                both = (array[start : start + CHUNK] for array in (targets, values))
+                self.native.append_many(*(np.ascontiguousarray(a, np.uint32) for a in both))
+
+    @staticmethod
+    def _of_32_bits(numbers: ArrayLike) -> NDArray[Any]:
+        array = unsigned(numbers, "lists and items")
+        if len(array) and int(array.max()) >= 2**32:
+            raise UsageError(
+                f"lists and items must be integers from 0 to 2**32 - 1, not {int(array.max())}"
+            )
+        return array
+
+    def __getitem__(self, index: int) -> NDArray[np.uint32]:
+        """Return the items of a list: uint32[n].
+
+        A list may be longer than the budget: its items go into the result at once.
+
+        Raises:
+            RecordIdError: There is no such list.
+        """
+        return np.frombuffer(self.native.get(one_id(index, len(self))), "<u4")
+
+    def __iter__(self) -> Iterator[NDArray[np.uint32]]:
+        """Yield the items of every list."""
+        return (self[index] for index in range(len(self)))
+
+    @described(COLLECTION, "closed", "corrupt", "io")
+    def get_many(self, lists: ArrayLike) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
+        """Return the items of many lists.
+
+        Args:
+            lists: Numbers of lists.
+
+        Returns:
+            `(counts, items)`: uint64[len(lists)], and all items, list after list, as
+            uint32[sum(counts)].
+
+        Raises:
+            RecordIdError: There is no such list.
+
+        >>> import brimful as bf, tempfile
+        >>> with bf.Lists(tempfile.mkdtemp() + "/x", 3) as lists:
+        ...     lists.append_many([0, 2, 0], [2, 0, 1])
+        ...     counts, items = lists.get_many([2, 0])
+        ...     counts.tolist(), items.tolist()
+        ([1, 2], [0, 1, 2])
+        """
+        counts, items = self.native.get_many(ids(lists, len(self)))
+        return np.frombuffer(counts, np.uint64), np.frombuffer(items, np.uint32)
+
+    def __len__(self) -> int:
+        """Return the number of lists."""
+        return len(self.native)

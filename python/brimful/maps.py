@@ -1,0 +1,335 @@
+"""A map from bytes to bytes, larger than memory."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import (
+    ItemsView,
+    Iterable,
+    Iterator,
+    Mapping,
+    MutableMapping,
+    ValuesView,
+)
+from typing import Any
+
+from brimful import _native
+from brimful.collection import CHUNK_BYTES, Collection
+from brimful.described import COLLECTION, described
+from brimful.errors import NotFoundError, UsageError
+from brimful.sizes import Budget, parse_budget
+
+
+def _text_or_bytes(value: Any) -> bytes:
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, bytes):
+        return value
+    raise UsageError(f"keys and values of a map must be bytes or text, not {type(value).__name__}")
+
+
+class _Items(ItemsView[bytes, bytes]):
+    """The keys of a map with their first values, streamed."""
+
+    _mapping: Map
+
+    def __iter__(self) -> Iterator[tuple[bytes, bytes]]:
+        return self._mapping._stream()
+
+
+class _Values(ValuesView[bytes]):
+    """The first values of a map, streamed."""
+
+    _mapping: Map
+
+    def __iter__(self) -> Iterator[bytes]:
+        return (value for _, value in self._mapping._stream())
+
+
+class Map(Collection[_native.DiskMap], MutableMapping[bytes, bytes]):
+    """A map from bytes (or text, stored as UTF-8) to one or more values of bytes each.
+
+    It is a `MutableMapping` of the first values. Keys, values and items are streamed in batches of
+    the budget, in the order in which keys were added; a change of the map during iteration may be
+    seen or not.
+
+    >>> import brimful as bf, tempfile
+    >>> with bf.Map(tempfile.mkdtemp() + "/x", budget="64M") as words:
+    ...     words["one"] = b"1"
+    ...     words.chain("one", b"uno")
+    ...     words["one"], words.get_all("one"), "two" in words, len(words), dict(words)
+    ...     words.path.endswith("/x"), words.closed
+    (b'1', [b'1', b'uno'], False, 1, {b'one': b'1'})
+    (True, False)
+    """
+
+    @described(COLLECTION, "usage", "budget", "corrupt", "io")
+    def __init__(self, path: str | os.PathLike[str], *, budget: Budget = None) -> None:
+        """Open the map at `path`, or make it."""
+        super().__init__(_native.DiskMap.open(os.fspath(path), parse_budget(budget)), path)
+        #: The keys that `popitem` removes next.
+        self._leaving: Iterator[bytes] = iter(())
+
+    @described(COLLECTION, "closed", "corrupt", "io")
+    def get(self, key: bytes | str, default: Any = None) -> Any:
+        """Return the first value of a key, or `default`.
+
+        Returns:
+            The value or `default`.
+
+        Raises:
+            UsageError: A key or value is neither bytes nor text.
+
+        >>> import brimful as bf, tempfile
+        >>> with bf.Map(tempfile.mkdtemp() + "/x") as words:
+        ...     words.update({"one": "1", "two": "2"})
+        ...     words.get("one"), words.get("ten", "none")
+        (b'1', 'none')
+        """
+        value = self.native.get(_text_or_bytes(key))
+        return default if value is None else value
+
+    @described(COLLECTION, "closed", "corrupt", "io")
+    def get_all(self, key: bytes | str) -> list[bytes]:
+        """Return all values of a key, the oldest first.
+
+        Returns:
+            The values; an empty list if there is no such key.
+
+        Raises:
+            UsageError: A key or value is neither bytes nor text.
+
+        >>> import brimful as bf, tempfile
+        >>> with bf.Map(tempfile.mkdtemp() + "/x") as words:
+        ...     words.update({"one": "1", "two": "2"})
+        ...     words.get_all("one"), words.get_all("ten")
+        ([b'1'], [])
+        """
+        return self.native.get_all(_text_or_bytes(key))
+
+    @described(COLLECTION, "closed", "corrupt", "io")
+    def chain(self, key: bytes | str, value: bytes | str) -> None:
+        """Add a value to those of a key.
+
+        Raises:
+            UsageError: A key or value is neither bytes nor text.
+
+        >>> import brimful as bf, tempfile
+        >>> with bf.Map(tempfile.mkdtemp() + "/x") as words:
+        ...     words.update({"one": "1", "two": "2"})
+        ...     words.chain("one", "uno")
+        ...     words.get_all("one")
+        [b'1', b'uno']
+        """
+        self.native.chain(_text_or_bytes(key), _text_or_bytes(value))
+
+    @described(COLLECTION, "closed", "corrupt", "io")
+    def get_many(self, keys: Iterable[bytes | str]) -> list[bytes | None]:
+        """Return the first values of many keys.
+
+        Args:
+            keys: The keys, bytes or text.
+
+        Returns:
+            A value for each of `keys`, None where there is none.
+
+        Raises:
+            UsageError: A key or value is neither bytes nor text.
+
+        >>> import brimful as bf, tempfile
+        >>> with bf.Map(tempfile.mkdtemp() + "/x") as words:
+        ...     words.update({"one": "1", "two": "2"})
+        ...     words.get_many(["two", "ten"])
+        [b'2', None]
+        """
+        return self.native.get_many([_text_or_bytes(key) for key in keys])
+
+    @described(COLLECTION, "closed", "corrupt", "io")
+    def update(  # type: ignore[override]
+        self,
+        pairs: Mapping[Any, Any] | Iterable[tuple[Any, Any]] = (),
+        /,
+        **more: bytes | str,
+    ) -> None:
+        """Make each value the only one of its key; of a key that occurs twice the last value stays.
+
+        Args:
+            pairs: A mapping, or pairs of keys and values.
+            more: Keys and values as keywords.
+
+        Raises:
+            UsageError: A key or value is neither bytes nor text.
+
+        >>> import brimful as bf, tempfile
+        >>> with bf.Map(tempfile.mkdtemp() + "/x") as words:
+        ...     words.update({"one": "1", "two": "2"})
+        ...     words.update({"two": "zwei"}, ten="zehn")
+        ...     dict(words)
+        {b'one': b'1', b'two': b'zwei', b'ten': b'zehn'}
+        """
+        for batch in _pairs_in_batches(pairs, more):
+            self.native.insert_many(batch)
+
+    @described(COLLECTION, "closed", "corrupt", "io")
+    def chain_many(self, pairs: Iterable[tuple[bytes | str, bytes | str]]) -> None:
+        """Add each value to those of its key.
+
+        Args:
+            pairs: Pairs of keys and values.
+
+        Raises:
+            UsageError: A key or value is neither bytes nor text.
+
+        >>> import brimful as bf, tempfile
+        >>> with bf.Map(tempfile.mkdtemp() + "/x") as words:
+        ...     words.update({"one": "1", "two": "2"})
+        ...     words.chain_many([("one", "uno"), ("ten", "10")])
+        ...     words.get_all("one"), len(words)
+        ([b'1', b'uno'], 3)
+        """
+        for batch in _pairs_in_batches(pairs, {}):
+            self.native.chain_many(batch)
+
+    def __getitem__(self, key: bytes | str) -> bytes:
+        """Return the first value of a key.
+
+        Raises:
+            NotFoundError: There is no such key (also a `KeyError`).
+        """
+        value = self.native.get(_text_or_bytes(key))
+        if value is None:
+            raise NotFoundError(f"{self._path} has no key {key!r}")
+        return value
+
+    def __setitem__(self, key: bytes | str, value: bytes | str) -> None:
+        """Make `value` the only value of `key`."""
+        self.native.insert(_text_or_bytes(key), _text_or_bytes(value))
+
+    def __delitem__(self, key: bytes | str) -> None:
+        """Remove a key with all its values.
+
+        Raises:
+            NotFoundError: There is no such key (also a `KeyError`).
+        """
+        if not self.native.remove(_text_or_bytes(key)):
+            raise NotFoundError(f"{self._path} has no key {key!r}")
+
+    def __contains__(self, key: object) -> bool:
+        """Return whether `key` has a value."""
+        return self.native.get(_text_or_bytes(key)) is not None
+
+    def __len__(self) -> int:
+        """Return the number of keys."""
+        return len(self.native)
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Yield all keys, reading them in batches."""
+        return (key for key, _ in self._stream())
+
+    @described(COLLECTION, "closed", "corrupt", "io")
+    def items(self) -> ItemsView[bytes, bytes]:
+        """Return a view of the keys with their first values.
+
+        Returns:
+            A view that streams the pairs.
+
+        >>> import brimful as bf, tempfile
+        >>> with bf.Map(tempfile.mkdtemp() + "/x") as words:
+        ...     words.update({"one": "1", "two": "2"})
+        ...     list(words.items())
+        [(b'one', b'1'), (b'two', b'2')]
+        """
+        return _Items(self)
+
+    @described(COLLECTION, "closed", "corrupt", "io")
+    def values(self) -> ValuesView[bytes]:
+        """Return a view of the first values.
+
+        Returns:
+            A view that streams the values.
+
+        >>> import brimful as bf, tempfile
+        >>> with bf.Map(tempfile.mkdtemp() + "/x") as words:
+        ...     words.update({"one": "1", "two": "2"})
+        ...     list(words.values())
+        [b'1', b'2']
+        """
+        return _Values(self)
+
+    def _stream(self) -> Iterator[tuple[bytes, bytes]]:
+        start: int | None = 0
+        while start is not None:
+            pairs, start = self.native.items_from(start)
+            yield from pairs
+
+    @described(COLLECTION, "closed", "corrupt", "io")
+    def popitem(self) -> tuple[bytes, bytes]:
+        """Remove a key with all its values.
+
+        Returns:
+            The key with its first value.
+
+        Raises:
+            NotFoundError: The map is empty (also a `KeyError`).
+
+        >>> import brimful as bf, tempfile
+        >>> with bf.Map(tempfile.mkdtemp() + "/x") as words:
+        ...     words.update({"one": "1", "two": "2"})
+        ...     words.popitem(), len(words)
+        ((b'one', b'1'), 1)
+        """
+        while len(self):
+            for key in self._leaving:
+                if (value := self.native.get(key)) is not None:
+                    del self[key]
+                    return key, value
+            self._leaving = iter(self)
+        raise NotFoundError(f"{self._path} is empty")
+
+    @described(COLLECTION, "closed", "corrupt", "io")
+    def clear(self) -> None:
+        """Remove all keys.
+
+        >>> import brimful as bf, tempfile
+        >>> with bf.Map(tempfile.mkdtemp() + "/x") as words:
+        ...     words.update({"one": "1", "two": "2"})
+        ...     words.clear()
+        ...     len(words)
+        0
+        """
+        for key in self:
+            self.native.remove(key)
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether `other` is a mapping of the same keys to the same first values."""
+        if not isinstance(other, Mapping):
+            return NotImplemented
+        if self is other:
+            return True
+        if len(self) != len(other):
+            return False
+        try:
+            return all(self.get(key) == _text_or_bytes(value) for key, value in other.items())
+        except UsageError:
+            return False
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _pairs_in_batches(
+    pairs: Mapping[Any, Any] | Iterable[tuple[Any, Any]], more: Mapping[str, Any]
+) -> Iterator[list[tuple[bytes, bytes]]]:
+    """Yield keys and values as bytes, in lists of some MiB."""
+    listed = pairs.items() if isinstance(pairs, Mapping) else pairs
+    batch: list[tuple[bytes, bytes]] = []
+    size = 0
+    for key, value in itertools.chain(listed, more.items()):
+        batch.append((_text_or_bytes(key), _text_or_bytes(value)))
+        # What the objects of a pair take beside their bytes.
+        size += len(batch[-1][0]) + len(batch[-1][1]) + 128
+        if size >= 2 * CHUNK_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
