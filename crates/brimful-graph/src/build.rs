@@ -258,8 +258,8 @@ impl<'d, R: EdgeRecord> Cutter<'d, R> {
         R::pack(self.layout, source, target, weight.unwrap_or(1.0), UNKNOWN)
     }
 
-    /// Cuts `records`; each cut refers to a range of them. With `repeats` all records are equal, and
-    /// a cut holds the record and its number instead.
+    /// Cuts `records`; each cut refers to a range of them. With `repeats`, all records are equal,
+    /// and a cut holds the record and its number instead.
     fn cut_records(&mut self, records: &[R], cuts: &mut Vec<Cut<R>>, repeats: bool) {
         // Otherwise the merger has already seen them.
         let unseen = self.merger.keeps_all() && !repeats;
