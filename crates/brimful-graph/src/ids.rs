@@ -1,6 +1,6 @@
 //! External ids: the user's 64-bit integers, or the ranks of the user's strings.
 //!
-//! Invariant: an external id is stored as 64 bits; only [`IdType`] interprets them.
+//! Invariant: an external id is represented by 64 bits; only [`IdType`] interprets them.
 
 use serde::{Deserialize, Serialize};
 
