@@ -110,7 +110,7 @@ pub(crate) struct DeclaredKeys<'d> {
     /// Ranges of order keys; the first range comes before the second.
     ranges: [Range<u64>; 2],
     listed: Option<SequenceReader<'d, u64>>,
-    /// If no other ids are valid: the input that says so.
+    /// The input that declares all ids, if no other ids are valid.
     only: Option<&'d Path>,
     id_type: IdType,
 }

@@ -1,5 +1,5 @@
-//! Recognises formats that are not read by their first bytes, whatever the file name, and says how
-//! to convert them.
+//! Recognises, by their first bytes, formats that are not read, whatever the file name, and says
+//! how to convert them.
 //!
 //! Invariant: a beginning is refused only if no edge list, matrix or list of neighbours has it.
 

@@ -90,7 +90,7 @@ fn a_flipped_byte_is_found_by_verify_and_by_opening_or_looking_up() {
             file.sealed().verify(&job).map_err(Into::into).and_then(|()| file.verify(&job));
         assert!(verified.is_err(), "byte {at}");
         let block = file.sealed().entries().partition_point(|entry| entry.offset <= at as u64) - 1;
-        // Padding is in no block.
+        // Padding is not part of any block.
         if at as u64 >= file.sealed().entries()[block].offset + file.sealed().entries()[block].len {
             continue;
         }
