@@ -57,8 +57,8 @@ pub enum Kind {
         torus: bool,
     },
     /// Vertex n is joined to i earlier vertices, with i uniform in [0, 80) (at most n) and the
-    /// vertices distinct and uniform; undirected. (InfiniMem 2014, algorithm 1, corrected so that
-    /// it terminates.) About 39.5 edges per vertex.
+    /// vertices distinct and uniform; undirected. (Algorithm 1 of InfiniMem's paper of 2014,
+    /// adapted to a workable process.) About 39.5 edges per vertex.
     Mesh {
         /// Number of vertices.
         vertices: u64,

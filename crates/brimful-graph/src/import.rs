@@ -212,7 +212,7 @@ impl ImportReport {
 struct Import<'a> {
     folder: &'a dyn Folder,
     options: &'a ImportOptions,
-    /// From the options or the format.
+    /// True if edges are undirected, by the options or the format.
     undirected: bool,
     rejections: Vec<Rejection>,
     /// The input's name in messages.

@@ -104,7 +104,7 @@ pub enum Input<'a> {
 }
 
 impl Input<'_> {
-    /// The name of a binary format, whose ids are integers.
+    /// The name of an input whose ids are always integers; `None` for text and streams.
     pub(crate) fn numbered(&self) -> Option<&'static str> {
         match self {
             Self::WebGraph(_) => Some("webgraph"),

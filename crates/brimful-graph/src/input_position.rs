@@ -12,7 +12,7 @@ pub const UNKNOWN: u64 = u64::MAX;
 /// An edge and its position. The least of several comes first in the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PositionedEdge {
-    /// The position, not [`UNKNOWN`].
+    /// The position; never [`UNKNOWN`].
     pub position: u64,
     /// The ends, as ids of the caller's choice.
     pub ends: (u64, u64),

@@ -145,7 +145,7 @@ impl Lookup {
         self.names.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The number of edges of a vertex, as [`Lookup::degrees`].
+    /// The number of edges of a vertex; see [`Lookup::degrees`].
     ///
     /// # Errors
     /// As [`Lookup::degrees`].

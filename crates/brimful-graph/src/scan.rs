@@ -72,7 +72,7 @@ pub(crate) struct ScanSummary {
     pub(crate) lines: u64,
     pub(crate) edges: u64,
     pub(crate) self_loops: u64,
-    /// The first self-loop that will not be stored, with the bits of its ids.
+    /// The first dropped self-loop, with the bits of its ids.
     pub(crate) first_self_loop: Option<PositionedEdge>,
     /// The parts of the input, for input positions.
     pub(crate) inputs: Vec<InputPart>,
@@ -265,7 +265,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads text whose ids are integers or strings.
+    /// Reads text whose ids are integers or strings, by the user's choice or the text.
     fn read_words<'i>(
         &self,
         files: &[TextFile],

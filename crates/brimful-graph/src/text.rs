@@ -38,7 +38,7 @@ pub fn check_signs(signs: Signs, path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// An integer as read.
+/// An integer from a text.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Id {
     pub(crate) bits: u64,

@@ -273,7 +273,7 @@ pub(crate) enum Shape {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Body {
     pub(crate) shape: Shape,
-    /// Edges have no direction.
+    /// True if edges are undirected.
     pub(crate) undirected: bool,
     pub(crate) weighted: bool,
     /// The declared vertices. They exist without edges, and edges may name no others.
@@ -312,7 +312,7 @@ pub(crate) struct Draft {
     pub(crate) columns: Option<Columns>,
     /// Store every edge only in its written direction.
     pub(crate) directed: bool,
-    /// Ids are strings.
+    /// True if ids are strings.
     pub(crate) names: bool,
 }
 

@@ -297,7 +297,7 @@ fn every_vertex_is_found_and_comes_once_in_external_order() {
 fn hubs_come_first_within_classes_ids_ascend_and_isolated_vertices_are_last() {
     let folder = tempfile::tempdir().unwrap();
     let mut edges = skewed(20_000, 150_000, |v| (v * 7919 % 20_000) as i64 + 100);
-    // A hub with 20,000 edges to ids near its own.
+    // A hub with an edge to each of the 20,000 ids.
     edges.extend((0..20_000).map(|i| (9_000, 100 + i * 31 % 20_000)));
     let options = ImportOptions { vertices: Some(100), ..Default::default() };
     let graph = make(folder.path(), &edges, &options);
