@@ -2,8 +2,8 @@
 //!
 //! Edges come sorted by (source, target), with equal edges together and in order of weight bits;
 //! the result therefore depends on the multiset of edges alone. An undirected graph supplies both
-//! directions of an edge; both are treated alike and counted once. Invariant: edges in = edges out
-//! + self-loops dropped + duplicates dropped.
+//! directions of an edge; both are treated alike and counted once. Invariant: the number of edges
+//! in is the sum of edges out, self-loops dropped and duplicates dropped.
 
 use crate::error::{Error, Result};
 use crate::input_position::{PositionedEdge, UNKNOWN};
