@@ -1,8 +1,8 @@
-//! Arrays of numbers that mostly ascend, packed as gaps: external ids in internal order, and
-//! running sums of degrees.
+//! Arrays of mostly ascending numbers, packed as gaps: external ids in internal order, and running
+//! sums of degrees.
 //!
-//! A sealed file whose blocks hold up to 2^14 numbers each. Invariant: within a block numbers
-//! ascend; one that is smaller than the one before it begins a new block.
+//! A sealed file with blocks of up to 2^14 numbers. Invariant: numbers ascend within a block; a
+//! number that is smaller than the previous one begins a new block.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,22 +14,22 @@ use crate::codec::gaps::Gaps;
 use crate::codec::{Code, Unpack};
 use crate::error::Result;
 
-/// Most numbers of a block.
+/// Most numbers in a block.
 pub(crate) const BLOCK_NUMBERS: usize = 1 << 14;
-/// Bytes of a block's metadata: place of the first number, first and last number, count, form.
+/// Bytes of a block's metadata: position of the first number, first and last number, count, form.
 const META_BYTES: usize = 32;
 
-/// How a block's numbers are stored.
+/// The storage form of a block's numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 enum Form {
-    /// Less the first number, as packed gaps without target bits.
+    /// Packed gaps without target bits, relative to the first number.
     Gaps = 0,
-    /// As they are, 8 bytes each: where the block spans 2^32 or more.
+    /// Plain numbers of 8 bytes, for a block that spans 2^32 or more.
     Plain = 1,
 }
 
-/// What the table says of a block.
+/// The table's entry for a block.
 #[derive(Debug, Clone, Copy)]
 struct NumberBlock {
     start: u64,
@@ -74,7 +74,7 @@ pub(crate) struct AscendingWriter {
 }
 
 impl AscendingWriter {
-    /// Begins the file `name`.
+    /// Creates the file `name`.
     pub(crate) fn create(
         folder: &dyn Folder,
         name: &str,
@@ -96,7 +96,7 @@ impl AscendingWriter {
         Ok(())
     }
 
-    /// Numbers so far.
+    /// Numbers written so far.
     pub(crate) fn len(&self) -> u64 {
         self.len
     }
@@ -127,12 +127,12 @@ impl AscendingWriter {
     }
 }
 
-/// Reads an array; any range, one block in memory at a time.
+/// Reads any range of an array, with one block in memory at a time.
 #[derive(Debug)]
 pub(crate) struct AscendingFile {
     file: SealedFile,
     blocks: Vec<NumberBlock>,
-    /// Ranges of blocks through which the numbers ascend.
+    /// Ranges of blocks through which numbers ascend.
     stretches: Vec<Range<usize>>,
     len: u64,
 }
@@ -189,7 +189,7 @@ impl AscendingFile {
         Ok(())
     }
 
-    /// The place of `number`, if it is in the array: one block is read for each that may hold it.
+    /// The position of `number`, or `None`. Reads each block that may hold it.
     pub(crate) fn find(&self, number: u64) -> Result<Option<u64>> {
         let (mut buffer, mut numbers) = (Buffer::new(), Vec::new());
         for index in self.candidates(number) {
@@ -201,7 +201,7 @@ impl AscendingFile {
         Ok(None)
     }
 
-    /// The blocks that may hold `number`: in each ascending stretch those whose first and last
+    /// The blocks that may hold `number`: in each ascending stretch, those whose first and last
     /// number enclose it.
     pub(crate) fn candidates(&self, number: u64) -> impl Iterator<Item = usize> {
         self.stretches.iter().flat_map(move |stretch| {
@@ -213,30 +213,30 @@ impl AscendingFile {
         })
     }
 
-    /// The place of `number` if it is among the `numbers` of block `index`.
+    /// The position of `number` among the `numbers` of block `index`, or `None`.
     pub(crate) fn find_in(&self, index: usize, numbers: &[u64], number: u64) -> Option<u64> {
         numbers.binary_search(&number).ok().map(|at| self.blocks[index].start + at as u64)
     }
 
-    /// The block with the number at `place`.
+    /// The block that contains position `place`.
     pub(crate) fn block_of(&self, place: u64) -> usize {
         self.blocks.partition_point(|block| block.start <= place).saturating_sub(1)
     }
 
-    /// The places of the numbers of a block.
+    /// The positions of the numbers of a block.
     pub(crate) fn places(&self, index: usize) -> Range<u64> {
         let block = self.blocks[index];
         block.start..block.start + u64::from(block.count)
     }
 
-    /// The numbers of a block.
+    /// Reads the numbers of a block.
     pub(crate) fn read_block(&self, index: usize) -> Result<Vec<u64>> {
         let mut numbers = Vec::with_capacity(self.blocks[index].count as usize);
         self.block(index, &mut Buffer::new(), &mut numbers)?;
         Ok(numbers)
     }
 
-    /// Replaces `numbers` by those of a block.
+    /// Replaces `numbers` by the numbers of a block.
     fn block(&self, index: usize, buffer: &mut Buffer, numbers: &mut Vec<u64>) -> Result<()> {
         self.file.read_block(index, buffer)?;
         let block = self.blocks[index];
@@ -267,7 +267,7 @@ impl AscendingFile {
         Err(self.file.corrupt(index, "a block contradicts its entry in the table").into())
     }
 
-    /// The sealed file below, for verification.
+    /// The underlying sealed file, for verification.
     pub(crate) fn sealed(&self) -> &SealedFile {
         &self.file
     }

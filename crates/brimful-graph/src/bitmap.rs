@@ -1,10 +1,10 @@
-//! The set of ids that occur, for ids below 2^32, with what the order needs to know of each.
+//! The set of the ids that occur, for ids below 2^32, with the counters for the internal order.
 //!
-//! Two bits (has an edge, is declared) and one saturating counter of sampled edge ends per id, in
-//! pages made when first needed. Filled by many threads. It gives up, without failing, when an id
-//! does not fit or the pages would exceed the memory given; the caller then takes the path for
-//! sparse ids. Invariant: the content depends on what was inserted, not on the order or the
-//! threads.
+//! Each id has two bits (has an edge, is declared) and a saturating counter of sampled edge ends,
+//! in pages that are allocated on first use. Many threads fill the set. If an id does not fit, or
+//! the pages would exceed the given memory, the set gives up without an error, and the caller
+//! handles the ids as sparse ones. Invariant: the content depends on the inserted ids, not on their
+//! order or on threads.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -18,29 +18,29 @@ use crate::id_ranks::{self, IdRanks};
 pub(crate) const PAGE_IDS: usize = 1 << 16;
 /// Words of 64 ids per page.
 pub(crate) const PAGE_WORDS: usize = PAGE_IDS / 64;
-/// Pages of 32-bit ids.
+/// Number of pages for 32-bit ids.
 pub(crate) const PAGES: usize = 1 << 16;
 
 type Bits = [AtomicU64; PAGE_WORDS];
 
-/// Which ids of a page occur.
+/// The ids of a page that occur.
 pub(crate) struct Page {
-    /// The ends of edges.
+    /// Ids with edges.
     pub(crate) connected: Bits,
-    /// Ids that were declared.
+    /// Ids that are declared.
     pub(crate) declared: Bits,
-    /// Which counters are this page's.
+    /// The index of this page's counters.
     counters: usize,
 }
 
-/// Pages whose counters lie together: blocks this large go back to the system as soon as they are
-/// freed.
+/// Number of pages whose counters share an allocation. Allocations of this size return to the
+/// system as soon as they are freed.
 const SLAB_PAGES: usize = 16;
 const SLAB_BYTES: usize = SLAB_PAGES * PAGE_IDS;
 
 type Slab = Box<[AtomicU8]>;
 
-/// Ids looked up together.
+/// Number of ids looked up together.
 const AT_ONCE: usize = 128;
 
 /// The ids of a graph.
@@ -53,17 +53,17 @@ pub(crate) struct IdBitmap {
 }
 
 impl IdBitmap {
-    /// Bytes of the page table alone.
+    /// Bytes of the page table.
     pub(crate) const BASE_BYTES: u64 = (PAGES * size_of::<OnceLock<Box<Page>>>()) as u64;
-    /// Bytes of a page until its ranks are made: bits, counters, ranks.
+    /// Bytes of a page until its ranks exist: bits, counters, ranks.
     const PAGE_BYTES: usize = size_of::<Page>() + PAGE_IDS + id_ranks::PAGE_BYTES;
 
-    /// Bytes of memory of a set of so many ids, one after another.
+    /// Memory of a set of `ids` consecutive ids, in bytes.
     pub(crate) fn bytes_of(ids: u64) -> u64 {
         Self::BASE_BYTES + ids.div_ceil(PAGE_IDS as u64) * Self::PAGE_BYTES as u64
     }
 
-    /// An empty set that may use `bytes` of memory, ranks included.
+    /// An empty set that may use `bytes` of memory, including the ranks.
     pub(crate) fn new(bytes: u64) -> Self {
         let bytes = bytes.saturating_sub(2 * Self::BASE_BYTES + SLAB_BYTES as u64);
         let allowed = PAGES.min((bytes / Self::PAGE_BYTES as u64) as usize);
@@ -76,12 +76,12 @@ impl IdBitmap {
         }
     }
 
-    /// True once an id did not fit.
+    /// True if an id did not fit.
     pub(crate) fn gave_up(&self) -> bool {
         self.gave_up.load(Ordering::Relaxed)
     }
 
-    /// Adds the ends of edges, and counts those of the sample.
+    /// Adds the ends of edges, and counts the sampled ones.
     pub(crate) fn insert_edges(&self, batch: &EdgeBatch) {
         let none = AtomicU64::new(0);
         let mut words = [&none; AT_ONCE];
@@ -92,13 +92,13 @@ impl IdBitmap {
                 let Some(page) = self.page(id) else { return };
                 *word = &page.connected[(id as usize % PAGE_IDS) / 64];
             }
-            // As for counters, below.
+            // Reads all words first, for the reason given at the counters below.
             std::hint::black_box(
                 words.iter().fold(0, |seen, word| seen | word.load(Ordering::Relaxed)),
             );
             for (word, &id) in words.iter().zip(ids) {
                 let bit = 1 << (id % 64);
-                // Most ids were seen before: reading keeps the cache line shared.
+                // Most ids are already in the set; reading first keeps the cache line shared.
                 if word.load(Ordering::Relaxed) & bit == 0 {
                     word.fetch_or(bit, Ordering::Relaxed);
                 }
@@ -138,7 +138,7 @@ impl IdBitmap {
         }
     }
 
-    /// True if an id was declared.
+    /// True if the id is declared.
     #[inline]
     pub(crate) fn is_declared(&self, id: u64) -> bool {
         let slot = usize::try_from(id).ok().and_then(|id| self.pages.get(id / PAGE_IDS));
@@ -155,13 +155,13 @@ impl IdBitmap {
         for (counter, &id) in counters.iter_mut().zip(ids) {
             *counter = self.counter(id).unwrap_or(&none);
         }
-        // Looking at all first lets the processor wait for their lines at once; a locked operation
-        // waits alone.
+        // Reading all counters first lets the processor wait for their cache lines together; locked
+        // operations wait one by one.
         let seen = counters.iter().fold(0, |seen, counter| seen | counter.load(Ordering::Relaxed));
         std::hint::black_box(seen);
         for counter in counters {
             if counter.load(Ordering::Relaxed) < u8::MAX {
-                // Exact, also where many count the same id at once.
+                // The count is exact even if several threads count the same id.
                 let more = |count: u8| count.checked_add(1);
                 let _ = counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
             }
@@ -200,7 +200,7 @@ impl IdBitmap {
                 let counters = self.used.fetch_add(1, Ordering::Relaxed);
                 Box::new(Page { connected: bits(), declared: bits(), counters })
             });
-            // A page beyond the last allowed is an empty one, and the last.
+            // The first page beyond the limit stays empty; no page follows it.
             slot.get().filter(|page| page.counters < self.allowed)
         });
         if page.is_none() {
@@ -214,7 +214,7 @@ impl IdBitmap {
         self.pages.iter().map(|slot| slot.get().map(|page| &**page))
     }
 
-    /// Turns the set into ranks; the counters' memory goes back.
+    /// Turns the set into ranks and frees the counters.
     pub(crate) fn into_ranks(self) -> IdRanks {
         IdRanks::new(&self)
     }

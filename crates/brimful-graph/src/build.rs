@@ -1,7 +1,7 @@
 //! From edges with internal ids to shards: pack, sort, cut, encode, count.
 //!
-//! Sorted pieces are cut into segments in order, which is quick; encoded in parallel; and written
-//! in order. Invariant: the bytes of the index depend on the multiset of edges alone.
+//! Sorted pieces are cut into segments in order, which is fast; segments are encoded in parallel
+//! and written in order. Invariant: the bytes of the index depend on the multiset of edges alone.
 
 use std::ops::Range;
 use std::path::Path;
@@ -18,7 +18,7 @@ use crate::records::{EdgeRecord, KeyLayout};
 use crate::shards::{Geometry, PackedSegment, Segment, ShardWriter};
 use crate::weights::WeightRange;
 
-/// Edges with internal ids, going into shards.
+/// Sorts edges with internal ids into shards.
 pub struct ShardSorter<'j, R: EdgeRecord> {
     sorter: Sorter<'j, R>,
     layout: KeyLayout,
@@ -26,14 +26,14 @@ pub struct ShardSorter<'j, R: EdgeRecord> {
     undirected: bool,
 }
 
-/// What writing shards counted.
+/// The counts of writing shards.
 #[derive(Debug, Clone, Copy)]
 pub struct Built {
-    /// Arcs stored.
+    /// Number of stored arcs.
     pub arcs: u64,
-    /// What became of self-loops and duplicates.
+    /// The counts of self-loops and duplicates.
     pub applied: Applied,
-    /// The weights stored.
+    /// The range of stored weights.
     pub weights: Option<WeightRange>,
     /// Length of the files in bytes.
     pub bytes: u64,
@@ -62,8 +62,7 @@ impl<'j, R: EdgeRecord> ShardSorter<'j, R> {
         }
     }
 
-    /// Writes the edges that `policy` keeps of `input` as the index `name` and tells `degrees` of
-    /// each.
+    /// Writes the edges that `policy` keeps as the index `name`, and reports each to `degrees`.
     pub(crate) fn write(
         self,
         folder: &dyn Folder,
@@ -114,8 +113,8 @@ impl<'j, R: EdgeRecord> ShardSorter<'j, R> {
 /// A segment ready to be written, and the range of its weights.
 type Encoded = (PackedSegment, Option<WeightRange>);
 
-/// A segment cut from the ordered stream: what earlier pieces left, repeats of a record, and a
-/// range of the piece.
+/// A segment cut from the ordered stream: the rest of earlier pieces, repeats of one record, and a
+/// range of the current piece.
 struct Cut<R> {
     interval: u64,
     window: u32,
@@ -167,20 +166,20 @@ impl<R: EdgeRecord> Cut<R> {
     }
 }
 
-/// Cuts what a policy keeps of the ordered stream into segments and counts what must be counted in
-/// order.
+/// Cuts the edges that a policy keeps of the ordered stream into segments; counts what depends on
+/// their order.
 struct Cutter<'d, R> {
     layout: KeyLayout,
     geometry: Geometry,
     merger: Merger,
     degrees: &'d mut DegreeCounter,
     last_source: Option<u64>,
-    /// Where the segment under way belongs, and its records of earlier pieces.
+    /// The interval and window of the current segment, and its records of earlier pieces.
     interval: u64,
     window: u32,
     carried: Vec<R>,
     first_source: u64,
-    /// Edges of the window under way, the segment's included.
+    /// Edges of the current window, including those of the current segment.
     window_edges: u64,
 }
 
@@ -219,7 +218,7 @@ impl<'d, R: EdgeRecord> Cutter<'d, R> {
         let (source, target, _) = record.unpack(self.layout);
         if !self.merger.keeps(source, target) {
             for _ in 0..count {
-                // At most the edge before comes out.
+                // Each push releases at most one edge.
                 if let Some(kept) = self.push(&record) {
                     self.cut_records(&[kept], cuts, true);
                 }
@@ -228,7 +227,7 @@ impl<'d, R: EdgeRecord> Cutter<'d, R> {
         }
         self.merger.note(source, target, count as u64);
         while count > 0 {
-            // Never more than a segment at once, so that none is materialised longer.
+            // At most one segment of repeats is materialised at a time.
             let now = count.min(self.geometry.segment_edges as usize);
             let batch = vec![record; now];
             self.cut_records(&batch, cuts, true);
@@ -236,8 +235,8 @@ impl<'d, R: EdgeRecord> Cutter<'d, R> {
         }
     }
 
-    /// Moves what the policy keeps to the front of `records`: what it lets go never overtakes it,
-    /// as each edge lets at most one go.
+    /// Moves the edges that the policy keeps to the front of `records`. Writing never overtakes
+    /// reading, because each edge releases at most one.
     fn keep<'p>(&mut self, records: &'p mut [R]) -> &'p [R] {
         let mut kept = 0;
         for at in 0..records.len() {
@@ -254,14 +253,15 @@ impl<'d, R: EdgeRecord> Cutter<'d, R> {
         Some(self.kept(edge))
     }
 
-    /// The record of an edge that stays; where it stands no longer matters.
+    /// The record of a kept edge; its input position is no longer needed.
     fn kept(&self, (source, target, weight): Edge) -> R {
         R::pack(self.layout, source, target, weight.unwrap_or(1.0), UNKNOWN)
     }
 
-    /// Cuts `records`, whose ranges the cuts refer to, but for `repeats` of one record.
+    /// Cuts `records`; each cut refers to a range of them. With `repeats`, all records are equal,
+    /// and a cut holds the record and its number instead.
     fn cut_records(&mut self, records: &[R], cuts: &mut Vec<Cut<R>>, repeats: bool) {
-        // Else the merger has seen them.
+        // Otherwise the merger has already seen them.
         let unseen = self.merger.keeps_all() && !repeats;
         let most = self.geometry.segment_edges as usize;
         let (mut start, mut at) = (0, 0);
@@ -302,8 +302,7 @@ impl<'d, R: EdgeRecord> Cutter<'d, R> {
         self.carried.extend_from_slice(&records[start..]);
     }
 
-    /// Counts the records at the front that have a source and are of an interval; returns how many
-    /// there are.
+    /// Counts the records at the front that share a source and an interval; returns their number.
     #[inline]
     fn count_run(&mut self, source: u64, interval: u64, records: &[R], unseen: bool) -> usize {
         let layout = self.layout;
@@ -337,7 +336,7 @@ impl<'d, R: EdgeRecord> Cutter<'d, R> {
         }
     }
 
-    /// The segments that no piece follows, and what became of edges.
+    /// The unfinished last segments, and the counts of the policy.
     fn finish(mut self) -> (Vec<Cut<R>>, Applied) {
         let mut cuts = Vec::new();
         if let Some(edge) = self.merger.finish() {
@@ -365,7 +364,7 @@ pub struct ShardSortWriter<'s, 'j, R> {
 }
 
 impl<R: EdgeRecord> ShardSortWriter<'_, '_, R> {
-    /// Adds an edge and its input position, [`UNKNOWN`] if not needed.
+    /// Adds an edge and its input position, [`UNKNOWN`] if it is not needed.
     #[inline]
     pub fn push(&mut self, source: u64, target: u64, weight: f64, position: u64) -> Result<()> {
         self.writer.push(R::pack(self.layout, source, target, weight, position))?;
@@ -375,19 +374,20 @@ impl<R: EdgeRecord> ShardSortWriter<'_, '_, R> {
         Ok(())
     }
 
-    /// Hands over what is left.
+    /// Hands over the remaining edges.
     pub fn finish(self) -> Result<()> {
         Ok(self.writer.finish()?)
     }
 }
 
-/// Bytes needed beside the sorter while shards are encoded: for each worker a segment's records
-/// carried over, perhaps with positions, keys, weights and output, and the unit being written.
+/// Memory for encoding shards beside the sorter, in bytes. For each worker: a segment's carried
+/// records, with positions if `positioned`, its keys, weights and output; and the unit being
+/// written.
 pub fn encoding_bytes(workers: usize, weighted: bool, positioned: bool) -> u64 {
     let geometry = Geometry::default();
     let an_edge =
         if weighted { 24 + 8 + 8 + 8 + 4 } else { 16 + 8 + 4 } + if positioned { 8 } else { 0 };
-    // Edges and their directory, and weights.
+    // The edges and their directory, then the weights.
     let units =
         geometry.unit_bytes as u64 * 5 / 4 + if weighted { geometry.unit_bytes as u64 } else { 0 };
     workers as u64 * u64::from(geometry.segment_edges) * an_edge + units
@@ -409,7 +409,7 @@ mod tests {
 
     const KEEP: Policy = Policy { self_loops: SelfLoops::Keep, duplicates: Duplicates::Keep };
 
-    /// Writes the index of `edges` and reads it back, with what was counted.
+    /// Writes the index of `edges`; returns the edges read back, with the counts.
     fn round_trip<R: EdgeRecord>(
         vertices: u64,
         geometry: Geometry,
@@ -422,7 +422,7 @@ mod tests {
         let resources =
             Resources::new(Budget::new(1 << 30, 0), Arc::clone(&job), Some(workers)).unwrap();
         let layout = KeyLayout::new(vertices, geometry.interval_bits);
-        // The smallest memory, so that pieces are many.
+        // The smallest memory makes the most pieces.
         let sorter =
             ShardSorter::<R>::new(&folder, layout, geometry, false, 1, workers, &job).unwrap();
         let mut writer = sorter.writer();
@@ -455,8 +455,8 @@ mod tests {
         let (top, geometry) = ((1_u64 << 33) + 4, Geometry::default());
         let mut edges: Edges =
             vec![(0, 0, 1.0), (top, top, 0.1), (5, top, 3.0), (top, 0, 7.0), (1, 1 << 32, 2.0)];
-        // Far beyond 32 bits above the segment's first source, so that segments are cut between
-        // them.
+        // The sources are more than 32 bits apart from the segment's first, so segments are cut
+        // between them.
         edges.extend((0..250).map(|i| (i << 25, 77, i as f64)));
         let (out, built, shards) = round_trip::<WeightedPair>(top + 1, geometry, &edges, KEEP, 2);
         assert_eq!(out, in_order(&edges, geometry.interval_bits));
@@ -486,8 +486,8 @@ mod tests {
             segment_edges: 1000,
             unit_bytes: 4000,
         };
-        // Of three edges so many that they are pieces of their own; one of them is a self-loop.
-        // Adding 0.1 many times does not give what multiplying does.
+        // Three edges, each repeated so often that it is a piece of its own; one is a self-loop.
+        // Adding 0.1 many times differs from multiplying it.
         let many = |edge| std::iter::repeat_n(edge, 50_000);
         let mut edges: Edges = (0..20_000_u64).map(|i| (i * i % 977, i * 31 % 40, 0.5)).collect();
         edges.extend(many((500, 3, 0.1)).chain(many((7, 7, 1.0))).chain(many((501, 3, 2.0))));
@@ -521,7 +521,7 @@ mod tests {
             unit_bytes: 4000,
         };
         let mut edges: Edges = (0..60_000_u64).map(|i| (i * i % 977, i * 31 % 40, 1.0)).collect();
-        // One edge so often that the sorter does not materialise it.
+        // One edge, repeated so often that the sorter does not materialise it.
         edges.extend(std::iter::repeat_n((500, 3, 1.0), 50_000));
         let (out, built, one) = round_trip::<u64>(1000, geometry, &edges, KEEP, 1);
         assert_eq!(out, in_order(&edges, 4));

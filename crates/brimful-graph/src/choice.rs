@@ -1,21 +1,20 @@
-//! Which internal order encodes smaller: a sample of edges is laid out in both and the bits are
-//! added up.
+//! Chooses the internal order that encodes smaller: lays out a sample of edges in both orders and
+//! sums the bits.
 //!
-//! The sample takes all edges of some blocks of 64 consecutive source ids: within a block nothing
-//! is missing, so the gaps between its edges in a shard are the real ones. Which blocks depends on
-//! a hash and on a *level* that rises, halving the sample, whenever it exceeds its cap. Invariant:
-//! the sample depends on the multiset of edges alone, because the level ends as the lowest at which
-//! it fits.
+//! The sample contains all edges of some blocks of 64 consecutive source ids. No edge of a sampled
+//! block is missing, so the gaps between its edges in a shard are real. A hash and a *level* select
+//! the blocks; whenever the sample exceeds its cap, the level rises, which halves the sample.
+//! Invariant: the sample depends on the multiset of edges alone, because the level ends as the
+//! lowest at which the sample fits.
 //!
 //! The cost of an order: sampled edges are sorted as in shards, by (interval of 2^16 targets,
 //! source, target). An edge needs the significant bits of its *gap*, the difference of its key
-//! (source and target within the interval) from the key before. Between edges of different blocks
-//! lie those of about 2^level - 1 blocks that are not in the sample: their share is taken out by
-//! dividing the gap by 2^level. Gaps are packed 256 at a time at the one width that makes them
-//! smallest, wider ones as exceptions of 8 bits for the place and at least 8 for the rest. The sum
-//! of significant bits alone would be too kind to gaps of very mixed widths: on a web graph taken
-//! as undirected (cnr-2000) it prefers the external order by a hair, where packing needs 10 % more
-//! bytes.
+//! (source and target within the interval) from the previous key. Between edges of different blocks
+//! lie those of about 2^level - 1 unsampled blocks; dividing the gap by 2^level removes their
+//! share. Gaps are packed 256 at a time at the one width that makes them smallest. Wider gaps are
+//! exceptions, with 8 bits for the place and at least 8 for the rest. The sum of significant bits
+//! alone would favour gaps of very mixed widths: for an undirected web graph (cnr-2000) it prefers
+//! the external order by a hair, although packing then needs 10 % more bytes.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -25,22 +24,23 @@ use crate::edges::EdgeBatch;
 use crate::error::Result;
 use crate::ids::IdType;
 
-/// Most edges of the sample.
+/// Most edges in the sample.
 const MOST_EDGES: usize = 1 << 17;
-/// Bytes that sampling and choosing take: the sample, twice, and what workers have found.
+/// Memory of sampling and choosing: the sample, twice, and the edges that workers hold.
 pub(crate) fn memory_bytes(workers: usize) -> u64 {
     ((2 * MOST_EDGES + workers * FOUND_EDGES) * size_of::<[u64; 2]>()) as u64
 }
-/// Edges that a worker collects before it takes the lock.
+/// Edges that a worker collects before it locks the sample.
 const FOUND_EDGES: usize = 1 << 12;
 /// Bits of a source within its block.
 const BLOCK_BITS: u32 = 6;
 /// Bits of a target within its interval, for the cost.
 const INTERVAL_BITS: u32 = 16;
-/// Bits of a position beside which a tag of the block is kept.
+/// Bits of a position; a tag of the block uses the bits above.
 const POSITION_BITS: u32 = 44;
 
-/// One multiplication alone would take blocks at a fixed stride, which ids may have too.
+/// The hash of a source's block. A single multiplication would select blocks at a fixed stride,
+/// which ids may have too.
 #[inline]
 fn hash_of_block(source: u64) -> u64 {
     let mixed = (source >> BLOCK_BITS).wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -48,12 +48,12 @@ fn hash_of_block(source: u64) -> u64 {
     mixed ^ mixed >> 32
 }
 
-/// The greatest hash that is in the sample at a level.
+/// The greatest hash in the sample at a level.
 fn greatest_hash(level: u32) -> u64 {
     u64::MAX.checked_shr(level).unwrap_or(0)
 }
 
-/// The highest level at which edges of a source are in the sample.
+/// The highest level at which the edges of a source are in the sample.
 #[inline]
 fn level_of(source: u64) -> u32 {
     hash_of_block(source).leading_zeros()
@@ -64,12 +64,12 @@ pub(crate) struct EdgeSample {
     level: AtomicU32,
     edges: Mutex<Vec<[u64; 2]>>,
     most: usize,
-    /// Arcs against the edges exist too.
+    /// True if every edge also exists in the opposite direction.
     undirected: AtomicBool,
 }
 
 impl EdgeSample {
-    /// An empty sample of what will be stored.
+    /// An empty sample of the edges to be stored.
     pub(crate) fn new(undirected: bool) -> Self {
         Self::with_cap(undirected, MOST_EDGES)
     }
@@ -79,25 +79,24 @@ impl EdgeSample {
         Self { level: AtomicU32::new(0), edges: Mutex::default(), most, undirected }
     }
 
-    /// From now on edges have no direction. Edges that were looked at before are not looked at
-    /// again.
+    /// From now on, adds edges in both directions. Earlier edges are not added again.
     pub(crate) fn take_both_directions(&self) {
         self.undirected.store(true, Ordering::Relaxed);
     }
 
-    /// Looks at the edges of a batch.
+    /// Adds the sampled edges of a batch.
     pub(crate) fn add(&self, batch: &EdgeBatch) {
         let mut found = Vec::new();
         self.look(&batch.sources, &batch.targets, &mut found);
         if self.undirected.load(Ordering::Relaxed) {
-            // A self-loop is looked at twice, which does no harm.
+            // A self-loop is added twice, which does no harm.
             self.look(&batch.targets, &batch.sources, &mut found);
         }
         self.keep(&mut found);
     }
 
     fn look(&self, sources: &[u64], targets: &[u64], found: &mut Vec<[u64; 2]>) {
-        // A level that rises meanwhile is looked at again under the lock.
+        // The level may rise meanwhile; it is checked again under the lock.
         let level = || greatest_hash(self.level.load(Ordering::Relaxed));
         let mut greatest = level();
         for (&source, &target) in sources.iter().zip(targets) {
@@ -142,7 +141,7 @@ impl EdgeSample {
     }
 }
 
-/// The sample when all edges were seen.
+/// The finished sample.
 #[derive(Default)]
 pub(crate) struct Sampled {
     level: u32,
@@ -150,9 +149,9 @@ pub(crate) struct Sampled {
 }
 
 impl Sampled {
-    /// The order that needs fewer bits; the degree order if there is no difference.
+    /// The order that needs fewer bits; on a tie the degree order.
     ///
-    /// `places(order)` gives a function from the bits of an id to its internal id, which is called
+    /// `places(order)` returns a function from the bits of an id to its internal id; it is called
     /// with ids in ascending order.
     pub(crate) fn cheaper<P: FnMut(u64) -> Result<u64>>(
         self,
@@ -165,7 +164,7 @@ impl Sampled {
     }
 }
 
-/// Bits that the edges need in an order.
+/// The number of bits that the edges need in an order.
 fn cost<P: FnMut(u64) -> Result<u64>>(
     mut edges: Vec<[u64; 2]>,
     level: u32,
@@ -175,7 +174,7 @@ fn cost<P: FnMut(u64) -> Result<u64>>(
     let tag_of = |source| hash_of_block(source) << POSITION_BITS;
     for end in [0, 1] {
         let mut place = places();
-        // The source is replaced first; with its tag it no longer is an id.
+        // The source is replaced first; with its tag it is no longer an id.
         edges.sort_unstable_by_key(|edge| id_type.order_key(edge[end]));
         for edge in &mut edges {
             let tag = if end == 0 { tag_of(edge[end]) } else { 0 };
@@ -208,12 +207,12 @@ fn cost<P: FnMut(u64) -> Result<u64>>(
     Ok(total)
 }
 
-/// Gaps packed at one width.
+/// Number of gaps packed at one width.
 const PACKED_EDGES: usize = 256;
-/// Widths that a gap can have, 0 included.
+/// Number of possible widths of a gap, 0 included.
 const WIDTHS: usize = (POSITION_BITS + INTERVAL_BITS) as usize + 1;
 
-/// Bits of packed gaps, given how many there are of each width.
+/// The bits of packed gaps, given the number of gaps of each width.
 fn packed_bits(widths: &[u64; WIDTHS]) -> u64 {
     let count: u64 = widths.iter().sum();
     let bits_at = |width: usize| {
@@ -264,7 +263,7 @@ mod tests {
             assert!(sampled(&edges, 1000, threads) == wanted);
         }
         assert_eq!(sampled(&edges, 60_000, 2).1.len(), 60_000);
-        // One block with more edges than may be kept.
+        // One block with more edges than the cap.
         let hub: Vec<[u64; 2]> = (0..1001).map(|i| [5, i]).collect();
         assert!(sampled(&hub, 1000, 1).1.is_empty());
     }

@@ -1,25 +1,24 @@
-//! Degree classes: where in the internal order a vertex belongs.
+//! Degree classes: they decide a vertex's position in the internal order.
 //!
 //! One edge in 8, chosen by a hash of its ends, counts once for its source and once for its target.
-//! A class holds a factor of 8 in that count, so class k holds degrees of about 2^(3k) to 2^(3k +
+//! A class spans a factor of 8 in that count, so class k holds degrees of about 2^(3k) to 2^(3k +
 //! 3). Hubs come first: the shards of their intervals then hold most edges, and their sums and
 //! signals stay in cache. The order is a list of *runs*: the classes from hubs down, then the
-//! isolated vertices. Invariant: within a run, external ids ascend; a vertex's run depends on the
-//! multiset of edges and on the declared ids alone.
+//! isolated vertices. Invariant: within a run, external ids ascend; a vertex's run depends only on
+//! the multiset of edges and on the declared ids.
 
 use crate::error::{Error, Result};
 
-/// Runs of the degree order: five classes and the isolated vertices.
+/// Number of runs in the degree order: five classes and the isolated vertices.
 pub(crate) const RUNS: usize = 6;
-/// The run of vertices without edges, the last.
+/// The last run, of vertices without edges.
 pub(crate) const ISOLATED: usize = RUNS - 1;
 
 /// One edge in 2^SAMPLE_BITS is counted.
 const SAMPLE_BITS: u32 = 3;
 
-/// True if an edge is counted: the leading bits of a hash of its ends are zero. Which of them it is
-/// said to come from makes no difference, so that an edge without direction may be written either
-/// way.
+/// True if an edge is counted: the leading bits of a hash of its ends are zero. The hash is
+/// symmetric, because an undirected edge may be written in either direction.
 #[inline]
 pub(crate) fn is_counted(source: u64, target: u64) -> bool {
     let (low, high) = (source.min(target), source.max(target));
@@ -27,7 +26,7 @@ pub(crate) fn is_counted(source: u64, target: u64) -> bool {
     (mixed ^ mixed >> 32).wrapping_mul(0xD6E8_FEB8_6659_FD93) >> (u64::BITS - SAMPLE_BITS) == 0
 }
 
-/// The run of a vertex that has edges, `count` of them counted (saturated at 255).
+/// The run of a vertex with edges, `count` of which are counted (saturated at 255).
 #[inline]
 pub(crate) fn run_of(count: u8) -> usize {
     match count {
@@ -39,22 +38,22 @@ pub(crate) fn run_of(count: u8) -> usize {
     }
 }
 
-/// How many vertices each run has.
+/// The number of vertices in each run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Tally(pub(crate) [u64; RUNS]);
 
 impl Tally {
-    /// Vertices with edges.
+    /// Number of vertices with edges.
     pub(crate) fn connected(&self) -> u64 {
         self.0[..ISOLATED].iter().sum()
     }
 
-    /// All vertices.
+    /// Number of vertices.
     pub(crate) fn vertices(&self) -> u64 {
         self.0.iter().sum()
     }
 
-    /// The internal id at which each run begins, empty ones included.
+    /// The first internal id of each run, including empty ones.
     pub(crate) fn starts(&self) -> [u64; RUNS] {
         let mut sum = 0;
         self.0.map(|count| {
@@ -63,7 +62,7 @@ impl Tally {
         })
     }
 
-    /// The internal ids at which the runs that are not empty begin.
+    /// The first internal id of each run that is not empty.
     pub(crate) fn runs(&self) -> Vec<u64> {
         self.starts()
             .into_iter()
@@ -73,12 +72,12 @@ impl Tally {
             .collect()
     }
 
-    /// True if the classes make a difference: more than one is not empty.
+    /// True if the classes have an effect: at least two are not empty.
     pub(crate) fn has_classes(&self) -> bool {
         self.0[..ISOLATED].iter().filter(|count| **count > 0).count() > 1
     }
 
-    /// The tally of the external order: vertices with edges are one run.
+    /// The tally of the external order, in which vertices with edges form one run.
     pub(crate) fn flattened(&self) -> Self {
         let mut flat = Self::default();
         (flat.0[0], flat.0[ISOLATED]) = (self.connected(), self.0[ISOLATED]);
@@ -86,12 +85,12 @@ impl Tally {
     }
 }
 
-/// What gives every external id in internal order.
+/// A source of all external ids in internal order.
 pub(crate) trait InInternalOrder {
     /// Calls `f` with the bits of each id until it returns false.
     fn for_each_id(&self, f: &mut dyn FnMut(u64) -> Result<bool>) -> Result<()>;
 
-    /// The first id, if every next internal id has the next external one.
+    /// The first id, if consecutive internal ids have consecutive external ids.
     fn consecutive_from(&self) -> Result<Option<u64>> {
         let (mut first, mut next) = (None, 0_u64);
         self.for_each_id(&mut |bits| {
@@ -104,7 +103,7 @@ pub(crate) trait InInternalOrder {
     }
 }
 
-/// What to say of an id that the first pass did not see.
+/// The error about an id that the first pass did not see.
 pub(crate) fn changed() -> Error {
     Error::input("(input)", "it changed while it was read; import it again")
 }

@@ -1,9 +1,8 @@
-//! Which columns of an input are the edges: the rule for text, Parquet and Arrow alike.
+//! The choice of an input's edge columns: one rule for text, Parquet and Arrow.
 //!
-//! Columns are taken without flags only where they are beyond doubt: two columns, or one pair of
-//! names of [`PAIRS`]; a weight by a name of [`WEIGHTS`]. Invariant: a mapping is what the user
-//! said, what a name of the tables says, or the only one that is possible; everything else is a
-//! [`Doubt`].
+//! Without flags, columns are taken only if they are beyond doubt: two columns, or one pair of
+//! names of [`PAIRS`]; a weight by a name of [`WEIGHTS`]. Invariant: a mapping comes from the user
+//! or from a name in these tables, or is the only possible one; everything else is a [`Doubt`].
 
 use std::path::Path;
 
@@ -11,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 
-/// Names of source and target, in lower case without `_ - . :` and blanks. Each may end in one of
-/// [`ENDINGS`].
+/// Names of source and target, in lower case without `_ - . :` and blanks. Each may have a suffix
+/// of [`ENDINGS`].
 pub const PAIRS: [(&str, &str); 17] = [
     ("source", "target"),
     ("source", "destination"),
@@ -32,66 +31,67 @@ pub const PAIRS: [(&str, &str); 17] = [
     ("sender", "receiver"),
     ("caller", "callee"),
 ];
-/// Some call the end at which an edge begins its tail, so this pair counts only in this order.
+/// Some authors call the end at which an edge begins its tail, so this pair counts only in this
+/// order.
 const HEAD_TAIL: (&str, &str) = ("head", "tail");
-/// What a name of [`PAIRS`] may end in.
+/// Suffixes of the names in [`PAIRS`].
 pub const ENDINGS: [&str; 5] = ["id", "node", "nodeid", "vertex", "vertexid"];
-/// Names of weights, as those of [`PAIRS`].
+/// Names of weights, written like those of [`PAIRS`].
 pub const WEIGHTS: [&str; 6] = ["weight", "weights", "w", "wt", "wgt", "edgeweight"];
 
-/// Columns and values that a message lists.
+/// Most columns and values that a message lists.
 const SHOWN: usize = 12;
-/// Longest text of each.
+/// Most characters of each.
 const SHOWN_CHARS: usize = 24;
-/// Longest name that may have been meant by another.
+/// The longest column name that is suggested in place of a misspelt one.
 const NAME_BYTES: usize = 64;
 
-/// What the user says about columns.
+/// The user's choice of columns.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct ColumnChoice {
-    /// Name of the column of sources, or its number from 1.
+    /// Name of the source column, or its number from 1.
     pub source: Option<String>,
-    /// Of targets.
+    /// The same for the target column.
     pub target: Option<String>,
-    /// Of weights.
+    /// The same for the weight column.
     pub weight: Option<String>,
-    /// Whether the first line of text has the names of the columns.
+    /// True if the first line of text holds the names of the columns; `None`: it is decided by
+    /// rule.
     pub header: Option<bool>,
-    /// What separates the columns of text.
+    /// The separator of text columns.
     pub delimiter: Option<u8>,
-    /// Columns that are neither source, target nor weight are of no interest.
+    /// True to ignore columns that are neither source, target nor weight.
     pub ignore_extra: bool,
 }
 
-/// The columns that were taken, as they are shown and kept.
+/// The chosen columns, as they are displayed and stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Columns {
-    /// The name of the column of sources; its number from 1 where columns have no names.
+    /// The name of the source column; its number from 1 if columns have no names.
     pub source: String,
-    /// Of targets.
+    /// The same for the target column.
     pub target: String,
-    /// Of weights.
+    /// The same for the weight column.
     pub weight: Option<String>,
-    /// The others.
+    /// The other columns.
     pub ignored: Vec<String>,
-    /// Whether the first line has the names; `None` where columns have names or numbers by
-    /// definition.
+    /// True if the first line holds the names; `None` if the format always has names or numbers.
     pub header: Option<bool>,
-    /// What separates columns; `None` where the format says.
+    /// The separator of columns; `None` if the format defines it.
     pub delimiter: Option<String>,
 }
 
-/// The places of the columns that were taken, from 0.
+/// The positions of the chosen columns, from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Roles {
-    /// Of sources.
+    /// The source column.
     pub source: usize,
-    /// Of targets.
+    /// The target column.
     pub target: usize,
-    /// Of weights.
+    /// The weight column.
     pub weight: Option<usize>,
-    /// Columns in all.
+    /// Number of columns.
     pub width: usize,
 }
 
@@ -102,7 +102,7 @@ impl Roles {
             .filter(|&at| at != self.source && at != self.target && Some(at) != self.weight)
     }
 
-    /// What is shown of them, where columns are called `names`.
+    /// The columns for display, given the `names` of all columns.
     pub fn describe(
         &self,
         names: &[String],
@@ -124,26 +124,26 @@ impl Roles {
     }
 }
 
-/// Why columns cannot be taken: a sentence with what was found and what to do.
+/// A reason to refuse columns: a sentence with the cause and the remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Doubt {
     /// The user must say more.
     Unsaid(String),
     /// The input has no edges.
     Unfit(String),
-    /// The input does not have a column that the user names.
+    /// The input lacks a column that the user names.
     NoColumn {
         /// The sentence.
         what: String,
-        /// The column.
+        /// The name of the missing column.
         column: String,
-        /// The names of its columns; none where they have only numbers.
+        /// The names of the input's columns; empty if they have only numbers.
         names: Vec<String>,
     },
 }
 
 impl Doubt {
-    /// The same, about the input at `path`.
+    /// The error for the input at `path`.
     pub fn error(self, path: &Path) -> Error {
         match self {
             Self::Unsaid(what) => Error::Usage(format!("{}: {what}", path.display())),
@@ -164,7 +164,7 @@ impl ColumnChoice {
         self.roles(names, true)
     }
 
-    /// The columns of text by its first row and the one after, and whether the first holds names.
+    /// The columns of text, from its first two rows, and whether the first row holds names.
     ///
     /// # Errors
     /// A [`Doubt`].
@@ -202,7 +202,8 @@ impl ColumnChoice {
         )))
     }
 
-    /// The roles of columns called `names`; without `header` these are the values of the first row.
+    /// The roles of columns called `names`; without `header`, `names` are the values of the first
+    /// row.
     fn roles(&self, names: &[String], header: bool) -> Result<Roles, Doubt> {
         let find = |column: &Option<String>| match column {
             None => Ok(None),
@@ -263,7 +264,7 @@ impl ColumnChoice {
     }
 }
 
-/// The place of the column that a user calls `column`.
+/// The position of the column that a user calls `column`.
 fn find(names: &[String], column: &str, header: bool) -> Result<usize, Doubt> {
     if header {
         let mut same = (0..names.len()).filter(|&at| names[at] == column);
@@ -281,8 +282,7 @@ fn find(names: &[String], column: &str, header: bool) -> Result<usize, Doubt> {
     let at = number(column).and_then(|number| number.checked_sub(1)).filter(|&at| at < names.len());
     at.ok_or_else(|| {
         let what = format!("it has no column '{}'; {}", shown(column), found(names, header));
-        // Longer names, and others with characters that a terminal would obey, are nobody's typing
-        // errors.
+        // Longer names, and names with control characters, are not suggested for a misspelt one.
         let is_plain =
             |name: &&String| name.len() <= NAME_BYTES && !name.contains(char::is_control);
         let names =
@@ -302,7 +302,7 @@ fn too_few(names: &[String]) -> Doubt {
     ))
 }
 
-/// The columns that were found, and how to say which to take.
+/// A list of the columns that were found, with advice on the choice.
 fn found(names: &[String], header: bool) -> String {
     if names.is_empty() {
         return "it has no columns".into();
@@ -326,7 +326,7 @@ fn listed<'t>(texts: impl Iterator<Item = &'t str> + Clone) -> String {
     list
 }
 
-/// A name or value, shortened, without characters that a terminal would obey.
+/// A name or value, shortened, with control characters escaped for terminals.
 fn shown(text: &str) -> String {
     let short: String = text.chars().take(SHOWN_CHARS).flat_map(char::escape_debug).collect();
     if text.chars().nth(SHOWN_CHARS).is_some() { short + "..." } else { short }
@@ -339,7 +339,7 @@ fn column_name(names: &[String], at: usize, header: bool) -> String {
     }
 }
 
-/// A name as those of the tables are written, without its ending.
+/// A name in the spelling of the tables.
 fn simple(name: &str) -> String {
     let ignored = |c: &char| !matches!(c, '_' | '-' | '.' | ':' | ' ');
     name.chars().filter(ignored).flat_map(char::to_lowercase).collect()
@@ -353,7 +353,7 @@ fn is_called(name: &str, known: &str) -> bool {
     name.strip_prefix(known).is_some_and(|ending| ending.is_empty() || ENDINGS.contains(&ending))
 }
 
-/// The places of all pairs of names that [`PAIRS`] has.
+/// The positions of all pairs of columns whose names are in [`PAIRS`].
 fn pairs(names: &[String]) -> Vec<(usize, usize)> {
     let names: Vec<String> = names.iter().map(|name| simple(name)).collect();
     let called = |known: &'static str| {
@@ -382,14 +382,14 @@ fn field(row: &[String], at: usize) -> &str {
     row.get(at).map_or("", String::as_str)
 }
 
-/// True if a row cannot name its columns: names are no numbers.
+/// True if a row cannot be the names of its columns, because it has numbers.
 fn is_edge(roles: &Roles, row: &[String]) -> bool {
     is_id(field(row, roles.source))
         || is_id(field(row, roles.target))
         || roles.weight.is_some_and(|weight| is_number(field(row, weight)))
 }
 
-/// True if a row has numbers where the one before has text: that has the names.
+/// True if a row has numbers in the edge columns; the text row before it then holds names.
 fn has_numbers(roles: &Roles, row: &[String]) -> bool {
     (is_id(field(row, roles.source)) && is_id(field(row, roles.target)))
         || roles.weight.is_some_and(|weight| is_number(field(row, weight)))

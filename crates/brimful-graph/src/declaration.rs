@@ -1,12 +1,12 @@
-//! The declaration of an exported graph: the facts that a list of edges alone does not tell.
+//! The declaration of an exported graph: the facts that a list of edges alone does not state.
 //!
 //! An edge list has it as the comment line `# brimful: directed=no weighted=yes ids=int vertices=5
-//! edges=4 isolated=1`, Parquet and Arrow files have it without the `# brimful: ` as the value of
-//! the key `brimful` of their schema. This module alone writes and reads it. Vertices without edges
+//! edges=4 isolated=1`. Parquet and Arrow files have it, without `# brimful: `, as the value of the
+//! key `brimful` in their schema. Only this module writes and reads it. Vertices without edges
 //! follow one by one: in text as comment lines `# vertex ID`, in tables as rows without a target.
-//! Where ids are consecutive, `first=ID` stands for all of them instead.
+//! If ids are consecutive, `first=ID` replaces them all.
 //!
-//! Invariant: a declaration that is read is complete; whoever reads the file compares its counts.
+//! Invariant: a declaration that is read is complete; the reader of the file compares its counts.
 
 use std::fmt;
 
@@ -14,22 +14,22 @@ use crate::error::Result;
 use crate::graph::Graph;
 use crate::text::Span;
 
-/// How the declaration of a text begins, as a comment line.
+/// The beginning of the comment line of a declaration.
 const COMMENT: &str = "# brimful: ";
-/// How a line of a declared text begins that names a vertex without edges.
+/// The beginning of a comment line that names a vertex without edges.
 const VERTEX: &str = "# vertex ";
 
 /// The key of the declaration in the metadata of a schema.
 pub const KEY: &str = "brimful";
 
-/// The facts about a graph that its edges do not tell.
+/// Facts about a graph that its edges do not state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Declaration {
-    /// Edges have a direction.
+    /// True if edges have a direction.
     pub directed: bool,
-    /// Edges have weights, in the column after the target or called `weight`.
+    /// True if edges have weights, in the column after the target or in the column `weight`.
     pub weighted: bool,
-    /// Ids are strings.
+    /// True if ids are strings.
     pub names: bool,
     /// Number of vertices.
     pub vertices: u64,
@@ -37,8 +37,7 @@ pub struct Declaration {
     pub edges: u64,
     /// Number of vertices without edges.
     pub isolated: u64,
-    /// The least of the ids if they are consecutive integers from 0 or above. Then no vertex is
-    /// listed.
+    /// The least id if ids are consecutive integers from 0 or above. Then no vertex is listed.
     pub first: Option<u64>,
 }
 
@@ -52,7 +51,7 @@ impl Declaration {
         let names = graph.longest_name().is_some();
         let vertices = graph.vertices();
         let isolated = vertices - graph.connected();
-        // Ranks of strings are consecutive, but are no ids.
+        // The external ids are ranks of strings: consecutive, but no ids for a declaration.
         let first = if names || isolated == 0 { None } else { consecutive_from(graph)? };
         Ok(Self {
             directed: description.directed,
@@ -65,12 +64,12 @@ impl Declaration {
         })
     }
 
-    /// Vertices that are listed one by one.
+    /// Number of vertices that are listed one by one.
     pub fn listed(&self) -> u64 {
         if self.first.is_some() { 0 } else { self.isolated }
     }
 
-    /// The ids of all vertices where they are consecutive.
+    /// The range of all ids; `None` unless they are consecutive.
     pub(crate) fn span(&self) -> Option<Span> {
         self.first.map(|first| Span { first, count: self.vertices })
     }
@@ -80,17 +79,17 @@ impl Declaration {
         format!("{COMMENT}{self}\n")
     }
 
-    /// Appends the comment line of a vertex without edges, but for its id.
+    /// Appends the comment line of a vertex without edges, up to its id.
     pub(crate) fn begin_vertex(text: &mut String) {
         text.push_str(VERTEX);
     }
 
-    /// True if a text begins with a declaration.
+    /// True if the text begins with a declaration.
     pub(crate) fn begins(text: &[u8]) -> bool {
         text.starts_with(COMMENT.as_bytes())
     }
 
-    /// The declaration in a comment line; `None` if the line is another comment.
+    /// The declaration in a comment line; `None` if it is another kind of comment.
     pub(crate) fn of_comment(line: &[u8]) -> Option<std::result::Result<Self, Damage>> {
         let rest = line.strip_prefix(COMMENT.trim_end().as_bytes())?;
         let begin = line.len() - rest.len();
@@ -99,16 +98,16 @@ impl Declaration {
         Some(read.map_err(|damage| Damage { at: begin + damage.at, ..damage }))
     }
 
-    /// Where the id begins in a comment line that names a vertex; `None` if it is another comment.
+    /// The offset of the id in a comment line that names a vertex; `None` for another comment.
     #[inline]
     pub(crate) fn vertex_in(comment: &[u8]) -> Option<usize> {
         comment.starts_with(VERTEX.as_bytes()).then_some(VERTEX.len())
     }
 
-    /// Reads what [`fmt::Display`] writes.
+    /// Parses the output of [`fmt::Display`].
     ///
     /// # Errors
-    /// [`Damage`] with the place of the first word that is wrong.
+    /// [`Damage`] with the offset of the first wrong word.
     pub fn parse(text: &str) -> std::result::Result<Self, Damage> {
         let mut words = Words { text, at: 0 };
         let found = Self {
@@ -131,9 +130,9 @@ impl Declaration {
         }
     }
 
-    /// The declaration of two files that are one graph; `None` if they differ in kind, or declare
-    /// ids with a gap between. How many vertices they have together their edges tell, unless all
-    /// ids are declared.
+    /// The declaration of two files that form one graph; `None` if their kinds differ or their
+    /// declared ids leave a gap. Unless all ids are declared, only the edges tell the joint number
+    /// of vertices.
     pub fn join(&self, other: &Self) -> Option<Self> {
         let kind = |it: &Self| (it.directed, it.weighted, it.names, it.first.is_some());
         let (a, b) = if self.first <= other.first { (self, other) } else { (other, self) };
@@ -151,7 +150,7 @@ impl Declaration {
     }
 }
 
-/// The least id of a graph whose ids have no gap and are not negative.
+/// The least id of a graph with consecutive ids that are not negative; otherwise `None`.
 fn consecutive_from(graph: &Graph) -> Result<Option<u64>> {
     let number = |key| graph.id_type().number(graph.id_type().from_order_key(key));
     let bounds = graph.key_bounds()?.map(|(least, greatest)| (number(least), number(greatest)));
@@ -160,7 +159,7 @@ fn consecutive_from(graph: &Graph) -> Result<Option<u64>> {
         .and_then(|(least, _)| u64::try_from(least).ok()))
 }
 
-/// True if so many ids from `first` on are all below 2^63, and there is one.
+/// True if `count` is at least 1 and `count` ids from `first` on are all below 2^63.
 fn is_span(first: u64, count: u64) -> bool {
     count > 0 && first.checked_add(count).is_some_and(|end| end <= 1 << 63)
 }
@@ -182,12 +181,12 @@ impl fmt::Display for Declaration {
     }
 }
 
-/// A declaration that is not one.
+/// A malformed declaration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
     /// Offset of the offending word.
     pub at: usize,
-    /// What should be there.
+    /// The text expected there.
     pub expected: String,
 }
 
@@ -245,7 +244,7 @@ impl<'t> Words<'t> {
 
 fn number(key: &str, word: &str) -> Option<u64> {
     let digits = word.strip_prefix(key)?.strip_prefix('=')?;
-    // `parse` would take a sign too.
+    // `parse` alone would accept a sign.
     if digits.starts_with('+') { None } else { digits.parse().ok() }
 }
 
@@ -280,7 +279,7 @@ mod tests {
     #[test]
     fn damage_has_its_place() {
         let text = SOME.to_string();
-        // Every word left out, every letter changed.
+        // Try every truncation and every changed letter.
         for (at, _) in text.match_indices(' ') {
             assert!(Declaration::parse(&text[..at]).is_err(), "{}", &text[..at]);
             assert!(Declaration::parse(&text[at + 1..]).is_err());

@@ -1,4 +1,4 @@
-//! gzip, xz, zstd and bzip2, recognised by their first bytes, within a memory limit.
+//! Decompresses gzip, xz, zstd and bzip2, recognised by their first bytes, within a memory limit.
 
 use std::io::{self, Chain, Cursor, Read};
 use std::path::Path;
@@ -13,12 +13,13 @@ use crate::error::{Error, Result};
 
 const LONGEST_MAGIC: usize = 6;
 
-/// True if these first bytes are those of an archive that [`open`] decodes.
+/// True if [`open`] decompresses a file with these first bytes.
 pub fn is_compressed(start: &[u8]) -> bool {
     [&[0x1F, 0x8B][..], &XZ, &ZSTD].iter().any(|magic| start.starts_with(magic)) || is_bzip2(start)
 }
 
-/// `BZh`, the block size, and the number that begins a block (pi) or ends an empty file (its root).
+/// True for `BZh`, the block size, and the number that begins a block (pi) or ends an empty file
+/// (the square root of pi).
 fn is_bzip2(start: &[u8]) -> bool {
     matches!(
         start,
@@ -30,7 +31,7 @@ fn is_bzip2(start: &[u8]) -> bool {
 const XZ: [u8; 6] = [0xFD, b'7', b'z', b'X', b'Z', 0];
 const ZSTD: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
 
-/// Wraps `reader` in the decoder that its first bytes ask for.
+/// Wraps `reader` in the decoder for its first bytes.
 pub fn open(
     mut reader: Box<dyn Read + Send>,
     path: &Path,
@@ -67,8 +68,8 @@ pub fn open(
     })
 }
 
-/// What a failed read of an input means: a cut or broken archive is the input's fault, the rest the
-/// machine's.
+/// The error of a failed read: a truncated or broken archive is an input error, any other an I/O
+/// error.
 pub fn read_error(path: &Path, error: io::Error) -> Error {
     if matches!(error.get_ref().and_then(|e| e.downcast_ref()), Some(StoreError::Interrupted)) {
         return StoreError::Interrupted.into();

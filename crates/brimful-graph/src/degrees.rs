@@ -1,8 +1,8 @@
 //! Out-degrees and sums of outgoing weights, counted from shards.
 //!
-//! The sources that fit the memory given are counted while the shards are written; a further pass
-//! over the shards is made for the others, window by window. Invariant: a sum of weights is added
-//! up in the order of the shards, whichever way it was counted.
+//! Sources that fit in the given memory are counted while the shards are written. Another pass over
+//! the shards counts the others, window by window. Invariant: weights are summed in the order of
+//! the shards, whichever pass counts them.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,12 +18,12 @@ use crate::graph::{DEGREES, STRENGTHS};
 use crate::segment_reader::SegmentReader;
 use crate::shards::ShardFile;
 
-/// Bytes of memory per vertex counted.
+/// Bytes of memory per counted vertex.
 pub(crate) fn bytes_per_vertex(weighted: bool) -> u64 {
     if weighted { 16 } else { 8 }
 }
 
-/// Counts the arcs of a range of sources.
+/// Counts the arcs from a range of sources.
 #[derive(Debug, Default)]
 pub(crate) struct DegreeCounter {
     start: u64,
@@ -33,17 +33,17 @@ pub(crate) struct DegreeCounter {
 }
 
 impl DegreeCounter {
-    /// A counter of `sources`, at zero.
+    /// A counter for `sources`, at zero.
     pub(crate) fn new(sources: Range<u64>, weighted: bool) -> Self {
         let length = (sources.end - sources.start) as usize;
         let strengths = if weighted { vec![0.0; length] } else { Vec::new() };
         Self { start: sources.start, degrees: vec![0; length], strengths }
     }
 
-    /// Counts arcs of `source` and adds up their weights, if that is in the range.
+    /// Counts arcs of `source` and sums their weights, if `source` is in the range.
     #[inline]
     pub(crate) fn add(&mut self, source: u64, count: u64, weights: impl Iterator<Item = f64>) {
-        // Below the range the difference wraps round to beyond its end.
+        // For sources below the range, the difference wraps to a number beyond its end.
         let at = source.wrapping_sub(self.start) as usize;
         if let Some(degree) = self.degrees.get_mut(at) {
             *degree += count;
@@ -75,8 +75,8 @@ impl DegreeCounter {
     }
 }
 
-/// The most arcs that lead to a vertex. Memory: a count for each vertex of an interval, and a unit,
-/// for each thread.
+/// The most arcs to one vertex. Memory per thread: a count for each vertex of an interval, and a
+/// unit.
 pub(crate) fn most_incoming(shards: &ShardFile, resources: &Resources) -> Result<u64> {
     let mut starts = Vec::new();
     for (index, segment) in shards.segments().iter().enumerate() {
@@ -107,8 +107,9 @@ pub(crate) fn most_incoming(shards: &ShardFile, resources: &Resources) -> Result
     Ok(most.into_iter().max().unwrap_or(0))
 }
 
-/// Writes the files of degrees and, if weighted, of strengths. `first` holds those of the first
-/// vertices; the others are counted in windows that fit `bytes`. Returns the greatest degree.
+/// Writes the files of degrees and, if weighted, of strengths. `first` holds the counts of the
+/// first vertices; the others are counted in windows that fit in `bytes`. Returns the greatest
+/// degree.
 pub(crate) fn write(
     folder: &dyn Folder,
     shards: &ShardFile,
@@ -124,7 +125,7 @@ pub(crate) fn write(
     files.append(&first)?;
     drop(first);
     let workers = resources.workers() as u64;
-    // A reader holds a unit and its weights.
+    // A reader holds a unit and the unit's weights.
     let largest =
         shards.files().flat_map(|file| file.entries()).map(|e| e.len).max().unwrap_or(0) * 2;
     let each = (bytes / workers).saturating_sub(largest) / bytes_per_vertex(weighted);
@@ -153,7 +154,7 @@ pub(crate) fn write(
     out.into_inner().finish()
 }
 
-/// The file of running sums of degrees, and of strengths.
+/// The files of running sums of degrees, and of strengths.
 struct DegreeFiles {
     degrees: AscendingWriter,
     sum: u64,
@@ -186,7 +187,7 @@ impl DegreeFiles {
         Ok(())
     }
 
-    /// The greatest degree.
+    /// Finishes the files; returns the greatest degree.
     fn finish(self) -> Result<u64> {
         self.degrees.finish()?;
         if let Some(file) = self.strengths {

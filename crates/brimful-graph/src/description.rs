@@ -1,4 +1,4 @@
-//! What a graph's manifest says, as JSON.
+//! The contents of a graph's manifest, as JSON.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::columns::Columns;
 use crate::ids::IdType;
 use crate::weights::WeightRange;
 
-/// The graph format this program writes. Before 2 there were no seals.
+/// The graph format that this program writes. Formats before 2 have no seals.
 pub const FORMAT: u32 = 2;
 
 /// The payload of a manifest.
@@ -17,58 +17,58 @@ pub const FORMAT: u32 = 2;
 pub struct Description {
     /// Format version.
     pub format: u32,
-    /// The program that wrote it.
+    /// The program that wrote the manifest.
     pub created_by: String,
     /// Number of vertices.
     pub vertices: u64,
-    /// Vertices that have edges: the internal ids below this.
+    /// Number of vertices that have edges; their internal ids are below this number.
     pub connected: u64,
-    /// Input edges that are in the graph.
+    /// Number of input edges in the graph.
     pub edges: u64,
-    /// Stored arcs.
+    /// Number of stored arcs.
     pub arcs: u64,
     /// False if every edge is stored in both directions.
     pub directed: bool,
     /// True if edges have weights.
     pub weighted: bool,
-    /// The range of the weights; `None` without weights, without edges, or from before it was kept.
+    /// The range of the weights; `None` without weights, without edges, or in older graphs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weights: Option<WeightRange>,
-    /// The longest lists of neighbours; `None` from before they were kept.
+    /// The longest lists of neighbours; `None` in older graphs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub longest_lists: Option<LongestLists>,
-    /// How internal ids follow from external ones.
+    /// The internal order.
     pub order: Order,
     /// The external ids.
     pub ids: Ids,
     /// Bits of a target within its interval.
     pub interval_bits: u32,
-    /// What the import counted.
+    /// The counts of the import.
     pub counts: Counts,
     /// Forward shards: edges by target.
     #[serde(rename = "in")]
     pub forward: Option<Shards>,
     /// Reverse shards: edges by source.
     pub reverse: Option<Shards>,
-    /// The seal of each file beside the manifest, by name: a whole file of another graph is not
-    /// taken for it.
+    /// The seals of all files except the manifest, by name. A seal tells a file from an intact file
+    /// of another graph.
     #[serde(default)]
     pub seals: BTreeMap<String, u64>,
-    /// The columns of the input that the edges were read from; `None` where its format says, and
-    /// before it was kept.
+    /// The input columns from which the edges were read; `None` if the format defines them, and in
+    /// older graphs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub columns: Option<Columns>,
-    /// Whatever the caller of the import wants to find again.
+    /// A text that the caller of the import stores for later use.
     pub origin: Option<String>,
 }
 
-/// The most arcs that a vertex has, with multiplicity.
+/// The most arcs of one vertex, with multiplicity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LongestLists {
-    /// Arcs to it.
+    /// Most arcs to one vertex.
     pub incoming: u64,
-    /// Arcs from it.
+    /// Most arcs from one vertex.
     pub outgoing: u64,
 }
 
@@ -76,14 +76,13 @@ pub struct LongestLists {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Order {
-    /// How the runs were made.
+    /// The rule that made the runs.
     pub name: OrderName,
-    /// The internal id at which each run begins. The last run holds the vertices without edges, if
-    /// any.
+    /// The first internal id of each run. Vertices without edges, if any, are in the last run.
     pub runs: Vec<u64>,
 }
 
-/// A way to order vertices.
+/// A rule for the order of vertices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OrderName {
@@ -94,7 +93,7 @@ pub enum OrderName {
 }
 
 impl OrderName {
-    /// Its name.
+    /// The name.
     pub fn name(self) -> &'static str {
         match self {
             Self::External => "external",
@@ -107,38 +106,38 @@ impl OrderName {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ids {
-    /// How the bits are read.
+    /// The interpretation of the bits.
     #[serde(rename = "type")]
     pub id_type: IdType,
-    /// Bits of the first id where ids are consecutive; `None`: they are in the file `ids`.
+    /// Bits of the first id if ids are consecutive; `None` if the file `ids` holds them.
     pub first: Option<u64>,
 }
 
-/// What an import saw.
+/// The counts of an import.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Counts {
-    /// Lines of text, or records, read.
+    /// Lines of text or records read.
     pub lines: u64,
     /// Edges from a vertex to itself.
     pub self_loops: u64,
     /// Edges equal to an earlier one, weights ignored.
     pub duplicates: u64,
-    /// Lines or records not taken.
+    /// Rejected lines or records.
     pub rejected: u64,
-    /// Self-loops that were left out, of those seen.
+    /// Number of self-loops that were dropped.
     #[serde(default)]
     pub self_loops_dropped: u64,
-    /// Duplicates that were merged into another edge, of those seen.
+    /// Number of duplicates that were merged into another edge.
     #[serde(default)]
     pub duplicates_dropped: u64,
 }
 
-/// The shards of one direction: layers over one another, the base first.
+/// The shards of one direction: stacked layers, the base first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Shards {
-    /// Version 1 has exactly one.
+    /// The layers; exactly one in format 1.
     pub layers: Vec<Layer>,
 }
 
@@ -146,9 +145,9 @@ pub struct Shards {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Layer {
-    /// What its files are called, before the point.
+    /// The names of its files, without the extension.
     pub name: String,
-    /// Arcs in it.
+    /// Number of arcs in the layer.
     pub arcs: u64,
     /// Length of its files in bytes.
     pub bytes: u64,

@@ -1,9 +1,9 @@
-//! Where the blocks of an index begin, in memory: what a reader of few sources needs.
+//! The block starts of an index in memory, for readers of few sources.
 //!
-//! Sixteen bytes a block, that is about a sixteenth of a byte an edge; of all segments, or of those
-//! of one unit. Invariant: whatever the file says, a block found lies within its segment and has at
-//! most 256 edges. What it holds is checked with the unit that it is read in, or, where it is read
-//! for itself, against its own checksum.
+//! A block takes sixteen bytes, which is about a sixteenth of a byte per edge. A directory covers
+//! all segments or those of one unit. Invariant: whatever the file contains, a block that is found
+//! lies within its segment and has at most 256 edges. Its bytes are verified with the unit, or, if
+//! the block is read alone, against its own checksum.
 
 use std::ops::Range;
 
@@ -13,19 +13,20 @@ use crate::codec::{BlockStart, directory_checksums, directory_starts};
 use crate::error::Result;
 use crate::shards::ShardFile;
 
-/// A segment has at most 2^20 edges.
+/// Bits of the first edge of a block: a segment has at most 2^20 edges.
 const FIRST_BITS: u32 = 24;
 
 /// The block starts of segments of one index.
 #[derive(Debug)]
 pub struct Directory {
-    /// The first of the segments.
+    /// Number of the first segment.
     first_segment: usize,
-    /// Source of each block's first edge, less the segment's first source.
+    /// Source of each block's first edge, relative to the segment's first source.
     sources: Vec<u32>,
-    /// Byte of each block in the segment.
+    /// Offset of each block in the segment's bytes.
     offsets: Vec<u32>,
-    /// Edge of the segment that each block begins with (24 bits), and its edges - 1 (8 bits).
+    /// Index within the segment of each block's first edge (24 bits), and the block's number of
+    /// edges - 1 (8 bits).
     edges: Vec<u32>,
     /// Low half of the checksum of each block's bytes.
     checksums: Vec<u32>,
@@ -34,13 +35,13 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// Bytes of memory of the directory of `shards`.
+    /// Memory of the directory of `shards`, in bytes.
     pub fn memory_bytes(shards: &ShardFile) -> u64 {
         let blocks = shards.segments().iter().map(|segment| u64::from(segment.blocks)).sum();
         Self::bytes_of(blocks, shards.segments().len() as u64)
     }
 
-    /// Bytes of memory of the starts of so many blocks of so many segments.
+    /// Memory of the starts of `blocks` blocks of `segments` segments, in bytes.
     pub fn bytes_of(blocks: u64, segments: u64) -> u64 {
         blocks * 4 * size_of::<u32>() as u64 + 4 * (segments + 1)
     }
@@ -53,8 +54,7 @@ impl Directory {
         Self::load_segments(shards, &shards.open_directory()?, 0..shards.segments().len())
     }
 
-    /// Reads the part of the directory of `shards`, which is open as `file`, that is about one
-    /// unit.
+    /// Reads the part of the directory for one unit; `file` is the open directory of `shards`.
     ///
     /// # Errors
     /// As [`Directory::load`].
@@ -109,35 +109,37 @@ impl Directory {
         Ok(out)
     }
 
-    /// The first block of a segment, and the one behind its last.
+    /// The first block of a segment, and the end of its blocks.
     fn blocks_of(&self, segment: usize) -> (u32, u32) {
         let at = segment - self.first_segment;
         (self.segments[at], self.segments[at + 1])
     }
 
-    /// Bytes of memory that this directory takes.
+    /// Memory of this directory, in bytes.
     pub fn bytes(&self) -> u64 {
         Self::bytes_of(self.sources.len() as u64, self.segments.len() as u64)
     }
 
-    /// Blocks of all segments.
+    /// Number of blocks of all segments.
     pub fn blocks(&self) -> usize {
         self.sources.len()
     }
 
-    /// The blocks of segment `segment` from `from` on that may hold edges of `source`, counted from
-    /// the segment's first; an empty range at the place where they would be if there is none.
+    /// The blocks of segment `segment`, from block `from` on, that may hold edges of `source`.
+    /// Blocks are counted from the segment's first. If there are none, an empty range at their
+    /// position.
     pub fn find(&self, segment: usize, from: u32, source: u32) -> Range<u32> {
         let (first, end) = self.blocks_of(segment);
         let sources = &self.sources[(first + from) as usize..end as usize];
-        // Edges of a source may begin in the block before the first that begins with it.
+        // The edges of a source may begin in the block before the first one that starts with the
+        // source.
         let begin = gallop(sources, |start| start < source).saturating_sub(1);
         let length = gallop(&sources[begin..], |start| start <= source);
         let begin = from + begin as u32;
         begin..begin + length as u32
     }
 
-    /// A block of a segment whose codec's bytes are `plain` bytes.
+    /// A block of a segment; the codec's bytes of the segment have length `plain`.
     pub fn block(&self, segment: usize, block: u32, plain: u32) -> Block {
         let (first, end) = self.blocks_of(segment);
         let (at, last) = ((first + block) as usize, end as usize - 1);
@@ -157,23 +159,23 @@ impl Directory {
 /// A block of a segment.
 #[derive(Debug, Clone)]
 pub struct Block {
-    /// How it begins.
+    /// The start of the block.
     pub start: BlockStart,
-    /// Edges of the segment before it.
+    /// Number of edges of the segment before the block.
     pub first_edge: u32,
-    /// Its place among the codec's bytes of the segment.
+    /// The range of the block in the codec's bytes of the segment.
     pub bytes: Range<u32>,
     checksum: u32,
 }
 
 impl Block {
-    /// True if these are its bytes.
+    /// True if `bytes` match the block's checksum.
     pub fn is(&self, bytes: &[u8]) -> bool {
         brimful_store::checksum(bytes) as u32 == self.checksum
     }
 }
 
-/// How many of the first `sources` are `before`, in time that grows with the logarithm of that.
+/// The number of leading `sources` for which `before` holds, in time logarithmic in that number.
 fn gallop(sources: &[u32], before: impl Fn(u32) -> bool) -> usize {
     let mut bound = 1;
     while sources.get(bound - 1).is_some_and(|source| before(*source)) {

@@ -1,6 +1,6 @@
 //! The distinct ids of a graph with sparse ids, and the run of each, on disk.
 //!
-//! Both are sequences in ascending order of ids, written and read in step. Invariant: memory is a
+//! Both are sequences in ascending order of ids, written and read together. Invariant: memory is a
 //! few windows, whatever the number of ids.
 
 use std::ops::Range;
@@ -14,17 +14,17 @@ use crate::classes::{ISOLATED, InInternalOrder, RUNS, Tally, changed, run_of};
 use crate::error::{Error, Result};
 use crate::ids::IdType;
 
-/// Every id once.
+/// Every id, once.
 pub(crate) struct DistinctIds {
     id_type: IdType,
     keys: Sequence<u64>,
     runs: Sequence<u8>,
-    /// Vertices of each run in the degree order.
+    /// The number of vertices in each run of the degree order.
     tally: Tally,
 }
 
 impl DistinctIds {
-    /// Merges the ends of all edges, the ends of counted edges and the declared ids, all of them
+    /// Merges the ends of all edges, the ends of counted edges and the declared ids, all of them as
     /// order keys.
     pub(crate) fn new(
         ends: Sorter<'_, u64>,
@@ -60,24 +60,24 @@ impl DistinctIds {
         Ok(Self { id_type, keys: keys.finish()?, runs: runs.finish()?, tally })
     }
 
-    /// Vertices of each run in the degree order.
+    /// The number of vertices in each run of the degree order.
     pub(crate) fn tally(&self) -> Tally {
         self.tally
     }
 
-    /// Internal ids of ascending ids, classes made one run if `flat`.
+    /// Reads the internal ids of ascending ids; with `flat`, the classes form one run.
     pub(crate) fn cursor(&self, flat: bool) -> Cursor<'_> {
         let tally = if flat { self.tally.flattened() } else { self.tally };
         Cursor { keys: self.keys.reader(), runs: self.runs.reader(), next: tally.starts(), flat }
     }
 
-    /// The ids in the order that is `flat` or not.
+    /// The ids in external order if `flat`, otherwise in degree order.
     pub(crate) fn in_order(&self, flat: bool) -> Ordered<'_> {
         Ordered { ids: self, flat }
     }
 }
 
-/// How often each key occurs, saturated at 255: (key, count), ascending.
+/// The number of occurrences of each key, saturated at 255, as (key, count), ascending.
 fn count(
     counted: Sorter<'_, u64>,
     folder: &dyn Folder,
@@ -105,18 +105,19 @@ fn count(
     Ok(writer.finish()?)
 }
 
-/// Declared ids, ascending: those of two ranges and those of a list.
+/// The declared ids, ascending, from two ranges and a list.
 pub(crate) struct DeclaredKeys<'d> {
-    /// Order keys; the first range comes before the second.
+    /// Ranges of order keys; the first range comes before the second.
     ranges: [Range<u64>; 2],
     listed: Option<SequenceReader<'d, u64>>,
-    /// There are no other ids; the input that says so.
+    /// The input that declares all ids, if no other ids are valid.
     only: Option<&'d Path>,
     id_type: IdType,
 }
 
 impl<'d> DeclaredKeys<'d> {
-    /// Ids of `ranges`, which are below 2^63, and keys of `listed`, ascending and once each.
+    /// The ids in `ranges`, which are below 2^63, and the keys in `listed`, which ascend and are
+    /// distinct.
     pub(crate) fn new(
         ranges: &[Range<u64>; 2],
         listed: Option<&'d Sequence<u64>>,
@@ -129,14 +130,14 @@ impl<'d> DeclaredKeys<'d> {
         Self { ranges: [keys(first), keys(second)], listed, only: None, id_type }
     }
 
-    /// Says that there are no other ids, if an input does.
+    /// If an input is given, it declares that no other ids are valid.
     pub(crate) fn only(self, input: Option<&'d Path>) -> Self {
         Self { only: input, ..self }
     }
 
     /// Passes an id that an edge names.
     fn pass(&mut self, key: u64) -> Result<()> {
-        // It is declared too, or need not be.
+        // A declared id needs no further check.
         if self.next_below(key.checked_add(1))?.is_some() {
             return Ok(());
         }
@@ -150,7 +151,7 @@ impl<'d> DeclaredKeys<'d> {
         })
     }
 
-    /// Passes the least key if it is below `end`, or there is no end.
+    /// Passes the least key if it is below `end`; `None` is no bound.
     fn next_below(&mut self, end: Option<u64>) -> Result<Option<u64>> {
         let range = self.ranges.iter_mut().find(|range| !range.is_empty());
         let listed = match &mut self.listed {
@@ -184,7 +185,7 @@ impl Writer<'_> {
     fn connected(&mut self, key: u64) -> Result<()> {
         self.isolated_before(Some(key))?;
         self.declared.pass(key)?;
-        // Every counted end is the end of an edge, so none is skipped over.
+        // Every counted end is the end of an edge, so no count is skipped.
         let count = match self.counts.peek()? {
             Some([counted, count]) if counted == key => {
                 self.counts.skip();
@@ -210,7 +211,7 @@ impl Writer<'_> {
     }
 }
 
-/// Walks the ids in ascending order, knowing the internal id of each.
+/// Reads the ids in ascending order, with the internal id of each.
 pub(crate) struct Cursor<'d> {
     keys: SequenceReader<'d, u64>,
     runs: SequenceReader<'d, u8>,
@@ -219,8 +220,8 @@ pub(crate) struct Cursor<'d> {
 }
 
 impl Cursor<'_> {
-    /// The internal id of the id with order key `key`. Keys come in ascending order, equal ones
-    /// allowed.
+    /// The internal id of the id with order key `key`. Keys of successive calls ascend and may
+    /// repeat.
     pub(crate) fn internal(&mut self, key: u64) -> Result<u64> {
         loop {
             let (Some(at), Some(run)) = (self.keys.peek()?, self.runs.peek()?) else {
@@ -242,7 +243,7 @@ fn flattened(run: u8, flat: bool) -> usize {
     if flat && run < ISOLATED { 0 } else { run }
 }
 
-/// The ids in internal order: they are read once for every run.
+/// The ids in internal order; they are read once for every run.
 pub(crate) struct Ordered<'d> {
     ids: &'d DistinctIds,
     flat: bool,

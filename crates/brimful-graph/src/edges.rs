@@ -1,5 +1,5 @@
-//! Edges on their way into a graph: batches, sources that can be walked in parts, and the spool
-//! that makes a source of a stream.
+//! Edges on their way into a graph: batches, sources that are read in parts, and the spool that
+//! turns a stream into a source.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -16,9 +16,9 @@ pub struct EdgeBatch {
     pub sources: Vec<u64>,
     /// Target of each edge.
     pub targets: Vec<u64>,
-    /// Weight of each edge; empty if the edges have none.
+    /// Weight of each edge; empty if edges have none.
     pub weights: Vec<f64>,
-    /// Input position of each edge; empty unless asked for (see [`crate::input_position`]).
+    /// Input position of each edge; empty unless requested (see [`crate::input_position`]).
     pub positions: Vec<u64>,
 }
 
@@ -31,7 +31,7 @@ impl EdgeBatch {
         self.sources.len()
     }
 
-    /// True if there is no edge.
+    /// True if there are no edges.
     pub fn is_empty(&self) -> bool {
         self.sources.is_empty()
     }
@@ -44,13 +44,13 @@ impl EdgeBatch {
         self.positions.clear();
     }
 
-    /// Weight of edge `index`; 1 where edges have none.
+    /// Weight of edge `index`; 1 if edges have none.
     #[inline]
     pub fn weight(&self, index: usize) -> f64 {
         self.weights.get(index).copied().unwrap_or(1.0)
     }
 
-    /// Numbers the edges of the batch, which follow `before` others.
+    /// Numbers the edges of the batch, after `before` earlier ones, as their input positions.
     pub(crate) fn number(&mut self, before: u64) {
         self.positions.extend(before + 1..=before + self.len() as u64);
     }
@@ -62,7 +62,7 @@ impl EdgeBatch {
     }
 }
 
-/// A source of edges that many workers can walk, part by part, more than once.
+/// A source of edges that many workers can read, part by part, more than once.
 pub trait EdgeSource: Sync {
     /// Number of parts.
     fn parts(&self) -> usize;
@@ -80,13 +80,13 @@ impl<S: EdgeSource + ?Sized> EdgeSource for &S {
     }
 }
 
-/// Vertices as a source of edges that are none: their sources are the vertices.
+/// Vertices as a source of edges; the vertices are the sources of the edges.
 pub struct VertexList {
     ids: Vec<u64>,
 }
 
 impl VertexList {
-    /// The vertices with these ids, as their bits.
+    /// The vertices with these bits of ids.
     pub fn new(ids: Vec<u64>) -> Self {
         Self { ids }
     }
@@ -106,18 +106,18 @@ impl EdgeSource for VertexList {
     }
 }
 
-/// Where one spooled batch lies, and how.
+/// The place and layout of a spooled batch.
 #[derive(Debug, Clone, Copy)]
 struct SpoolPart {
     offset: u64,
     edges: u32,
-    /// Bytes per id and position: 4 where all of the batch are below 2^32, else 8.
+    /// Bytes per id and per position: 4 if all in the batch are below 2^32, else 8.
     id_bytes: u8,
     weighted: bool,
     positioned: bool,
 }
 
-/// Edges written to a scratch file in whatever order they came, to be read again.
+/// Edges in a scratch file, in the order of their arrival, to be read again.
 pub struct Spool {
     file: StoreFile,
     end: AtomicU64,
@@ -158,7 +158,7 @@ impl Spool {
         Ok(())
     }
 
-    /// Parts so far.
+    /// Number of parts so far.
     pub(crate) fn parts(&self) -> usize {
         self.parts.lock().unwrap_or_else(PoisonError::into_inner).len()
     }

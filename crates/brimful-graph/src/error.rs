@@ -1,4 +1,4 @@
-//! What can be wrong with an input or a graph.
+//! The errors of inputs and graphs.
 
 use std::path::PathBuf;
 
@@ -7,14 +7,14 @@ use brimful_store::ErrorKind;
 /// A result of the graph crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Anything that can go wrong between an input and a graph.
+/// An error on the way from an input to a graph, or in a graph.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The bytes below failed.
+    /// An error of the storage layer.
     #[error(transparent)]
     Store(#[from] brimful_store::Error),
-    /// A place in an input that is not what it should be.
+    /// An unexpected text at a position of an input.
     #[error("{}:{line}:{column}: expected {expected}, found {found}; {advice}", path.display())]
     Parse {
         /// The input.
@@ -23,68 +23,68 @@ pub enum Error {
         line: u64,
         /// Column in bytes, counted from 1.
         column: u64,
-        /// What should stand there.
+        /// The expected text.
         expected: String,
         /// The offending text, shortened.
         found: String,
-        /// What to do.
+        /// Advice.
         advice: String,
     },
-    /// An input that is wrong as a whole.
+    /// An error that concerns an input as a whole.
     #[error("{}: {what}", path.display())]
     Input {
         /// The input.
         path: PathBuf,
-        /// What is wrong and what to do.
+        /// Cause and advice.
         what: String,
     },
-    /// A column that an input does not have.
+    /// A column that the input lacks.
     #[error("{}: {what}", path.display())]
     NoColumn {
         /// The input.
         path: PathBuf,
-        /// What is wrong and what to do.
+        /// Cause and advice.
         what: String,
-        /// The column asked for.
+        /// The requested column.
         column: String,
-        /// Those that there are.
+        /// The columns of the input.
         names: Vec<String>,
     },
-    /// A path that holds no graph.
+    /// A path that contains no graph.
     #[error("{} is not a brimful graph: {what}", path.display())]
     NotAGraph {
         /// The path.
         path: PathBuf,
-        /// What is missing.
+        /// The reason.
         what: String,
     },
-    /// A vertex that the graph does not have.
+    /// A vertex that is not in the graph.
     #[error("the graph has no vertex {vertex}")]
     NoSuchVertex {
-        /// The external id as messages show it; strings are quoted.
+        /// The external id for messages; strings are quoted.
         vertex: String,
     },
-    /// A graph whose files are not those that were opened.
+    /// A graph whose files were replaced since it was opened.
     #[error("{} was replaced or removed after it was opened; open it again", path.display())]
     Replaced {
-        /// The graph.
+        /// The path of the graph.
         path: PathBuf,
     },
-    /// An index that was never built and cannot be built here.
+    /// An index that was not built and cannot be built here.
     #[error("{} has no `{index}` index and cannot be written to; build it once with `brimful index {} {index}`", path.display(), path.display())]
     MissingIndex {
-        /// The graph.
+        /// The path of the graph.
         path: PathBuf,
-        /// The index's name.
+        /// The name of the index.
         index: &'static str,
     },
-    /// A call that asks for something impossible.
+    /// An invalid request of the caller.
     #[error("{0}")]
     Usage(String),
 }
 
 impl Error {
-    /// An input error without a line.
+    /// An error that concerns an input as a whole.
     pub fn input(path: impl Into<PathBuf>, what: impl Into<String>) -> Self {
         Self::Input { path: path.into(), what: what.into() }
     }

@@ -1,9 +1,9 @@
-//! The way out: every edge once, in external ids, segment by segment.
+//! Export: every edge once, with external ids, segment by segment.
 //!
-//! [`EdgeReader`] yields the edges, `text` writes the formats that hold edges alone, one module
-//! each the others; `numbering` names vertices where a format cannot keep ids, `sink` is the file.
-//! Invariant: what a format cannot hold is refused, naming one that can; nothing is left out in
-//! silence.
+//! [`EdgeReader`] yields the edges. `text` writes the formats that hold edges alone; every other
+//! format has its own module. `numbering` names vertices in formats that cannot store ids; `sink`
+//! is the file. Invariant: a graph that a format cannot hold is refused with a format that can;
+//! nothing is left out silently.
 
 mod graphalytics;
 mod metis;
@@ -33,13 +33,13 @@ pub enum Format {
     /// A [declaration](crate::declaration), then `source<TAB>target[<TAB>weight]`, and a comment
     /// line per vertex without edges.
     EdgeList,
-    /// A heading, then `source,target[,weight]`; directed, no vertex without edges.
+    /// A heading, then `source,target[,weight]`; directed, without isolated vertices.
     Csv,
-    /// Little-endian pairs of 32 bits; directed, no vertex without edges.
+    /// Little-endian pairs of 32 bits; directed, without isolated vertices.
     U32Pairs,
     /// Matrix Market: ids 1 to n.
     Mtx,
-    /// METIS: ids 1 to n, no direction, no self-loop or multi-edge, whole weights from 1.
+    /// METIS: ids 1 to n, undirected, no self-loop or multi-edge, integer weights from 1.
     Metis,
     /// Graphalytics: three files that hold any graph.
     Graphalytics,
@@ -56,7 +56,7 @@ const FORMATS: [Format; 6] = [
 ];
 
 impl Format {
-    /// Its name.
+    /// The name.
     pub fn name(self) -> &'static str {
         match self {
             Self::EdgeList => "edgelist",
@@ -68,10 +68,10 @@ impl Format {
         }
     }
 
-    /// The format of this name.
+    /// The format called `name`.
     ///
     /// # Errors
-    /// [`Error::Usage`] naming the ones there are.
+    /// [`Error::Usage`] that lists the valid names.
     pub fn from_name(name: &str) -> Result<Self> {
         FORMATS.into_iter().find(|format| format.name() == name).ok_or_else(|| {
             let known = FORMATS.map(Self::name).join(", ");
@@ -80,41 +80,41 @@ impl Format {
     }
 }
 
-/// How a graph is written.
+/// Options of an export.
 #[derive(Debug, Clone, Copy)]
 pub struct ExportOptions {
-    /// In which format.
+    /// The format.
     pub format: Format,
-    /// Whether and how it is compressed.
+    /// The compression, if any.
     pub compression: Option<Compression>,
-    /// Replaces what is there.
+    /// True to replace an existing file.
     pub overwrite: bool,
-    /// Writes consecutive ids as 1 to n where the format has no others.
+    /// True to write consecutive ids as 1 to n if the format has no other ids.
     pub renumber: bool,
-    /// Leaves out the facts that the format has no place for.
+    /// True to leave out facts that the format cannot hold.
     pub lossy: bool,
 }
 
-/// What was written.
+/// The result of an export.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Exported {
     /// Number of edges.
     pub edges: u64,
-    /// What the file does not hold of the graph, in words.
+    /// The facts about the graph that the file does not hold, in words.
     pub lost: Vec<String>,
 }
 
 impl ExportOptions {
-    /// Plain and careful.
+    /// The defaults: no compression, no overwriting, no loss.
     pub fn new(format: Format) -> Self {
         Self { format, compression: None, overwrite: false, renumber: false, lossy: false }
     }
 }
 
-/// What to do where a format cannot hold a graph.
+/// Advice if a format cannot hold a graph.
 const OTHERS: &str = "export as parquet or arrow, which hold every graph";
 
-/// Most bytes of memory that reading edges takes, beside what the caller keeps.
+/// Most memory for reading edges, in bytes, beside the caller's.
 pub const READING_BYTES: u64 = 40 << 20;
 
 /// Ids looked up at once.
@@ -123,10 +123,10 @@ const WINDOW: usize = 64 << 10;
 /// Edges whose ends are named at once.
 const NAMED_EDGES: usize = 64 << 10;
 
-/// Text is handed on in pieces of about this many bytes.
+/// Text is written in pieces of about this many bytes.
 const FLUSH_BYTES: usize = 1 << 20;
 
-/// Pulls the edges of a graph, a segment a time, in external ids.
+/// Reads the edges of a graph with external ids, one segment at a time.
 pub struct EdgeReader {
     graph: Arc<Graph>,
     segment: usize,
@@ -134,7 +134,7 @@ pub struct EdgeReader {
     interval: Option<u64>,
     targets: Vec<u64>,
     sources: ExternalIds,
-    /// Instead of external ids, by internal id.
+    /// Replacements of external ids, by internal id.
     ranks: Option<Vec<u64>>,
 }
 
@@ -152,7 +152,7 @@ impl EdgeReader {
         }
     }
 
-    /// A reader that gives the ranks of vertices by external id in place of the ids. Memory: 8
+    /// A reader that yields the ranks of vertices by external id in place of the ids. Memory: 8
     /// bytes a vertex.
     pub fn ranked(graph: Arc<Graph>) -> Result<Self> {
         let ranks = Some(ranks(&graph)?);
@@ -160,7 +160,7 @@ impl EdgeReader {
     }
 
     /// Replaces `batch` by the edges of the next segment; false at the end. Each edge of an
-    /// undirected graph comes once (so the batch may be empty), from the smaller id to the larger.
+    /// undirected graph comes once, from the smaller id to the larger, so a batch may be empty.
     pub fn next(&mut self, batch: &mut EdgeBatch) -> Result<bool> {
         batch.clear();
         let graph = Arc::clone(&self.graph);
@@ -191,7 +191,7 @@ impl EdgeReader {
             None => {
                 self.name_targets(segment.interval, batch)?;
                 for source in &mut batch.sources {
-                    // Sources ascend within a segment, so the window moves along.
+                    // Sources ascend within a segment, so the window only moves forward.
                     *source = self.sources.of(&graph, *source)?;
                 }
             }
@@ -218,7 +218,7 @@ impl EdgeReader {
             self.interval = Some(interval);
         }
         for target in &mut batch.targets {
-            // The reader of the segment has compared targets with the vertices.
+            // The segment reader has checked that targets are vertices.
             let id = self.targets.get((*target - start) as usize).copied();
             *target = id.ok_or_else(|| Error::NoSuchVertex { vertex: target.to_string() })?;
         }
@@ -226,13 +226,13 @@ impl EdgeReader {
     }
 }
 
-/// An export under way: what every format's writer is given.
+/// The arguments of every format's writer.
 struct Exporting<'a> {
     graph: &'a Arc<Graph>,
     path: &'a Path,
     options: &'a ExportOptions,
     resources: &'a Resources,
-    /// What the budget gives the export.
+    /// The export's share of the budget, in bytes.
     memory_bytes: u64,
 }
 
@@ -247,7 +247,7 @@ impl Exporting<'_> {
     }
 }
 
-/// Bytes that an export needs beside the process's own.
+/// The memory of an export in bytes, beside that of the process.
 pub fn minimum_bytes(options: &ExportOptions, workers: usize) -> u64 {
     let sorting = if options.format == Format::Metis { metis::minimum_bytes(workers) } else { 0 };
     READING_BYTES + sorting + options.compression.map_or(0, Compression::memory_bytes)
@@ -255,11 +255,11 @@ pub fn minimum_bytes(options: &ExportOptions, workers: usize) -> u64 {
 
 /// Writes the graph as `path` (Graphalytics: as three files beside it).
 ///
-/// Memory: [`minimum_bytes`]; METIS uses what the budget has to sort, and scratch space beside the
-/// output of 16 bytes an edge, 32 with weights.
+/// Memory: [`minimum_bytes`]. METIS sorts in the whole budget, with scratch space beside the
+/// output: 16 bytes an edge, or 32 with weights.
 ///
 /// # Errors
-/// [`Error::Usage`] if the format cannot hold the graph: its sentence says why and what can.
+/// [`Error::Usage`] if the format cannot hold the graph, with the reason and a format that can.
 pub fn write(
     graph: &Arc<Graph>,
     path: &Path,
@@ -286,7 +286,7 @@ pub fn write(
     Ok(Exported { edges, lost })
 }
 
-/// Calls `each` with the ids of the vertices without edges, ascending, some at once.
+/// Calls `each` with the ids of the vertices without edges, ascending, a batch at a time.
 pub fn each_isolated(graph: &Graph, mut each: impl FnMut(&[u64]) -> Result<()>) -> Result<()> {
     let mut ids = Vec::new();
     for start in (graph.connected()..graph.vertices()).step_by(WINDOW) {
@@ -297,7 +297,7 @@ pub fn each_isolated(graph: &Graph, mut each: impl FnMut(&[u64]) -> Result<()>) 
     Ok(())
 }
 
-/// Ids of which none is missing.
+/// The ids as options, all present.
 fn present(ids: &[u64]) -> Vec<Option<u64>> {
     ids.iter().copied().map(Some).collect()
 }
@@ -338,8 +338,7 @@ fn each_named_edge(
     Ok(edges)
 }
 
-/// Writes what `line` makes of each edge (source, target, weight) to `out`; returns how many there
-/// were.
+/// Writes the `line` of each edge (source, target, weight) to `out`; returns the number of edges.
 fn each_edge(
     exporting: &Exporting<'_>,
     out: &mut Sink,

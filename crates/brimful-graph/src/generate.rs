@@ -1,7 +1,7 @@
-//! Graphs made from a seed, part by part, so that any part can be made again by any thread.
+//! Graphs generated from a seed, part by part, so that any thread can make any part again.
 //!
-//! Invariant: an edge depends on the parameters, the seed and its own number alone; only integer
-//! arithmetic and `libm`, so the same graph on every platform.
+//! Invariant: an edge depends only on the parameters, the seed and its own number. Only integer
+//! arithmetic and `libm` are used, so a graph is the same on every platform.
 
 mod models;
 
@@ -13,17 +13,17 @@ use crate::random::{Random, choose, permute};
 /// A kind of graph and its size.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Kind {
-    /// R-MAT (Chakrabarti, Zhan, Faloutsos 2004) with a = .57, b = c = .19, d = .05 and ids
-    /// permuted: 2^scale vertices, `edge_factor` times as many edges, multi-edges and self-loops
-    /// kept.
+    /// R-MAT (Chakrabarti, Zhan, Faloutsos 2004) with a = .57, b = c = .19, d = .05 and permuted
+    /// ids: 2^scale vertices and `edge_factor` times as many edges, including multi-edges and
+    /// self-loops.
     Rmat {
         /// Binary logarithm of the number of vertices.
         scale: u32,
         /// Edges per vertex.
         edge_factor: u64,
     },
-    /// Out-degrees round(e^(mu + sigma * gaussian)), at most n - 1; targets distinct, no self-loop.
-    /// (Pregel 2010, section 6; the thesis's table 4.1 with mu = 4, sigma = 1.3.)
+    /// Out-degrees round(e^(mu + sigma * gaussian)), at most n - 1; targets are distinct, without
+    /// self-loops. (Pregel 2010, section 6; the thesis's table 4.1 with mu = 4, sigma = 1.3.)
     LogNormal {
         /// Number of vertices.
         vertices: u64,
@@ -47,59 +47,59 @@ pub enum Kind {
         /// Number of vertices.
         vertices: u64,
     },
-    /// Every vertex joined to its right and lower neighbour.
+    /// Every vertex is joined to its right and its lower neighbour.
     Grid {
         /// Number of rows.
         rows: u64,
         /// Number of columns.
         columns: u64,
-        /// Joins the last row and column to the first.
+        /// True to join the last row and column to the first.
         torus: bool,
     },
-    /// Vertex n joined to i earlier ones, i uniform in [0, 80) (at most n), the earlier ones
-    /// distinct and uniform; without direction. (InfiniMem's generator, as a process that works:
-    /// its paper of 2014, algorithm 1.) About 39.5 edges per vertex.
+    /// Vertex n is joined to i earlier vertices, with i uniform in [0, 80) (at most n) and the
+    /// vertices distinct and uniform; undirected. (Algorithm 1 of InfiniMem's paper of 2014,
+    /// adapted to a workable process.) About 39.5 edges per vertex.
     Mesh {
         /// Number of vertices.
         vertices: u64,
     },
-    /// A ring in which every vertex is joined to its `neighbors` nearest, then each edge's far end
-    /// moved with probability `rewire` to any other vertex; without direction. (Watts and Strogatz
+    /// A ring in which every vertex is joined to its `neighbors` nearest vertices; then each edge's
+    /// far end moves to any other vertex with probability `rewire`; undirected. (Watts and Strogatz
     /// 1998.)
     ///
     /// The targets that one vertex draws are distinct; a pair that two vertices draw is a
-    /// multi-edge. About `rewire * neighbors^2 / 2` are to be expected, however many vertices there
-    /// are.
+    /// multi-edge. About `rewire * neighbors^2 / 2` multi-edges are expected, whatever the number
+    /// of vertices.
     WattsStrogatz {
         /// Number of vertices.
         vertices: u64,
         /// Neighbours on the ring, an even number.
         neighbors: u64,
-        /// Probability of an edge to be moved.
+        /// Probability that an edge moves.
         rewire: f64,
     },
-    /// Edges chosen among all pairs of distinct vertices. (Erdos and Renyi 1959; Gilbert 1959.)
+    /// Edges drawn from all pairs of distinct vertices. (Erdos and Renyi 1959; Gilbert 1959.)
     ErdosRenyi {
         /// Number of vertices.
         vertices: u64,
-        /// How many pairs are chosen.
+        /// The number of pairs drawn.
         amount: Amount,
-        /// Pairs have no order; else both orders are pairs of their own.
+        /// True: pairs have no order. False: both orders are different pairs.
         undirected: bool,
     },
 }
 
-/// How many pairs of vertices a random graph joins.
+/// The number of pairs of vertices that a random graph joins.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Amount {
-    /// This many, distinct: G(n, m).
+    /// This number of distinct pairs: G(n, m).
     Edges(u64),
     /// Each pair with this probability: G(n, p).
     Probability(f64),
 }
 
 impl Kind {
-    /// True if edges of this kind of graph never have a direction.
+    /// True if edges of this kind of graph are always undirected.
     pub fn is_undirected(self) -> bool {
         match self {
             Self::Grid { .. } | Self::Mesh { .. } | Self::WattsStrogatz { .. } => true,
@@ -109,7 +109,7 @@ impl Kind {
     }
 }
 
-/// A graph to be made.
+/// A graph to be generated.
 #[derive(Debug, Clone, Copy)]
 pub struct Generator {
     kind: Kind,
@@ -120,12 +120,12 @@ pub struct Generator {
 const LOG_NORMAL_PART: u64 = 512;
 /// Vertices per part of a mesh: about 40,000 edges.
 const MESH_PART: u64 = 1024;
-/// Most neighbours of a small world, so that those of one vertex are little memory.
+/// Most neighbours in a small world, which bounds the memory for those of one vertex.
 const MAX_NEIGHBORS: u64 = 1 << 20;
 const MOST_EDGES: &str = "a random graph has at most 2^48 edges";
 
 impl Generator {
-    /// A generator.
+    /// A generator of `kind` with `seed`.
     ///
     /// # Errors
     /// [`Error::Usage`] if the size is out of range.
@@ -191,7 +191,7 @@ impl Generator {
         }
     }
 
-    /// Number of vertices; they are numbered from 0, isolated ones included.
+    /// Number of vertices, numbered from 0, including isolated ones.
     pub fn vertices(&self) -> u64 {
         match self.kind {
             Kind::Rmat { scale, .. } => 1 << scale,
@@ -206,7 +206,7 @@ impl Generator {
         }
     }
 
-    /// Number of edges, or where that is drawn about as many as are to be expected.
+    /// Number of edges; the expected number if it is random.
     pub fn edges(&self) -> u64 {
         let share = |share: f64, whole: u64| (share * whole as f64) as u64;
         match self.kind {
@@ -232,7 +232,7 @@ impl Generator {
         }
     }
 
-    /// Numbered things that edges are made from, and how many of them make a part.
+    /// The number of units that edges are made from, and the number of units in a part.
     fn units(&self) -> (u64, u64) {
         match self.kind {
             Kind::Rmat { scale, edge_factor } => (edge_factor << scale, BATCH_EDGES as u64),
@@ -255,7 +255,7 @@ impl Generator {
     }
 
     fn rmat_edge(&self, edge: u64, scale: u32) -> (u64, u64) {
-        // 16 random bits a level: quadrant thresholds in 65,536ths.
+        // Each level takes 16 random bits, so quadrant thresholds are in 65,536ths.
         const A: u64 = 37_355;
         const AB: u64 = A + 12_452;
         const ABC: u64 = AB + 12_452;
@@ -284,17 +284,17 @@ impl Generator {
         let mut random = self.random(vertex);
         let others = vertices - 1;
         let degree = libm::round(libm::exp(mu + sigma * random.gaussian()));
-        // The cast saturates, and the cap keeps the draw from never ending.
+        // The cast saturates; the cap lets the draw of distinct targets end.
         choose(&mut random, targets, (degree as u64).min(others), others);
-        // Drawn among the others, numbered without the vertex itself.
+        // Targets are drawn from the other vertices, numbered without this one.
         targets.iter_mut().for_each(|t| *t += u64::from(*t >= vertex));
     }
 }
 
-/// The mean of log-normal degrees of at most `vertices`.
+/// The mean of log-normal degrees that are capped at `vertices`.
 fn capped_mean(vertices: u64, mu: f64, sigma: f64) -> f64 {
     let cap = vertices as f64;
-    // Below the cap with a spread of zero: the logarithm is all there is to know.
+    // The formula divides by the spread; a tiny one stands for 0.
     let spread = sigma.abs().max(1e-9);
     let normal = |x: f64| (1.0 + libm::erf(x / std::f64::consts::SQRT_2)) / 2.0;
     let at = (libm::log(cap.max(1.0)) - mu) / spread;
@@ -337,7 +337,7 @@ impl EdgeSource for Generator {
             Kind::Grid { rows, columns, torus } => {
                 for v in range {
                     let (row, column) = (v / columns, v % columns);
-                    // A torus of one or two would only repeat an edge or make a loop.
+                    // In a torus of size one or two, this would repeat an edge or make a self-loop.
                     if column + 1 < columns {
                         push(v, v + 1);
                     } else if torus && columns > 2 {
@@ -395,9 +395,9 @@ impl EdgeSource for Generator {
     }
 }
 
-/// Pairs among which about half a batch of edges is to be expected; at most all of them.
+/// The number of pairs with about half a batch of expected edges; at most all pairs.
 fn pairs_per_part(probability: f64, pairs: u128) -> u128 {
-    // The cast saturates where the probability is 0.
+    // The cast saturates if the probability is 0.
     let width = libm::ceil(BATCH_EDGES as f64 / 2.0 / probability) as u128;
     width.clamp(1, pairs.max(1))
 }

@@ -1,7 +1,7 @@
 //! A graph directory open for reading.
 //!
-//! Invariant: every file that the manifest names was found whole when the graph was opened (header,
-//! table and exact cover); blocks are verified when read.
+//! Invariant: opening checks every file that the manifest names (header, table and exact cover);
+//! blocks are verified when they are read.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -23,24 +23,24 @@ use crate::order::MOST_RUNS;
 use crate::segment_reader::SegmentReader;
 use crate::shards::ShardFile;
 
-/// File of external ids.
+/// The file of external ids.
 pub(crate) const IDS: &str = "ids";
-/// File of out-degrees.
+/// The file of out-degrees.
 pub(crate) const DEGREES: &str = "degrees";
-/// File of outgoing weight sums.
+/// The file of outgoing weight sums.
 pub(crate) const STRENGTHS: &str = "strengths";
 
-/// Which shards.
+/// An index: the direction by which shards are grouped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Index {
     /// Edges by target interval.
     In,
-    /// Edges by source interval: the shards of the graph turned round.
+    /// Edges by source interval: the shards of the reversed graph.
     Reverse,
 }
 
 impl Index {
-    /// Its name on the command line.
+    /// The name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::In => "in",
@@ -48,10 +48,10 @@ impl Index {
         }
     }
 
-    /// The index of this name.
+    /// The index called `name`.
     ///
     /// # Errors
-    /// [`Error::Usage`] naming the ones there are.
+    /// [`Error::Usage`] that lists the valid names.
     pub fn from_name(name: &str) -> Result<Self> {
         match name {
             "in" => Ok(Self::In),
@@ -61,7 +61,7 @@ impl Index {
     }
 }
 
-/// A graph, open.
+/// An open graph.
 #[derive(Debug)]
 pub struct Graph {
     path: PathBuf,
@@ -74,9 +74,9 @@ pub struct Graph {
     degrees: AscendingFile,
     strengths: Option<ArrayFile<f64>>,
     forward: Option<Arc<ShardFile>>,
-    /// Filled when the graph is opened, or when the index is built while it is open.
+    /// Set when the graph is opened, or when the index is built while it is open.
     reverse: OnceLock<Arc<ShardFile>>,
-    /// Bytes of the manifest and the pointer to it.
+    /// Bytes of the manifest and of the pointer to it.
     manifest_bytes: u64,
     traffic: Arc<Traffic>,
 }
@@ -85,8 +85,8 @@ impl Graph {
     /// Opens the graph directory at `path`; reads are counted in `traffic`.
     ///
     /// # Errors
-    /// [`Error::NotAGraph`] if the path is missing or something else; corruption and newer versions
-    /// by file.
+    /// [`Error::NotAGraph`] if the path is missing or something else; corruption and newer
+    /// versions, with the file.
     pub fn open(path: &Path, traffic: &Arc<Traffic>) -> Result<Self> {
         let folder = DiskFolder::new(path);
         let names = folder.list().map_err(|e| Error::NotAGraph {
@@ -104,13 +104,13 @@ impl Graph {
         Self::open_folder(&folder, traffic)
     }
 
-    /// Opens the graph in `folder`, which may be any implementation.
+    /// Opens the graph in `folder`, of any implementation.
     ///
     /// # Errors
-    /// Corruption and newer versions by file.
+    /// Corruption and newer versions, with the file.
     pub fn open_folder(folder: &dyn Folder, traffic: &Arc<Traffic>) -> Result<Self> {
         Self::open_files(folder, traffic).map_err(|error| match error {
-            // Whatever `current` leads to should be there.
+            // `current` and the manifest name these files, so a missing file is corruption.
             Error::Store(StoreError::Io { path, source, .. })
                 if source.kind() == std::io::ErrorKind::NotFound =>
             {
@@ -132,7 +132,7 @@ impl Graph {
         Ok(graph)
     }
 
-    /// Opens the files that `description` tells of.
+    /// Opens the files that `description` names.
     fn of_files(
         folder: &dyn Folder,
         description: Description,
@@ -203,7 +203,7 @@ impl Graph {
         Ok(manifest::publish(folder, number, &payload, traffic)?)
     }
 
-    /// The seals of all files but the manifest, by name.
+    /// The seals of all files except the manifest, by name.
     fn seals(&self) -> impl Iterator<Item = (String, u64)> {
         let name =
             |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -229,30 +229,30 @@ impl Graph {
         }
     }
 
-    /// Where the graph is.
+    /// The path of the graph.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The folder of its files.
+    /// The folder that holds the files.
     pub fn folder(&self) -> &dyn Folder {
         &*self.folder
     }
 
-    /// Bytes read from this graph's files since it was opened.
+    /// The counters of bytes read from this graph's files.
     pub fn traffic(&self) -> &Arc<Traffic> {
         &self.traffic
     }
 
-    /// What the manifest says.
+    /// The contents of the manifest.
     pub fn description(&self) -> &Description {
         &self.description
     }
 
-    /// The same graph as it is on disk by now: it may have another index.
+    /// Opens the graph again in its present state on disk, which may have another index.
     ///
     /// # Errors
-    /// [`Error::Replaced`] if it is another one, or gone; corruption.
+    /// [`Error::Replaced`] if the path holds a different graph or none; corruption.
     pub(crate) fn opened_again(&self) -> Result<Self> {
         let replaced = || Error::Replaced { path: self.path.clone() };
         match Self::open_files(&*self.folder, &self.traffic) {
@@ -263,10 +263,10 @@ impl Graph {
         }
     }
 
-    /// Makes an index that `newer` has, the same graph opened again, this graph's too.
+    /// Takes over the reverse index of `newer`, which is the same graph opened again.
     pub(crate) fn adopt_reverse(&self, newer: &Self) {
         if let Some(reverse) = newer.reverse.get() {
-            // Whoever came first has set the same index.
+            // Another thread may have set it already; the index is the same.
             let _ = self.reverse.set(Arc::clone(reverse));
         }
     }
@@ -280,8 +280,8 @@ impl Graph {
         self.description.vertices
     }
 
-    /// Number of vertices with edges. They have the internal ids below this; only they have states,
-    /// degrees and a place in shards.
+    /// Number of vertices with edges. Their internal ids are below this number; other vertices have
+    /// no state, no degree and no place in shards.
     pub fn connected(&self) -> u64 {
         self.description.connected
     }
@@ -291,16 +291,15 @@ impl Graph {
         self.connected().div_ceil(1 << self.description.interval_bits)
     }
 
-    /// The runs of the internal order, in order: ranges of internal ids within which external ids
-    /// ascend.
+    /// The runs of the internal order: ranges of internal ids within which external ids ascend.
     pub fn runs(&self) -> impl Iterator<Item = Range<u64>> {
         let starts = &self.description.order.runs;
         let ends = starts.iter().copied().skip(1).chain([self.vertices()]);
         starts.iter().copied().zip(ends).map(|(start, end)| start..end)
     }
 
-    /// Order keys of the smallest and the largest external id; `None` if there is no vertex. Reads
-    /// two blocks per run.
+    /// Order keys of the smallest and the largest external id; `None` without vertices. Reads two
+    /// blocks per run.
     pub fn key_bounds(&self) -> Result<Option<(u64, u64)>> {
         let mut bounds: Option<(u64, u64)> = None;
         for run in self.runs().filter(|run| !run.is_empty()) {
@@ -314,7 +313,8 @@ impl Graph {
         Ok(bounds)
     }
 
-    /// The shards of `index`, if they were built. An undirected graph is its own reverse.
+    /// The shards of `index`, or `None` if they are not built. An undirected graph is its own
+    /// reverse.
     pub fn shards(&self, index: Index) -> Option<&Arc<ShardFile>> {
         match index {
             Index::In => self.forward.as_ref(),
@@ -323,7 +323,7 @@ impl Graph {
         }
     }
 
-    /// How external ids are read.
+    /// The type of the external ids.
     pub fn id_type(&self) -> IdType {
         self.description.ids.id_type
     }
@@ -350,7 +350,7 @@ impl Graph {
         found.ok_or_else(|| Error::NoSuchVertex { vertex: number.to_string() })
     }
 
-    /// The internal id of the vertex whose external id has these bits, if there is one.
+    /// The internal id of the vertex whose external id has these bits, or `None`.
     pub(crate) fn find_bits(&self, bits: u64) -> Result<Option<u64>> {
         let Some(file) = &self.ids else {
             let rank = bits.wrapping_sub(self.description.ids.first.unwrap_or_default());
@@ -359,7 +359,7 @@ impl Graph {
         file.find(bits)
     }
 
-    /// The file of external ids, unless they are consecutive.
+    /// The file of external ids; `None` if they are consecutive.
     pub(crate) fn ids_file(&self) -> Option<&AscendingFile> {
         self.ids.as_ref()
     }
@@ -369,12 +369,13 @@ impl Graph {
         &self.degrees
     }
 
-    /// The file of names, if ids are strings.
+    /// The file of names; `None` unless ids are strings.
     pub(crate) fn names(&self) -> Option<&NameFile> {
         self.names.as_ref()
     }
 
-    /// How many of `count` vertices from `start` on have edges: the first ones.
+    /// The number of vertices with edges among the `count` vertices from `start` on. They come
+    /// first.
     fn connected_of(&self, start: u64, count: usize) -> usize {
         self.connected().saturating_sub(start).min(count as u64) as usize
     }
@@ -393,7 +394,8 @@ impl Graph {
         }
         let [mut before] = before;
         for sum in out {
-            // The array was found to ascend but where a block begins, which `verify` checks.
+            // Sums ascend within a block. Between blocks only `verify` checks it, so a difference
+            // may wrap.
             *sum = sum.wrapping_sub(std::mem::replace(&mut before, *sum));
         }
         Ok(())
@@ -402,7 +404,7 @@ impl Graph {
     /// Fills `out` with the sums of outgoing weights of the vertices from `start` on.
     ///
     /// # Errors
-    /// [`Error::Usage`] if edges have no weights.
+    /// [`Error::Usage`] if the graph has no edge weights.
     pub fn strengths(&self, start: u64, out: &mut [f64]) -> Result<()> {
         let Some(file) = &self.strengths else {
             return Err(Error::Usage(format!("{} has no edge weights", self.path.display())));
@@ -412,8 +414,8 @@ impl Graph {
         if out.is_empty() { Ok(()) } else { Ok(file.read(start, out)?) }
     }
 
-    /// A checksum of vertices, edges and weights in their internal order: that of a copy is the
-    /// same, whatever indexes either has.
+    /// A checksum of vertices, edges and weights in their internal order. Copies of a graph have
+    /// the same one, whatever indexes they have.
     pub fn fingerprint(&self) -> u64 {
         let Description { vertices, directed, ids, interval_bits, .. } = &self.description;
         let mut bytes = format!("{vertices} {directed} {ids:?} {interval_bits}").into_bytes();
@@ -424,11 +426,11 @@ impl Graph {
         brimful_store::checksum(&bytes)
     }
 
-    /// The first edge that is `wanted` of those whose weights are stored in one of `types`: source
-    /// and target by internal id, and weight. Reads a unit at a time.
+    /// The first edge that `wanted` accepts, among shards whose weights are stored in one of
+    /// `types`: source and target by internal id, and weight. Reads one unit at a time.
     ///
     /// # Errors
-    /// Those of reading, and of `wanted`.
+    /// Those of reading and of `wanted`.
     pub fn find_edge(
         &self,
         types: &[WeightType],
@@ -462,7 +464,7 @@ impl Graph {
         files
     }
 
-    /// The sealed files that every copy of the graph has.
+    /// The sealed files that every copy of the graph has: all except the indexes.
     fn files_without_indexes(&self) -> Vec<&SealedFile> {
         let mut files = Vec::new();
         files.extend(self.ids.as_ref().map(AscendingFile::sealed));
@@ -492,7 +494,7 @@ fn parse_description(path: &Path, number: u64, payload: &[u8]) -> Result<Descrip
     }
     let file = path.join(format!("manifest-{number}"));
     let broken = |what: String| StoreError::corrupt(&file, 64, what);
-    // Only then can the rest be expected to have the fields we know.
+    // The other fields are known only in versions up to ours, so the version is checked first.
     let version: Version = serde_json::from_slice(payload).map_err(|e| broken(e.to_string()))?;
     if version.format > FORMAT {
         return Err(
@@ -501,7 +503,7 @@ fn parse_description(path: &Path, number: u64, payload: &[u8]) -> Result<Descrip
     }
     let description: Description =
         serde_json::from_slice(payload).map_err(|e| broken(e.to_string()))?;
-    // A name with a folder in it would lead out of the graph.
+    // A name that contains a folder would lead out of the graph.
     let is_name = |name: &str| {
         !name.is_empty()
             && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
@@ -511,7 +513,7 @@ fn parse_description(path: &Path, number: u64, payload: &[u8]) -> Result<Descrip
     };
     let (vertices, connected, runs) =
         (description.vertices, description.connected, &description.order.runs);
-    // Every vertex is in one run, and those without edges are a run of their own.
+    // The runs cover every vertex, and vertices without edges are a run of their own.
     let runs_cover = runs.first().copied() == (vertices > 0).then_some(0)
         && runs.is_sorted_by(|a, b| a < b)
         && runs.last().is_none_or(|last| *last < vertices)
@@ -531,7 +533,8 @@ fn parse_description(path: &Path, number: u64, payload: &[u8]) -> Result<Descrip
     Ok(description)
 }
 
-/// Looks external ids up for internal ids that ascend or lie close together, a window at a time.
+/// Looks up the external ids of internal ids that ascend or lie close together, one window at a
+/// time.
 #[derive(Debug, Default)]
 pub(crate) struct ExternalIds {
     window: Vec<u64>,
@@ -539,7 +542,7 @@ pub(crate) struct ExternalIds {
 }
 
 impl ExternalIds {
-    /// Ids in the window: a block of the file of ids.
+    /// Ids in the window: one block of the file of ids.
     const WINDOW: u64 = BLOCK_NUMBERS as u64;
 
     /// The bits of the external id of `vertex`, which must exist.
@@ -562,10 +565,10 @@ impl ExternalIds {
     }
 }
 
-/// The edges of a shard file by internal id, a segment a part.
+/// The edges of a shard file by internal id; each part is a segment.
 pub(crate) struct ShardEdges<'g> {
     shards: &'g ShardFile,
-    /// Readers between parts: each still holds the unit that the next part is likely in.
+    /// Idle readers. Each still holds the unit that probably contains the next part.
     readers: Mutex<Vec<SegmentReader>>,
 }
 

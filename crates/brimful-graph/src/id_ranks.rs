@@ -1,9 +1,9 @@
-//! Internal ids of the ids of an [`IdBitmap`], in one memory read each.
+//! The internal ids of the ids in an [`IdBitmap`], found with one memory read each.
 //!
-//! A cache line serves 64 ids: three bit planes hold a code per id (0: absent, else 1 + its run),
-//! and for each run there is the internal id of its first member in the line. That is a byte per id
-//! of a used page. Invariant: internal ids are the runs one after another, each ascending by
-//! external id.
+//! A cache line serves 64 ids. Three bit planes hold a code per id (0: absent, otherwise 1 + its
+//! run); for each run the line holds the internal id of its first member in the line. This takes
+//! one byte per id of a page in use. Invariant: internal ids number the runs in sequence, and each
+//! run ascends by external id.
 
 use std::sync::atomic::Ordering;
 
@@ -14,10 +14,10 @@ use crate::bitmap::{IdBitmap, PAGE_IDS, Page};
 use crate::classes::{ISOLATED, InInternalOrder, RUNS, Tally, run_of};
 use crate::error::Result;
 
-/// Ids of a line.
+/// Number of ids in a line.
 const LINE_IDS: usize = 64;
 const PAGE_LINES: usize = PAGE_IDS / LINE_IDS;
-/// Ids looked up together.
+/// Number of ids looked up together.
 const MAPPED_AT_ONCE: usize = 128;
 
 /// Three planes of the codes of 64 ids.
@@ -28,14 +28,14 @@ type Planes = [u64; 3];
 #[repr(C, align(64))]
 struct Line {
     planes: Planes,
-    /// By code: the internal id of the first member in this line or, if it has none, after it.
-    /// Where that is 2^32, it wraps round, and nobody reads it. Two are only there to fill the
-    /// line.
+    /// By code: the internal id of the first member in this line or, if there is none, after it. In
+    /// the latter case it may be 2^32 and wrap, but it is never read. The last two entries only
+    /// fill the line.
     next: [u32; 10],
 }
 
 impl Line {
-    /// The internal id of an id of this line, if it is in the set.
+    /// The internal id of an id of this line, or `None`.
     #[inline]
     fn internal(&self, id: u64) -> Option<u64> {
         let (code, before) = code_of(&self.planes, (id % LINE_IDS as u64) as u32);
@@ -43,11 +43,11 @@ impl Line {
     }
 }
 
-/// The code of an id, and the ids of the line below it that have the same.
+/// The code of an id, and the smaller ids of the line with the same code.
 #[inline]
 fn code_of(planes: &Planes, bit: u32) -> (usize, u64) {
     let ones = planes.map(|plane| plane >> bit & 1);
-    // All ones where the code has a zero: the plane is taken inverted.
+    // All ones if the code's bit is zero; the plane is then inverted.
     let same = |index: usize| planes[index] ^ ones[index].wrapping_sub(1);
     let below = (1 << bit) - 1;
     ((ones[0] | ones[1] << 1 | ones[2] << 2) as usize, same(0) & same(1) & same(2) & below)
@@ -59,7 +59,7 @@ fn set_code(planes: &mut Planes, bit: u32, code: usize) {
     }
 }
 
-/// The ids of the planes that have `code`.
+/// The ids of the planes with code `code`.
 fn members(planes: &Planes, code: usize) -> u64 {
     let same = |index: usize| planes[index] ^ (code as u64 >> index & 1).wrapping_sub(1);
     same(0) & same(1) & same(2)
@@ -67,21 +67,21 @@ fn members(planes: &Planes, code: usize) -> u64 {
 
 /// The internal id of every id.
 pub(crate) struct IdRanks {
-    /// Where the lines of each page of ids are, if it is in use.
+    /// The position of the lines of each page of ids, or [`UNUSED`].
     slots: Box<[u32]>,
-    /// The lines of all slots; one allocation, on huge pages.
+    /// The lines of all slots, in one allocation on huge pages.
     lines: HugeArray<Line>,
     tally: Tally,
 }
 
-/// The slot of a page that is not in use: its lines would be beyond all others.
+/// The slot of an unused page; its lines would be beyond the end.
 const UNUSED: u32 = u32::MAX;
 
-/// Bytes that a page of ids takes.
+/// Bytes of the lines of a page of ids.
 pub(crate) const PAGE_BYTES: usize = PAGE_LINES * size_of::<Line>();
 
 impl IdRanks {
-    /// Positions in the degree order.
+    /// The ranks in degree order.
     pub(crate) fn new(bitmap: &IdBitmap) -> Self {
         let used = bitmap.pages().flatten().count();
         let mut lines: HugeArray<Line> = HugeArray::zeroed(used * PAGE_LINES);
@@ -105,12 +105,12 @@ impl IdRanks {
         Self { slots: slots.into(), lines, tally }
     }
 
-    /// How many vertices each run has.
+    /// The number of vertices in each run.
     pub(crate) fn tally(&self) -> Tally {
         self.tally
     }
 
-    /// Bytes of memory held.
+    /// Memory in bytes.
     pub(crate) fn memory_bytes(&self) -> u64 {
         (self.lines.len() * size_of::<Line>() + self.slots.len() * size_of::<u32>()) as u64
     }
@@ -122,13 +122,13 @@ impl IdRanks {
         self.lines.get(slot * PAGE_LINES + at % PAGE_IDS / LINE_IDS)
     }
 
-    /// The internal id of an id of the set; `None` for any other.
+    /// The internal id of an id of the set; `None` for any other id.
     #[inline]
     pub(crate) fn internal(&self, id: u64) -> Option<u64> {
         self.line(id)?.internal(id)
     }
 
-    /// Replaces ids of the set by their internal ids; false if one is not in the set.
+    /// Replaces ids of the set by their internal ids; false if an id is not in the set.
     pub(crate) fn map(&self, ids: &mut [u64]) -> bool {
         const NONE: Line = Line { planes: [0; 3], next: [0; 10] };
         let mut lines = [&NONE; MAPPED_AT_ONCE];
@@ -137,8 +137,8 @@ impl IdRanks {
             for (line, &id) in lines.iter_mut().zip(&*ids) {
                 *line = self.line(id).unwrap_or(&NONE);
             }
-            // Looking at all lines first lets the processor wait for many at once; few look-ups run
-            // side by side.
+            // Reading all lines first lets the processor wait for many together; only few look-ups
+            // overlap otherwise.
             std::hint::black_box(lines.iter().fold(0, |all, line| all ^ line.planes[0]));
             ids.iter_mut()
                 .zip(lines)
@@ -146,7 +146,7 @@ impl IdRanks {
         })
     }
 
-    /// The internal id that an id with edges would have in the external order.
+    /// The internal id that an id with edges would have in external order.
     pub(crate) fn external(&self, id: u64) -> Option<u64> {
         let (line, bit) = (self.line(id)?, (id % LINE_IDS as u64) as u32);
         let starts = self.tally.starts();
@@ -158,7 +158,7 @@ impl IdRanks {
         (code_of(&line.planes, bit).0 != 0).then(|| before.sum())
     }
 
-    /// Turns the degree order into the external order: the classes become one run.
+    /// Changes degree order to external order: the classes become one run.
     pub(crate) fn flatten(&mut self) {
         let starts = self.tally.starts();
         self.tally = self.tally.flattened();
@@ -168,7 +168,7 @@ impl IdRanks {
             line.next[1] = first;
             let isolated = members(&line.planes, ISOLATED + 1);
             let connected = (1..=ISOLATED).fold(0, |all, code| all | members(&line.planes, code));
-            // Code 1 is the first plane, code 6 the others.
+            // Code 1 is the first plane; code 6 is the other two.
             line.planes = [connected, isolated, isolated];
         }
     }
@@ -196,11 +196,11 @@ impl InInternalOrder for IdRanks {
     }
 }
 
-/// Gives every id of a page its code; `tally` gets its members.
+/// Sets the code of every id of a page, and adds its members to `tally`.
 fn code_page(bitmap: &IdBitmap, page: &Page, lines: &mut [Line], tally: &mut Tally) {
     let counters = bitmap.counters(page).unwrap_or_default();
     for (index, line) in lines.iter_mut().enumerate() {
-        // The runs' starts are added when all are known.
+        // The starts of the runs are added when all are known.
         line.next[1..].iter_mut().zip(tally.0).for_each(|(next, count)| *next = count as u32);
         let connected = page.connected[index].load(Ordering::Relaxed);
         let mut present = connected | page.declared[index].load(Ordering::Relaxed);

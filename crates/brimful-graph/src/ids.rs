@@ -1,10 +1,10 @@
-//! External ids: the user's 64-bit integers, or ranks of the user's strings.
+//! External ids: the user's 64-bit integers, or the ranks of the user's strings.
 //!
-//! Invariant: an external id travels as its 64 bits; [`IdType`] alone says how to read them.
+//! Invariant: an external id is represented by 64 bits; only [`IdType`] interprets them.
 
 use serde::{Deserialize, Serialize};
 
-/// How the 64 bits of an external id are read, and the type results come back in.
+/// The interpretation of the 64 bits of an external id, and the type of ids in results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum IdType {
@@ -16,11 +16,11 @@ pub enum IdType {
     Int32,
     /// Unsigned, 32 bits.
     UInt32,
-    /// Strings; the bits are a rank among them, in the order of their bytes.
+    /// Strings; the bits are a string's rank in the order of bytes.
     String,
 }
 
-/// An external id as users write it.
+/// An external id in the user's notation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ExternalId {
     /// An integer.
@@ -36,7 +36,7 @@ impl From<i128> for ExternalId {
 }
 
 impl IdType {
-    /// Its name, as Arrow spells it.
+    /// The name, in Arrow's spelling.
     pub fn name(self) -> &'static str {
         match self {
             Self::Int64 => "int64",
@@ -47,12 +47,12 @@ impl IdType {
         }
     }
 
-    /// True if ids are read as two's complement.
+    /// True if ids are signed, in two's complement.
     pub fn is_signed(self) -> bool {
         matches!(self, Self::Int64 | Self::Int32)
     }
 
-    /// A number that orders ids numerically, from their bits.
+    /// A number with the numerical order of ids, from an id's bits.
     pub fn order_key(self, bits: u64) -> u64 {
         bits ^ (u64::from(self.is_signed()) << 63)
     }
@@ -62,12 +62,12 @@ impl IdType {
         self.order_key(key)
     }
 
-    /// The number that the bits stand for: the id, or the rank of a string.
+    /// The number that the bits encode: the id, or the rank of a string.
     pub fn number(self, bits: u64) -> i128 {
         if self.is_signed() { i128::from(bits.cast_signed()) } else { i128::from(bits) }
     }
 
-    /// The bits of a number, if this type can hold it.
+    /// The bits of a number, or `None` if this type cannot hold it.
     pub fn bits(self, number: i128) -> Option<u64> {
         match self {
             Self::Int64 | Self::Int32 => i64::try_from(number).ok().map(i64::cast_unsigned),

@@ -1,9 +1,9 @@
 //! Import: from any input to a graph directory, streaming, within the budget.
 //!
-//! The first pass, the *scan*, finds the ids; it copies the edges to a spool if the input cannot be
-//! read twice. Then the internal order is chosen and the ids are written in it; a second pass maps
-//! ids to internal ids and sorts edges into shards. Invariant: the graph appears under its name
-//! complete, or not at all; its bytes depend on the input alone.
+//! The first pass, the *scan*, finds the ids; it copies the edges to a spool if the input can be
+//! read only once. Then the internal order is chosen and the ids are written in it. A second pass
+//! maps ids to internal ids and sorts edges into shards. Invariant: the graph appears under its
+//! name complete, or not at all; its bytes depend on the input alone.
 
 pub mod forecast;
 mod ids;
@@ -40,39 +40,39 @@ use left_out::LeftOut;
 pub use reverse::{build_reverse, build_reverse_alone};
 use sort::Indexed;
 
-/// What the user chose.
+/// The options of an import.
 #[derive(Debug, Clone, Default)]
 pub struct ImportOptions {
     /// Store every edge in both directions.
     pub undirected: bool,
-    /// Store every edge in the direction it is written, whatever the format says.
+    /// Store every edge only in its written direction, whatever the format declares.
     pub directed: bool,
-    /// What happens to lines that are no edges.
+    /// The treatment of lines that are no edges.
     pub on_error: OnError,
-    /// What ids are.
+    /// The choice of id type.
     pub ids: IdChoice,
-    /// Which columns are the edges.
+    /// The choice of edge columns.
     pub columns: ColumnChoice,
     /// Declares the vertices 0 to n - 1.
     pub vertices: Option<u64>,
     /// Build the reverse shards too.
     pub reverse: bool,
-    /// What becomes of self-loops and duplicates.
+    /// The policy for self-loops and duplicates.
     pub policy: Policy,
-    /// Where weights come from.
+    /// The origin of weights.
     pub weights: Weights,
-    /// Rank ids by sorting also where a bitmap would hold them: slower, in less memory, the same
+    /// Rank ids by sorting even if a bitmap would fit: slower, with less memory, and the same
     /// graph.
     pub sort_ids: bool,
-    /// Kept in the manifest.
+    /// A text that the manifest stores.
     pub origin: Option<String>,
-    /// How shards are cut.
+    /// The geometry of shards.
     pub geometry: Geometry,
 }
 
 impl ImportOptions {
-    /// Smallest budget, in bytes besides the process, for importing an input that may have weights
-    /// and whose edges may have input positions (those of a generator have none).
+    /// The smallest budget, in bytes beside the process, for an input that may have weights and
+    /// whose edges may have input positions (those of a generator have none).
     pub fn minimum_bytes(
         &self,
         workers: usize,
@@ -85,41 +85,41 @@ impl ImportOptions {
     }
 }
 
-/// What an import did.
+/// The result of an import.
 #[derive(Debug, Clone)]
 pub struct ImportReport {
-    /// The manifest written.
+    /// The manifest that was written.
     pub description: Description,
-    /// Seconds in all.
+    /// Total seconds.
     pub seconds: f64,
     /// Seconds by phase, in order.
     pub phases: Vec<(&'static str, f64)>,
     /// Bytes of the graph's files.
     pub bytes_on_disk: u64,
-    /// The most bytes of disk that it had beside them until it ended.
+    /// The most bytes of temporary disk space in use at once, beside the graph's files.
     pub scratch_bytes: u64,
-    /// Bytes read from files and written to them, but for inputs of text.
+    /// Bytes read from and written to files, except text inputs.
     pub moved: Moved,
-    /// What was no edge and left out, by reason.
+    /// The lines that are no edges and were left out, by reason.
     pub rejections: Vec<Rejection>,
-    /// Edges that the policy left out, by reason, if it is known where they stand in the input.
+    /// The edges that the policy left out, by reason, if their input positions are known.
     pub left_out: Vec<Rejection>,
 }
 
-/// Bytes for the ids that an import always has.
+/// Bytes for ids in any import.
 const IDS_BYTES: u64 = IdBitmap::BASE_BYTES * 6;
 
-/// Smallest budget of an import, in bytes besides the process; with `positions` if it may leave
-/// edges out.
+/// The smallest budget of an import, in bytes beside the process; `positions`: it may leave edges
+/// out.
 pub fn minimum_bytes(workers: usize, weighted: bool, positions: bool) -> u64 {
-    // Sparse ids need two sorters at once.
+    // Sparse ids need two sorters at the same time.
     let sorters = 2 * sorter::minimum_bytes(workers, size_of::<WeightedPair>());
     let ids = IDS_BYTES + choice::memory_bytes(workers);
     reading_bytes(workers, positions) + encoding_bytes(workers, weighted, positions) + ids + sorters
 }
 
-/// What of the minimum is free while an index is sorted: the order is made, and edges are read
-/// before they are packed.
+/// The part of the minimum that is free while an index is sorted: the order already exists, and
+/// reading edges ends before packing.
 fn index_bytes(workers: usize, weighted: bool, positions: bool) -> u64 {
     let (reading, packing) =
         (reading_bytes(workers, positions), encoding_bytes(workers, weighted, positions));
@@ -143,8 +143,8 @@ pub fn import(
     Ok(report)
 }
 
-/// [`import`] into any folder, which must be empty. The graph is durable but for the folder's own
-/// name; after an error or a crash the folder is to be thrown away.
+/// [`import`] into any folder, which must be empty. The graph is durable, except for the folder's
+/// own name. After an error or a crash, discard the folder.
 pub fn import_in(
     folder: &dyn Folder,
     mut input: Input<'_>,
@@ -152,9 +152,9 @@ pub fn import_in(
     resources: &Resources,
 ) -> Result<ImportReport> {
     let (begin, moved_before) = (Instant::now(), resources.job.traffic().moved());
-    // Text may turn out to have weights.
+    // Text may have weights.
     let may_have_weights = !matches!(input, Input::Pairs(_) | Input::Numbered(..));
-    // Nobody looks for an edge in a generator.
+    // Edges of a generator have no position that a message could name.
     let has_positions = !matches!(input, Input::Numbered(..));
     let positions = has_positions && options.policy.leaves_out();
     let minimum = options.minimum_bytes(resources.workers(), may_have_weights, has_positions);
@@ -196,7 +196,7 @@ pub fn import_in(
 }
 
 impl ImportReport {
-    /// Tells the log what an import did.
+    /// Logs the result of the import.
     fn log(&self) {
         self.moved.log();
         tracing::info!(
@@ -212,15 +212,15 @@ impl ImportReport {
 struct Import<'a> {
     folder: &'a dyn Folder,
     options: &'a ImportOptions,
-    /// As the options or the format say.
+    /// True if edges are undirected, by the options or the format.
     undirected: bool,
     rejections: Vec<Rejection>,
-    /// What messages call the input.
+    /// The input's name in messages.
     input: PathBuf,
-    /// The first edges that the policy leaves out are to be found in the input.
+    /// True if the first edges that the policy leaves out must be located in the input.
     positions: bool,
     resources: &'a Resources,
-    /// Budget beyond the minimum, to be shared out.
+    /// The budget beyond the minimum, to be divided.
     spare: u64,
     phases: Vec<(&'static str, f64)>,
     since: Instant,
@@ -242,7 +242,7 @@ impl Import<'_> {
             columns: &self.options.columns,
             on_error: self.options.on_error,
             bitmap_bytes: if self.options.sort_ids { 0 } else { IDS_BYTES + half },
-            // The sorters' share, which is not in use yet.
+            // The share of the sorters, which is not in use yet.
             decoder_bytes: self.sorter_bytes(IDS_BYTES + half),
         };
         let (source, mut seen) = reader.read(input)?;
@@ -253,7 +253,7 @@ impl Import<'_> {
             let what = "there is no edge in it; `--vertices N` makes a graph without edges";
             return Err(Error::input(&self.input, what));
         }
-        // Weights are made of external ids.
+        // Weights are computed from external ids, so before ids are mapped.
         let hashed = Hashed(&*source);
         let source: &dyn EdgeSource = match self.options.weights {
             Weights::Input => &*source,

@@ -1,6 +1,6 @@
-//! What an import reads: files, streams and generators.
+//! The inputs of an import: files, streams and generators.
 //!
-//! Invariant: a stream is pulled once, in order, and what it says of itself holds when it has
+//! Invariant: a stream is read once, in order; its statements about itself are final when it has
 //! ended.
 
 use std::ops::Range;
@@ -15,45 +15,44 @@ use crate::ids::IdType;
 use crate::input_position::InputPart;
 use crate::names::NameBatch;
 
-/// Vertices given as the sources of edges that are none.
+/// Vertices, stored as the sources of edges.
 pub type Listed = Box<dyn EdgeSource + Send>;
 
-/// A stream of edges that is pulled batch by batch, once.
+/// A stream of edges that is read once, batch by batch.
 pub trait EdgeStream: Send {
-    /// Replaces `batch` by the next edges (any number, also none); false at the end.
+    /// Replaces `batch` by the next edges (any number, even none); false at the end.
     fn next(&mut self, batch: &mut EdgeBatch) -> Result<bool>;
-    /// What messages call the stream.
+    /// The name of the stream in messages.
     fn name(&self) -> &Path;
     /// True if edges have weights.
     fn weighted(&self) -> bool;
-    /// How ids are read, known at the latest when the stream has ended.
+    /// The id type, known at the latest when the stream has ended.
     fn id_type(&self) -> Result<IdType>;
-    /// The vertices with these ids exist, whatever the edges are.
+    /// The ids of vertices that exist even without edges.
     fn declared(&self) -> Range<u64> {
         0..0
     }
-    /// True if edges have no direction, unless the user says otherwise.
+    /// True if edges are undirected, unless the user says otherwise.
     fn undirected(&self) -> bool {
         false
     }
-    /// Replaces `batch` by the vertices without an edge that came with the last edges, as their
-    /// sources.
+    /// Replaces `batch` by the isolated vertices that came with the last edges, as sources.
     fn next_vertices(&mut self, batch: &mut EdgeBatch) {
         batch.clear();
     }
-    /// The same for strings.
+    /// The same for string ids.
     fn next_vertex_names(&mut self, batch: &mut NameBatch) {
         batch.clear();
     }
-    /// Compares what was read with what the stream says of itself, when it has ended: the number of
-    /// its vertices, if it says that.
+    /// Compares the stream's contents with its own statements, when it has ended. Returns the
+    /// number of vertices that it declares, if any.
     ///
     /// # Errors
     /// [`Error::Input`](crate::Error::Input) if they differ.
     fn check(&self) -> Result<Option<u64>> {
         Ok(None)
     }
-    /// True if ids are strings: then [`EdgeStream::next_names`] is asked for edges.
+    /// True if ids are strings. Then edges are read with [`EdgeStream::next_names`].
     fn has_names(&self) -> bool {
         false
     }
@@ -62,23 +61,23 @@ pub trait EdgeStream: Send {
         batch.clear();
         Ok(false)
     }
-    /// Strings that are vertices without an edge, when the stream has ended.
+    /// The string ids of isolated vertices, when the stream has ended.
     fn listed_names(&mut self) -> Vec<String> {
         Vec::new()
     }
-    /// Vertices that exist beside them without an edge, when the stream has ended.
+    /// Further isolated vertices, when the stream has ended.
     fn listed(&mut self) -> Option<Listed> {
         None
     }
-    /// What was left out, by reason, when the stream has ended.
+    /// The lines that were left out, by reason, when the stream has ended.
     fn rejections(&self) -> Vec<Rejection> {
         Vec::new()
     }
-    /// The columns that were taken, if it is a table.
+    /// The chosen columns, if the input is a table.
     fn columns(&self) -> Option<Columns> {
         None
     }
-    /// Adds positions to all following batches; a stream without positions does nothing.
+    /// Adds input positions to all following batches; does nothing in a stream without positions.
     fn note_places(&mut self) {}
     /// The parts of the input that positions refer to, when the stream has ended.
     fn inputs(&self) -> Vec<InputPart> {
@@ -86,9 +85,9 @@ pub trait EdgeStream: Send {
     }
 }
 
-/// Where edges come from.
+/// An input of an import.
 pub enum Input<'a> {
-    /// Text edge lists, perhaps compressed; `-` is standard input.
+    /// Text edge lists, optionally compressed; `-` is standard input.
     EdgeList(Vec<PathBuf>),
     /// Text of any format whose files stand alone.
     Text(TextFormat, Vec<PathBuf>),
@@ -98,14 +97,14 @@ pub enum Input<'a> {
     WebGraph(PathBuf),
     /// Little-endian pairs of 32-bit ids.
     Pairs(Vec<PathBuf>),
-    /// Anything else that yields batches.
+    /// Any other stream of batches.
     Stream(&'a mut dyn EdgeStream),
-    /// Edges among the vertices 0 to n - 1, all of them declared.
+    /// Edges among the vertices 0 to n - 1, which are all declared.
     Numbered(&'a dyn EdgeSource, u64),
 }
 
 impl Input<'_> {
-    /// The name of a binary format, whose ids are integers.
+    /// The name of an input whose ids are always integers; `None` for text and streams.
     pub(crate) fn numbered(&self) -> Option<&'static str> {
         match self {
             Self::WebGraph(_) => Some("webgraph"),
@@ -115,7 +114,7 @@ impl Input<'_> {
         }
     }
 
-    /// What messages call it: its first file.
+    /// The name in messages: the first file.
     pub(crate) fn name(&self) -> PathBuf {
         match self {
             Self::EdgeList(files)

@@ -1,20 +1,20 @@
-//! Input positions of edges, by which a user finds the edges that an import left out.
+//! Input positions of edges, by which users find the edges that an import left out.
 //!
-//! An *input position* is the number of a line, a record or a row, counted from 1 through all files
-//! of the input. This one number orders the edges of several files, and an edge carries nothing
+//! An *input position* is the number of a line, record or row, counted from 1 through all files of
+//! the input. This single number orders the edges of several files, and an edge carries nothing
 //! else. Invariant: the position of an edge depends on the input alone, never on chunks or threads.
 
 use std::path::PathBuf;
 
-/// The position of an edge if the input has none.
+/// The position of an edge if the input has no positions.
 pub const UNKNOWN: u64 = u64::MAX;
 
-/// An edge and its position; the least of several comes first in the input.
+/// An edge and its position. The least of several comes first in the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PositionedEdge {
-    /// The position, not [`UNKNOWN`].
+    /// The position; never [`UNKNOWN`].
     pub position: u64,
-    /// The ends, by ids of the finder's choice.
+    /// The ends, as ids of the caller's choice.
     pub ends: (u64, u64),
 }
 
@@ -25,7 +25,7 @@ impl PositionedEdge {
         (position != UNKNOWN).then_some(Self { position, ends })
     }
 
-    /// The earlier of two.
+    /// The earlier of two edges.
     #[inline]
     pub fn earlier(one: Option<Self>, other: Option<Self>) -> Option<Self> {
         one.into_iter().chain(other).min()
@@ -35,7 +35,7 @@ impl PositionedEdge {
 /// A part of an input, usually a file, and the number of its positions.
 pub type InputPart = (PathBuf, u64);
 
-/// The file of a position, and the number within it; `None` beyond the last position.
+/// The file of a position, and the position within it; `None` beyond the last position.
 pub fn locate(parts: &[InputPart], mut position: u64) -> Option<InputPart> {
     for (path, count) in parts {
         if position <= *count {

@@ -1,9 +1,9 @@
-//! Internal ids for sparse ids: ids of any 64 bits, without holding the set of ids in memory.
+//! Internal ids for sparse ids of any 64 bits, without the set of ids in memory.
 //!
-//! Distinct ids, and how often each is the end of a sampled edge, come from external sorts; edges
-//! are sorted by source and merged with the ids, then by target and merged again. Every step is
-//! sequential, so memory is what the sorters are given. Invariant: the order is the one that a
-//! bitmap would give.
+//! External sorts give the distinct ids and the number of sampled edge ends at each. Edges are
+//! sorted by source and merged with the ids, then by target and merged again. Every step is
+//! sequential, so memory is that of the sorters. Invariant: the order is the one that a bitmap
+//! would give.
 
 use std::path::Path;
 
@@ -23,22 +23,22 @@ use crate::input_position::UNKNOWN;
 use crate::records::EndsRecord;
 use crate::scan::{Declared, each_part};
 
-/// What ordering needs to know.
+/// The arguments of ordering.
 pub(crate) struct Spec<'a> {
     pub(crate) folder: &'a dyn Folder,
     pub(crate) id_type: IdType,
-    /// The vertices that exist without an edge.
+    /// The vertices that exist even without an edge.
     pub(crate) declared: &'a Declared,
-    /// Edges may name no other vertices; the input that says so.
+    /// The input that declares all vertices, if edges may name no others.
     pub(crate) all_declared: Option<&'a Path>,
-    /// Self-loops will not be stored: vertices that have no other edge count as declared.
+    /// True if self-loops are dropped. A vertex without another edge then counts as declared.
     pub(crate) drops_self_loops: bool,
-    /// Memory of each of two sorters that live at once.
+    /// Memory of each of two sorters that exist at the same time.
     pub(crate) bytes: u64,
     pub(crate) resources: &'a Resources,
 }
 
-/// One worker's writers in the first pass.
+/// The writers of one worker in the first pass.
 struct Writers<'s, 'j, R> {
     ends: SortWriter<'s, 'j, u64>,
     counted: SortWriter<'s, 'j, u64>,
@@ -54,7 +54,8 @@ pub(crate) fn order_edges<R: EndsRecord>(
     let (workers, job) = (spec.resources.workers(), &*spec.resources.job);
     let key = |bits| spec.id_type.order_key(bits);
     let listed = sort_listed(spec, source)?;
-    // Single keys need a third of what edges with weights do, so two sorters fit the share of one.
+    // Single keys need a third of the memory of weighted edges, so two sorters fit in the share of
+    // one.
     let third = spec.bytes / 3;
     let ends = Sorter::<u64>::new(spec.folder, 2 * third, workers, job)?;
     let counted = Sorter::<u64>::new(spec.folder, third, workers, job)?;
@@ -137,7 +138,7 @@ pub(crate) fn order_edges<R: EndsRecord>(
     Ok((spool.into_source(), OrderedIds { name, tally, first }))
 }
 
-/// The ids that are listed, and those of self-loops that go: ascending and once each.
+/// The ids that are listed, and those of dropped self-loops, ascending and distinct.
 fn sort_listed(spec: &Spec<'_>, edges: &dyn EdgeSource) -> Result<Option<Sequence<u64>>> {
     if spec.declared.listed.is_none() && !spec.drops_self_loops {
         return Ok(None);

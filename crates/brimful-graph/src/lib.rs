@@ -1,22 +1,23 @@
 //! Vertices and edges: from the user's file to shards on disk, and back.
 //!
-//! - [`edges`]: edges on their way in; [`formats`], [`pairs`], [`decompress`]: where they come
-//!   from; [`text`]: words of text; [`columns`]: which of them are the edges; [`pump`]: how streams
-//!   are parsed on all cores.
-//! - [`generate`]: graphs made from a seed; `random`: its numbers.
-//! - [`import`]: from `input` to graph: `scan`, the first pass; [`ids`], the external ids.
-//! - [`names`]: string ids, their ranks, and the file that keeps them.
-//! - The internal order: `classes`, what it is; `bitmap` and `id_ranks`, made in memory; `joins`
-//!   and `distinct`, made by sorting; `choice`, whether it pays; [`order`]: back to the order of
-//!   external ids.
-//! - [`build`]: external sort of [`records`] into shards; `degrees`: counted on the way. [`codec`],
-//!   [`shards`]: how edges are packed and cut; [`directory`]: where their blocks begin.
-//! - [`policy`]: what becomes of self-loops and duplicates; [`input_position`]: where they stand in
-//!   the input; [`weights`]: made ones, and their range.
-//! - [`sizes`]: how large a graph will be that is not built.
-//! - [`graph`]: the graph directory; [`description`]: its manifest; [`verify`]: every byte and
-//!   structure of it; [`lookup`]: single vertices; [`matrix`]: all of them in memory; [`export`]:
-//!   the way out; [`declaration`]: the facts that an exported file says of its graph.
+//! - Input: [`edges`] holds edges on their way in; [`formats`], [`pairs`] and [`decompress`] read
+//!   them; [`text`] parses words; [`columns`] chooses the columns of the edges; [`pump`] parses
+//!   streams on all cores.
+//! - [`generate`]: graphs made from a seed; `random`: its random numbers.
+//! - [`import`]: from input to graph; `scan`: its first pass; [`ids`]: the external ids.
+//! - [`names`]: string ids, their ranks, and the file that stores them.
+//! - The internal order: `classes` defines it; `bitmap` and `id_ranks` make it in memory; `joins`
+//!   and `distinct` make it by sorting; `choice` decides whether it pays; [`order`] restores the
+//!   order of external ids.
+//! - [`build`]: sorts [`records`] externally into shards; `degrees`: counted on the way. [`codec`]
+//!   and [`shards`]: how edges are packed and cut; [`directory`]: where their blocks begin.
+//! - [`policy`]: the treatment of self-loops and duplicates; [`input_position`]: their positions in
+//!   the input; [`weights`]: generated weights, and the range of weights.
+//! - [`sizes`]: the expected size of a graph before it is built.
+//! - [`graph`]: the graph directory; [`description`]: its manifest; [`verify`]: the check of all
+//!   its bytes and structures; [`lookup`]: single vertices; [`matrix`]: the graph in memory;
+//!   [`export`]: the graph as a file; [`declaration`]: the facts that an exported file states about
+//!   its graph.
 
 mod ascending;
 mod bitmap;

@@ -1,11 +1,11 @@
 //! Look-ups: degrees, neighbours and edges of single vertices, and of many at once.
 //!
-//! `walk` reads the few blocks of an index that may hold a vertex; `recent` keeps what is asked for
-//! again: parts of the directory, external ids, degrees, weights. The edges of a vertex lie in the
-//! shards of all of its targets, so a look-up costs a binary search and a block for each interval,
-//! until its degree says that all were found; in-neighbours are the same in the reverse index.
-//! Invariant: memory is [`Lookup::MEMORY_BYTES`], or what one unit takes if that is more, beside
-//! the answer.
+//! `walk` reads the few blocks of an index that may hold a vertex; `recent` caches parts of the
+//! directory, external ids, degrees and weights. The edges of a vertex lie in the shards of all of
+//! its targets, so a look-up costs a binary search and a block for each interval, until all edges
+//! that its degree promises are found. In-neighbours are looked up alike in the reverse index.
+//! Invariant: beside the answer, memory is [`Lookup::MEMORY_BYTES`], or the size of one unit if
+//! that is more.
 
 mod nearby;
 mod recent;
@@ -25,20 +25,20 @@ pub use nearby::vertices_by_distance;
 use recent::Recent;
 use walk::{Blocks, Reach};
 
-/// Which edges of a vertex.
+/// The edges of a vertex that are meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
-    /// Those that leave it.
+    /// Edges that leave the vertex.
     Out,
-    /// Those that reach it. In an undirected graph they are those that leave it.
+    /// Edges that reach the vertex; in an undirected graph the same as `Out`.
     In,
 }
 
 impl Direction {
-    /// The direction of this name.
+    /// The direction called `name`.
     ///
     /// # Errors
-    /// [`Error::Usage`] naming the ones there are.
+    /// [`Error::Usage`] that lists the valid names.
     pub fn from_name(name: &str) -> Result<Self> {
         match name {
             "out" => Ok(Self::Out),
@@ -47,7 +47,7 @@ impl Direction {
         }
     }
 
-    /// The index whose sources are the vertices asked for.
+    /// The index whose sources are the vertices in question.
     pub fn index(self) -> Index {
         match self {
             Self::Out => Index::In,
@@ -60,20 +60,20 @@ impl Direction {
 /// weight.
 #[derive(Debug, Default, PartialEq)]
 pub struct Neighbors {
-    /// The bits of their external ids.
+    /// The bits of the external ids of the neighbours.
     pub ids: Vec<u64>,
-    /// The weight of each edge; empty unless asked for.
+    /// The weight of each edge; empty unless requested.
     pub weights: Vec<f64>,
 }
 
-/// An array of a number per vertex.
+/// An array with a number per vertex.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Array {
     Ids,
     DegreeSums,
 }
 
-/// Look-ups in one graph; shareable between threads.
+/// Look-ups in one graph. Threads can share it.
 #[derive(Debug)]
 pub struct Lookup {
     graph: Arc<Graph>,
@@ -84,10 +84,9 @@ pub struct Lookup {
 }
 
 impl Lookup {
-    /// Most bytes of memory that are kept, beside those of one unit and
-    /// [`NameCursor::MEMORY_BYTES`] for string ids.
+    /// The limit of cached bytes, beside one unit and [`NameCursor::MEMORY_BYTES`] for string ids.
     pub const MEMORY_BYTES: u64 = 64 << 20;
-    /// What one index may keep.
+    /// The limit of cached bytes per index.
     const INDEX_BYTES: u64 = Self::MEMORY_BYTES / 4;
 
     /// Look-ups in `graph`; nothing is read before the first one.
@@ -105,7 +104,7 @@ impl Lookup {
     /// The internal id of the vertex with external id `id`.
     ///
     /// # Errors
-    /// [`Error::NoSuchVertex`], also if the ids of the graph are of the other kind.
+    /// [`Error::NoSuchVertex`], also if the graph's ids are of the other kind.
     pub fn find(&self, id: &ExternalId) -> Result<u64> {
         let (bits, shown) = match (id, self.graph.names()) {
             (ExternalId::Number(number), None) => {
@@ -134,7 +133,7 @@ impl Lookup {
         Ok(None)
     }
 
-    /// The strings of the vertices whose external ids have the bits `ids`.
+    /// The strings of the vertices with these bits of external ids.
     ///
     /// # Errors
     /// As [`NameCursor::labels`].
@@ -146,7 +145,7 @@ impl Lookup {
         self.names.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The number of edges of a vertex, as [`Lookup::degrees`].
+    /// The number of edges of a vertex; see [`Lookup::degrees`].
     ///
     /// # Errors
     /// As [`Lookup::degrees`].
@@ -157,9 +156,9 @@ impl Lookup {
         }
     }
 
-    /// The number of edges of each of `vertices`, with multiplicity; a self-loop is one.
+    /// The number of edges of each of `vertices`, with multiplicity; a self-loop counts once.
     ///
-    /// In-degrees of a directed graph are counted in the reverse index, the others are read.
+    /// In-degrees of a directed graph are counted in the reverse index; other degrees are read.
     ///
     /// # Errors
     /// [`Error::MissingIndex`].
@@ -176,7 +175,7 @@ impl Lookup {
         Ok(vertices.iter().map(count).collect())
     }
 
-    /// How many edges of each of `vertices`, which ascend and are distinct, an index has.
+    /// The number of edges of each of `vertices` in an index; `vertices` ascend and are distinct.
     fn counted(&self, vertices: &[u64], direction: Direction) -> Result<Vec<u64>> {
         let mut counts = vec![0; vertices.len()];
         self.blocks(direction)?.walk(vertices, Reach::Everywhere, false, |place, _, _| {
@@ -240,8 +239,8 @@ impl Lookup {
         Ok(found)
     }
 
-    /// Calls `take(place, bits, weight)` for the edges of `vertices`, which ascend and are
-    /// distinct: the place of the vertex among them, and the bits of the other end's external id.
+    /// Calls `take(place, bits, weight)` for each edge of `vertices`, which ascend and are
+    /// distinct: the vertex's place among them, and the bits of the other end's external id.
     fn collect(
         &self,
         vertices: &[u64],
@@ -259,7 +258,7 @@ impl Lookup {
             &vertices[..vertices.partition_point(|vertex| *vertex < self.graph.connected())];
         let mut wanted = 0_u64;
         for &vertex in vertices {
-            // Where a degree is not known, all intervals are looked through.
+            // If a degree is unknown, all intervals are searched.
             let degree = self.known_degree(vertex, direction)?;
             wanted = degree.map_or(u64::MAX, |degree| wanted.saturating_add(degree));
         }
@@ -313,12 +312,12 @@ impl Lookup {
     }
 }
 
-/// External ids of vertices that mostly lie near each other.
+/// External ids of vertices that mostly lie close together.
 struct NearbyIds<'l> {
     lookup: &'l Lookup,
-    /// Blocks at hand, each at its number modulo their count.
+    /// Recent blocks, in a slot by block number modulo the number of slots.
     held: [Option<(usize, Arc<Vec<u64>>)>; 8],
-    /// The place among them of the block that was used last, and the vertices that it is about.
+    /// The slot of the block that was used last, and its range of vertices.
     last: (usize, Range<u64>),
 }
 
@@ -352,7 +351,7 @@ impl<'l> NearbyIds<'l> {
     }
 }
 
-/// Pulls the edges of many vertices, some thousand vertices a time.
+/// Reads the edges of many vertices, some thousand vertices at a time.
 #[derive(Debug)]
 pub struct NeighborReader {
     lookup: Arc<Lookup>,
@@ -362,13 +361,13 @@ pub struct NeighborReader {
     at: usize,
 }
 
-/// Vertices whose edges are read at once, at most.
+/// Most vertices whose edges are read at once.
 const BATCH_VERTICES: usize = 1 << 14;
-/// Edges after which, where degrees are known, no vertex more is taken.
+/// If degrees are known, a batch takes no further vertex after this many edges.
 const BATCH_EDGES: u64 = 1 << 18;
 
 impl NeighborReader {
-    /// A reader of the edges of `vertices`, given by their internal ids, in that order.
+    /// A reader of the edges of `vertices` (internal ids), in that order.
     pub fn new(
         lookup: Arc<Lookup>,
         vertices: Vec<u64>,
@@ -378,7 +377,7 @@ impl NeighborReader {
         Self { lookup, vertices, direction, weighted, at: 0 }
     }
 
-    /// Replaces `batch` by the edges of the next vertices, in external ids; false at the end.
+    /// Replaces `batch` by the edges of the next vertices, with external ids; false at the end.
     ///
     /// # Errors
     /// As [`Lookup::neighbors`].
@@ -403,7 +402,7 @@ impl NeighborReader {
         self.lookup.collect(&distinct, self.direction, self.weighted, |place, bits, weight| {
             found.push((place as u32, key(bits), weight));
         })?;
-        // Edges of equal ends stay in the order of their weights.
+        // A stable sort: edges with equal ends stay in order of weight.
         found.sort_by_key(|(place, key, _)| (*place, *key));
         let mut ids = NearbyIds::new(&self.lookup);
         for vertex in asked {

@@ -1,8 +1,8 @@
-//! The adjacency matrix of a graph in memory, compressed by rows.
+//! The adjacency matrix of a graph in memory, in compressed sparse rows.
 //!
-//! Degrees tell where each row begins, one pass over the shards puts every arc into its row, then
-//! rows are sorted and the arcs of equal ends summed. Invariant: rows and columns are the ranks of
-//! vertices by external id; within a row columns ascend and none is there twice.
+//! Degrees give the start of each row. One pass over the shards puts every arc into its row; then
+//! rows are sorted and arcs with equal ends summed. Invariant: rows and columns are the ranks of
+//! vertices by external id; within a row, columns ascend and are distinct.
 
 use std::ops::AddAssign;
 
@@ -14,18 +14,18 @@ use crate::graph::{Graph, Index};
 use crate::order::ranks;
 use crate::segment_reader::SegmentReader;
 
-/// A matrix whose rows are laid out and still empty. Memory: 16 bytes a vertex.
+/// A matrix with a layout of rows and without entries. Memory: 16 bytes a vertex.
 #[derive(Debug)]
 pub struct Matrix<'g> {
     graph: &'g Graph,
-    /// By internal id.
+    /// The ranks, by internal id.
     ranks: Vec<u64>,
-    /// Where each row begins, and the number of arcs.
+    /// The start of each row, and the number of arcs.
     starts: Vec<u64>,
 }
 
 impl<'g> Matrix<'g> {
-    /// Lays out the rows of the matrix of `graph`.
+    /// Computes the layout of the rows for `graph`.
     pub fn new(graph: &'g Graph) -> Result<Self> {
         let ranks = ranks(graph)?;
         let mut degrees = vec![0; ranks.len()];
@@ -36,7 +36,7 @@ impl<'g> Matrix<'g> {
         }
         let mut sum = 0_u64;
         for start in &mut starts {
-            // Forged degrees are found out when the rows are filled.
+            // Filling the rows detects forged degrees.
             sum = sum.saturating_add(*start);
             *start = sum;
         }
@@ -48,18 +48,18 @@ impl<'g> Matrix<'g> {
         self.ranks.len()
     }
 
-    /// Number of arcs: entries before those of equal ends are summed.
+    /// Number of arcs, which is the number of entries before equal ends are summed.
     pub fn arcs(&self) -> u64 {
         self.starts.last().copied().unwrap_or(0)
     }
 
-    /// True if row starts and columns fit 31 bits.
+    /// True if row starts and columns fit in 31 bits.
     pub fn is_narrow(&self) -> bool {
         self.arcs().max(self.rows() as u64) < 1 << 31
     }
 
-    /// [`Matrix::fill`] of bytes that hold integers of 32 bits if the matrix is narrow, of 64
-    /// otherwise; values are floats if they are `weighted`, integers otherwise, of 64 bits.
+    /// [`Matrix::fill`] for slices of bytes. Integers have 32 bits if the matrix is narrow,
+    /// otherwise 64. Values have 64 bits: floats if `weighted`, otherwise integers.
     ///
     /// # Errors
     /// As [`Matrix::fill`].
@@ -96,15 +96,15 @@ impl<'g> Matrix<'g> {
         }
     }
 
-    /// Fills `starts`, one more than rows, and `columns` and `values`, one an arc each, with
-    /// entries: the columns and the sums of the weights of the arcs, or of 1 where they have none.
+    /// Fills in the entries: `starts` (rows + 1 items), and `columns` and `values` (one item an
+    /// arc). A value is the sum of the weights of equal arcs, or their number without weights.
     /// Returns the number of entries.
     ///
     /// # Errors
     /// Corruption if the shards contradict the degrees.
     ///
     /// # Panics
-    /// If the slices have other lengths.
+    /// If a slice has the wrong length.
     pub fn fill<C: Copy + Ord, V: Copy + AddAssign>(
         mut self,
         starts: &mut [C],
@@ -120,7 +120,7 @@ impl<'g> Matrix<'g> {
         let (mut entries, mut buffer) = (0, Vec::new());
         starts[0] = narrow(0);
         for row in 0..self.rows() {
-            // Filling moved every start on to the next row.
+            // Filling has moved each start to the start of the next row.
             let range = row.checked_sub(1).map_or(0, |before| self.starts[before] as usize)
                 ..self.starts[row] as usize;
             sort(&mut columns[range.clone()], &mut values[range.clone()], &mut buffer);
@@ -139,7 +139,7 @@ impl<'g> Matrix<'g> {
         Ok(entries as u64)
     }
 
-    /// Puts every arc at the start of its row, and moves that on.
+    /// Puts every arc at the start of its row and advances that start.
     fn scatter<C, V>(
         &mut self,
         columns: &mut [C],
@@ -184,7 +184,7 @@ impl<'g> Matrix<'g> {
     }
 }
 
-/// Sorts the entries of a row by column; those of equal columns stay in order.
+/// Sorts the entries of a row by column; entries with equal columns keep their order.
 fn sort<C: Copy + Ord, V: Copy>(columns: &mut [C], values: &mut [V], buffer: &mut Vec<(C, V)>) {
     if columns.is_sorted() {
         return;

@@ -1,6 +1,6 @@
-//! Vertices in ascending order of their external ids, whatever the internal order is.
+//! Vertices in ascending order of their external ids, for any internal order.
 //!
-//! Within each run of the internal order external ids ascend, so merging the runs gives the
+//! External ids ascend within each run of the internal order, so a merge of the runs gives the
 //! external order. Invariant: memory is one window of ids per run, at most [`MEMORY_BYTES`].
 
 use std::ops::Deref;
@@ -9,17 +9,17 @@ use crate::ascending::BLOCK_NUMBERS;
 use crate::error::Result;
 use crate::graph::Graph;
 
-/// Most runs of an order.
+/// Most runs in an order.
 pub const MOST_RUNS: usize = 8;
-/// Ids of a run in memory at once: a block of the file of ids.
+/// Ids of a run in memory at once: one block of the file of ids.
 const WINDOW: u64 = BLOCK_NUMBERS as u64;
-/// Most bytes of memory that a cursor takes.
+/// Most memory of a cursor, in bytes.
 pub const MEMORY_BYTES: u64 = MOST_RUNS as u64 * WINDOW * 8 + (64 << 10);
 
 /// The rest of a run.
 #[derive(Debug)]
 struct OrderRun {
-    /// Order keys from `start` on; those before `at` were passed.
+    /// Order keys from `start` on; those before `at` are consumed.
     window: Vec<u64>,
     start: u64,
     at: usize,
@@ -31,7 +31,7 @@ impl OrderRun {
     fn head(&mut self, graph: &Graph) -> Result<Option<u64>> {
         if self.at == self.window.len() {
             self.start += self.window.len() as u64;
-            // A run begins a block, so windows are blocks.
+            // A run begins a block, so each window is a block.
             let end = self.end.min(self.start + WINDOW);
             self.window.resize((end - self.start) as usize, 0);
             graph.external_ids(self.start, &mut self.window)?;
@@ -43,7 +43,7 @@ impl OrderRun {
     }
 }
 
-/// Yields every vertex of a graph once, by ascending external id.
+/// Yields every vertex of a graph once, in ascending order of external ids.
 #[derive(Debug)]
 pub struct ExternalOrder<G> {
     graph: G,
@@ -62,8 +62,8 @@ impl<G: Deref<Target = Graph>> ExternalOrder<G> {
         Self { runs: runs.collect(), graph }
     }
 
-    /// Appends the next vertices, at most `max`: internal ids to `vertices`, the bits of their
-    /// external ids to `ids`. Nothing is appended at the end.
+    /// Appends at most `max` further vertices: internal ids to `vertices`, the bits of external ids
+    /// to `ids`. Appends nothing at the end.
     pub fn next_batch(
         &mut self,
         max: usize,
@@ -87,7 +87,7 @@ impl<G: Deref<Target = Graph>> ExternalOrder<G> {
             let Some(run) = best.and_then(|(_, index)| self.runs.get_mut(index)) else {
                 return Ok(());
             };
-            // All that come before the next id of every other run; one at least.
+            // All keys before the next id of every other run, but at least one.
             let window = run.window.get(run.at..).unwrap_or_default();
             let count = window.iter().take(left).take_while(|key| **key < rival).count().max(1);
             ids.extend(window.iter().take(count).map(|key| id_type.from_order_key(*key)));
@@ -99,7 +99,7 @@ impl<G: Deref<Target = Graph>> ExternalOrder<G> {
     }
 }
 
-/// The rank of each vertex by external id, by its internal id.
+/// The ranks of vertices by external id, indexed by internal id.
 pub(crate) fn ranks(graph: &Graph) -> Result<Vec<u64>> {
     let mut ranks = vec![0; graph.vertices() as usize];
     let mut order = ExternalOrder::new(graph);

@@ -26,7 +26,7 @@ pub struct PairFiles {
 }
 
 impl PairFiles {
-    /// Opens the files; an error names a file whose length is no whole number of pairs.
+    /// Opens the files; an error names a file whose length is no multiple of a pair.
     pub fn open(paths: &[PathBuf], job: &Job) -> Result<Self> {
         let mut files = Vec::with_capacity(paths.len());
         for path in paths {
@@ -43,23 +43,23 @@ impl PairFiles {
         Ok(Self { files, parts, positions: false })
     }
 
-    /// Records the position of every pair, if `positions`.
+    /// Records the input position of every pair, if `positions`.
     pub(crate) fn noting_positions(self, positions: bool) -> Self {
         Self { positions, ..self }
     }
 
-    /// Pairs of each file.
+    /// Number of pairs in each file.
     pub(crate) fn lengths(&self) -> impl Iterator<Item = u64> {
         self.files.iter().map(|(_, pairs)| *pairs)
     }
 
-    /// Pairs in all files.
+    /// Number of pairs in all files.
     pub fn pairs(&self) -> u64 {
         self.lengths().sum()
     }
 }
 
-/// Fails unless `length` is a whole number of pairs.
+/// Returns an error unless `length` is a multiple of a pair.
 pub fn check_length(path: &Path, length: u64) -> Result<()> {
     if length.is_multiple_of(PAIR_BYTES) {
         return Ok(());
@@ -91,7 +91,7 @@ impl EdgeSource for PairFiles {
             if part < parts {
                 let start = (part * BATCH_EDGES) as u64;
                 let count = (pairs - start).min(BATCH_EDGES as u64) as usize;
-                // A pair has the size of an id: pairs are read into the memory of the targets.
+                // A pair has the size of an id, so pairs are read into the memory of the targets.
                 batch.targets.resize(count, 0);
                 file.read_exact_at(
                     bytemuck::cast_slice_mut(&mut batch.targets),
@@ -122,7 +122,7 @@ pub(crate) struct PairStream<'a> {
     resources: &'a Resources,
     bytes: Vec<u8>,
     positions: bool,
-    /// The files opened and their pairs so far.
+    /// The opened files, and the number of their pairs so far.
     read: Vec<InputPart>,
 }
 

@@ -1,52 +1,53 @@
-//! What becomes of self-loops and of edges between the same two vertices.
+//! The policy for self-loops and for edges between the same two vertices.
 //!
-//! Edges come sorted by (source, target) in any grouping that keeps equal ones together, and equal
-//! ones in order of weight bits; so what is kept depends on the multiset of edges alone. Of an
-//! undirected graph both directions come, and both are treated alike; what is counted is one of
-//! them. Invariant: edges in = edges out + self-loops dropped + duplicates dropped.
+//! Edges come sorted by (source, target), with equal edges together and in order of weight bits;
+//! the result therefore depends on the multiset of edges alone. An undirected graph supplies both
+//! directions of an edge; both are treated alike and counted once. Invariant: the number of edges
+//! in is the sum of edges out, self-loops dropped and duplicates dropped.
 
 use crate::error::{Error, Result};
 use crate::input_position::{PositionedEdge, UNKNOWN};
 
-/// What becomes of edges from a vertex to itself.
+/// The policy for edges from a vertex to itself.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum SelfLoops {
-    /// They stay.
+    /// Keep them.
     #[default]
     Keep,
-    /// They go; their vertices stay.
+    /// Drop them; their vertices stay.
     Drop,
 }
 
-/// What becomes of edges with the same source and target, whatever their weights.
+/// The policy for edges with the same source and target, whatever their weights.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Duplicates {
-    /// They stay.
+    /// Keep them all.
     #[default]
     Keep,
-    /// The one whose weight has the least bits stays: of weights that are not negative, the least.
+    /// Keep the edge with the smallest weight bits: the smallest weight, unless weights are
+    /// negative.
     Drop,
-    /// One edge with the sum of the weights stays; without weights each counts 1, so that the sum
-    /// is their number and the graph has weights.
+    /// Keep one edge with the sum of the weights. An edge without a weight counts 1, so that the
+    /// graph gets the number of edges as weights.
     Sum,
-    /// The one of least weight stays; without weights the same as `Drop`.
+    /// Keep the edge with the smallest weight; without weights the same as `Drop`.
     Min,
 }
 
-/// Both choices.
+/// The policy for self-loops and duplicates.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Policy {
-    /// Of edges from a vertex to itself.
+    /// For edges from a vertex to itself.
     pub self_loops: SelfLoops,
-    /// Of repeated edges.
+    /// For repeated edges.
     pub duplicates: Duplicates,
 }
 
 impl SelfLoops {
-    /// The choice of this name.
+    /// The policy called `name`.
     ///
     /// # Errors
-    /// [`Error::Usage`] naming the ones there are.
+    /// [`Error::Usage`] that lists the valid names.
     pub fn from_name(name: &str) -> Result<Self> {
         match name {
             "keep" => Ok(Self::Keep),
@@ -59,10 +60,10 @@ impl SelfLoops {
 }
 
 impl Duplicates {
-    /// The choice of this name.
+    /// The policy called `name`.
     ///
     /// # Errors
-    /// [`Error::Usage`] naming the ones there are.
+    /// [`Error::Usage`] that lists the valid names.
     pub fn from_name(name: &str) -> Result<Self> {
         match name {
             "keep" => Ok(Self::Keep),
@@ -79,12 +80,13 @@ impl Duplicates {
 }
 
 impl Policy {
-    /// True if self-loops go.
+    /// True if self-loops are dropped.
     pub fn drops_self_loops(self) -> bool {
         self.self_loops == SelfLoops::Drop
     }
 
-    /// True if it may leave edges out, the first of which is then to be found in the input.
+    /// True if this policy may leave out edges; the import then reports the input position of the
+    /// first.
     pub fn leaves_out(self) -> bool {
         self != Self::default()
     }
@@ -94,33 +96,32 @@ impl Policy {
         self.duplicates != Duplicates::Keep
     }
 
-    /// True if what is stored has weights, given whether what comes in has.
+    /// True if stored edges have weights, given whether input edges have.
     pub fn weighted(self, input: bool) -> bool {
         input || self.duplicates == Duplicates::Sum
     }
 }
 
-/// What a policy saw and did, in edges (an undirected one counts once).
+/// The edges that a policy saw and dropped; an undirected edge counts once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Applied {
     /// Edges equal to an earlier one.
     pub duplicates: u64,
-    /// Self-loops not passed on.
+    /// Dropped self-loops.
     pub self_loops_dropped: u64,
-    /// Edges merged into an earlier one; none of them a dropped self-loop.
+    /// Edges merged into an earlier one, without dropped self-loops.
     pub duplicates_dropped: u64,
-    /// The first edge in the input that has the ends of an earlier one and was merged, if positions
-    /// are known.
+    /// The first edge in the input that was merged into an earlier one, if positions are known.
     pub first_duplicate: Option<PositionedEdge>,
 }
 
-/// Source, target and, where there is one, weight.
+/// Source, target and, in a weighted graph, weight.
 pub type Edge = (u64, u64, Option<f64>);
 
 /// Applies a policy to a sorted stream of edges.
 ///
-/// An edge that later ones may change is kept back until another follows; so each edge that is
-/// pushed lets at most one go, itself or the one kept back.
+/// An edge that later edges may change stays pending until another pair of ends follows. So each
+/// pushed edge releases at most one edge: itself or the pending one.
 ///
 /// ```
 /// use brimful_graph::input_position::UNKNOWN;
@@ -140,31 +141,33 @@ pub struct Merger {
     last: Option<(u64, u64)>,
     /// The edge that may still change.
     pending: Option<Edge>,
-    /// The least position of the edges between its ends.
+    /// The least input position of the edges between its ends.
     earliest: u64,
     applied: Applied,
 }
 
 impl Merger {
-    /// A merger; of an undirected graph it is given both directions of every edge.
+    /// A merger. It expects both directions of every edge of an undirected graph.
     pub fn new(policy: Policy, undirected: bool) -> Self {
         let applied = Applied::default();
         Self { policy, undirected, last: None, pending: None, earliest: UNKNOWN, applied }
     }
 
-    /// True if every edge passes through, so that [`Merger::note`] does for it.
+    /// True if every edge passes through unchanged, so that [`Merger::note`] can replace
+    /// [`Merger::push`].
     #[inline]
     pub fn keeps_all(&self) -> bool {
         !self.policy.leaves_out()
     }
 
-    /// True if edges of these ends pass through one by one, so that [`Merger::note`] does for them.
+    /// True if edges with these ends pass through unchanged, so that [`Merger::note`] can replace
+    /// [`Merger::push`].
     #[inline]
     pub fn keeps(&self, source: u64, target: u64) -> bool {
         !self.policy.merges() && (source != target || self.policy.self_loops == SelfLoops::Keep)
     }
 
-    /// Counts `times` edges with these ends; true if the ends are those of the edge before.
+    /// Counts `times` edges with these ends; true if the previous edge had the same ends.
     #[inline]
     pub fn note(&mut self, source: u64, target: u64, times: u64) -> bool {
         let repeated = self.last == Some((source, target));
@@ -173,13 +176,14 @@ impl Merger {
         repeated
     }
 
-    /// Of an undirected edge both directions come; one of them counts.
+    /// 1 if an edge with these ends is counted, else 0: only one direction of an undirected edge
+    /// counts.
     #[inline]
     fn counted(&self, source: u64, target: u64) -> u64 {
         u64::from(!self.undirected || source <= target)
     }
 
-    /// Takes the next edge and its position; returns the one that is complete, if any.
+    /// Takes the next edge and its position; returns the edge that is complete, if any.
     pub fn push(&mut self, edge: Edge, position: u64) -> Option<Edge> {
         let (source, target, weight) = edge;
         let repeated = self.note(source, target, 1);
@@ -193,7 +197,8 @@ impl Merger {
         if repeated {
             self.applied.duplicates_dropped += self.counted(source, target);
             self.merge(weight);
-            // All but the first of equal edges were left out, in whatever order they come.
+            // Equal edges come in any order of positions; the one with the least position stays, so
+            // the larger of two was left out.
             let left_out = PositionedEdge::new(position.max(self.earliest), (source, target));
             self.applied.first_duplicate =
                 PositionedEdge::earlier(self.applied.first_duplicate, left_out);
@@ -206,24 +211,25 @@ impl Merger {
         self.pending.replace((source, target, weight))
     }
 
-    /// The edge kept back; call it once after the last edge.
+    /// The pending edge. Call it once, after the last edge.
     pub fn finish(&mut self) -> Option<Edge> {
         self.pending.take()
     }
 
-    /// What was done so far.
+    /// The counts so far.
     pub fn applied(&self) -> Applied {
         self.applied
     }
 
-    /// Adds a repeated edge to the one that is pending.
+    /// Merges a repeated edge into the pending one.
     fn merge(&mut self, weight: Option<f64>) {
         let Some((_, _, pending)) = &mut self.pending else {
             return;
         };
         match self.policy.duplicates {
             Duplicates::Sum => *pending = pending.map(|sum| sum + weight.unwrap_or(1.0)),
-            // Negative weights come after the others, as their bits say.
+            // `Drop` keeps the first edge by weight bits, which put negative weights last; `Min`
+            // compares values.
             Duplicates::Min => {
                 *pending = pending.map(|least| weight.map_or(least, |weight| least.min(weight)))
             }
@@ -315,7 +321,7 @@ mod tests {
             let mut edges = vec![(0, 1, 4), (0, 1, 7)];
             edges.extend(positions.map(|position| (3, 3, position)));
             assert_eq!(first(drop, false, &edges), Some((5, (3, 3))), "{positions:?}");
-            // Dropped self-loops are no merged edges.
+            // Dropped self-loops do not count as merged edges.
             let both = policy(SelfLoops::Drop, Duplicates::Drop);
             assert_eq!(first(both, false, &edges), Some((7, (0, 1))));
             assert_eq!(first(Policy::default(), false, &edges), None);

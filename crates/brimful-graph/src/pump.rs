@@ -1,4 +1,4 @@
-//! One thread produces, the pool's workers consume: how streams are parsed on all cores.
+//! Parses streams on all cores: one thread produces chunks, the pool's workers consume them.
 //!
 //! Invariant: if several chunks fail, the error of the earliest is returned, whatever the timing.
 
@@ -10,14 +10,15 @@ use brimful_store::Resources;
 
 use crate::error::{Error, Result};
 
-/// Chunks that exist at once, for `workers` workers.
+/// The number of chunks in existence with `workers` workers.
 pub fn chunks_in_flight(workers: usize) -> usize {
     2 * workers + 2
 }
 
-/// Runs `produce` until it returns false and `work` on every chunk it made, numbered from 0.
+/// Runs `produce` until it returns false, and `work` on every chunk that it produced, numbered from
+/// 0.
 ///
-/// `begin` makes a worker's own state, `end` takes it when the chunks are used up.
+/// `begin` makes the state of a worker; `end` takes it when all chunks are processed.
 pub fn pump<C: Default + Send, S>(
     resources: &Resources,
     mut produce: impl FnMut(&mut C) -> Result<bool> + Send,
@@ -29,7 +30,7 @@ pub fn pump<C: Default + Send, S>(
     let (full_sender, full) = sync_channel::<(u64, C)>(workers);
     let (empty_sender, empty) = channel::<C>();
     for _ in 0..chunks_in_flight(workers) {
-        // The receiving end is alive: it is in this very function.
+        // The receiving end is alive, in this function.
         let _ = empty_sender.send(C::default());
     }
     let failure = EarliestFailure::default();
@@ -58,7 +59,7 @@ pub fn pump<C: Default + Send, S>(
                 {
                     failure.note(number, error);
                 }
-                // The producer may have ended: then nobody needs the chunk.
+                // If the producer has ended, the chunk is not needed.
                 let _ = empty_sender.send(chunk);
             }
             end(state)

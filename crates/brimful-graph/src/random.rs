@@ -1,7 +1,7 @@
-//! Random numbers that depend on a seed and a counter alone.
+//! Random numbers that depend only on a seed and a counter.
 //!
-//! Invariant: integer arithmetic and `libm` only, so the same numbers on every platform; nothing
-//! here may change, or every graph that anybody generated changes.
+//! Invariant: only integer arithmetic and `libm`, so that numbers are the same on every platform.
+//! Nothing here may change, because every generated graph would change.
 
 /// 2^64 divided by the golden ratio.
 pub(crate) const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -13,7 +13,7 @@ pub(crate) fn mix(z: u64) -> u64 {
     z ^ z >> 31
 }
 
-/// A bijection of `bits`-bit numbers, so that hubs are not the low ids.
+/// A bijection of `bits`-bit numbers, which moves hubs away from the low ids.
 pub(crate) fn permute(x: u64, bits: u32) -> u64 {
     let mask = (1 << bits) - 1;
     let half = bits.div_ceil(2);
@@ -29,7 +29,7 @@ const UNIT: f64 = 1.0 / (1_u64 << 53) as f64;
 pub(crate) struct Random(u64);
 
 impl Random {
-    /// The numbers of thing number `unit` under `seed`.
+    /// The random numbers of unit `unit` under `seed`.
     pub(crate) fn of(seed: u64, unit: u64) -> Self {
         Self(mix(seed ^ 0x6272_696D_6675_6C00).wrapping_add(mix(unit.wrapping_add(GOLDEN))))
     }
@@ -50,7 +50,7 @@ impl Random {
         ((self.next() >> 11) + 1) as f64 * UNIT
     }
 
-    /// True with this probability.
+    /// True with probability `probability`.
     pub(crate) fn happens(&mut self, probability: f64) -> bool {
         ((self.next() >> 11) as f64) * UNIT < probability
     }
@@ -63,14 +63,14 @@ impl Random {
     }
 }
 
-/// The first number of SplitMix64 from the state `x`: a hash of `x`.
+/// A hash of `x`: the first number of SplitMix64 from the state `x`.
 pub fn splitmix64(x: u64) -> u64 {
     Random(x).next()
 }
 
-/// Brings `set` to `count` distinct numbers, ascending, by drawing more of them.
+/// Extends `set` to `count` distinct numbers, ascending, by drawing further numbers.
 ///
-/// The caller sees to it that `draw` yields enough distinct numbers, about twice as many as needed.
+/// The caller ensures that `draw` yields enough distinct numbers, about twice as many as needed.
 pub(crate) fn fill_distinct(set: &mut Vec<u64>, count: usize, mut draw: impl FnMut() -> u64) {
     loop {
         set.sort_unstable();
@@ -82,11 +82,11 @@ pub(crate) fn fill_distinct(set: &mut Vec<u64>, count: usize, mut draw: impl FnM
     }
 }
 
-/// Replaces `set` by `count` distinct numbers below `bound`, ascending, each choice as likely as
-/// any.
+/// Replaces `set` by `count` distinct numbers below `bound`, ascending; all choices are equally
+/// likely.
 pub(crate) fn choose(random: &mut Random, set: &mut Vec<u64>, count: u64, bound: u64) {
     set.clear();
-    // Of many it is quicker to draw those that are left out.
+    // If `count` is large, drawing the omitted numbers is faster.
     let leave_out = count > bound / 2;
     let drawn = if leave_out { bound - count } else { count } as usize;
     fill_distinct(set, drawn, || random.below(bound));

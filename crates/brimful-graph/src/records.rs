@@ -5,7 +5,7 @@ use bytemuck::{Pod, Zeroable};
 
 use crate::input_position::UNKNOWN;
 
-/// How an edge becomes a sort key: interval of the target, source, target within the interval.
+/// The sort key of an edge: interval of the target, source, target within the interval.
 #[derive(Debug, Clone, Copy)]
 pub struct KeyLayout {
     /// Bits of a vertex id.
@@ -15,14 +15,14 @@ pub struct KeyLayout {
 }
 
 impl KeyLayout {
-    /// The layout for `vertices` vertices.
+    /// The layout for a graph of `vertices` vertices.
     pub fn new(vertices: u64, interval_bits: u32) -> Self {
         let vertex_bits =
             (u64::BITS - vertices.saturating_sub(1).leading_zeros()).max(interval_bits);
         Self { vertex_bits, interval_bits }
     }
 
-    /// True if a key fits 64 bits.
+    /// True if a key fits in 64 bits.
     pub fn is_narrow(self) -> bool {
         2 * self.vertex_bits <= u64::BITS
     }
@@ -42,7 +42,7 @@ impl KeyLayout {
         (rest & ((1 << self.vertex_bits) - 1), interval << self.interval_bits | within)
     }
 
-    /// A key of up to 128 bits, left-aligned, so that its high half tells most keys apart.
+    /// A key of up to 128 bits, left-aligned, so that the high half distinguishes most keys.
     fn wide_key(self, source: u64, target: u64) -> (u64, u64) {
         let within = target & ((1 << self.interval_bits) - 1);
         let interval = u128::from(target >> self.interval_bits);
@@ -64,11 +64,11 @@ impl KeyLayout {
 
 /// An edge as a sortable record.
 pub trait EdgeRecord: Record {
-    /// True if it has a weight.
+    /// True if the record has a weight.
     const WEIGHTED: bool;
     /// Packs an edge.
     fn pack(layout: KeyLayout, source: u64, target: u64, weight: f64, position: u64) -> Self;
-    /// Source, target and, where the record has one, weight.
+    /// Source, target and, if the record has one, weight.
     fn unpack(&self, layout: KeyLayout) -> (u64, u64, Option<f64>);
     /// The input position; [`UNKNOWN`] if the record has none.
     fn position(&self) -> u64 {
@@ -161,7 +161,7 @@ impl EdgeRecord for WeightedPair {
     }
 }
 
-/// A record followed by the input position of its edge: of equal edges, the earlier sorts first.
+/// A record with the input position of its edge; among equal edges, the earlier sorts first.
 macro_rules! positioned {
     ($(#[$doc:meta])* $name:ident($plain:ty)) => {
         $(#[$doc])*

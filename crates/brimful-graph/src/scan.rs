@@ -1,8 +1,8 @@
 //! The scan, the first pass of an import: counts the input, finds its ids, and samples edges for
 //! the choice of the internal order.
 //!
-//! Edges of an input that cannot be read twice are copied to a spool.
-//! Invariant: the second pass reads exactly the edges that are counted here.
+//! The edges of an input that can be read only once are copied to a spool. Invariant: the second
+//! pass reads exactly the edges that the scan counts.
 
 use std::io::Read;
 use std::ops::Range;
@@ -31,29 +31,30 @@ use crate::policy::Policy;
 use crate::pump::{chunks_in_flight, pump};
 use crate::text::{Signs, Span, check_signs};
 
-/// Bytes of chunks, batches (with positions, if asked for) and spool buffers while reading.
+/// Bytes of chunks, batches (with input positions, if `positions`) and spool buffers of a reading
+/// pass.
 pub(crate) fn reading_bytes(workers: usize, positions: bool) -> u64 {
     let batch = BATCH_EDGES * (8 + 8 + 8 + if positions { 8 } else { 0 });
     ((chunks_in_flight(workers) + 1) * CHUNK_BYTES + workers * 2 * batch) as u64
 }
 
-/// Vertices that exist whether an edge names them or not.
+/// The vertices that exist even without an edge.
 pub(crate) struct Declared {
-    /// Ids one after another, as a header or the user says: apart and ascending, perhaps empty.
+    /// Ranges that a header or the user declares: disjoint, ascending, possibly empty.
     pub(crate) ranges: [Range<u64>; 2],
-    /// Single ids, in any order and any number of times.
+    /// Single ids, unordered and with repeats.
     pub(crate) listed: Option<Listed>,
 }
 
 impl Declared {
-    /// The ids 0 to `count` - 1, those of a range and those of a list.
+    /// The declared ids 0 to `count` - 1, with those of a range and of a list.
     fn new(count: u64, range: Range<u64>, listed: Option<Listed>) -> Self {
         let ranges =
             if range.start <= count { [0..count.max(range.end), 0..0] } else { [0..count, range] };
         Self { ranges, listed }
     }
 
-    /// Ids of the ranges.
+    /// Number of ids in the ranges.
     pub(crate) fn numbered(&self) -> u64 {
         self.ranges.iter().map(|range| range.end - range.start).sum()
     }
@@ -71,20 +72,20 @@ pub(crate) struct ScanSummary {
     pub(crate) lines: u64,
     pub(crate) edges: u64,
     pub(crate) self_loops: u64,
-    /// The first self-loop that will not be stored, with the bits of its ids.
+    /// The first dropped self-loop, with the bits of its ids.
     pub(crate) first_self_loop: Option<PositionedEdge>,
-    /// The parts of the input, for positions.
+    /// The parts of the input, for input positions.
     pub(crate) inputs: Vec<InputPart>,
     /// The chosen columns, if the format leaves a choice.
     pub(crate) columns: Option<Columns>,
-    /// `None` if the ids exceed its memory.
+    /// `None` if the set of ids exceeds its memory.
     pub(crate) bitmap: Option<IdBitmap>,
     pub(crate) sampled: Sampled,
-    /// Vertices that exist without an edge.
+    /// The vertices that exist even without an edge.
     pub(crate) declared: Declared,
-    /// Edges may name no other vertices.
+    /// True if edges may name declared vertices only.
     pub(crate) all_declared: bool,
-    /// The format says that edges have no direction.
+    /// True if the format declares edges as undirected.
     pub(crate) undirected: bool,
     pub(crate) rejected: u64,
     pub(crate) rejections: Vec<Rejection>,
@@ -92,18 +93,18 @@ pub(crate) struct ScanSummary {
     pub(crate) claim: Option<VertexClaim>,
 }
 
-/// Counters and ids of everything read, filled by many threads.
+/// Counters and ids of the whole input, filled by many threads.
 pub(crate) struct InputScan {
     bitmap: IdBitmap,
     sample: EdgeSample,
-    /// Self-loops will not be stored; vertices without another edge count as declared.
+    /// True if self-loops are dropped. A vertex without another edge then counts as declared.
     drops_self_loops: bool,
     edges: AtomicU64,
     self_loops: AtomicU64,
     first_self_loop: Mutex<Option<PositionedEdge>>,
 }
 
-/// Edges copied at once to leave out self-loops.
+/// Edges copied at once when self-loops are removed.
 const COPIED_EDGES: usize = 1 << 10;
 
 impl InputScan {
@@ -120,7 +121,7 @@ impl InputScan {
         }
     }
 
-    /// Edges will be stored in both directions, as the input says.
+    /// From now on, counts edges in both directions, as the input declares.
     pub(crate) fn take_both_directions(&self) {
         self.sample.take_both_directions();
     }
@@ -201,35 +202,36 @@ impl InputScan {
     }
 }
 
-/// Reads inputs.
+/// Reads inputs in the scan.
 pub(crate) struct Reader<'a> {
     /// The folder of the spool.
     pub(crate) folder: &'a dyn Folder,
     pub(crate) resources: &'a Resources,
-    /// The ids 0 to n - 1 exist whatever the input says.
+    /// The vertices 0 to n - 1 exist, whatever the input contains.
     pub(crate) declared: u64,
-    /// Every edge will be stored in both directions.
+    /// True to store every edge in both directions.
     pub(crate) undirected: bool,
-    /// Every edge will be stored as it is written; those listed at both ends are arcs.
+    /// True to store every edge only in its written direction; an edge listed at both ends becomes
+    /// two arcs.
     pub(crate) directed: bool,
     /// The policy for self-loops and duplicates.
     pub(crate) policy: Policy,
-    /// Positions are needed, to report the first edges that are left out.
+    /// True if input positions are needed to report the first edges that are left out.
     pub(crate) positions: bool,
-    /// Weights will be made of the ids.
+    /// True if weights are computed from ids.
     pub(crate) hashes_weights: bool,
-    /// The type of ids.
+    /// The user's choice of id type.
     pub(crate) ids: IdChoice,
     /// The user's choice of columns.
     pub(crate) columns: &'a ColumnChoice,
     pub(crate) on_error: OnError,
-    /// Memory for the set of ids, and for a decompressor's window.
+    /// Memory for the set of ids, and for the window of a decompressor.
     pub(crate) bitmap_bytes: u64,
     pub(crate) decoder_bytes: u64,
 }
 
 impl Reader<'_> {
-    /// Reads the input once: counts, ids, and a source to read the edges from again.
+    /// Reads the input once; returns counts, ids, and a source of the edges for the second pass.
     pub(crate) fn read<'i>(
         &self,
         input: &'i mut Input<'_>,
@@ -263,7 +265,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads text whose ids are integers or strings.
+    /// Reads text whose ids are integers or strings, by the user's choice or the text.
     fn read_words<'i>(
         &self,
         files: &[TextFile],
@@ -286,8 +288,8 @@ impl Reader<'_> {
         }
     }
 
-    /// True if a file is not compressed; one that cannot be looked at is reported by whoever reads
-    /// it.
+    /// True if a file is uncompressed. For a file that cannot be examined it is false; reading that
+    /// file reports the error.
     pub(crate) fn is_plain(&self, path: &Path) -> bool {
         is_plain(path, self.resources).unwrap_or(false)
     }
@@ -296,7 +298,7 @@ impl Reader<'_> {
         decompress::open(open_input(path, &self.resources.job)?, path, self.decoder_bytes)
     }
 
-    /// Reads a source that can be read again; returns its edges.
+    /// Scans a source that can be read again.
     fn read_twice(
         &self,
         source: &dyn EdgeSource,
@@ -314,7 +316,7 @@ impl Reader<'_> {
         Ok(scan.edges.load(Ordering::Relaxed))
     }
 
-    /// Adds to what the options declare what the input does, and tells the bitmap.
+    /// Adds the input's declarations to those of the options, and inserts them into the bitmap.
     pub(crate) fn settle(
         &self,
         scan: &InputScan,
@@ -333,7 +335,7 @@ impl Reader<'_> {
         Ok(declared)
     }
 
-    /// Spools edges for the second pass, with their positions if it needs them.
+    /// Spools edges for the second pass, with input positions if that pass needs them.
     pub(crate) fn spool(
         &self,
         spool: &Spool,
@@ -346,14 +348,14 @@ impl Reader<'_> {
         spool.append(batch, buffer)
     }
 
-    /// Reads text whose ids are integers; `first` is the first file if it was opened already.
+    /// Reads text with integer ids; `first` is the first file if it is already open.
     fn read_text<'i>(
         &self,
         files: &[TextFile],
         first: Option<Box<dyn Read + Send>>,
         scan: InputScan,
     ) -> Result<(Box<dyn EdgeSource + 'i>, ScanSummary)> {
-        // Lists of vertices come first: edges may name no others.
+        // Vertex lists come first, because edges may name only their vertices.
         let (vertices, edges): (Vec<_>, Vec<_>) =
             files.iter().cloned().partition(|file| file.format == TextFormat::Vertices);
         let spool = Spool::new(self.folder, &self.resources.job)?;
@@ -376,7 +378,7 @@ impl Reader<'_> {
         let (summary, declared) = if let Some(before) = before {
             let declared = settle(listed, 0..0)?;
             let members = Some(&scan.bitmap).filter(|bitmap| !bitmap.gave_up());
-            // Files of edges declare nothing.
+            // Files of edges declare no vertices.
             let none = Spool::new(self.folder, &self.resources.job)?;
             let spools = [&spool, &none];
             let summary =
@@ -405,7 +407,7 @@ impl Reader<'_> {
         Ok((Box::new(spool.into_source()), seen))
     }
 
-    /// Reads files on all cores: edges among `members` to one spool, vertices to the other.
+    /// Reads files on all cores: spools edges among `members` in one spool, vertices in the other.
     fn pump_text(
         &self,
         files: &[TextFile],
@@ -531,7 +533,7 @@ impl Reader<'_> {
 }
 
 impl Reader<'_> {
-    /// How many vertices a stream that has ended says there are, to be compared when they are
+    /// The number of vertices that a finished stream declares, to be compared when all vertices are
     /// known.
     pub(crate) fn claim_of(
         &self,
@@ -543,12 +545,12 @@ impl Reader<'_> {
     }
 }
 
-/// Files of one format.
+/// Files that all have the format `format`.
 fn alone(format: TextFormat, paths: &[PathBuf]) -> Vec<TextFile> {
     paths.iter().map(|path| TextFile { path: path.clone(), format }).collect()
 }
 
-/// Walks a source with all workers, each with a state of its own.
+/// Reads a source with all workers, each with its own state.
 pub(crate) fn each_part<S>(
     source: &dyn EdgeSource,
     resources: &Resources,
@@ -570,7 +572,7 @@ pub(crate) fn each_part<S>(
                 .and_then(|()| source.read_part(part, &mut batch))
                 .and_then(|()| work(&mut state, &batch));
             if done.is_err() {
-                // Nobody takes another part after a failure.
+                // After a failure, no worker takes another part.
                 next.store(parts, Ordering::Relaxed);
                 return done;
             }

@@ -1,7 +1,7 @@
-//! Reading the segments of an index one after the other, with every check of their structure.
+//! Reads the segments of an index in sequence, with all checks of their structure.
 //!
-//! For export, verification and what else is no superstep. Invariant: a unit is read once while the
-//! segments asked for lie in it.
+//! For export, verification and all other work except supersteps. Invariant: a unit is read once
+//! while successive requests are for its segments.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use brimful_store::sealed::{Buffer, SealedFile};
 use crate::codec::{Keys, Unpack, directory_rows};
 use crate::shards::ShardFile;
 
-/// Reads segments one after the other, for everything but the engine. Holds a unit and its weights.
+/// Reads segments in sequence, outside the engine. Holds a unit and its weights.
 #[derive(Debug)]
 pub struct SegmentReader {
     unit: Option<usize>,
     bytes: Buffer,
     weights: Buffer,
-    /// Nobody asks for weights.
+    /// True if weights are not requested.
     skips_weights: bool,
     buffer: Vec<u8>,
     unpack: Unpack,
@@ -32,13 +32,13 @@ impl Default for SegmentReader {
 }
 
 impl SegmentReader {
-    /// Reads no weights, as if there were none, unless they are wanted.
+    /// Reads no weights, as if edges had none, unless they are `wanted`.
     #[must_use]
     pub fn with_weights(self, wanted: bool) -> Self {
         Self { skips_weights: !wanted, ..self }
     }
 
-    /// Where the weights are that are asked for.
+    /// The file of weights, if weights are requested.
     fn weights_of<'s>(&self, shards: &'s ShardFile) -> Option<&'s Arc<SealedFile>> {
         shards.weights_file().filter(|_| !self.skips_weights)
     }
@@ -56,8 +56,9 @@ impl SegmentReader {
         Ok(())
     }
 
-    /// Calls `edge(source, target, weight)` for every edge of segment `index`, the weight 1 where
-    /// edges have none, checking structure: order, ranges and counts. All calls are for one index.
+    /// Calls `edge(source, target, weight)` for every edge of segment `index`, with weight 1 if
+    /// edges have none. Checks the structure: order, ranges and counts. All calls must be for one
+    /// index.
     pub fn for_each_edge(
         &mut self,
         shards: &ShardFile,
@@ -100,8 +101,7 @@ impl SegmentReader {
             .corrupt(shards.unit(index), "a segment's last source contradicts the table"))
     }
 
-    /// Verifies that the directory of segment `index` says where its blocks begin and what they
-    /// hash to.
+    /// Verifies that the directory of segment `index` holds the starts and checksums of its blocks.
     pub fn verify_directory(
         &mut self,
         shards: &ShardFile,

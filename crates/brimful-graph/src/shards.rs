@@ -1,12 +1,12 @@
 //! Shards: all edges into one target interval, sorted by (source, target), cut into segments.
 //!
 //! The geometry depends on the edges alone, never on budget or threads. A shard of many edges is
-//! cut into *windows* at source boundaries: the engine sums each window on its own and adds the
-//! sums in window order, so that the result does not depend on who summed what. Segments cut
-//! windows further, each packed by the codec that suits it. Segments are read in *units* of about 4
-//! MiB; a file of weights and a file of block starts have the same units, for readers that want
-//! them. Invariant: no segment crosses a window, a shard or a unit; segments cover their unit
-//! exactly.
+//! cut into *windows* at source boundaries. The engine sums each window separately and adds the
+//! sums in window order, so that the result does not depend on the workers that computed them.
+//! Windows are cut into segments; each is packed by the codec that suits it. Segments are read in
+//! *units* of about 4 MiB. The files of weights and of block starts have the same units, for
+//! readers that need them. Invariant: no segment crosses a window, a shard or a unit; segments
+//! cover their unit exactly.
 
 mod reader;
 mod segment;
@@ -16,22 +16,23 @@ pub use reader::ShardFile;
 pub use segment::{PackedSegment, Segment};
 pub use writer::ShardWriter;
 
-/// How shards are cut. Tests use small numbers; graphs on disk have the default.
+/// The limits at which shards are cut. Tests use small limits; graphs on disk have the default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Geometry {
     /// Bits of a target within its interval.
     pub interval_bits: u32,
-    /// Edges after which a window ends at the next source.
+    /// Number of edges after which a window ends at the next source.
     pub window_edges: u64,
-    /// Most edges of a segment.
+    /// Most edges in a segment.
     pub segment_edges: u32,
-    /// Bytes after which a unit is full.
+    /// Number of bytes after which a unit is full.
     pub unit_bytes: usize,
 }
 
 impl Default for Geometry {
-    /// 2^16 accumulators of 8 bytes stay in a second-level cache beside what streams through it
-    /// (measured against 2^17 to 2^19: docs/adr/0003); a unit is what a disk reads at full speed.
+    /// 2^16 sums of 8 bytes stay in a second-level cache beside the data that streams through it
+    /// (measured against 2^17 to 2^19: docs/adr/0003). A unit is large enough to read a disk at
+    /// full speed.
     fn default() -> Self {
         Self {
             interval_bits: 16,
@@ -42,7 +43,7 @@ impl Default for Geometry {
     }
 }
 
-/// Names of the files of one index.
+/// The names of the files of one index.
 struct Names {
     shards: String,
     weights: String,
@@ -59,7 +60,7 @@ impl Names {
     }
 }
 
-/// The files that the index `name` may consist of.
+/// The names of the files that may belong to the index `name`.
 pub(crate) fn file_names(name: &str) -> [String; 3] {
     let Names { shards, weights, blocks } = Names::new(name);
     [shards, weights, blocks]

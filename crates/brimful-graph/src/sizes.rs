@@ -1,37 +1,37 @@
-//! What is known of a graph that is not built, and how large it will be on disk.
+//! The facts about a graph before it is built, and its expected size on disk.
 
 use crate::codec::{BATCH, DIRECTORY_ROW};
 
-/// Bytes of a weight: most are whole numbers or 32-bit floats.
+/// Bytes of a weight; most weights are integers or 32-bit floats.
 pub const WEIGHT_BYTES: u64 = 4;
 
-/// What is known of a graph that is not built.
+/// The facts about a graph before it is built.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sizes {
-    /// Vertices with edges.
+    /// Number of vertices with edges.
     pub vertices: u64,
-    /// Edges.
+    /// Number of edges.
     pub edges: u64,
-    /// Every edge is stored in both directions.
+    /// True if every edge is stored in both directions.
     pub undirected: bool,
-    /// Edges have weights.
+    /// True if edges have weights.
     pub weighted: bool,
-    /// The reverse index is built with it.
+    /// True if the reverse index is built too.
     pub reverse: bool,
-    /// Bytes of a packed edge, weights not counted; `None`: [`Sizes::usual_bytes_per_edge`].
+    /// Bytes of a packed edge without weights; `None`: [`Sizes::usual_bytes_per_edge`].
     pub bytes_per_edge: Option<f64>,
 }
 
 impl Sizes {
-    /// Stored arcs.
+    /// Number of stored arcs.
     pub fn arcs(&self) -> u64 {
         self.edges.saturating_mul(if self.undirected { 2 } else { 1 })
     }
 
-    /// Bytes that a packed edge of a graph of this size usually takes. Where nothing is skewed a
-    /// gap between neighbours in a shard is vertices^2 / arcs on average. Uniform graphs take the
-    /// bits of that and 1.7, R-MAT graphs of 2^20 to 2^27 vertices 3.4 bits and .63 of them: this
-    /// is between the two.
+    /// The usual bytes of a packed edge in a graph of this size. Without skew, a gap between
+    /// neighbours in a shard is vertices^2 / arcs on average. Uniform graphs take the bits of that
+    /// gap and 1.7; R-MAT graphs of 2^20 to 2^27 vertices take .63 of these bits and 3.4. This
+    /// estimate is between the two.
     pub fn usual_bytes_per_edge(&self) -> f64 {
         let gap = (self.vertices as f64).powi(2) / self.arcs().max(1) as f64;
         (4.5 + 0.63 * gap.max(1.0).log2()) / 8.0
@@ -48,18 +48,18 @@ impl Sizes {
         if self.weighted { self.arcs().saturating_mul(WEIGHT_BYTES) } else { 0 }
     }
 
-    /// Bytes of an index on disk: edges, weights and where blocks begin.
+    /// Bytes of an index on disk: edges, weights and block starts.
     pub fn index_bytes(&self) -> u64 {
         let blocks = self.arcs().div_ceil(BATCH as u64) * DIRECTORY_ROW as u64;
         self.packed_bytes().saturating_add(self.weight_bytes()).saturating_add(blocks)
     }
 
-    /// Indexes that are built with it; an undirected graph is its own reverse.
+    /// Number of indexes; an undirected graph is its own reverse.
     pub fn indexes(&self) -> u64 {
         1 + u64::from(self.reverse && !self.undirected)
     }
 
-    /// Bytes of the graph on disk: ids and degrees take about a byte a vertex.
+    /// Bytes of the graph on disk. Ids and degrees take about a byte a vertex.
     pub fn graph_bytes(&self) -> u64 {
         self.index_bytes().saturating_mul(self.indexes()).saturating_add(self.vertices)
     }

@@ -1,18 +1,18 @@
-//! Words of text: vertex ids and weights, as every text format and every table writes them.
+//! Words of text: vertex ids and weights, in the notation of all text formats and tables.
 //!
 //! Blanks, tabs, commas and carriage returns separate words. Invariant: a number is read exactly or
-//! not at all; nothing here allocates but the text of a message.
+//! not at all; only the text of a message allocates.
 
 use std::path::Path;
 
 use crate::error::{Error, Result};
 
-/// What was seen of a text beside its edges.
+/// The signs of the ids that were read.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Signs {
-    /// An id below zero.
+    /// True if an id is below zero.
     pub negative: bool,
-    /// An id of 2^63 or more.
+    /// True if an id is 2^63 or more.
     pub huge: bool,
 }
 
@@ -22,14 +22,14 @@ impl Signs {
         self.huge |= !id.negative && id.bits >> 63 == 1;
     }
 
-    /// Adds what another worker saw.
+    /// Adds the signs that another worker saw.
     pub fn merge(&mut self, other: Self) {
         self.negative |= other.negative;
         self.huge |= other.huge;
     }
 }
 
-/// Fails if one type cannot hold all ids.
+/// Returns an error if no single type can hold all ids.
 pub fn check_signs(signs: Signs, path: &Path) -> Result<()> {
     if signs.negative && signs.huge {
         let what = "it has ids below 0 and ids of 2^63 or more, which no 64-bit integer type holds together";
@@ -38,18 +38,18 @@ pub fn check_signs(signs: Signs, path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// An integer as read.
+/// An integer from a text.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Id {
     pub(crate) bits: u64,
     pub(crate) negative: bool,
 }
 
-/// The ids that a header declares, both ends included.
+/// The ids that a header declares: `count` ids from `first` on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) first: u64,
-    /// How many there are.
+    /// Number of ids.
     pub(crate) count: u64,
 }
 
@@ -60,37 +60,37 @@ impl Span {
     }
 }
 
-/// What is wrong with a word or a line.
+/// The reason to reject a word or a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Reason {
     /// A line with fewer words than an edge.
     Missing,
     /// A word that is no integer.
     NotAnId,
-    /// An integer that 64 bits do not hold.
+    /// An integer that does not fit in 64 bits.
     TooLarge,
-    /// An id outside what the header declares.
+    /// An id outside the range that the header declares.
     Outside,
     /// A word after the end of an edge.
     Extra,
-    /// A weight that is missing or no finite number.
+    /// A weight that is missing, or not a finite number.
     Weight,
     /// A line that begins with the wrong letter.
     Letter,
     /// A list after the last vertex.
     Row,
-    /// A word that is no UTF-8.
+    /// A word that is not UTF-8.
     NotText,
-    /// A word that is longer than an id may be.
+    /// A word that is too long for an id.
     TooLong,
     /// A record with more or fewer fields than the first.
     Columns,
-    /// An id that no list of vertices has.
+    /// An id that is in no vertex list.
     Undeclared,
 }
 
 impl Reason {
-    /// Its name in reports.
+    /// The name in reports.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Missing => "missing id",
@@ -109,7 +109,7 @@ impl Reason {
     }
 }
 
-/// A place in some text that is not what it should be.
+/// An invalid place in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Flaw {
     /// Offset of the offending word.
@@ -122,7 +122,7 @@ pub(crate) fn is_separator(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b',' | b'\r')
 }
 
-/// The offset of the first byte of `text` from `at` on that separates nothing.
+/// The offset of the first byte of `text` from `at` on that is no separator.
 #[inline]
 pub(crate) fn skip(text: &[u8], mut at: usize) -> usize {
     while text.get(at).is_some_and(|&b| is_separator(b)) {
@@ -143,12 +143,12 @@ pub(crate) fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(|&b| is_separator(b)).filter(|word| !word.is_empty())
 }
 
-/// The word at `at` as messages show it, shortened.
+/// The word at `at` for messages, shortened.
 pub(crate) fn shown(text: &[u8], at: usize) -> String {
     shown_word(word(text, at))
 }
 
-/// A word as messages show it, shortened.
+/// A word for messages, shortened.
 pub(crate) fn shown_word(word: &[u8]) -> String {
     let short = String::from_utf8_lossy(word.get(..40).unwrap_or(word));
     match word.len() {
@@ -158,7 +158,7 @@ pub(crate) fn shown_word(word: &[u8]) -> String {
     }
 }
 
-/// Reads the id at `at` and moves behind it.
+/// Reads the id at `at` and moves `at` past it.
 #[inline]
 pub(crate) fn read_id(text: &[u8], at: &mut usize) -> Result<Id, Flaw> {
     let start = *at;
@@ -194,7 +194,7 @@ fn parse_id(text: &[u8]) -> Option<(Id, usize)> {
     let mut value = 0_u64;
     let mut at = start;
     while let Some(digit) = text.get(at).map(|b| b.wrapping_sub(b'0')).filter(|d| *d < 10) {
-        // Nineteen digits always fit; from the twentieth on it must be checked.
+        // Nineteen digits always fit; further digits are checked.
         value = if at - start < 19 {
             value * 10 + u64::from(digit)
         } else {
@@ -210,13 +210,13 @@ fn parse_id(text: &[u8]) -> Option<(Id, usize)> {
     Some((Id { bits, negative }, at))
 }
 
-/// True if a whole word is an integer, perhaps of more than 64 bits.
+/// True if the whole word is an integer, of any size.
 pub fn is_integer(word: &[u8]) -> bool {
     let digits = word.strip_prefix(b"-").unwrap_or(word);
     !digits.is_empty() && digits.iter().all(u8::is_ascii_digit)
 }
 
-/// Appends a field of a CSV file, quoted where that is needed (RFC 4180), and where it is empty.
+/// Appends a field of a CSV file; quotes it if necessary (RFC 4180) or if it is empty.
 pub fn push_csv(field: &str, out: &mut String) {
     if !field.is_empty() && !field.contains([',', '"', '\n', '\r']) {
         out.push_str(field);
@@ -230,7 +230,7 @@ pub fn push_csv(field: &str, out: &mut String) {
     out.push('"');
 }
 
-/// Parses a whole text as an id, noting its sign; `None` if it is no integer of 64 bits.
+/// Parses a whole text as an id and records its sign; `None` if it is no integer of 64 bits.
 pub fn parse_number(text: &str, signs: &mut Signs) -> Option<u64> {
     let (id, length) = parse_id(text.as_bytes())?;
     (length == text.len()).then(|| {
@@ -245,7 +245,7 @@ pub(crate) fn parse_count(word: &[u8]) -> Option<u64> {
     (length == word.len() && !id.negative).then_some(id.bits)
 }
 
-/// Reads the weight at `at` and moves behind it.
+/// Reads the weight at `at` and moves `at` past it.
 #[inline]
 pub(crate) fn read_weight(text: &[u8], at: &mut usize) -> Result<f64, Flaw> {
     let start = *at;
@@ -279,8 +279,8 @@ fn parse_long_weight(word: &[u8]) -> Option<f64> {
     number.is_finite().then_some(number)
 }
 
-/// Digits with at most one point among them, few enough that one division is correctly rounded
-/// (Clinger, 1990): the mantissa is below 2^53 and the power of ten exact.
+/// Reads digits with at most one point, few enough that one division is correctly rounded (Clinger,
+/// 1990): the mantissa is below 2^53 and the power of ten is exact.
 fn short_decimal(text: &[u8]) -> Option<(f64, usize)> {
     const POWERS: [f64; 16] =
         [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];

@@ -1,4 +1,4 @@
-//! `verify`: every byte against its checksum, every structure against what the manifest says.
+//! `verify`: checks every byte against its checksum, and every structure against the manifest.
 
 use brimful_store::{Error as StoreError, Job};
 
@@ -9,26 +9,26 @@ use crate::order::ExternalOrder;
 use crate::segment_reader::SegmentReader;
 use crate::shards::ShardFile;
 
-/// What was verified.
+/// The counts of a verification.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Verified {
-    /// Files.
+    /// Number of files.
     pub files: u64,
-    /// Bytes in them.
+    /// Total bytes of the files.
     pub bytes: u64,
-    /// Arcs decoded, over all indexes.
+    /// Number of decoded arcs in all indexes.
     pub arcs: u64,
 }
 
 /// Vertices whose degrees are counted at once.
 const WINDOW: u64 = 1 << 20;
-/// Ids looked at, at once.
+/// Ids that are checked at once.
 const BATCH: usize = 64 << 10;
 
-/// Verifies an open graph (its manifest and headers were verified when it was opened).
+/// Verifies an open graph. Its manifest and headers were verified when it was opened.
 ///
 /// # Errors
-/// Corruption naming file and offset.
+/// Corruption, with file and offset.
 pub fn verify(graph: &Graph, job: &Job) -> Result<Verified> {
     let mut found = Verified::default();
     job.begin("verify", graph.bytes_on_disk()?);
@@ -59,8 +59,8 @@ pub fn verify(graph: &Graph, job: &Job) -> Result<Verified> {
     Ok(found)
 }
 
-/// In merged runs every id must be greater than the one before: then each run ascends and no id is
-/// in two.
+/// Checks that ids ascend strictly in the merged runs: then each run ascends and no id is in two
+/// runs.
 fn verify_ids(graph: &Graph, job: &Job) -> Result<()> {
     if graph.description().ids.first.is_some() {
         return Ok(());

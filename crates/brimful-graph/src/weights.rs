@@ -1,6 +1,7 @@
-//! Weights that are made, and what is known of weights before a run.
+//! Generated weights, and the range of stored weights.
 //!
-//! Invariant: a hashed weight depends on the two external ids alone, whichever way the edge points.
+//! Invariant: a hashed weight depends only on the two external ids, and not on the edge's
+//! direction.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,18 +9,18 @@ use crate::edges::{EdgeBatch, EdgeSource};
 use crate::error::Result;
 use crate::random::{GOLDEN, splitmix64};
 
-/// Where edge weights come from.
+/// The origin of edge weights.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Weights {
     /// From the input, if it has any.
     #[default]
     Input,
-    /// [`hash`] of the two ids, whatever the input has.
+    /// [`hash`] of the two ids, whatever the input contains.
     Hash,
 }
 
 impl Weights {
-    /// The weights of this name; `None` if there are none such.
+    /// The weights called `name`, or `None`.
     pub fn from_name(name: &str) -> Option<Self> {
         match name {
             "input" => Some(Self::Input),
@@ -29,10 +30,10 @@ impl Weights {
     }
 }
 
-/// The weight, from 1 to 100, that `--weights hash` gives the edge between two external ids:
-/// 1 + (splitmix64(min * 0x9E3779B97F4A7C15 xor max) mod 100), multiplication modulo 2^64.
+/// The weight, from 1 to 100, that `--weights hash` gives the edge between two external ids: 1 +
+/// (splitmix64(min * 0x9E3779B97F4A7C15 xor max) mod 100), with multiplication modulo 2^64.
 ///
-/// Ids are taken as their 64 bits without sign; the same for both directions of an edge.
+/// Ids are taken as unsigned 64-bit numbers. Both directions of an edge have the same weight.
 ///
 /// ```
 /// use brimful_graph::weights::hash;
@@ -40,7 +41,7 @@ impl Weights {
 /// ```
 pub fn hash(one: u64, other: u64) -> f64 {
     let (min, max) = (one.min(other), one.max(other));
-    // Below 101, hence exact.
+    // Below 101, and therefore exact.
     (1 + splitmix64(min.wrapping_mul(GOLDEN) ^ max) % 100) as f64
 }
 
@@ -61,7 +62,7 @@ impl EdgeSource for Hashed<'_> {
     }
 }
 
-/// The range of the weights stored, so that an algorithm can refuse some before it runs.
+/// The range of stored weights, by which an algorithm can refuse them before it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WeightRange {
@@ -72,7 +73,7 @@ pub struct WeightRange {
 }
 
 impl WeightRange {
-    /// The range of some weights; `None` of none.
+    /// The range of `weights`; `None` if there are none.
     pub fn of(weights: &[f64]) -> Option<Self> {
         let first = *weights.first()?;
         let (min, max) =
@@ -80,7 +81,7 @@ impl WeightRange {
         Some(Self { min, max })
     }
 
-    /// The range of the weights of both.
+    /// The union of two ranges.
     pub fn union(one: Option<Self>, other: Option<Self>) -> Option<Self> {
         let (Some(a), Some(b)) = (one, other) else {
             return one.or(other);
@@ -88,12 +89,13 @@ impl WeightRange {
         Some(Self { min: a.min.min(b.min), max: a.max.max(b.max) })
     }
 
-    /// True if there is a weight below zero.
+    /// True if a weight is below zero.
     pub fn any_negative(self) -> bool {
         self.min < 0.0
     }
 
-    /// True if there is an infinite weight. Inputs with one are refused; sums can overflow.
+    /// True if a weight is infinite. Inputs with infinite weights are refused, but sums can
+    /// overflow.
     pub fn any_infinite(self) -> bool {
         self.min.is_infinite() || self.max.is_infinite()
     }
@@ -105,7 +107,7 @@ mod tests {
 
     #[test]
     fn hashed_weights_are_pinned_and_symmetric() {
-        // Pinned: other implementations of the same formula compare their results with ours.
+        // Pinned, because other implementations of the formula compare their results with ours.
         let pairs =
             [(0, 0), (0, 1), (1, 2), (41, 42), (7, 1 << 40), (u64::MAX, 3), (1 << 63, u64::MAX)];
         let weights = pairs.map(|(one, other)| hash(one, other));

@@ -53,7 +53,7 @@ fn import_text(folder: &Path, text: &str, options: &ImportOptions) -> (Graph, Im
     (graph, report)
 }
 
-/// The out-neighbours of a vertex in the graph opened again.
+/// The out-neighbours of a vertex, from the graph opened again.
 fn neighbors(graph: &Graph, number: i128) -> Vec<i128> {
     let lookup = Lookup::new(Arc::new(Graph::open(graph.path(), &Arc::default()).unwrap()));
     let found =
@@ -61,7 +61,7 @@ fn neighbors(graph: &Graph, number: i128) -> Vec<i128> {
     found.ids.into_iter().map(|bits| graph.id_type().number(bits)).collect()
 }
 
-/// Every edge with its multiplicity and weight bits.
+/// All edges, with their multiplicity and weight bits.
 fn edges(graph: Graph) -> BTreeMap<(i128, i128, u64), usize> {
     let id_type = graph.id_type();
     let mut reader = EdgeReader::new(Arc::new(graph));
@@ -180,7 +180,7 @@ fn declared_vertices_exist_without_edges() {
     assert_eq!(graph.vertices(), 100_001);
 }
 
-/// Bytes of every file of a graph.
+/// The bytes of every file of a graph.
 fn bytes_of(path: &Path) -> BTreeMap<String, Vec<u8>> {
     let entries = std::fs::read_dir(path).unwrap().map(Result::unwrap);
     entries
@@ -282,7 +282,7 @@ fn text_and_binary_exports_import_again_as_the_same_graph() {
 #[test]
 fn the_first_bad_line_is_named_whatever_the_timing() {
     let folder = tempfile::tempdir().unwrap();
-    // Lines enough for several chunks, with two errors in different ones.
+    // Enough lines for several chunks, with two errors in different chunks.
     let mut text = "123456 234567\n".repeat(400_000);
     text.insert_str(14 * 300_000, "1 x\n");
     text.insert_str(14 * 150_000, "7 8 9\n");

@@ -1,7 +1,7 @@
-//! Import, generation and index killed at every operation that changes files: a child process runs
-//! until it is killed, and the next one finishes the work as if nothing had happened.
+//! Import, generation and index, killed at every operation that changes files. A child process runs
+//! until it is killed, and the next process finishes the work as if it had not been interrupted.
 //!
-//! `BRIMFUL_KILLS=all` kills at every operation; otherwise at a sample of them.
+//! `BRIMFUL_KILLS=all` kills at every operation; otherwise a sample of operations is used.
 
 #![expect(clippy::unwrap_used, reason = "test helpers: a failure is a failed test")]
 
@@ -20,20 +20,21 @@ use brimful_store::external::{FolderLock, PartialFolder};
 use brimful_store::fault::MortalFolder;
 use brimful_store::{Budget, DiskFolder, Job, Resources};
 
-/// Kills of each kind of work, unless all are asked for.
+/// Number of kills for each kind of work, unless all are requested.
 const SAMPLED: u64 = 10;
 const SIGKILL: i32 = 9;
-/// What the child is to do, where, and when it dies.
+/// Environment variables of the child: its work, its folder, and the operation at which it dies.
 const CHILD: [&str; 3] = ["KILLED_WORK", "KILLED_FOLDER", "KILLED_AT"];
 
-/// Work that is killed, and begun again.
+/// Work that is killed and started again.
 struct Work {
     name: &'static str,
-    /// Before the child starts.
+    /// The preparation, before the child starts.
     prepare: fn(&Path) -> Result<()>,
-    /// What the child does; the number is that of its last operation. Returns how many there were.
+    /// The work of the child; the number is that of its last operation. Returns the number of
+    /// operations.
     run: fn(&Path, u64) -> Result<u64>,
-    /// What the next process does; it must be content if nothing is left to do.
+    /// The work of the next process; it must succeed even if nothing is left to do.
     again: fn(&Path) -> Result<()>,
 }
 
@@ -101,7 +102,7 @@ fn input_of(folder: &Path) -> Input<'static> {
     Input::EdgeList(vec![folder.join("edges.txt")])
 }
 
-/// An import that may be killed, by the same steps as [`import`].
+/// An import that may be killed, with the same steps as [`import`].
 fn make(folder: &Path, last: u64, input: Input<'_>) -> Result<u64> {
     let partial = PartialFolder::create(&graph_of(folder))?;
     let mortal = MortalFolder::new(partial.folder(), last);
@@ -120,8 +121,8 @@ fn make_again(folder: &Path, input: Input<'_>) -> Result<()> {
     Ok(())
 }
 
-/// All files below a folder but the lock, which is empty, and a first manifest that a second one
-/// replaced: it goes when the third is published.
+/// All files below a folder, except two: the lock, which is empty, and a first manifest that a
+/// second one replaced, which is removed when the third is published.
 fn files_below(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut files = BTreeMap::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -143,7 +144,7 @@ fn files_below(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     files
 }
 
-/// Runs in a process of its own: see [`killed_work_is_finished_by_the_next_process`].
+/// Runs in a process of its own; see [`killed_work_is_finished_by_the_next_process`].
 #[test]
 #[ignore = "the child of another test"]
 fn child() {
@@ -152,7 +153,7 @@ fn child() {
     (work.run)(Path::new(&folder), last.parse().unwrap()).unwrap();
 }
 
-/// Has a child do `work` until its operation `last`; true if it was killed.
+/// Runs a child that does `work` until its operation `last`; true if it was killed.
 fn killed(work: &Work, folder: &Path, last: u64) -> bool {
     let values = [work.name.to_owned(), folder.to_str().unwrap().to_owned(), last.to_string()];
     let mut command = Command::new(std::env::current_exe().unwrap());
@@ -172,7 +173,7 @@ fn killed_work_is_finished_by_the_next_process() {
         let expected = files_below(undisturbed.path());
         assert!(operations > 2 * SAMPLED, "{}: {operations} operations", work.name);
         let step = if all { 1 } else { operations / SAMPLED };
-        // The last ones are those that matter most.
+        // The last operations matter most.
         let sampled = (1..=operations).filter(|at| at % step == 0 || at + 4 > operations);
         for at in sampled {
             let folder = tempfile::tempdir().unwrap();

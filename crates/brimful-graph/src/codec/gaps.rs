@@ -1,16 +1,19 @@
 //! Packed gaps with exceptions: the differences of consecutive keys, bit-packed in blocks of one
 //! width.
 //!
-//! A block has up to 256 edges, fewer where its keys, counted from the source of its first edge,
-//! would not fit 32 bits. Its 12-byte header: source of the first edge less the segment's first
-//! source (u32); target of the first edge (24 bits) and edges - 1 (8 bits); width, number of
-//! exceptions, bytes of an exception's high part (1, 2 or 4), zero. Then gaps as one little-endian
-//! bit stream, gap `i` at bit `i * width`, in groups of 16 (the first gap, and those behind the
-//! last edge, are zero); then a byte for the place of each exception, ascending; then their high
-//! parts, to be added above the width.
+//! A block has up to 256 edges, or fewer if its keys, relative to the source of its first edge,
+//! would exceed 32 bits. Its parts:
+//!
+//! - A header of 12 bytes: source of the first edge, relative to the segment's first source (u32);
+//!   target of the first edge (24 bits) and edges - 1 (8 bits); width, number of exceptions, bytes
+//!   of an exception's high part (1, 2 or 4), zero.
+//! - The gaps as one little-endian bit stream, gap `i` at bit `i * width`, in groups of 16. The
+//!   first gap, and those after the last edge, are zero.
+//! - A byte for the place of each exception, ascending.
+//! - The high parts of the exceptions, to be added above the width.
 //!
 //! Method: patched frame of reference (Zukowski, Heman, Nes, Boncz 2006), on keys of (source,
-//! target) so that one width serves jumps between sources and steps within one.
+//! target), so that one width serves jumps between sources and steps within one.
 
 use super::unpack::{Header, Keys, MAX_EXCEPTIONS};
 use super::{BATCH, Batches, BlockStart, Code, Unpack};
@@ -21,10 +24,11 @@ pub struct Gaps;
 
 /// Bytes of a block's header.
 pub(super) const HEADER_BYTES: usize = 12;
-/// Edges of a group.
+/// Edges in a group.
 pub(super) const GROUP: usize = 16;
 
-/// The widths in use: those at which every gap lies within 4 bytes, so that one shift extracts it.
+/// Rounds up to a width in use: one at which every gap lies within 4 bytes, so that one shift
+/// extracts it.
 pub(super) fn allowed_width(bits: u32) -> u32 {
     match bits {
         27 => 28,
@@ -33,7 +37,7 @@ pub(super) fn allowed_width(bits: u32) -> u32 {
     }
 }
 
-/// Bytes that hold numbers of so many bits: 1, 2 or 4.
+/// Bytes for numbers of `bits` bits: 1, 2 or 4.
 fn high_bytes(bits: u32) -> usize {
     match bits {
         0..=8 => 1,
@@ -42,8 +46,8 @@ fn high_bytes(bits: u32) -> usize {
     }
 }
 
-/// Width, number of exceptions and bytes of a high part, for gaps with this histogram of bit
-/// lengths.
+/// Chooses width, number of exceptions and bytes of a high part, for gaps with this histogram of
+/// bit lengths.
 fn choose_width(lengths: &[u8; 33], groups: usize) -> (u32, usize, usize) {
     let longest = lengths.iter().rposition(|&count| count > 0).unwrap_or(0) as u32;
     let full = allowed_width(longest);
@@ -72,7 +76,7 @@ fn encode_block(keys: &[u64], target_bits: u32, out: &mut Vec<u8>) {
     for (gap, pair) in gaps[1..].iter_mut().zip(keys.windows(2)) {
         *gap = (pair[1] - pair[0]) as u32;
         let length = (u32::BITS - gap.leading_zeros()) as usize;
-        // At most 255 gaps are counted.
+        // `lengths` counts at most 255 gaps.
         lengths[length] += 1;
     }
     let groups = count.div_ceil(GROUP);
@@ -93,7 +97,7 @@ fn encode_block(keys: &[u64], target_bits: u32, out: &mut Vec<u8>) {
             held -= 32;
         }
     }
-    // A group is a whole number of 16-bit units, so there may be one left.
+    // A group is a whole number of 16-bit units, so one unit may be left.
     out.extend_from_slice(&bits.to_le_bytes()[..held as usize / 8]);
     if exceptions > 0 {
         let patched = || gaps[..count].iter().enumerate().filter(|(_, gap)| u64::from(**gap) > low);
@@ -124,8 +128,8 @@ impl Code for Gaps {
         }
     }
 
-    /// Unpacks a block before the one before it is handed out: the wide stores of the one are then
-    /// complete when the narrow loads of the other need them.
+    /// Unpacks each block before it passes on the previous one: the wide stores of the unpacking
+    /// are then complete when narrow loads read the block.
     fn decode(
         bytes: &[u8],
         edges: u32,

@@ -1,10 +1,10 @@
-//! How the edges of a segment are packed.
+//! The encoding of the edges of a segment.
 //!
-//! Edges come as ascending *keys*, `(source - first source) << target bits | target in the
-//! interval`; a codec turns them into bytes and back into *batches* of at most 256 keys of 32 bits
-//! above a base source. [`pack`] chooses a codec for each segment by the bytes it needs. Invariant:
-//! decoding never reads outside the bytes and never trusts a count or a width that they do not bear
-//! out; what a segment decodes to does not depend on the machine.
+//! Edges are ascending *keys*, `(source - first source) << target bits | target in the interval`. A
+//! codec turns them into bytes and back into *batches* of at most 256 keys of 32 bits above a base
+//! source. [`pack`] chooses the codec that needs the fewest bytes for each segment. Invariant:
+//! decoding never reads outside the bytes and never trusts a count or a width that they do not
+//! support; the result does not depend on the machine.
 
 pub mod gaps;
 mod unpack;
@@ -14,14 +14,14 @@ pub mod words;
 pub use unpack::{Keys, Unpack, scatter};
 pub use weights::{WeightType, Weights};
 
-/// Most keys of a batch, and edges of a block.
+/// Most keys in a batch, and most edges in a block.
 pub const BATCH: usize = 256;
 
 /// A way to pack keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Codec {
-    /// 32-bit words: source delta and target ([`words`]).
+    /// 32-bit words of source difference and target ([`words`]).
     Words32 = 1,
     /// The same in 24 bits.
     Words24 = 2,
@@ -34,12 +34,12 @@ impl Codec {
     pub const ALL: [Self; 3] = [Self::Words32, Self::Words24, Self::Gaps];
 }
 
-/// How the bytes of a segment came about: a codec, and perhaps lz4 over it.
+/// The encoding of a segment: a codec, with or without lz4 over it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Packing {
     /// The codec.
     pub codec: Codec,
-    /// True if the codec's bytes were compressed by lz4 (its block format).
+    /// True if lz4 (its block format) compressed the codec's bytes.
     pub compressed: bool,
 }
 
@@ -51,13 +51,13 @@ impl Packing {
         self.codec as u8 | if self.compressed { COMPRESSED } else { 0 }
     }
 
-    /// The packing with this codec byte, if there is one.
+    /// The packing with this codec byte; `None` if it is invalid.
     pub fn from_byte(byte: u8) -> Option<Self> {
         let codec = Codec::ALL.into_iter().find(|codec| *codec as u8 == byte & !COMPRESSED)?;
         Some(Self { codec, compressed: byte & COMPRESSED != 0 })
     }
 
-    /// Its name in `info`.
+    /// The name in `info`.
     pub fn name(self) -> &'static str {
         match (self.codec, self.compressed) {
             (Codec::Words32, false) => "words32",
@@ -70,20 +70,20 @@ impl Packing {
     }
 }
 
-/// Where a block of edges begins, for readers that want few of them.
+/// The start of a block of edges, for readers that need few edges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockStart {
-    /// Byte in the codec's bytes.
+    /// Offset in the codec's bytes.
     pub offset: u32,
-    /// Source of the block's first edge, less the first source of the segment.
+    /// Source of the block's first edge, relative to the first source of the segment.
     pub source: u32,
-    /// Edges, 1 to 256.
+    /// Number of edges, 1 to 256.
     pub edges: u32,
 }
 
-/// What takes batches `(base, keys)`; false if it refuses one. Behind a pointer, since a batch
-/// takes a hundred times as long as the call: decoders are compiled once, and not for every
-/// program.
+/// The receiver of batches `(base, keys)`; false if it refuses one. It is a trait object, because a
+/// batch takes a hundred times as long as the call: decoders are compiled once, instead of once for
+/// each program.
 pub type Batches<'b> = dyn FnMut(u64, Keys<'_>) -> bool + 'b;
 
 impl Codec {
@@ -135,14 +135,15 @@ impl Codec {
     }
 }
 
-/// One codec. Keys ascend, with repeats; a segment's sources span less than 2^32.
+/// One codec. Keys ascend and may repeat; a segment's sources span less than 2^32.
 pub trait Code {
-    /// Appends the packed keys to `out`, and where each block begins to `blocks`.
+    /// Appends the packed keys to `out`, and the start of each block to `blocks`.
     fn encode(keys: &[u64], target_bits: u32, out: &mut Vec<u8>, blocks: &mut Vec<BlockStart>);
 
-    /// Calls `batch(base, keys)` for batches in order: an edge's source is the segment's first
-    /// source + `base + (key >> target_bits)`, its target the low bits. Keys ascend within a batch.
-    /// False if the bytes are broken, do not hold exactly `edges` edges, or `batch` refuses.
+    /// Calls `batch(base, keys)` for batches in order. The source of an edge is the segment's first
+    /// source + `base + (key >> target_bits)`; its target is the low bits. Keys ascend within a
+    /// batch. Returns false if the bytes are broken, if they do not hold exactly `edges` edges, or
+    /// if `batch` refuses.
     fn decode(
         bytes: &[u8],
         edges: u32,
@@ -151,7 +152,7 @@ pub trait Code {
         batch: &mut Batches<'_>,
     ) -> bool;
 
-    /// Decodes the one block `block`, which begins at the start of `bytes`.
+    /// Decodes the single block `block` at the start of `bytes`.
     fn decode_block(
         bytes: &[u8],
         block: BlockStart,
@@ -161,20 +162,20 @@ pub trait Code {
     ) -> bool;
 }
 
-/// lz4 is used where it at least halves a segment: then reading less takes more time off a
-/// superstep that streams than unpacking adds, and where the segment stays in memory, memory was
-/// what lacked.
+/// lz4 is used only if it at least halves a segment. Then a superstep that streams saves more time
+/// by reading less than it spends on unpacking; and a segment that is pinned in memory saves
+/// memory, which was scarce.
 const LZ4_WORTH: usize = 2;
-/// Bytes at the start of a segment by which lz4 is judged before it is tried on the whole.
+/// Bytes at the start of a segment that are compressed as a test before the whole segment.
 const LZ4_PROBE: usize = 8 << 10;
 
 /// Bytes of a block's row in a directory: offset (24 bits) and edges - 1 (8 bits), source (u32),
-/// the low half of its bytes' checksum (u32).
+/// the low half of the checksum of the block's bytes (u32).
 pub const DIRECTORY_ROW: usize = 12;
-/// No codec takes more than 12 bytes an edge, and a segment has at most 2^20 edges.
+/// Bits of an offset: codecs take at most 12 bytes an edge, and a segment has at most 2^20 edges.
 const OFFSET_BITS: u32 = 24;
 
-/// Appends the directory of a segment whose codec's bytes are `plain`.
+/// Appends the directory of a segment with the codec's bytes `plain`.
 fn write_directory(blocks: &[BlockStart], plain: &[u8], directory: &mut Vec<u8>) {
     for (index, block) in blocks.iter().enumerate() {
         let end = blocks.get(index + 1).map_or(plain.len(), |next| next.offset as usize);
@@ -204,7 +205,7 @@ pub fn directory_checksums(rows: &[u8]) -> impl Iterator<Item = u32> {
     rows.as_chunks::<DIRECTORY_ROW>().0.iter().map(|row| field(row, 8))
 }
 
-/// The blocks of a directory: start, checksum, and its bytes of `plain`, none where the row is
+/// The blocks of a directory: start, checksum, and their bytes in `plain`, empty if the row is
 /// broken.
 pub fn directory_rows<'b>(
     rows: &'b [u8],
@@ -220,8 +221,8 @@ pub fn directory_rows<'b>(
 /// Replaces `out` by the packed keys and appends their blocks to `directory`. Returns the packing,
 /// the length of the codec's bytes before lz4, and the number of blocks.
 ///
-/// The smallest of the three codecs is taken, the simpler one on a tie; over it lz4 where that
-/// halves the bytes.
+/// The smallest of the three codecs is chosen, the simpler one on a tie; lz4 is added if it halves
+/// the bytes.
 pub fn pack(
     keys: &[u64],
     target_bits: u32,
@@ -263,8 +264,8 @@ fn compress(bytes: &mut Vec<u8>) -> bool {
     worth
 }
 
-/// The codec's bytes of a segment: `stored` itself, or what it decompresses to in `buffer`. `None`
-/// if that is not exactly `plain` bytes.
+/// The codec's bytes of a segment: `stored` itself, or its decompression in `buffer`. `None` unless
+/// the result has exactly `plain` bytes.
 pub fn plain_bytes<'b>(
     packing: Packing,
     stored: &'b [u8],

@@ -1,9 +1,9 @@
-//! Every codec and every form of unpacking against the keys that went in, on shapes that graphs
-//! have and on shapes that they should not have.
+//! Tests every codec and every form of unpacking against the input keys, on shapes of real graphs
+//! and on extreme shapes.
 
 use super::*;
 
-/// A small generator: reproducible, and as good as a test needs.
+/// A small reproducible generator, good enough for tests.
 struct Random(u64);
 
 impl Random {
@@ -122,7 +122,7 @@ fn check_all(keys: &[u64], target_bits: u32) {
 #[test]
 fn keys_come_back_from_every_codec_and_form() {
     let mut random = Random(1);
-    // Miri takes seconds for a hundred keys in all codecs and forms.
+    // Miri needs seconds for a hundred keys in all codecs and forms.
     let counts: &[usize] =
         if cfg!(miri) { &[17, 40] } else { &[1, 2, 15, 16, 17, 255, 256, 257, 5000] };
     for &count in counts {
@@ -161,7 +161,7 @@ fn extreme_keys_come_back() {
         vec![0, top],
         vec![5; many as usize],
         vec![0xFFFF, 0x1_0000, 0x1_0000, top - 1, top],
-        // One more than fits 32 bits above the first source, and one less.
+        // One more than fits in 32 bits above the first source, and one less.
         vec![7, (1 << 32) - 1, 1 << 32],
         (0..many).map(|i| i << 32).collect(),
         (0..many).map(|i| i << 31).collect(),
@@ -177,7 +177,7 @@ fn the_smallest_codec_is_chosen() {
     let mut random = Random(3);
     let dense: Vec<u64> = keys(&mut random, 5000, 10, 14, 16);
     assert_eq!(packing(&dense).name(), "gaps");
-    // A few far jumps in each block would each cut a block of gaps short.
+    // A few far jumps in each block would each end a block of gaps early.
     let sparse: Vec<u64> = (0..5000).map(|i| i << 30 | random.below(1 << 16)).collect();
     assert_eq!(packing(&sparse).name(), "words32");
     let middling: Vec<u64> = (0..5000).map(|i| (i * 200) << 16 | random.below(1 << 16)).collect();
@@ -186,7 +186,7 @@ fn the_smallest_codec_is_chosen() {
     assert_eq!(packing(&regular).name(), "gaps+lz4");
 }
 
-/// Whatever bytes come, decoding ends, stays within them, and all forms say the same.
+/// For any bytes, decoding ends and stays within them, and all forms give the same result.
 #[test]
 fn broken_bytes_are_refused_or_decoded_alike() {
     let mut random = Random(4);

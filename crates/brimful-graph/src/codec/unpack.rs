@@ -1,22 +1,22 @@
-//! Unpacking one block of gaps into keys: the scalar reference and its vector forms.
+//! Unpacking of one block of gaps into keys: the scalar reference and its vector forms.
 //!
-//! A form is chosen once, by what the processor has; all give the same keys (tests compare them on
-//! random blocks). This is the one module of the crate with `unsafe`: vector instructions, and
-//! [`scatter`].
+//! The processor's instructions choose a form once. All forms give the same keys; tests compare
+//! them on random blocks. This is the only module of the crate with `unsafe`: for vector
+//! instructions, and in [`scatter`].
 
 use super::BATCH;
 use super::gaps::{GROUP, HEADER_BYTES, allowed_width};
 
-/// Most exceptions of a block.
+/// Most exceptions in a block.
 pub(super) const MAX_EXCEPTIONS: usize = 255;
 
-/// A block's header, its numbers in range.
+/// A block's header, with numbers in range.
 pub(super) struct Header {
-    /// Source of the first edge, less the segment's first.
+    /// Source of the first edge, relative to the segment's first source.
     pub(super) source: u32,
     /// Target of the first edge.
     pub(super) target: u32,
-    /// Edges, 1 to 256.
+    /// Number of edges, 1 to 256.
     pub(super) count: usize,
     width: u32,
     exceptions: usize,
@@ -24,7 +24,7 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// The header at the start of `bytes` and what follows it.
+    /// Reads the header at the start of `bytes`; also returns the bytes after it.
     #[inline]
     pub(super) fn read(bytes: &[u8], target_bits: u32) -> Option<(Self, &[u8])> {
         let (raw, rest) = bytes.split_first_chunk::<HEADER_BYTES>()?;
@@ -49,7 +49,7 @@ impl Header {
     }
 }
 
-/// How blocks are unpacked on this machine.
+/// The form of unpacking in use on this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unpack(Form);
 
@@ -66,12 +66,12 @@ impl Unpack {
     /// The portable form.
     pub const SCALAR: Self = Self(Form::Scalar);
 
-    /// The fastest form that this processor has.
+    /// The fastest form for this processor.
     pub fn fastest() -> Self {
         Self::available().last().copied().unwrap_or(Self::SCALAR)
     }
 
-    /// The forms that this processor has, slowest first.
+    /// The forms that this processor supports, slowest first.
     pub fn available() -> Vec<Self> {
         let mut forms = vec![Self::SCALAR];
         #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -89,7 +89,7 @@ impl Unpack {
         forms
     }
 
-    /// Its name.
+    /// The name.
     pub fn name(self) -> &'static str {
         match self.0 {
             Form::Scalar => "scalar",
@@ -100,8 +100,8 @@ impl Unpack {
         }
     }
 
-    /// Unpacks the gaps of the block whose payload begins `bytes` into the groups of `gaps`.
-    /// Returns the greatest key and the bytes after the block.
+    /// Unpacks the gaps of the block whose payload is at the start of `bytes` into the groups of
+    /// `gaps`. Returns the greatest key and the bytes after the block.
     #[inline]
     pub(super) fn gaps<'b>(
         self,
@@ -116,21 +116,21 @@ impl Unpack {
             Form::Scalar => scalar(header, packed, gaps),
             #[cfg(target_arch = "x86_64")]
             #[expect(unsafe_code, reason = "instructions that were detected")]
-            // SAFETY: `available` makes these forms only where the processor has the instructions.
+            // SAFETY: `available` offers this form only if the processor has its instructions.
             Form::Avx2 => unsafe { x86::avx2(header, packed, gaps) },
             #[cfg(target_arch = "x86_64")]
             #[expect(unsafe_code, reason = "instructions that were detected")]
             // SAFETY: as above.
             Form::Avx512 => unsafe { x86::avx512(header, packed, gaps) },
         };
-        // Nothing wraps round: the sum bounds every key, and every gap.
+        // No sum wraps: this one bounds every key and every gap.
         let most =
             patch(header, places, highs, gaps).saturating_add(gaps_sum + u64::from(header.target));
         Some((u32::try_from(most).ok()?, rest))
     }
 }
 
-/// The keys of a batch, as the first and the gaps between them. Invariant: no key is above `most`.
+/// The keys of a batch: the first key and the gaps between keys. Invariant: no key is above `most`.
 #[derive(Debug, Clone, Copy)]
 pub struct Keys<'k> {
     first: u32,
@@ -144,7 +144,7 @@ impl<'k> Keys<'k> {
         Self { first: header.target, gaps: &gaps[..header.count], most }
     }
 
-    /// Ascending keys, which become gaps in place; `None` if they do not ascend.
+    /// Turns ascending keys into gaps in place; `None` if they do not ascend.
     pub(super) fn ascending(keys: &'k mut [u32]) -> Option<Self> {
         let (first, most) = (keys.first().copied().unwrap_or(0), keys.last().copied().unwrap_or(0));
         let mut last = first;
@@ -160,12 +160,12 @@ impl<'k> Keys<'k> {
         self.gaps.len()
     }
 
-    /// True if there is none.
+    /// True if there are no keys.
     pub fn is_empty(&self) -> bool {
         self.gaps.is_empty()
     }
 
-    /// Sources, counted from the base: every key's is among them.
+    /// The range of sources, relative to the base, that contains the source of every key.
     #[inline]
     pub fn sources(&self, target_bits: u32) -> std::ops::Range<usize> {
         (self.first >> target_bits) as usize..(self.most >> target_bits) as usize + 1
@@ -176,14 +176,14 @@ impl<'k> Keys<'k> {
     pub fn iter(&self) -> impl Iterator<Item = u32> + use<'k> {
         let mut key = self.first;
         self.gaps.iter().map(move |gap| {
-            // The first gap is zero, and `most` bounds the sum of all.
+            // The first gap is zero, and `most` bounds the sum of all gaps.
             key = key.wrapping_add(*gap);
             key
         })
     }
 }
 
-/// Adds the high parts of the exceptions above the width; returns what that adds up to.
+/// Adds the high parts of the exceptions, above the width; returns the sum of the added values.
 #[inline]
 fn patch(header: &Header, places: &[u8], highs: &[u8], gaps: &mut [u32; BATCH]) -> u64 {
     let mut sum = 0_u64;
@@ -191,7 +191,7 @@ fn patch(header: &Header, places: &[u8], highs: &[u8], gaps: &mut [u32; BATCH]) 
         let high = u64::from(high) << header.width;
         sum = sum.saturating_add(high);
         let gap = &mut gaps[usize::from(place)];
-        // Where this wraps round, the sum is above 32 bits and the block is refused.
+        // If this wraps, the sum exceeds 32 bits and the block is refused.
         *gap = gap.wrapping_add(high as u32);
     };
     let places = places.iter().copied();
@@ -207,7 +207,7 @@ fn patch(header: &Header, places: &[u8], highs: &[u8], gaps: &mut [u32; BATCH]) 
     sum
 }
 
-/// The reference. Returns the sum of the gaps.
+/// The scalar reference. Returns the sum of the gaps.
 fn scalar(header: &Header, packed: &[u8], gaps: &mut [u32; BATCH]) -> u64 {
     let gaps = &mut gaps[..header.groups() * GROUP];
     extract(header.width, packed, gaps);
@@ -224,7 +224,7 @@ fn extract(width: u32, packed: &[u8], out: &mut [u32]) {
     let (mut bits, mut held, mut bytes) = (0_u64, 0, packed.iter());
     for number in out {
         while held < width {
-            // The caller has cut off exactly the bytes that the groups need.
+            // The caller has cut the bytes to the exact length of the groups.
             bits |= u64::from(bytes.next().copied().unwrap_or_default()) << held;
             held += 8;
         }
@@ -234,13 +234,13 @@ fn extract(width: u32, packed: &[u8], out: &mut [u32]) {
     }
 }
 
-/// Bits of a target in graphs on disk, for which there is a loop of its own: shifts by a number
-/// known when it is compiled are cheaper.
+/// Bits of a target in graphs on disk. A loop of its own serves this number, because shifts by a
+/// constant are cheaper.
 const USUAL_BITS: u32 = 16;
 
-/// Calls `f` with the source's and the target's element of each key: `sources[key >> target_bits]`
-/// and `targets[key & mask]`, in order. False, and nothing was done, if a key leads outside of
-/// either.
+/// Calls `f` with the elements of source and target of each key, `sources[key >> target_bits]` and
+/// `targets[key & mask]`, in order. Returns false without any call if a key is outside one of the
+/// slices.
 #[inline(always)]
 pub fn scatter<A: Copy, B>(
     keys: Keys<'_>,
@@ -260,7 +260,7 @@ pub fn scatter<A: Copy, B>(
     true
 }
 
-/// [`scatter`], the keys having been checked.
+/// [`scatter`] after the check of keys.
 #[inline(always)]
 #[expect(unsafe_code, reason = "two checks an edge cost a tenth of a superstep")]
 fn scatter_within<A: Copy, B>(
@@ -272,9 +272,10 @@ fn scatter_within<A: Copy, B>(
 ) {
     let mask = (1_u32 << target_bits) - 1;
     for key in keys.iter() {
-        // SAFETY: `scatter` found the source of the greatest key in range, and every target below
-        // 2^target_bits; no key is above the greatest, by the invariant of `Keys`. The safe line:
-        // `f(sources[(key >> target_bits) as usize], &mut targets[(key & mask) as usize])`.
+        // SAFETY: `scatter` checked that the source of the greatest key and all targets below
+        // 2^target_bits are in range. By the invariant of `Keys`, no key is above the greatest. The
+        // safe line: `f(sources[(key >> target_bits) as usize], &mut targets[(key & mask) as
+        // usize])`.
         unsafe {
             let source = *sources.get_unchecked((key >> target_bits) as usize);
             f(source, targets.get_unchecked_mut((key & mask) as usize));
@@ -284,19 +285,18 @@ fn scatter_within<A: Copy, B>(
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    //! Each lane of 32 bits gets the 4 bytes that hold its gap by a byte shuffle, then shifts and
-    //! masks.
+    //! A byte shuffle moves the 4 bytes that hold a gap into each lane of 32 bits; the lane then
+    //! shifts and masks them.
 
     use std::arch::x86_64::*;
 
     use super::{BATCH, GROUP, Header, extract, sum_of};
 
-    /// For each width, where in a group each lane's 4 bytes are, and by how much to shift them.
+    /// For each width: the offsets of each lane's 4 bytes in a group, and their shifts.
     struct Tables {
         bytes: [[u8; 64]; 33],
         shifts: [[u32; 16]; 33],
-        /// The same for halves of a group, whose second 4 gaps begin at byte `width / 2` of the
-        /// half.
+        /// The same for halves of a group: the second 4 gaps begin at byte `width / 2` of the half.
         half_bytes: [[u8; 32]; 33],
         half_shifts: [[u32; 8]; 33],
     }
@@ -342,19 +342,19 @@ mod x86 {
         t
     }
 
-    /// How far ahead of the bytes that are unpacked memory is asked for: scattering in between
-    /// keeps the processor from doing so itself in time (a fifth of a superstep; 512 to 4096
-    /// measured alike).
+    /// Bytes by which prefetching runs ahead. The scattering in between keeps the processor from
+    /// prefetching in time by itself, which costs a fifth of a superstep; distances of 512 to 4096
+    /// measured alike.
     const AHEAD: usize = 1024;
 
-    /// Widths up to which 16 gaps in each lane add up within 32 bits.
+    /// The widest gaps of which 16 in each lane sum to at most 32 bits.
     const SUMMABLE: usize = 23;
 
     #[expect(unsafe_code, reason = "vector loads and stores")]
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
     pub(super) fn avx512(header: &Header, packed: &[u8], gaps: &mut [u32; BATCH]) -> u64 {
         let width = header.width as usize;
-        // SAFETY: the arrays have 64 bytes; unaligned loads.
+        // SAFETY: unaligned loads from arrays of 64 bytes.
         let (places, shifts) = unsafe {
             (
                 _mm512_loadu_si512(TABLES.bytes[width].as_ptr().cast()),
@@ -367,7 +367,7 @@ mod x86 {
         for group in 0..header.groups() {
             let from = &packed[group * 2 * width..(group + 1) * 2 * width];
             let to = &mut gaps[group * GROUP..(group + 1) * GROUP];
-            // SAFETY: only the bytes of `from`, 2 * width of them, are loaded, for a prefetch never
+            // SAFETY: the loads are limited to the 2 * width bytes of `from`; a prefetch never
             // faults; `to` has 16 numbers.
             unsafe {
                 _mm_prefetch::<_MM_HINT_T0>(from.as_ptr().wrapping_add(AHEAD).cast());
@@ -388,7 +388,7 @@ mod x86 {
     #[target_feature(enable = "avx2")]
     pub(super) fn avx2(header: &Header, packed: &[u8], gaps: &mut [u32; BATCH]) -> u64 {
         let width = header.width as usize;
-        // SAFETY: the arrays have 32 bytes; unaligned loads.
+        // SAFETY: unaligned loads from arrays of 32 bytes.
         let (places, shifts) = unsafe {
             (
                 _mm256_loadu_si256(TABLES.half_bytes[width].as_ptr().cast()),
@@ -402,11 +402,11 @@ mod x86 {
             let (Some(a), Some(b)) =
                 (packed.get(half * width..half * width + 16), packed.get(second..second + 16))
             else {
-                // The last halves of a block end before 16 bytes.
+                // Fewer than 16 bytes remain for the last halves of a block.
                 extract(header.width, &packed[half * width..], to);
                 continue;
             };
-            // SAFETY: both slices have 16 bytes, and `to` has 8 numbers; a prefetch never faults.
+            // SAFETY: both slices have 16 bytes and `to` has 8 numbers; a prefetch never faults.
             unsafe {
                 let lanes = _mm256_set_m128i(
                     _mm_loadu_si128(b.as_ptr().cast()),

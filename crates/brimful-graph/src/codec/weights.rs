@@ -1,5 +1,5 @@
-//! Edge weights: a stream beside the keys, in edge order, in the narrowest type that holds each
-//! exactly.
+//! Edge weights: a stream beside the keys, in edge order, in the narrowest type that holds all of
+//! them exactly.
 
 /// The type of a segment's weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -7,27 +7,27 @@
 pub enum WeightType {
     /// No weights.
     None = 0,
-    /// Whole numbers below 2^8.
+    /// Integers below 2^8.
     U8 = 1,
-    /// Whole numbers below 2^16.
+    /// Integers below 2^16.
     U16 = 2,
-    /// Whole numbers below 2^32.
+    /// Integers below 2^32.
     U32 = 3,
     /// Numbers that a 32-bit float holds exactly.
     F32 = 4,
-    /// Anything else.
+    /// Any other weights.
     F64 = 5,
 }
 
 impl WeightType {
     const ALL: [Self; 6] = [Self::None, Self::U8, Self::U16, Self::U32, Self::F32, Self::F64];
 
-    /// The type with this byte, if there is one.
+    /// The type with this byte, or `None`.
     pub fn from_byte(byte: u8) -> Option<Self> {
         Self::ALL.get(usize::from(byte)).copied()
     }
 
-    /// Its name in `info`.
+    /// The name in `info`.
     pub fn name(self) -> &'static str {
         ["none", "u8", "u16", "u32", "f32", "f64"][self as usize]
     }
@@ -42,7 +42,7 @@ impl WeightType {
         if weights.is_empty() {
             return Self::None;
         }
-        // -0.0 is not a whole number here: an integer would lose its sign.
+        // -0.0 does not count as an integer, because it would lose its sign.
         let whole = |limit: f64| {
             weights.iter().all(|w| w.fract() == 0.0 && w.is_sign_positive() && *w < limit)
         };
@@ -82,14 +82,14 @@ impl<'b> Weights<'b> {
         (bytes.len() == edges as usize * weight_type.bytes()).then_some(Self { bytes, weight_type })
     }
 
-    /// The weights behind the first `edges`.
+    /// The weights after the first `edges`.
     pub fn skip(self, edges: u32) -> Self {
         let bytes = self.bytes.get(edges as usize * self.weight_type.bytes()..).unwrap_or_default();
         Self { bytes, ..self }
     }
 
-    /// Fills `out` with the next weights. Where none are left, or edges have none, `out` stays as
-    /// it is.
+    /// Fills `out` with the next weights. If none are left, or edges have none, `out` stays
+    /// unchanged.
     #[inline]
     pub fn take(&mut self, out: &mut [f64]) {
         fn fixed<const N: usize>(bytes: &[u8], out: &mut [f64], number: impl Fn([u8; N]) -> f64) {

@@ -1,8 +1,8 @@
 //! Fixed words: `source delta | target`, in 32 or in 24 bits.
 //!
-//! A word holds the target in its low bits and above it the difference of the source from the edge
-//! before (0 for the first edge of the segment). A difference of all ones is an escape: the 8 bytes
-//! after the word are the source, in full, less the first source of the segment.
+//! A word holds the target in its low bits; above it, the source's difference from the previous
+//! edge (0 for the first edge of the segment). A difference of all ones is an escape: the next 8
+//! bytes are the full source, relative to the first source of the segment.
 
 use super::{BATCH, Batches, BlockStart, Code, Keys, Unpack};
 
@@ -15,18 +15,18 @@ pub type Words32 = Words<4>;
 /// Words of 24 bits.
 pub type Words24 = Words<3>;
 
-/// Most bits of a target for which words of 24 bits leave a useful delta.
+/// Most bits of a target that leave a useful difference in words of 24 bits.
 const NARROW_TARGET_BITS: u32 = 20;
 
-/// Bytes that keys need as words.
+/// Sizes of keys that are encoded as words, in bytes.
 pub(super) struct Sizes {
     /// In 32 bits.
     pub(super) wide: usize,
-    /// In 24 bits; `None` if targets are too wide for that.
+    /// In 24 bits; `None` if targets are too wide.
     pub(super) narrow: Option<usize>,
 }
 
-/// The delta that marks an escape.
+/// The difference that marks an escape.
 const fn escape<const N: usize>(target_bits: u32) -> u64 {
     (1 << (8 * N as u32 - target_bits)) - 1
 }
@@ -51,7 +51,7 @@ pub(super) fn sizes(keys: &[u64], target_bits: u32) -> Sizes {
 }
 
 impl<const N: usize> Words<N> {
-    /// Decodes `edges` words, given the source of the edge before the first; returns the bytes
+    /// Decodes `edges` words, given the source before the first edge; returns the number of bytes
     /// read.
     fn decode_from(
         bytes: &[u8],
@@ -61,7 +61,7 @@ impl<const N: usize> Words<N> {
         batch: &mut Batches<'_>,
     ) -> Option<usize> {
         let (escape, mask) = (escape::<N>(target_bits), (1_u64 << target_bits) - 1);
-        // Sources above the base that a 32-bit key can hold.
+        // The number of sources above the base that a 32-bit key can hold.
         let span = 1_u64 << (u32::BITS - target_bits);
         let mut keys = [0_u32; BATCH];
         let (mut count, mut base, mut left) = (0, 0, edges);
@@ -82,7 +82,7 @@ impl<const N: usize> Words<N> {
             } else {
                 source = source.checked_add(delta)?;
             }
-            // A segment's sources span less than 2^32, and whoever is given one counts on that.
+            // A segment's sources span less than 2^32, and callers rely on that.
             if source > u64::from(u32::MAX) {
                 return None;
             }
@@ -146,8 +146,8 @@ impl<const N: usize> Code for Words<N> {
         _: Unpack,
         batch: &mut Batches<'_>,
     ) -> bool {
-        // The first delta leads from an edge that is not read; wherever it began, it ends at
-        // `source`.
+        // The first difference starts from an edge that is not read. Its start does not matter; its
+        // end is `source`.
         let Some(word) = bytes.first_chunk::<N>() else {
             return false;
         };

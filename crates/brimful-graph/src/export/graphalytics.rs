@@ -1,8 +1,8 @@
-//! LDBC Graphalytics: `.v` lists the vertices, `.e` the edges, `.properties` says what they are.
-//! (The LDBC Graphalytics Benchmark, section 2.2; arXiv 2011.15028.)
+//! LDBC Graphalytics: `.v` lists the vertices, `.e` the edges; `.properties` describes them. (The
+//! LDBC Graphalytics Benchmark, section 2.2; arXiv 2011.15028.)
 //!
-//! The one text format that keeps every graph as it is: any ids, vertices without edges, direction.
-//! Invariant: `.properties` appears last, so that where it is the others are whole.
+//! This is the only text format that holds every graph unchanged: any ids, isolated vertices,
+//! direction. Invariant: `.properties` appears last; if it exists, the other files are complete.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// The files that `path` names: itself without `.v`, `.e` or `.properties`, and each of them.
+    /// The files that `path` names: `path` without `.v`, `.e` or `.properties`, with each of these.
     pub(super) fn of(path: &Path) -> Result<Self> {
         let own = path
             .extension()

@@ -1,10 +1,10 @@
-//! METIS: a line per vertex that lists its neighbours, each edge in both lines.
-//! (Karypis and Kumar, *METIS 5.1 manual*, section 4.1.1.)
+//! METIS: a line per vertex that lists its neighbours, with each edge in both lines. (Karypis and
+//! Kumar, *METIS 5.1 manual*, section 4.1.1.)
 //!
-//! Both directions of every edge go through the external sorter, so memory is the budget's whatever
-//! the degrees are. What METIS cannot hold is refused, before the work where the graph's counts
-//! tell, else where it is met; nothing is written then. Invariant: the lines hold exactly twice the
-//! edges announced.
+//! Both directions of every edge go through the external sorter, so memory stays within the budget
+//! for any degrees. A graph that METIS cannot hold is refused: before the work if its counts show
+//! it, otherwise when the offending edge is met; then no file is written. Invariant: the lines hold
+//! exactly twice the announced number of edges.
 
 use std::fmt::Write as _;
 
@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::input_position::UNKNOWN;
 use crate::records::{EdgeRecord, KeyLayout, Pair, WeightedKey, WeightedPair};
 
-/// Bytes that sorting the lines needs at least.
+/// The least memory for sorting the lines, in bytes.
 pub(super) fn minimum_bytes(workers: usize) -> u64 {
     sorter::minimum_bytes(workers, size_of::<WeightedPair>())
 }
@@ -33,7 +33,7 @@ pub(super) fn write(exporting: &Exporting<'_>) -> Result<u64> {
     if graph.counts.self_loops > graph.counts.self_loops_dropped {
         return refuse(SELF_LOOP);
     }
-    // Of dropped self-loops some may have been duplicates: then only the edges tell.
+    // Dropped self-loops may have been duplicates; then only the edges show whether others remain.
     if graph.counts.self_loops_dropped == 0
         && graph.counts.duplicates > graph.counts.duplicates_dropped
     {
@@ -43,7 +43,7 @@ pub(super) fn write(exporting: &Exporting<'_>) -> Result<u64> {
         return refuse(WEIGHT);
     }
     let numbering = Numbering::of(exporting)?;
-    // Records sort by vertex, then neighbour.
+    // Records sort by vertex, then by neighbour.
     let vertex_bits = KeyLayout::new(exporting.graph.vertices(), 1).vertex_bits;
     let layout = KeyLayout { vertex_bits, interval_bits: 0 };
     match (layout.is_narrow(), graph.weighted) {
@@ -92,7 +92,8 @@ fn write_lines<R: EdgeRecord>(
             if source == target {
                 return refuse(SELF_LOOP);
             }
-            // The list's vertex is what sorts first, the layout's target. Keys count from 0.
+            // The layout sorts by target first, so the vertex of the list is the target. Keys count
+            // from 0.
             writer.push(R::pack(layout, target - 1, source - 1, weight, UNKNOWN))?;
             writer.push(R::pack(layout, source - 1, target - 1, weight, UNKNOWN))?;
         }
@@ -115,11 +116,11 @@ fn write_lines<R: EdgeRecord>(
     Ok(edges)
 }
 
-/// Writes lines from neighbours sorted by vertex.
+/// Writes the lines from neighbours that are sorted by vertex.
 struct Lines {
     out: Sink,
     text: String,
-    /// The vertex whose line is being written, and its last neighbour.
+    /// The vertex of the current line, and its last neighbour.
     vertex: u64,
     last: Option<u64>,
 }
@@ -151,7 +152,7 @@ impl Lines {
         self.flush(FLUSH_BYTES)
     }
 
-    /// Ends the lines of the vertices before `vertex`.
+    /// Ends the lines of all vertices before `vertex`.
     fn end_lines(&mut self, vertex: u64) -> Result<()> {
         while self.vertex < vertex {
             self.text.push('\n');

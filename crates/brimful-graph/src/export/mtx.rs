@@ -1,9 +1,9 @@
 //! Matrix Market coordinate files: row i, column j is the edge i -> j.
 //! (Boisvert, Pozo, Remington 1996, *The Matrix Market exchange formats*, NISTIR 5935.)
 //!
-//! Square, so that n vertices are declared; `pattern` without weights, `real` with; `symmetric`,
-//! lower triangle, if edges have no direction. Multi-edges are repeated entries: readers that make
-//! a matrix of them add them up.
+//! The matrix is square, so that n vertices are declared. It is `pattern` without weights and
+//! `real` with weights. For undirected graphs it is `symmetric`, with the lower triangle.
+//! Multi-edges are repeated entries; readers that build a matrix add them.
 
 use std::fmt::Write as _;
 

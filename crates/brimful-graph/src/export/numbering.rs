@@ -1,6 +1,6 @@
-//! Vertex numbers of formats that have nothing but 1 to n.
+//! Vertex numbers for formats whose only ids are 1 to n.
 //!
-//! Invariant: a vertex gets the number that is its id, unless the user asked for other numbers.
+//! Invariant: the number of a vertex is its id, unless the user requested other numbers.
 
 use brimful_store::Error as StoreError;
 
@@ -8,27 +8,27 @@ use super::Exporting;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, IDS};
 
-/// How external ids become numbers from 1 to n.
+/// The map from external ids to numbers from 1 to n.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Numbering<'a> {
     graph: &'a Graph,
-    /// Subtracted from every id.
+    /// The number to subtract from every id.
     offset: i128,
 }
 
 impl<'a> Numbering<'a> {
-    /// The numbering of a graph whose ids are 1 to n; with `renumber` of any consecutive ids.
+    /// The numbering of a graph whose ids are 1 to n; with `renumber`, whose ids are consecutive.
     ///
     /// # Errors
-    /// [`Error::Usage`] if the ids are others.
+    /// [`Error::Usage`] for other ids.
     pub(super) fn of(exporting: &Exporting<'a>) -> Result<Self> {
         let Exporting { graph, options, .. } = exporting;
         let name = options.format.name();
         let (min, max) = id_range(graph)?;
         let vertices = i128::from(graph.vertices());
-        // Ids are distinct, so this many in this range leave no gap.
+        // Ids are distinct, so this many ids in this range leave no gap.
         let consecutive = max - min + 1 == vertices;
-        // The ranks of strings are consecutive, but nobody's ids.
+        // The ranks of strings are consecutive, but no ids of the user.
         let own = min == 1 && graph.longest_name().is_none();
         if consecutive && (own || options.renumber) {
             return Ok(Self { graph: *graph, offset: min - 1 });
@@ -55,7 +55,7 @@ impl<'a> Numbering<'a> {
     /// The number, from 1 to n, of the vertex with external id `id`.
     ///
     /// # Errors
-    /// Corruption if it is not in the range of the ids.
+    /// Corruption if the id is outside the range of the ids.
     #[inline]
     pub(super) fn number(self, id: i128) -> Result<u64> {
         match u64::try_from(id - self.offset) {
@@ -68,7 +68,7 @@ impl<'a> Numbering<'a> {
     }
 }
 
-/// The least and the greatest external id; (0, -1) of a graph without vertices.
+/// The least and the greatest external id; (0, -1) for a graph without vertices.
 fn id_range(graph: &Graph) -> Result<(i128, i128)> {
     let number = |key| graph.id_type().number(graph.id_type().from_order_key(key));
     Ok(graph.key_bounds()?.map_or((0, -1), |(least, greatest)| (number(least), number(greatest))))

@@ -1,5 +1,4 @@
-//! Where exported bytes go: a file that appears when it is complete, compressed on the way if asked
-//! for.
+//! The file of an export, optionally compressed, which appears when it is complete.
 //!
 //! Invariant: without [`Sink::finish`] nothing appears under the output's name.
 
@@ -16,11 +15,11 @@ use crate::error::{Error, Result};
 /// A compression of outputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compression {
-    /// gzip at its usual level 6.
+    /// gzip at its default level 6.
     Gzip,
-    /// Zstandard at its usual level 3.
+    /// Zstandard at its default level 3.
     Zstd,
-    /// xz at level 1. Higher ones take more memory (6: 94 MiB) and do no better on edges: 20 MB of
+    /// xz at level 1. Higher levels take more memory (6: 94 MiB) and gain little on edges: 20 MB of
     /// an edge list became 4.85 MB at level 1 in 1.3 s, 4.88 at 2 in 3.9 s, 4.3 at 6 in 31 s (2
     /// cores, Python's lzma).
     Xz,
@@ -30,7 +29,7 @@ impl Compression {
     /// The compression with this file suffix.
     ///
     /// # Errors
-    /// [`Error::Usage`] naming the ones there are.
+    /// [`Error::Usage`] that lists the valid suffixes.
     pub fn from_suffix(suffix: &str) -> Result<Self> {
         match suffix {
             "gz" => Ok(Self::Gzip),
@@ -42,8 +41,8 @@ impl Compression {
         }
     }
 
-    /// Most bytes of memory that compressing takes: xz documents 9 MiB for level 1; Zstandard's
-    /// window and tables of level 3 are about 4, gzip's below 1.
+    /// Most memory for compression, in bytes. xz documents 9 MiB for level 1; window and tables of
+    /// Zstandard at level 3 are about 4 MiB; gzip needs less than 1.
     pub(crate) fn memory_bytes(self) -> u64 {
         match self {
             Self::Gzip => 1 << 20,
@@ -53,7 +52,7 @@ impl Compression {
     }
 }
 
-/// An output, open for writing.
+/// An output that is open for writing.
 pub(super) struct Sink {
     encoder: Encoder,
     path: PathBuf,
@@ -101,7 +100,7 @@ impl Sink {
         done.map_err(|e| self.error(e))
     }
 
-    /// Makes the output durable and gives it its name.
+    /// Makes the output durable and renames it to its final name.
     pub(super) fn finish(self) -> Result<()> {
         let Self { encoder, path } = self;
         let file = match encoder {

@@ -1,7 +1,7 @@
 //! Formats that hold edges alone: edgelist, csv, u32pairs.
 //!
-//! An edge list declares the rest in comments ([`Declaration`]); the two others have no place for
-//! it, so that a graph without direction, or with vertices without edges, is refused or loses them.
+//! An edge list declares the other facts in comments ([`Declaration`]). The other two cannot hold
+//! them, so an undirected graph, or one with isolated vertices, is refused or loses these facts.
 //! Invariant: weights are written in the shortest form that reads back the same.
 
 use std::fmt::Write as _;
@@ -18,7 +18,7 @@ use crate::graph::Graph;
 use crate::names::{LOOKED_AT_LINES, NameCursor, are_names};
 use crate::text::{is_integer, push_csv};
 
-/// What the format has no place for.
+/// The facts about the graph that the format cannot hold.
 pub(super) fn losses(graph: &Graph, format: Format) -> Vec<String> {
     let (description, mut lost) = (graph.description(), Vec::new());
     if !matches!(format, Format::Csv | Format::U32Pairs) {
@@ -38,7 +38,7 @@ pub(super) fn losses(graph: &Graph, format: Format) -> Vec<String> {
     lost
 }
 
-/// The refusal of a graph that would lose something.
+/// The error for a graph that would lose facts.
 pub(super) fn refusal(format: Format, lost: &[String]) -> Error {
     Error::Usage(format!(
         "{} cannot hold {}; {OTHERS}, or do without with --lossy",
@@ -47,7 +47,7 @@ pub(super) fn refusal(format: Format, lost: &[String]) -> Error {
     ))
 }
 
-/// Writes the graph; returns the number of edges. What is lost of it is added to `lost`.
+/// Writes the graph; returns the number of edges. Adds lost facts to `lost`.
 pub(super) fn write(exporting: &Exporting<'_>, lost: &mut Vec<String>) -> Result<u64> {
     let graph = exporting.graph.description();
     if exporting.options.format == Format::U32Pairs {
@@ -87,10 +87,10 @@ fn separator(exporting: &Exporting<'_>) -> char {
     if exporting.options.format == Format::Csv { ',' } else { '\t' }
 }
 
-/// Writes the edges of a graph whose ids are strings.
+/// Writes the edges of a graph with string ids.
 fn write_named(exporting: &Exporting<'_>, out: &mut Sink, lost: &mut Vec<String>) -> Result<u64> {
     let (separator, csv) = (separator(exporting), exporting.options.format == Format::Csv);
-    // What a reader of the csv looks at to learn what ids are.
+    // The counts by which a reader of the CSV file decides the type of ids.
     let (mut seen, mut others) = (0, 0);
     let edges = each_named_edge(exporting, out, |text, source, target, weight| {
         for (name, behind) in [(source, Some(separator)), (target, None)] {
@@ -151,7 +151,7 @@ fn write_isolated(exporting: &Exporting<'_>, out: &mut Sink) -> Result<()> {
     })
 }
 
-/// A name that stands on one line.
+/// The name, or an error if it contains a line end.
 fn one_line(name: &str) -> Result<&str> {
     if !name.contains(['\n', '\r']) {
         return Ok(name);
@@ -162,8 +162,8 @@ fn one_line(name: &str) -> Result<&str> {
     Err(Error::Usage(format!("{what}; {OTHERS}")))
 }
 
-/// A name that is a word of an edge list, and begins no comment where it is the `first` of its
-/// line.
+/// The name, or an error if it is not one word of an edge list, or, as the `first` word of a line,
+/// would begin a comment.
 fn one_word(name: &str, first: bool) -> Result<&str> {
     let separates = |byte: u8| crate::text::is_separator(byte) || byte == b'\n';
     let comment = first && name.starts_with(['#', '%']);

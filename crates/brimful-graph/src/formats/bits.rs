@@ -19,7 +19,7 @@ pub(super) enum Code {
     Golomb(u64),
 }
 
-/// Why no number could be read.
+/// The reason why no number could be read.
 #[derive(Debug)]
 pub(super) enum BitError {
     /// The bits end within a code.
@@ -34,10 +34,10 @@ pub(super) struct BitReader {
     reader: Box<dyn Read + Send>,
     bytes: Vec<u8>,
     next: usize,
-    /// Bits taken from `bytes` and not read yet, in the upper end.
+    /// Bits from `bytes` that are not read yet, at the upper end.
     word: u64,
     held: u32,
-    /// Bits read.
+    /// Number of bits read.
     position: u64,
 }
 
@@ -46,12 +46,12 @@ impl BitReader {
         Self { reader, bytes: Vec::new(), next: 0, word: 0, held: 0, position: 0 }
     }
 
-    /// Bits read so far.
+    /// Number of bits read so far.
     pub(super) fn position(&self) -> u64 {
         self.position
     }
 
-    /// Takes bytes until 57 bits or more are held, or the stream ends.
+    /// Loads bytes until at least 57 bits are held, or the stream ends.
     #[inline]
     fn fill(&mut self) -> Result<(), BitError> {
         while self.held <= 56 {
@@ -123,7 +123,7 @@ impl BitReader {
             }
             let run = self.word.leading_zeros();
             if run < self.held {
-                // Two shifts: a run of 63 zeros would make one of 64.
+                // Two shifts, because a run of 63 zeros would need an invalid shift by 64.
                 self.word = self.word << run << 1;
                 self.held -= run + 1;
                 self.position += u64::from(run + 1);
@@ -141,7 +141,7 @@ impl BitReader {
         self.with_leading_one(length)
     }
 
-    /// `length` bits below a leading one, less one.
+    /// Reads `length` bits below a leading one; returns the number less one.
     #[inline]
     fn with_leading_one(&mut self, length: u64) -> Result<u64, BitError> {
         if length > 63 {
@@ -198,7 +198,7 @@ impl BitReader {
         }
     }
 
-    /// A number below `bound`, the first ones a bit shorter.
+    /// A number below `bound` in minimal binary code; small numbers are a bit shorter.
     fn minimal_binary(&mut self, bound: u64) -> Result<u64, BitError> {
         let length = bound.ilog2();
         if length > 62 {
@@ -210,7 +210,7 @@ impl BitReader {
     }
 }
 
-/// The integer that a natural number stands for: 0, -1, 1, -2, 2, ...
+/// The integer that a natural number encodes: 0, -1, 1, -2, 2, ...
 #[inline]
 pub(super) fn signed(number: u64) -> i64 {
     (number >> 1).cast_signed() ^ -((number & 1).cast_signed())
@@ -218,8 +218,8 @@ pub(super) fn signed(number: u64) -> i64 {
 
 #[cfg(test)]
 pub(super) mod writer {
-    //! Writes the codes, for tests: bit by bit from their definitions, sharing nothing with the
-    //! reader.
+    //! Writes the codes for tests: bit by bit from their definitions, with no code in common with
+    //! the reader.
 
     use super::Code;
 
@@ -270,7 +270,7 @@ pub(super) mod writer {
             }
         }
 
-        /// `value` of `bound` numbers, in as few bits as a prefix code of them can have.
+        /// `value`, one of `bound` numbers, in the fewest bits of a prefix code.
         fn minimal(&mut self, value: u64, bound: u64) {
             let long = u64::BITS - (bound - 1).leading_zeros();
             let short_ones = (1_u64 << long) - bound;
@@ -328,7 +328,7 @@ mod tests {
 
     #[test]
     fn codes_are_those_of_the_paper() {
-        // Table 1 of "Codes for the World Wide Web", numbers from 1 there.
+        // Table 1 of "Codes for the World Wide Web", which counts numbers from 1.
         let text = |code, number| {
             let mut writer = BitWriter::default();
             writer.write(code, number);

@@ -1,8 +1,8 @@
-//! `edgelist`: two ids a line, integers or names, perhaps with a weight and other columns.
+//! `edgelist`: two ids a line, integers or strings, with an optional weight and other columns.
 //!
 //! `#` and `%` begin a comment line. The first two lines of data and the user decide which words
-//! are the edge, and whether the first line has the names of the columns. In an export of brimful's
-//! the first comment is a [`Declaration`], which decides instead.
+//! form the edge, and whether the first line holds column names. In an edge list that brimful
+//! exported, the first comment is a [`Declaration`], which decides instead.
 
 use super::lines::Picked;
 use super::{Body, Claim, Draft, HeaderFlaw, IdWords, Lines, Shape, Step};
@@ -25,7 +25,7 @@ pub(super) fn header(line: &[u8], draft: &mut Draft) -> Result<Step, HeaderFlaw>
     })
 }
 
-/// The body below a declaration.
+/// The body of a file with a declaration.
 fn declared(said: &Declaration, words: IdWords, draft: &mut Draft) -> Result<Body, HeaderFlaw> {
     if words == IdWords::Names && said.first.is_some() {
         let expected = "vertices that are listed one by one, as ids are taken for strings; leave --ids string out";
@@ -57,7 +57,7 @@ fn declared(said: &Declaration, words: IdWords, draft: &mut Draft) -> Result<Bod
     })
 }
 
-/// The columns of a text that begins with a declaration.
+/// The columns of a text that begins with a declaration; otherwise `None`.
 pub(super) fn declared_roles(text: &[u8]) -> Option<Roles> {
     let line = text.split(|&byte| byte == b'\n').next()?;
     let said = Declaration::of_comment(line)?.ok()?;
@@ -72,7 +72,7 @@ fn with_words(body: Body, words: IdWords) -> Body {
     }
 }
 
-/// Settles the columns on the first line that is no comment.
+/// Chooses the columns at the first line that is no comment.
 pub(super) fn first_line(
     line: &[u8],
     comments: &'static [u8],
@@ -88,7 +88,7 @@ pub(super) fn first_line(
     Ok(if has_header { Step::Header(body) } else { Step::Data(body) })
 }
 
-/// Lines of which the words at `roles` are edges.
+/// The body of lines in which the words at `roles` are edges.
 fn body(comments: &'static [u8], roles: Roles) -> Body {
     let Roles { source, target, weight, .. } = roles;
     let in_order = (source, target) == (0, 1) && weight.is_none_or(|weight| weight == 2);
@@ -103,7 +103,7 @@ fn body(comments: &'static [u8], roles: Roles) -> Body {
     Body { weighted: weight.is_some(), ..Body::new(Shape::Lines(lines)) }
 }
 
-/// The columns of lines of words, by the first of them and the one after.
+/// Chooses the columns of lines of words from the first two lines.
 pub(crate) fn settle(
     first: &[u8],
     second: Option<&[u8]>,
@@ -115,7 +115,7 @@ pub(crate) fn settle(
     }
     let first = row(first);
     if first.len() == 1 && *choice == ColumnChoice::default() {
-        // No edge; the parser says where.
+        // The line has no edge; the parser reports its position.
         let roles = Roles { source: 0, target: 1, weight: None, width: 2 };
         return Ok((roles, roles.describe(&first, Some(false), None)));
     }
@@ -127,18 +127,18 @@ fn row(line: &[u8]) -> Vec<String> {
     text::words(line).map(|word| String::from_utf8_lossy(word).into_owned()).collect()
 }
 
-/// True for a line of an edge list without an edge.
+/// True if a line of an edge list has no edge.
 pub(crate) fn is_comment(line: &[u8]) -> bool {
     begins_with(line, COMMENTS)
 }
 
-/// True for a line that is blank or begins with one of `comments`.
+/// True if a line is blank or begins with one of `comments`.
 fn begins_with(line: &[u8], comments: &[u8]) -> bool {
     line.get(text::skip(line, 0)).is_none_or(|byte| comments.contains(byte))
 }
 
-/// The first lines of `start` that have words and are no comments; the last line of an input that
-/// goes on may be cut and does not count.
+/// The first lines of `start` that have words and are no comments. Without `ended`, the last line
+/// may be cut and does not count.
 pub(crate) fn data_lines(start: &[u8], ended: bool) -> impl Iterator<Item = &[u8]> {
     let whole = match memchr::memrchr(b'\n', start) {
         _ if ended => start,

@@ -1,7 +1,7 @@
-//! Formats that are not read, known by their first bytes whatever a file is called, and how to
-//! convert them.
+//! Recognises, by their first bytes, formats that are not read, whatever the file name, and says
+//! how to convert them.
 //!
-//! Invariant: only what no edge list, matrix or list of neighbours begins with is refused.
+//! Invariant: a beginning is refused only if no edge list, matrix or list of neighbours has it.
 
 use std::path::Path;
 
@@ -10,20 +10,20 @@ use crate::error::{Error, Result};
 /// A format that is not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Foreign {
-    /// Its name.
+    /// The name.
     pub name: &'static str,
-    /// What to do; `IN` stands for the file, `OUT` for its name without suffix.
+    /// Advice; `IN` stands for the file, `OUT` for its name without suffix.
     advice: &'static str,
 }
 
-/// Bytes at the beginning that are looked at.
+/// Bytes at the beginning that are examined.
 const LOOKED_AT: usize = 4096;
 
 const fn foreign(name: &'static str, advice: &'static str) -> Foreign {
     Foreign { name, advice }
 }
 
-/// Formats of binary files, by the bytes that they begin with.
+/// Binary formats, by their first bytes.
 const BINARY: [(&[u8], Foreign); 14] = [
     (
         b"\x93NUMPY",
@@ -162,7 +162,7 @@ const JSON: Foreign = foreign(
     "convert it with python -c \"import polars; polars.read_json('IN').write_csv('OUT.csv')\"",
 );
 
-/// The format of a file that begins with `start`, if it is one that is not read.
+/// The format of a file that begins with `start`, if it is a format that is not read.
 pub fn of(start: &[u8]) -> Option<Foreign> {
     let start = start.get(..LOOKED_AT).unwrap_or(start);
     let has = |text: &str| memchr::memmem::find(start, text.as_bytes()).is_some();
@@ -178,7 +178,7 @@ pub fn of(start: &[u8]) -> Option<Foreign> {
             ZIP
         });
     }
-    // A pickle of protocol 2 or later; of 4 and later with a frame.
+    // A pickle of protocol 2 or later; from 4 on it has a frame.
     if matches!(start, [0x80, 2..=5, b')' | b'c' | b'(' | b']' | b'}' | 0x95, ..]) {
         return Some(PICKLE);
     }
@@ -208,7 +208,7 @@ fn of_text(start: &[u8]) -> Option<Foreign> {
     if begins(&["*vertices", "*network"]) {
         return Some(PAJEK);
     }
-    // GML is `graph [`, perhaps after a creator, a version and comments; DOT `graph name {`.
+    // GML is `graph [`, optionally after a creator, a version and comments; DOT is `graph name {`.
     let code =
         || lower.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     let is_graph =
@@ -257,8 +257,8 @@ fn of_json(text: &str) -> Option<Foreign> {
     }
 }
 
-/// The third line begins with three letters: the values, the symmetry and `a` for assembled, `e`
-/// for elements.
+/// True if the third line begins with the three letters of a Rutherford-Boeing type: value type,
+/// symmetry, and `a` for assembled or `e` for elemental.
 fn is_rutherford_boeing(start: &[u8]) -> bool {
     let mut lines = start.split(|&byte| byte == b'\n');
     let (Some(_), Some(counts), Some(kind)) = (lines.next(), lines.next(), lines.next()) else {
@@ -279,7 +279,7 @@ fn is_rutherford_boeing(start: &[u8]) -> bool {
         && words.filter(is_number).count() >= 4
 }
 
-/// The sentence for a file at `path` that begins with `start`, if it is in a format that is not
+/// The message for a file at `path` that begins with `start`, if it is in a format that is not
 /// read.
 pub fn sentence(path: &Path, start: &[u8]) -> Option<String> {
     let known = of(start)?;
@@ -288,7 +288,7 @@ pub fn sentence(path: &Path, start: &[u8]) -> Option<String> {
     Some(format!("this is {}, which brimful does not read; {advice}", known.name))
 }
 
-/// Refuses a file that begins with `start` if it is in a format that is not read.
+/// Returns an error if a file that begins with `start` is in a format that is not read.
 pub(crate) fn refuse(path: &Path, start: &[u8]) -> Result<()> {
     sentence(path, start).map_or(Ok(()), |what| Err(Error::input(path, what)))
 }

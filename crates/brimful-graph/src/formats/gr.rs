@@ -1,14 +1,15 @@
-//! `dimacs` and `pace`: two formats that share the suffix `.gr` and are told apart by their header.
+//! `dimacs` and `pace`: two formats with the suffix `.gr`, which differ in their header.
 //!
 //! DIMACS (9th challenge, shortest paths): comments `c`, header `p sp n m`, arcs `a source target
 //! weight`; directed. PACE (treewidth): comments `c`, header `p tw n m`, edges `u v`; undirected,
-//! no weights. Vertices: 1 to n. Invariant: the number of arcs or edges is that of the header.
+//! without weights. Vertices: 1 to n. Invariant: the number of arcs or edges equals that of the
+//! header.
 
 use super::{Body, Claim, HeaderFlaw, HeaderWords, Lines, Shape, Step, span};
 
 pub(super) const HEADER: &str = "a line `p sp n m` (DIMACS) or `p tw n m` (PACE)";
 
-/// Which of the two.
+/// The format of the two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Problem {
     Dimacs,

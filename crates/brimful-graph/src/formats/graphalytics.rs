@@ -1,10 +1,10 @@
 //! `graphalytics`: `NAME.v`, a vertex a line, and `NAME.e`, `source target [properties]` a line.
 //!
-//! The two lie beside each other; any of them, or `NAME.properties`, names the graph. The
-//! properties say whether edges have a direction and which of their properties is the weight: the
-//! one that SSSP uses, or the one called `weight`, or none. Without that file edges are directed,
-//! and columns after the target are those that the user says. Vertices: those of `NAME.v`, of any
-//! 64 bits.
+//! The two are in the same folder; either of them, or `NAME.properties`, names the graph. The
+//! properties state whether edges are directed and which of their properties is the weight: the one
+//! that SSSP uses, or the one called `weight`, or none. Without that file edges are directed, and
+//! the user chooses the columns after the target. The vertices are those of `NAME.v`, with ids of
+//! any 64 bits.
 //!
 //! Format: Iosup et al., "The LDBC Graphalytics Benchmark", arXiv:2011.15028, section 2.2.
 
@@ -18,19 +18,20 @@ use crate::columns::{ColumnChoice, Doubt};
 use crate::error::{Error, Result};
 
 const COMPRESSIONS: [&str; 5] = ["", "gz", "xz", "zst", "bz2"];
-/// Longest properties file that is read.
+/// The longest properties file that is read.
 const PROPERTIES_BYTES: u64 = 1 << 20;
 
-/// What the properties say about an edge file.
+/// The statements of the properties about an edge file.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct EdgeFile {
     undirected: bool,
-    /// Properties of an edge, and which of them is the weight; `None`: the first line decides.
+    /// Number of properties of an edge, and the one that is the weight; `None`: the first line
+    /// decides.
     columns: Option<(u8, Option<u8>)>,
 }
 
 impl EdgeFile {
-    /// Whether edges have no direction, and whether they have weights, as the properties say.
+    /// True if edges are undirected, and true if they have weights, by the properties.
     pub(super) fn kind(self) -> (bool, bool) {
         (self.undirected, self.columns.is_some_and(|(_, weight)| weight.is_some()))
     }
@@ -48,7 +49,7 @@ pub(super) fn header(line: &[u8], file: EdgeFile, draft: &mut Draft) -> Result<S
             Step::Data(Body { weighted: weight.is_some(), ..Body::new(Shape::Lines(lines)) })
         }
         None => {
-            // The first line is an edge by definition.
+            // In this format the first line is always an edge.
             draft.choice.header = Some(false);
             edge_list::first_line(line, b"#", draft)?
         }
@@ -62,7 +63,7 @@ pub(super) fn header(line: &[u8], file: EdgeFile, draft: &mut Draft) -> Result<S
 /// The files of the graphs that `paths` name, each graph once.
 ///
 /// # Errors
-/// [`Error::Input`] if a vertex or edge file is not there, or the properties make no sense.
+/// [`Error::Input`] if a vertex or edge file is missing, or the properties are invalid.
 pub fn files(
     paths: &[PathBuf],
     mut open: impl FnMut(&Path) -> Result<Box<dyn Read + Send>>,
@@ -98,7 +99,7 @@ pub fn files(
     Ok(files)
 }
 
-/// `path` without the suffixes that make it a part of a graph.
+/// `path` without the suffix of a graph's file.
 fn stem(path: &Path) -> PathBuf {
     let is = |path: &Path, known: &[&str]| {
         path.extension()
@@ -144,7 +145,7 @@ fn read_properties(path: &Path, text: &[u8]) -> Result<EdgeFile> {
             found: crate::text::shown(value.as_bytes(), 0),
             advice: "correct the properties".into(),
         };
-        // Keys are `graph.NAME.rest`, and a name may have points.
+        // Keys are `graph.NAME.rest`; a name may contain points.
         if key.ends_with(".directed") {
             file.undirected = match value {
                 "true" => false,

@@ -1,6 +1,6 @@
 //! `jlg`: header `n,m,u|d,name`, then `source,target` a line, counted from 1.
 //!
-//! `u` is undirected, `d` directed; no weights. Vertices: 1 to n.
+//! `u` is undirected, `d` is directed; edges have no weights. Vertices: 1 to n.
 
 use super::{Body, Claim, HeaderFlaw, HeaderWords, Lines, Shape, Step, span};
 

@@ -1,6 +1,6 @@
-//! An edge a line: `[letter] source target [more]`.
+//! One edge a line: `[letter] source target [more]`.
 //!
-//! Invariant: every line of the body is an edge, a comment, blank, or judged.
+//! Invariant: every line of the body is an edge, a comment, blank, or rejected.
 
 use super::parser::{Output, Work};
 use super::{IdWords, named};
@@ -10,28 +10,28 @@ use crate::error::Result;
 use crate::names::LONGEST_NAME;
 use crate::text::{Flaw, Id, Reason, Span, is_separator, read_id, read_weight, skip, word};
 
-/// How such lines are read.
+/// The layout of such lines.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Lines {
     /// Bytes that begin a comment line.
     pub(crate) comments: &'static [u8],
     /// The letter that begins every edge.
     pub(crate) letter: Option<u8>,
-    /// Words after source and target.
+    /// Number of words after source and target.
     pub(crate) columns: u8,
-    /// Which of those is the weight.
+    /// The position of the weight among these words.
     pub(crate) weight: Option<u8>,
-    /// The ids that may occur.
+    /// The valid ids.
     pub(crate) ids: Option<Span>,
-    /// What ids are.
+    /// The kind of ids.
     pub(crate) words: IdWords,
-    /// Comment lines may name vertices without edges.
+    /// True if comment lines may name vertices without edges.
     pub(crate) lists_vertices: bool,
-    /// Where the words of an edge stand if these are not the first of the line, or not all of it.
+    /// The positions of the edge's words, unless these are exactly the words of the line, in order.
     pub(crate) picked: Option<Picked>,
 }
 
-/// Places of the words of an edge in a line, from 0; the others are skipped.
+/// Positions of an edge's words in a line, from 0; other words are skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Picked {
     pub(crate) source: usize,
@@ -40,7 +40,8 @@ pub(crate) struct Picked {
 }
 
 impl Picked {
-    /// Where source, target and weight begin in the line at `at`, which moves to its end.
+    /// The offsets of source, target and weight in the line at `at`, which moves to the end of the
+    /// line.
     #[inline]
     pub(super) fn find(self, bytes: &[u8], at: &mut usize) -> Result<[usize; 3], Flaw> {
         let last = self.source.max(self.target).max(self.weight.unwrap_or(0));
@@ -72,7 +73,7 @@ struct Edge {
 }
 
 impl Edge {
-    /// Itself, if both ends are members.
+    /// The edge itself, if both ends are members.
     fn among(self, members: &IdBitmap, bytes: &[u8], begin: usize) -> Result<Self, Flaw> {
         if !members.is_declared(self.source.bits) {
             return Err(Flaw { at: begin, reason: Reason::Undeclared });
@@ -153,7 +154,7 @@ impl Lines {
         if out.is_full() { full(out) } else { Ok(()) }
     }
 
-    /// Reads an edge and stops at the end of its line.
+    /// Reads an edge and moves to the end of its line.
     #[inline]
     fn edge(&self, bytes: &[u8], at: &mut usize) -> Result<Edge, Flaw> {
         if let Some(picked) = self.picked {
@@ -189,7 +190,7 @@ impl Lines {
         }
     }
 
-    /// Reads an id and stops at the next word.
+    /// Reads an id and moves to the next word.
     #[inline]
     fn id(&self, bytes: &[u8], at: &mut usize) -> Result<Id, Flaw> {
         let start = *at;
@@ -201,7 +202,7 @@ impl Lines {
         }
     }
 
-    /// What should have stood where a flaw is.
+    /// The text that was expected instead of a flaw.
     pub(crate) fn expected(&self, reason: Reason) -> String {
         match reason {
             Reason::Missing if self.picked.is_some() => "as many words as columns are read".into(),
@@ -223,7 +224,7 @@ impl Lines {
     }
 }
 
-/// What should have stood where a flaw is, in any shape.
+/// The text that was expected instead of a flaw, in any shape.
 pub(super) fn expected(reason: Reason, ids: Option<Span>) -> String {
     match (reason, ids) {
         (Reason::Missing | Reason::Columns, _) => "a vertex id".into(),
@@ -250,7 +251,7 @@ pub(super) fn expected(reason: Reason, ids: Option<Span>) -> String {
     }
 }
 
-/// Moves to the next word that is no comment, over blank lines and those that begin with one of the
+/// Moves to the next word outside a comment, over blank lines and lines that begin with one of the
 /// bytes `comments`. False at the end.
 #[inline]
 fn next_line(bytes: &[u8], at: &mut usize, comments: &[u8]) -> bool {
@@ -272,7 +273,7 @@ pub(super) fn line_end(bytes: &[u8], at: usize) -> usize {
     memchr::memchr(b'\n', rest).map_or(bytes.len(), |end| at + end + 1)
 }
 
-/// Reads lines of one id each, for vertices that exist without edges.
+/// Reads lines of one id each, as vertices that may have no edges.
 pub(super) fn parse_vertices(
     work: &mut Work<'_>,
     out: &mut Output,
@@ -281,7 +282,7 @@ pub(super) fn parse_vertices(
     let bytes = work.bytes();
     let mut at = work.from();
     while next_line(bytes, &mut at, b"#") {
-        // What follows the id on its line is a property of the vertex, which is not kept.
+        // The words after the id are properties of the vertex, which are not stored.
         match read_id(bytes, &mut at) {
             Ok(id) => {
                 out.declare(id);

@@ -1,8 +1,8 @@
 //! The targets of one vertex a line: `[id] [skipped words] target [weight] target [weight] ...`.
 //!
-//! A chunk may begin and end within a line, between two entries; where it begins was counted by the
-//! reader. Invariant: every word of the body belongs to an entry, is skipped by the header's word,
-//! or is judged.
+//! A chunk may begin and end within a line, between two entries; the reader has recorded the
+//! position. Invariant: every word of the body belongs to an entry, is skipped as the header
+//! demands, or is rejected.
 
 use super::lines::{expected, line_end};
 use super::parser::{Output, Work};
@@ -11,31 +11,31 @@ use super::{IdWords, named};
 use crate::error::Result;
 use crate::text::{Flaw, Id, Reason, Span, read_id, read_weight, skip, word};
 
-/// How such lines are read.
+/// The layout of such lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Lists {
-    /// Whose targets a line has.
+    /// The vertex to which a line belongs.
     pub(crate) rows: Rows,
-    /// Words before the first target that say nothing about edges.
+    /// Number of words before the first target to skip.
     pub(crate) skip: u64,
-    /// A weight follows every target.
+    /// True if a weight follows every target.
     pub(crate) weighted: bool,
     /// The byte that begins a comment line.
     pub(crate) comment: Option<u8>,
-    /// Every edge is listed at both its ends.
+    /// True if every edge is listed at both ends.
     pub(crate) mirrored: bool,
-    /// Store an edge of a mirrored list once, where its lower end lists it.
+    /// True to store an edge of a mirrored list once, from the list of its smaller end.
     pub(crate) once: bool,
-    /// What ids are.
+    /// The kind of ids.
     pub(crate) words: IdWords,
 }
 
-/// Which vertex a line belongs to.
+/// The rule for the vertex of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rows {
-    /// The vertices in order, a line each, empty ones too.
+    /// One line for each vertex in order, including empty lines.
     Numbered(Span),
-    /// The vertex that the line begins with.
+    /// The line begins with its vertex.
     Named,
 }
 
@@ -48,12 +48,12 @@ impl Rows {
     }
 }
 
-/// Where in a line the parser is.
+/// The parser's position in a line.
 struct Row {
     number: u64,
-    /// Words of this line read so far.
+    /// Number of words of this line read so far.
     words: u64,
-    /// The vertex, unless it is not known yet or was rejected.
+    /// The vertex; `None` if it is still unknown or was rejected.
     source: Option<Id>,
 }
 
@@ -103,7 +103,7 @@ impl Lists {
         }
     }
 
-    /// A numbered line knows its vertex before its first word.
+    /// Sets the vertex of a numbered line, which is known before its first word.
     fn enter(&self, row: &mut Row) {
         if let Rows::Numbered(span) = self.rows {
             let bits = span.first + row.number;
@@ -127,7 +127,8 @@ impl Lists {
             return Ok(());
         }
         let Some(source) = row.source else {
-            // A rejected vertex takes its line with it; a line after the last vertex has none.
+            // If a vertex is rejected, the rest of its line is skipped; a line after the last
+            // vertex has none.
             let flaw = Flaw { at: *at, reason: Reason::Row };
             let rest = bytes.get(*at..).unwrap_or_default();
             *at = memchr::memchr(b'\n', rest).map_or(bytes.len(), |end| *at + end);
@@ -160,11 +161,12 @@ impl Lists {
         Ok(())
     }
 
-    /// Behind what a flaw takes with it: an entry, or the whole line if its vertex is unknown.
+    /// The offset after the text that a flaw invalidates: an entry, or the rest of the line if its
+    /// vertex is unknown.
     fn leave(&self, bytes: &[u8], flaw: Flaw, at: usize) -> usize {
         match flaw.reason {
             Reason::Row => at,
-            // The word in question stood where a weight should.
+            // The offending word is at the position of a weight.
             Reason::Weight => flaw.at + word(bytes, flaw.at).len(),
             _ => {
                 let behind = flaw.at + word(bytes, flaw.at).len();
@@ -177,7 +179,7 @@ impl Lists {
         }
     }
 
-    /// What should have stood where a flaw is.
+    /// The text that was expected instead of a flaw.
     pub(crate) fn expected(&self, reason: Reason) -> String {
         match reason {
             Reason::Weight => "a finite number as the weight of the edge".into(),
@@ -188,15 +190,15 @@ impl Lists {
         }
     }
 
-    /// Words of an unfinished line that must stay together with what follows: 1 between a target
-    /// and its weight.
+    /// True if an unfinished line of `words` words ends between a target and its weight, which must
+    /// stay together.
     pub(super) fn dangling(&self, words: u64) -> bool {
         self.weighted && words > self.skip && (words - self.skip) % 2 == 1
     }
 }
 
-/// Words of a part of a line: every chunk of a long line is counted by one thread, so this has no
-/// branches.
+/// Number of words in a part of a line. One thread counts all chunks of a long line, so the loop
+/// has no branches.
 fn count_words(bytes: &[u8]) -> u64 {
     let separates = |&byte: &u8| {
         u64::from(byte == b' ')
@@ -209,7 +211,7 @@ fn count_words(bytes: &[u8]) -> u64 {
     begins.sum::<u64>() + bytes.first().map_or(0, |first| 1 ^ separates(first))
 }
 
-/// Where a chunk that follows `bytes` begins. They are whole lines, or a part of one line.
+/// The position of the chunk after `bytes`, which are whole lines or a part of one line.
 pub(super) fn advance(lists: &Lists, start: Start, bytes: &[u8]) -> Start {
     let newlines = memchr::memchr_iter(b'\n', bytes).count() as u64;
     let starts_comment = |line: &[u8]| {

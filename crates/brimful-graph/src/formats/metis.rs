@@ -1,10 +1,10 @@
 //! `metis`: header `n m [fmt [ncon]]`, then line i lists the neighbours of vertex i.
 //!
-//! `fmt` is up to three digits: vertex sizes, vertex weights (`ncon` of them), edge weights. Edge
-//! weights are kept, the rest is skipped. `%` begins a comment line; an empty line is a vertex
-//! without neighbours, and that of the last vertex may be missing. Undirected: every edge is listed
-//! at both ends and stored once, and both sides must agree; a self-loop is listed once. With
-//! `--directed` every entry is an arc, and the header may count arcs or pairs of them. Vertices: 1
+//! `fmt` has up to three digits: vertex sizes, vertex weights (`ncon` of them), edge weights. Edge
+//! weights are stored; the others are skipped. `%` begins a comment line. An empty line is a vertex
+//! without neighbours; that of the last vertex may be missing. Graphs are undirected: every edge is
+//! listed at both ends, with equal weights, and stored once; a self-loop is listed once. With
+//! `--directed` every entry is an arc, and the header may count arcs or pairs of arcs. Vertices: 1
 //! to n.
 //!
 //! Format: Karypis, "METIS manual 5.1", section 4.1.1.
@@ -61,7 +61,7 @@ pub(super) fn header(line: &[u8], draft: &Draft) -> Result<Step, HeaderFlaw> {
     }))
 }
 
-/// `fmt` with its leading zeros.
+/// The digits of `fmt`, padded with leading zeros.
 fn flags(fmt: &[u8]) -> Option<[bool; 3]> {
     let mut flags = [false; 3];
     let offset = flags.len().checked_sub(fmt.len())?;

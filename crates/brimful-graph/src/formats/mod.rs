@@ -1,13 +1,13 @@
-//! Every text format of edges, as a header that says how the body is read.
+//! All text formats of edges; the header of a file decides how its body is read.
 //!
-//! `reader` cuts files into chunks and lets the format's own module read the header: `edge_list`,
-//! `mtx`, `gr` (DIMACS and PACE), `jlg`, `metis`, `adjacency`, [`graphalytics`]. All of them end in
-//! one of three shapes, `lines` (an edge a line), `records` (an edge a record of CSV) or `lists`
-//! (the targets of one vertex a line), which `parser` reads on all cores. [`webgraph`] is the
-//! binary one, with its `bits`. [`foreign`] names formats that are not read.
+//! `reader` cuts files into chunks and calls the format's own module for the header: `edge_list`,
+//! `mtx`, `gr` (DIMACS and PACE), `jlg`, `metis`, `adjacency`, [`graphalytics`]. Each format has
+//! one of three shapes, which `parser` reads on all cores: `lines` (one edge a line), `records`
+//! (one edge a CSV record) or `lists` (the targets of one vertex a line). [`webgraph`] is the
+//! binary format, with its `bits`. [`foreign`] recognises formats that are not read.
 //!
-//! Invariant: what a header claims is believed only about the meaning of words, never about sizes:
-//! nothing is allocated for a count, and counts are compared with what was found.
+//! Invariant: a header decides the meaning of words, never a size. Nothing is allocated for a
+//! count; counts are compared with the contents.
 
 use std::path::PathBuf;
 
@@ -37,16 +37,16 @@ pub(crate) use lines::Lines;
 pub(crate) use lists::Lists;
 pub(crate) use records::Records;
 
-/// A format of text.
+/// A text format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TextFormat {
-    /// The first line decides: `mtx`, `.gr` and `jlg` are known by it, anything else is an edge
-    /// list.
+    /// The first line decides: `mtx`, `.gr` and `jlg` have a first line of their own; anything else
+    /// is an edge list.
     Auto,
-    /// Words: source and target, and perhaps a weight.
+    /// Words: source, target and an optional weight.
     EdgeList,
-    /// Records of CSV, perhaps with a header; fields are separated by this, or by what the first
-    /// records tell.
+    /// CSV records, with or without a header. The fields are separated by this byte; `None`: the
+    /// first records decide.
     Delimited(Option<u8>),
     /// MatrixMarket coordinates.
     Mtx,
@@ -56,9 +56,9 @@ pub enum TextFormat {
     Dimacs,
     /// `p tw n m`, then `source target`.
     Pace,
-    /// DIMACS or PACE, which the header decides.
+    /// DIMACS or PACE; the header decides.
     Gr,
-    /// The number of vertices, then the targets of vertex 0, 1, ... a line.
+    /// The number of vertices, then one line of targets for each vertex 0, 1, ...
     Adjacency,
     /// `id target target ...`.
     AdjacencyIds,
@@ -71,7 +71,7 @@ pub enum TextFormat {
 }
 
 impl TextFormat {
-    /// The format called `name`; `None` if there is none among those whose files stand alone.
+    /// The format called `name`, among those whose files stand alone.
     pub fn from_name(name: &str) -> Option<Self> {
         Some(match name {
             "auto" => Self::Auto,
@@ -90,7 +90,7 @@ impl TextFormat {
         })
     }
 
-    /// What a file that begins with `line` (not blank) is.
+    /// The format of a file that begins with `line` (not blank).
     pub(crate) fn of_first_line(line: &[u8]) -> Self {
         let mut words = text::words(line);
         match words.next() {
@@ -101,8 +101,8 @@ impl TextFormat {
         }
     }
 
-    /// What a file of this format that begins with `start` is: an edge list that declares itself is
-    /// one by any name.
+    /// The actual format of a file of this format that begins with `start`: an edge list with a
+    /// declaration is an edge list under any format name.
     pub(crate) fn of_start(self, start: &[u8]) -> Self {
         match self {
             Self::Delimited(_) if Declaration::begins(start) => Self::EdgeList,
@@ -110,12 +110,12 @@ impl TextFormat {
         }
     }
 
-    /// True if its vertices may be called by strings.
+    /// True if its vertex ids may be strings.
     pub(crate) fn may_have_names(self) -> bool {
         matches!(self, Self::Auto | Self::EdgeList | Self::Delimited(_) | Self::AdjacencyIds)
     }
 
-    /// True if the user may say which columns are the edges.
+    /// True if the user may choose the columns.
     pub(crate) fn has_columns(self) -> bool {
         matches!(
             self,
@@ -127,7 +127,7 @@ impl TextFormat {
         )
     }
 
-    /// Its name in messages.
+    /// The name in messages.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Auto | Self::EdgeList => "edgelist",
@@ -144,10 +144,10 @@ impl TextFormat {
         }
     }
 
-    /// Reads a line before the body, without its end.
+    /// Reads a line before the body, without its line end.
     fn header(self, line: &[u8], draft: &mut Draft) -> Result<Step, HeaderFlaw> {
         match self {
-            // Settled by the reader before a header is looked for.
+            // The reader has replaced `Auto` before it looks for a header.
             Self::Auto | Self::EdgeList => edge_list::header(line, draft),
             Self::Mtx => mtx::header(line, draft),
             Self::Metis => metis::header(line, draft),
@@ -157,14 +157,14 @@ impl TextFormat {
             Self::Adjacency => adjacency::header(line),
             Self::Jlg => jlg::header(line),
             Self::Graphalytics(file) => graphalytics::header(line, file, draft),
-            // The reader looks at the beginning of a table at once.
+            // The reader examines the beginning of a table as a whole.
             Self::Delimited(_) | Self::AdjacencyIds | Self::Vertices => {
                 Ok(self.without_header(draft.names).map_or(Step::Skip, Step::Data))
             }
         }
     }
 
-    /// The body of a format that has nothing before it.
+    /// The body of a format that has no header.
     fn without_header(self, names: bool) -> Option<Body> {
         match self {
             Self::AdjacencyIds => Some(adjacency::with_ids(names)),
@@ -173,7 +173,7 @@ impl TextFormat {
         }
     }
 
-    /// What a file without a body lacks; `None` if a file may end there.
+    /// The missing part of a file without a body; `None` if a file may end there.
     fn missing_header(self) -> Option<&'static str> {
         match self {
             Self::Delimited(_) => Some(records::HEADER),
@@ -187,19 +187,19 @@ impl TextFormat {
     }
 }
 
-/// How the edges of a table of text are laid out, by its beginning.
+/// The layout of the edges in a table of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TextLayout {
-    /// What separates columns; `None`: blanks, tabs and commas.
+    /// The separator of columns; `None`: blanks, tabs and commas.
     pub delimiter: Option<u8>,
-    /// The columns that are the edges.
+    /// The columns of source, target and weight.
     pub roles: Roles,
-    /// Bytes before the first edge, comments aside.
+    /// Bytes before the first edge, without comments.
     pub skip: usize,
 }
 
-/// The layout of text that begins with `start`; `None` if it is no table, or the import will refuse
-/// it.
+/// The layout of text that begins with `start`; `None` if it is no table or if the import will
+/// refuse it.
 pub fn text_layout(
     start: &[u8],
     ended: bool,
@@ -229,22 +229,22 @@ pub fn text_layout(
     }
 }
 
-/// A file to be read, and as what.
+/// A file to be read, and its format.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextFile {
     /// `-` is standard input.
     pub path: PathBuf,
-    /// Its format.
+    /// The format.
     pub format: TextFormat,
 }
 
-/// What the words are that ids are read from.
+/// The kind of words that are ids.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IdWords {
     /// Integers.
     #[default]
     Integers,
-    /// Integers, though the format has room for names.
+    /// Integers, although the format allows names.
     NotNames,
     /// Names.
     Names,
@@ -256,27 +256,27 @@ impl IdWords {
     }
 }
 
-/// How a body is laid out.
+/// The layout of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// An edge a line.
+    /// One edge a line.
     Lines(Lines),
-    /// An edge a record.
+    /// One edge a record.
     Records(Records),
-    /// The targets of a vertex a line.
+    /// The targets of one vertex a line.
     Lists(Lists),
-    /// A vertex a line.
+    /// One vertex a line.
     Vertices,
 }
 
-/// What a header says.
+/// The facts that a header states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Body {
     pub(crate) shape: Shape,
-    /// Edges have no direction.
+    /// True if edges are undirected.
     pub(crate) undirected: bool,
     pub(crate) weighted: bool,
-    /// The vertices that exist whatever the edges are; edges have no others.
+    /// The declared vertices. They exist without edges, and edges may name no others.
     pub(crate) declared: Option<Span>,
     pub(crate) claim: Option<Claim>,
 }
@@ -287,36 +287,36 @@ impl Body {
     }
 }
 
-/// A count in a header, to be compared with what was found.
+/// A count in a header, to be compared with the contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Claim {
-    /// So many entries.
+    /// Number of entries.
     Entries(u64),
-    /// So many edges, each of them listed at both its ends.
+    /// Number of edges, each of which is listed at both ends.
     Mirrored(u64),
     /// The counts of an export.
     Declared(Declaration),
-    /// So many arcs, or so many pairs of them.
+    /// Number of arcs, or of pairs of arcs.
     Arcs(u64),
 }
 
-/// What is kept between the lines of a header.
+/// The state between two lines of a header.
 #[derive(Debug, Default)]
 pub(crate) struct Draft {
     mtx: Option<mtx::Banner>,
-    /// What the user says about columns.
+    /// The user's choice of columns.
     pub(crate) choice: ColumnChoice,
-    /// The line after the first that is no comment, where both are near the beginning of the file.
+    /// The second line that is no comment, if both are near the beginning of the file.
     pub(crate) second_line: Option<Vec<u8>>,
-    /// The columns that were taken.
+    /// The chosen columns.
     pub(crate) columns: Option<Columns>,
-    /// Store every edge in the direction it is written.
+    /// Store every edge only in its written direction.
     pub(crate) directed: bool,
-    /// Ids are strings.
+    /// True if ids are strings.
     pub(crate) names: bool,
 }
 
-/// What a line before the body was.
+/// The role of a line before the body.
 pub(crate) enum Step {
     /// A comment, or a part of the header.
     Skip,
@@ -326,10 +326,10 @@ pub(crate) enum Step {
     Data(Body),
 }
 
-/// A header that is not what it should be.
+/// A malformed header.
 #[derive(Debug)]
 pub(crate) enum HeaderFlaw {
-    /// A word at an offset in its line where something else was expected.
+    /// An unexpected word, at an offset in its line.
     Wrong { at: usize, expected: String },
     /// The user must say more.
     Doubt(Doubt),
@@ -347,7 +347,7 @@ impl From<Doubt> for HeaderFlaw {
     }
 }
 
-/// Counts in a line of a header, with their places.
+/// Counts in a line of a header, with their offsets.
 struct HeaderWords<'a> {
     line: &'a [u8],
     at: usize,
@@ -376,7 +376,7 @@ impl<'a> HeaderWords<'a> {
     }
 }
 
-/// The ids of `count` vertices from `first` on, if 64 bits hold them all.
+/// The ids of `count` vertices from `first` on, if all fit in 64 bits.
 fn span(first: u64, count: u64, at: usize) -> Result<Span, HeaderFlaw> {
     match first.checked_add(count) {
         Some(end) if end <= 1 << 63 => Ok(Span { first, count }),

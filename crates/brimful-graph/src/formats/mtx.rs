@@ -1,9 +1,9 @@
 //! `mtx`: MatrixMarket coordinate files, a square matrix as a graph.
 //!
 //! An entry `i j [value]` is the edge from i to j. `pattern` has no weights, `integer` and `real`
-//! have; `general` is directed, `symmetric` undirected (an entry is listed once). Skew-symmetric,
-//! Hermitian, complex and dense (`array`) matrices are no graphs and are refused. Vertices: 1 to
-//! the number of rows.
+//! have weights. `general` is directed; `symmetric` is undirected, and an entry is listed once.
+//! Skew-symmetric, Hermitian, complex and dense (`array`) matrices are not read as graphs and are
+//! refused. Vertices: 1 to the number of rows.
 //!
 //! Format: Boisvert, Pozo, Remington, "The Matrix Market Exchange Formats", NISTIR 5935, 1996.
 

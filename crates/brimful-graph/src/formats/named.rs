@@ -1,6 +1,6 @@
-//! Lines and lists whose words are names, not integers.
+//! Lines and lists with names, instead of integers, as words.
 //!
-//! Invariant: a name is a word as it stands, of UTF-8; every other line or word is judged.
+//! Invariant: a name is an unchanged word in UTF-8; every other line or word is rejected.
 
 use std::ops::Range;
 
@@ -12,10 +12,10 @@ use crate::error::Result;
 use crate::names::LONGEST_NAME;
 use crate::text::{Flaw, Reason, read_weight, skip, word};
 
-/// Text with names in it.
+/// Text that contains names.
 struct Words<'w> {
     bytes: &'w [u8],
-    /// All of it is UTF-8, so that no word needs to be looked at.
+    /// True if all of the text is UTF-8, so that single words need no check.
     valid: bool,
 }
 
@@ -24,7 +24,7 @@ impl<'w> Words<'w> {
         Self { bytes, valid: std::str::from_utf8(bytes).is_ok() }
     }
 
-    /// Reads a name and stops at the next word.
+    /// Reads a name and moves to the next word.
     #[inline]
     fn name(&self, at: &mut usize) -> Result<Range<usize>, Flaw> {
         let start = *at;
@@ -43,7 +43,7 @@ impl<'w> Words<'w> {
     }
 }
 
-/// Reads an edge a line.
+/// Reads one edge a line.
 pub(super) fn parse_lines(
     lines: &Lines,
     work: &mut Work<'_>,
@@ -110,7 +110,7 @@ fn comment(words: &Words<'_>, at: usize, work: &mut Work<'_>, out: &mut Output) 
     Ok(())
 }
 
-/// Reads an edge and stops at the end of its line.
+/// Reads an edge and moves to the end of its line.
 #[inline]
 fn edge(
     lines: &Lines,
@@ -138,7 +138,7 @@ fn edge(
     }
 }
 
-/// Reads the targets of a vertex a line, the vertex first.
+/// Reads the targets of one vertex a line; the line begins with the vertex.
 pub(super) fn parse_lists(
     lists: &Lists,
     work: &mut Work<'_>,
@@ -148,7 +148,7 @@ pub(super) fn parse_lists(
     let words = Words::new(work.bytes());
     let start = work.start();
     let mut at = if start.comment { line_end(words.bytes, work.from()) } else { work.from() };
-    // A line that began in an earlier chunk has its vertex there.
+    // The vertex of a line that began in an earlier chunk is in that chunk.
     let (mut count, mut source) = (start.words, work.name().to_vec());
     loop {
         at = skip(words.bytes, at);
@@ -176,7 +176,7 @@ pub(super) fn parse_lists(
                     }
                     Err(flaw) => {
                         work.judge(flaw, out)?;
-                        // A rejected vertex takes its line with it.
+                        // If a vertex is rejected, its line is skipped.
                         if first {
                             (count, at) = (0, line_end(words.bytes, at));
                         } else {

@@ -1,6 +1,6 @@
-//! Parses a whole input in memory, by the reader and the parsers of an import, on one thread.
+//! Parses a whole input in memory on one thread, with the reader and the parsers of an import.
 //!
-//! For fuzzing and tests: chunks may be as small as a few bytes, so that lines are cut everywhere.
+//! For fuzzing and tests: chunks may be a few bytes long, so that lines are cut at every position.
 
 use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
@@ -14,20 +14,20 @@ use crate::edges::EdgeBatch;
 use crate::error::{Error, Result};
 use crate::input::EdgeStream;
 
-/// The content of an input.
+/// The contents of an input.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct ParsedInput {
-    /// Source, target and weight (1 where there is none), as 64 bits.
+    /// Source, target and weight (1 without weights); ids as 64 bits.
     pub edges: Vec<(u64, u64, f64)>,
-    /// Vertices without edges that were listed one by one.
+    /// Isolated vertices that were listed one by one.
     pub listed: Vec<u64>,
     /// First id and number of vertices, if a header declares them.
     pub declared: Option<(u64, u64)>,
-    /// Edges have no direction.
+    /// True if edges are undirected.
     pub undirected: bool,
-    /// Edges have weights.
+    /// True if edges have weights.
     pub weighted: bool,
-    /// Lines read.
+    /// Number of lines.
     pub lines: u64,
     /// The line of each edge.
     pub positions: Vec<u64>,
@@ -46,7 +46,7 @@ impl ParsedInput {
     }
 }
 
-/// Reads text in `format`, called `NAME` in errors, in chunks of `chunk_bytes`.
+/// Parses text in `format` in chunks of `chunk_bytes`. Errors call the file `NAME`.
 ///
 /// # Errors
 /// Those of an import.
@@ -59,7 +59,7 @@ pub fn parse_text(
     parse_columns(format, &ColumnChoice::default(), bytes, chunk_bytes, on_error)
 }
 
-/// [`parse_text`] with columns that the user chose.
+/// [`parse_text`] with the user's choice of columns.
 ///
 /// # Errors
 /// Those of an import.
@@ -96,8 +96,7 @@ pub fn parse_columns(
     })
 }
 
-/// [`parse_text`] for ids that are strings: the ends of the edges, and the vertices that are listed
-/// alone.
+/// [`parse_text`] for string ids: the ends of the edges, and the isolated vertices.
 ///
 /// # Errors
 /// Those of an import.
@@ -108,7 +107,7 @@ pub fn parse_names(
     on_error: OnError,
 ) -> Result<(Vec<String>, Vec<String>)> {
     let files = [TextFile { path: PathBuf::from("NAME"), format }];
-    // Any two words are an edge.
+    // Any two words form an edge.
     let choice = match format {
         TextFormat::EdgeList => {
             ColumnChoice { header: Some(false), ignore_extra: true, ..ColumnChoice::default() }
@@ -147,7 +146,7 @@ fn reader_of<'f>(
     TextReader::new(files, false, chunk_bytes, open).with_columns(choice)
 }
 
-/// Reads a WebGraph from its two files; lists may take `memory_bytes`.
+/// Parses a WebGraph from its two files; lists may use `memory_bytes`.
 ///
 /// # Errors
 /// Those of an import.
@@ -163,7 +162,7 @@ pub fn parse_webgraph(properties: &[u8], graph: &[u8], memory_bytes: u64) -> Res
     Ok(ParsedInput { declared: Some((0, stream.declared().end)), ..parsed })
 }
 
-/// True if an error says where in the text it is, or is about the file as a whole: its columns, or
+/// True if an error names a position in the text, or concerns the file as a whole: its columns or
 /// its format.
 pub fn has_position(error: &Error) -> bool {
     let is_of_the_file =

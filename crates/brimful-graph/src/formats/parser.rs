@@ -1,7 +1,7 @@
-//! Bodies of text into edges, on all cores, and the judgement of what is no edge.
+//! Parses bodies of text into edges on all cores, and decides about lines that are no edges.
 //!
-//! Invariant: every entry is stored, mirrored by one that is, or rejected and counted; when all is
-//! read, the counts are those that the headers claim.
+//! Invariant: every entry is stored, mirrored by a stored entry, or rejected and counted. At the
+//! end, the counts equal those that the headers claim.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -17,50 +17,50 @@ use crate::input_position::InputPart;
 use crate::names::NameBatch;
 use crate::text::{self, Flaw, Id, Reason, Signs, Span};
 
-/// What happens to a line that is no edge.
+/// The treatment of a line that is no edge.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum OnError {
-    /// It ends the import.
+    /// End the import.
     #[default]
     Fail,
-    /// It is left out and counted.
+    /// Leave out and count the line.
     Skip,
 }
 
-/// Vertices per batch: few beside the edges, which is what memory is planned for.
+/// Vertices per batch: few compared with edges, so that the memory plan covers edges only.
 const BATCH_DECLARED: usize = BATCH_EDGES / 16;
 
-/// What was left out for one reason.
+/// The entries that were left out for one reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rejection {
     /// The reason.
     pub reason: &'static str,
-    /// How often.
+    /// The number of entries.
     pub count: u64,
-    /// The input of the first.
+    /// The input of the first entry.
     pub path: PathBuf,
-    /// Its line (or row of a table), counted from 1.
+    /// The line of the first entry (or its row in a table), counted from 1.
     pub line: u64,
-    /// The offending text, shortened.
+    /// The offending text of the first entry, shortened.
     pub found: String,
 }
 
-/// What was found in one file, to be compared with its header.
+/// The counts of one file, to be compared with its header.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Tally {
     pub(crate) entries: u64,
-    /// Vertices without edges that comment lines name.
+    /// Isolated vertices that comment lines name.
     pub(crate) listed: u64,
     rejected: u64,
     loops: u64,
-    /// Entries that name a higher vertex, and a sum of them that does not depend on their order.
+    /// Number and order-independent checksum of the entries that name a higher vertex.
     up: (u64, u64),
-    /// Entries that name a lower one, read from the other side.
+    /// The same for entries that name a lower vertex, computed with both ends swapped.
     down: (u64, u64),
 }
 
 impl Tally {
-    /// Notes an entry of a list that has every edge twice.
+    /// Counts an entry of a list that contains every edge twice.
     #[inline]
     pub(crate) fn mirror(&mut self, source: u64, target: u64, weight: f64) {
         if source == target {
@@ -91,14 +91,14 @@ fn mix(value: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// What a worker made of its chunks.
+/// The output of one worker.
 #[derive(Debug, Default)]
 pub(crate) struct Output {
-    /// Edges, to be taken when [`Output::is_full`].
+    /// Edges; the caller takes them when [`Output::is_full`].
     pub(crate) edges: EdgeBatch,
-    /// Vertices that exist without an edge that says so, two by two as if they were edges.
+    /// Vertices declared apart from edges, stored in pairs as if they were edges.
     pub(crate) declared: EdgeBatch,
-    /// Edges and vertices whose ids are names.
+    /// Edges and vertices whose ids are strings.
     pub(crate) names: NameBatch,
     pub(crate) declared_names: NameBatch,
     pub(crate) signs: Signs,
@@ -106,7 +106,7 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// True if edges or vertices should be taken now.
+    /// True if the caller should take edges or vertices now.
     pub(crate) fn is_full(&self) -> bool {
         self.edges.len() >= BATCH_EDGES
             || self.declared.len() >= BATCH_DECLARED
@@ -137,7 +137,8 @@ pub(crate) struct Work<'w> {
     shape: Shape,
     parser: &'w TextParser<'w>,
     positions: bool,
-    /// The line at an offset, and where it begins, so that every line end is counted once.
+    /// The line at the current offset, and the offset at which it begins. Each line end is counted
+    /// once.
     line: u64,
     line_begin: usize,
     reached: usize,
@@ -152,7 +153,7 @@ impl<'w> Work<'w> {
         self.chunk.from
     }
 
-    /// The ids that edges may name; `None`: all.
+    /// The ids that edges may name; `None`: all ids.
     #[inline]
     pub(crate) fn members(&self) -> Option<&'w IdBitmap> {
         self.parser.members
@@ -167,7 +168,7 @@ impl<'w> Work<'w> {
         self.chunk.start
     }
 
-    /// Counts the lines up to an offset that is not before the last.
+    /// Counts the lines up to offset `at`, which must not precede the current one.
     #[inline]
     fn go_to(&mut self, at: usize) {
         let passed = self.chunk.bytes.get(self.reached..at).unwrap_or_default();
@@ -178,7 +179,7 @@ impl<'w> Work<'w> {
         self.reached = self.reached.max(at);
     }
 
-    /// Notes where the edge stands that was just read up to `at`, if that is asked for.
+    /// Records the position of the edge that ends at `at`, if positions are requested.
     #[inline]
     pub(crate) fn note_position(&mut self, at: usize, positions: &mut Vec<u64>) {
         if self.positions {
@@ -187,7 +188,7 @@ impl<'w> Work<'w> {
         }
     }
 
-    /// Ends the parsing, or counts a rejection.
+    /// Ends the parsing with an error, or counts a rejection.
     #[cold]
     pub(crate) fn judge(&mut self, flaw: Flaw, out: &mut Output) -> Result<()> {
         self.go_to(flaw.at);
@@ -217,7 +218,7 @@ impl<'w> Work<'w> {
         })
     }
 
-    /// The error of a text that ends in the record at `at`.
+    /// The error of a text that ends within the record at `at`.
     #[cold]
     pub(crate) fn unfinished(&mut self, at: usize, expected: &str) -> Error {
         self.go_to(at);
@@ -235,7 +236,7 @@ impl<'w> Work<'w> {
         self.parser.files.get(self.chunk.file).map(|file| file.path.clone()).unwrap_or_default()
     }
 
-    /// The column of an offset in the line that was reached.
+    /// The column of an offset in the current line.
     fn column(&self, at: usize) -> u64 {
         let first_line = self.line_begin <= self.chunk.from;
         let before_chunk = if first_line { self.chunk.start.column } else { 0 };
@@ -250,7 +251,7 @@ impl<'w> Work<'w> {
     }
 }
 
-/// Rejections for one reason: their number, and the first of them.
+/// The number of rejections for one reason, and the first of them.
 #[derive(Debug, Default)]
 struct ReasonCount {
     count: u64,
@@ -258,7 +259,7 @@ struct ReasonCount {
     found: String,
 }
 
-/// What the files together said.
+/// The combined statements and counts of the files.
 #[derive(Debug, Default)]
 pub(crate) struct Summary {
     pub(crate) lines: u64,
@@ -268,25 +269,25 @@ pub(crate) struct Summary {
     pub(crate) inputs: Vec<InputPart>,
     pub(crate) undirected: bool,
     pub(crate) weighted: bool,
-    /// The vertices of all headers; edges have no others.
+    /// The vertices that the headers declare; edges name no others.
     pub(crate) declared: Option<Span>,
-    /// How many vertices the declaration of the only file counts.
+    /// The number of vertices that the only file declares.
     pub(crate) claim: Option<VertexClaim>,
-    /// The columns that were taken, where a format leaves that open.
+    /// The chosen columns, if the format leaves a choice.
     pub(crate) columns: Option<Columns>,
 }
 
-/// A number of vertices that a file declares, to be compared when they are known.
+/// A number of vertices that a file declares, compared when all vertices are known.
 #[derive(Debug, Clone)]
 pub(crate) struct VertexClaim {
     pub(crate) path: PathBuf,
-    /// The line that says so; `None`: the metadata of a schema.
+    /// The line of the declaration; `None` if it is in the metadata of a schema.
     pub(crate) line: Option<u64>,
     pub(crate) vertices: u64,
 }
 
 impl VertexClaim {
-    /// Compares the claim with what was found.
+    /// Compares the claim with the actual number.
     pub(crate) fn check(self, vertices: u64) -> Result<()> {
         if vertices == self.vertices {
             return Ok(());
@@ -303,7 +304,7 @@ impl VertexClaim {
     }
 }
 
-/// What to do where counts differ.
+/// Advice for counts that differ.
 pub(crate) const CUT: &str =
     "the file was cut or its header is wrong; correct it or get the file again";
 
@@ -318,7 +319,7 @@ pub(crate) struct TextParser<'a> {
 }
 
 impl Summary {
-    /// What was in `before`, and then in this.
+    /// The results of `before`, followed by those of `self`.
     pub(crate) fn after(self, before: Self) -> Self {
         let mut rejections = before.rejections;
         for rejection in self.rejections {
@@ -351,12 +352,12 @@ impl<'a> TextParser<'a> {
         }
     }
 
-    /// Records the position of every edge, if `positions`.
+    /// Records the input position of every edge, if `positions`.
     pub(crate) fn noting_positions(self, positions: bool) -> Self {
         Self { positions, ..self }
     }
 
-    /// Takes edges between the declared ids of `members` alone, if there are such.
+    /// Restricts edges to the declared ids of `members`, if given.
     pub(crate) fn among(self, members: Option<&'a IdBitmap>) -> Self {
         Self { members, ..self }
     }
@@ -365,7 +366,7 @@ impl<'a> TextParser<'a> {
         self.rejections.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Appends what `chunk` holds to `out`, calling `full` whenever that is full.
+    /// Appends the contents of `chunk` to `out`; calls `full` whenever `out` is full.
     pub(crate) fn parse(
         &self,
         chunk: &Chunk,
@@ -392,7 +393,7 @@ impl<'a> TextParser<'a> {
         Ok(())
     }
 
-    /// Compares what was found with what the headers say.
+    /// Compares the counts with the headers.
     pub(crate) fn finish(self, ends: &[FileEnd]) -> Result<Summary> {
         let tallies = self.tallies.into_inner().unwrap_or_else(PoisonError::into_inner);
         let mut summary = Summary::default();
@@ -403,7 +404,7 @@ impl<'a> TextParser<'a> {
             summary.rejected += tally.rejected;
             summary.inputs.push((file.path.clone(), end.lines));
             let Some(body) = &end.body else {
-                // Without an edge the properties alone tell.
+                // Without a body only the properties state the kind of edges.
                 if let TextFormat::Graphalytics(edges) = file.format {
                     (summary.undirected, summary.weighted) = edges.kind();
                 }
@@ -452,7 +453,7 @@ impl<'a> TextParser<'a> {
     }
 }
 
-/// Both spans begin at 0 or 1, so that together they are one.
+/// The union of two spans; both begin at 0 or 1.
 fn merge(a: Option<Span>, b: Option<Span>) -> Option<Span> {
     let (Some(a), Some(b)) = (a, b) else {
         return a.or(b);
@@ -462,7 +463,7 @@ fn merge(a: Option<Span>, b: Option<Span>) -> Option<Span> {
     Some(Span { first, count: end - first })
 }
 
-/// Files of one graph have the same columns.
+/// Checks that files of one graph have the same columns.
 fn check_columns(
     known: &TextFile,
     known_end: &FileEnd,
@@ -483,7 +484,7 @@ fn check_columns(
     Err(Error::input(&file.path, what))
 }
 
-/// Files of one graph agree on direction and weights.
+/// Checks that files of one graph agree on direction and weights.
 fn check_same(known: &TextFile, other: &Body, file: &TextFile, body: &Body) -> Result<()> {
     let what = |kind: [&'static str; 2], yes: bool| if yes { kind[0] } else { kind[1] };
     for (kind, a, b) in [
@@ -526,7 +527,7 @@ fn check_claim(file: &TextFile, end: &FileEnd, body: &Body, tally: &Tally) -> Re
             let (edges, listed, rejected) = (tally.entries, tally.listed, tally.rejected);
             let same = match rejected {
                 0 => (edges, listed) == (said.edges, said.listed()),
-                // What was rejected may have been either.
+                // Rejected lines may have been edges or vertices.
                 _ => edges + listed + rejected == said.edges + said.listed(),
             };
             if same {
@@ -551,7 +552,7 @@ fn check_claim(file: &TextFile, end: &FileEnd, body: &Body, tally: &Tally) -> Re
                 found.to_string(),
             )
         }
-        // What was rejected cannot be told from what is missing.
+        // A rejected entry cannot be told from a missing one.
         Some(Claim::Mirrored(_)) if tally.rejected > 0 => Ok(()),
         Some(Claim::Mirrored(claimed)) => {
             let (up, down) = (tally.up, tally.down);

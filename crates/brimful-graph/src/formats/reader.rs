@@ -1,9 +1,9 @@
-//! Cuts files of text into chunks, reads their headers, and counts where each chunk begins.
+//! Cuts text files into chunks, reads their headers and records the position of each chunk.
 //!
-//! One thread runs this; the chunks are parsed by all. A chunk is whole lines, or, where lines are
-//! lists, a part of a line that is longer than a chunk. Invariant: a chunk knows its first line's
-//! number, so that it can be parsed, and blamed, without those before it. The last line of a file
-//! always ends with a line end here, whatever the file says.
+//! One thread runs the reader; all threads parse the chunks. A chunk consists of whole lines; in a
+//! format of lists, it may also be a part of a line longer than a chunk. Invariant: a chunk knows
+//! the number of its first line, so that it can be parsed, and errors in it located, without
+//! earlier chunks. The reader ends the last line of a file with a line end if the file does not.
 
 use std::io::{Cursor, Read};
 use std::path::Path;
@@ -17,27 +17,27 @@ use crate::decompress;
 use crate::error::{Error, Result};
 use crate::text::{self, Id};
 
-/// Bytes read at once; also the longest line of a format with an edge a line, and the beginning of
-/// a file that tells of its columns.
+/// Bytes read at once. Also the longest line of a format with one edge a line, and the length of
+/// the beginning of a file that decides about its columns.
 pub(crate) const CHUNK_BYTES: usize = 1 << 20;
 
-/// What to do about a header.
+/// Advice about a wrong header.
 const ADVICE: &str = "correct the header, or name the format with --format";
 
-/// Where a chunk begins.
+/// The position of a chunk's beginning.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Start {
-    /// Line of the file, counted from 1.
+    /// Line in the file, counted from 1.
     pub(crate) line: u64,
     /// Bytes of that line before the chunk.
     pub(crate) column: u64,
-    /// Lists before it.
+    /// Number of lists before the chunk.
     pub(crate) row: u64,
-    /// Words of the unfinished list before it.
+    /// Number of words before the chunk in its unfinished list.
     pub(crate) words: u64,
     /// The first of these words, if it is an id.
     pub(crate) source: Option<Id>,
-    /// It begins within a comment.
+    /// True if the chunk begins within a comment.
     pub(crate) comment: bool,
 }
 
@@ -45,27 +45,27 @@ pub(crate) struct Start {
 #[derive(Debug, Default)]
 pub(crate) struct Chunk {
     pub(crate) file: usize,
-    /// Lines of the files before that.
+    /// Total lines of the earlier files.
     pub(crate) lines_before: u64,
     pub(crate) bytes: Vec<u8>,
-    /// Where the body begins; before it is the header.
+    /// Offset of the body; the header precedes it.
     pub(crate) from: usize,
-    /// The place of the byte at `from`.
+    /// The position of the byte at `from`.
     pub(crate) start: Start,
-    /// `None`: the chunk has only a part of the header.
+    /// The shape of the body; `None` if the chunk has only a part of the header.
     pub(crate) shape: Option<Shape>,
-    /// The first word of an unfinished list before it, where words are names.
+    /// The first word of the unfinished list before the chunk, if words are names.
     pub(crate) name: Vec<u8>,
 }
 
-/// What a whole file was.
+/// The facts about a file that has been read.
 #[derive(Debug, Clone)]
 pub(crate) struct FileEnd {
-    /// `None` if there was nothing but comments.
+    /// The header's facts; `None` if the file had only comments.
     pub(crate) body: Option<Body>,
     pub(crate) header_line: u64,
     pub(crate) lines: u64,
-    /// The columns that were taken, where the format leaves that open.
+    /// The chosen columns, if the format leaves a choice.
     pub(crate) columns: Option<Columns>,
 }
 
@@ -81,13 +81,13 @@ pub(crate) struct TextReader<'a> {
     choice: ColumnChoice,
     current: Option<Current<'a>>,
     ends: Vec<FileEnd>,
-    /// Lines of the files read.
+    /// Total lines of the files read.
     lines: u64,
 }
 
 impl<'a> TextReader<'a> {
-    /// A reader of `files` in chunks of `chunk_bytes`; with `directed`, edges listed at both ends
-    /// are arcs.
+    /// A reader of `files` in chunks of `chunk_bytes`. With `directed`, edges that are listed at
+    /// both ends become two arcs.
     pub(crate) fn new(
         files: &'a [TextFile],
         directed: bool,
@@ -108,17 +108,17 @@ impl<'a> TextReader<'a> {
         }
     }
 
-    /// Takes the columns that the user says.
+    /// Sets the user's choice of columns.
     pub(crate) fn with_columns(self, choice: &ColumnChoice) -> Self {
         Self { choice: choice.clone(), ..self }
     }
 
-    /// Counts on from files of so many lines.
+    /// Starts the count of lines at `lines`.
     pub(crate) fn after_lines(self, lines: u64) -> Self {
         Self { lines, ..self }
     }
 
-    /// Takes ids as names.
+    /// Treats ids as names.
     pub(crate) fn with_names(self) -> Self {
         Self { names: true, ..self }
     }
@@ -150,12 +150,12 @@ impl<'a> TextReader<'a> {
         }
     }
 
-    /// True if the edges of the file being read have no direction, by what was read of it.
+    /// True if the current file declares its edges as undirected, as far as it was read.
     pub(crate) fn undirected(&self) -> bool {
         self.current.as_ref().and_then(|current| current.body).is_some_and(|body| body.undirected)
     }
 
-    /// What every file was, when all are read.
+    /// The facts about every file, after all are read.
     pub(crate) fn into_ends(self) -> Vec<FileEnd> {
         self.ends
     }
@@ -174,12 +174,12 @@ struct Current<'a> {
     body: Option<Body>,
     header_line: u64,
     at: Start,
-    /// The first word of the list that `at` is in, where words are names.
+    /// The first word of the unfinished list at `at`, if words are names.
     name: Vec<u8>,
 }
 
 impl<'a> Current<'a> {
-    /// Looks at the beginning of `file`, which decides about columns.
+    /// Opens `file` and examines its beginning, which decides about columns.
     fn open(
         file: &'a TextFile,
         mut reader: Box<dyn Read + Send>,
@@ -225,7 +225,7 @@ impl<'a> Current<'a> {
         Ok(current)
     }
 
-    /// Settles the columns of records; returns the bytes before the first edge.
+    /// Chooses the columns of records; returns the number of bytes before the first edge.
     fn begin_records(&mut self, text: &[u8], ended: bool, delimiter: Option<u8>) -> Result<usize> {
         let begun = records::begin(text, ended, delimiter, &self.draft.choice, self.draft.names);
         let begun = begun.map_err(|flaw| {
@@ -249,7 +249,7 @@ impl<'a> Current<'a> {
         Ok(begun.skip)
     }
 
-    /// Refuses what the user says about columns of a format that leaves nothing open.
+    /// Refuses a user's choice of columns if the format leaves no choice.
     fn refuse_columns(&self) -> Result<()> {
         if self.draft.choice == ColumnChoice::default() {
             return Ok(());
@@ -288,7 +288,8 @@ impl<'a> Current<'a> {
         Ok(true)
     }
 
-    /// Keeps the first word of a list that goes on in the next chunk: such a chunk has no line end.
+    /// Keeps the first word of a list that continues in the next chunk; such a chunk has no line
+    /// end.
     fn remember_name(&mut self, chunk: &Chunk) {
         if self.at.words == 0 {
             self.name.clear();
@@ -316,8 +317,8 @@ impl<'a> Current<'a> {
         Ok(true)
     }
 
-    /// Keeps what follows the last whole line, or the last whole entry of a line that fills the
-    /// chunk.
+    /// Moves the bytes after the last whole line to the next chunk. If one line fills the chunk, it
+    /// is cut after its last whole entry.
     fn cut(&mut self, bytes: &mut Vec<u8>) -> Result<()> {
         let end = match self.body.map(|body| body.shape) {
             Some(Shape::Records(records)) => records::whole(bytes, records.delimiter()),
@@ -347,7 +348,7 @@ impl<'a> Current<'a> {
         Ok(())
     }
 
-    /// Where a line without an end may be cut; 0: nowhere.
+    /// The offset at which a line without an end may be cut; 0 if there is none.
     fn cut_line(&self, bytes: &[u8]) -> usize {
         let Some(Body { shape: Shape::Lists(lists), .. }) = &self.body else {
             return 0;
@@ -364,7 +365,7 @@ impl<'a> Current<'a> {
         gap(whole.get(..word_end).unwrap_or_default()).map_or(0, |gap| gap + 1)
     }
 
-    /// Looks for the header, or its rest, in the lines of `chunk`.
+    /// Reads the header, or the rest of it, from the lines of `chunk`.
     fn read_header(&mut self, chunk: &mut Chunk) -> Result<()> {
         while self.body.is_none() {
             let rest = chunk.bytes.get(chunk.from..).unwrap_or_default();
@@ -402,7 +403,8 @@ impl<'a> Current<'a> {
         Ok(())
     }
 
-    /// An empty line is nothing before every header but that of a list of vertices in order.
+    /// Handles an empty line before the body. It has a meaning only in the header of vertex lists
+    /// in order.
     fn blank_line(&mut self) -> Result<Step, super::HeaderFlaw> {
         match self.format {
             TextFormat::Adjacency => self.format.header(b"", &mut self.draft),
@@ -410,7 +412,7 @@ impl<'a> Current<'a> {
         }
     }
 
-    /// Where the chunk after `chunk` begins.
+    /// The position of the chunk after `chunk`.
     fn advance(&self, chunk: &Chunk) -> Start {
         let body = chunk.bytes.get(chunk.from..).unwrap_or_default();
         match chunk.shape {
@@ -465,12 +467,12 @@ fn header_error(path: &Path, line: u64, text: &[u8], flaw: HeaderFlaw, at: usize
     }
 }
 
-/// Text without the byte order mark that it may begin with.
+/// The text without an initial byte order mark.
 pub(crate) fn without_mark(start: &[u8]) -> &[u8] {
     start.strip_prefix("\u{feff}".as_bytes()).unwrap_or(start)
 }
 
-/// A file of which the beginning was read already.
+/// A file whose beginning was already read, from the start again.
 pub(crate) struct Restarted {
     start: Cursor<Vec<u8>>,
     file: Box<dyn Read + Send>,
@@ -488,13 +490,13 @@ impl Read for Restarted {
         if read > 0 || buffer.is_empty() {
             return Ok(read);
         }
-        // The memory is needed no more.
+        // The beginning is read; its memory is no longer needed.
         self.start = Cursor::default();
         self.file.read(buffer)
     }
 }
 
-/// Refuses strings as ids of a format that numbers its vertices.
+/// The error about string ids in a format that numbers its vertices.
 pub(crate) fn no_names(path: &Path, format: TextFormat) -> Error {
     Error::Usage(format!(
         "{}: ids of {} are integers by definition; leave --ids string out, or name another format with --format",

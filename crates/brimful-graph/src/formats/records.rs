@@ -1,8 +1,9 @@
-//! An edge a record of delimited text: quoted fields, quoted line ends, CRLF, a header perhaps.
+//! Delimited text with one edge a record: quoted fields, quoted line ends, CRLF, an optional
+//! header.
 //!
-//! `csv-core` tells fields and records apart, for the reader that cuts chunks and for the parsers
-//! alike, so that both agree on quotes. Invariant: a chunk is whole records; fields that are no
-//! part of an edge are not kept.
+//! `csv-core` separates fields and records, both for the reader that cuts chunks and for the
+//! parsers, so that they agree on quotes. Invariant: a chunk consists of whole records; fields
+//! outside the edge columns are not stored.
 
 use csv_core::{ReadFieldResult, ReadRecordResult, ReaderBuilder};
 
@@ -15,20 +16,20 @@ use crate::text::{self, Flaw, Id, Reason};
 
 pub(super) const HEADER: &str = "an edge, or the names of the columns";
 
-/// What may separate fields where nobody says.
+/// The delimiters that are detected without a user's choice.
 const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
-/// Records that are looked at to find that out.
+/// Number of records that detection examines.
 const LOOKED_AT_RECORDS: usize = 64;
 /// Bytes that begin a comment line before the header.
 const COMMENTS: &[u8] = b"#%";
 /// Most columns.
 const MOST_COLUMNS: usize = 1 << 16;
-/// Bytes for a field; they suffice to recognize one that is too long for an id.
+/// Bytes for a field, enough to recognise one that is too long for an id.
 const FIELD_BYTES: usize = LONGEST_NAME + 2;
-/// Bytes for the three fields of an edge, and for one that is skipped.
+/// Bytes for the three fields of an edge, and for a skipped one.
 const EDGE_BYTES: usize = 4 * FIELD_BYTES;
 
-/// How such records are read.
+/// The layout of such records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Records {
     delimiter: u8,
@@ -36,7 +37,7 @@ pub(crate) struct Records {
     words: IdWords,
 }
 
-/// What the beginning of a file of records says.
+/// The facts that the beginning of a file of records states.
 pub(crate) struct Beginning {
     pub(crate) body: Body,
     pub(crate) columns: Columns,
@@ -45,10 +46,10 @@ pub(crate) struct Beginning {
     pub(crate) records: Records,
 }
 
-/// Reads the beginning `start` of a file; `None` if there is no record in it.
+/// Reads the beginning `start` of a file; `None` if it contains no record.
 ///
 /// # Errors
-/// A record that does not end in it, or a [`Doubt`].
+/// A record that does not end within `start`, or a [`Doubt`].
 pub(crate) fn begin(
     start: &[u8],
     ended: bool,
@@ -93,13 +94,13 @@ pub(crate) fn begin(
     let records = Records { delimiter, roles, words };
     let body = Body { weighted: roles.weight.is_some(), ..Body::new(Shape::Records(records)) };
     let columns = roles.describe(&first, Some(header), Some(char::from(delimiter).to_string()));
-    // A header that ends the file may have no line end of its own.
+    // A header at the end of the file may lack a line end.
     let skip = (from + if header { names_end } else { 0 }).min(start.len());
     Ok(Some(Beginning { body, columns, skip, records }))
 }
 
-/// The delimiter that splits the first record, or all of the first records, into the same number of
-/// fields.
+/// The delimiter that splits the first record into fields, or all of the first records into the
+/// same number of fields.
 fn detect(text: &[u8]) -> Result<u8, Doubt> {
     let counts = |delimiter: u8| -> Vec<usize> {
         Rows::new(text, delimiter).take(LOOKED_AT_RECORDS).map(|row| row.len()).collect()
@@ -112,7 +113,8 @@ fn detect(text: &[u8]) -> Result<u8, Doubt> {
     let even = |counts: &[usize]| counts.iter().all(|count| counts.first() == Some(count));
     let mut certain = splits.iter().filter(|(_, counts)| splits.len() == 1 || even(counts));
     match (splits.len(), certain.next(), certain.next()) {
-        // One column; the comma is as good as another, and the message about columns tells of it.
+        // There is one column. Any delimiter will do, because the message about columns reports
+        // this.
         (0, ..) => Ok(b','),
         (_, Some((delimiter, _)), None) => Ok(*delimiter),
         _ => {
@@ -128,16 +130,16 @@ fn detect(text: &[u8]) -> Result<u8, Doubt> {
     }
 }
 
-/// Fields one after another; the text begins with a record.
+/// Reads fields in sequence; the text begins with a record.
 struct Fields<'b> {
     bytes: &'b [u8],
     at: usize,
     core: csv_core::Reader,
 }
 
-/// A field that was read.
+/// A field after reading.
 struct Field {
-    /// Its bytes in the buffer; more than an id may have if the field is longer.
+    /// The length in the buffer; it exceeds the limit of an id if the field is longer.
     length: usize,
     ends_record: bool,
 }
@@ -147,7 +149,7 @@ impl<'b> Fields<'b> {
         Self { bytes, at: from, core: core(delimiter) }
     }
 
-    /// Moves to the next record; where it begins.
+    /// Moves to the next record and returns its offset.
     #[inline]
     fn begin(&mut self) -> Option<usize> {
         while matches!(self.bytes.get(self.at), Some(b'\r' | b'\n')) {
@@ -156,8 +158,8 @@ impl<'b> Fields<'b> {
         (self.at < self.bytes.len()).then_some(self.at)
     }
 
-    /// Reads a field into `buffer`, which has at least a byte left afterwards; `None` if the text
-    /// ends within the field.
+    /// Reads a field into `buffer`, which is larger than any field to be kept whole; `None` if the
+    /// text ends within the field.
     #[inline]
     fn next(&mut self, buffer: &mut [u8]) -> Option<Field> {
         let mut length = 0;
@@ -170,7 +172,7 @@ impl<'b> Fields<'b> {
                 ReadFieldResult::Field { record_end } => {
                     return Some(Field { length, ends_record: record_end });
                 }
-                // It is longer than what is kept, and stays so.
+                // The field is longer than the buffer; its length stays above the limit.
                 ReadFieldResult::OutputFull => length = buffer.len() - 1,
                 ReadFieldResult::InputEmpty | ReadFieldResult::End => {}
             }
@@ -180,13 +182,13 @@ impl<'b> Fields<'b> {
 
 fn core(delimiter: u8) -> csv_core::Reader {
     let mut core = ReaderBuilder::new().delimiter(delimiter).build();
-    // A byte order mark is one at the beginning of a file alone: an empty line takes that place
-    // here.
+    // A byte order mark is valid only at the beginning of a file. An empty line moves the parser
+    // past that state.
     let _ = core.read_field(b"\n", &mut [0]);
     core
 }
 
-/// Where the last whole record of `bytes` ends, which begin with one; 0: nowhere.
+/// The end of the last whole record in `bytes`, which begin with a record; 0 if there is none.
 pub(super) fn whole(bytes: &[u8], delimiter: u8) -> usize {
     if memchr::memchr(b'"', bytes).is_none() {
         return memchr::memrchr(b'\n', bytes).map_or(0, |end| end + 1);
@@ -203,7 +205,7 @@ pub(super) fn whole(bytes: &[u8], delimiter: u8) -> usize {
     end
 }
 
-/// Whole records as text, for the beginning of a file.
+/// Reads whole records as text, for the beginning of a file.
 pub(crate) struct Rows<'b> {
     fields: Fields<'b>,
     buffer: Vec<u8>,
@@ -244,7 +246,7 @@ struct FieldSpan {
 }
 
 impl Records {
-    /// Whether source and target are integers, of the records in `text` that are whole.
+    /// For each whole record in `text`: whether source and target are integers.
     pub(crate) fn ids<'t>(&self, text: &'t [u8]) -> impl Iterator<Item = [bool; 2]> + use<'t> {
         let Roles { source, target, .. } = self.roles;
         let is_id = |row: &[String], at: usize| {
@@ -293,7 +295,7 @@ impl Records {
         Ok(())
     }
 
-    /// Reads a record; `None` if the text ends in it.
+    /// Reads a record; `None` if the text ends within it.
     #[inline]
     fn record(
         &self,
@@ -370,7 +372,7 @@ impl Records {
         }
     }
 
-    /// What should have stood where a flaw is.
+    /// The text that was expected instead of a flaw.
     pub(super) fn expected(&self, reason: Reason) -> String {
         match reason {
             Reason::Columns => format!("{} columns, as the first line has", self.roles.width),
@@ -381,7 +383,8 @@ impl Records {
         }
     }
 
-    /// The field at `at`, or the line of a record that is wrong as a whole, as messages show it.
+    /// The text of a flaw for messages: its field, or the line of a record that is wrong as a
+    /// whole.
     pub(super) fn shown(&self, bytes: &[u8], flaw: Flaw) -> String {
         let rest = bytes.get(flaw.at..).unwrap_or_default();
         let line = rest.split(|byte| matches!(byte, b'\r' | b'\n')).next().unwrap_or_default();
@@ -412,7 +415,7 @@ mod tests {
     use crate::formats::parse::parse_text;
     use crate::formats::parser::OnError;
 
-    /// Edges, whatever chunks are cut.
+    /// The edges of `text`, for any cut into chunks.
     fn parse(text: &str) -> Vec<(u64, u64, f64)> {
         let read = |chunk_bytes| {
             parse_text(TextFormat::Delimited(None), text.as_bytes(), chunk_bytes, OnError::Fail)

@@ -1,10 +1,10 @@
 //! `webgraph`: the BV format, `NAME.graph` with `NAME.properties`; offsets are not needed.
 //!
-//! A list is an out-degree, a reference to one of the `windowsize` lists before it with blocks of
-//! it that are copied, then intervals, then residual gaps. Decoding is sequential. Directed, no
-//! weights; vertices: 0 to n - 1. Invariant: memory is the lists of the window, which are never
-//! longer than the given bound; a list is strictly ascending, below n, and as long as it says; the
-//! arcs are as many as the properties say.
+//! A list consists of an out-degree; a reference to one of the `windowsize` previous lists, with
+//! the blocks that are copied from it; intervals; and residual gaps. Decoding is sequential. Graphs
+//! are directed, without weights; their vertices are 0 to n - 1. Invariant: memory holds the lists
+//! of the window, never longer than the given bound. A list is strictly ascending, below n, and of
+//! its declared length; the number of arcs is that of the properties.
 //!
 //! Format: Boldi and Vigna, "The WebGraph Framework I: Compression Techniques", WWW 2004, section
 //! 4, and the documentation of `BVGraph` for the names of properties and the order of codes.
@@ -21,7 +21,7 @@ use crate::ids::IdType;
 use crate::input::EdgeStream;
 use crate::text;
 
-/// Longest properties file that is read.
+/// The longest properties file that is read.
 const PROPERTIES_BYTES: u64 = 1 << 20;
 
 /// The codes and parameters of a graph.
@@ -30,7 +30,7 @@ struct Parameters {
     nodes: u64,
     arcs: u64,
     window: u64,
-    /// Shortest interval; 0: there are none.
+    /// The shortest interval; 0 if the graph has no intervals.
     min_interval: u64,
     outdegrees: Code,
     references: Code,
@@ -44,28 +44,27 @@ pub struct WebGraph {
     path: PathBuf,
     bits: BitReader,
     parameters: Parameters,
-    /// Bytes that lists in the window may take.
+    /// Memory for the lists in the window, in bytes.
     memory_bytes: u64,
-    /// The lists before the next one, the nearest last.
+    /// The previous lists, the latest last.
     window: VecDeque<Vec<u64>>,
     window_targets: u64,
-    /// Lists decoded.
+    /// Number of decoded lists.
     decoded: u64,
-    /// Targets of the last list that were handed out.
+    /// Number of targets of the last list that were returned.
     given: usize,
     arcs: u64,
     spare: Vec<u64>,
     positions: bool,
-    /// Arcs handed out.
+    /// Number of arcs that were returned.
     handed_out: u64,
 }
 
 impl WebGraph {
-    /// Opens `NAME.graph` (or whatever part of the graph `path` is); lists may take `memory_bytes`.
+    /// Opens `NAME.graph`; `path` may be either file of the graph. Lists may use `memory_bytes`.
     ///
     /// # Errors
-    /// [`Error::Parse`] for properties that are missing, make no sense, or name a code of another
-    /// version.
+    /// [`Error::Parse`] for properties that are missing, invalid, or of an unknown code or version.
     pub fn open(
         path: &Path,
         memory_bytes: u64,
@@ -142,7 +141,7 @@ impl WebGraph {
                 extra = self.intervals(extra, &mut list)?;
             }
             self.residuals(extra, &mut list)?;
-            // Three ascending runs: a stable sort merges them.
+            // The list is three ascending runs, which a stable sort merges.
             list.sort();
             if !list.is_sorted_by(|a, b| a < b) || list.last().is_some_and(|&last| last >= nodes) {
                 return Err(
@@ -164,7 +163,7 @@ impl WebGraph {
         }
     }
 
-    /// The targets that are those of an earlier list.
+    /// Copies targets from an earlier list.
     fn copy(&mut self, degree: u64, list: &mut Vec<u64>) -> Result<()> {
         let back = self.read(self.parameters.references)?;
         if back == 0 {
@@ -194,7 +193,7 @@ impl WebGraph {
             }
             at = end;
         }
-        // What follows an even number of blocks is copied too.
+        // After an even number of blocks, the rest is copied too.
         if blocks % 2 == 0 {
             self.copy_range(reference, at, length, list);
         }
@@ -213,7 +212,7 @@ impl WebGraph {
         );
     }
 
-    /// The targets that are runs of consecutive vertices; returns how many of `extra` are left.
+    /// Reads the targets in runs of consecutive vertices; returns the rest of `extra`.
     fn intervals(&mut self, mut extra: u64, list: &mut Vec<u64>) -> Result<u64> {
         let count = self.read(Code::Gamma)?;
         let mut end = None;
@@ -373,7 +372,7 @@ impl Parameters {
         Ok(found)
     }
 
-    /// Takes a flag, `FIELD_CODE`.
+    /// Applies a flag `FIELD_CODE`.
     fn set(&mut self, flag: &str, zeta_k: u64) -> Option<()> {
         let (field, code) = flag.rsplit_once('_')?;
         let code = match code {
@@ -391,7 +390,7 @@ impl Parameters {
             "BLOCK_COUNT" => &mut self.block_counts,
             "BLOCKS" => &mut self.blocks,
             "RESIDUALS" => &mut self.residuals,
-            // The codes of the offsets file, which is not read.
+            // Codes of the offsets file, which is not read.
             "OFFSETS" => return Some(()),
             _ => return None,
         };

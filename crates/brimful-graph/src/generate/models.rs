@@ -1,20 +1,20 @@
-//! Random graphs whose edges can be drawn anywhere without looking at the rest.
+//! Random graphs whose edges can be drawn in any part, independently of other parts.
 //!
-//! Invariant: what is drawn depends on the generator's numbers for one vertex, edge or part alone.
+//! Invariant: a draw depends only on the generator's numbers for one vertex, edge or part.
 
 use crate::random::{Random, choose, fill_distinct, mix};
 
 /// A mesh joins every vertex to fewer earlier vertices than this.
 const MESH_DEGREE: u64 = 80;
 
-/// The earlier vertices that `vertex` of a mesh is joined to, ascending.
+/// The earlier vertices to which `vertex` of a mesh is joined, ascending.
 pub(super) fn mesh_targets(mut random: Random, vertex: u64, targets: &mut Vec<u64>) {
     let count = random.below(MESH_DEGREE).min(vertex);
     choose(&mut random, targets, count, vertex);
 }
 
-/// The vertices that `vertex` of a small world is joined to: the next `half` round the ring, each
-/// with probability `rewire` replaced by any other vertex; distinct, ascending.
+/// The vertices to which `vertex` of a small world is joined: the next `half` on the ring, each
+/// replaced with probability `rewire` by any other vertex; distinct, ascending.
 pub(super) fn small_world_targets(
     mut random: Random,
     vertex: u64,
@@ -33,7 +33,7 @@ pub(super) fn small_world_targets(
     });
 }
 
-/// The pairs of distinct vertices, numbered from 0: all ordered pairs, or each unordered pair once.
+/// The pairs of distinct vertices, numbered from 0: all ordered pairs, or all unordered ones.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pairs {
     pub(super) vertices: u64,
@@ -41,14 +41,14 @@ pub(super) struct Pairs {
 }
 
 impl Pairs {
-    /// How many there are.
+    /// The number of pairs.
     pub(super) fn count(self) -> u128 {
         let n = u128::from(self.vertices);
         (n * (n - 1)) >> u32::from(self.undirected)
     }
 
-    /// Pair number `index`: row d joins every vertex to the one d steps round the ring. Unordered
-    /// pairs are the first half of the ordered ones so numbered.
+    /// Pair number `index`: row d joins every vertex to the vertex d steps further on the ring.
+    /// Unordered pairs are the first half of the ordered pairs in this numbering.
     pub(super) fn pair(self, index: u128) -> (u64, u64) {
         let n = u128::from(self.vertices);
         let (source, step) = (index % n, index / n + 1);
@@ -56,9 +56,9 @@ impl Pairs {
     }
 }
 
-/// A keyed bijection of the numbers below `count`: a Feistel network on the smallest square around
-/// them, repeated while it leads outside (Black and Rogaway 2002, *Ciphers with arbitrary finite
-/// domains*, methods 2 and 3).
+/// A keyed bijection of the numbers below `count`: a Feistel network on the smallest enclosing
+/// square, repeated while the result is outside (Black and Rogaway 2002, *Ciphers with arbitrary
+/// finite domains*, methods 2 and 3).
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shuffle {
     count: u128,
@@ -95,9 +95,9 @@ impl Shuffle {
     }
 }
 
-/// Calls `take` with every number of `range`, each with the same `probability`, ascending: the gaps
-/// between them are geometric (Batagelj and Brandes 2005, *Efficient generation of large random
-/// networks*).
+/// Calls `take` with numbers of `range`, each chosen with the same `probability`, ascending. The
+/// gaps between them are geometric (Batagelj and Brandes 2005, *Efficient generation of large
+/// random networks*).
 pub(super) fn sample(
     mut random: Random,
     range: std::ops::Range<u128>,

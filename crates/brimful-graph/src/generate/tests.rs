@@ -1,4 +1,5 @@
-//! Every kind against what its definition says, and against itself in other parts.
+//! Tests every kind of graph against its definition, and against the same graph made in other
+//! parts.
 
 use super::*;
 use crate::random::mix;
@@ -58,7 +59,7 @@ fn rmat_is_pinned_and_shaped() {
     let all = edges(Kind::Rmat { scale: 10, edge_factor: 16 });
     assert_eq!(all.len(), 16 << 10);
     assert!(all.iter().all(|&(s, t)| s < 1024 && t < 1024));
-    // Pinned: a change here changes every graph that anybody generated.
+    // Pinned, because a change here changes every generated graph.
     let sum = all.iter().fold(0_u64, |sum, &(s, t)| mix(sum ^ s << 32 ^ t));
     assert_eq!(sum, RMAT_10_16, "{sum:#x}");
     let hub = (0..1024).map(|v| all.iter().filter(|e| e.0 == v).count()).max().unwrap();
@@ -101,19 +102,19 @@ fn checksum(all: &[(u64, u64)]) -> u64 {
 fn a_mesh_joins_earlier_vertices_and_is_pinned() {
     let all = edges(Kind::Mesh { vertices: 20_000 });
     assert!(all.windows(2).all(|w| w[0] < w[1]) && all.iter().all(|(s, t)| t < s));
-    // The mean of 0..80 is 39.5, its deviation 23.1; the first 80 vertices have fewer.
+    // The mean of 0..80 is 39.5, its deviation 23.1; the first 80 vertices have fewer targets.
     let mean = all.len() as f64 / 20_000.0;
     assert!((mean - 39.5).abs() < 5.0 * 23.1 / 20_000_f64.sqrt() + 0.1, "{mean}");
     let mut out = vec![0_u64; 20_000];
     all.iter().for_each(|&(s, _)| out[s as usize] += 1);
     assert_eq!(out.iter().max(), Some(&79));
-    // Every degree is as likely as any other: chi-squared with 79 degrees of freedom.
+    // All degrees are equally likely: chi-squared with 79 degrees of freedom.
     let mut degrees = [0_f64; 80];
     out[80..].iter().for_each(|&degree| degrees[degree as usize] += 1.0);
     let expected = 19_920.0 / 80.0;
     let chi: f64 = degrees.iter().map(|count| (count - expected).powi(2) / expected).sum();
     assert!(chi < 140.0, "{chi}");
-    // Targets are uniform among the earlier: half of those of the last vertices lie in the lower
+    // Targets are uniform among earlier vertices: for late vertices, half of them lie in the lower
     // half.
     let late: Vec<_> = all.iter().filter(|(s, _)| *s >= 10_000).collect();
     let low = late.iter().filter(|(s, t)| 2 * t < *s).count() as f64 / late.len() as f64;
@@ -122,7 +123,7 @@ fn a_mesh_joins_earlier_vertices_and_is_pinned() {
 }
 const MESH_20000: u64 = 0x20FE_D332_AD21_3FA6;
 
-/// Mean over vertices of the share of pairs of neighbours that are joined.
+/// Mean over vertices of the fraction of pairs of neighbours that are joined.
 fn clustering(all: &[(u64, u64)], vertices: usize) -> f64 {
     let mut neighbors = vec![std::collections::BTreeSet::new(); vertices];
     for &(s, t) in all {

@@ -1,7 +1,7 @@
-//! What an import, or building an index, will take: worked out from sizes alone.
+//! Forecasts the cost of an import, or of building an index, from sizes alone.
 //!
-//! Invariant: the minimum is the one that an import refuses less than; the rest is what one is
-//! likely to use.
+//! Invariant: the minimum is exactly the limit below which an import refuses; the other figures are
+//! estimates.
 
 use brimful_store::sorter::{self, Filled, Sorting};
 
@@ -16,60 +16,60 @@ use crate::scan::reading_bytes;
 use crate::shards::Geometry;
 use crate::sizes::{Sizes, WEIGHT_BYTES};
 
-/// Bytes of memory traffic that stand for an edge that is read, sorted and packed: an import of
+/// Bytes of memory traffic that represent reading, sorting and packing one edge. An import of
 /// RMAT-24 takes 34 ns an edge where memory is read at 30 GB/s (bench/RESULTS.md); three quarters
-/// of that are the index's.
+/// of that are for the index.
 const EDGE_TRAFFIC: u64 = 1000;
 const INDEX_TRAFFIC: u64 = 750;
 
-/// Bytes of buffers that an edge passes through while it is read and packed.
+/// Bytes of buffers that an edge touches while it is read and packed.
 const BYTES_TOUCHED: u64 = 64;
 
-/// What an import will take.
+/// The expected cost of an import.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Forecast {
-    /// The smallest budget that works, beside the process.
+    /// The smallest budget that works, in bytes beside the process.
     pub minimum_bytes: u64,
-    /// Memory that it is likely to fill, beside the process.
+    /// Memory that is probably used, in bytes beside the process.
     pub memory_bytes: u64,
-    /// The most bytes of disk that it has beside the graph until it ends.
+    /// The most bytes of temporary disk space in use at once, beside the graph.
     pub temporary_bytes: u64,
-    /// Bytes of the graph.
+    /// Bytes of the graph's files.
     pub graph_bytes: u64,
-    /// Bytes written and read beside the input.
+    /// Bytes written and read, except those of the input.
     pub moved_bytes: u64,
-    /// Memory traffic that stands for its work.
+    /// Memory traffic that represents the computation, in bytes.
     pub traffic_bytes: u64,
 }
 
 impl Forecast {
-    /// [`least_disk_bytes`] of it.
+    /// [`least_disk_bytes`] of this forecast.
     pub fn least_disk_bytes(&self) -> u64 {
         least_disk_bytes(self.temporary_bytes, self.graph_bytes)
     }
 
-    /// Seconds, where memory and disk move so many bytes a second.
+    /// Seconds, given the throughput of memory and of disk in bytes a second.
     pub fn seconds(&self, memory: f64, disk: f64) -> f64 {
         (self.moved_bytes as f64 / disk).max(self.traffic_bytes as f64 / memory)
     }
 }
 
-/// Bytes of disk that an import surely takes: half of the temporary files foreseen, and the graph
-/// at a sixteenth, as edges that repeat themselves pack to hardly anything.
+/// A lower bound of the disk space for an import: half of the expected temporary files, and a
+/// sixteenth of the graph, because repetitive edges pack to almost nothing.
 pub fn least_disk_bytes(temporary_bytes: u64, graph_bytes: u64) -> u64 {
     temporary_bytes / 2 + graph_bytes / 16
 }
 
-/// What is read, and what becomes of it.
+/// The facts about an input and its treatment.
 #[derive(Debug, Clone, Copy)]
 pub struct Reading {
-    /// Text, tables and streams are kept to be read again.
+    /// True if edges are spooled for the second pass, as from text, tables and streams.
     pub spooled: bool,
-    /// They have weights.
+    /// True if the edges read have weights.
     pub weighted: bool,
-    /// Weights are made of ids.
+    /// True if weights are computed from ids.
     pub hashes_weights: bool,
-    /// What is left out.
+    /// The policy for self-loops and duplicates.
     pub policy: Policy,
 }
 
@@ -87,16 +87,16 @@ fn sorting(sizes: &Sizes, positioned: bool, bytes: u64, workers: usize) -> Fille
     Sorting { records: sizes.arcs(), record_bytes, bytes, workers, writers: workers }.forecast()
 }
 
-/// What sorting an index may use, ids aside, where `spare` bytes are beyond the minimum.
+/// Memory for sorting an index, except for ids, given `spare` bytes beyond the minimum.
 fn sorter_bytes(sizes: &Sizes, positions: bool, spare: u64, workers: usize) -> u64 {
     let sorters = 2 * sorter::minimum_bytes(workers, size_of::<WeightedPair>());
     sorters + spare + index_bytes(workers, sizes.weighted, positions)
 }
 
-/// What an import of a graph of `sizes` will take of `limit` bytes of memory beside the process.
-/// Edges that are merged count, as nobody knows them.
+/// The expected cost of an import of a graph of `sizes`, with a limit of `limit` bytes of memory
+/// beside the process. Edges that will be merged are included, because their number is unknown.
 pub fn forecast(sizes: &Sizes, reading: &Reading, limit: u64, workers: usize) -> Forecast {
-    // Whoever may leave edges out remembers where they stand.
+    // A policy that may leave edges out needs input positions.
     let (positions, merges) = (reading.policy.leaves_out(), reading.policy.merges());
     let minimum = minimum_bytes(workers, sizes.weighted, positions);
     let spare = limit.max(minimum) - minimum;
@@ -112,17 +112,17 @@ pub fn forecast(sizes: &Sizes, reading: &Reading, limit: u64, workers: usize) ->
     let of_edge = 2 * of_end + if_so(of_end, merges) + if_so(8, reading.weighted);
     let spool = sizes.edges.saturating_mul(of_edge);
     let spooled = if_so(spool, reading.spooled);
-    // Ends and edges by source are sorted at once, then edges by source and by target.
+    // The ends and the edges by source are sorted together, then the edges by source and by target.
     let of_join = 32 + if_so(16, merges) + if_so(16, reading.weighted);
     let joins = if_so(sizes.edges.saturating_mul(of_join), joined);
     let mapped = if joined { spool } else { 0 };
-    // Hashes, and numbers of edges, are weights of a byte.
+    // Hash weights, and counts of merged edges, are weights of one byte.
     let are_small = sizes.weighted && (reading.hashes_weights || !reading.weighted);
     let unused = if_so(sizes.weight_bytes() / WEIGHT_BYTES * (WEIGHT_BYTES - 1), are_small);
     let indexes = sizes.indexes();
     let graph = sizes.graph_bytes().saturating_sub(indexes * unused);
     let temporary = spooled.saturating_add(joins.max(mapped.saturating_add(sorting.disk)));
-    // Of buffers that few edges do not fill as many are touched as those take.
+    // If few edges do not fill the buffers, only the part that they fill is touched.
     let touched = |bytes: u64| bytes.min(sizes.edges.saturating_mul(BYTES_TOUCHED));
     let reading = touched(reading_bytes(workers, positions) + choice::memory_bytes(workers));
     let writing = touched(encoding_bytes(workers, sizes.weighted, positions));
@@ -139,7 +139,8 @@ pub fn forecast(sizes: &Sizes, reading: &Reading, limit: u64, workers: usize) ->
     }
 }
 
-/// What building the reverse index of a graph of `sizes`, `bytes` of which are an index, will take.
+/// The expected cost of building the reverse index of a graph of `sizes`, one index of which has
+/// `bytes` bytes.
 pub fn forecast_index(sizes: &Sizes, bytes: u64, limit: u64, workers: usize) -> Forecast {
     let minimum = minimum_bytes(workers, sizes.weighted, false);
     let spare = limit.saturating_sub(minimum);

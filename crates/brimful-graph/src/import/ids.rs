@@ -1,5 +1,4 @@
-//! External ids to internal ids: the order is chosen, the ids are written in it, and edges are
-//! mapped.
+//! From external ids to internal ids: chooses the order, writes the ids in it, and maps edges.
 //!
 //! Invariant: the order depends on the input alone, and the file of ids is complete before any edge
 //! is mapped.
@@ -22,7 +21,7 @@ use crate::joins;
 use crate::records::{Pair, PositionedPair, PositionedWeightedPair, WeightedPair};
 use crate::scan::{Declared, ScanSummary};
 
-/// How ids become internal ids while edges are read again.
+/// The map from ids to internal ids in the second pass.
 pub(super) enum IdMap {
     /// Internal id = id - first.
     Consecutive {
@@ -32,7 +31,7 @@ pub(super) enum IdMap {
 }
 
 impl IdMap {
-    /// Replaces ids by their internal ids; false if there is another among them.
+    /// Replaces ids by their internal ids; false if one of them is unknown.
     #[inline]
     pub(super) fn map(&self, ids: &mut [u64]) -> bool {
         match self {
@@ -52,15 +51,15 @@ impl IdMap {
     }
 }
 
-/// Ids whose internal order was chosen and written.
+/// Ids whose internal order is chosen and written.
 pub(crate) struct OrderedIds {
     pub(crate) name: OrderName,
     pub(crate) tally: Tally,
-    /// The bits of the first id if the ids are consecutive; else they are in a file.
+    /// The bits of the first id if ids are consecutive; otherwise a file holds the ids.
     pub(crate) first: Option<u64>,
 }
 
-/// Writes the file of ids unless they are consecutive; then returns the bits of the first.
+/// Writes the file of ids; if they are consecutive, returns the bits of the first id instead.
 pub(crate) fn write_ids(
     folder: &dyn Folder,
     order: &dyn InInternalOrder,
@@ -81,14 +80,14 @@ pub(crate) fn write_ids(
     Ok(first)
 }
 
-/// Ids written between two looks at whether the work was cancelled.
+/// Ids written between two checks for cancellation.
 const CHECK_EVERY: u64 = 1 << 16;
 
-/// Bytes on disk, most of them for a while, of a vertex that is declared and in no bitmap.
+/// Bytes of disk, mostly temporary, for a declared vertex that is in no bitmap.
 const DECLARED_BYTES: u64 = 8 + 1 + 8;
 
 impl Import<'_> {
-    /// Chooses the order of ids that a bitmap holds, and writes them.
+    /// Chooses the order of the ids in a bitmap, and writes them.
     pub(super) fn order(
         &mut self,
         bitmap: IdBitmap,
@@ -107,7 +106,7 @@ impl Import<'_> {
                     position.ok_or_else(changed)
                 }
             })?,
-            // The orders are one and the same.
+            // Both orders are the same.
             false => OrderName::External,
         };
         if name == OrderName::External {
@@ -123,7 +122,7 @@ impl Import<'_> {
         Ok((map, OrderedIds { name, tally, first }))
     }
 
-    /// Chooses the order of ids that no bitmap holds, writes them and maps the edges.
+    /// Chooses the order of ids that exceed a bitmap, writes them and maps the edges.
     pub(super) fn order_joined(
         &mut self,
         source: &dyn EdgeSource,
@@ -149,7 +148,7 @@ impl Import<'_> {
         joined
     }
 
-    /// Refuses vertices that this disk cannot hold, before anything is written for each of them.
+    /// Refuses vertices that exceed the free disk space, before anything is written for them.
     pub(super) fn check_declared(&self, declared: &Declared) -> Result<()> {
         let free = self
             .folder

@@ -1,4 +1,4 @@
-//! The first edge of each kind that a policy left out, for the report.
+//! The report of the first edge of each kind that a policy left out.
 //!
 //! Invariant: the report shows file, line and ids of the input.
 
@@ -9,21 +9,21 @@ use crate::ids::IdType;
 use crate::input_position::{InputPart, PositionedEdge, locate};
 use crate::names::NameCursor;
 
-/// Longest text of an id that is shown.
+/// Most characters of an id in a message.
 const SHOWN_CHARS: usize = 40;
 
 /// The input positions of the first edges that were left out, if known.
 pub(super) struct LeftOut {
-    /// The parts of the input, for positions.
+    /// The parts of the input, for input positions.
     pub(super) inputs: Vec<InputPart>,
-    /// The ends are the bits of external ids.
+    /// The first self-loop; its ends are the bits of external ids.
     pub(super) self_loop: Option<PositionedEdge>,
-    /// The ends are internal ids.
+    /// The first duplicate; its ends are internal ids.
     pub(super) duplicate: Option<PositionedEdge>,
 }
 
 impl LeftOut {
-    /// What was left out of `graph`, by reason.
+    /// The edges left out of `graph`, by reason.
     pub(super) fn report(&self, graph: &Graph) -> Result<Vec<Rejection>> {
         let counts = graph.description().counts;
         let mut out = Vec::new();
@@ -38,7 +38,7 @@ impl LeftOut {
             };
             let mut ends = [external(first.ends.0)?, external(first.ends.1)?];
             if !graph.description().directed {
-                // Both directions were sorted; the input may have had either.
+                // Both directions were sorted, so the direction in the input is unknown.
                 ends.sort_unstable_by_key(|bits| graph.id_type().order_key(*bits));
             }
             let first = PositionedEdge { ends: ends.into(), ..first };
@@ -60,7 +60,7 @@ impl LeftOut {
     }
 }
 
-/// An id as text, shortened.
+/// An id for messages, shortened.
 fn shown(graph: &Graph, bits: u64) -> Result<String> {
     if graph.id_type() != IdType::String {
         return Ok(graph.id_type().number(bits).to_string());

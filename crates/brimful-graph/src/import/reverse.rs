@@ -1,7 +1,7 @@
-//! The reverse index of a graph that was imported without it.
+//! Builds the reverse index of a graph that was imported without it.
 //!
-//! Invariant: the index is published with a new manifest when it is complete and durable; until
-//! then the graph is as it was.
+//! Invariant: a new manifest publishes the index when it is complete and durable; until then the
+//! graph is unchanged.
 
 use std::io::ErrorKind;
 use std::time::Instant;
@@ -18,12 +18,11 @@ use crate::graph::{self, Graph, Index};
 use crate::shards::{Geometry, file_names};
 use crate::sizes::Sizes;
 
-/// Builds the reverse shards of an existing graph and publishes them. Returns the seconds it took;
-/// nothing happens if they are there.
+/// Builds the reverse shards of an existing graph and publishes them. Returns the seconds of the
+/// build; does nothing if the shards exist.
 ///
 /// # Errors
-/// [`Error::MissingIndex`] if the graph cannot be written to, [`Error::Replaced`] if it is not
-/// there any more.
+/// [`Error::MissingIndex`] if the graph is not writable, [`Error::Replaced`] if it was removed.
 pub fn build_reverse(graph: &Graph, resources: &Resources) -> Result<f64> {
     if graph.shards(Index::Reverse).is_some() {
         return Ok(0.0);
@@ -43,7 +42,7 @@ pub fn build_reverse(graph: &Graph, resources: &Resources) -> Result<f64> {
     build_reverse_alone(graph, resources)
 }
 
-/// [`build_reverse`] in any folder; the caller sees to it that nobody else changes the graph
+/// [`build_reverse`] in any folder. The caller ensures that nothing else changes the graph
 /// meanwhile.
 pub fn build_reverse_alone(graph: &Graph, resources: &Resources) -> Result<f64> {
     let begin = Instant::now();
@@ -52,7 +51,7 @@ pub fn build_reverse_alone(graph: &Graph, resources: &Resources) -> Result<f64> 
     let minimum = minimum_bytes(resources.workers(), weighted, false);
     resources.budget.require(minimum, "to build an index")?;
     let memory = resources.budget.reserve(resources.budget.limit(), "to build an index")?;
-    // Another process may have built it, and published a manifest, since this graph was opened.
+    // Since this graph was opened, another process may have built and published the index.
     let latest = graph.opened_again()?;
     let Some(forward) =
         latest.shards(Index::In).filter(|_| latest.shards(Index::Reverse).is_none())
@@ -73,7 +72,7 @@ pub fn build_reverse_alone(graph: &Graph, resources: &Resources) -> Result<f64> 
         graph.description().forward.iter().flat_map(|shards| &shards.layers).map(|l| l.bytes).sum();
     let foreseen = forecast_index(&sizes, bytes, resources.budget.limit(), resources.workers());
     let needed = foreseen.least_disk_bytes();
-    // The folder tells: it need not be one of the file system.
+    // The folder knows its free space; it need not be in the file system.
     let free = folder.free_bytes().map_err(|e| StoreError::io(folder.path(), "look at", e))?;
     if free < needed {
         let path = folder.path().join(Index::Reverse.name());
@@ -107,7 +106,7 @@ pub fn build_reverse_alone(graph: &Graph, resources: &Resources) -> Result<f64> 
     done()
 }
 
-/// Removes the files of an index that a killed build left: the manifest does not name them.
+/// Removes the files that a killed build of an index left; the manifest does not name them.
 fn remove_unfinished(folder: &dyn Folder, index: Index) -> Result<()> {
     for name in file_names(index.name()) {
         match folder.remove(&name) {

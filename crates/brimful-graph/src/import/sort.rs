@@ -1,7 +1,7 @@
-//! The second pass: edges by internal id into the shards asked for, and degrees.
+//! The second pass: sorts edges by internal id into the requested shards, and counts degrees.
 //!
-//! Invariant: sorters take what the ids and counters in memory leave of the budget, and no less
-//! than their minimum.
+//! Invariant: sorters use the part of the budget that ids and counters leave, and at least their
+//! minimum.
 
 use brimful_store::sorter;
 
@@ -23,7 +23,7 @@ use crate::shards::ShardFile;
 /// Edges whose ends are mapped together.
 const MAPPED_AT_ONCE: usize = 128;
 
-/// Shards and degrees written.
+/// The counts of the shards and degrees that were written.
 pub(super) struct Indexed {
     pub(super) forward: Built,
     pub(super) longest_lists: LongestLists,
@@ -31,7 +31,7 @@ pub(super) struct Indexed {
 }
 
 impl Import<'_> {
-    /// Second pass: edges by internal id, into the shards asked for, and degrees.
+    /// Runs the second pass.
     pub(super) fn sort_mapped(
         &mut self,
         source: &dyn EdgeSource,
@@ -40,7 +40,7 @@ impl Import<'_> {
         weighted: bool,
     ) -> Result<Indexed> {
         let connected = tally.connected();
-        // Self-loops that go may be of vertices that have no other edge.
+        // Dropped self-loops may belong to vertices without another edge.
         let ends =
             if self.options.policy.drops_self_loops() { tally.vertices() } else { connected };
         let counted = connected.min(self.spare / 4 / degrees::bytes_per_vertex(weighted));
@@ -67,12 +67,12 @@ impl Import<'_> {
         let traffic = self.resources.job.traffic();
         let shards =
             ShardFile::open(self.folder, Index::In.name(), connected, weighted, bits, traffic)?;
-        // The first degrees are written and dropped before others are counted.
+        // The first degrees are written and freed before others are counted.
         let bytes = self.sorter_bytes(map.memory_bytes());
         let resources = self.resources;
         let outgoing =
             degrees::write(self.folder, &shards, connected, first, weighted, bytes, resources)?;
-        // With every arc its opposite is stored.
+        // Every arc is stored with its opposite.
         let incoming =
             if self.undirected { outgoing } else { degrees::most_incoming(&shards, resources)? };
         self.end_phase("count degrees");
@@ -89,7 +89,7 @@ impl Import<'_> {
         degrees: &mut DegreeCounter,
     ) -> Result<Built> {
         let layout = KeyLayout::new(ends, self.options.geometry.interval_bits);
-        // One index tells as much as both.
+        // The positions in one index suffice.
         let positioned = self.carries_places() && index == Index::In;
         match (layout.is_narrow(), weighted, positioned) {
             (true, false, false) => self.sort_as::<u64>(index, source, map, layout, degrees),
@@ -113,14 +113,14 @@ impl Import<'_> {
         }
     }
 
-    /// True if edges keep their positions until equal ones are merged: which of them are left out
-    /// is known no sooner.
+    /// True if edges carry their input positions until equal edges are merged; only then is it
+    /// known which edges are left out.
     pub(super) fn carries_places(&self) -> bool {
         self.positions && self.options.policy.merges()
     }
 
-    /// What sorting may use beside ids that take `ids_bytes`: its share of the minimum and the
-    /// rest.
+    /// Memory for sorting beside ids of `ids_bytes`, in bytes: the sorters' share of the minimum
+    /// and the spare budget.
     pub(super) fn sorter_bytes(&self, ids_bytes: u64) -> u64 {
         let minimum =
             2 * sorter::minimum_bytes(self.resources.workers(), size_of::<WeightedPair>());
@@ -158,7 +158,7 @@ impl Import<'_> {
                 sources.copy_from_slice(&batch.sources[range.clone()]);
                 targets.copy_from_slice(&batch.targets[range.clone()]);
                 if !(map.map(sources) && map.map(targets)) {
-                    // Every id was seen in the first pass.
+                    // The first pass saw every id.
                     return Err(changed());
                 }
                 for (at, (&s, &t)) in range.zip(sources.iter().zip(&*targets)) {

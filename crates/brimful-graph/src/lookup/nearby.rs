@@ -1,4 +1,4 @@
-//! The surroundings of a vertex: how many vertices lie at each distance from it.
+//! The surroundings of a vertex: the number of vertices at each distance.
 
 use std::collections::HashSet;
 
@@ -7,11 +7,12 @@ use super::walk::{Blocks, Reach};
 use crate::error::Result;
 use crate::graph::{Graph, Index};
 
-/// The number of vertices at distance 0, 1, ... from `vertex` along edges, until `most` were found
-/// or no other is reached. The last distance counts only if all of its vertices were found.
+/// The number of vertices at distance 0, 1, ... from `vertex` along edges, until `most` are found
+/// or no further one can be reached. The last distance counts only if all of its vertices were
+/// found.
 ///
 /// # Errors
-/// Corruption and I/O as they are met.
+/// Corruption and I/O errors.
 pub fn vertices_by_distance(graph: &Graph, vertex: u64, most: usize) -> Result<Vec<u64>> {
     let Some(shards) = graph.shards(Index::In).filter(|_| vertex < graph.connected()) else {
         return Ok(vec![1]);

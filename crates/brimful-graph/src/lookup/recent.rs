@@ -1,12 +1,12 @@
-//! A cache of what was read last: second chance (Corbató 1969), which keeps what is used again.
+//! A cache with second chance (Corbató 1969), which keeps values that are used repeatedly.
 //!
-//! Invariant: the values held take at most the bytes given, unless the newest alone takes more.
+//! Invariant: cached values take at most the given bytes, unless the newest alone takes more.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Values by key, shareable between threads; a value in use elsewhere outlives its eviction.
+/// Values by key, shared between threads. A value in use elsewhere outlives its eviction.
 #[derive(Debug)]
 pub(super) struct Recent<K, V> {
     most_bytes: u64,
@@ -16,7 +16,7 @@ pub(super) struct Recent<K, V> {
 #[derive(Debug)]
 struct Held<K, V> {
     slots: HashMap<K, Slot<V>>,
-    /// Keys in the order in which they are considered for eviction.
+    /// Keys in the order of candidates for eviction.
     queue: VecDeque<K>,
     bytes: u64,
 }
@@ -25,7 +25,7 @@ struct Held<K, V> {
 struct Slot<V> {
     value: Arc<V>,
     bytes: u64,
-    /// Asked for since it was last considered.
+    /// True if the value was used since it was last a candidate.
     used: bool,
 }
 
@@ -36,10 +36,10 @@ impl<K: Copy + Eq + Hash, V> Recent<K, V> {
         Self { most_bytes, held: Mutex::new(held) }
     }
 
-    /// The value of `key`, which `load` reads if it is not here, and the bytes that a value takes.
+    /// The value of `key`; if it is not cached, `load` reads it. `bytes` gives the size of a value.
     ///
-    /// Nothing is locked while it is read: two threads may read the same value, and one of the two
-    /// is kept.
+    /// Nothing is locked during the reading: two threads may read the same value, and one of the
+    /// two is kept.
     pub(super) fn get<E>(
         &self,
         key: K,
@@ -97,11 +97,11 @@ mod tests {
         };
         assert!([1, 2, 3].map(|key| get(key, 10)).iter().all(|loaded| *loaded));
         assert!(!get(1, 10));
-        // 2 is the oldest that was not asked for again.
+        // 2 is the oldest value that was not used again.
         assert!(get(4, 10));
         assert!(!get(1, 10));
         assert!(get(2, 10));
-        // One that is larger than all goes alone.
+        // A value larger than the cache evicts all others.
         assert!(get(9, 50));
         assert!(!get(9, 50));
         assert!(get(1, 10));

@@ -1,8 +1,8 @@
-//! The edges of a few sources out of an index, block by block.
+//! Reads the edges of a few sources from an index, block by block.
 //!
-//! The block directory tells which blocks may hold a source. They alone are read, each checked
-//! against its own checksum; weights, and segments that lz4 compressed, come in whole units.
-//! Invariant: an edge is handed out once, in the order of (interval, window, source, target).
+//! The block directory gives the blocks that may hold a source. Only these are read, and each is
+//! checked against its own checksum. Weights, and segments with lz4, are read in whole units.
+//! Invariant: each edge is returned once, in the order of (interval, window, source, target).
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,24 +15,23 @@ use crate::directory::Directory;
 use crate::error::Result;
 use crate::shards::ShardFile;
 
-/// A segment is read as a whole if it has at most so many blocks for each source that is looked
-/// for.
+/// A segment is read as a whole if it has at most this many blocks per requested source.
 const BLOCKS_PER_SOURCE: u32 = 8;
 
-/// An index open for look-ups, with what was read of it lately.
+/// An index open for look-ups, with a cache.
 #[derive(Debug)]
 pub(super) struct Blocks {
     shards: Arc<ShardFile>,
     directory_file: SealedFile,
-    /// The segments of each interval that has any, in order.
+    /// The segments of each non-empty interval, in order.
     intervals: Vec<Range<usize>>,
-    /// Vertices with edges: all targets are below.
+    /// Number of vertices with edges; all targets are below it.
     vertices: u64,
-    /// By unit.
+    /// Directories, by unit.
     directories: Recent<usize, Directory>,
-    /// Weights, and units with compressed segments; by file and unit.
+    /// Weights, and units with compressed segments, by file and unit.
     units: Recent<(Content, usize), Buffer>,
-    /// Compressed segments, unpacked.
+    /// Compressed segments after unpacking.
     unpacked: Recent<usize, Vec<u8>>,
 }
 
@@ -42,16 +41,16 @@ enum Content {
     Weights,
 }
 
-/// Where a walk goes.
+/// The targets of a walk.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Reach {
-    /// To all targets.
+    /// All targets.
     Everywhere,
-    /// To the targets of the interval of this vertex.
+    /// The targets in the interval of this vertex.
     IntervalOf(u64),
 }
 
-/// What a walk needs of memory, for all of its segments.
+/// The scratch buffers of a walk, reused for all of its segments.
 struct WalkBuffers {
     directory: Option<(usize, Arc<Directory>)>,
     bytes: Vec<u8>,
@@ -60,8 +59,8 @@ struct WalkBuffers {
 }
 
 impl Blocks {
-    /// Opens the index `shards` of a graph of which `vertices` have edges. It keeps about
-    /// `memory_bytes`.
+    /// Opens the index `shards` of a graph in which `vertices` vertices have edges. The cache uses
+    /// about `memory_bytes`.
     pub(super) fn open(shards: &Arc<ShardFile>, vertices: u64, memory_bytes: u64) -> Result<Self> {
         let mut end = 0;
         let by_interval = shards.segments().chunk_by(|a, b| a.interval == b.interval);
@@ -82,9 +81,9 @@ impl Blocks {
         })
     }
 
-    /// Calls `take(place, target, weight)` for the edges of `sources`, which ascend and are
-    /// distinct, `place` being that of the source among them, until it returns false. The weight is
-    /// 1 unless the walk is `weighted`.
+    /// Calls `take(place, target, weight)` for the edges of `sources` until it returns false.
+    /// `sources` ascend and are distinct; `place` is the position of the source among them. The
+    /// weight is 1 unless the walk is `weighted`.
     pub(super) fn walk(
         &self,
         sources: &[u64],
@@ -125,7 +124,7 @@ impl Blocks {
                 })? {
                     return Ok(());
                 }
-                // The edges of the last source may go on in the next segment.
+                // The edges of the last source may continue in the next segment.
                 at = if here.last() == Some(&segment.last_source) { end - 1 } else { end };
                 index += 1;
             }
@@ -133,7 +132,7 @@ impl Blocks {
         Ok(())
     }
 
-    /// [`Blocks::walk`] in one segment; false if `take` was.
+    /// [`Blocks::walk`] in one segment; false if `take` returned false.
     fn segment(
         &self,
         index: usize,
@@ -154,7 +153,7 @@ impl Blocks {
             None => None,
         };
         let unpacked = if segment.packing.compressed { Some(self.unpacked(index)?) } else { None };
-        // The bytes of the segment that are in `buffers`.
+        // The range of the segment's bytes that `buffers` holds.
         let mut held = 0..0;
         if unpacked.is_none() && segment.blocks / BLOCKS_PER_SOURCE <= sources.len() as u32 {
             held = 0..segment.plain;
@@ -244,7 +243,7 @@ impl Blocks {
         self.units.get((content, unit), load, |buffer| buffer.capacity() as u64)
     }
 
-    /// The codec's bytes of a compressed segment.
+    /// The codec's bytes of a compressed segment, unpacked.
     fn unpacked(&self, index: usize) -> Result<Arc<Vec<u8>>> {
         let load = || -> Result<Vec<u8>> {
             let unit = self.unit(Content::Edges, self.shards.unit(index))?;
@@ -256,7 +255,8 @@ impl Blocks {
     }
 }
 
-/// `wanted` of the bytes of a segment of which `held` are `bytes`; nothing if it is not among them.
+/// The range `wanted` of a segment's bytes, of which `bytes` are the range `held`; empty if `held`
+/// does not contain it.
 fn part<'b>(bytes: &'b [u8], held: &Range<u32>, wanted: &Range<u32>) -> &'b [u8] {
     let place = |at: u32| at.checked_sub(held.start).map(|at| at as usize);
     let range = place(wanted.start).zip(place(wanted.end));

@@ -1,27 +1,26 @@
-//! Edges whose ends are strings, on their way into the dictionary.
+//! Edges whose ends are strings, on the way to the dictionary.
 
 use std::ops::Range;
 
-/// Longest vertex id, in bytes.
+/// Length of the longest vertex id, in bytes.
 pub const LONGEST_NAME: usize = 64 << 10;
-/// Names per batch, and about as many bytes as they may have together.
+/// Names per batch, and the approximate limit of their total bytes.
 const BATCH_NAMES: usize = 1 << 16;
 const BATCH_BYTES: usize = 1 << 20;
 
-/// Names one after another: of edges two an edge, source first; of declared vertices one each.
+/// Names in sequence: for edges two per edge, source first; for declared vertices one each.
 #[derive(Debug, Default)]
 pub struct NameBatch {
     bytes: Vec<u8>,
     ends: Vec<u32>,
-    /// Weight of each edge; empty if the edges have none.
+    /// Weight of each edge; empty if edges have none.
     pub weights: Vec<f64>,
-    /// Input position of each edge; empty unless asked for.
+    /// Input position of each edge; empty unless requested.
     pub positions: Vec<u64>,
 }
 
 impl NameBatch {
-    /// Most bytes of memory of a batch, and of what the dictionary keeps beside it while it is
-    /// taken.
+    /// Most memory of a batch, in bytes, and of the dictionary's buffers while it adds the batch.
     pub const MEMORY_BYTES: u64 = (2 * (BATCH_BYTES + 2 * LONGEST_NAME) + BATCH_NAMES * 40) as u64;
 
     /// Appends a name of at most [`LONGEST_NAME`] bytes of UTF-8.
@@ -31,7 +30,7 @@ impl NameBatch {
         self.ends.push(self.bytes.len() as u32);
     }
 
-    /// True if it should be taken before more is appended.
+    /// True if the batch should be processed before names are appended.
     #[inline]
     pub fn is_full(&self) -> bool {
         self.ends.len() >= BATCH_NAMES || self.bytes.len() >= BATCH_BYTES
@@ -42,7 +41,7 @@ impl NameBatch {
         self.ends.len()
     }
 
-    /// True if there is no name.
+    /// True if there are no names.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
@@ -68,7 +67,7 @@ impl NameBatch {
     }
 }
 
-/// Where item `at` lies if items lie one after another and end at `ends`.
+/// The range of item `at` in concatenated items that end at `ends`.
 #[inline]
 pub(super) fn place(ends: &[u32], at: usize) -> Range<usize> {
     let start = at.checked_sub(1).map_or(0, |before| ends[before]);

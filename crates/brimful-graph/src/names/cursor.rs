@@ -1,5 +1,4 @@
-//! Strings of vertices for whoever shows them: many at once, each block of the file read once for
-//! all.
+//! Looks up the strings of vertices for display: many at once, with one read per block of the file.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,22 +9,22 @@ use super::file::{NameBlock, NameFile};
 use crate::error::{Error, Result};
 use crate::graph::{Graph, IDS};
 
-/// Most bytes of decoded blocks that a cursor keeps, about.
+/// The approximate limit of decoded blocks in the cache, in bytes.
 const CACHE_BYTES: usize = 12 << 20;
 
-/// Bytes of the names of rows that are named at once, but for a row that alone has more.
+/// Bytes of the names of rows that are looked up together, unless a single row needs more.
 const ROWS_BYTES: usize = 1 << 20;
-/// Rows named at once to begin with, and at most.
+/// Number of rows looked up together: at first, and at most.
 const FIRST_ROWS: usize = 1 << 10;
 const MOST_ROWS: usize = 1 << 16;
 
-/// Looks names up, and keeps blocks for the next look.
+/// Looks up names and caches blocks.
 #[derive(Debug)]
 pub struct NameCursor {
     blocks: HashMap<usize, Arc<NameBlock>>,
     bytes: usize,
     last: Option<Arc<NameBlock>>,
-    /// Rows that the next [`NameCursor::rows`] tries.
+    /// Number of rows that the next [`NameCursor::rows`] tries.
     rows: usize,
 }
 
@@ -35,11 +34,11 @@ impl Default for NameCursor {
     }
 }
 
-/// Names, in the order in which they were asked for.
+/// Names, in the order of the request.
 #[derive(Debug, Default)]
 pub struct Labels {
     text: String,
-    /// Start and end of each.
+    /// Start and end of each name.
     places: Vec<(usize, usize)>,
 }
 
@@ -49,24 +48,24 @@ impl Labels {
         self.places.get(at).and_then(|(start, end)| self.text.get(*start..*end)).unwrap_or_default()
     }
 
-    /// All of them.
+    /// All names, in order.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         (0..self.places.len()).map(|at| self.get(at))
     }
 
-    /// Bytes of all of them, a name that is there several times counted each time.
+    /// Total bytes of all names; a repeated name counts each time.
     fn bytes(&self) -> usize {
         self.places.iter().map(|(start, end)| end - start).sum()
     }
 }
 
 impl NameCursor {
-    /// Most bytes of memory that a cursor takes, with the names of rows that it returns.
+    /// Most memory of a cursor, in bytes, including the names of the rows that it returns.
     pub const MEMORY_BYTES: u64 = (CACHE_BYTES + 4 * ROWS_BYTES + 48 * MOST_ROWS) as u64;
 
-    /// The names of the first rows of a table, whose columns are vertices as in
-    /// [`NameCursor::labels`] or empty, column by column; and how many rows they are: as many as
-    /// have a MiB of names, at least one.
+    /// The names of the first rows of a table, column by column, and the number of these rows. The
+    /// columns hold vertices, as in [`NameCursor::labels`], or are empty. The rows are as many as
+    /// have a MiB of names, but at least one.
     ///
     /// # Errors
     /// As [`NameCursor::labels`].
@@ -96,16 +95,16 @@ impl NameCursor {
         }
     }
 
-    /// The names of the vertices whose external ids have the bits `ids`, all of which must exist.
+    /// The names of the vertices with these bits of external ids, all of which must exist.
     ///
     /// # Errors
-    /// [`Error::Usage`] if ids are integers; corruption by file.
+    /// [`Error::Usage`] if ids are integers; corruption, with the file.
     pub fn labels(&mut self, graph: &Graph, ids: &[u64]) -> Result<Labels> {
         let ids: Vec<Option<u64>> = ids.iter().copied().map(Some).collect();
         Ok(self.labels_within(graph, &ids, usize::MAX)?.unwrap_or_default())
     }
 
-    /// [`NameCursor::labels`], empty where there is no id; `None` if they have more than `most`
+    /// [`NameCursor::labels`], with empty names for missing ids; `None` if the names exceed `most`
     /// bytes.
     fn labels_within(
         &mut self,
@@ -139,7 +138,7 @@ impl NameCursor {
         Ok(Some(labels))
     }
 
-    /// The name of one vertex, as [`NameCursor::labels`].
+    /// The name of one vertex, with the errors of [`NameCursor::labels`].
     pub fn label(&mut self, graph: &Graph, id: u64) -> Result<String> {
         let mut text = String::new();
         self.with(graph, id, |name| text.push_str(name))?;
@@ -167,12 +166,12 @@ impl NameCursor {
         Ok(())
     }
 
-    /// The rank of `name`, if it is there.
+    /// The rank of `name`, or `None`.
     pub(crate) fn find(&mut self, file: &NameFile, name: &str) -> Result<Option<u64>> {
         file.find_with(name, |number| self.block(file, number))
     }
 
-    /// A block, kept for the next look.
+    /// A block, from the cache or read into it.
     fn block(&mut self, file: &NameFile, number: usize) -> Result<Arc<NameBlock>> {
         if let Some(block) = self.blocks.get(&number) {
             return Ok(Arc::clone(block));

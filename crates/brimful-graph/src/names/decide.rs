@@ -1,7 +1,7 @@
-//! Whether the ids of a text are integers or strings.
+//! Decides whether the ids of a text are integers or strings.
 //!
-//! Invariant: what was decided on the first lines holds for the whole input; a line that does not
-//! fit is judged as any other flaw.
+//! Invariant: the decision on the first lines holds for the whole input; a later line that does not
+//! fit is an ordinary flaw.
 
 use std::io::Read;
 use std::path::Path;
@@ -14,23 +14,23 @@ use crate::formats::reader::{CHUNK_BYTES, Restarted, without_mark};
 use crate::formats::{TextFormat, edge_list, records};
 use crate::text;
 
-/// What the user says about ids.
+/// The user's choice of id type.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum IdChoice {
-    /// Strings if more than half of the ids on the first lines are no integers.
+    /// Strings if more than half of the ids on the first lines are not integers.
     #[default]
     Auto,
     /// Integers.
     Int,
-    /// Strings, also those made of digits.
+    /// Strings, even if they are digits.
     String,
 }
 
 impl IdChoice {
-    /// The choice of this name.
+    /// The choice called `name`.
     ///
     /// # Errors
-    /// [`Error::Usage`] naming the ones there are.
+    /// [`Error::Usage`] that lists the valid names.
     pub fn from_name(name: &str) -> Result<Self> {
         match name {
             "auto" => Ok(Self::Auto),
@@ -43,18 +43,18 @@ impl IdChoice {
     }
 }
 
-/// Lines that are looked at.
+/// Number of lines that are examined.
 pub(crate) const LOOKED_AT_LINES: usize = 1 << 16;
-/// Most bytes of them.
+/// Most bytes of these lines.
 const LOOKED_AT_BYTES: usize = 4 << 20;
 
-/// True if ids are strings: of `ids` ids so many as `others` are no integers.
+/// True if ids are strings, given that `others` of `ids` ids are not integers.
 pub(crate) fn are_names(ids: usize, others: usize) -> bool {
     2 * others > ids
 }
 
-/// Looks at the first lines of `file`; returns whether ids are strings, and the file from its
-/// beginning.
+/// Examines the first lines of `file`; returns whether ids are strings, and the file from its
+/// start.
 pub(crate) fn look_at(
     mut file: Box<dyn Read + Send>,
     path: &Path,
@@ -75,7 +75,7 @@ pub(crate) fn look_at(
     Ok((names, Box::new(Restarted::new(start, file))))
 }
 
-/// Whether ids are strings; integers where the reader will refuse the text anyway.
+/// True if ids are strings; false if the reader will refuse the text anyway.
 fn in_text(start: &[u8], ended: bool, format: TextFormat, choice: &ColumnChoice) -> bool {
     let text = without_mark(start);
     let mut lines =
@@ -91,7 +91,7 @@ fn in_text(start: &[u8], ended: bool, format: TextFormat, choice: &ColumnChoice)
     };
     match format {
         TextFormat::EdgeList => {
-            // An export declares the kind of its ids before its first edge.
+            // An export declares the kind of its ids before the first edge.
             let comments = lines.take_while(|line| edge_list::is_comment(line));
             if let Some(Ok(said)) = comments.into_iter().find_map(Declaration::of_comment) {
                 return said.names;
@@ -112,7 +112,7 @@ fn in_text(start: &[u8], ended: bool, format: TextFormat, choice: &ColumnChoice)
             }
         }
         TextFormat::Delimited(delimiter) => {
-            // As much as the reader looks at.
+            // The reader examines the same number of bytes.
             let beginning = without_mark(start.get(..CHUNK_BYTES).unwrap_or(start));
             let begun =
                 records::begin(beginning, start.len() < CHUNK_BYTES, delimiter, choice, false);

@@ -1,10 +1,10 @@
-//! The file `names`: the strings that users call vertices, by rank.
+//! The file `names`: the string ids of the vertices, by rank.
 //!
-//! A sealed file: blocks of front-coded names, about 16 KiB each, and blocks of the index, which
-//! stays in memory: for each block of names a string that is greater than every name before it and
-//! not greater than its first. A rank is looked up with one read, a string with one, or few where
-//! names have their first 256 bytes in common. Invariant: names ascend by bytes, and none is there
-//! twice.
+//! A sealed file with two kinds of blocks. Blocks of names are front-coded, of about 16 KiB each.
+//! Index blocks stay in memory; for each block of names they hold a *separator*: a string that is
+//! greater than every earlier name and not greater than the block's first name. A look-up of a rank
+//! takes one read; a look-up of a string takes one, or a few if names share their first 256 bytes.
+//! Invariant: names ascend by bytes and are distinct.
 
 use std::sync::Arc;
 
@@ -15,18 +15,18 @@ use super::batch::{LONGEST_NAME, place};
 use super::varint;
 use crate::error::Result;
 
-/// The file's name.
+/// The name of the file.
 const NAMES: &str = "names";
-/// Bytes of a block's metadata: rank of its first name (of an index block: its first block), how
-/// many names, and how many separators.
+/// Bytes of a block's metadata: rank of its first name (in an index block: its first block), number
+/// of names, and number of separators.
 const META_BYTES: usize = 16;
-/// A block ends with the name that makes it this long.
+/// A block ends with the name that brings it to this size.
 const BLOCK_BYTES: usize = 16 << 10;
-/// So does the one with which its names have so many bytes in all.
+/// A block also ends with the name that brings its unpacked names to this size.
 const UNPACKED_BYTES: usize = 256 << 10;
 /// Most bytes of a separator.
 const SEPARATOR_BYTES: usize = 256;
-/// Separators of an index block.
+/// Number of separators in an index block.
 const INDEX_BLOCKS: usize = 1 << 12;
 
 /// Writes names in ascending order.
@@ -36,10 +36,10 @@ pub(crate) struct NameWriter {
     last: Vec<u8>,
     names: u64,
     in_block: u32,
-    /// Bytes of the block's names as they are.
+    /// Bytes of the block's names before front coding.
     unpacked: usize,
     longest: u32,
-    /// Of all blocks so far, one after another.
+    /// The separators of all blocks so far, concatenated.
     separators: Vec<u8>,
     ends: Vec<usize>,
 }
@@ -59,7 +59,7 @@ impl NameWriter {
         })
     }
 
-    /// Appends a name, which must be greater than the one before.
+    /// Appends a name, which must be greater than the previous one.
     pub(crate) fn push(&mut self, name: &[u8]) -> Result<()> {
         let mut shared = self.last.iter().zip(name).take_while(|(a, b)| a == b).count();
         if self.in_block == 0 {
@@ -132,7 +132,7 @@ pub(crate) struct NameBlock {
 }
 
 impl NameBlock {
-    /// The name of rank `rank`, if it is here.
+    /// The name of rank `rank`, if it is in this block.
     #[inline]
     pub(crate) fn name(&self, rank: u64) -> Option<&str> {
         let at = usize::try_from(rank.checked_sub(self.first)?).ok()?;
@@ -143,30 +143,30 @@ impl NameBlock {
         (0..self.ends.len()).map(|at| self.text.get(place(&self.ends, at)))
     }
 
-    /// Bytes of memory it takes.
+    /// Memory of the block, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.text.capacity() + 4 * self.ends.capacity() + size_of::<Self>()
     }
 }
 
-/// How large a file of names is.
+/// The sizes of a file of names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NameSizes {
     /// Bytes of the file.
     pub bytes: u64,
-    /// Blocks of names.
+    /// Number of blocks of names.
     pub blocks: usize,
     /// Bytes of the longest name.
     pub longest_bytes: usize,
 }
 
-/// The file, open for reading; shareable between threads.
+/// The file, open for reading. Threads can share it.
 #[derive(Debug)]
 pub(crate) struct NameFile {
     file: SealedFile,
-    /// The rank of the first name of each block of names, and of the end.
+    /// The rank of the first name of each block of names, and the number of names.
     starts: Vec<u64>,
-    /// Separators, one after another, and where each ends.
+    /// The separators, concatenated, and the end of each.
     separators: Vec<u8>,
     ends: Vec<usize>,
     longest: u32,
@@ -247,7 +247,7 @@ impl NameFile {
         self.longest as usize
     }
 
-    /// How large it is.
+    /// The sizes of the file.
     pub(crate) fn sizes(&self) -> Result<NameSizes> {
         Ok(NameSizes {
             bytes: self.file.len()?,
@@ -261,7 +261,7 @@ impl NameFile {
         self.ends.len()
     }
 
-    /// The block with rank `rank`, which must exist.
+    /// The block that contains rank `rank`, which must exist.
     pub(crate) fn block_of(&self, rank: u64) -> usize {
         self.starts.partition_point(|start| *start <= rank).saturating_sub(1)
     }
@@ -281,12 +281,12 @@ impl NameFile {
         })
     }
 
-    /// The rank of `name`, if it is there.
+    /// The rank of `name`, or `None`.
     pub(crate) fn find(&self, name: &str) -> Result<Option<u64>> {
         self.find_with(name, |block| Ok(Arc::new(self.read_block(block)?)))
     }
 
-    /// [`NameFile::find`] in blocks that `read` gives.
+    /// [`NameFile::find`], with blocks from `read`.
     pub(crate) fn find_with(
         &self,
         name: &str,
@@ -306,7 +306,7 @@ impl NameFile {
         if self.separator(last).len() < SEPARATOR_BYTES {
             return Ok(None);
         }
-        // Separators that were cut tell less than the first names do.
+        // Truncated separators cannot decide, so the first names of blocks are compared.
         let before = partition_point(last, |at| read(at).map(|block| !starts_after(&block)))?;
         match before.checked_sub(1) {
             Some(at) => read(at).map(|block| find_in(&block, name)),
@@ -314,8 +314,7 @@ impl NameFile {
         }
     }
 
-    /// Checks that names ascend, and that the index is right (bytes are verified by the sealed
-    /// file).
+    /// Checks that names ascend and that the index is correct. The sealed file verifies the bytes.
     pub(crate) fn verify(&self, job: &Job) -> Result<()> {
         let (mut last, mut longest) = (None::<String>, 0);
         for number in 0..self.blocks() {
@@ -350,7 +349,8 @@ impl NameFile {
     }
 }
 
-/// The first of 0..count for which `before` is not true, if it is true up to some place.
+/// The first number in 0..count for which `before` is false; `before` must be true for all smaller
+/// ones and false for all larger ones.
 fn partition_point(count: usize, mut before: impl FnMut(usize) -> Result<bool>) -> Result<usize> {
     let (mut low, mut high) = (0, count);
     while low < high {
@@ -369,7 +369,7 @@ fn find_in(block: &NameBlock, name: &str) -> Option<u64> {
 }
 
 fn decode(bytes: &[u8], first: u64, count: usize) -> Option<NameBlock> {
-    // A name takes two bytes at least, which bounds what a damaged count can ask for.
+    // A name takes at least two bytes, which bounds the request of a damaged count.
     let mut ends: Vec<u32> = Vec::with_capacity(count.min(bytes.len() / 2));
     let mut text: Vec<u8> = Vec::with_capacity(2 * bytes.len());
     let mut at = 0;

@@ -1,10 +1,10 @@
-//! Strings to numbers while an input is read: a hash table per generation.
+//! Maps strings to numbers while an input is read: one hash table per generation.
 //!
-//! A name gets a *local* number, which holds within its generation. A generation is a table in
-//! memory, filled by all workers; when it has used its share of memory it is sorted and written as
-//! a run, and the next one begins. Edges go to a spool as pairs of local numbers, a part never of
-//! two generations. Invariant: which names there are, and which edges, does not depend on threads
-//! or memory; local numbers do, and nothing that remains is made of them.
+//! A name gets a *local* number, which is valid within its generation. A generation is a table in
+//! memory, filled by all workers. When it has used its share of memory, it is sorted and written as
+//! a run, and the next one begins. Edges go to a spool as pairs of local numbers; a part of the
+//! spool belongs to one generation. Invariant: the names and the edges do not depend on threads or
+//! memory. Local numbers do, and nothing permanent is derived from them.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,24 +17,24 @@ use super::runs::{RunWriter, Runs};
 use crate::edges::{EdgeBatch, Spool, SpooledEdges};
 use crate::error::Result;
 
-/// Bits of a hash that choose the part of a table; each part has a lock.
+/// Bits of a hash that select the part of a table; each part has a lock.
 const SHARD_BITS: u32 = 6;
 const SHARDS: usize = 1 << SHARD_BITS;
-/// Most names, and bytes of names, of a part: a local number has 32 bits, and so has an offset.
+/// Most names of a part, and most bytes of its names: local numbers and offsets have 32 bits.
 const SHARD_NAMES: usize = (1 << (32 - SHARD_BITS)) - (1 << 20);
 const SHARD_BYTES: usize = (1 << 32) - (1 << 24);
-/// Names written between two looks at whether the work was cancelled.
+/// Names written between two checks for cancellation.
 const CHECK_EVERY: usize = 1 << 16;
-/// Slots of a new part.
+/// Number of slots of a new part.
 const FIRST_SLOTS: usize = 1 << 6;
-/// Bytes per name that sorting may take beyond the slots, which go before it: these have 10 at
-/// least.
+/// Bytes per name that sorting needs beyond the slots, which are freed before it and take at least
+/// 10.
 const SORTING_BYTES: usize = size_of::<Key>() - 10;
 
 /// A part of a table: open addressing, linear probing.
 #[derive(Default)]
 struct Shard {
-    /// 0: free; else 32 bits of the hash above the number of the name, counted from 1.
+    /// 0 if free; otherwise 32 bits of the hash above the number of the name, counted from 1.
     slots: Vec<u64>,
     ends: Vec<u32>,
     bytes: Vec<u8>,
@@ -46,7 +46,7 @@ impl Shard {
         &self.bytes[place(&self.ends, at)]
     }
 
-    /// The number of `name` in this part, a new one if it is new.
+    /// The number of `name` in this part; a new name gets a new number.
     #[inline]
     fn intern(&mut self, hash: u64, name: &[u8], memory: &Memory) -> u32 {
         let tag = hash & u64::from(u32::MAX);
@@ -89,8 +89,8 @@ impl Shard {
         }
     }
 
-    /// Makes the slots twice as many, unless the generation is about to end and there is room for a
-    /// while.
+    /// Doubles the slots, unless the generation is about to end and the free slots suffice until
+    /// then.
     #[cold]
     fn grow(&mut self, memory: &Memory) {
         let slots = (2 * self.slots.len()).max(FIRST_SLOTS);
@@ -112,7 +112,7 @@ impl Shard {
     }
 }
 
-/// What a generation may use and has used, in bytes.
+/// The memory limit and use of a generation, in bytes.
 struct Memory {
     used: AtomicU64,
     limit: u64,
@@ -136,7 +136,7 @@ impl Memory {
 struct Generation {
     shards: Vec<Mutex<Shard>>,
     memory: Memory,
-    /// The first part of the spool with its local numbers.
+    /// The first part of the spool with local numbers of this generation.
     first_part: usize,
 }
 
@@ -147,14 +147,14 @@ impl Generation {
     }
 }
 
-/// A name in the order of bytes: most comparisons end with the prefix.
+/// A name for sorting by bytes; the prefix decides most comparisons.
 #[derive(Clone, Copy)]
 struct Key {
     prefix: u64,
     local: u32,
 }
 
-/// The part of a local number, and the number in it.
+/// The part of a local number, and the number within that part.
 fn parts_of(local: u32) -> (usize, usize) {
     (local as usize % SHARDS, local as usize / SHARDS)
 }
@@ -163,7 +163,7 @@ fn local_of(shard: usize, number: u32) -> u32 {
     number << SHARD_BITS | shard as u32
 }
 
-/// The first 8 bytes as a number that orders as they do.
+/// The first 8 bytes as a number of the same order.
 fn prefix_of(name: &[u8]) -> u64 {
     let mut first = [0; 8];
     let len = name.len().min(8);
@@ -182,15 +182,14 @@ pub(crate) struct InternBuffers {
     bytes: Vec<u8>,
 }
 
-/// What a generation left: which parts of the spool are its, and how long a table of its numbers
-/// is.
+/// A generation that was written: its parts of the spool, and the length of a table of its numbers.
 pub(crate) struct Written {
     pub(crate) parts: Range<usize>,
-    /// One more than the greatest local number.
+    /// The greatest local number plus one.
     pub(crate) locals: usize,
 }
 
-/// Takes names from many threads.
+/// Collects names from many threads.
 pub(crate) struct Interner<'r> {
     current: RwLock<Generation>,
     spool: Spool,
@@ -200,7 +199,7 @@ pub(crate) struct Interner<'r> {
 }
 
 impl<'r> Interner<'r> {
-    /// An interner that uses about `bytes` of memory, and scratch files in `folder`.
+    /// An interner with about `bytes` of memory and scratch files in `folder`.
     pub(crate) fn new(folder: &dyn Folder, bytes: u64, resources: &'r Resources) -> Result<Self> {
         Ok(Self {
             current: RwLock::new(Generation::new(bytes, 0)),
@@ -211,7 +210,7 @@ impl<'r> Interner<'r> {
         })
     }
 
-    /// Takes the names of edges, and spools those.
+    /// Adds the names of edges, and spools the edges.
     pub(crate) fn add_edges(&self, batch: &NameBatch, buffers: &mut InternBuffers) -> Result<()> {
         self.add(batch, buffers, |spool, buffers| {
             buffers.edges.clear();
@@ -225,7 +224,7 @@ impl<'r> Interner<'r> {
         })
     }
 
-    /// Takes the names of vertices.
+    /// Adds the names of vertices.
     pub(crate) fn add_vertices(
         &self,
         batch: &NameBatch,
@@ -252,12 +251,12 @@ impl<'r> Interner<'r> {
                 continue;
             }
             intern(&generation, batch, buffers);
-            // Under the guard: no part is of two generations.
+            // The guard is still held, so a part never belongs to two generations.
             return keep(&self.spool, buffers);
         }
     }
 
-    /// Writes the generation if it is still full, and begins the next.
+    /// Writes the generation, if it is still full, and begins the next.
     fn next_generation(&self) -> Result<()> {
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         if !current.memory.full.load(Ordering::Relaxed) {
@@ -274,7 +273,7 @@ impl<'r> Interner<'r> {
         let mut shards: Vec<Shard> = shards
             .map(|shard| shard.into_inner().unwrap_or_else(PoisonError::into_inner))
             .collect();
-        // What follows takes the place of the slots.
+        // Sorting reuses the memory of the slots.
         shards.iter_mut().for_each(|shard| shard.slots = Vec::new());
         let keys = sort(&shards, self.resources);
         let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
@@ -291,7 +290,8 @@ impl<'r> Interner<'r> {
         Ok(())
     }
 
-    /// Ends taking: the runs, the edges by local numbers, and which generations these are of.
+    /// Ends the collection. Returns the runs, the edges as local numbers, and the generations of
+    /// these.
     pub(crate) fn finish(self) -> Result<(Runs, SpooledEdges, Vec<Written>)> {
         let fresh = Generation::new(0, 0);
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
@@ -303,7 +303,7 @@ impl<'r> Interner<'r> {
     }
 }
 
-/// Hashes all names, and orders them by part so that each lock is taken once.
+/// Hashes all names and sorts them by part, so that each lock is taken once.
 fn sort_by_shard(batch: &NameBatch, buffers: &mut InternBuffers) {
     buffers.hashes.clear();
     buffers.hashes.extend(batch.iter().map(checksum));
@@ -340,7 +340,7 @@ fn intern(generation: &Generation, batch: &NameBatch, buffers: &mut InternBuffer
     }
 }
 
-/// The local numbers of all names, by their bytes.
+/// The local numbers of all names, in the order of the names' bytes.
 fn sort(shards: &[Shard], resources: &Resources) -> Vec<Key> {
     let name = |key: &Key| {
         let (shard, number) = parts_of(key.local);
@@ -363,7 +363,7 @@ fn sort(shards: &[Shard], resources: &Resources) -> Vec<Key> {
     keys
 }
 
-/// Bytes with which all names begin: a scheme, a host.
+/// Length of the prefix that all names share, such as a scheme and a host.
 fn common_prefix(shards: &[Shard]) -> usize {
     let mut names = shards.iter().flat_map(|shard| (0..shard.ends.len()).map(|at| shard.name(at)));
     let Some(first) = names.next() else { return 0 };

@@ -1,4 +1,4 @@
-//! What a graph says of its strings.
+//! The look-up of strings in a graph.
 
 use super::file::{NameFile, NameSizes};
 use crate::error::{Error, Result};
@@ -6,17 +6,17 @@ use crate::graph::Graph;
 use crate::ids::ExternalId;
 
 impl Graph {
-    /// The internal id of the vertex that users call `name`: two reads, or few more.
+    /// The internal id of the vertex called `name`; takes two reads, or a few more.
     ///
     /// # Errors
-    /// [`Error::NoSuchVertex`], also if the ids of the graph are integers.
+    /// [`Error::NoSuchVertex`], also if the graph's ids are integers.
     pub fn find_name(&self, name: &str) -> Result<u64> {
         let rank = self.names().map_or(Ok(None), |names| names.find(name))?;
         let found = rank.map_or(Ok(None), |rank| self.find_bits(rank))?;
         found.ok_or_else(|| Error::NoSuchVertex { vertex: format!("{name:?}") })
     }
 
-    /// The internal id of a vertex, as [`Graph::find`] and [`Graph::find_name`].
+    /// The internal id of a vertex, with the errors of [`Graph::find`] and [`Graph::find_name`].
     pub fn find_id(&self, id: &ExternalId) -> Result<u64> {
         match id {
             ExternalId::Number(number) => self.find(*number),
@@ -24,7 +24,7 @@ impl Graph {
         }
     }
 
-    /// How large the file of names is; `None` if ids are integers.
+    /// The sizes of the file of names; `None` if ids are integers.
     pub fn name_sizes(&self) -> Result<Option<NameSizes>> {
         self.names().map(NameFile::sizes).transpose()
     }

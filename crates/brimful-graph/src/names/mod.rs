@@ -1,10 +1,11 @@
 //! String ids: vertices that users call by strings.
 //!
-//! A string's *rank*, the number of smaller strings of the graph, is its external id: everything
-//! behind the first pass of an import knows ranks only, and what is sorted by external id is sorted
-//! by bytes. `decide`: are the words of a text ids or integers; `interner`: strings to local
-//! numbers while reading; `runs`: their merge into ranks; `reading`: the first pass made of these.
-//! `file` keeps the strings by rank, `cursor` and `lookup` give them back. `varint`: short numbers.
+//! The external id of a string is its *rank*, the number of smaller strings in the graph. After the
+//! first pass, an import uses ranks only, and data that is sorted by external id is sorted by
+//! bytes. `decide`: whether the words of a text are ids or integers; `interner`: maps strings to
+//! local numbers during reading; `runs`: merges these into ranks; `reading`: the first pass, made
+//! of these. `file` stores the strings by rank; `cursor` and `lookup` look them up. `varint`:
+//! numbers of variable length.
 
 mod batch;
 mod cursor;

@@ -1,8 +1,8 @@
 //! The first pass over an input with string ids.
 //!
-//! Names become local numbers while the input is read, ranks when all of them are known; edges are
-//! then counted and spooled again by rank, and the import goes on as with the integers 0 to n - 1,
-//! all of them declared. Invariant: the file of names is complete before any rank is used.
+//! Names become local numbers while the input is read, and ranks when all names are known. Then
+//! edges are counted and spooled again by rank, and the import continues as with the integers 0 to
+//! n - 1, all of them declared. Invariant: the file of names is complete before any rank is used.
 
 use std::io::Read;
 use std::ops::Range;
@@ -24,14 +24,14 @@ use crate::input::EdgeStream;
 use crate::pump::pump;
 use crate::scan::{InputScan, Reader, ScanSummary, each_part};
 
-/// Fewest bytes of memory for a generation of names.
+/// The least memory for a generation of names, in bytes.
 const LEAST_BYTES: u64 = 1 << 20;
 
-/// What reading gives: edges to be read again, and what was seen.
+/// The result of a reading: edges for the second pass, and the summary.
 type Reading<'i> = (Box<dyn EdgeSource + 'i>, ScanSummary);
 
 impl Reader<'_> {
-    /// Refuses options that make no sense for strings.
+    /// Refuses options that do not apply to strings.
     pub(crate) fn check_names(&self) -> Result<()> {
         let refused = match (self.declared > 0, self.hashes_weights) {
             (true, _) => "--vertices N declares the ids 0 to N-1",
@@ -41,7 +41,7 @@ impl Reader<'_> {
         Err(Error::Usage(format!("{refused}, and the ids of this input are strings; leave it out")))
     }
 
-    /// What a generation of names may take while nothing else needs the memory.
+    /// Memory for a generation of names in this phase, in bytes.
     fn names_bytes(&self, decoder_bytes: u64) -> u64 {
         let buffers = self.resources.workers() as u64 * NameBatch::MEMORY_BYTES;
         (self.bitmap_bytes + self.decoder_bytes)
@@ -49,7 +49,7 @@ impl Reader<'_> {
             .max(LEAST_BYTES)
     }
 
-    /// Reads text whose ids are strings; `first` is the first file if it was opened already.
+    /// Reads text with string ids; `first` is the first file if it is already open.
     pub(crate) fn read_named_text<'i>(
         &self,
         files: &[TextFile],
@@ -62,7 +62,7 @@ impl Reader<'_> {
         let reader = TextReader::new(files, self.directed, CHUNK_BYTES, Box::new(open));
         let mut reader = reader.with_columns(self.columns).with_names();
         let parser = TextParser::new(files, self.on_error).noting_positions(self.positions);
-        // A decompressor has its window beside.
+        // A decompressor needs memory for its window at the same time.
         let plain = files.iter().all(|file| self.is_plain(&file.path));
         let bytes = self.names_bytes(if plain { 0 } else { self.decoder_bytes });
         let interner = Interner::new(self.folder, bytes, resources)?;
@@ -98,7 +98,7 @@ impl Reader<'_> {
         Ok((Box::new(spool), seen))
     }
 
-    /// Reads a stream whose ids are strings.
+    /// Reads a stream with string ids.
     pub(crate) fn read_named_stream<'i>(
         &self,
         stream: &mut dyn EdgeStream,
@@ -145,7 +145,7 @@ impl Reader<'_> {
         Ok((Box::new(spool), seen))
     }
 
-    /// Writes the names and counts the edges by rank; returns these, and how many names there are.
+    /// Writes the names and counts the edges by rank; returns the edges and the number of names.
     fn rank(
         &self,
         interner: Interner<'_>,
@@ -154,7 +154,7 @@ impl Reader<'_> {
     ) -> Result<(SpooledEdges, u64)> {
         let job = &self.resources.job;
         let (runs, locals, generations) = interner.finish()?;
-        // Tables grow piece by piece, and such memory stays with the process when it is freed.
+        // Tables grow in small allocations; freed, these would stay with the process.
         release_free_memory();
         job.begin("sort names", runs.names());
         let mut file = NameWriter::create(self.folder, job.traffic())?;
@@ -184,7 +184,7 @@ impl Reader<'_> {
     }
 }
 
-/// Some parts of a source.
+/// A range of the parts of a source.
 struct Parts<'s> {
     source: &'s SpooledEdges,
     range: Range<usize>,

@@ -1,8 +1,8 @@
-//! Generations as sorted runs, and their merge into ranks.
+//! Generations as sorted runs, and the merge of runs into ranks.
 //!
-//! The external sorter takes records of one size that compare by their own bytes; a string is
-//! neither. Each generation is in memory whole when it ends, so it is sorted there, and what is
-//! left is one merge. Invariant: every name gets one rank, the number of names that are smaller by
+//! The external sorter needs records of one size that compare by their own bytes, and strings are
+//! not such records. But a generation is in memory when it ends, so it is sorted there, and one
+//! merge remains. Invariant: every name gets one rank, the number of names that are smaller by
 //! bytes.
 
 use std::cmp::Ordering;
@@ -15,13 +15,13 @@ use bytemuck::{Pod, Zeroable};
 use super::varint;
 use crate::error::{Error, Result};
 
-/// Bytes written or read at once; a reader or a writer of one run takes less where there are many.
+/// Bytes written or read at once; the reader or writer of one run uses less if there are many runs.
 const WINDOW: usize = 64 << 10;
 const LEAST_WINDOW: usize = 4 << 10;
-/// Names between two looks at whether the work was cancelled.
+/// Names between two checks for cancellation.
 const CHECK_EVERY: u64 = 1 << 16;
 
-/// A name of a generation and its place among all.
+/// The local number of a name and its rank among all names.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Ranked {
@@ -29,8 +29,8 @@ pub(crate) struct Ranked {
     pub(crate) rank: u32,
 }
 
-/// Writes runs one after another: per name the bytes it shares with the one before, how many
-/// follow, the local number, and those that follow.
+/// Writes runs in sequence. For each name: the number of bytes shared with the previous name, the
+/// number of further bytes, the local number, and the further bytes.
 pub(super) struct RunWriter {
     file: StoreFile,
     pending: Vec<u8>,
@@ -48,7 +48,7 @@ impl RunWriter {
         Ok(Self { file, pending, end: 0, last, names: 0, longest: 0, runs })
     }
 
-    /// Appends the next name of the run, which is greater than the one before.
+    /// Appends the next name of the run, which must be greater than the previous one.
     pub(super) fn push(&mut self, name: &[u8], local: u32) -> Result<()> {
         let shared = self.last.iter().zip(name).take_while(|(a, b)| a == b).count();
         let rest = &name[shared..];
@@ -86,16 +86,16 @@ impl RunWriter {
 /// All runs.
 pub(crate) struct Runs {
     file: StoreFile,
-    /// Where each run is, and how many names it has.
+    /// The range of each run in the file, and its number of names.
     runs: Vec<(Range<u64>, u64)>,
     longest: usize,
 }
 
 impl Runs {
-    /// Hands every name to `each`, ascending and once, and returns the ranks of each run's names.
+    /// Calls `each` with every distinct name, ascending, and returns the ranks of each run's names.
     ///
     /// # Errors
-    /// A budget error if `bytes` of memory are too few for so many runs.
+    /// A budget error if `bytes` of memory are too few for the number of runs.
     pub(crate) fn merge(
         self,
         folder: &dyn Folder,
@@ -103,7 +103,7 @@ impl Runs {
         resources: &Resources,
         mut each: impl FnMut(&[u8]) -> Result<()>,
     ) -> Result<RankTables> {
-        // A reader with its name, and a writer of ranks.
+        // Each run needs a reader with its current name, and a writer of ranks.
         let share = bytes / self.runs.len().max(1) as u64;
         let window =
             usize::try_from(share.saturating_sub(self.longest as u64) / 2).unwrap_or(usize::MAX);
@@ -159,7 +159,7 @@ impl Runs {
         Ok(tables)
     }
 
-    /// Names of all runs, those of several counted several times.
+    /// Number of names in all runs; a name in several runs counts several times.
     pub(crate) fn names(&self) -> u64 {
         self.runs.iter().map(|(_, names)| names).sum()
     }
@@ -172,7 +172,7 @@ fn too_many() -> Error {
     )
 }
 
-/// The next name of a run.
+/// The current name of a run.
 struct Head<'f> {
     run: usize,
     file: &'f StoreFile,
@@ -265,7 +265,7 @@ impl PartialOrd for Head<'_> {
 }
 
 impl Ord for Head<'_> {
-    /// The least name is the greatest, which a heap has on top.
+    /// Reversed, because the heap has its greatest element on top and the merge needs the least.
     fn cmp(&self, other: &Self) -> Ordering {
         other.name.cmp(&self.name).then(other.run.cmp(&self.run))
     }
@@ -293,12 +293,12 @@ impl RankWriter {
     }
 }
 
-/// The rank of every name of every run, on disk.
+/// The ranks of the names of every run, on disk.
 pub(crate) struct RankTables {
     file: StoreFile,
-    /// Where the ranks of each run begin, and where the last end.
+    /// The start of the ranks of each run, and the end of the last.
     starts: Vec<u64>,
-    /// Different names.
+    /// Number of distinct names.
     pub(crate) names: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The dictionary against `BTreeMap` and sorted vectors.
+//! Tests the dictionary against `BTreeMap` and sorted vectors.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ fn resources(threads: usize) -> Resources {
     Resources::new(Budget::new(1 << 30, 0), Arc::new(Job::new()), Some(threads)).unwrap()
 }
 
-/// Strings of several kinds: short, with long common beginnings, not of ASCII, the empty one.
+/// Strings of several kinds: short, with long common prefixes, outside ASCII, and empty.
 fn strings(seed: u64, count: usize) -> Vec<String> {
     let mut random = Random::of(seed, 0);
     let mut next = |below: u64| random.next() % below;
@@ -90,7 +90,7 @@ fn a_flipped_byte_is_found_by_verify_and_by_opening_or_looking_up() {
             file.sealed().verify(&job).map_err(Into::into).and_then(|()| file.verify(&job));
         assert!(verified.is_err(), "byte {at}");
         let block = file.sealed().entries().partition_point(|entry| entry.offset <= at as u64) - 1;
-        // Padding belongs to no block that anybody reads.
+        // Padding is not part of any block.
         if at as u64 >= file.sealed().entries()[block].offset + file.sealed().entries()[block].len {
             continue;
         }
@@ -98,7 +98,7 @@ fn a_flipped_byte_is_found_by_verify_and_by_opening_or_looking_up() {
     }
 }
 
-/// All edges by rank, as the interner and the merge make them.
+/// All edges by rank, from the interner and the merge.
 fn ranked(names: &[String], bytes: u64, threads: usize) -> (Vec<(u64, u64)>, Vec<String>, usize) {
     let folder = tempfile::tempdir().unwrap();
     let (folder, resources) = (DiskFolder::new(folder.path()), resources(threads));

@@ -1,4 +1,4 @@
-//! Numbers in as few bytes as they need: 7 bits a byte, low bits first, the high bit if more
+//! Numbers of variable length: 7 bits a byte, low bits first; the high bit is set if more bytes
 //! follow.
 
 /// Appends `number`.
@@ -11,7 +11,7 @@ pub(super) fn write(mut number: u64, out: &mut Vec<u8>) {
     out.push(number as u8);
 }
 
-/// Reads a number at `at` and moves behind it; `None` if it is cut off or too long.
+/// Reads a number at `at` and moves `at` past it; `None` if it is truncated or too long.
 #[inline]
 pub(super) fn read(bytes: &[u8], at: &mut usize) -> Option<u64> {
     let (mut number, mut shift) = (0, 0);

@@ -1,7 +1,7 @@
-//! An index open for reading: its table of segments, and what lies where in its units.
+//! An index open for reading: its table of segments, and the offsets of segments in their units.
 //!
-//! Invariant: the table was compared with the graph and with the lengths of all units before any
-//! segment is read.
+//! Invariant: before any segment is read, the table is checked against the graph and against the
+//! lengths of all units.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,8 +19,8 @@ use crate::error::{Error, Result};
 pub struct ShardFile {
     shards: Arc<SealedFile>,
     weights: Option<Arc<SealedFile>>,
-    /// The folder, the name and the length in bytes of the file of block starts, which is open only
-    /// while it is needed.
+    /// The folder, name and length in bytes of the file of block starts. The file is open only
+    /// while it is in use.
     folder: Arc<dyn Folder>,
     directory_name: String,
     directory_bytes: u64,
@@ -28,7 +28,7 @@ pub struct ShardFile {
     segments: Vec<Segment>,
     offsets: Vec<SegmentOffsets>,
     interval_bits: u32,
-    /// Vertices that have edges.
+    /// Number of vertices that have edges.
     vertices: u64,
 }
 
@@ -36,18 +36,17 @@ pub struct ShardFile {
 #[derive(Debug, Clone, Copy)]
 struct SegmentOffsets {
     unit: u32,
-    /// In the unit's bytes, weights and directory.
+    /// Offset in the unit's bytes; then in its weights and its directory.
     offset: u32,
     weights: u32,
     directory: u32,
 }
 
 impl ShardFile {
-    /// Opens the index `name` of a graph with `vertices` vertices that have edges.
+    /// Opens the index `name` of a graph in which `vertices` vertices have edges.
     ///
     /// # Errors
-    /// Corruption if the segments are out of order, do not cover their units or name vertices that
-    /// the graph does not have.
+    /// Corruption if segments are out of order, do not cover their units, or name unknown vertices.
     pub fn open(
         folder: &dyn Folder,
         name: &str,
@@ -114,22 +113,22 @@ impl ShardFile {
         self.interval_bits
     }
 
-    /// Number of vertices that have edges: no source or target is beyond.
+    /// Number of vertices that have edges; all sources and targets are below it.
     pub(crate) fn vertices(&self) -> u64 {
         self.vertices
     }
 
-    /// The file whose block `u` is unit `u`; the last block is the table.
+    /// The file of shards; its block `u` is unit `u`, its last block is the table.
     pub fn file(&self) -> &Arc<SealedFile> {
         &self.shards
     }
 
-    /// The file whose block `u` has the weights of unit `u`.
+    /// The file of weights; its block `u` holds the weights of unit `u`.
     pub fn weights_file(&self) -> Option<&Arc<SealedFile>> {
         self.weights.as_ref()
     }
 
-    /// The files but for that of block starts, for verification and sizes.
+    /// All files except that of block starts, for verification and sizes.
     pub fn files(&self) -> impl Iterator<Item = &Arc<SealedFile>> {
         [Some(&self.shards), self.weights.as_ref()].into_iter().flatten()
     }
@@ -144,17 +143,17 @@ impl ShardFile {
         self.offsets[index].unit as usize
     }
 
-    /// The segments of a unit.
+    /// The range of segments in a unit.
     pub fn segments_of(&self, unit: usize) -> std::ops::Range<usize> {
         let begin = self.offsets.partition_point(|at| (at.unit as usize) < unit);
         let length = self.offsets[begin..].partition_point(|at| at.unit as usize == unit);
         begin..begin + length
     }
 
-    /// Opens the file of block starts, whose block `u` is that of unit `u`.
+    /// Opens the file of block starts; its block `u` belongs to unit `u`.
     ///
     /// # Errors
-    /// [`Error::Replaced`] where the folder has another file of this name by now, or none.
+    /// [`Error::Replaced`] if the folder now has a different file of this name, or none.
     pub fn open_directory(&self) -> Result<SealedFile> {
         let replaced = || Error::Replaced { path: self.folder.path().into() };
         match SealedFile::open(
@@ -206,13 +205,13 @@ impl ShardFile {
         out
     }
 
-    /// Edges of each shard that has any, in order.
+    /// Number of edges of each non-empty shard, in order.
     pub fn shard_edges(&self) -> impl Iterator<Item = u64> + '_ {
         let shards = self.segments.chunk_by(|a, b| a.interval == b.interval);
         shards.map(|shard| shard.iter().map(|segment| u64::from(segment.edges)).sum())
     }
 
-    /// The most bytes that a compressed segment takes unpacked.
+    /// The size of the largest compressed segment after unpacking, in bytes.
     pub fn largest_unpacked(&self) -> u64 {
         let unpacked =
             self.segments.iter().filter(|s| s.packing.compressed).map(|s| u64::from(s.plain));
@@ -221,9 +220,9 @@ impl ShardFile {
 
     /// Calls `batch(base, keys, weights)` for the edges of segment `index`.
     ///
-    /// `unit` and `weights` are the bytes of its unit; without those of weights, all weights are 1.
-    /// The source of a key is `base + (key >> interval bits)`; the low bits are its target within
-    /// the interval. There are as many weights as keys, or more.
+    /// `unit` and `weights` are the bytes of its unit; without `weights`, all weights are 1. The
+    /// source of a key is `base + (key >> interval bits)`; its low bits are the target within the
+    /// interval. There are at least as many weights as keys.
     ///
     /// # Errors
     /// Corruption if the bytes are broken or `batch` refuses.
@@ -250,8 +249,8 @@ impl ShardFile {
         if whole { Ok(()) } else { Err(self.contradiction(index)) }
     }
 
-    /// The codec's bytes of segment `index` of the bytes of its unit, unpacked into `buffer` where
-    /// they are compressed.
+    /// The codec's bytes of segment `index`, from the bytes of its unit; a compressed segment is
+    /// unpacked into `buffer`.
     pub fn plain<'b>(
         &self,
         index: usize,
@@ -266,8 +265,8 @@ impl ShardFile {
             .ok_or_else(|| self.contradiction(index))
     }
 
-    /// Reads `range` of the codec's bytes of segment `index`, which is not compressed. They are not
-    /// verified.
+    /// Reads `range` of the codec's bytes of segment `index`, which must not be compressed. The
+    /// bytes are not verified.
     pub fn read_part(
         &self,
         index: usize,
@@ -279,12 +278,12 @@ impl ShardFile {
         self.shards.read_part(self.unit(index), range, bytes)
     }
 
-    /// The error of a segment whose bytes are not what the table says.
+    /// The error of a segment whose bytes contradict the table.
     pub fn contradiction(&self, index: usize) -> StoreError {
         self.shards.corrupt(self.unit(index), "a segment contradicts its entry in the table")
     }
 
-    /// Where the block starts of segment `index` are in the directory of its unit.
+    /// The range of the block starts of segment `index` in the directory of its unit.
     pub(crate) fn directory_range(&self, index: usize) -> std::ops::Range<usize> {
         let start = self.offsets[index].directory as usize;
         start..start + self.segments[index].blocks as usize * DIRECTORY_ROW
@@ -307,7 +306,7 @@ impl ShardFile {
     }
 }
 
-/// True if `next` may come after `last`.
+/// True if `next` is a valid successor of `last`.
 fn follows(last: Option<&Segment>, next: &Segment) -> bool {
     let Some(last) = last else {
         return next.begins_unit && next.window == 0;
@@ -326,12 +325,13 @@ fn is_within(segment: &Segment, vertices: u64, interval_bits: u32) -> bool {
         && segment.interval < vertices.div_ceil(1 << interval_bits)
         && segment.edges > 0
         && segment.blocks <= segment.edges
-        // No codec takes more than 12 bytes an edge: a table cannot ask for memory beyond that.
+        // Codecs take at most 12 bytes an edge; the check bounds the memory that a table can
+        // request.
         && u64::from(segment.plain) <= u64::from(segment.edges) * 12
         && (segment.packing.compressed || segment.plain == segment.stored)
 }
 
-/// Where each segment is; `None` unless segments cover all units exactly.
+/// The offsets of all segments; `None` unless segments cover all units exactly.
 fn offsets_of(
     segments: &[Segment],
     units: &[u64],

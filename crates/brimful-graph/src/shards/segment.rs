@@ -1,10 +1,10 @@
-//! A segment, as the table of segments describes it and as it is handed to the writer.
+//! A segment, as an entry in the table of segments and as input of the writer.
 //!
-//! Invariant: an entry has one encoding, and one with an unknown codec or weight type is no entry.
+//! Invariant: an entry has one encoding; an unknown codec or weight type is invalid.
 
 use crate::codec::{Packing, WeightType};
 
-/// What the segment table says of a segment.
+/// The table's entry for a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment {
     /// The target interval.
@@ -19,15 +19,15 @@ pub struct Segment {
     pub edges: u32,
     /// Number of blocks.
     pub blocks: u32,
-    /// Bytes in the unit.
+    /// Bytes of the segment in the unit.
     pub stored: u32,
-    /// Bytes of the codec, before compression.
+    /// Bytes of the codec before compression.
     pub plain: u32,
-    /// How edges are packed.
+    /// The encoding of edges.
     pub packing: Packing,
-    /// How weights are stored.
+    /// The encoding of weights.
     pub weight_type: WeightType,
-    /// True if it begins a unit.
+    /// True if the segment begins a unit.
     pub begins_unit: bool,
 }
 
@@ -88,12 +88,12 @@ impl Segment {
 /// A segment ready to be written.
 #[derive(Debug)]
 pub struct PackedSegment {
-    /// Its entry; `begins_unit` is set by the writer.
+    /// The entry; the writer sets `begins_unit`.
     pub entry: Segment,
     /// Stored bytes.
     pub bytes: Vec<u8>,
-    /// Weights, in its weight type.
+    /// Weights, encoded in the entry's weight type.
     pub weights: Vec<u8>,
-    /// Block starts, as in the directory.
+    /// Block starts, encoded as in the directory.
     pub directory: Vec<u8>,
 }

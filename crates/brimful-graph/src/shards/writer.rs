@@ -1,4 +1,4 @@
-//! Segments into the files of an index, unit by unit.
+//! Writes segments into the files of an index, unit by unit.
 //!
 //! Invariant: no segment crosses a unit, and the three files have the same units.
 
@@ -22,7 +22,7 @@ pub struct ShardWriter {
     edges: u64,
 }
 
-/// A unit being filled.
+/// The current unit.
 #[derive(Default)]
 struct Unit {
     bytes: Vec<u8>,
@@ -32,7 +32,7 @@ struct Unit {
 }
 
 impl ShardWriter {
-    /// Begins the files of the index `name`.
+    /// Creates the files of the index `name`.
     pub fn create(
         folder: &dyn Folder,
         name: &str,
@@ -60,7 +60,8 @@ impl ShardWriter {
         let unit = &self.unit;
         let full = unit.bytes.len() + segment.bytes.len() > self.unit_bytes
             || unit.weights.len() + segment.weights.len() > self.unit_bytes;
-        // A window of a shard that has several is read for itself.
+        // Each window of a shard with several windows has its own units, so that it can be read
+        // alone.
         let alone = self.last.is_some_and(|(interval, window)| {
             (interval, window) != (entry.interval, entry.window) && (window > 0 || entry.window > 0)
         });
@@ -92,7 +93,7 @@ impl ShardWriter {
         Ok(())
     }
 
-    /// Makes the files durable. Returns their edges and their length in bytes.
+    /// Makes the files durable. Returns the number of edges and the length in bytes.
     pub fn finish(mut self) -> Result<(u64, u64)> {
         if self.unit.segments > 0 {
             self.write_unit()?;

@@ -1,6 +1,6 @@
-//! Import, generation, index and export on a disk that fails: the right graph or a typed error,
-//! whichever operation fails, and after a power failure at any sync what survives is refused, or
-//! right, and can be worked on.
+//! Import, generation, index and export on a disk that fails. Whichever operation fails, the result
+//! is the right graph or a typed error. After a power failure at any sync, the surviving files are
+//! refused, or are right and usable.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ const OPERATIONS: [Operation; 8] = [
     Operation::Remove,
     Operation::List,
 ];
-/// Failures tried of each class of operations.
+/// Number of failures tried for each class of operations.
 const TRIED: u64 = 40;
 
 type Files = std::collections::BTreeMap<String, Vec<u8>>;
@@ -40,10 +40,10 @@ fn files_of(folder: &FaultFolder) -> Files {
     folder.list().unwrap().into_iter().map(read).collect()
 }
 
-/// What is done in a folder that may fail.
+/// Work in a folder that may fail.
 type Work<'a> = dyn Fn(&FaultFolder) -> Result<()> + 'a;
 
-/// A way to make a graph in an empty folder.
+/// A way to create a graph in an empty folder.
 struct Making {
     name: &'static str,
     make: Box<Work<'static>>,
@@ -84,7 +84,7 @@ fn makings(folder: &Path) -> Vec<Making> {
     ]
 }
 
-/// An undisturbed run, and how often it does each operation.
+/// The files of an undisturbed run, and its number of operations of each kind.
 fn undisturbed(folder: &FaultFolder, work: &Work<'_>) -> (Files, [u64; 8]) {
     folder.set_plan(FaultPlan::new());
     work(folder).unwrap();
@@ -92,8 +92,7 @@ fn undisturbed(folder: &FaultFolder, work: &Work<'_>) -> (Files, [u64; 8]) {
     (files_of(folder), counts)
 }
 
-/// Fails each operation in turn, and hands what became of the work to `judge` with the folder in
-/// order again.
+/// Fails each operation in turn; calls `judge` with the result and the folder, which works again.
 fn fail_each(
     begin: &dyn Fn() -> FaultFolder,
     work: &Work<'_>,
@@ -215,11 +214,11 @@ fn a_power_failure_during_an_import_leaves_the_right_graph_or_none() {
             }
         }
     }
-    // Before its last sync the name of the pointer may survive.
+    // The name of the pointer may survive even before its last sync.
     assert!(whole > 0 && none > 0, "{whole} whole, {none} without a graph");
 }
 
-/// A folder with a graph that has no reverse index, and what builds one.
+/// A folder with a graph without reverse index, and the work that builds the index.
 fn index_later() -> (impl Fn() -> FaultFolder, impl Fn(&FaultFolder) -> Result<()>) {
     let folder = tempfile::tempdir().unwrap();
     let ids: Vec<i128> = (0..50).collect();
@@ -236,7 +235,8 @@ fn index_later() -> (impl Fn() -> FaultFolder, impl Fn(&FaultFolder) -> Result<(
     (begin, work)
 }
 
-/// The graph in `folder` is whole, with or without the index, and the index can be built.
+/// Asserts that the graph in `folder` is whole, with or without the index, and that the index can
+/// be built.
 fn assert_index_can_be_built(folder: &FaultFolder, work: &Work<'_>, expected: &Files, what: &str) {
     let graph =
         Graph::open_folder(folder, &Arc::default()).unwrap_or_else(|e| panic!("{what}: {e}"));

@@ -1,11 +1,10 @@
-//! Every text format: what it means, however it is cut into chunks, and what it says when it is
-//! broken.
+//! All text formats: their meaning for every cut into chunks, and the messages about broken files.
 
 use brimful_graph::formats::TextFormat;
 use brimful_graph::formats::parse::{ParsedInput, parse_text};
 use brimful_graph::import::OnError;
 
-/// Reads in chunks of many sizes, which all agree. A header must fit a chunk; a list need not.
+/// Parses with many chunk sizes, with equal results. A header must fit in a chunk, but not a list.
 fn parse(name: &str, text: &str) -> ParsedInput {
     let format = TextFormat::from_name(name).unwrap();
     let read =
@@ -54,7 +53,7 @@ fn metis_with_every_flag() {
     let plain = parse("metis", "% comment\n5 3\n2 3\n1\n% between\n1\n\n5\n");
     assert_eq!(pairs(&plain), [(1, 2), (1, 3), (5, 5)]);
     assert_eq!((plain.declared, plain.undirected), (Some((1, 5)), true));
-    // The last, empty line may be missing, and empty ones may follow.
+    // The last empty line may be missing, and further empty lines may follow.
     assert_eq!(pairs(&parse("metis", "3 1\n2\n1\n")), [(1, 2)]);
     assert_eq!(pairs(&parse("metis", "3 1\n2\n1\n\n\n \n")), [(1, 2)]);
     let weighted = parse("metis", "3 2 001\n2 10 3 20\n1 10\n1 20\n");

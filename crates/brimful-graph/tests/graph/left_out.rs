@@ -1,4 +1,4 @@
-//! Edges that a policy leaves out are reported with the place of the first of their kind.
+//! The report of edges that a policy leaves out, with the input position of the first of each kind.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
@@ -40,7 +40,7 @@ fn left_out(
     shown(&report.left_out)
 }
 
-/// What should be said of edges with their file and line, in the order of the input.
+/// The expected report on edges with their file and line, in the order of the input.
 fn model(
     edges: &[(u64, u64, usize, u64)],
     policy: Policy,
@@ -50,7 +50,7 @@ fn model(
     let (mut seen, mut kinds) = (HashSet::new(), BTreeMap::<&str, Kind>::new());
     for &(source, target, file, line) in edges {
         let name = |id: u64| format!("{prefix}{id}");
-        // In the order of ids, which are compared as what they are.
+        // By id: integers compare as numbers, strings as strings.
         let greater = if prefix.is_empty() { source > target } else { name(source) > name(target) };
         let ends = if undirected && greater { (target, source) } else { (source, target) };
         let (key, reason) = if source == target && policy.self_loops == SelfLoops::Drop {
@@ -71,7 +71,8 @@ fn model(
 fn the_first_is_found_at_any_thread_count_and_budget() {
     const LINES: u64 = 150_000;
     let folder = tempfile::tempdir().unwrap();
-    // Two self-loops, and duplicates in the same and in the other direction; the first come late.
+    // Two self-loops, and duplicates in the same and in the opposite direction; the first come
+    // late.
     let edge = |n: u64| match n {
         160_000 | 211_111 => (n, n),
         240_000 => (7 * 33 + 1, 33),
@@ -128,7 +129,7 @@ fn the_first_is_found_at_any_thread_count_and_budget() {
     }
 }
 
-/// A multi-edge of many more copies than a piece of the sorter holds.
+/// A multi-edge with many more copies than a piece of the sorter holds.
 #[test]
 fn very_many_duplicates_of_one_edge_fit_the_smallest_budget() {
     let folder = tempfile::tempdir().unwrap();
@@ -174,7 +175,7 @@ fn every_text_format_says_its_line() {
         ("pace", "p tw 3 4\n1 2\nc c\n3 3\n2 1\n1 3\n", Some((4, "3 3")), Some((5, "1 2"))),
         ("jlg", "3,4,d,name\n1,2\n3,3\n2,1\n1,2\n", Some((3, "3 3")), Some((5, "1 2"))),
         ("jlg", "3,4,u,name\n1,2\n3,3\n2,1\n1,3\n", Some((3, "3 3")), Some((4, "1 2"))),
-        // Every edge is listed at both its ends, and is no duplicate for that.
+        // Every edge is listed at both ends, which does not make it a duplicate.
         ("metis", "% c\n3 3\n2 3\n1\n% c\n1 3\n", Some((6, "3 3")), None),
         ("metis", "3 3\n2 3\n1 3\n1 2\n", None, None),
         ("metis", "4 5\n2 3\n1 3 4 4\n1 2\n2 2\n", None, Some((3, "2 4"))),
@@ -210,7 +211,7 @@ fn directed_imports_of_mirrored_lists_and_undirected_ones_of_lists() {
     let twice = found("metis", "4 5\n2 3\n1 3 4 4\n1 2\n2 2\n", &options);
     assert_eq!(twice, [("duplicate edge", 2, "0.txt".into(), 3, "2 4".into())]);
     (options.directed, options.undirected) = (false, true);
-    // As arcs, so that the second of an edge's two is a duplicate.
+    // With arcs, the second arc of an edge is a duplicate.
     let arcs = found("adjacency", "3\n1\n0 2\n1\n", &options);
     assert_eq!(arcs, [("duplicate edge", 2, "0.txt".into(), 3, "0 1".into())]);
 }
@@ -218,7 +219,7 @@ fn directed_imports_of_mirrored_lists_and_undirected_ones_of_lists() {
 #[test]
 fn rejected_lines_and_one_line_of_many_chunks_do_not_disturb_the_count() {
     let folder = tempfile::tempdir().unwrap();
-    // A list longer than a chunk, then lines that are no edges.
+    // A list longer than a chunk, followed by lines that are no edges.
     let mut text = String::from("# c\n0");
     (1..300_000).for_each(|target| write!(text, " {target}").unwrap());
     text.push_str(" 77\nx 1\n1 1\n");

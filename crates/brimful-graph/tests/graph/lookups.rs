@@ -1,4 +1,4 @@
-//! Look-ups of single vertices and of many, beside a scan of all edges.
+//! Look-ups of single vertices and of many, compared with a scan of all edges.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,10 +15,10 @@ use brimful_store::ErrorKind;
 
 use super::{SMALL, import_text, resources};
 
-/// For each vertex the ids at the other ends of its edges, ascending, with the bits of the weights.
+/// For each vertex: the ids at the other ends of its edges, ascending, with the bits of weights.
 type Lists = BTreeMap<i128, Vec<(i128, u64)>>;
 
-/// Out- and in-neighbours of all vertices, by a scan of the shards.
+/// Out- and in-neighbours of all vertices, from a scan of the shards.
 fn scanned(graph: &Graph) -> (Lists, Lists) {
     let mut ids = vec![0; graph.vertices() as usize];
     graph.external_ids(0, &mut ids).unwrap();
@@ -61,7 +61,7 @@ fn check(graph: Graph) {
             }
             assert_eq!(lookup.degree(vertex, direction).unwrap(), list.len() as u64);
         }
-        // In any order, some of them twice.
+        // The vertices are unordered, and some are repeated.
         internal.reverse();
         internal.extend_from_within(..internal.len().min(5));
         let reader =
@@ -107,7 +107,7 @@ fn rows(mut reader: NeighborReader) -> Vec<(u64, u64, u64)> {
     rows
 }
 
-/// Lines `source target[ weight]` of a graph with hubs, loops, multi-edges and ids far apart.
+/// Lines `source target[ weight]` of a graph with hubs, self-loops, multi-edges and sparse ids.
 fn lines(edges: u64, weighted: bool) -> String {
     let even = |i: u64| (i ^ 0x5DEE_CE66).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
     let end = |i: u64| {
@@ -178,7 +178,7 @@ fn a_damaged_block_is_not_handed_out() {
     let file = shards_file(whole.graph().path());
     let sound = std::fs::read(&file).unwrap();
     let mut refused = 0;
-    // Behind the header, before the table of segments.
+    // After the header and before the table of segments.
     for at in (64..sound.len() - 200).step_by(97) {
         let mut bytes = sound.clone();
         bytes[at] ^= 0x10;

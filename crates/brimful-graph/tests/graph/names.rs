@@ -1,4 +1,4 @@
-//! Graphs whose ids are strings, end to end.
+//! Graphs with string ids, end to end.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -52,7 +52,7 @@ fn import_as(
     Ok(graph)
 }
 
-/// Every edge by names, with multiplicity.
+/// All edges by name, with their multiplicity.
 fn edges(graph: impl Into<Arc<Graph>>) -> BTreeMap<(String, String), usize> {
     let graph = graph.into();
     let mut reader = EdgeReader::new(Arc::clone(&graph));
@@ -276,7 +276,7 @@ fn where_chunks_are_cut_makes_no_difference() {
         parse_names(TextFormat::AdjacencyIds, lists.as_bytes(), 8, OnError::Fail).unwrap();
     assert_eq!(ends, "hub a hub b hub c hub d a hub a b".split(' ').collect::<Vec<_>>());
     assert_eq!(alone, ["alone", "last"]);
-    // Any bytes are names, judged, or an error with its place.
+    // Any bytes give names, rejections, or an error with a position.
     let mut state = 1_u64;
     for _ in 0..3_000 {
         let text: Vec<u8> = (0..40)

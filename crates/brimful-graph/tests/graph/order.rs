@@ -1,4 +1,4 @@
-//! The internal order: the same whichever way it was made, and the way back to external ids.
+//! The internal order is the same on every path of an import; external order is restored from it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -26,7 +26,8 @@ fn resources(threads: usize, budget: u64) -> Resources {
     Resources::new(Budget::new(budget, 0), Arc::new(Job::new()), Some(threads)).unwrap()
 }
 
-/// Few vertices have most edges: the fourth power of an even distribution, given ids by `id`.
+/// Edges in which few vertices have most ends: the fourth power of a uniform distribution; `id`
+/// gives the ids.
 fn skewed(vertices: u64, edges: u64, id: impl Fn(u64) -> i64) -> Edges {
     let even = |i: u64| {
         ((i ^ 0x5DEE_CE66).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 24) as f64
@@ -59,7 +60,7 @@ fn make(folder: &Path, edges: &Edges, options: &ImportOptions) -> Graph {
     graph
 }
 
-/// Bytes of the files that the order shapes.
+/// Bytes of the files that depend on the order.
 fn bytes_of(path: &Path) -> BTreeMap<String, Vec<u8>> {
     let names =
         std::fs::read_dir(path).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
@@ -67,7 +68,7 @@ fn bytes_of(path: &Path) -> BTreeMap<String, Vec<u8>> {
     shaped.map(|name| (name.clone(), std::fs::read(path.join(name)).unwrap())).collect()
 }
 
-/// All vertices in external order: (internal id, number), pulled in small batches.
+/// All vertices in external order, as (internal id, number), read in small batches.
 fn external_order(graph: &Graph, batch: usize) -> Vec<(u64, i128)> {
     let mut order = ExternalOrder::new(graph);
     let (mut vertices, mut ids) = (Vec::new(), Vec::new());
@@ -84,7 +85,7 @@ fn external_order(graph: &Graph, batch: usize) -> Vec<(u64, i128)> {
     }
 }
 
-/// The out-neighbours of a vertex in the graph opened again.
+/// The out-neighbours of a vertex, from the graph opened again.
 fn neighbors(graph: &Graph, number: i128) -> Vec<i128> {
     let lookup = Lookup::new(Arc::new(Graph::open(graph.path(), &Arc::default()).unwrap()));
     let found =
@@ -131,7 +132,7 @@ fn the_same_edges_give_the_same_bytes_in_memory_or_sorted_from_text_or_pairs() {
     }
 }
 
-/// Edges and vertices in memory.
+/// Edges and vertices as an input in memory.
 struct Given {
     edges: EdgeBatch,
     vertices: Vec<u64>,
@@ -163,7 +164,7 @@ impl EdgeStream for Given {
 #[test]
 fn a_header_a_list_and_a_stream_declare_the_same_vertices_in_the_same_order() {
     const VERTICES: u64 = 25_000;
-    // Ids from 1; a vertex in 10 has a self-loop, some of them no other edge.
+    // Ids begin at 1; one vertex in 10 has a self-loop, and some of these have no other edge.
     let mut edges = skewed(20_000, 150_000, |v| (v * 7919 % 20_000) as i64 + 1);
     edges.extend((0..500).map(|i| (i * 50 + 1, i * 50 + 1)));
     let folder = tempfile::tempdir().unwrap();
@@ -179,7 +180,7 @@ fn a_header_a_list_and_a_stream_declare_the_same_vertices_in_the_same_order() {
     let banner = "%%MatrixMarket matrix coordinate pattern general";
     let mtx =
         file("g.mtx", format!("{banner}\n{VERTICES} {VERTICES} {}\n{}", edges.len(), lines(' ')));
-    // In no order, some of them twice.
+    // The list is unordered, and some ids are repeated.
     let listed: Vec<u64> = (0..30_000).map(|i| i * 7919 % VERTICES + 1).collect();
     file("g.v", listed.iter().map(|id| format!("{id}\n")).collect());
     let graphalytics = file("g.e", lines(' '));
@@ -296,7 +297,7 @@ fn every_vertex_is_found_and_comes_once_in_external_order() {
 fn hubs_come_first_within_classes_ids_ascend_and_isolated_vertices_are_last() {
     let folder = tempfile::tempdir().unwrap();
     let mut edges = skewed(20_000, 150_000, |v| (v * 7919 % 20_000) as i64 + 100);
-    // A hub of 20,000 edges among its neighbours.
+    // A hub with an edge to each of the 20,000 ids.
     edges.extend((0..20_000).map(|i| (9_000, 100 + i * 31 % 20_000)));
     let options = ImportOptions { vertices: Some(100), ..Default::default() };
     let graph = make(folder.path(), &edges, &options);
@@ -337,7 +338,7 @@ fn a_graph_of_isolated_vertices_alone_works() {
     }
 }
 
-/// Every edge with its multiplicity.
+/// All edges, with their multiplicity.
 fn edges_of(graph: &Arc<Graph>) -> BTreeMap<(i128, i128), usize> {
     let id_type = graph.id_type();
     let mut reader = EdgeReader::new(Arc::clone(graph));
@@ -399,7 +400,7 @@ fn a_manifest_whose_runs_do_not_cover_the_vertices_is_refused() {
         d.order.runs.pop();
     }));
     assert!(refused(&|d| d.order.runs = (0..9).collect()));
-    // The files of the graph itself, by a way that leads out of it.
+    // Paths to the graph's own files that lead out of the graph's folder.
     let name = graph.path().file_name().unwrap().to_str().unwrap().to_owned();
     for name in [format!("../{name}/in"), "".into(), "..".into(), "./in".into()] {
         assert!(

@@ -1,11 +1,11 @@
-//! The reader against the example of the paper, and against an encoder written from its
-//! definitions.
+//! Tests the reader against the example of the paper, and against an encoder written from the
+//! paper's definitions.
 
 use super::super::bits::writer::BitWriter;
 use super::super::parse::parse_webgraph;
 use super::*;
 
-/// An encoder that picks references and blocks itself.
+/// An encoder that chooses references and blocks itself.
 struct Encoder {
     parameters: Parameters,
     out: BitWriter,
@@ -63,7 +63,7 @@ impl Encoder {
                 (value, length) = (copy, 1);
             }
         }
-        // The last run is understood.
+        // The format omits the last run.
         self.put(self.parameters.block_counts, runs.len() as u64);
         for (number, run) in runs.into_iter().enumerate() {
             self.put(self.parameters.blocks, if number == 0 { run } else { run - 1 });
@@ -138,7 +138,7 @@ fn parameters() -> Parameters {
     }
 }
 
-/// Lists of a web-like graph: many are nearly the one before, with runs.
+/// Lists of a web-like graph: many are similar to the previous list and contain runs.
 fn lists(seed: u64, nodes: u64) -> Vec<Vec<u64>> {
     let mut state = seed;
     let mut random = |bound: u64| {
@@ -184,7 +184,7 @@ fn read(properties: &str, graph: &[u8]) -> Result<Vec<(u64, u64)>> {
 
 #[test]
 fn the_example_of_the_paper() {
-    // Tables 1 to 3 of "The WebGraph Framework I", with windows of 3 and intervals of 2 or more.
+    // Tables 1 to 3 of "The WebGraph Framework I", with windows of 3 and intervals of at least 2.
     let p = Parameters { window: 3, min_interval: 2, nodes: 3042, arcs: 26, ..parameters() };
     let mut out = BitWriter::default();
     (0..15).for_each(|_| out.write(p.outdegrees, 0));
@@ -194,7 +194,7 @@ fn the_example_of_the_paper() {
     put(Code::Unary, &[0]);
     put(Code::Gamma, &[2, 0, 3, 2, 0]);
     put(Code::Zeta(3), &[3, 189, 111, 718]);
-    // Vertex 16: 10 targets, copied from the list before it in seven blocks, an interval, two
+    // Vertex 16: 10 targets, copied from the previous list in seven blocks, an interval, two
     // residuals.
     put(Code::Gamma, &[10]);
     put(Code::Unary, &[1]);
@@ -202,7 +202,7 @@ fn the_example_of_the_paper() {
     put(Code::Gamma, &[1, 600, 0]);
     put(Code::Zeta(3), &[12, 3018]);
     put(Code::Gamma, &[0]);
-    // Vertex 18: 5 targets, the first four of the list three before it, one residual.
+    // Vertex 18: 5 targets, the first four from the third list before it, one residual.
     put(Code::Gamma, &[5]);
     put(Code::Unary, &[3]);
     put(Code::Gamma, &[1, 4, 0]);
@@ -268,7 +268,7 @@ fn damage_is_refused_with_its_place() {
     for bit in 0..graph.len() * 8 {
         let mut flipped = graph.clone();
         flipped[bit / 8] ^= 1 << (bit % 8);
-        // A flip may make another graph; it never makes more of it than the properties allow.
+        // A flipped bit may give another graph, but never more arcs than the properties allow.
         if let Ok(edges) = read(&properties, &flipped) {
             assert_eq!(
                 edges.len() as u64,
