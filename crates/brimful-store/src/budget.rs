@@ -66,6 +66,9 @@ impl Budget {
     }
 
     /// Refuses work that needs more than `bytes` beside the overhead, before it begins.
+    ///
+    /// # Errors
+    /// [`Error::Budget`] naming the smallest total budget that works.
     pub fn require(&self, bytes: u64, purpose: &str) -> Result<()> {
         if bytes <= self.limit {
             return Ok(());

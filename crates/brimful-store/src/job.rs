@@ -1,4 +1,7 @@
 //! The state that a long call shares with its caller: cancellation, progress and notes.
+//!
+//! Invariant: every loop that can last longer than a second calls [`Job::check`] at least ten times
+//! a second; this module never blocks.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

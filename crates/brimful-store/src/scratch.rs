@@ -87,6 +87,9 @@ impl<T: Pod + Send> ScratchArray<T> {
     }
 
     /// The records of `range`: a slice of the array, or read into `buffer`.
+    ///
+    /// # Panics
+    /// If the range exceeds the array.
     pub fn slice<'a>(&'a self, range: Range<usize>, buffer: &'a mut Vec<T>) -> Result<&'a [T]> {
         if let ArrayStorage::Resident(data) = &self.storage {
             return Ok(&data[range]);

@@ -1,4 +1,6 @@
 //! Divides the memory of a sorter among buffers, runs and pieces.
+//!
+//! Invariant: plain numbers, so that the sorter and its forecast follow the same rules.
 
 /// Largest piece in records: a piece of 8-byte records and the buffer that sorts it fit in a cache
 /// of 2 MiB.
