@@ -1,8 +1,8 @@
 //! Streams batches: some threads read ahead while the pool processes the batches read.
 //!
 //! Invariant: batches begin in order; the first error ends everything and is returned. Memory is
-//! bounded by the batches in flight: [`READERS`] in the reading threads, as many waiting, and one per
-//! worker.
+//! bounded by the batches in flight: [`READERS`] in the reading threads, as many waiting, and one
+//! per worker.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::sync_channel;
