@@ -51,7 +51,7 @@ pub fn memory_bandwidth(resources: &Resources) -> f64 {
 /// whose pages were dropped from the cache.
 ///
 /// # Errors
-/// [`Error::Io`] if the folder accepts no file.
+/// [`crate::Error::Io`] if the folder accepts no file.
 pub fn disk_bandwidth(folder: &Path) -> Result<f64> {
     let folder: Arc<dyn Folder> = DiskFolder::new(folder).shared();
     let file = StoreFile::scratch(&*folder, &Arc::default())?;

@@ -46,7 +46,7 @@ struct State {
 }
 
 impl State {
-    /// Counts an operation and fails it if the plan says so.
+    /// Counts an operation and fails it if the plan includes that.
     fn begin(&mut self, operation: Operation) -> io::Result<()> {
         self.counts[operation as usize] += 1;
         let now = (operation, self.counts[operation as usize]);
@@ -121,7 +121,7 @@ impl State {
             .sum()
     }
 
-    /// How many of `wanted` bytes at `offset` of `inode` fit under the capacity.
+    /// The number of `wanted` bytes at `offset` of `inode` that fit in the capacity.
     fn fitting(&mut self, inode: u64, offset: usize, wanted: usize) -> io::Result<usize> {
         let Some(capacity) = self.plan.capacity_bytes else {
             return Ok(wanted);

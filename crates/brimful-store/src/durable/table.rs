@@ -79,7 +79,7 @@ impl Entry {
 #[derive(Debug, Default)]
 struct Stream {
     entries: Vec<Entry>,
-    /// The entries of the table's own pages; `Entry::NONE` for one never written.
+    /// The entries of the table's own pages; `Entry::NONE` for a page never written.
     directory: Vec<Entry>,
     changed: Vec<bool>,
 }
