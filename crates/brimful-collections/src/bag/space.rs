@@ -1,7 +1,7 @@
 //! The free space in the pages of a bag.
 //!
 //! Four bytes per page: its class, and the number of its slots in use or reserved. Invariant: a
-//! page with a reservation has the slot; a page without records is free.
+//! reserved slot exists on its page; a page without records is free.
 
 use std::collections::BTreeMap;
 
@@ -387,7 +387,7 @@ mod tests {
         let sparse = space.sparse_pages(10, &classes);
         assert_eq!(sparse, [2, 5, 7]);
         assert_eq!(space.promise(class, 1, &classes).0, 1);
-        // A record that leaves does not free its slot for the next reservation.
+        // On a page that is being emptied, freed slots are not reserved again.
         assert!(space.release(2, &classes));
         space.settle(5);
         assert_eq!(space.promise(class, 1, &classes).0, 5);
